@@ -1,0 +1,55 @@
+# Gradient Leakage Explorer in a container: dashboard, dispatcher and workers together.
+#
+#   docker build -t leakage .
+#   docker run --init --rm -p 127.0.0.1:8501:8501 -v leakage:/data leakage           then open http://localhost:8501
+#
+# --init reaps what ended workers leave behind. With an NVIDIA GPU (and the NVIDIA container toolkit) add: --gpus all
+# To let others in, publish the port without 127.0.0.1 and put a reverse proxy with TLS in front.
+
+FROM python:3.12-slim
+
+# Which build of PyTorch. Empty: pip's own index, which for Linux x86-64 means CUDA (several GB; runs on a CPU too). For the small
+# CPU-only build, or another CUDA version, give the index address that pytorch.org ("Start locally") names for it:
+#   docker build --build-arg TORCH_INDEX=<address> -t leakage .
+# torch and torchvision always come from the same place: mixed, torchvision fails on import.
+ARG TORCH_INDEX=""
+
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 \
+    PIP_NO_CACHE_DIR=1 \
+    PIP_ROOT_USER_ACTION=ignore \
+    PYTHONUNBUFFERED=1
+
+WORKDIR /app
+
+# Before the code, so that a change of code does not install everything again. The second call finds torch in place and leaves it.
+COPY requirements.txt .
+RUN if [ -n "$TORCH_INDEX" ]; then \
+        grep -E '^torch(vision)?==' requirements.txt > /tmp/torch.txt \
+        && pip install --index-url "$TORCH_INDEX" -r /tmp/torch.txt \
+        && rm /tmp/torch.txt; \
+    fi \
+    && pip install -r requirements.txt \
+    && python -c "import torch, torchvision"
+
+COPY . .
+
+# The code belongs to root and is compiled here; the program runs as nobody special and writes to /data only.
+RUN python -m compileall -q app.py pages leakage \
+    && useradd --create-home --uid 10001 leakage \
+    && install -d -o leakage -g leakage /data
+
+ENV LEAKAGE_HOME=/data \
+    LEAKAGE_DATA=/data/datasets \
+    STREAMLIT_SERVER_ADDRESS=0.0.0.0 \
+    STREAMLIT_SERVER_PORT=8501 \
+    STREAMLIT_BROWSER_SERVER_ADDRESS=localhost
+
+USER 10001
+VOLUME /data
+EXPOSE 8501
+
+# No proxy: a container may be given one that knows nothing of 127.0.0.1. Anything but status 200 raises, so the check fails.
+HEALTHCHECK --interval=15s --timeout=5s --start-period=60s --retries=3 \
+    CMD ["python", "-c", "from urllib.request import ProxyHandler, build_opener; build_opener(ProxyHandler({})).open('http://127.0.0.1:8501/_stcore/health', timeout=4)"]
+
+CMD ["python", "-m", "streamlit", "run", "app.py"]

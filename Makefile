@@ -1,0 +1,128 @@
+# Set-up and everyday commands; `make` alone lists them. Needs GNU make 3.81 or newer, bash, and Python 3.11 or newer.
+# Set-up runs by itself: the first call fills .venv (PyTorch is large: some minutes), a later one only when a requirements file changed.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+
+VENV := .venv
+PEER := .venv-bench
+PY := $(VENV)/bin/python
+PEER_PY := $(PEER)/bin/python
+
+HOST ?= 127.0.0.1
+PORT ?= 8501
+# HEADLESS=1, or a CI variable: no browser is opened.
+HEADLESS ?= $(CI)
+# More arguments for streamlit, pytest or the benchmark: make test ARGS="-k store"
+ARGS ?=
+# The Python to use: make run PYTHON=/opt/python3.12/bin/python3
+PYTHON ?=
+PYTHONS := $(PYTHON) python3.13 python3.12 python3.11 python3
+# PyTorch from another package index than pip's own, for example its index of CPU-only builds: make run TORCH_INDEX=<address>
+TORCH_INDEX ?=
+TORCH_PINS = $(shell grep -E '^torch(vision)?==' requirements.txt)
+
+.PHONY: help run test check bench record docs clean
+
+help:
+	@awk -F ' *## ' '/^[a-z]+:.* ## / { split($$1, rule, ":"); printf "  make %-8s %s\n", rule[1], $$2 }' Makefile
+
+run: $(VENV)/.run-ready ## start the dashboard on http://127.0.0.1:8501 and open a browser (PORT=, HOST=, HEADLESS=1)
+	@$(if $(filter-out 0 false no,$(HEADLESS)),,if [[ $$(uname) == Darwin || -n "$$DISPLAY$$WAYLAND_DISPLAY" ]]; then \
+	    $(PY) -c "$$OPEN_WHEN_READY" $(HOST) $(PORT) </dev/null >/dev/null 2>&1 & fi;) \
+	exec $(PY) -m streamlit run app.py --server.address $(HOST) --server.port $(PORT) $(ARGS) </dev/null
+
+test: $(VENV)/.dev-ready ## run all tests (ARGS="-k store"; ARGS="-m slow" for the published numbers)
+	@browser=$$(bash scripts/browser.sh) && LEAKAGE_BROWSER="$$browser" $(PY) -m pytest $(ARGS)
+
+check: $(VENV)/.dev-ready ## lint, format check and types
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+
+bench: $(VENV)/.dev-ready $(PEER)/.ready ## measure our speed beside that of the package `breaching`
+	$(PY) benchmarks/speed/run.py --peer $(PEER_PY) $(ARGS)
+
+record: $(VENV)/.run-ready ## compute the recorded runs in assets/ again
+	$(PY) -m leakage record $(ARGS)
+
+docs: $(VENV)/.run-ready ## write docs/plugins.md from the plug-ins themselves
+	$(PY) -m leakage docs $(ARGS)
+
+clean: ## remove the virtual environments and caches; your runs in .leakage stay
+	rm -rf $(VENV) $(PEER) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# ---------------------------------------------------------------- set-up
+
+$(VENV)/.run-ready: requirements.txt $(PY)
+	$(call install,-r requirements.txt)
+	@touch $@
+
+$(VENV)/.dev-ready: requirements-dev.txt requirements.txt $(PY)
+	$(call install,-r requirements-dev.txt)
+	@touch $(VENV)/.run-ready $@
+
+# Also copes with a .venv made by hand, by another tool (without pip) or by too old a Python.
+define install
+@$(PY) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+  { echo "$(VENV) holds $$($(PY) --version), and Python 3.11 or newer is needed: delete $(VENV) and run make again." >&2; exit 1; }
+@$(PY) -m pip --version >/dev/null 2>&1 || $(PY) -m ensurepip --upgrade
+@echo "Installing what is missing in $(VENV); the first time this takes some minutes."
+$(if $(TORCH_INDEX),@$(PY) -m pip install --index-url $(TORCH_INDEX) $(TORCH_PINS))
+@$(PY) -m pip install --disable-pip-version-check $(1)
+endef
+
+$(PY):
+	@found=; bare=; \
+	for python in $(PYTHONS); do \
+	  "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || continue; \
+	  if "$$python" -c 'import ensurepip, venv' 2>/dev/null; then found=$$python; break; fi; \
+	  bare=$${bare:-$$python}; \
+	done; \
+	if [[ -z $$found && -n $$bare ]]; then \
+	  package=$$("$$bare" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])'); \
+	  if [[ $$(id -u) == 0 ]] && command -v apt-get >/dev/null; then \
+	    echo "$$bare comes without its venv module: installing $$package with apt." >&2; \
+	    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$$package"; } </dev/null >&2 && found=$$bare; \
+	  fi; \
+	  if [[ -z $$found ]]; then \
+	    echo "$$bare comes without its venv module: install it (Debian, Ubuntu: apt install $$package), then run make again." >&2; exit 1; \
+	  fi; \
+	fi; \
+	if [[ -z $$found ]]; then \
+	  echo "Python 3.11 or newer is needed, and none of $(strip $(PYTHONS)) is one: install it, or name it with make PYTHON=/path/to/python3." >&2; \
+	  exit 1; \
+	fi; \
+	echo "Making $(VENV) with $$("$$found" --version)." >&2; \
+	"$$found" -m venv --clear $(VENV) || { rm -rf $(VENV); exit 1; }
+
+# The peer lives in an environment of its own. breaching 0.1.2 names no versions and asks for lpips, which its attacks never import:
+# hence --no-deps, and beside it what `import breaching` does need.
+PEER_PINS := torch==2.15.0 torchvision==0.29.2 numpy==2.4.6 scipy==1.17.1 pillow==13.0.0 hydra-core==1.3.8
+
+$(PEER)/.ready: Makefile $(PY)
+	@[[ -x $(PEER_PY) ]] || $(PY) -m venv --clear $(PEER)
+	@echo "Installing what is missing in $(PEER); the first time this takes some minutes."
+	$(if $(TORCH_INDEX),@$(PEER_PY) -m pip install --index-url $(TORCH_INDEX) $(TORCH_PINS))
+	@$(PEER_PY) -m pip install --disable-pip-version-check $(PEER_PINS)
+	@$(PEER_PY) -m pip install --disable-pip-version-check --no-deps breaching==0.1.2
+	@touch $@
+
+# Streamlit itself opens no browser for an app with routes of its own: wait up to 30 s until it answers, then open one.
+define OPEN_WHEN_READY
+import sys, time, urllib.request, webbrowser
+host, port = sys.argv[1:]
+url = "http://%s:%s" % ("localhost" if host in ("0.0.0.0", "::") else host, port)
+ask = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+for attempt in range(150):
+    time.sleep(0.2)
+    try:
+        ask.open(url + "/_stcore/health", timeout=1).close()
+    except OSError:
+        continue
+    webbrowser.open(url)
+    break
+endef
+export OPEN_WHEN_READY

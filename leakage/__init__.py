@@ -1,0 +1,1 @@
+"""Gradient Leakage Explorer: see what a gradient gives away."""

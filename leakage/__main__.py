@@ -1,0 +1,114 @@
+"""The same engine without a page: `python -m leakage run | record | fetch | docs`."""
+
+import argparse
+import json
+import logging
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from leakage import catalog
+from leakage.settings import ROOT
+from leakage.spec import Experiment, SpecError, parse
+
+RECORDED = Experiment()  # the lab as it opens
+log = logging.getLogger("leakage")
+
+
+def main(arguments: list[str]) -> int:
+    """Answer 0, or 1 after a sentence saying what was wrong."""
+    parser = argparse.ArgumentParser(prog="python -m leakage", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    run = commands.add_parser("run", help="run an experiment file and write frames, metrics.json and final.png")
+    run.add_argument("experiment", type=Path, help="a JSON file, as the page's download gives it")
+    run.add_argument("--out", type=Path, required=True, help="folder for the results")
+    fetch = commands.add_parser("fetch", help="download a data set where a network allows")
+    fetch.add_argument("name", choices=("mnist", "cifar10", "cifar100"))
+    commands.add_parser("record", help="make the recorded run in assets/ anew")
+    commands.add_parser("docs", help="write docs/plugins.md from the plug-ins")
+    given = parser.parse_args(arguments)
+    try:
+        if given.command == "run":
+            run_file(given.experiment, given.out)
+        elif given.command == "fetch":
+            from leakage.fetch import fetch as download
+            from leakage.pictures import data_folder
+
+            log.info("%s is in %s.", given.name, download(given.name, data_folder()))
+        elif given.command == "record":
+            record(ROOT / "assets" / "recorded.json")
+        else:
+            (ROOT / "docs" / "plugins.md").write_text(plugins_page(catalog.describe()))
+    except (ValueError, OSError) as error:
+        log.error("%s", error)
+        return 1
+    return 0
+
+
+def run_file(file: Path, out: Path) -> None:
+    """Play the experiment of a file; frames/NNNNNN.png, final.png and metrics.json appear in `out`."""
+    from leakage.engine.play import play, prepare
+    from leakage.runs.worker import contact_sheet, finite
+
+    experiment = parse(file.read_bytes()).resolve(catalog.describe())
+    if experiment.has_uploads:
+        raise SpecError("pictures: uploads live only on the page that received them. Choose gallery or data-set pictures.")
+    (out / "frames").mkdir(parents=True, exist_ok=True)
+    scene = prepare(experiment)
+    rows: list[dict[str, Any]] = []
+    for frame in play(experiment, scene=scene):
+        (out / ("final.png" if frame.final else f"frames/{frame.step:06d}.png")).write_bytes(contact_sheet(frame.x))
+        scores = {name: finite(value) for name, value in frame.scores.items()}
+        rows.append({"step": frame.step, "seconds": frame.seconds, "loss": finite(frame.loss), "labels": frame.labels, "scores": scores})
+    answer = rows.pop()
+    result = {"experiment": experiment.model_dump(), "baselines": scene.baselines, "answer": answer, "verdict": frame.verdict, "frames": rows}
+    (out / "metrics.json").write_text(json.dumps(result, indent=1))
+    grey = scene.baselines["grey"]["psnr"]
+    log.info("PSNR %.1f dB (a grey picture: %.1f dB), %s. Results are in %s.", answer["scores"]["psnr"], grey, (frame.verdict or {})["word"], out)
+
+
+def record(file: Path) -> None:
+    """Run the recorded experiment through store and worker, as the page would, and export it."""
+    import torch
+
+    from leakage.runs import archive
+    from leakage.runs.service import Service
+    from leakage.runs.store import Store
+    from leakage.runs.worker import perform
+    from leakage.settings import settings
+
+    with tempfile.TemporaryDirectory() as folder:
+        store = Store(Path(folder) / "store.db")
+        catalog.write(settings().catalog)
+        run = Service(store, settings()).submit(RECORDED, archive.OWNER)
+        claimed = store.claim("record")
+        assert claimed is not None
+        perform(store, claimed, torch.device("cpu"))
+        finished = store.get(run)
+        assert finished is not None
+        if finished.result is None:
+            raise RuntimeError(finished.message)
+        file.write_text(json.dumps(archive.export(store, run)))
+        log.info("Recorded %s: PSNR %.1f dB.", file, finished.result["scores"]["psnr"])
+
+
+def plugins_page(known: catalog.Catalog) -> str:
+    """docs/plugins.md: every plug-in with its fields."""
+    lines = ["# Plug-ins", "", "Written by `make docs` from the plug-ins themselves.", ""]
+    for kind, folder in catalog.KINDS.items():
+        lines += [f"## {folder.capitalize()}", ""]
+        for entry in known.of(kind):
+            lines += [f"### {entry.title} (`{entry.id}`)", "", entry.plain, "", entry.hint, "", entry.doc, "", f"Paper: <{entry.source}>", ""]
+            if entry.fields:
+                lines += ["| field | default | allowed | what it is |", "|---|---|---|---|"]
+                for field in entry.fields:
+                    allowed = ", ".join(field.options) or ("true, false" if field.type == "bool" else f"{field.low} to {field.high}")
+                    lines.append(f"| `{field.name}` | {field.default} | {allowed} | {field.help} |")
+                lines.append("")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    sys.exit(main(sys.argv[1:]))

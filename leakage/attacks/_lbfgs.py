@@ -1,0 +1,79 @@
+"""The L-BFGS loop that DLG and iDLG share."""
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from leakage.engine.core import Observation, Snapshot
+from leakage.engine.matching import flatten, lost, normal_start, squared_distance, to_pixels
+
+SOLVED = 1e-4  # a start has succeeded when the distance is below this share of ||g*||^2
+PATIENCE = 20  # a start ends when over so many steps the distance fell by less than
+SETTLED, STUCK = 0.01, 0.3  # 1 % after it has succeeded, 30 % before; good starts fall tenfold in as many steps
+
+
+def descend(seen: Observation, rng: torch.Generator, *, labels: Tensor | None, rule: str, steps: int, tries: int) -> Iterator[Snapshot]:
+    """Start after start until one succeeds; a start that diverges or sticks says so. The last Snapshot is the best of all by distance."""
+    solved = goal(seen)
+    best: Snapshot | None = None
+    taken = 0
+    for start in range(1, tries + 1):
+        last: Snapshot | None = None
+        for moment in one_start(seen, rng, labels=labels, steps=steps):
+            last = replace(moment, step=taken + moment.step, note={"start": start, "label rule": rule})
+            yield last
+        assert last is not None
+        taken = last.step
+        failed = lost(last.x, float(last.loss))
+        if best is None or (not failed and not float(last.loss) >= float(best.loss)):
+            best = last
+        if not failed and float(last.loss) <= solved:
+            break
+        what = "diverged" if failed else f"got stuck at a gradient distance of {float(last.loss):.2g}"
+        then = "Trying another." if start < tries else "The best of them is shown."
+        best = replace(best, step=taken)
+        yield replace(best, note={**best.note, "event": f"Start {start} of {tries} {what}. {then}"})
+    assert best is not None
+    yield replace(best, step=taken)
+
+
+def goal(seen: Observation) -> float:
+    """The distance at which a start has succeeded."""
+    return SOLVED * float(flatten(seen.update).square().sum())
+
+
+def one_start(seen: Observation, rng: torch.Generator, *, labels: Tensor | None, steps: int) -> Iterator[Snapshot]:
+    """min over x (and over soft labels y when `labels` is None) of ||g(x, y) - g*||^2 from N(0, 1); ends early when settled or lost.
+
+    torch.optim.LBFGS with step 1, 20 inner iterations, history 100 and no line search, as the DLG code runs it.
+    """
+    distance, pixels = squared_distance(seen.update), to_pixels(seen)
+    z = normal_start(seen, rng).requires_grad_()  # (B, C, H, W)
+    logits = torch.randn((seen.batch_size, seen.num_classes), generator=rng).to(seen.device).requires_grad_()
+    leaves = [z, logits] if labels is None else [z]
+    optimiser = torch.optim.LBFGS(leaves, lr=1, max_iter=20, history_size=100)
+
+    def classes() -> Tensor:
+        return logits.softmax(1) if labels is None else labels  # (B, K) or (B,)
+
+    def closure() -> Tensor:
+        loss = distance(seen.replay(pixels(z), classes()))
+        for leaf, slope in zip(leaves, torch.autograd.grad(loss, leaves), strict=True):
+            leaf.grad = slope
+        return loss.detach()
+
+    solved = goal(seen)
+    recent: deque[float] = deque(maxlen=PATIENCE)
+    step = 0
+    for step in range(1, steps + 1):  # noqa: B007 (the last step is reported below)
+        loss = optimiser.step(closure)  # the distance before this step
+        value = float(loss)
+        yield Snapshot(step=step, x=pixels(z.detach()), y=classes().detach(), loss=loss)
+        enough = 1 - (SETTLED if value <= solved else STUCK)
+        if lost(z.detach(), value) or (len(recent) == PATIENCE and value > enough * recent[0]):
+            break
+        recent.append(value)
+    yield Snapshot(step=step, x=pixels(z.detach()), y=classes().detach(), loss=closure())

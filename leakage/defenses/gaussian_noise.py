@@ -1,0 +1,37 @@
+"""Gaussian noise on the gradient."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from leakage.engine.core import Client, Defense, Draws, Memory, Params, Update, param
+
+
+@dataclass(frozen=True, kw_only=True)
+class GaussianNoise(Defense):
+    """g~ = g + N(0, scale^2), independently for every entry and every local step.
+
+    Not differential privacy: nothing bounds the gradient, so no epsilon can be stated. An attacker who knows the noise cannot undo it
+    (`adapt` is the identity); it can only average over rounds or lean on a stronger prior.
+    Source: Zhu et al. 2019, section 5.1.
+    """
+
+    title = "Gaussian noise"
+    plain = "Before sending, the phone adds a random number to every entry of the gradient."
+    hint = "Noise drowns the picture only when it is about as large as the gradient; by then the model learns little. Try 0.001, then 0.1."
+    source = "https://arxiv.org/abs/1906.08935"
+
+    scale: float = param(0.01, 0, 10, "Standard deviation of the noise, in units of the gradient's entries. 0 switches it off.")
+
+    def guard(self, client: Client, model: nn.Module, draws: Draws) -> Client:
+        counter = "gaussian_noise.step"
+
+        def send(weights: Params, x: Tensor, y: Tensor, memory: Memory) -> Update:
+            update, memory = client(weights, x, y, memory)
+            step = int(memory.get(counter, torch.tensor(0)))
+            rng = draws(step)
+            noisy = {name: g + self.scale * torch.randn(g.shape, generator=rng).to(g) for name, g in update.items()}
+            return noisy, {**memory, counter: torch.tensor(step + 1)}
+
+        return send

@@ -1,0 +1,1 @@
+"""The mathematics; knows no store and no page."""

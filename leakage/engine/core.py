@@ -1,0 +1,199 @@
+"""The vocabulary: what flows between the honest client, the attack and the referee. No mathematics of any attack lives here.
+
+Pictures are float32 in [0, 1], shape (B, C, H, W). Labels are int64 (B,), or probabilities (B, K). Gradients are `Params`, by name.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, TypeAlias
+
+import torch
+from torch import Tensor, nn
+
+Params: TypeAlias = dict[str, Tensor]  # parameter name -> tensor
+Memory: TypeAlias = dict[str, Tensor]  # what one client carries from one call to the next
+Update: TypeAlias = tuple[Params, Memory]
+Client: TypeAlias = Callable[[Params, Tensor, Tensor, Memory], Update]  # (weights, x, y, memory) -> what is sent; pure
+Draws: TypeAlias = Callable[[int], torch.Generator]  # local step -> the generator of that step's randomness
+
+
+def generator(seed: int, *purpose: str | int) -> torch.Generator:
+    """A CPU generator for one purpose, derived from the experiment's seed: adding a defense does not move the attack's start."""
+    words = ":".join(str(word) for word in (seed, *purpose)).encode()
+    return torch.Generator().manual_seed(int.from_bytes(hashlib.sha256(words).digest()[:7], "big"))
+
+
+# ---------------------------------------------------------------- fields of plug-ins
+
+
+def param(default: float, low: float, high: float, sentence: str) -> Any:
+    """A number of a plug-in: default, allowed range (both ends included) and the sentence shown beside the widget."""
+    return field(default=default, metadata={"low": low, "high": high, "help": sentence})
+
+
+def choice(default: str, options: Sequence[str], sentence: str) -> Any:
+    """One word out of `options`."""
+    return field(default=default, metadata={"options": tuple(options), "help": sentence})
+
+
+def flag(default: bool, sentence: str) -> Any:  # noqa: FBT001  (the default is the value, as in `param`)
+    """A switch."""
+    return field(default=default, metadata={"help": sentence})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plugin:
+    """A described value: frozen, flat, every field with a range and a sentence. The file's name is its id.
+
+    Raises ValueError when a field lies outside its range.
+    """
+
+    title: ClassVar[str]  # the field's term, as a menu shows it
+    plain: ClassVar[str]  # one sentence for somebody who has never heard of it
+    hint: ClassVar[str]  # what the attacker learns from it, and what to try
+    source: ClassVar[str]  # https link to the paper
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # named settings: what differs from the defaults
+
+    def __post_init__(self) -> None:
+        for declared in fields(self):
+            check_field(f"{type(self).__name__}.{declared.name}", getattr(self, declared.name), declared.type, declared.metadata)
+
+
+def check_field(name: str, value: object, kind: object, rules: Any) -> None:
+    """Raise ValueError with name, expectation and value unless `value` obeys the rules that `param`, `choice` or `flag` declared."""
+    if "options" in rules:
+        if value not in rules["options"]:
+            raise ValueError(f"{name} must be one of {', '.join(rules['options'])}; got {value!r}")
+    elif kind is bool:
+        if not isinstance(value, bool):
+            raise ValueError(f"{name} must be true or false; got {value!r}")
+    else:
+        whole = kind is int
+        if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
+            raise ValueError(f"{name} must be a {'whole ' if whole else ''}number; got {value!r}")
+        if not rules["low"] <= value <= rules["high"]:
+            raise ValueError(f"{name} must lie in [{rules['low']}, {rules['high']}]; got {value}")
+
+
+# ---------------------------------------------------------------- what the server holds, what an attack says
+
+
+@dataclass(frozen=True)
+class Observation:
+    """All the server holds. No tensor of the truth is reachable from here unless the experiment grants it.
+
+    model          the architecture, in eval mode; its parameters are `weights`
+    update         what the client sent
+    replay         (x (B, C, H, W), y (B,) or (B, K)) -> what the attacker believes this client would have sent; differentiable in x and y
+    average        turns an update of this protocol into an average gradient
+    labels         (B,) when the experiment grants them, else None
+    """
+
+    model: nn.Module
+    weights: Params
+    update: Params
+    replay: Callable[[Tensor, Tensor], Params]
+    average: Callable[[Params], Params]
+    batch_size: int
+    image_shape: tuple[int, int, int]
+    num_classes: int
+    labels: Tensor | None = None
+
+    def as_gradient(self) -> Params:
+        """The update as an average gradient over the batch."""
+        return self.average(self.update)
+
+    @property
+    def device(self) -> torch.device:
+        return next(iter(self.weights.values())).device
+
+    @property
+    def scale(self) -> tuple[Tensor, Tensor]:
+        """Mean and standard deviation, (1, C, 1, 1) each, of the model's first layer; 0 and 1 when the model takes raw pixels."""
+        for layer in self.model.modules():
+            if isinstance(layer, Normalise):
+                return layer.mean, layer.std
+        shape = (1, self.image_shape[0], 1, 1)
+        return torch.zeros(shape, device=self.device), torch.ones(shape, device=self.device)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One moment of an attack. Yielding one is free: `x` may be the live tensor (whoever keeps it copies it), `loss` stays a tensor.
+
+    step       optimiser steps so far over all starts
+    x, y       the guess: pictures (B, C, H, W) in pixel space, not clamped; labels (B,) or probabilities (B, K)
+    loss       the attack's own objective, never a distance to the truth
+    note       words and numbers for the page: which start, which label rule; under "event" a sentence that the user must not miss
+    views      named pictures beside the guess (a layer, a candidate)
+    """
+
+    step: int
+    x: Tensor
+    y: Tensor
+    loss: Tensor
+    note: dict[str, str | int | float] = field(default_factory=dict)
+    views: dict[str, Tensor] = field(default_factory=dict)
+
+
+class Normalise(nn.Module):
+    """(x - mean) / std per channel, as the first layer of a model: outside a model pictures are [0, 1]."""
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, mean: Sequence[float], std: Sequence[float]) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.tensor(mean).view(1, -1, 1, 1))
+        self.register_buffer("std", torch.tensor(std).view(1, -1, 1, 1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return (x - self.mean) / self.std
+
+
+# ---------------------------------------------------------------- the four kinds of plug-in
+
+
+class Attack(Plugin):
+    """Reconstructs pictures from an Observation alone. A field `steps`, and `starts` where every start is played, tell the page how long."""
+
+    evaluations_per_step: ClassVar[float] = 1  # replays of the client that one step usually costs
+
+    def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
+        """Yield Snapshots; the last one is the answer."""
+        raise NotImplementedError
+
+
+class Defense(Plugin):
+    """Changes what leaves the client. stage "gradient" acts in each local step, "update" on what is sent."""
+
+    stage: ClassVar[str] = "gradient"
+
+    def guard(self, client: Client, model: nn.Module, draws: Draws) -> Client:
+        """The client, defended. Pure: called twice with the same memory it sends the same."""
+        raise NotImplementedError
+
+    def adapt(self, client: Client, received: Params) -> Client:  # noqa: ARG002
+        """The best differentiable imitation of the defense for an attacker who knows it and holds `received`; identity if none."""
+        return client
+
+
+class Protocol(Plugin):
+    """What a client does with gradients and what it sends."""
+
+    def client(self, gradient: Client) -> Client:
+        """The client of this protocol, built from one that computes a gradient."""
+        raise NotImplementedError
+
+    def average(self, update: Params) -> Params:
+        """The update as an average gradient, whatever the protocol sends."""
+        raise NotImplementedError
+
+
+class Model(Plugin):
+    """A network to be trained."""
+
+    def build(self, image_shape: tuple[int, int, int], num_classes: int) -> nn.Module:
+        """The untrained network for pictures (C, H, W) in [0, 1]; draws its weights from torch's global generator, which `play` forks and seeds."""
+        raise NotImplementedError

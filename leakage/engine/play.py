@@ -1,0 +1,204 @@
+"""The referee: lets the client send, shows the attack what the server holds, and scores its guesses against the truth."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from leakage import catalog
+from leakage.engine import metrics
+from leakage.engine.client import gradient_client, single_gradients, weights_of
+from leakage.engine.core import Attack, Defense, Model, Observation, Protocol, Snapshot, generator
+from leakage.engine.data import load
+from leakage.engine.pairing import pair
+from leakage.engine.received import describe
+from leakage.spec import Experiment, Part
+
+PER_SECOND = 10.0  # frames kept per second at most
+SHARE = 0.03  # ... and never more than this share of the time is spent on keeping them
+
+
+@dataclass(frozen=True)
+class Scene:
+    """An experiment ready to be played. The truth (x, y) stays here, with the referee; the attack gets `seen`."""
+
+    experiment: Experiment
+    x: Tensor  # (B, C, H, W)
+    y: Tensor  # (B,)
+    seen: Observation
+    baselines: dict[str, dict[str, float]]
+    received: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A kept Snapshot with the referee's scores: pictures (B, C, H, W) in [0, 1] on the CPU, in the order of the private ones."""
+
+    step: int
+    seconds: float
+    x: Tensor
+    labels: list[int]
+    loss: float
+    scores: dict[str, Any]
+    note: dict[str, Any] = field(default_factory=dict)
+    verdict: dict[str, str] | None = None
+    final: bool = False
+
+
+def best_device() -> torch.device:
+    """CUDA, then MPS, then CPU."""
+    if torch.cuda.is_available():
+        return torch.device("cuda")
+    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+
+
+def plugin(kind: str, part: Part) -> Any:
+    """The plug-in that `part` names, with its fields. Raises ValueError when a field lies outside its range."""
+    return catalog.load(kind, part.id)(**part.fields)
+
+
+def prepare(experiment: Experiment, *, uploads: Mapping[str, bytes] | None = None, device: torch.device | None = None) -> Scene:
+    """Load the pictures, let the client send its update, and note what pictures that know nothing would score."""
+    device = device or best_device()
+    x, y = (tensor.to(device) for tensor in load(experiment, uploads or {}))
+    seen = observe(experiment, x, y)
+    return Scene(
+        experiment=experiment,
+        x=x.cpu(),
+        y=y.cpu(),
+        seen=seen,
+        baselines=metrics.baselines(x.cpu(), generator(experiment.seed, "baseline")),
+        received=describe(seen.update, single_gradients(seen.model, seen.weights, x, y)),
+    )
+
+
+def observe(experiment: Experiment, x: Tensor, y: Tensor) -> Observation:
+    """All that the server holds after the client has sent its update for (x, y).
+
+    The attacker's replay is built beside the client, never from it: with the defense imitated (`adapt`) when the experiment says that
+    the attacker knows it, and as plain FedSGD otherwise.
+    """
+    shape = (x.shape[1], x.shape[2], x.shape[3])
+    seed = experiment.seed
+    model_plugin: Model = plugin("model", experiment.model)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(generator(seed, "model").initial_seed())
+        model = model_plugin.build(shape, experiment.num_classes).to(x.device).eval()
+    weights = weights_of(model)
+    protocol: Protocol = plugin("protocol", experiment.protocol)
+    defenses: list[tuple[int, str, Defense]] = [(n, part.id, plugin("defense", part)) for n, part in enumerate(experiment.defenses)]
+
+    client = gradient_client(model)
+    for stage in ("gradient", "update"):
+        for number, name, defense in defenses:
+            if defense.stage == stage:
+                client = defense.guard(client, model, partial(generator, seed, "defense", number, name))
+        client = protocol.client(client) if stage == "gradient" else client
+    update, _ = client(weights, x, y, {})
+    update = {name: value.detach() for name, value in update.items()}
+
+    imitation = gradient_client(model)
+    if experiment.assume.defense:
+        for stage in ("gradient", "update"):
+            for _, _, defense in defenses:
+                if defense.stage == stage:
+                    imitation = defense.adapt(imitation, update)
+            imitation = protocol.client(imitation) if stage == "gradient" else imitation
+
+    return Observation(
+        model=model,
+        weights=weights,
+        update=update,
+        replay=lambda guess, labels: imitation(weights, guess, labels, {})[0],
+        average=protocol.average,
+        batch_size=len(x),
+        image_shape=shape,
+        num_classes=experiment.num_classes,
+        labels=y.clone() if experiment.assume.labels else None,
+    )
+
+
+def play(
+    experiment: Experiment,
+    *,
+    scene: Scene | None = None,
+    pulse: Callable[[], bool] = lambda: False,
+    per_second: float = PER_SECOND,
+) -> Iterator[Frame]:
+    """Run the attack and yield scored Frames, at most `per_second` and so few that keeping them costs next to nothing.
+
+    The last Frame is final: the attack's answer, or, when `pulse()` said stop (it is asked at every step), the kept frame of lowest
+    attack loss. Never the one of highest PSNR.
+    """
+    scene = scene or prepare(experiment)
+    attack: Attack = plugin("attack", experiment.attack)
+    referee = _Referee(scene)
+    best: Frame | None = None
+    last: Snapshot | None = None
+    due = 0.0
+    for last in attack.run(scene.seen, generator(experiment.seed, "attack")):
+        now = time.perf_counter()
+        if now >= due or "event" in last.note:
+            frame = referee.score(last)
+            yield frame
+            if best is None or best.loss != best.loss or frame.loss < best.loss:
+                best = frame
+            due = now + max(1 / per_second, (time.perf_counter() - now) / SHARE)
+        if pulse():
+            break
+    else:
+        assert last is not None
+        yield referee.score(last, final=True)
+        return
+    assert best is not None
+    yield referee.score(Snapshot(step=best.step, x=best.x, y=torch.tensor(best.labels), loss=torch.tensor(best.loss), note=best.note), final=True)
+
+
+class _Referee:
+    """Scores snapshots of one run; remembers the pairing of the last one, and when structural similarity was last worth its time."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene, self.truth = scene, scene.x
+        self.began = time.perf_counter()
+        self.order: Tensor | None = None
+        self.next_ssim = 0.0
+        self.grey = torch.full_like(self.truth, 0.5)
+
+    def score(self, snapshot: Snapshot, *, final: bool = False) -> Frame:
+        guess = torch.nan_to_num(snapshot.x.detach().to("cpu", torch.float32), nan=0.5).clamp(0, 1)  # (B, C, H, W)
+        self.order = pair(guess, self.truth, kept=None if final else self.order)
+        guess = guess[self.order]
+        y = snapshot.y.detach().cpu()
+        labels = (y.argmax(1) if y.dim() == 2 else y)[self.order]
+        psnr = metrics.psnr(guess, self.truth)
+        scores: dict[str, Any] = {
+            "psnr": float(psnr.mean()),
+            "mse": float(metrics.mse(guess, self.truth).mean()),
+            "label_accuracy": metrics.label_overlap(labels, self.scene.y),
+        }
+        verdict = None
+        now = time.perf_counter()
+        if final or now >= self.next_ssim:
+            ssim = metrics.ssim(guess, self.truth)
+            scores |= {"ssim": float(ssim.mean()), "psnr_each": psnr.tolist(), "ssim_each": ssim.tolist()}
+            verdict = metrics.verdict(psnr, ssim, metrics.psnr(self.grey, self.truth))
+            self.next_ssim = now + max(0.5, (time.perf_counter() - now) / SHARE)
+        if final:
+            seen = self.scene.seen
+            replayed = seen.replay(guess[self.order.argsort()].to(seen.device), y.to(seen.device))
+            scores |= metrics.gradient_distances(replayed, seen.update)
+        return Frame(
+            step=snapshot.step,
+            seconds=time.perf_counter() - self.began,
+            x=guess,
+            labels=labels.tolist(),
+            loss=float(snapshot.loss),
+            scores=scores,
+            note=dict(snapshot.note),
+            verdict=verdict,
+            final=final,
+        )

@@ -1,0 +1,29 @@
+"""What several models share: the normalising first layer and the papers' initialisations."""
+
+from torch import nn
+
+from leakage.engine.core import Normalise
+
+STATISTICS = {  # mean and standard deviation per channel of the training pictures in [0, 1], as Geiping et al. 2020 use them
+    "cifar10": ((0.4914672, 0.4822617, 0.4467701), (0.2470322, 0.2434851, 0.2615879)),
+    "cifar100": ((0.5071598, 0.4866936, 0.4412019), (0.2673343, 0.2564385, 0.2761505)),
+    "mnist": ((0.1306638,), (0.3081078,)),
+}
+NORMALISATIONS = ("none", *STATISTICS)
+NORMALISE_HELP = "Which data set's mean and contrast the first layer subtracts and divides by. The attacker knows it: it is part of the model."
+
+
+def normalisation(name: str, channels: int) -> dict[str, nn.Module]:
+    """The first layer by its name, or nothing. Constants of three channels are averaged for grey pictures, one is repeated for colour."""
+    if name == "none":
+        return {}
+    mean, std = STATISTICS[name]
+    if len(mean) != channels:
+        mean, std = (sum(mean) / len(mean),) * channels, (sum(std) / len(std),) * channels
+    return {"normalise": Normalise(mean, std)}
+
+
+def wide_uniform(layer: nn.Module) -> None:
+    """Every weight and bias ~ U(-0.5, 0.5), as the DLG and iDLG code draw them."""
+    for value in layer.parameters():
+        nn.init.uniform_(value, -0.5, 0.5)

@@ -1,0 +1,43 @@
+"""The ConvNet of Inverting Gradients, its width a field."""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from torch import nn
+
+from leakage.engine.core import Model, choice, param
+from leakage.models._parts import NORMALISATIONS, NORMALISE_HELP, normalisation
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConvNet(Model):
+    """Eight times conv 3 - BatchNorm - ReLU with w, 2w, 2w, 4w, 4w, 4w channels, max-pool 3, 4w, 4w, max-pool 3, then linear.
+
+    2,904,970 numbers for width 64, 3x32x32 pictures and 10 classes. PyTorch's default initialisation. BatchNorm uses its running
+    statistics (eval mode) for client and attack alike, as Geiping et al. do; untrained, these are 0 and 1 and BatchNorm does nothing.
+    Source: Geiping et al. 2020, figure 8 ("ConvNet").
+    """
+
+    title = "ConvNet"
+    plain = "A deeper network of the kind used in practice: eight layers of small filters, with the hard bends (ReLU) phones use."
+    hint = "Wider networks leak more: more numbers describe the same picture. Needs Inverting Gradients; DLG and iDLG get stuck."
+    source = "https://arxiv.org/abs/2003.14053"
+
+    width: int = param(16, 4, 128, "Filters of the first layer; the others have two or four times as many. 64 is the paper's.")
+    normalise: str = choice("cifar10", NORMALISATIONS, NORMALISE_HELP)
+
+    def build(self, image_shape: tuple[int, int, int], num_classes: int) -> nn.Module:
+        channels, height, width = image_shape
+        layers = OrderedDict(normalisation(self.normalise, channels))
+        before = channels
+        for number, times in enumerate((1, 2, 2, 4, 4, 4, 4, 4)):
+            after = times * self.width
+            layers[f"conv{number}"] = nn.Conv2d(before, after, 3, padding=1)
+            layers[f"norm{number}"] = nn.BatchNorm2d(after)
+            layers[f"act{number}"] = nn.ReLU()
+            if number in (5, 7):
+                layers[f"pool{number}"] = nn.MaxPool2d(3)
+            before = after
+        layers["flatten"] = nn.Flatten()  # (B, 4w * (H // 9) * (W // 9))
+        layers["linear"] = nn.Linear(before * (height // 3 // 3) * (width // 3 // 3), num_classes)
+        return nn.Sequential(layers)

@@ -1,0 +1,44 @@
+"""LeNet as Zhu et al. changed it for gradient leakage."""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from torch import nn
+
+from leakage.engine.core import Model, choice
+from leakage.models._parts import NORMALISATIONS, NORMALISE_HELP, normalisation, wide_uniform
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeNet(Model):
+    """conv 5@12 /2 - sigmoid - conv 5@12 /2 - sigmoid - conv 5@12 /1 - sigmoid - linear; all weights and biases ~ U(-0.5, 0.5).
+
+    15,826 numbers for 3x32x32 pictures and 10 classes, 13,426 for 1x28x28.
+    Source: Zhu et al. 2019 (section 4: ReLU replaced by sigmoid, strides removed, so that the gradient can be differentiated again).
+    """
+
+    title = "LeNet (Zhu)"
+    plain = "A tiny network of three smooth layers, the classic victim: its gradient describes a picture almost completely."
+    hint = "Smooth (sigmoid) layers make matching easy. Pictures come back nearly perfect from a single gradient."
+    source = "https://arxiv.org/abs/1906.08935"
+
+    normalise: str = choice("none", NORMALISATIONS, NORMALISE_HELP)
+
+    def build(self, image_shape: tuple[int, int, int], num_classes: int) -> nn.Module:
+        channels, height, width = image_shape
+        side = (-(-height // 4)) * (-(-width // 4))  # two strides of 2, rounded up
+        net = nn.Sequential(
+            OrderedDict(
+                **normalisation(self.normalise, channels),
+                conv1=nn.Conv2d(channels, 12, 5, stride=2, padding=2),
+                act1=nn.Sigmoid(),
+                conv2=nn.Conv2d(12, 12, 5, stride=2, padding=2),
+                act2=nn.Sigmoid(),
+                conv3=nn.Conv2d(12, 12, 5, stride=1, padding=2),
+                act3=nn.Sigmoid(),
+                flatten=nn.Flatten(),  # (B, 12 * side)
+                linear=nn.Linear(12 * side, num_classes),
+            )
+        )
+        wide_uniform(net)
+        return net

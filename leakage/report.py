@@ -1,0 +1,105 @@
+"""A run as files to take away: the final picture, the whole run as an animation, the curves, the experiment."""
+
+import csv
+import io
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from PIL import Image, ImageDraw
+
+from leakage.runs.store import Run, Store
+
+SCALE = 6  # screen pixels per picture pixel
+SECONDS = 8  # of animation
+GAP = 8
+
+
+@dataclass(frozen=True)
+class Made:
+    """One download."""
+
+    type: str
+    data: bytes
+
+
+def make(store: Store, run: str, name: str) -> Made | None:
+    """One of final.png, run.webp, curves.csv, experiment.json; None for another name, or when the run has nothing to show."""
+    found = store.get(run)
+    makers = {"final.png": _final, "run.webp": _animation, "curves.csv": _curves, "experiment.json": _experiment}
+    return makers[name](store, found) if found and name in makers else None
+
+
+def _frames(store: Store, run: Run) -> list[dict[str, Any]]:
+    return [event for event in store.events([run.id], 0) if event["kind"] == "frame"]
+
+
+def _sheet(store: Store, run: Run, seq: int) -> Image.Image | None:
+    png = store.frame(run.id, seq)
+    return Image.open(io.BytesIO(png)).convert("RGB") if png else None
+
+
+def _answer(store: Store, run: Run) -> int | None:
+    """The sequence number of the frame that is the answer: the run's own, else the kept one of lowest attack loss."""
+    if run.result:
+        return int(run.result["answer"])
+    kept = [frame for frame in _frames(store, run) if frame["picture"] and frame["loss"] is not None]
+    return min(kept, key=lambda frame: frame["loss"])["seq"] if kept else None
+
+
+def _beside(private: Image.Image, guess: Image.Image, words: str) -> Image.Image:
+    """Private pictures above, guesses below, enlarged without smoothing, with one line of text."""
+    size = (private.width * SCALE, private.height * SCALE)
+    page = Image.new("RGB", (size[0] + 2 * GAP, 2 * size[1] + 4 * GAP + 12), "white")
+    for row, picture in enumerate((private, guess)):
+        page.paste(picture.resize(size, Image.Resampling.NEAREST), (GAP, GAP + row * (size[1] + GAP)))
+    ImageDraw.Draw(page).text((GAP, 2 * size[1] + 3 * GAP - 4), words, fill="black")
+    return page
+
+
+def _private(store: Store, run: Run) -> Image.Image | None:
+    png = store.files(run.id, "private.png").get("private.png")
+    return Image.open(io.BytesIO(png)).convert("RGB") if png else None
+
+
+def _caption(frame: dict[str, Any]) -> str:
+    return f"step {frame['step']}   PSNR {frame['scores']['psnr']:.1f} dB"
+
+
+def _final(store: Store, run: Run) -> Made | None:
+    answer, private = _answer(store, run), _private(store, run)
+    guess = _sheet(store, run, answer) if answer else None
+    if guess is None or private is None:
+        return None
+    frame = next(frame for frame in _frames(store, run) if frame["seq"] == answer)
+    return Made("image/png", _saved(_beside(private, guess, _caption(frame)), "PNG"))
+
+
+def _animation(store: Store, run: Run) -> Made | None:
+    private = _private(store, run)
+    frames = [frame for frame in _frames(store, run) if frame["picture"]]
+    pages = [_beside(private, guess, _caption(f)) for f in frames if private and (guess := _sheet(store, run, f["seq"]))]
+    if not pages:
+        return None
+    durations = [SECONDS * 1000 // len(pages)] * (len(pages) - 1) + [3000]
+    return Made("image/webp", _saved(pages[0], "WEBP", save_all=True, append_images=pages[1:], duration=durations, loop=0, quality=80, method=2))
+
+
+def _saved(image: Image.Image, kind: str, **options: Any) -> bytes:
+    out = io.BytesIO()
+    image.save(out, kind, **options)
+    return out.getvalue()
+
+
+def _curves(store: Store, run: Run) -> Made | None:
+    out = io.StringIO()
+    table = csv.writer(out)
+    table.writerow(["step", "seconds", "gradient_distance", "psnr_db", "mse", "ssim", "label_accuracy"])
+    for frame in _frames(store, run):
+        scores = frame["scores"]
+        table.writerow([frame["step"], frame["seconds"], frame["loss"], scores["psnr"], scores["mse"], scores.get("ssim"), scores["label_accuracy"]])
+    return Made("text/csv", out.getvalue().encode())
+
+
+def _experiment(store: Store, run: Run) -> Made | None:
+    return Made("application/json", json.dumps(json.loads(run.experiment), indent=2).encode())

@@ -1,0 +1,43 @@
+"""A finished run as JSON and back: how the recorded run travels in `assets/`."""
+
+import base64
+import dataclasses
+from typing import Any
+
+from leakage.runs.store import Run, Store
+
+OWNER = "recorded"  # holds what nobody may delete
+NOTE = "recorded"  # the note with the id of the restored run
+
+
+def export(store: Store, run: str) -> dict[str, Any]:
+    """The row, the events (contact sheets in base64) and the files of a finished run."""
+    found = store.get(run)
+    assert found is not None
+    events = [event for event in store.events([run], 0) if event["kind"] in ("meta", "note", "frame")]
+    for event in events:
+        if event.pop("picture", False):
+            event["png"] = base64.b64encode(store.frame(run, event["seq"]) or b"").decode()
+    files = {name: base64.b64encode(data).decode() for name, data in store.files(run).items()}
+    return {"run": dataclasses.asdict(found), "events": events, "files": files}
+
+
+def restore(store: Store, exported: dict[str, Any]) -> str:
+    """Add an exported run to the store, unless it is there already; answers its id. Events get new sequence numbers."""
+    run = Run(**exported["run"])
+    if store.note(NOTE) == run.id:
+        return run.id
+    store.drop(run.id, OWNER)  # an earlier try that was interrupted
+    files = {name: base64.b64decode(data) for name, data in exported["files"].items()}
+    store.add(dataclasses.replace(run, owner=OWNER, status="running", worker=None, result=None, finished=None), files)
+    numbers: dict[int, int] = {}
+    for event in exported["events"]:
+        body = {name: value for name, value in event.items() if name not in ("run", "seq", "kind", "png")}
+        if "png" in event:
+            numbers[event["seq"]] = store.add_frame(run.id, body, base64.b64decode(event["png"]))
+        else:
+            store.add_event(run.id, event["kind"], body)
+    assert run.result is not None
+    store.finish(run.id, run.status, result={**run.result, "answer": numbers[run.result["answer"]]})
+    store.put_note(NOTE, run.id)
+    return run.id

@@ -1,0 +1,157 @@
+"""The one door for pages: submit, cancel, look, delete. Checks limits; knows no SQL and no torch."""
+
+import json
+import secrets
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from leakage import catalog as plugins
+from leakage.catalog import Catalog
+from leakage.runs.store import OPEN, Run, Store
+from leakage.settings import Settings, settings
+from leakage.spec import Experiment, SpecError
+
+MAX_WAITING = 20  # runs one owner may have waiting or running
+SPEEDS = "speeds"  # the note in which the workers keep what they measured: model -> seconds per replay at a batch of 1 and of 8
+SERVER = "server"  # the note in which the web server says that it is alive
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a run stands in the queue: 0 is running or finished; `wait` in seconds, None while nothing is known."""
+
+    position: int
+    wait: float | None
+
+
+class Service:
+    """What pages may ask for."""
+
+    def __init__(self, store: Store, config: Settings) -> None:
+        self.store, self.config = store, config
+
+    def catalog(self) -> Catalog | None:
+        """The plug-ins as data; None while the dispatcher is still writing them down."""
+        return _catalog(self.config.catalog.stat().st_mtime_ns, self.config) if self.config.catalog.exists() else None
+
+    def submit(self, experiment: Experiment, owner: str, *, uploads: Mapping[str, bytes] | None = None, group: str | None = None) -> str:
+        """Queue an experiment and answer the run's id; an equal experiment that somebody already asked for is shared.
+
+        Raises SpecError when the experiment cannot be run.
+        """
+        known = self.catalog()
+        if known is None:
+            raise SpecError("The list of attacks and models is still being prepared. Try again in a few seconds.")
+        resolved = experiment.resolve(known)
+        uploads = uploads or {}
+        missing = [p.id for p in resolved.pictures if p.source == "upload" and p.id not in uploads]
+        if missing:
+            raise SpecError(f"pictures: the upload {missing[0]!r} is gone. Choose its file again.")
+        if not resolved.has_uploads:
+            shared = self.store.share(resolved.digest(), known.version, owner)
+            if shared:
+                return shared
+        if sum(run.status in OPEN for run in self.store.held_by(owner)) >= MAX_WAITING:
+            raise SpecError(f"You already have {MAX_WAITING} runs waiting. Let some finish or cancel them first.")
+        run = Run(
+            id=secrets.token_urlsafe(12),
+            owner=owner,
+            grp=group,
+            kind="attack",
+            digest=resolved.digest(),
+            version=known.version,
+            experiment=resolved.model_dump_json(),
+            shareable=not resolved.has_uploads,
+            estimate=self.estimate(resolved),
+            status="queued",
+            message="",
+            created=time.time(),
+            started=None,
+            finished=None,
+            heartbeat=None,
+            worker=None,
+            cancelled=None,
+            result=None,
+        )
+        self.store.add(run, {f"upload:{name}": data for name, data in uploads.items()})
+        return run.id
+
+    def look(self, run: str) -> Run | None:
+        return self.store.get(run)
+
+    def mine(self, owner: str) -> list[Run]:
+        return self.store.held_by(owner)
+
+    def cancel(self, run: str, owner: str) -> None:
+        """Stop a run of this owner and keep the best so far."""
+        if self.store.holds(run, owner):
+            self.store.cancel(run)
+
+    def delete(self, run: str, owner: str) -> None:
+        """Drop this owner's reference; the last one removes run, frames and uploads. A run that nobody else holds is stopped first."""
+        self.store.drop(run, owner)
+
+    def delete_all(self, owner: str) -> int:
+        """Delete everything this owner holds; answers how many runs that were."""
+        runs = self.mine(owner)
+        for run in runs:
+            self.delete(run.id, owner)
+        return len(runs)
+
+    def events(self, run: str, since: int = 0) -> list[dict[str, Any]]:
+        return self.store.events([run], since)
+
+    def place(self, run: str) -> Place:
+        """Position in the queue and the wait that finished runs and estimates suggest."""
+        waiting, running = self.store.queue(), self.store.running()
+        ids = [other.id for other in waiting]
+        if run not in ids:
+            return Place(0, None)
+        position = ids.index(run) + 1
+        left = [max(0.0, (r.estimate or 0) - (time.time() - (r.started or time.time()))) for r in running]
+        ahead = [r.estimate or 0 for r in waiting[: position - 1]]
+        known = all(r.estimate is not None for r in (*running, *waiting[: position - 1]))
+        return Place(position, sum(left + ahead) / self.config.slots if known else None)
+
+    def estimate(self, experiment: Experiment) -> float | None:
+        """Seconds this experiment will take on this machine: what the same attack on the same model took lately, else what the
+        workers measured when they were idle; None when neither is known. `experiment` must be resolved.
+        """
+        known = self.catalog()
+        if known is None:
+            return None
+        fields = experiment.attack.fields
+        steps = float(fields.get("steps", 0)) * float(fields.get("starts", 1))
+        lately = [r.result["seconds"] / max(r.result["steps"], 1) for r in self.store.done_like(like(experiment)) if r.result]
+        if lately:
+            return steps * sorted(lately)[len(lately) // 2]
+        entry = known.get("model", experiment.model.id)
+        speeds = (self.store.note(SPEEDS) or {}).get(entry.id)
+        if not speeds or any(experiment.model.fields.get(field.name, field.default) != field.default for field in entry.fields if field.type != "str"):
+            return None
+        load = len(experiment.pictures) * experiment.size**2 / 32**2  # in pictures of 32 x 32
+        one, eight = speeds
+        per_replay = max(one + (eight - one) * (load - 1) / 7, one / 2)
+        return steps * known.get("attack", experiment.attack.id).evaluations_per_step * float(per_replay)
+
+
+def like(experiment: Experiment) -> str:
+    """Runs with equal keys take about equally long per step."""
+    return json.dumps(
+        [experiment.attack.id, experiment.model.model_dump(), len(experiment.pictures), experiment.size, experiment.channels], sort_keys=True
+    )
+
+
+@cache
+def service() -> Service:
+    """The service of this process."""
+    config = settings()
+    return Service(Store(config.store, max_mb=config.store_mb), config)
+
+
+@cache
+def _catalog(_changed: int, config: Settings) -> Catalog | None:
+    return plugins.read(config.catalog)

@@ -1,0 +1,306 @@
+"""The only file that knows SQL: runs, their events by sequence number, their frames. One SQLite file is database and queue."""
+
+import json
+import sqlite3
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+MAX_FRAMES = 240  # pictures kept per run
+THINNED = 160  # ... and how many remain when there were more
+RESERVE = 2 * 2**20  # bytes set aside so that a full disk can still be written about
+OPEN = ("queued", "running")
+
+SCHEMA = """
+CREATE TABLE runs (
+    id TEXT PRIMARY KEY, owner TEXT NOT NULL, grp TEXT, kind TEXT NOT NULL, digest TEXT NOT NULL, version TEXT NOT NULL,
+    experiment TEXT NOT NULL, shareable INTEGER NOT NULL, estimate REAL, status TEXT NOT NULL, message TEXT NOT NULL DEFAULT '',
+    created REAL NOT NULL, started REAL, finished REAL, heartbeat REAL, worker TEXT, cancelled REAL, result TEXT);
+CREATE INDEX runs_by_status ON runs (status, created);
+CREATE INDEX runs_by_digest ON runs (digest);
+CREATE TABLE holders (run TEXT NOT NULL REFERENCES runs ON DELETE CASCADE, owner TEXT NOT NULL, since REAL NOT NULL, PRIMARY KEY (run, owner));
+CREATE TABLE events (seq INTEGER PRIMARY KEY AUTOINCREMENT, run TEXT NOT NULL REFERENCES runs ON DELETE CASCADE, kind TEXT NOT NULL, body TEXT NOT NULL);
+CREATE INDEX events_by_run ON events (run, seq);
+CREATE TABLE frames (seq INTEGER PRIMARY KEY REFERENCES events ON DELETE CASCADE, run TEXT NOT NULL, png BLOB NOT NULL);
+CREATE INDEX frames_by_run ON frames (run, seq);
+CREATE TABLE files (run TEXT NOT NULL REFERENCES runs ON DELETE CASCADE, name TEXT NOT NULL, data BLOB NOT NULL, PRIMARY KEY (run, name));
+CREATE TABLE notes (name TEXT PRIMARY KEY, body TEXT NOT NULL);
+"""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One row: who asked for what, and how it stands. Times are seconds since 1970."""
+
+    id: str
+    owner: str
+    grp: str | None
+    kind: str
+    digest: str
+    version: str
+    experiment: str
+    shareable: bool
+    estimate: float | None
+    status: str  # queued, running, done, cancelled, failed
+    message: str
+    created: float
+    started: float | None
+    finished: float | None
+    heartbeat: float | None
+    worker: str | None
+    cancelled: float | None
+    result: dict[str, Any] | None
+
+
+class Store:
+    """The runs of one machine. Safe to use from several threads and processes."""
+
+    def __init__(self, path: Path, *, max_mb: int = 4096) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.path, self.pages = path, max_mb * 2**20 // 4096
+        self.reserve = path.with_suffix(".reserve")
+        self.local = threading.local()
+        with self._write() as db:
+            if db.execute("PRAGMA user_version").fetchone()[0] == 0:
+                for statement in SCHEMA.split(";\n"):
+                    db.execute(statement)
+                db.execute("PRAGMA user_version = 1")
+        self.set_reserve_aside()
+
+    # ------------------------------------------------------------ connections
+
+    def _db(self) -> sqlite3.Connection:
+        if not hasattr(self.local, "db"):
+            db = sqlite3.connect(self.path, timeout=10, isolation_level=None)
+            db.row_factory = sqlite3.Row
+            for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "foreign_keys = ON", f"max_page_count = {self.pages}"):
+                db.execute(f"PRAGMA {pragma}")
+            self.local.db = db
+        return self.local.db  # type: ignore[no-any-return]
+
+    @contextmanager
+    def _write(self) -> Iterator[sqlite3.Connection]:
+        db = self._db()
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            yield db
+        except BaseException:
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+            raise
+        db.execute("COMMIT")
+
+    def close(self) -> None:
+        """Close this thread's connection."""
+        if hasattr(self.local, "db"):
+            self.local.db.close()
+            del self.local.db
+
+    def set_reserve_aside(self) -> None:
+        """Keep some bytes of the disk for the day it is full; does nothing when it is full already."""
+        try:
+            if not self.reserve.exists():
+                self.reserve.write_bytes(b"\0" * RESERVE)
+        except OSError:
+            self.reserve.unlink(missing_ok=True)
+
+    def release_reserve(self) -> None:
+        """Make room for a last word: give the reserved bytes back to the disk, and lift this connection's own limit a little."""
+        self.reserve.unlink(missing_ok=True)
+        self._db().execute(f"PRAGMA max_page_count = {self.pages + RESERVE // 4096}")
+
+    # ------------------------------------------------------------ the queue
+
+    def add(self, run: Run, files: Mapping[str, bytes]) -> None:
+        """Queue a run with its files (uploads)."""
+        with self._write() as db:
+            values = {**vars(run), "result": None}
+            db.execute(f"INSERT INTO runs ({', '.join(values)}) VALUES ({', '.join(':' + name for name in values)})", values)
+            db.execute("INSERT INTO holders VALUES (?, ?, ?)", (run.id, run.owner, run.created))
+            db.executemany("INSERT INTO files VALUES (?, ?, ?)", [(run.id, name, data) for name, data in files.items()])
+            self._event(db, run.id, "state", {"status": "queued"})
+
+    def share(self, digest: str, version: str, owner: str) -> str | None:
+        """The id of a run that answers the same question (not failed, not cancelled); `owner` now holds it too."""
+        with self._write() as db:
+            row = db.execute(
+                "SELECT id FROM runs WHERE digest = ? AND version = ? AND shareable AND cancelled IS NULL AND status IN ('queued', 'running', 'done')"
+                " ORDER BY created LIMIT 1",
+                (digest, version),
+            ).fetchone()
+            if row:
+                db.execute("INSERT OR REPLACE INTO holders VALUES (?, ?, ?)", (row["id"], owner, time.time()))
+        return row["id"] if row else None
+
+    def claim(self, worker: str) -> Run | None:
+        """The next run for `worker`: of the owner with the fewest running runs, the oldest. None when nothing waits."""
+        if not self._db().execute("SELECT 1 FROM runs WHERE status = 'queued' LIMIT 1").fetchone():
+            return None
+        with self._write() as db:
+            row = db.execute(
+                "UPDATE runs SET status = 'running', started = :now, heartbeat = :now, worker = :worker WHERE id = (SELECT id FROM runs q WHERE"
+                " status = 'queued' ORDER BY (SELECT COUNT(*) FROM runs r WHERE r.status = 'running' AND r.owner = q.owner), created LIMIT 1)"
+                " RETURNING *",
+                {"now": time.time(), "worker": worker},
+            ).fetchone()
+            if row:
+                self._event(db, row["id"], "state", {"status": "running"})
+        return _run(row) if row else None
+
+    def queue(self) -> list[Run]:
+        """The waiting runs, oldest first."""
+        return self._runs("status = 'queued' ORDER BY created")
+
+    def running(self) -> list[Run]:
+        return self._runs("status = 'running' ORDER BY started")
+
+    def beat(self, run: str) -> tuple[bool, int]:
+        """A sign of life from the worker; answers (should it stop?, how many runs are running)."""
+        with self._write() as db:
+            db.execute("UPDATE runs SET heartbeat = ? WHERE id = ?", (time.time(), run))
+            row = db.execute("SELECT cancelled FROM runs WHERE id = ? AND status = 'running'", (run,)).fetchone()
+            count = db.execute("SELECT COUNT(*) FROM runs WHERE status = 'running'").fetchone()[0]
+        return row is None or row["cancelled"] is not None, count
+
+    def cancel(self, run: str) -> None:
+        """Ask a running run to stop with the best so far; a waiting one is cancelled at once."""
+        with self._write() as db:
+            db.execute("UPDATE runs SET cancelled = ? WHERE id = ? AND status IN ('queued', 'running') AND cancelled IS NULL", (time.time(), run))
+            if db.execute("UPDATE runs SET status = 'cancelled', finished = ? WHERE id = ? AND status = 'queued'", (time.time(), run)).rowcount:
+                self._event(db, run, "state", {"status": "cancelled", "message": "Cancelled before it began."})
+
+    def finish(self, run: str, status: str, *, message: str = "", result: dict[str, Any] | None = None) -> None:
+        """Close a running run; says so in an "end" event when there is a result, and in a "state" event. Later calls change nothing."""
+        with self._write() as db:
+            changed = db.execute(
+                "UPDATE runs SET status = ?, message = ?, finished = ?, result = ? WHERE id = ? AND status = 'running'",
+                (status, message, time.time(), json.dumps(result) if result else None, run),
+            ).rowcount
+            if changed:
+                if result:
+                    self._event(db, run, "end", {"status": status, **result})
+                self._event(db, run, "state", {"status": status, "message": message})
+
+    # ------------------------------------------------------------ events, frames, files
+
+    def _event(self, db: sqlite3.Connection, run: str, kind: str, body: Mapping[str, Any]) -> int:
+        row = db.execute("INSERT INTO events (run, kind, body) SELECT id, ?, ? FROM runs WHERE id = ? RETURNING seq", (kind, json.dumps(body), run))
+        found = row.fetchone()
+        return int(found["seq"]) if found else 0
+
+    def add_event(self, run: str, kind: str, body: Mapping[str, Any]) -> int:
+        """Append an event; answers its sequence number, 0 when the run has been deleted meanwhile."""
+        with self._write() as db:
+            return self._event(db, run, kind, body)
+
+    def add_frame(self, run: str, body: Mapping[str, Any], png: bytes) -> int:
+        """Append a frame with its contact sheet. Beyond MAX_FRAMES the older sheets are thinned to even spacing on a log scale of time."""
+        with self._write() as db:
+            seq = self._event(db, run, "frame", body)
+            if seq:
+                db.execute("INSERT INTO frames VALUES (?, ?, ?)", (seq, run, png))
+                kept = [row["seq"] for row in db.execute("SELECT seq FROM frames WHERE run = ? ORDER BY seq", (run,))]
+                if len(kept) > MAX_FRAMES:
+                    keep = log_spaced(kept, THINNED)
+                    db.executemany("DELETE FROM frames WHERE seq = ?", [(old,) for old in set(kept) - set(keep)])
+                    self._event(db, run, "thinned", {"kept": keep})
+        return seq
+
+    def events(self, runs: Iterable[str] | None, since: int) -> list[dict[str, Any]]:
+        """Events after `since` of these runs (None: of all), each with run, seq, kind; a frame says whether its picture is still kept."""
+        wanted = None if runs is None else list(runs)
+        where = "" if wanted is None else f"AND e.run IN ({','.join('?' * len(wanted))})"
+        rows = self._db().execute(
+            f"SELECT e.*, f.seq AS picture FROM events e LEFT JOIN frames f ON f.seq = e.seq WHERE e.seq > ? {where} ORDER BY e.seq",
+            (since, *(wanted or ())),
+        )
+        return [_event(row) for row in rows]
+
+    def last_seq(self) -> int:
+        return int(self._db().execute("SELECT COALESCE(MAX(seq), 0) FROM events").fetchone()[0])
+
+    def frame(self, run: str, seq: int) -> bytes | None:
+        row = self._db().execute("SELECT png FROM frames WHERE run = ? AND seq = ?", (run, seq)).fetchone()
+        return row["png"] if row else None
+
+    def put_file(self, run: str, name: str, data: bytes) -> None:
+        with self._write() as db:
+            db.execute("INSERT OR REPLACE INTO files SELECT id, ?, ? FROM runs WHERE id = ?", (name, data, run))
+
+    def files(self, run: str, prefix: str = "") -> dict[str, bytes]:
+        """The run's files whose names begin with `prefix`."""
+        rows = self._db().execute("SELECT name, data FROM files WHERE run = ? AND substr(name, 1, ?) = ?", (run, len(prefix), prefix))
+        return {row["name"]: row["data"] for row in rows}
+
+    # ------------------------------------------------------------ looking and deleting
+
+    def _runs(self, where: str, *values: Any) -> list[Run]:
+        return [_run(row) for row in self._db().execute(f"SELECT * FROM runs WHERE {where}", values)]
+
+    def get(self, run: str) -> Run | None:
+        found = self._runs("id = ?", run)
+        return found[0] if found else None
+
+    def held_by(self, owner: str) -> list[Run]:
+        """The runs of one owner, newest first."""
+        return self._runs("id IN (SELECT run FROM holders WHERE owner = ?) ORDER BY created DESC", owner)
+
+    def holds(self, run: str, owner: str) -> bool:
+        return self._db().execute("SELECT 1 FROM holders WHERE run = ? AND owner = ?", (run, owner)).fetchone() is not None
+
+    def drop(self, run: str, owner: str) -> None:
+        """Forget `owner`'s reference; with the last one the run, its frames and its uploads go."""
+        with self._write() as db:
+            db.execute("DELETE FROM holders WHERE run = ? AND owner = ?", (run, owner))
+            db.execute("DELETE FROM runs WHERE id = ? AND NOT EXISTS (SELECT 1 FROM holders WHERE run = ?)", (run, run))
+
+    def sweep(self, *, uploads_before: float) -> None:
+        """Delete runs with uploads created before that time; keep the rest."""
+        with self._write() as db:
+            db.execute("DELETE FROM runs WHERE NOT shareable AND created < ?", (uploads_before,))
+
+    def done_like(self, like: str) -> list[Run]:
+        """The latest finished runs whose result carries this `like` key (same attack, model and batch)."""
+        return self._runs("status = 'done' AND json_extract(result, '$.like') = ? ORDER BY finished DESC LIMIT 3", like)
+
+    def note(self, name: str) -> Any:
+        """A small fact about this machine, or None."""
+        row = self._db().execute("SELECT body FROM notes WHERE name = ?", (name,)).fetchone()
+        return json.loads(row["body"]) if row else None
+
+    def put_note(self, name: str, body: Any) -> None:
+        with self._write() as db:
+            db.execute("INSERT OR REPLACE INTO notes VALUES (?, ?)", (name, json.dumps(body)))
+
+
+def log_spaced(items: list[int], count: int) -> list[int]:
+    """`count` of the items at most: the first, the last, and between them positions evenly spaced on a log scale.
+
+    >>> log_spaced(list(range(1, 101)), 5)
+    [1, 3, 10, 32, 100]
+    """
+    if count >= len(items):
+        return items
+    ratio = len(items) ** (1 / (count - 1))
+    chosen: list[int] = []
+    for number in range(count):
+        place = max(round(ratio**number), chosen[-1] + 1 if chosen else 1)
+        if place <= len(items):
+            chosen.append(place)
+    return [items[place - 1] for place in chosen]
+
+
+def _run(row: sqlite3.Row) -> Run:
+    values = dict(row)
+    return Run(**{**values, "shareable": bool(values["shareable"]), "result": json.loads(values["result"]) if values["result"] else None})
+
+
+def _event(row: sqlite3.Row) -> dict[str, Any]:
+    body = json.loads(row["body"])
+    if row["kind"] == "frame":
+        body["picture"] = row["picture"] is not None
+    return {**body, "run": row["run"], "seq": row["seq"], "kind": row["kind"]}

@@ -1,0 +1,145 @@
+"""Our GET routes: live events, pictures and downloads of a run. One poller per server reads the store for all listeners."""
+
+import asyncio
+import contextlib
+import json
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import FileResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from leakage import report
+from leakage.runs.service import SERVER, Service
+
+POLL = 0.1  # seconds
+ALIVE = 5.0  # seconds between signs of life, to the dispatcher and to quiet listeners
+FOREVER = {"Cache-Control": "private, max-age=31536000, immutable"}
+LIVE = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+MAX_RUNS = 16  # runs one stream may follow
+
+
+class Listener:
+    """One open page: the runs it follows and the events on their way to it."""
+
+    def __init__(self, runs: list[str]) -> None:
+        self.runs, self.queue = set(runs), asyncio.Queue[dict[str, Any]]()
+
+
+class Stream:
+    """Fans the store's events out to the open pages."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self.listeners: set[Listener] = set()
+
+    def routes(self) -> list[Route]:
+        return [
+            Route("/api/runs/stream", self.stream),
+            Route("/api/runs/{run}/{name:path}", self.file),
+            Route("/api/plotly.min.js", self.plotly),
+        ]
+
+    async def poll(self) -> None:
+        """Forever: hand new events to those who listen, and tell the dispatcher that this server lives."""
+        store = self.service.store
+        since, told = store.last_seq(), 0.0
+        while True:
+            if time.time() - told > ALIVE:
+                told = time.time()
+                store.put_note(SERVER, told)
+                await self.tell_places()
+            if self.listeners:
+                wanted = set().union(*(listener.runs for listener in self.listeners))
+                for event in store.events(wanted, since):
+                    since = event["seq"]
+                    for listener in self.listeners:
+                        if event["run"] in listener.runs:
+                            listener.queue.put_nowait(event)
+            else:
+                since = store.last_seq()
+            await asyncio.sleep(POLL)
+
+    async def tell_places(self) -> None:
+        """Tell every waiting run's listeners where it stands in the queue."""
+        waiting = {run.id for run in self.service.store.queue()}
+        for listener in self.listeners:
+            for run in listener.runs & waiting:
+                listener.queue.put_nowait(self.place(run))
+
+    def place(self, run: str) -> dict[str, Any]:
+        place = self.service.place(run)
+        return {"run": run, "kind": "state", "status": "queued", "position": place.position, "wait": place.wait}
+
+    async def stream(self, request: Request) -> Response:
+        """Server-sent events of `ids` after `since`, or after the Last-Event-ID of a listener that comes back."""
+        ids = [run for run in request.query_params.get("ids", "").split(",") if run][:MAX_RUNS]
+        try:
+            since = int(request.headers.get("last-event-id") or request.query_params.get("since", 0))
+        except ValueError:
+            return PlainTextResponse("since must be a whole number.", 400)
+        if not ids or not any(self.service.look(run) for run in ids):
+            return PlainTextResponse("No such run; it may have been deleted.", 404)
+        return StreamingResponse(self.events(request, ids, since), media_type="text/event-stream", headers=LIVE)
+
+    async def events(self, request: Request, ids: list[str], since: int) -> AsyncIterator[str]:
+        listener = Listener(ids)
+        self.listeners.add(listener)  # first listen, then read what was before: nothing falls between
+        try:
+            for event in self.service.store.events(ids, since):
+                since = event["seq"]
+                yield message(event)
+            for run in self.service.store.queue():
+                if run.id in listener.runs:
+                    yield message(self.place(run.id))
+            while not await request.is_disconnected():
+                try:
+                    event = await asyncio.wait_for(listener.queue.get(), ALIVE)
+                except TimeoutError:
+                    yield ": still here\n\n"
+                    continue
+                if event.get("seq", since + 1) > since:
+                    since = event.get("seq", since)
+                    yield message(event)
+        finally:
+            self.listeners.discard(listener)
+
+    async def file(self, request: Request) -> Response:
+        """The private pictures, one frame, or a download of a run."""
+        run, name = request.path_params["run"], request.path_params["name"]
+        store = self.service.store
+        if name == "private.png":
+            found = store.files(run, "private.png").get("private.png")
+            return Response(found, media_type="image/png", headers=FOREVER) if found else PlainTextResponse("No such picture.", 404)
+        if name.startswith("frames/") and name.endswith(".png") and name[7:-4].isdigit():
+            found = store.frame(run, int(name[7:-4]))
+            return Response(found, media_type="image/png", headers=FOREVER) if found else PlainTextResponse("No such frame.", 404)
+        made = await asyncio.to_thread(report.make, store, run, name)
+        if made is None:
+            return PlainTextResponse("Nothing to download: no such run, or it has no pictures yet.", 404)
+        return Response(made.data, media_type=made.type, headers={"Content-Disposition": f'attachment; filename="leakage-{run[:6]}-{name}"'})
+
+    async def plotly(self, _request: Request) -> Response:
+        """plotly.js from the installed package: no content delivery network is asked."""
+        import plotly
+
+        path = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
+        return FileResponse(path, media_type="text/javascript", headers=FOREVER)
+
+    @contextlib.asynccontextmanager
+    async def polling(self) -> AsyncIterator[None]:
+        """Poll while the server runs."""
+        task = asyncio.create_task(self.poll())
+        try:
+            yield
+        finally:
+            task.cancel()
+
+
+def message(event: dict[str, Any]) -> str:
+    """One server-sent event; those with a sequence number can be resumed after."""
+    head = f"id: {event['seq']}\n" if "seq" in event else ""
+    return f"{head}data: {json.dumps(event)}\n\n"

@@ -1,0 +1,204 @@
+"""One run from claim to finish, in a warm process of its own: `python -m leakage.runs.worker SLOT`."""
+
+import contextlib
+import errno
+import importlib.metadata
+import logging
+import os
+import resource
+import signal
+import sqlite3
+import sys
+import threading
+import time
+import traceback
+from typing import Any
+
+import numpy as np
+import torch
+
+from leakage import catalog
+from leakage.engine.play import Frame, Scene, best_device, play, prepare
+from leakage.engine.timing import measure
+from leakage.pictures import class_names, find, sheet
+from leakage.runs.service import SPEEDS, like
+from leakage.runs.store import Run, Store
+from leakage.settings import Settings, cores, settings
+from leakage.spec import Experiment, parse
+
+FULL = "The disk is full: this run could not be kept. Delete some runs (or free some disk) and press Run again."
+MEMORY = "This needs more memory than one run may use here. Choose a smaller batch, a smaller picture or a narrower model."
+log = logging.getLogger(__name__)
+
+
+class Pulse(threading.Thread):
+    """Signs of life every second; knows whether to stop and how many threads this run may use. Asked at every step, so it must be cheap."""
+
+    def __init__(self, store: Store, run: Run, seconds: float) -> None:
+        super().__init__(daemon=True)
+        self.store, self.run_id = store, run.id
+        self.deadline = time.monotonic() + seconds
+        self.stopped, self.alone, self.over, self.late = False, True, threading.Event(), False
+
+    def run(self) -> None:
+        while not self.over.wait(0.25):
+            with contextlib.suppress(sqlite3.Error):  # a full disk is reported by the frames
+                self.stopped, running = self.store.beat(self.run_id)
+                self.alone = running <= 1
+        self.store.close()
+
+    def __call__(self) -> bool:
+        """Should the run stop? Also adapts this thread's share of the cores: a lone run may take all, else one each."""
+        threads = cores() if self.alone else 1
+        if torch.get_num_threads() != threads:
+            torch.set_num_threads(threads)
+        self.late = time.monotonic() > self.deadline
+        return self.stopped or self.late
+
+
+def perform(store: Store, run: Run, device: torch.device) -> None:
+    """Play one claimed run and close it, whatever happens."""
+    experiment = parse(run.experiment)
+    pulse = Pulse(store, run, experiment.max_seconds)
+    pulse.start()
+    try:
+        uploads = {name.removeprefix("upload:"): data for name, data in store.files(run.id, "upload:").items()}
+        scene = prepare(experiment, uploads=uploads, device=device)
+        store.put_file(run.id, "private.png", contact_sheet(scene.x))
+        store.add_event(run.id, "meta", describe(scene, run, device))
+        frame: Frame | None = None
+        for frame in play(experiment, scene=scene, pulse=pulse):
+            seq = keep(store, run.id, frame)
+        assert frame is not None
+        assert frame.verdict is not None
+        message = f"Stopped after {experiment.max_seconds} s, the limit for one run; the best so far is shown." if pulse.late else ""
+        status = "cancelled" if pulse.stopped else "done"
+        result = {
+            "answer": seq,
+            "steps": frame.step,
+            "seconds": frame.seconds,
+            "scores": frame.scores,
+            "labels": frame.labels,
+            "note": frame.note,
+            "verdict": frame.verdict,
+            "like": like(experiment),
+        }
+        store.finish(run.id, status, message="Cancelled; the best so far is shown." if pulse.stopped else message, result=result)
+    except Exception as error:  # the one place that must survive anything a run may do
+        log.error("run %s failed:\n%s", run.id, traceback.format_exc())
+        fail(store, run, error)
+    finally:
+        pulse.over.set()
+        pulse.join()
+
+
+def keep(store: Store, run: str, frame: Frame) -> int:
+    """Store one frame; what it could not miss saying becomes an event of its own."""
+    if "event" in frame.note:
+        store.add_event(run, "note", {"text": frame.note["event"]})
+    body: dict[str, Any] = {
+        "step": frame.step,
+        "seconds": round(frame.seconds, 3),
+        "loss": finite(frame.loss),
+        "scores": {name: finite(value) for name, value in frame.scores.items()},
+        "labels": frame.labels,
+        "note": frame.note,
+    }
+    if frame.verdict:
+        body["verdict"] = frame.verdict
+    return store.add_frame(run, body, contact_sheet(frame.x))
+
+
+def contact_sheet(x: torch.Tensor) -> bytes:
+    """Pictures (B, C, H, W) in [0, 1] as one lossless PNG."""
+    return sheet((x * 255).round().byte().permute(0, 2, 3, 1).numpy())
+
+
+def finite(value: Any) -> Any:
+    """JSON knows no infinity: None instead."""
+    if isinstance(value, list):
+        return [finite(one) for one in value]
+    return None if isinstance(value, float) and not np.isfinite(value) else value
+
+
+def describe(scene: Scene, run: Run, device: torch.device) -> dict[str, Any]:
+    """The "meta" event: everything a page shows that does not change during the run."""
+    experiment = scene.experiment
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else f"{device.type}, {cores()} cores"
+    return {
+        "batch": len(experiment.pictures),
+        "size": experiment.size,
+        "channels": experiment.channels,
+        "private": f"/api/runs/{run.id}/private.png",
+        "pictures": pictures(experiment),
+        "class_names": class_names(experiment.pictures[0].source),
+        "received": scene.received,
+        "baselines": scene.baselines,
+        "steps": int(experiment.attack.fields.get("steps", 0)) * int(experiment.attack.fields.get("starts", 1)),
+        "attack": catalog.load("attack", experiment.attack.id).title,
+        "loss_name": "gradient distance",
+        "device": name,
+        "versions": {package: importlib.metadata.version(package) for package in ("torch", "scikit-image")} | {"engine": run.version},
+        "estimate": run.estimate,
+    }
+
+
+def pictures(experiment: Experiment) -> list[dict[str, Any]]:
+    """Title, class and class name of every private picture, for the page."""
+
+    def one(source: str, name: str, label: int | None) -> dict[str, Any]:
+        if source == "upload":
+            return {"title": "Your picture", "label": label, "class_name": class_names(source)[label or 0]}
+        item = find(source, name)
+        return {"title": item.title, "label": item.label, "class_name": item.class_name}
+
+    return [one(p.source, p.id, p.label) for p in experiment.pictures]
+
+
+def fail(store: Store, run: Run, error: Exception) -> None:
+    """Close the run with a sentence that a user can act on."""
+    full = isinstance(error, sqlite3.OperationalError) and ("full" in str(error) or "disk I/O" in str(error))
+    if full or (isinstance(error, OSError) and error.errno == errno.ENOSPC):
+        sentence = FULL
+        store.release_reserve()
+    elif isinstance(error, MemoryError | torch.OutOfMemoryError) or "not enough memory" in str(error) or "can't allocate memory" in str(error):
+        sentence = MEMORY
+    elif isinstance(error, ValueError):
+        sentence = str(error)
+    else:
+        sentence = f"The worker met an error that it did not expect ({type(error).__name__}: {error}). The run's frames so far are kept."
+    store.finish(run.id, "failed", message=sentence)
+
+
+def limit_memory(megabytes: int) -> None:
+    """On Linux, cap what this process may allocate on top of what it holds now, so that a run fails with a sentence instead of swapping."""
+    if sys.platform != "linux":
+        return
+    with open("/proc/self/status") as status:
+        held = next(int(line.split()[1]) // 1024 for line in status if line.startswith("VmData"))
+    cap = (held + megabytes) * 2**20
+    resource.setrlimit(resource.RLIMIT_DATA, (cap, resource.getrlimit(resource.RLIMIT_DATA)[1]))
+
+
+def main(config: Settings, slot: str) -> None:
+    """Claim and perform until the dispatcher is gone."""
+    store = Store(config.store, max_mb=config.store_mb)
+    device = best_device()
+    if device.type == "cpu":
+        limit_memory(config.memory_mb)
+    parent, worker, idle_since = os.getppid(), f"{slot}:{os.getpid()}", time.monotonic()
+    while os.getppid() == parent:
+        run = store.claim(worker)
+        if run:
+            perform(store, run, device)
+            idle_since = time.monotonic()
+        elif slot == "0" and time.monotonic() - idle_since > 1 and not store.note(SPEEDS):
+            store.put_note(SPEEDS, measure(device))
+        else:
+            time.sleep(0.05)
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s worker %(message)s")
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the web server; the dispatcher ends its workers itself
+    main(settings(), sys.argv[1])

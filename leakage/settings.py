@@ -1,0 +1,49 @@
+"""What a machine's owner may set, all by environment variables, each with a default that works."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Read once per process by `settings()`."""
+
+    home: Path  # LEAKAGE_HOME: runs, catalog, locks; default .leakage beside app.py
+    slots: int  # LEAKAGE_SLOTS: runs at the same time; default one per core, at most 4
+    store_mb: int  # LEAKAGE_STORE_MB: the store never grows beyond this
+    memory_mb: int  # LEAKAGE_MEMORY_MB: what one worker may allocate on a CPU; default 70 % of the machine's memory, shared by the slots
+
+    @property
+    def store(self) -> Path:
+        return self.home / "store.db"
+
+    @property
+    def catalog(self) -> Path:
+        return self.home / "catalog.json"
+
+
+def settings() -> Settings:
+    """The settings in force. Raises ValueError when a number is not one."""
+
+    def number(name: str, default: int) -> int:
+        value = os.environ.get(name, "")
+        if value and not value.isdigit():
+            raise ValueError(f"{name} must be a whole number, got {value!r}.")
+        return int(value) if value else default
+
+    slots = number("LEAKAGE_SLOTS", min(4, cores()))
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
+    return Settings(
+        home=Path(os.environ.get("LEAKAGE_HOME") or ROOT / ".leakage").resolve(),
+        slots=slots,
+        store_mb=number("LEAKAGE_STORE_MB", 4096),
+        memory_mb=number("LEAKAGE_MEMORY_MB", int(memory * 0.7 / slots)),
+    )
+
+
+def cores() -> int:
+    """CPU cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,1 @@
+"""Fields to widgets, the live component, pictures and words."""

@@ -1,0 +1,32 @@
+"""The run without the event stream: two looks a second at the store, pictures inside the page. For proxies that swallow streams."""
+
+import base64
+
+import pandas as pd
+import streamlit as st
+
+from leakage.runs.service import service
+
+
+@st.fragment(run_every=0.5)
+def show(run_id: str) -> None:
+    """Private pictures, newest guess, curve."""
+    run = service().look(run_id)
+    frames = [event for event in service().events(run_id) if event["kind"] == "frame"]
+    kept = [frame for frame in frames if frame["picture"]]
+    if run is None or not kept:
+        st.caption("Waiting for the first picture.")
+        return
+    answer = run.result["answer"] if run.result else kept[-1]["seq"]
+    newest = next((frame for frame in kept if frame["seq"] == answer), kept[-1])
+    st.caption("This network holds back the live stream, so the page looks twice a second instead.")
+    left, right = st.columns(2)
+    left.html(_picture(service().store.files(run_id, "private.png").get("private.png"), "The private pictures"))
+    right.html(_picture(service().store.frame(run_id, newest["seq"]), f"What the attacker sees, step {newest['step']}"))
+    st.markdown(f"PSNR **{newest['scores']['psnr']:.1f} dB**, gradient distance {newest['loss'] or 0:.3g}")
+    st.line_chart(pd.DataFrame({"PSNR (dB)": {frame["step"]: frame["scores"]["psnr"] for frame in frames}}), height=180)
+
+
+def _picture(png: bytes | None, words: str) -> str:
+    data = base64.b64encode(png or b"").decode()
+    return f'<figure class="gle-plain"><img alt="{words}" src="data:image/png;base64,{data}"><figcaption>{words}</figcaption></figure>'

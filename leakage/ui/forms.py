@@ -1,0 +1,123 @@
+"""Settings as widgets, all of them in the URL, and an Experiment out of their values. Everything is built from the catalog."""
+
+from typing import Any
+
+import streamlit as st
+
+from leakage.catalog import Catalog, Entry, Field
+from leakage.spec import MAX_SECONDS, Assumptions, Experiment, Part
+
+NONE = "none"
+DEFAULT = Experiment()
+PICKED = "pictures"  # the picked pictures, as "source:id", in session state and, joined by commas, in the URL
+
+
+def choose(known: Catalog, kind: str, label: str, *, default: str, optional: bool = False) -> Part | None:
+    """A menu of the plug-ins of one kind with its sentence, and beside it, folded away, the fine settings."""
+    entries = {entry.id: entry for entry in known.of(kind)}
+    options = [NONE, *entries] if optional else list(entries)
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        picked = st.selectbox(
+            label,
+            options,
+            index=options.index(default),
+            format_func=lambda name: "No protection" if name == NONE else entries[name].title,
+            key=kind,
+            bind="query-params",
+            label_visibility="collapsed",
+        )
+        part = Part(id=picked, fields=fine_settings(entries[picked])) if picked in entries else None
+    if part:
+        st.caption(entries[part.id].plain, help=f"{entries[part.id].hint}\n\n[The paper]({entries[part.id].source})")
+    else:
+        st.caption("The gradient is sent as it is.")
+    return part
+
+
+def fine_settings(entry: Entry) -> dict[str, Any]:
+    """The fields of a plug-in behind one small button; their values."""
+    if not entry.fields:
+        return {}
+    with st.popover("", icon=":material/tune:", help=f"Fine settings of {entry.title}", key=f"fine-{entry.kind}"):
+        st.markdown(f"**{entry.title}**")
+        if entry.presets:
+            st.pills("Presets", list(entry.presets), key=f"{entry.id}.preset", on_change=apply_preset, args=(entry,))
+        return {field.name: widget(entry, field) for field in entry.fields}
+
+
+def apply_preset(entry: Entry) -> None:
+    """Put a preset's values, and the defaults of all other fields, into the widgets."""
+    preset = entry.presets.get(st.session_state.get(f"{entry.id}.preset") or "", {})
+    for field in entry.fields:
+        st.session_state[f"{entry.id}.{field.name}"] = preset.get(field.name, field.default)
+
+
+def widget(entry: Entry, field: Field) -> Any:
+    """The widget that fits a field: a switch, a menu, a slider for short ranges, else a number."""
+    label, key = field.name.replace("_", " ").capitalize(), f"{entry.id}.{field.name}"
+    if field.type == "bool":
+        return st.toggle(label, field.default, key=key, help=field.help, bind="query-params")
+    if field.type == "str":
+        return st.selectbox(label, field.options, field.options.index(field.default), key=key, help=field.help, bind="query-params")
+    number = int if field.type == "int" else float
+    assert field.low is not None
+    assert field.high is not None
+    low, high, value = number(field.low), number(field.high), number(field.default)
+    if field.type == "int":
+        make = st.slider if high - low <= 128 else st.number_input
+        return make(label, low, high, value, key=key, help=field.help, bind="query-params")
+    if high <= 1:
+        return st.slider(label, low, high, value, 0.001, "%.3f", key=key, help=field.help, bind="query-params")
+    return st.number_input(label, low, high, value, value / 10 or 0.001, "%g", key=key, help=field.help, bind="query-params")
+
+
+def load(experiment: Experiment) -> None:
+    """Put an experiment into the widgets (call it before they are drawn)."""
+    state = st.session_state
+    protection = experiment.defenses[0] if experiment.defenses else Part(id=NONE)
+    for kind, part in (("model", experiment.model), ("protocol", experiment.protocol), ("defense", protection), ("attack", experiment.attack)):
+        state[kind] = part.id
+        for name, value in part.fields.items():
+            state[f"{part.id}.{name}"] = value
+    state["size"], state["channels"], state["seed"] = experiment.size, experiment.channels, experiment.seed
+    state["labels_known"], state["defense_known"] = experiment.assume.labels, experiment.assume.defense
+    state["max_seconds"] = experiment.max_seconds
+    pictures = experiment.pictures
+    state["source"], state["batch"] = pictures[0].source, len(pictures)
+    state[PICKED] = [f"{picture.source}:{picture.id}" for picture in pictures]
+    state["classes"] = {picture.id: picture.label for picture in pictures if picture.source == "upload"}
+
+
+def reset() -> None:
+    """Back to the defaults, in the widgets and in the URL; the shown run stays away too."""
+    for name in list(st.session_state):
+        if name not in ("owner", "uploads"):
+            del st.session_state[name]
+    st.query_params.clear()
+
+
+def assumptions() -> Assumptions:
+    """Two switches for what the attacker is granted; seed and time limit beside them."""
+    labels = st.toggle(
+        "Knows the labels",
+        key="labels_known",
+        bind="query-params",
+        help="Off: the attacker reads the classes from the gradient, or searches them together with the pictures.",
+    )
+    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+        defense = st.toggle(
+            "Knows the protection",
+            value=True,
+            key="defense_known",
+            bind="query-params",
+            help="On: the attacker imitates the protection (adaptive). Off: it takes the update for a plain gradient (naive).",
+        )
+        with st.popover("", icon=":material/tune:", help="Seed and time limit", key="fine-run"):
+            st.number_input("Seed", 0, 2**31 - 1, DEFAULT.seed, key="seed", bind="query-params", help="Fixes all chance: weights, noise, first guess.")
+            st.number_input("Time limit (s)", 1, MAX_SECONDS, DEFAULT.max_seconds, key="max_seconds", bind="query-params", help="Then the best so far is kept.")
+    return Assumptions(labels=labels, defense=defense)
+
+
+def number(key: str) -> int:
+    """The value of a whole-number widget."""
+    return int(st.session_state[key])

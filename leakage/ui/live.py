@@ -1,0 +1,41 @@
+"""The stage: one component that plays runs live and again, fed by the event stream; Python only says which runs."""
+
+from functools import partial
+from pathlib import Path
+
+import streamlit as st
+from streamlit.components.v2.types import ComponentRenderer
+
+STATIC = Path(__file__).parent / "static"
+
+
+@st.cache_resource(show_spinner=False)
+def _component() -> ComponentRenderer:
+    """Register once per process: a second registration of the same name would log a warning on every rerun."""
+    read = partial(Path.read_text, encoding="utf-8")
+    # A component is one script without imports, so the parts share one scope; live.js exports and comes last.
+    script = "\n".join(read(path) for path in [*sorted((STATIC / "live").glob("*.js")), STATIC / "live.js"])
+    # isolate_styles=False: inside a shadow root Plotly's own styles would be lost.
+    return st.components.v2.component(
+        "gle_stage", html=read(STATIC / "live.html"), css=read(STATIC / "live.css"), js=script, isolate_styles=False
+    )
+
+
+def stage(
+    runs: list[str],
+    *,
+    key: str,
+    autoplay: bool = True,
+    title: str = "",
+    pictures: int = 1,
+    base: str = "",
+    offline_after: float = 3.0,
+) -> bool:
+    """Show these runs, live or as a time lapse; True while the browser hears no events, then the page shows a fallback.
+
+    `pictures` is the batch size the page expects: the space is reserved before the first event, so that nothing jumps.
+    `base` is the prefix of our routes. A rerun with the same arguments changes nothing in the browser.
+    """
+    data = {"runs": list(runs), "base": base.rstrip("/"), "autoplay": autoplay, "title": title, "pictures": pictures}
+    state = _component()(key=key, data={**data, "offline_after": offline_after}, on_offline_change=lambda: None)
+    return bool(state.get("offline"))

@@ -1,0 +1,38 @@
+"""Who is looking: a random owner in an HttpOnly cookie, because session state dies on reload."""
+
+import secrets
+
+import streamlit as st
+from starlette.middleware import Middleware
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+COOKIE = "gle_owner"
+YEAR = 365 * 24 * 3600
+
+
+class OwnerCookie:
+    """Gives every browser without one a random owner."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        new = scope["type"] == "http" and f"{COOKIE}=".encode() not in dict(scope["headers"]).get(b"cookie", b"")
+
+        async def marked(message: Message) -> None:
+            if new and message["type"] == "http.response.start":
+                cookie = f"{COOKIE}={secrets.token_urlsafe(16)}; Path=/; Max-Age={YEAR}; HttpOnly; SameSite=Lax"
+                message["headers"] = [*message["headers"], (b"set-cookie", cookie.encode())]
+            await send(message)
+
+        page = new and scope["path"].rsplit("/", 1)[-1] in ("", "runs")  # the page itself, not its dozens of scripts
+        await self.app(scope, receive, marked if page else send)
+
+
+MIDDLEWARE = [Middleware(OwnerCookie)]
+
+
+def owner() -> str:
+    """The owner of this browser's runs."""
+    cookie = st.context.cookies.get(COOKIE)
+    return cookie or str(st.session_state.setdefault("owner", secrets.token_urlsafe(16)))

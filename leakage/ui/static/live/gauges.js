@@ -1,0 +1,82 @@
+// Gauges and the verdict: plain words first, the number large, and what a grey picture or noise would have scored.
+const PSNR_TOP = 60, DECADES = 6;
+
+const GAUGES = [
+  { id: 'psnr', title: 'How close is the stolen picture', term: 'PSNR', unit: 'dB', read: (scores) => scores.psnr, text: (value) => fixed(value, 1),
+    fill: (value) => value / PSNR_TOP, marks: (meta) => baselineMarks(meta, 'psnr', 1) },
+  { id: 'ssim', title: 'How alike are the shapes', term: 'SSIM', unit: '', read: (scores) => scores.ssim, text: (value) => fixed(value, 2),
+    fill: (value) => value, marks: (meta) => baselineMarks(meta, 'ssim', 2) },
+  { id: 'label', title: 'Are the classes guessed', term: 'labels', unit: '', read: (scores) => scores.label_accuracy,
+    text: (value, meta) => (isNumber(value) ? `${Math.round(value * (meta?.batch ?? 1))} of ${meta?.batch ?? 1}` : DASH), fill: (value) => value,
+    marks: (meta) => (meta?.class_names?.length ? [{ name: 'blind guess', at: 1 / meta.class_names.length, text: `${Math.round(100 / meta.class_names.length)} %` }] : []) },
+  { id: 'loss', title: 'Does its gradient match', term: 'distance', unit: '', read: (scores) => scores.loss, text: (value) => short(value),
+    fill: (value, first) => (value > 0 ? Math.log10(first / value) / DECADES : 1), marks: (meta, first) => (isNumber(first) ? [{ name: 'start', at: 0, text: short(first) }] : []) },
+];
+
+function baselineMarks(meta, name, digits) {
+  return [['grey', 'a grey picture'], ['noise', 'noise']].flatMap(([id, words]) => {
+    const value = meta?.baselines?.[id]?.[name];
+    return isNumber(value) ? [{ name: words, at: GAUGES.find((gauge) => gauge.id === name).fill(value), text: fixed(value, digits) }] : [];
+  });
+}
+
+function layGauges(host) {
+  host.replaceChildren(...GAUGES.map(({ id, title, term }) => {
+    const gauge = element('div', `gle-gauge gle-gauge-${id}`), head = element('p', 'gle-gauge-head'), name = element('span', 'gle-gauge-name', `${title} `);
+    name.append(element('small', '', `(${term})`));
+    head.append(name, element('b', 'gle-value', DASH));
+    const bar = element('div', 'gle-bar');
+    bar.append(element('i', 'gle-fill'));
+    gauge.append(head, bar, element('p', 'gle-marks'));
+    return gauge;
+  }));
+}
+
+function fillGauges(host, { scores, meta, first }) {
+  GAUGES.forEach((gauge, place) => {
+    const [head, bar, legend] = host.children[place].children, value = gauge.read(scores), number = head.lastElementChild;
+    const text = gauge.text(value, meta), level = isNumber(value) ? clamp(gauge.fill(value, first), 0, 1) : 0;
+    if (number.dataset.text !== text) {
+      number.dataset.text = number.textContent = text;
+      if (gauge.unit && text !== DASH) number.append(element('small', '', ` ${gauge.unit}`));
+      bar.firstElementChild.style.transform = `scaleX(${Number.isFinite(level) ? level.toFixed(4) : 0})`;
+    }
+    markGauge(bar, legend, gauge.marks(meta, first));
+  });
+}
+
+function markGauge(bar, legend, marks) {
+  const key = JSON.stringify(marks);
+  if (legend.dataset.key === key) return;
+  legend.dataset.key = key;
+  bar.querySelectorAll('.gle-tick').forEach((tick) => tick.remove());
+  legend.replaceChildren(...marks.map(({ name, at, text }, place) => {
+    const tick = element('i', 'gle-tick');
+    tick.dataset.rank = place;
+    tick.style.left = `${(100 * clamp(at, 0, 1)).toFixed(2)}%`;
+    bar.append(tick);
+    const entry = element('span', '', `${name} `);
+    entry.dataset.rank = place;
+    entry.append(element('b', '', text));
+    return entry;
+  }));
+}
+
+function tellVerdict(host, record) {
+  const { verdict, end, state } = record, part = (name) => host.querySelector(name);
+  const failed = state.status === 'failed', waiting = state.status === 'queued' || !state.status;
+  const words = {
+    word: failed ? 'no result' : verdict?.word ?? (end ? 'no verdict' : 'verdict'),
+    why: failed ? state.message ?? 'The worker gave no reason. Try again with the same settings.'
+      : verdict ? (end ? '' : 'So far: ') + (verdict.why ?? '') : end ? '' : waiting ? 'Comes when the attack has run.' : 'Comes when the attack is over.',
+    meaning: failed ? '' : verdict ? verdict.meaning ?? '' : end ? 'The run ended before there was a picture to judge.' : 'It weighs the stolen picture against the private one, and against what a grey picture would score.', rule: failed ? '' : verdict?.rule ?? '',
+  };
+  const key = JSON.stringify(words);
+  if (host.dataset.key === key) return;
+  Object.assign(host.dataset, { key, word: failed ? 'failed' : verdict?.word ?? '' });
+  part('.gle-word').textContent = words.word;
+  part('.gle-why').textContent = words.why;
+  part('.gle-meaning').textContent = words.meaning;
+  part('.gle-rule').hidden = !words.rule;
+  part('.gle-rule p').textContent = words.rule;
+}

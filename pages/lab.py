@@ -1,0 +1,101 @@
+"""The lab: choose pictures, client, protection and attacker on the left; watch the attack on the right."""
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from leakage.catalog import Catalog
+from leakage.runs.service import service
+from leakage.spec import Experiment, Part, SpecError
+from leakage.ui import explain, forms, result
+from leakage.ui.chooser import choose_pictures, describe, uploads_of
+from leakage.ui.session import owner
+
+SIZES = {28: "28 px", 32: "32 px", 64: "64 px"}
+COLOURS = {3: "Colour", 1: "Grey"}
+
+
+def step(number: int, title: str) -> DeltaGenerator:
+    """A card for one of the four steps."""
+    card = st.container(border=True, gap="small", key=f"step-{number}")
+    card.markdown(f"**{number} · {title}**")
+    return card
+
+
+def settings(known: Catalog) -> Experiment | None:
+    """The four steps as widgets; None while no picture is chosen."""
+    with step(1, "The private pictures"):
+        pictures = choose_pictures()
+        with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+            st.caption(describe(pictures) if pictures else "No picture chosen.")
+            with st.popover("", icon=":material/tune:", help="Fine settings of the pictures", key="fine-pictures"):
+                size = st.segmented_control("Size", list(SIZES), default=32, required=True, format_func=SIZES.__getitem__, key="size", bind="query-params")
+                channels = st.segmented_control("Colours", list(COLOURS), default=3, required=True, format_func=COLOURS.__getitem__, key="channels", bind="query-params")
+    with step(2, "The client: the model on the phone"):
+        model = forms.choose(known, "model", "Model on the phone", default=forms.DEFAULT.model.id)
+        protocol = forms.choose(known, "protocol", "What it sends", default=forms.DEFAULT.protocol.id)
+    with step(3, "The protection: before sending"):
+        defense = forms.choose(known, "defense", "What the phone does before sending", default=forms.NONE, optional=True)
+    with step(4, "The attacker and what it knows"):
+        attack = forms.choose(known, "attack", "How the server reconstructs", default=forms.DEFAULT.attack.id)
+        assume = forms.assumptions()
+    if not pictures:
+        return None
+    assert model
+    assert protocol
+    assert attack
+    return Experiment(
+        pictures=pictures,
+        size=size,
+        channels=channels,
+        model=model,
+        protocol=protocol,
+        defenses=(defense,) if isinstance(defense, Part) else (),
+        attack=attack,
+        assume=assume,
+        seed=forms.number("seed"),
+        max_seconds=forms.number("max_seconds"),
+    )
+
+
+def start(experiment: Experiment | None, known: Catalog) -> None:
+    """The Run button with its estimate; submits when pressed, or when a what-if was."""
+    seconds = service().estimate(experiment.resolve(known)) if experiment else None
+    with st.container(key="run-bar", gap="small"):
+        pressed = st.button("Run", type="primary", icon=":material/play_arrow:", width="stretch", disabled=experiment is None, key="run-button")
+        with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+            st.caption(f"About {result.duration(seconds)} on this machine" if seconds else "No estimate yet for this model")
+            st.button("Reset to defaults", on_click=forms.reset, icon=":material/restart_alt:", type="tertiary")
+    if experiment and (pressed or st.session_state.pop("go", False)):
+        try:
+            st.query_params["run"] = service().submit(experiment, owner(), uploads=uploads_of(experiment.pictures))
+        except SpecError as error:
+            st.error(str(error))
+
+
+@st.fragment(run_every=0.5)
+def wait_for_catalog() -> None:
+    """A skeleton until the dispatcher has written the catalog."""
+    if service().catalog():
+        st.rerun()
+    st.caption("Getting the attacks and models ready. This takes a few seconds after an update.")
+
+
+def page() -> None:
+    known = service().catalog()
+    st.markdown(f"#### {explain.QUESTION}")
+    if known is None:
+        wait_for_catalog()
+        return
+    shown = st.query_params.get("run")
+    if shown and "attack" not in st.session_state and "attack" not in st.query_params:
+        result.load_settings(shown)
+    left, right = st.columns([0.3, 0.7], gap="medium")
+    with left:
+        experiment = settings(known)
+        start(experiment, known)
+    with right:
+        result.show(st.query_params.get("run"), known)
+    st.caption(explain.PROMISE)
+
+
+page()

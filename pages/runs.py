@@ -1,0 +1,42 @@
+"""The runs of this browser: look again, share, delete."""
+
+import time
+
+import streamlit as st
+
+from leakage.catalog import Catalog
+from leakage.runs.service import service
+from leakage.runs.store import Run
+from leakage.spec import Experiment
+from leakage.ui import explain
+from leakage.ui.session import owner
+
+WORDS = {"queued": "waiting", "running": "running", "done": "finished", "cancelled": "stopped", "failed": "failed"}
+
+
+def row(run: Run, known: Catalog) -> None:
+    """One run: what, when, how it ended."""
+    with st.container(border=True, horizontal=True, vertical_alignment="center"):
+        psnr = f"PSNR {run.result['scores']['psnr']:.1f} dB, {run.result['verdict']['word']}" if run.result else run.message
+        title = explain.title(Experiment.model_validate_json(run.experiment), known)
+        st.markdown(f"[**{title}**](/?run={run.id})  \n{time.strftime('%d %b %H:%M', time.localtime(run.created))} · {WORDS[run.status]} · {psnr}")
+        st.button("Delete", key=f"delete-{run.id}", on_click=service().delete, args=(run.id, owner()), icon=":material/delete:", type="tertiary")
+
+
+def page() -> None:
+    st.markdown("#### The runs of this browser")
+    known = service().catalog()
+    if known is None:
+        st.caption("Getting ready. Come back in a few seconds.")
+        return
+    mine = service().mine(owner())
+    if not mine:
+        st.info("No runs yet. Choose pictures in the lab and press Run.")
+        return
+    st.button("Delete all mine", on_click=service().delete_all, args=(owner(),), icon=":material/delete_sweep:")
+    for run in mine:
+        row(run, known)
+    st.caption(explain.PROMISE)
+
+
+page()
