@@ -10,7 +10,6 @@ if not runtime.exists():  # started by `streamlit run`: this file is the ASGI ap
 
     app = st.App(__file__, routes=routes(), lifespan=lifespan, middleware=MIDDLEWARE)
 else:  # ... and, inside it, the script of every page
-
     import streamlit as st
 
     from leakage.settings import ROOT

@@ -62,10 +62,18 @@ def run_file(file: Path, out: Path) -> None:
         scores = {name: finite(value) for name, value in frame.scores.items()}
         rows.append({"step": frame.step, "seconds": frame.seconds, "loss": finite(frame.loss), "labels": frame.labels, "scores": scores})
     answer = rows.pop()
-    result = {"experiment": experiment.model_dump(), "baselines": scene.baselines, "answer": answer, "verdict": frame.verdict, "frames": rows}
+    result = {
+        "experiment": experiment.model_dump(),
+        "baselines": scene.baselines,
+        "answer": answer,
+        "verdict": frame.verdict,
+        "frames": rows,
+    }
     (out / "metrics.json").write_text(json.dumps(result, indent=1))
     grey = scene.baselines["grey"]["psnr"]
-    log.info("PSNR %.1f dB (a grey picture: %.1f dB), %s. Results are in %s.", answer["scores"]["psnr"], grey, (frame.verdict or {})["word"], out)
+    log.info(
+        "PSNR %.1f dB (a grey picture: %.1f dB), %s. Results are in %s.", answer["scores"]["psnr"], grey, (frame.verdict or {})["word"], out
+    )
 
 
 def record(file: Path) -> None:
@@ -99,7 +107,18 @@ def plugins_page(known: catalog.Catalog) -> str:
     for kind, folder in catalog.KINDS.items():
         lines += [f"## {folder.capitalize()}", ""]
         for entry in known.of(kind):
-            lines += [f"### {entry.title} (`{entry.id}`)", "", entry.plain, "", entry.hint, "", entry.doc, "", f"Paper: <{entry.source}>", ""]
+            lines += [
+                f"### {entry.title} (`{entry.id}`)",
+                "",
+                entry.plain,
+                "",
+                entry.hint,
+                "",
+                entry.doc,
+                "",
+                f"Paper: <{entry.source}>",
+                "",
+            ]
             if entry.fields:
                 lines += ["| field | default | allowed | what it is |", "|---|---|---|---|"]
                 for field in entry.fields:

@@ -82,7 +82,9 @@ def _animation(store: Store, run: Run) -> Made | None:
     if not pages:
         return None
     durations = [SECONDS * 1000 // len(pages)] * (len(pages) - 1) + [3000]
-    return Made("image/webp", _saved(pages[0], "WEBP", save_all=True, append_images=pages[1:], duration=durations, loop=0, quality=80, method=2))
+    return Made(
+        "image/webp", _saved(pages[0], "WEBP", save_all=True, append_images=pages[1:], duration=durations, loop=0, quality=80, method=2)
+    )
 
 
 def _saved(image: Image.Image, kind: str, **options: Any) -> bytes:
@@ -97,7 +99,9 @@ def _curves(store: Store, run: Run) -> Made | None:
     table.writerow(["step", "seconds", "gradient_distance", "psnr_db", "mse", "ssim", "label_accuracy"])
     for frame in _frames(store, run):
         scores = frame["scores"]
-        table.writerow([frame["step"], frame["seconds"], frame["loss"], scores["psnr"], scores["mse"], scores.get("ssim"), scores["label_accuracy"]])
+        table.writerow(
+            [frame["step"], frame["seconds"], frame["loss"], scores["psnr"], scores["mse"], scores.get("ssim"), scores["label_accuracy"]]
+        )
     return Made("text/csv", out.getvalue().encode())
 
 

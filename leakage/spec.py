@@ -116,5 +116,7 @@ def parse(text: str | bytes | dict[str, Any]) -> Experiment:
         first = error.errors()[0]
         where = ".".join(str(step) for step in first["loc"])
         if first["type"] == "extra_forbidden":
-            raise SpecError(f"{where}: this version has no such field, given was {first['input']!r}. Update this program or remove the field.") from None
+            raise SpecError(
+                f"{where}: this version has no such field, given was {first['input']!r}. Update this program or remove the field."
+            ) from None
         raise SpecError(f"{where}: {first['msg'].lower()}; given was {first['input']!r}.") from None

@@ -1,5 +1,7 @@
 """The lab: choose pictures, client, protection and attacker on the left; watch the attack on the right."""
 
+import time
+
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
@@ -11,6 +13,7 @@ from leakage.ui.chooser import choose_pictures, describe, uploads_of
 from leakage.ui.session import owner
 
 SIZES = {28: "28 px", 32: "32 px", 64: "64 px"}
+PATIENCE = 30.0  # seconds to wait for the dispatcher
 COLOURS = {3: "Colour", 1: "Grey"}
 
 
@@ -28,12 +31,14 @@ def settings(known: Catalog) -> Experiment | None:
         with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
             st.caption(describe(pictures) if pictures else "No picture chosen.")
             with st.popover("", icon=":material/tune:", help="Fine settings of the pictures", key="fine-pictures"):
-                size = st.segmented_control("Size", list(SIZES), default=32, required=True, format_func=SIZES.__getitem__, key="size", bind="query-params")
-                channels = st.segmented_control("Colours", list(COLOURS), default=3, required=True, format_func=COLOURS.__getitem__, key="channels", bind="query-params")
-    with step(2, "The client: the model on the phone"):
+                size = st.segmented_control("Size", list(SIZES), default=32, required=True, format_func=SIZES.__getitem__, key="size")
+                channels = st.segmented_control(
+                    "Colours", list(COLOURS), default=3, required=True, format_func=COLOURS.__getitem__, key="channels"
+                )
+    with step(2, "The client"):
         model = forms.choose(known, "model", "Model on the phone", default=forms.DEFAULT.model.id)
         protocol = forms.choose(known, "protocol", "What it sends", default=forms.DEFAULT.protocol.id)
-    with step(3, "The protection: before sending"):
+    with step(3, "The protection"):
         defense = forms.choose(known, "defense", "What the phone does before sending", default=forms.NONE, optional=True)
     with step(4, "The attacker and what it knows"):
         attack = forms.choose(known, "attack", "How the server reconstructs", default=forms.DEFAULT.attack.id)
@@ -61,10 +66,12 @@ def start(experiment: Experiment | None, known: Catalog) -> None:
     """The Run button with its estimate; submits when pressed, or when a what-if was."""
     seconds = service().estimate(experiment.resolve(known)) if experiment else None
     with st.container(key="run-bar", gap="small"):
-        pressed = st.button("Run", type="primary", icon=":material/play_arrow:", width="stretch", disabled=experiment is None, key="run-button")
+        pressed = st.button(
+            "Run", type="primary", icon=":material/play_arrow:", width="stretch", disabled=experiment is None, key="run-button"
+        )
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
             st.caption(f"About {result.duration(seconds)} on this machine" if seconds else "No estimate yet for this model")
-            st.button("Reset to defaults", on_click=forms.reset, icon=":material/restart_alt:", type="tertiary")
+            st.button("Reset to defaults", on_click=forms.reset, args=(known,), icon=":material/restart_alt:", type="tertiary")
     if experiment and (pressed or st.session_state.pop("go", False)):
         try:
             st.query_params["run"] = service().submit(experiment, owner(), uploads=uploads_of(experiment.pictures))
@@ -72,26 +79,36 @@ def start(experiment: Experiment | None, known: Catalog) -> None:
             st.error(str(error))
 
 
-@st.fragment(run_every=0.5)
-def wait_for_catalog() -> None:
-    """A skeleton until the dispatcher has written the catalog."""
-    if service().catalog():
-        st.rerun()
-    st.caption("Getting the attacks and models ready. This takes a few seconds after an update.")
+def wait_for_catalog() -> Catalog | None:
+    """The plug-ins as data; after an update the dispatcher needs some seconds to write them down.
+
+    Waiting here, instead of drawing a page without widgets, keeps the settings that are in the address.
+    """
+    deadline = time.monotonic() + PATIENCE
+    with st.spinner("Getting the attacks and models ready. This takes a few seconds after an update."):
+        while (known := service().catalog()) is None and time.monotonic() < deadline:
+            time.sleep(0.1)
+    if known is None:
+        st.error(
+            "The attacks and models are not ready: the dispatcher does not answer. See .leakage/dispatch.log, then load this page again."
+        )
+    return known
 
 
 def page() -> None:
-    known = service().catalog()
+    """The whole page, top to bottom."""
     st.markdown(f"#### {explain.QUESTION}")
+    known = service().catalog() or wait_for_catalog()
     if known is None:
-        wait_for_catalog()
         return
     shown = st.query_params.get("run")
     if shown and "attack" not in st.session_state and "attack" not in st.query_params:
         result.load_settings(shown)
+    forms.read_url(known)
     left, right = st.columns([0.3, 0.7], gap="medium")
     with left:
         experiment = settings(known)
+        forms.write_url(known)
         start(experiment, known)
     with right:
         result.show(st.query_params.get("run"), known)

@@ -19,11 +19,16 @@ def row(run: Run, known: Catalog) -> None:
     with st.container(border=True, horizontal=True, vertical_alignment="center"):
         psnr = f"PSNR {run.result['scores']['psnr']:.1f} dB, {run.result['verdict']['word']}" if run.result else run.message
         title = explain.title(Experiment.model_validate_json(run.experiment), known)
-        st.markdown(f"[**{title}**](/?run={run.id})  \n{time.strftime('%d %b %H:%M', time.localtime(run.created))} · {WORDS[run.status]} · {psnr}")
-        st.button("Delete", key=f"delete-{run.id}", on_click=service().delete, args=(run.id, owner()), icon=":material/delete:", type="tertiary")
+        st.markdown(
+            f"[**{title}**](/?run={run.id})  \n{time.strftime('%d %b %H:%M', time.localtime(run.created))} · {WORDS[run.status]} · {psnr}"
+        )
+        st.button(
+            "Delete", key=f"delete-{run.id}", on_click=service().delete, args=(run.id, owner()), icon=":material/delete:", type="tertiary"
+        )
 
 
 def page() -> None:
+    """The whole page, top to bottom."""
     st.markdown("#### The runs of this browser")
     known = service().catalog()
     if known is None:

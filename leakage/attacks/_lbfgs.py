@@ -69,9 +69,10 @@ def one_start(seen: Observation, rng: torch.Generator, *, labels: Tensor | None,
     recent: deque[float] = deque(maxlen=PATIENCE)
     step = 0
     for step in range(1, steps + 1):  # noqa: B007 (the last step is reported below)
-        loss = optimiser.step(closure)  # the distance before this step
+        x, y = pixels(z.detach().clone()), classes().detach()
+        loss = optimiser.step(closure)  # the distance of x, which this step leaves
         value = float(loss)
-        yield Snapshot(step=step, x=pixels(z.detach()), y=classes().detach(), loss=loss)
+        yield Snapshot(step=step, x=x, y=y, loss=loss)
         enough = 1 - (SETTLED if value <= solved else STUCK)
         if lost(z.detach(), value) or (len(recent) == PATIENCE and value > enough * recent[0]):
             break

@@ -1,13 +1,13 @@
 """Inverting Gradients: match the direction of the gradient, prefer smooth pictures."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
 from leakage.engine.core import Attack, Observation, Snapshot, flag, param
 from leakage.engine.labels import recover
-from leakage.engine.matching import box, cosine_distance, normal_start, to_pixels, total_variation
+from leakage.engine.matching import box, cosine_distance, lost, normal_start, to_pixels, total_variation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +61,10 @@ class InvertingGradients(Attack):
                     with torch.no_grad():
                         torch.clamp(z, low, high, out=z)
             x = pixels(z.detach())
-            results.append(Snapshot(step=first + self.steps, x=x, y=labels, loss=distance(seen.replay(x, labels)).detach(), note=note))
+            result = Snapshot(step=first + self.steps, x=x, y=labels, loss=distance(seen.replay(x, labels)).detach(), note=note)
+            if lost(x, float(result.loss)):
+                then = "Trying another." if start < self.starts else "Keep pixels between black and white, or choose smaller steps."
+                yield replace(result, note={**note, "event": f"Start {start} of {self.starts} diverged. {then}"})
+            results.append(result)
         finite = [result for result in results if bool(torch.isfinite(result.loss))]
-        yield min(finite or results, key=lambda result: float(result.loss))
+        yield replace(min(finite or results, key=lambda result: float(result.loss)), step=self.starts * self.steps)

@@ -30,8 +30,10 @@ class Pruning(Defense):
         return send
 
     def adapt(self, client: Client, received: Params) -> Client:
-        """Keep the entries that survived in `received`. Unlike a plain mask of the nonzero entries, a tensor with more zeros than pruning
-        makes is kept whole: its threshold was 0, so its zeros are real (black pixels, dead units) and tell the attacker something.
+        """Keep the entries that survived in `received`.
+
+        Unlike a plain mask of the nonzero entries, a tensor with more zeros than pruning makes is kept whole: its threshold was 0,
+        so its zeros are real (black pixels, dead units) and tell the attacker something.
         """
         masks = {name: (g != 0) if int((g == 0).sum()) <= self.dropped(g) else torch.ones_like(g) for name, g in received.items()}
 

@@ -32,4 +32,5 @@ def single_gradients(model: nn.Module, weights: Params, x: Tensor, y: Tensor) ->
         return F.cross_entropy(functional_call(model, values, (picture[None],)), label[None])
 
     values = {name: value.detach() for name, value in weights.items()}
-    return vmap(grad(loss), in_dims=(None, 0, 0))(values, x, y)
+    gradients: Params = vmap(grad(loss), in_dims=(None, 0, 0))(values, x, y)
+    return gradients

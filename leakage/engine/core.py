@@ -156,7 +156,10 @@ class Normalise(nn.Module):
 
 
 class Attack(Plugin):
-    """Reconstructs pictures from an Observation alone. A field `steps`, and `starts` where every start is played, tell the page how long."""
+    """Reconstructs pictures from an Observation alone.
+
+    A field `steps`, and `starts` where every start is played, tell the page how long it takes.
+    """
 
     evaluations_per_step: ClassVar[float] = 1  # replays of the client that one step usually costs
 
@@ -195,5 +198,8 @@ class Model(Plugin):
     """A network to be trained."""
 
     def build(self, image_shape: tuple[int, int, int], num_classes: int) -> nn.Module:
-        """The untrained network for pictures (C, H, W) in [0, 1]; draws its weights from torch's global generator, which `play` forks and seeds."""
+        """The untrained network for pictures (C, H, W) in [0, 1].
+
+        Its weights come from torch's global generator, which `play` forks and seeds.
+        """
         raise NotImplementedError

@@ -19,7 +19,11 @@ def flatten(update: Params) -> Tensor:
 def squared_distance(target: Params) -> Distance:
     """||g - g*||^2 over all tensors (Zhu et al. 2019)."""
     wanted = flatten(target).detach()
-    return lambda update: (flatten(update) - wanted).square().sum()
+
+    def distance(update: Params) -> Tensor:
+        return (flatten(update) - wanted).square().sum()
+
+    return distance
 
 
 def cosine_distance(target: Params) -> Distance:
@@ -29,7 +33,8 @@ def cosine_distance(target: Params) -> Distance:
 
     def distance(update: Params) -> Tensor:
         flat = flatten(update)
-        return 1 - flat @ unit / flat.norm()
+        cosine: Tensor = flat @ unit / flat.norm()
+        return 1 - cosine
 
     return distance
 
@@ -59,5 +64,5 @@ def to_pixels(seen: Observation) -> Callable[[Tensor], Tensor]:
 
 
 def lost(x: Tensor, loss: float) -> bool:
-    """Has this start diverged? (loss not finite, or a pixel beyond LOST)"""
+    """Whether this start has diverged: the loss is not finite, or a pixel lies beyond LOST."""
     return loss != loss or loss == float("inf") or not bool(torch.isfinite(x).all()) or float(x.abs().max()) > LOST

@@ -81,7 +81,8 @@ def verdict(psnr_each: Tensor, ssim_each: Tensor, grey_psnr: Tensor) -> dict[str
     partly = (ssim_each >= 0.3) | (gain >= 4)
     total, best = len(gain), int(gain.argmax())
     word = "recognisable" if bool(clear.all()) else "partly recognisable" if bool(partly.any()) else "not recognisable"
-    numbers = f"PSNR {psnr_each[best]:.1f} dB where a grey picture scores {grey_psnr[best]:.1f} dB, structural similarity {ssim_each[best]:.2f} of 1"
+    numbers = f"PSNR {psnr_each[best]:.1f} dB where a grey picture scores {grey_psnr[best]:.1f} dB"
+    numbers += f", structural similarity {ssim_each[best]:.2f} of 1"
     if total == 1:
         why = f"The attacker's picture has {numbers}."
     else:

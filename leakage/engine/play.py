@@ -155,7 +155,9 @@ def play(
         yield referee.score(last, final=True)
         return
     assert best is not None
-    yield referee.score(Snapshot(step=best.step, x=best.x, y=torch.tensor(best.labels), loss=torch.tensor(best.loss), note=best.note), final=True)
+    yield referee.score(
+        Snapshot(step=best.step, x=best.x, y=torch.tensor(best.labels), loss=torch.tensor(best.loss), note=best.note), final=True
+    )
 
 
 class _Referee:

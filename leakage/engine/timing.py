@@ -13,9 +13,7 @@ REPEATS = 3
 
 def measure(device: torch.device) -> dict[str, tuple[float, float]]:
     """Seconds for one replay and its derivative, per model with default fields, for 1 and for 8 pictures of 3x32x32."""
-    return {
-        entry.id: (_seconds(entry.id, 1, device), _seconds(entry.id, 8, device)) for entry in catalog.describe().of("model")
-    }
+    return {entry.id: (_seconds(entry.id, 1, device), _seconds(entry.id, 8, device)) for entry in catalog.describe().of("model")}
 
 
 def _seconds(model_id: str, batch: int, device: torch.device) -> float:

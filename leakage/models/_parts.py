@@ -10,7 +10,9 @@ STATISTICS = {  # mean and standard deviation per channel of the training pictur
     "mnist": ((0.1306638,), (0.3081078,)),
 }
 NORMALISATIONS = ("none", *STATISTICS)
-NORMALISE_HELP = "Which data set's mean and contrast the first layer subtracts and divides by. The attacker knows it: it is part of the model."
+NORMALISE_HELP = (
+    "Which data set's mean and contrast the first layer subtracts and divides by. The attacker knows it: it is part of the model."
+)
 
 
 def normalisation(name: str, channels: int) -> dict[str, nn.Module]:

@@ -25,7 +25,9 @@ class MLP(Model):
 
     width: int = param(256, 8, 2048, "Units in each hidden layer.")
     depth: int = param(2, 1, 6, "How many hidden layers.")
-    activation: str = choice("sigmoid", tuple(ACTIVATIONS), "The bend after each hidden layer. ReLU has no curvature, which L-BFGS attacks (DLG, iDLG) need.")
+    activation: str = choice(
+        "sigmoid", tuple(ACTIVATIONS), "The bend after each hidden layer. ReLU has no curvature, which L-BFGS attacks (DLG, iDLG) need."
+    )
     normalise: str = choice("none", NORMALISATIONS, NORMALISE_HELP)
 
     def build(self, image_shape: tuple[int, int, int], num_classes: int) -> nn.Module:

@@ -74,7 +74,12 @@ def start_dispatcher(config: Settings) -> None:
     config.home.mkdir(parents=True, exist_ok=True)
     with log_file(config.home, "dispatch.log").open("ab") as output:
         subprocess.Popen(
-            [sys.executable, "-m", "leakage.runs.dispatch"], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+            [sys.executable, "-m", "leakage.runs.dispatch"],
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
         )
 
 

@@ -117,20 +117,27 @@ class Service:
         return Place(position, sum(left + ahead) / self.config.slots if known else None)
 
     def estimate(self, experiment: Experiment) -> float | None:
-        """Seconds this experiment will take on this machine: what the same attack on the same model took lately, else what the
-        workers measured when they were idle; None when neither is known. `experiment` must be resolved.
+        """Seconds this (resolved) experiment will take on this machine.
+
+        What the same attack on the same model took lately, else what the workers measured when they were idle; None when neither
+        is known.
         """
         known = self.catalog()
         if known is None:
             return None
-        fields = experiment.attack.fields
-        steps = float(fields.get("steps", 0)) * float(fields.get("starts", 1))
-        lately = [r.result["seconds"] / max(r.result["steps"], 1) for r in self.store.done_like(like(experiment)) if r.result]
+        steps = planned(experiment)
+        lately = [
+            r.result["seconds"] / planned(Experiment.model_validate_json(r.experiment))
+            for r in self.store.done_like(like(experiment))
+            if r.result
+        ]
         if lately:
-            return steps * sorted(lately)[len(lately) // 2]
+            return float(steps * sorted(lately)[len(lately) // 2])
         entry = known.get("model", experiment.model.id)
         speeds = (self.store.note(SPEEDS) or {}).get(entry.id)
-        if not speeds or any(experiment.model.fields.get(field.name, field.default) != field.default for field in entry.fields if field.type != "str"):
+        if not speeds or any(
+            experiment.model.fields.get(field.name, field.default) != field.default for field in entry.fields if field.type != "str"
+        ):
             return None
         load = len(experiment.pictures) * experiment.size**2 / 32**2  # in pictures of 32 x 32
         one, eight = speeds
@@ -138,10 +145,17 @@ class Service:
         return steps * known.get("attack", experiment.attack.id).evaluations_per_step * float(per_replay)
 
 
+def planned(experiment: Experiment) -> float:
+    """Steps the attack will take at most, over all starts that it plays for certain."""
+    fields = experiment.attack.fields
+    return max(1.0, float(fields.get("steps", 0)) * float(fields.get("starts", 1)))
+
+
 def like(experiment: Experiment) -> str:
     """Runs with equal keys take about equally long per step."""
     return json.dumps(
-        [experiment.attack.id, experiment.model.model_dump(), len(experiment.pictures), experiment.size, experiment.channels], sort_keys=True
+        [experiment.attack.id, experiment.model.model_dump(), len(experiment.pictures), experiment.size, experiment.channels],
+        sort_keys=True,
     )
 
 

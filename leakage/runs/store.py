@@ -22,8 +22,10 @@ CREATE TABLE runs (
     created REAL NOT NULL, started REAL, finished REAL, heartbeat REAL, worker TEXT, cancelled REAL, result TEXT);
 CREATE INDEX runs_by_status ON runs (status, created);
 CREATE INDEX runs_by_digest ON runs (digest);
-CREATE TABLE holders (run TEXT NOT NULL REFERENCES runs ON DELETE CASCADE, owner TEXT NOT NULL, since REAL NOT NULL, PRIMARY KEY (run, owner));
-CREATE TABLE events (seq INTEGER PRIMARY KEY AUTOINCREMENT, run TEXT NOT NULL REFERENCES runs ON DELETE CASCADE, kind TEXT NOT NULL, body TEXT NOT NULL);
+CREATE TABLE holders (
+    run TEXT NOT NULL REFERENCES runs ON DELETE CASCADE, owner TEXT NOT NULL, since REAL NOT NULL, PRIMARY KEY (run, owner));
+CREATE TABLE events (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT, run TEXT NOT NULL REFERENCES runs ON DELETE CASCADE, kind TEXT NOT NULL, body TEXT NOT NULL);
 CREATE INDEX events_by_run ON events (run, seq);
 CREATE TABLE frames (seq INTEGER PRIMARY KEY REFERENCES events ON DELETE CASCADE, run TEXT NOT NULL, png BLOB NOT NULL);
 CREATE INDEX frames_by_run ON frames (run, seq);
@@ -128,8 +130,8 @@ class Store:
         """The id of a run that answers the same question (not failed, not cancelled); `owner` now holds it too."""
         with self._write() as db:
             row = db.execute(
-                "SELECT id FROM runs WHERE digest = ? AND version = ? AND shareable AND cancelled IS NULL AND status IN ('queued', 'running', 'done')"
-                " ORDER BY created LIMIT 1",
+                "SELECT id FROM runs WHERE digest = ? AND version = ? AND shareable AND cancelled IS NULL"
+                " AND status IN ('queued', 'running', 'done') ORDER BY created LIMIT 1",
                 (digest, version),
             ).fetchone()
             if row:
@@ -142,9 +144,9 @@ class Store:
             return None
         with self._write() as db:
             row = db.execute(
-                "UPDATE runs SET status = 'running', started = :now, heartbeat = :now, worker = :worker WHERE id = (SELECT id FROM runs q WHERE"
-                " status = 'queued' ORDER BY (SELECT COUNT(*) FROM runs r WHERE r.status = 'running' AND r.owner = q.owner), created LIMIT 1)"
-                " RETURNING *",
+                "UPDATE runs SET status = 'running', started = :now, heartbeat = :now, worker = :worker WHERE id ="
+                " (SELECT id FROM runs q WHERE status = 'queued' ORDER BY"
+                " (SELECT COUNT(*) FROM runs r WHERE r.status = 'running' AND r.owner = q.owner), created LIMIT 1) RETURNING *",
                 {"now": time.time(), "worker": worker},
             ).fetchone()
             if row:
@@ -169,8 +171,12 @@ class Store:
     def cancel(self, run: str) -> None:
         """Ask a running run to stop with the best so far; a waiting one is cancelled at once."""
         with self._write() as db:
-            db.execute("UPDATE runs SET cancelled = ? WHERE id = ? AND status IN ('queued', 'running') AND cancelled IS NULL", (time.time(), run))
-            if db.execute("UPDATE runs SET status = 'cancelled', finished = ? WHERE id = ? AND status = 'queued'", (time.time(), run)).rowcount:
+            db.execute(
+                "UPDATE runs SET cancelled = ? WHERE id = ? AND status IN ('queued', 'running') AND cancelled IS NULL", (time.time(), run)
+            )
+            if db.execute(
+                "UPDATE runs SET status = 'cancelled', finished = ? WHERE id = ? AND status = 'queued'", (time.time(), run)
+            ).rowcount:
                 self._event(db, run, "state", {"status": "cancelled", "message": "Cancelled before it began."})
 
     def finish(self, run: str, status: str, *, message: str = "", result: dict[str, Any] | None = None) -> None:
@@ -188,7 +194,9 @@ class Store:
     # ------------------------------------------------------------ events, frames, files
 
     def _event(self, db: sqlite3.Connection, run: str, kind: str, body: Mapping[str, Any]) -> int:
-        row = db.execute("INSERT INTO events (run, kind, body) SELECT id, ?, ? FROM runs WHERE id = ? RETURNING seq", (kind, json.dumps(body), run))
+        row = db.execute(
+            "INSERT INTO events (run, kind, body) SELECT id, ?, ? FROM runs WHERE id = ? RETURNING seq", (kind, json.dumps(body), run)
+        )
         found = row.fetchone()
         return int(found["seq"]) if found else 0
 
@@ -203,12 +211,20 @@ class Store:
             seq = self._event(db, run, "frame", body)
             if seq:
                 db.execute("INSERT INTO frames VALUES (?, ?, ?)", (seq, run, png))
-                kept = [row["seq"] for row in db.execute("SELECT seq FROM frames WHERE run = ? ORDER BY seq", (run,))]
-                if len(kept) > MAX_FRAMES:
-                    keep = log_spaced(kept, THINNED)
-                    db.executemany("DELETE FROM frames WHERE seq = ?", [(old,) for old in set(kept) - set(keep)])
-                    self._event(db, run, "thinned", {"kept": keep})
+                if db.execute("SELECT COUNT(*) FROM frames WHERE run = ?", (run,)).fetchone()[0] > MAX_FRAMES:
+                    self._thin(db, run)
         return seq
+
+    def _thin(self, db: sqlite3.Connection, run: str) -> None:
+        rows = db.execute(
+            "SELECT number, seq FROM frames JOIN (SELECT seq, ROW_NUMBER() OVER (ORDER BY seq) AS number FROM events"
+            " WHERE run = ? AND kind = 'frame') USING (seq) ORDER BY seq",
+            (run,),
+        )
+        seqs = {row["number"]: row["seq"] for row in rows}  # by a frame's place among all of its run, whether still kept or not
+        keep = [seqs[number] for number in log_spaced(list(seqs), THINNED)]
+        db.executemany("DELETE FROM frames WHERE seq = ?", [(old,) for old in set(seqs.values()) - set(keep)])
+        self._event(db, run, "thinned", {"kept": keep})
 
     def events(self, runs: Iterable[str] | None, since: int) -> list[dict[str, Any]]:
         """Events after `since` of these runs (None: of all), each with run, seq, kind; a frame says whether its picture is still kept."""
@@ -219,6 +235,11 @@ class Store:
             (since, *(wanted or ())),
         )
         return [_event(row) for row in rows]
+
+    def meta(self, run: str) -> dict[str, Any] | None:
+        """The "meta" event of a run: what does not change while it plays; None before it began."""
+        row = self._db().execute("SELECT body FROM events WHERE run = ? AND kind = 'meta' LIMIT 1", (run,)).fetchone()
+        return json.loads(row["body"]) if row else None
 
     def last_seq(self) -> int:
         return int(self._db().execute("SELECT COALESCE(MAX(seq), 0) FROM events").fetchone()[0])
@@ -277,21 +298,19 @@ class Store:
             db.execute("INSERT OR REPLACE INTO notes VALUES (?, ?)", (name, json.dumps(body)))
 
 
-def log_spaced(items: list[int], count: int) -> list[int]:
-    """`count` of the items at most: the first, the last, and between them positions evenly spaced on a log scale.
+def log_spaced(places: list[int], count: int) -> list[int]:
+    """`count` of the rising places at most, spaced evenly on a log scale: the most crowded goes first, the first and the last never.
 
-    >>> log_spaced(list(range(1, 101)), 5)
-    [1, 3, 10, 32, 100]
+    Thinning what was thinned before leaves no holes: what is crowded depends on the places, not on how many are left.
+
+    >>> log_spaced([1, 2, 3, 4, 5, 6, 7, 8, 64], 5)
+    [1, 2, 4, 8, 64]
     """
-    if count >= len(items):
-        return items
-    ratio = len(items) ** (1 / (count - 1))
-    chosen: list[int] = []
-    for number in range(count):
-        place = max(round(ratio**number), chosen[-1] + 1 if chosen else 1)
-        if place <= len(items):
-            chosen.append(place)
-    return [items[place - 1] for place in chosen]
+    kept = list(places)
+    while len(kept) > max(count, 2):
+        crowding = [after / before for before, after in zip(kept, kept[2:], strict=False)]
+        del kept[1 + crowding.index(min(crowding))]
+    return kept
 
 
 def _run(row: sqlite3.Row) -> Run:

@@ -78,7 +78,7 @@ class Stream:
         """Server-sent events of `ids` after `since`, or after the Last-Event-ID of a listener that comes back."""
         ids = [run for run in request.query_params.get("ids", "").split(",") if run][:MAX_RUNS]
         try:
-            since = int(request.headers.get("last-event-id") or request.query_params.get("since", 0))
+            since = int(request.headers.get("last-event-id") or request.query_params.get("since", "0"))
         except ValueError:
             return PlainTextResponse("since must be a whole number.", 400)
         if not ids or not any(self.service.look(run) for run in ids):
@@ -120,7 +120,9 @@ class Stream:
         made = await asyncio.to_thread(report.make, store, run, name)
         if made is None:
             return PlainTextResponse("Nothing to download: no such run, or it has no pictures yet.", 404)
-        return Response(made.data, media_type=made.type, headers={"Content-Disposition": f'attachment; filename="leakage-{run[:6]}-{name}"'})
+        return Response(
+            made.data, media_type=made.type, headers={"Content-Disposition": f'attachment; filename="leakage-{run[:6]}-{name}"'}
+        )
 
     async def plotly(self, _request: Request) -> Response:
         """plotly.js from the installed package: no content delivery network is asked."""

@@ -161,7 +161,11 @@ def fail(store: Store, run: Run, error: Exception) -> None:
     if full or (isinstance(error, OSError) and error.errno == errno.ENOSPC):
         sentence = FULL
         store.release_reserve()
-    elif isinstance(error, MemoryError | torch.OutOfMemoryError) or "not enough memory" in str(error) or "can't allocate memory" in str(error):
+    elif (
+        isinstance(error, MemoryError | torch.OutOfMemoryError)
+        or "not enough memory" in str(error)
+        or "can't allocate memory" in str(error)
+    ):
         sentence = MEMORY
     elif isinstance(error, ValueError):
         sentence = str(error)

@@ -6,17 +6,25 @@ import streamlit as st
 
 from leakage.pictures import GALLERY_CLASSES, Item, PictureError, check_upload, class_names, datasets, find, gallery, thumbnail
 from leakage.spec import Picture
-from leakage.ui.forms import PICKED
+from leakage.ui.forms import PICKED, SOURCES
 from leakage.ui.picker import picker
 
-SOURCES = {"gallery": "Gallery", "upload": "Your own", "mnist": "MNIST", "cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}
 PER_PAGE = 40
 MAX_BATCH = 32  # on this page; files may ask for more
 
 
 def choose_pictures() -> tuple[Picture, ...]:
     """The batch: what was picked, in order, filled up to the batch size from the same source. Empty when there is nothing to pick."""
-    source = st.segmented_control("Where from", list(SOURCES), default="gallery", required=True, format_func=SOURCES.__getitem__, key="source", bind="query-params", label_visibility="collapsed", width="stretch")
+    source = st.segmented_control(
+        "Where from",
+        list(SOURCES),
+        default="gallery",
+        required=True,
+        format_func=SOURCES.__getitem__,
+        key="source",
+        label_visibility="collapsed",
+        width="stretch",
+    )
     try:
         items = available(source or "gallery")
     except PictureError as error:
@@ -27,14 +35,28 @@ def choose_pictures() -> tuple[Picture, ...]:
     names = [f"{item.source}:{item.id}" for item in items]
     wanted = [name for name in st.session_state.get(PICKED, _from_url()) if name in names] or names[:1]
     cards = [
-        {"id": name, "title": item.title, "class_name": item.class_name, "alt": item.alt, "thumb": thumbnail(item, upload=_uploads().get(item.id))}
+        {
+            "id": name,
+            "title": item.title,
+            "class_name": item.class_name,
+            "alt": item.alt,
+            "thumb": thumbnail(item, upload=_uploads().get(item.id)),
+        }
         for name, item in zip(names, items, strict=True)
     ]
     with st.container(height=176, border=False):
         picked = picker(cards, wanted, key="picker", limit=MAX_BATCH) or wanted[:1]
     st.session_state[PICKED] = picked
     st.query_params["pictures"] = ",".join(picked)
-    batch = st.number_input("Batch size", 1, MAX_BATCH, 1, key="batch", bind="query-params", help="How many pictures are in the one gradient. The batch is filled up from the same place.")
+    batch = st.number_input(
+        "Batch size",
+        1,
+        MAX_BATCH,
+        1,
+        key="batch",
+        bind="query-params",
+        help="How many pictures are in the one gradient. The batch is filled up from the same place.",
+    )
     spare = [name for name in names if name not in picked]
     chosen = [*picked, *spare[: max(0, batch - len(picked))]]
     by_name = dict(zip(names, items, strict=True))
@@ -71,10 +93,16 @@ def uploaded() -> list[Item]:
     items = []
     for number, name in enumerate(kept, 1):
         label = st.selectbox(
-            f"Class of picture {number}", range(len(GALLERY_CLASSES)), classes.get(name, 6), format_func=GALLERY_CLASSES.__getitem__, key=f"class-{name}"
+            f"Class of picture {number}",
+            range(len(GALLERY_CLASSES)),
+            classes.get(name, 6),
+            format_func=GALLERY_CLASSES.__getitem__,
+            key=f"class-{name}",
         )
         classes[name] = label
-        items.append(Item("upload", name, f"Your picture {number}", label, GALLERY_CLASSES[label], f"Your uploaded picture number {number}."))
+        items.append(
+            Item("upload", name, f"Your picture {number}", label, GALLERY_CLASSES[label], f"Your uploaded picture number {number}.")
+        )
     return items
 
 

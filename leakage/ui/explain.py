@@ -1,7 +1,6 @@
 """The words beside the numbers: the ledger of assumptions, the glossary, what-ifs."""
 
 import html
-import json
 from typing import Any
 
 from leakage.catalog import Catalog
@@ -17,8 +16,8 @@ GLOSSARY = {
     "PSNR": "Peak signal-to-noise ratio, in decibels: how small the pixel errors are. 10 dB is no better than grey, 20 dB is clearly "
     "recognisable, from 30 dB on the eye hardly sees a difference.",
     "SSIM": "Structural similarity, up to 1: compares edges and contrast in small windows, closer to what an eye sees than PSNR.",
-    "Gradient distance": "How far the gradient of the attacker's picture is from the one received. The attacker sees this number, and only this one.",
-    "Grey picture": "The baseline: what somebody would score who answers with plain grey, without any gradient. Scores near it mean no leak.",
+    "Gradient distance": "How far the gradient of the attacker's picture is from the one received. It is all the attacker can see.",
+    "Grey picture": "The baseline: the score of an answer in plain grey, made without any gradient. Scores near it mean no leak.",
     "Label": "The class of a picture, for example 'cat'. For one picture it can be read from the gradient without any search.",
     "Seed": "The number that fixes all chance in a run: the model's untrained weights and the attacker's first guess. Same seed, same run.",
 }
@@ -31,7 +30,9 @@ def ledger(experiment: Experiment, known: Catalog, meta: dict[str, Any] | None, 
     rule = str(note.get("label rule", "not yet known"))
     protection = "none was used"
     if experiment.defenses:
-        protection = f"{defenses}: known and imitated" if experiment.assume.defense else f"{defenses}: not known, taken for a plain gradient"
+        protection = (
+            f"{defenses}: known and imitated" if experiment.assume.defense else f"{defenses}: not known, taken for a plain gradient"
+        )
     normalise = model.fields and experiment.model.fields.get("normalise", "none")
     rows = [
         ("knows", "The model and its weights", f"{model.title}, untrained; every server has them"),
@@ -39,7 +40,11 @@ def ledger(experiment: Experiment, known: Catalog, meta: dict[str, Any] | None, 
         ("granted" if experiment.assume.labels else "finds out", "The labels", "granted by a switch" if experiment.assume.labels else rule),
         ("knows" if experiment.assume.defense or not experiment.defenses else "does not know", "The protection", protection),
         ("knows", "How pixels are normalised", "not at all" if normalise in (None, "none") else f"by the constants of {normalise}"),
-        ("knows", "BatchNorm", "running statistics of the untrained model (eval mode)" if experiment.model.id == "convnet" else "none in this model"),
+        (
+            "knows",
+            "BatchNorm",
+            "running statistics of the untrained model (eval mode)" if experiment.model.id == "convnet" else "none in this model",
+        ),
         ("never sees", "The private pictures", "used by the referee for the scores alone"),
         ("setting", "Seed", f"{experiment.seed}; one run of one seed"),
     ]
@@ -52,7 +57,8 @@ def ledger(experiment: Experiment, known: Catalog, meta: dict[str, Any] | None, 
             ("baseline", "Random noise would score", f"{noise['psnr']:.1f} dB, structural similarity {noise['ssim']:.2f}"),
         ]
     cells = "".join(
-        f'<tr><td><span class="gle-tag gle-{how.split()[0]}">{how}</span></td><th scope="row">{html.escape(what)}</th><td>{html.escape(value)}</td></tr>'
+        f'<tr><td><span class="gle-tag gle-{how.split()[0]}">{how}</span></td>'
+        f'<th scope="row">{html.escape(what)}</th><td>{html.escape(value)}</td></tr>'
         for how, what, value in rows
     )
     return f'<table class="gle-ledger"><caption>What this result assumes</caption><tbody>{cells}</tbody></table>'
@@ -68,12 +74,20 @@ def what_ifs(experiment: Experiment, known: Catalog, spare: list[Picture]) -> di
         wider = experiment.model_copy(update={"model": Part(id=experiment.model.id, fields={**experiment.model.fields, "width": wide})})
         about = f"The same model, {wide} wide."
     else:
-        wider = experiment.model_copy(update={"model": Part(id="convnet", fields={"width": 32}), "attack": Part(id="inverting_gradients", fields={"steps": 1000})})
+        wider = experiment.model_copy(
+            update={"model": Part(id="convnet", fields={"width": 32}), "attack": Part(id="inverting_gradients", fields={"steps": 1000})}
+        )
         about = "A ConvNet of width 32, by Inverting Gradients: this model has no width to change."
     pruned = {"defenses": (Part(id="pruning", fields={"share": 0.9}),), "assume": Assumptions(labels=experiment.assume.labels)}
     return {
-        "a batch of 8": ("Eight pictures in one gradient, by Inverting Gradients.", experiment.model_copy(update={"pictures": eight, "attack": matching})),
-        "prune 90 %": ("The phone sends only the largest tenth of each layer; the attacker knows it.", experiment.model_copy(update=pruned)),
+        "a batch of 8": (
+            "Eight pictures in one gradient, by Inverting Gradients.",
+            experiment.model_copy(update={"pictures": eight, "attack": matching}),
+        ),
+        "prune 90 %": (
+            "The phone sends only the largest tenth of each layer; the attacker knows it.",
+            experiment.model_copy(update=pruned),
+        ),
         "a wider model": (about, wider),
     }
 
@@ -84,7 +98,3 @@ def title(experiment: Experiment, known: Catalog) -> str:
     names += [f"with {known.get('defense', part.id).title.lower()}" for part in experiment.defenses]
     count = len(experiment.pictures)
     return f"{' '.join(names)}, {count} picture{'s' if count > 1 else ''}, seed {experiment.seed}"
-
-
-def as_json(experiment: Experiment) -> str:
-    return json.dumps(experiment.model_dump(), indent=2)

@@ -2,7 +2,6 @@
 
 import base64
 
-import pandas as pd
 import streamlit as st
 
 from leakage.runs.service import service
@@ -24,7 +23,7 @@ def show(run_id: str) -> None:
     left.html(_picture(service().store.files(run_id, "private.png").get("private.png"), "The private pictures"))
     right.html(_picture(service().store.frame(run_id, newest["seq"]), f"What the attacker sees, step {newest['step']}"))
     st.markdown(f"PSNR **{newest['scores']['psnr']:.1f} dB**, gradient distance {newest['loss'] or 0:.3g}")
-    st.line_chart(pd.DataFrame({"PSNR (dB)": {frame["step"]: frame["scores"]["psnr"] for frame in frames}}), height=180)
+    st.line_chart([{"step": frame["step"], "PSNR (dB)": frame["scores"]["psnr"]} for frame in frames], x="step", y="PSNR (dB)", height=180)
 
 
 def _picture(png: bytes | None, words: str) -> str:

@@ -4,12 +4,50 @@ from typing import Any
 
 import streamlit as st
 
-from leakage.catalog import Catalog, Entry, Field
+from leakage.catalog import KINDS, Catalog, Entry, Field
 from leakage.spec import MAX_SECONDS, Assumptions, Experiment, Part
 
 NONE = "none"
 DEFAULT = Experiment()
+SOURCES = {"gallery": "Gallery", "upload": "Your own", "mnist": "MNIST", "cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}
 PICKED = "pictures"  # the picked pictures, as "source:id", in session state and, joined by commas, in the URL
+
+
+def read_url(known: Catalog) -> None:
+    """On a visitor's first run: menus and switches take their values from the address. Names that do not exist are passed over.
+
+    Fields of plug-ins and plain numbers are bound to the address by their widgets; Streamlit would write a menu's *titles* there,
+    and a link must outlive a better title.
+    """
+    for key, options in _menus(known).items():
+        asked = st.query_params.get(key)
+        found = [option for option in options if str(option) == asked]
+        if found and key not in st.session_state:
+            st.session_state[key] = found[0]
+
+
+def write_url(known: Catalog) -> None:
+    """Menus that differ from the default go into the address."""
+    for key, options in _menus(known).items():
+        value = st.session_state.get(key, options[0])
+        if value == options[0]:
+            st.query_params.pop(key, None)
+        elif st.query_params.get(key) != str(value):
+            st.query_params[key] = str(value)
+
+
+def _menus(known: Catalog) -> dict[str, list[Any]]:
+    """The options of every menu, the default first."""
+    ids = {kind: [entry.id for entry in known.of(kind)] for kind in KINDS}
+    defaults = {"model": DEFAULT.model.id, "protocol": DEFAULT.protocol.id, "attack": DEFAULT.attack.id}
+    menus: dict[str, list[Any]] = {kind: sorted(ids[kind], key=lambda name: name != first) for kind, first in defaults.items()}
+    return {
+        **menus,
+        "defense": [NONE, *ids["defense"]],
+        "size": [DEFAULT.size, 28, 64],
+        "channels": [DEFAULT.channels, 1],
+        "source": list(SOURCES),
+    }
 
 
 def choose(known: Catalog, kind: str, label: str, *, default: str, optional: bool = False) -> Part | None:
@@ -23,7 +61,6 @@ def choose(known: Catalog, kind: str, label: str, *, default: str, optional: boo
             index=options.index(default),
             format_func=lambda name: "No protection" if name == NONE else entries[name].title,
             key=kind,
-            bind="query-params",
             label_visibility="collapsed",
         )
         part = Part(id=picked, fields=fine_settings(entries[picked])) if picked in entries else None
@@ -75,7 +112,12 @@ def load(experiment: Experiment) -> None:
     """Put an experiment into the widgets (call it before they are drawn)."""
     state = st.session_state
     protection = experiment.defenses[0] if experiment.defenses else Part(id=NONE)
-    for kind, part in (("model", experiment.model), ("protocol", experiment.protocol), ("defense", protection), ("attack", experiment.attack)):
+    for kind, part in (
+        ("model", experiment.model),
+        ("protocol", experiment.protocol),
+        ("defense", protection),
+        ("attack", experiment.attack),
+    ):
         state[kind] = part.id
         for name, value in part.fields.items():
             state[f"{part.id}.{name}"] = value
@@ -88,12 +130,14 @@ def load(experiment: Experiment) -> None:
     state["classes"] = {picture.id: picture.label for picture in pictures if picture.source == "upload"}
 
 
-def reset() -> None:
-    """Back to the defaults, in the widgets and in the URL; the shown run stays away too."""
-    for name in list(st.session_state):
-        if name not in ("owner", "uploads"):
-            del st.session_state[name]
-    st.query_params.clear()
+def reset(known: Catalog) -> None:
+    """Back to the defaults, in the widgets and in the URL; the shown run leaves the page too."""
+    for entry in known.entries:
+        for field in entry.fields:
+            st.session_state[f"{entry.id}.{field.name}"] = field.default
+    load(DEFAULT)
+    for name in ("run", PICKED):  # the rest of the address belongs to the widgets
+        st.query_params.pop(name, None)
 
 
 def assumptions() -> Assumptions:
@@ -113,8 +157,18 @@ def assumptions() -> Assumptions:
             help="On: the attacker imitates the protection (adaptive). Off: it takes the update for a plain gradient (naive).",
         )
         with st.popover("", icon=":material/tune:", help="Seed and time limit", key="fine-run"):
-            st.number_input("Seed", 0, 2**31 - 1, DEFAULT.seed, key="seed", bind="query-params", help="Fixes all chance: weights, noise, first guess.")
-            st.number_input("Time limit (s)", 1, MAX_SECONDS, DEFAULT.max_seconds, key="max_seconds", bind="query-params", help="Then the best so far is kept.")
+            st.number_input(
+                "Seed", 0, 2**31 - 1, DEFAULT.seed, key="seed", bind="query-params", help="Fixes all chance: weights, noise, first guess."
+            )
+            st.number_input(
+                "Time limit (s)",
+                1,
+                MAX_SECONDS,
+                DEFAULT.max_seconds,
+                key="max_seconds",
+                bind="query-params",
+                help="Then the best so far is kept.",
+            )
     return Assumptions(labels=labels, defense=defense)
 
 

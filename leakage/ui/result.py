@@ -1,7 +1,5 @@
 """A run on the page: the stage, and below it what it assumes, what to take away, what to ask next."""
 
-import json
-
 import streamlit as st
 
 from leakage.catalog import Catalog
@@ -14,7 +12,12 @@ from leakage.ui import explain, fallback, forms
 from leakage.ui.live import stage
 from leakage.ui.session import owner
 
-DOWNLOADS = {"final.png": "Picture (PNG)", "run.webp": "Animation (WebP)", "curves.csv": "Curves (CSV)", "experiment.json": "Experiment (JSON)"}
+DOWNLOADS = {
+    "final.png": "Picture (PNG)",
+    "run.webp": "Animation (WebP)",
+    "curves.csv": "Curves (CSV)",
+    "experiment.json": "Experiment (JSON)",
+}
 
 
 def show(asked: str | None, known: Catalog) -> None:
@@ -34,20 +37,26 @@ def show(asked: str | None, known: Catalog) -> None:
     offline = stage([run.id], key="stage", title=explain.title(experiment, known), pictures=len(experiment.pictures))
     if offline:
         fallback.show(run.id)
-    details(run.id, experiment, known)
+    if run.status in OPEN:
+        watch(run.id, experiment, known)
+    else:
+        details(run, experiment, known)
 
 
 @st.fragment(run_every=1.0)
-def details(run_id: str, experiment: Experiment, known: Catalog) -> None:
-    """Cancel, downloads, what-ifs and the ledger; looks again every second because the run moves on."""
+def watch(run_id: str, experiment: Experiment, known: Catalog) -> None:
+    """The details of a run that still moves; once it has ended the whole page is drawn again, and looks no more."""
     run = service().look(run_id)
-    if run is None:
-        st.caption("This run has been deleted.")
-        return
+    if run is None or run.status not in OPEN:
+        st.rerun()
+    details(run, experiment, known)
+
+
+def details(run: Run, experiment: Experiment, known: Catalog) -> None:
+    """What to take away, what to ask next, what was assumed."""
     actions(run)
     questions(experiment, known)
-    events = [event for event in service().events(run_id) if event["kind"] == "meta"] if run.status != "queued" else []
-    st.html(explain.ledger(experiment, known, events[0] if events else None, (run.result or {}).get("note", {})))
+    st.html(explain.ledger(experiment, known, service().store.meta(run.id), (run.result or {}).get("note", {})))
     glossary()
 
 
@@ -55,7 +64,9 @@ def actions(run: Run) -> None:
     """Cancel while it runs; then link and downloads."""
     with st.container(horizontal=True, vertical_alignment="center"):
         if run.status in OPEN and service().store.holds(run.id, owner()):
-            st.button("Stop and keep the best so far", on_click=service().cancel, args=(run.id, owner()), icon=":material/stop:", key="cancel")
+            st.button(
+                "Stop and keep the best so far", on_click=service().cancel, args=(run.id, owner()), icon=":material/stop:", key="cancel"
+            )
         for name, label in DOWNLOADS.items():
             st.link_button(label, f"/api/runs/{run.id}/{name}", icon=":material/download:", type="tertiary")
         with st.popover("Link to this run", icon=":material/link:", type="tertiary"):
@@ -78,6 +89,7 @@ def ask(experiment: Experiment) -> None:
 
 
 def glossary() -> None:
+    """The words, each behind a small button."""
     with st.container(horizontal=True, key="glossary"):
         for word, meaning in explain.GLOSSARY.items():
             with st.popover(word, type="tertiary"):

@@ -3,8 +3,8 @@ const BURST = 1500; // milliseconds: a run that ends this soon after its first f
 const HOLD = 200; // milliseconds: history arrives in one go, wait for it before the first picture is shown
 
 class RunView {
-  constructor(template, { base, autoplay, title, pictures }) {
-    Object.assign(this, { base, autoplay, title, expected: pictures, calm: matchMedia('(prefers-reduced-motion: reduce)').matches });
+  constructor(template, { base, autoplay }) {
+    Object.assign(this, { base, autoplay, calm: matchMedia('(prefers-reduced-motion: reduce)').matches });
     this.root = template.content.firstElementChild.cloneNode(true);
     this.$ = (name) => this.root.querySelector(`.gle-${name}`);
     this.player = new Player(this.$('player'), {
@@ -21,7 +21,8 @@ class RunView {
   }
 
   /** Start over with another run. Tiles stay, dimmed, until the new pictures are there: no flash in between. */
-  reset(id) {
+  reset(id, { title, pictures }) {
+    Object.assign(this, { title: title ?? '', expected: pictures ?? 1 });
     this.record = newRecord(id);
     this.sheets = new Sheets((seq) => `${this.base}/api/runs/${encodeURIComponent(id)}/frames/${seq}.png`);
     Object.assign(this, { shown: null, wanted: null, seen: new Set(), firstFrame: null, told: '', heardTo: 0 });
@@ -200,18 +201,25 @@ class Stage {
     this.host.dataset.dark = isDark(this.host);
     const key = JSON.stringify([data.base, data.runs]);
     if (key === this.key) return this.views.forEach((view) => view.curves.update(view.record));
+    if (this.key) this.bringIntoView();
     Object.assign(this, { key, data, heard: false });
     this.stream?.close();
     const runs = data.runs ?? [], template = this.host.querySelector('template');
     this.views.splice(runs.length).forEach((view) => view.destroy());
     while (this.views.length < runs.length) {
-      this.views.push(new RunView(template, { base: data.base ?? '', autoplay: data.autoplay !== false, title: data.title ?? '', pictures: data.pictures ?? 1 }));
+      this.views.push(new RunView(template, { base: data.base ?? '', autoplay: data.autoplay !== false }));
       this.host.append(this.views[this.views.length - 1].root);
     }
-    this.views.forEach((view, place) => view.reset(runs[place]));
+    this.views.forEach((view, place) => view.reset(runs[place], data));
     const ids = runs.map(encodeURIComponent).join(',');
     if (runs.length) this.stream = new Stream(() => `${data.base ?? ''}/api/runs/stream?ids=${ids}&since=${this.since()}`, (event, id) => this.hear(event, id));
     this.watch();
+  }
+
+  /** Whoever pressed Run further down the page wants to see what happens. */
+  bringIntoView() {
+    const { top } = this.host.getBoundingClientRect();
+    if (top < 0 || top > innerHeight / 2) this.host.scrollIntoView({ block: 'start', behavior: matchMedia('(prefers-reduced-motion: reduce)').matches ? 'auto' : 'smooth' });
   }
 
   /** Where to go on after a break: as early as the run that is furthest behind; what the others repeat is skipped. */
@@ -227,7 +235,7 @@ class Stage {
     if (!view) return;
     view.heardTo = Math.max(view.heardTo, id);
     view.receive(event);
-    if (this.views.every(({ record }) => record.end || record.state.status === 'failed')) this.stream.close();
+    if (this.views.every(({ record }) => record.end || ['failed', 'cancelled'].includes(record.state.status))) this.stream.close();
   }
 
   /** No event for a while, though somebody looks: tell Python once, which then shows its own slower view. */

@@ -1,0 +1,210 @@
+"""The product around the loop: what keeping and streaming cost, two runs at once, the page's delays, ten viewers. Real processes."""
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import httpx
+from loop import experiment
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from leakage.pictures import gallery
+from leakage.runs.service import Service
+from leakage.runs.store import OPEN, Store
+from leakage.settings import ROOT, cores, settings
+from leakage.spec import Experiment, Picture
+
+ROUNDS = 3
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-sync"]
+
+
+class Site:
+    """A dashboard of its own, started as a user would."""
+
+    def __init__(self) -> None:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.folder = tempfile.TemporaryDirectory()
+        os.environ["LEAKAGE_HOME"] = self.folder.name
+        environment = {**os.environ, "HEADLESS": "1", "PORT": str(self.port)}
+        self.began = time.perf_counter()
+        self.process = subprocess.Popen(["make", "run"], cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, start_new_session=True)
+
+    def service(self) -> Service:
+        config = settings()
+        return Service(Store(config.store), config)
+
+    def web_process(self) -> int:
+        """The process id of the web server: the python below make."""
+        found = subprocess.run(["pgrep", "-f", f"streamlit run app.py.*{self.port}"], capture_output=True, text=True, check=True)
+        return int(found.stdout.split()[-1])
+
+    def close(self) -> None:
+        os.killpg(self.process.pid, signal.SIGTERM)
+        self.process.wait()
+        with suppress(OSError, IndexError, ValueError):
+            os.kill(int(Path(self.folder.name, "dispatch.lock").read_text().split()[0]), signal.SIGTERM)
+        time.sleep(1)
+        self.folder.cleanup()
+
+
+@contextmanager
+def browser() -> Iterator[Browser]:
+    """A headless Chromium."""
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=os.environ["LEAKAGE_BROWSER"], args=FLAGS)
+        yield chromium
+        chromium.close()
+
+
+def usable(page: Page, url: str) -> None:
+    """Wait until the Run button can be pressed and the stage has drawn its first picture."""
+    while True:
+        try:
+            page.goto(url)
+            break
+        except Exception:  # the server is not listening yet
+            time.sleep(0.05)
+    page.get_by_role("button", name="Run", exact=True).and_(page.locator(":enabled")).wait_for(timeout=60_000)
+    page.wait_for_function("() => Number(document.querySelector('.gle-stage')?.dataset.frames) > 0", timeout=60_000)
+
+
+def page_delays(site: Site) -> dict[str, Any]:
+    """Cold start, warm load, click to first picture; memory of the web process with ten pages open."""
+    with browser() as chromium:
+        page = chromium.new_page()
+        usable(page, site.url)
+        cold = time.perf_counter() - site.began
+        time.sleep(8)  # the workers warm up and measure
+        warm, clicks = [], []
+        for number in range(ROUNDS):
+            page = chromium.new_page()
+            began = time.perf_counter()
+            usable(page, f"{site.url}/?seed={100 + number}")
+            warm.append(time.perf_counter() - began)
+            page.wait_for_timeout(500)
+            began = time.perf_counter()
+            page.get_by_role("button", name="Run", exact=True).click()
+            page.wait_for_function(
+                "() => { const d = document.querySelector('.gle-stage').dataset; return location.search.includes('run=')"
+                " && d.status === 'running' && Number(d.frames) > 0 }",
+                polling=20,
+            )
+            clicks.append(time.perf_counter() - began)
+            page.get_by_role("button", name="Stop and keep").click()
+            page.wait_for_timeout(1500)
+            page.close()
+        pages = [chromium.new_page() for _ in range(10)]
+        for page in pages:
+            usable(page, site.url)
+        status = Path(f"/proc/{site.web_process()}/status").read_text()
+        memory = next(int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmRSS"))
+        maps = Path(f"/proc/{site.web_process()}/maps").read_text()
+    return {
+        "cold_s": cold,
+        "warm_s": statistics.median(warm),
+        "first_picture_s": statistics.median(clicks),
+        "web_mb": memory,
+        "torch_in_web": "libtorch" in maps,
+    }
+
+
+def run_to_end(doors: Service, *chosen: Experiment) -> list[float]:
+    """Submit together, wait, and answer the seconds each took."""
+    runs = [doors.submit(one, f"owner {number}") for number, one in enumerate(chosen)]
+    while any(run.status in OPEN for run in map(doors.look, runs) if run):
+        time.sleep(0.05)
+    return [run.result["seconds"] for run in map(doors.look, runs) if run and run.result]
+
+
+def batch_of(chosen: Experiment, batch: int, seed: int) -> Experiment:
+    """The same experiment on the first pictures of the gallery, with another seed (equal experiments would share one run)."""
+    return chosen.model_copy(update={"pictures": tuple(Picture(id=item.id) for item in gallery()[:batch]), "seed": seed})
+
+
+def keeping(site: Site) -> list[dict[str, Any]]:
+    """A run with frames kept and a page's stream open, against the bare loop, in turn; batch 1 and 8."""
+    rows, doors = [], site.service()
+    for batch, steps in ((1, 4000), (8, 1500)):
+        pairs = []
+        for round_ in range(ROUNDS):
+            bare = subprocess.run(
+                [sys.executable, str(Path(__file__).parent / "loop.py"), "lenet", str(steps), str(batch), str(cores())],
+                env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "0"},
+                capture_output=True,
+                text=True,
+                check=True,
+            )
+            chosen = batch_of(experiment("lenet", steps), batch, 1000 * batch + round_)
+            run = doors.submit(chosen, "keeping")
+            counts = asyncio.run(follow(site.url, [run], viewers=1, seconds=3600))
+            found = doors.look(run)
+            assert found is not None
+            assert found.result is not None
+            pairs.append((float(bare.stdout), found.result["seconds"], counts[0]))
+        ratio = statistics.median(kept / bare_s for bare_s, kept, _ in pairs)
+        rows.append(
+            {
+                "batch": batch,
+                "steps": steps,
+                "bare_s": statistics.median(p[0] for p in pairs),
+                "kept_s": statistics.median(p[1] for p in pairs),
+                "overhead": ratio - 1,
+            }
+        )
+    return rows
+
+
+def two_at_once(site: Site) -> dict[str, Any]:
+    """Steps per second of each of two concurrent runs, as a share of a lone run's."""
+    doors = site.service()
+    chosen = experiment("lenet", 3000)
+    shares = []
+    for round_ in range(ROUNDS):
+        (solo,) = run_to_end(doors, batch_of(chosen, 1, 5000 + round_))
+        both = run_to_end(doors, batch_of(chosen, 1, 6000 + round_), batch_of(chosen, 1, 7000 + round_))
+        shares += [solo / seconds for seconds in both]
+    return {"share_of_solo_speed": statistics.median(shares), "worst": min(shares)}
+
+
+async def follow(url: str, runs: list[str], *, viewers: int, seconds: float) -> list[float]:
+    """Open that many event streams as a page does, fetching every picture; frames per second of each."""
+
+    async def one(client: httpx.AsyncClient) -> float:
+        frames, first, last = 0, 0.0, 0.0
+        began = time.perf_counter()
+        async with client.stream("GET", f"{url}/api/runs/stream", params={"ids": ",".join(runs)}, timeout=60) as answer:
+            async for line in answer.aiter_lines():
+                event = json.loads(line[6:]) if line.startswith("data: ") else {}
+                if event.get("kind") == "frame":
+                    last = time.perf_counter()
+                    first = first or last
+                    frames += 1
+                    await client.get(f"{url}/api/runs/{event['run']}/frames/{event['seq']}.png")
+                if event.get("kind") == "end" or time.perf_counter() - began > seconds:
+                    break
+        return frames / max(last - first, 1e-9)
+
+    async with httpx.AsyncClient(limits=httpx.Limits(max_connections=100)) as client:
+        return await asyncio.gather(*(one(client) for _ in range(viewers)))
+
+
+def ten_viewers(site: Site) -> dict[str, Any]:
+    """Ten listeners of one live run: updates per second of the slowest."""
+    run = site.service().submit(batch_of(experiment("lenet", 6000), 1, 9000), "viewers")
+    time.sleep(0.5)
+    rates = asyncio.run(follow(site.url, [run], viewers=10, seconds=8))
+    return {"viewers": 10, "slowest_per_second": min(rates), "median_per_second": statistics.median(rates)}

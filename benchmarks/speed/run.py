@@ -1,0 +1,62 @@
+"""`make bench`: our speed beside that of the package `breaching`, and the product's delays. Prints tables, writes JSON. Measure alone.
+
+Every figure that is compared comes from one run, the two sides in turn; ratios travel to other machines, absolute times do not.
+"""
+
+import argparse
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parent.parent)]
+from _table import ROOT, save, say, table
+
+parser = argparse.ArgumentParser(description=__doc__)
+parser.add_argument("--peer", type=Path, help="the Python of the peer's environment; without it the comparison is left out")
+parser.add_argument("--only", choices=("peer", "live"), help="one half only")
+given = parser.parse_args()
+body: dict[str, object] = {
+    "machine": f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores",
+    "python": platform.python_version(),
+}
+
+if given.peer and given.only != "live":
+    import loop
+
+    rows = loop.beside_peer(given.peer.absolute())
+    body["peer"] = rows
+    say("Inverting Gradients, one picture 3x32x32, float32, one thread, against breaching 0.1.2 (target: 1.3 times, PSNR within 1 dB)")
+    heads = ["model", "iterations", "ours_per_second", "peer_per_second", "ratio", "ours_psnr", "peer_psnr"]
+    table(heads, [[row[head] for head in heads] for row in rows])
+    say()
+
+if given.only != "peer":
+    os.environ["LEAKAGE_BROWSER"] = subprocess.run(
+        ["bash", str(ROOT / "scripts/browser.sh")], check=True, capture_output=True, text=True
+    ).stdout.strip()
+    import live
+
+    site = live.Site()
+    try:
+        delays = live.page_delays(site)
+        kept = live.keeping(site)
+        both = live.two_at_once(site)
+        viewers = live.ten_viewers(site)
+    finally:
+        site.close()
+    body |= {"page": delays, "keeping": kept, "two_at_once": both, "viewers": viewers}
+    say("The product around the loop")
+    measured = [
+        ["cold: make run to a usable page (s)", delays["cold_s"], "<= 8"],
+        ["warm: page interactive (s)", delays["warm_s"], "<= 1.5"],
+        ["click on Run to first picture (s)", delays["first_picture_s"], "<= 2"],
+        ["web process with 10 pages (MB)", delays["web_mb"], "< 300"],
+        ["torch in the web process", delays["torch_in_web"], "False"],
+        *[[f"keeping and streaming, batch {row['batch']} (share of the bare loop)", row["overhead"], "<= 0.05"] for row in kept],
+        ["two runs at once: each keeps of its solo speed (worst)", both["worst"], ">= 0.4"],
+        ["10 viewers: updates per second of the slowest", viewers["slowest_per_second"], ">= 5"],
+    ]
+    table(["what", "measured", "target"], measured)
+save("speed", body)

@@ -1,0 +1,55 @@
+"""A real dashboard with a home of its own, and a real browser."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+ROOT = Path(__file__).resolve().parents[2]
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-sync"]
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a dashboard that is up."""
+    home = tmp_path_factory.mktemp("home")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    url = f"http://127.0.0.1:{port}"
+    server = subprocess.Popen(
+        [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)],
+        cwd=ROOT,
+        env={**os.environ, "LEAKAGE_HOME": str(home)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        with suppress(OSError):
+            urllib.request.urlopen(f"{url}/_stcore/health", timeout=1).close()
+            break
+        time.sleep(0.1)
+    yield url
+    server.terminate()
+    server.wait()
+    os.kill(int((home / "dispatch.lock").read_text().split()[0]), signal.SIGTERM)
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    """LEAKAGE_BROWSER is set by `make test`."""
+    path = os.environ.get("LEAKAGE_BROWSER") or subprocess.check_output(["bash", str(ROOT / "scripts" / "browser.sh")], text=True).strip()
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        yield browser
+        browser.close()

@@ -1,0 +1,121 @@
+"""What a visitor does, in a real browser against a real server, dispatcher and worker."""
+
+import re
+import time
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+STAGE = ".gle-stage"
+LONG = 120_000  # milliseconds: a run on a slow, busy machine
+GUESS = "() => document.querySelector('.gle-guess canvas').toDataURL()"
+
+
+def opened(browser: Browser, url: str, **options: object) -> Page:
+    page = browser.new_context(viewport={"width": 1440, "height": 900}, **options).new_page()
+    page.goto(url)
+    expect(page.locator(".gle-run")).to_be_visible(timeout=60_000)
+    return page
+
+
+def state(page: Page, name: str) -> str:
+    return page.locator(STAGE).get_attribute(f"data-{name}") or ""
+
+
+def press_run(page: Page) -> None:
+    """Press Run and wait until the run's link is in the address."""
+    page.get_by_role("button", name="Run", exact=True).click()
+    page.wait_for_url(re.compile(r"[?&]run="), timeout=30_000)
+
+
+def test_the_recorded_run_plays_by_itself_within_two_seconds_of_the_stage(site: str, chromium: Browser) -> None:
+    page = opened(chromium, site)
+    page.wait_for_function("() => Number(document.querySelector('.gle-stage').dataset.frames) >= 3", timeout=10_000)
+    assert state(page, "status") == "done"
+    expect(page.get_by_text("A recorded run, played again.")).to_be_visible()
+
+
+def test_nothing_plays_by_itself_for_those_who_prefer_less_motion(site: str, chromium: Browser) -> None:
+    page = opened(chromium, site, reduced_motion="reduce")
+    page.wait_for_function("() => document.querySelector('.gle-stage').dataset.psnr > '0'", timeout=10_000)
+    page.wait_for_timeout(1500)
+    assert state(page, "frames") == "1"
+    assert state(page, "mode") != "play"
+
+
+@pytest.mark.parametrize("picture", ["astronaut", "face-0"])
+def test_a_visitor_watches_idlg_find_a_picture_and_shares_the_link(site: str, chromium: Browser, picture: str) -> None:
+    page = opened(chromium, f"{site}/?attack=idlg&model=lenet")
+    if picture != "astronaut":
+        page.locator('.gle-pick[data-id="gallery:face-0"]').click()
+        expect(page.locator('.gle-pick[data-id="gallery:face-0"]')).to_have_attribute("aria-pressed", "true")
+        page.locator('.gle-pick[data-id="gallery:astronaut"]').click()
+        expect(page.get_by_text("Face 0 (class: face)")).to_be_visible()
+    press_run(page)
+    page.wait_for_function("() => document.querySelector('.gle-stage').dataset.status === 'running'", timeout=30_000)
+    different = set()
+    deadline = time.monotonic() + LONG / 1000
+    while state(page, "status") != "done" and time.monotonic() < deadline:
+        different.add(page.evaluate(GUESS))
+        page.wait_for_timeout(100)
+    assert len(different) >= 10  # different intermediate pictures, as they were drawn
+    page.wait_for_function("() => document.querySelector('.gle-stage').dataset.status === 'done'", timeout=LONG)
+    page.wait_for_function("() => document.querySelector('.gle-stage').dataset.mode === 'still'")
+    shown = float(page.locator(".gle-gauge-psnr .gle-value").inner_text().split()[0])
+    assert shown >= 25  # dB, read off the page
+    final = page.evaluate(GUESS)
+
+    page.locator(".gle-slider").focus()
+    page.keyboard.press("Home")
+    page.wait_for_function("(best) => Number(document.querySelector('.gle-stage').dataset.psnr) < best - 5", arg=shown, timeout=5000)
+    assert page.evaluate(GUESS) != final
+
+    elsewhere = opened(
+        chromium, page.url, reduced_motion="reduce"
+    )  # another browser context: no cookie, no session, straight to the answer
+    elsewhere.wait_for_function(
+        "(best) => Math.abs(Number(document.querySelector('.gle-stage').dataset.psnr) - best) < 0.06", arg=shown, timeout=15_000
+    )
+    assert elsewhere.evaluate(GUESS) == final
+
+
+def test_a_what_if_runs_a_batch_of_eight_and_stopping_keeps_the_best(site: str, chromium: Browser) -> None:
+    page = opened(chromium, site)
+    page.get_by_role("button", name="… a batch of 8?").click()
+    page.wait_for_url(re.compile(r"[?&]run="), timeout=30_000)
+    page.wait_for_function("() => document.querySelectorAll('.gle-guess canvas').length === 8", timeout=30_000)
+    page.wait_for_function("() => Number(document.querySelector('.gle-stage').dataset.frames) >= 3", timeout=30_000)
+    page.get_by_role("button", name="Stop and keep the best so far").click()
+    page.wait_for_function("() => document.querySelector('.gle-stage').dataset.status === 'cancelled'", timeout=15_000)
+    expect(page.locator(".gle-verdict")).to_be_visible()
+    page.get_by_role("link", name="Your runs").click()
+    expect(page.get_by_text("Inverting Gradients on LeNet (Zhu), 8 pictures").first).to_be_visible(timeout=15_000)
+    page.get_by_role("button", name="Delete all mine").click()
+    expect(page.get_by_text("No runs yet")).to_be_visible(timeout=15_000)
+
+
+def test_where_the_stream_is_held_back_the_page_looks_for_itself(site: str, chromium: Browser) -> None:
+    context = chromium.new_context(viewport={"width": 1440, "height": 900})
+    context.route("**/api/runs/stream*", lambda route: route.abort())
+    page = context.new_page()
+    page.goto(site)
+    expect(page.get_by_text("This network holds back the live stream")).to_be_visible(timeout=30_000)
+    expect(page.get_by_alt_text(re.compile("What the attacker sees, step"))).to_be_visible(timeout=15_000)
+
+
+def test_settings_live_in_the_address_and_reset_clears_them(site: str, chromium: Browser) -> None:
+    page = opened(chromium, f"{site}/?attack=inverting_gradients&defense=pruning&pruning.share=0.5&seed=7")
+    expect(page.get_by_text("Paints a picture whose gradient points the same way")).to_be_visible(timeout=15_000)
+    expect(page.get_by_text("The phone sends only the largest entries")).to_be_visible()
+    page.get_by_role("button", name="Reset to defaults").click()
+    expect(page.get_by_text("First reads the label straight from the gradient")).to_be_visible(timeout=15_000)
+    assert "attack=" not in page.url
+
+
+@pytest.mark.parametrize("width", [400, 1440])
+def test_nothing_is_wider_than_the_screen(site: str, chromium: Browser, width: int) -> None:
+    page = opened(chromium, site)
+    page.set_viewport_size({"width": width, "height": 900})
+    page.wait_for_timeout(1000)
+    widest = page.evaluate("() => Math.max(...[...document.querySelectorAll('.stMain *')].map((e) => e.getBoundingClientRect().right))")
+    assert widest <= width + 1

@@ -1,0 +1,28 @@
+"""What all tests share: one thread, a home of their own, and the word on whether the real data sets are here."""
+
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+import torch
+
+ROOT = Path(__file__).resolve().parent.parent
+NEARBY = ROOT.parent / "shared" / "data"  # looked for when LEAKAGE_DATA is unset
+
+if "LEAKAGE_DATA" not in os.environ and NEARBY.is_dir():
+    os.environ["LEAKAGE_DATA"] = str(NEARBY)
+DATA = os.environ.get("LEAKAGE_DATA", "")
+collect_ignore = [] if DATA and Path(DATA).is_dir() else ["data"]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    torch.set_num_threads(1)
+    home = tempfile.TemporaryDirectory(prefix="leakage-tests-", ignore_cleanup_errors=True)
+    config.add_cleanup(home.cleanup)
+    os.environ["LEAKAGE_HOME"] = home.name  # the user's own runs stay untouched
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    found = "none (set LEAKAGE_DATA), tests/data not collected" if collect_ignore else f"found in {DATA}, tests/data collected"
+    terminalreporter.write_line(f"real data: {found}")

@@ -1,0 +1,45 @@
+"""Small problems that several tests share: smooth pictures, a tiny network, and what its server would see."""
+
+from contextlib import contextmanager
+
+import torch
+from torch.nn import functional as F
+
+from leakage import catalog
+from leakage.engine.core import Observation
+from leakage.engine.play import observe
+from leakage.spec import Experiment, Part
+
+CATALOG = catalog.describe()
+IDS = {kind: [entry.id for entry in CATALOG.of(kind)] for kind in catalog.KINDS}
+TINY = Part(id="mlp", fields={"width": 32, "depth": 1})  # smooth (sigmoid), and its first layer has a bias: one picture is determined
+SHORT = {"steps": 60, "tries": 4, "starts": 2}  # enough for a problem of this size
+LABELS = torch.tensor([7, 2, 4])  # distinct and not in order
+
+
+def smooth(batch: int = 1, channels: int = 1, side: int = 8, seed: int = 0) -> torch.Tensor:
+    """Random pictures (B, C, side, side) in [0, 1] without fine detail: 3x3 noise, enlarged."""
+    noise = torch.rand((batch, channels, 3, 3), generator=torch.Generator().manual_seed(seed), dtype=torch.float32)
+    return F.interpolate(noise, size=(side, side), mode="bilinear", align_corners=True).to(torch.get_default_dtype())
+
+
+def observed(x: torch.Tensor, *, model: Part = TINY, **settings: object) -> Observation:
+    """What the server holds when the client had `x` and the first of LABELS."""
+    return observe(Experiment(model=model, **settings), x, LABELS[: len(x)])
+
+
+def short(name: str, **fields: bool | float) -> Part:
+    """An attack with settings that keep a test short, as far as it has such fields."""
+    known = [field.name for field in CATALOG.get("attack", name).fields]
+    return Part(id=name, fields={field: value for field, value in (SHORT | fields).items() if field in known})
+
+
+@contextmanager
+def precision(dtype: torch.dtype):
+    """Models are built, and pictures made, in this precision."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)

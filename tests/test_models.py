@@ -1,0 +1,102 @@
+"""The networks are those of the papers: their size, their first weights, their first layer; every one builds for every kind of picture."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+from problems import CATALOG, IDS, observed, smooth
+from torch import nn
+
+from leakage.engine.core import Normalise
+from leakage.engine.play import plugin
+from leakage.spec import Part
+
+CIFAR10 = ([0.4914672, 0.4822617, 0.4467701], [0.2470322, 0.2434851, 0.2615879])  # of the training pictures
+
+
+def built(name: str, shape: tuple[int, int, int], classes: int = 10, **fields: bool | float | str) -> nn.Module:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return plugin("model", Part(id=name, fields=fields)).build(shape, classes)
+
+
+@pytest.mark.parametrize(
+    ("name", "fields", "shape", "classes", "numbers"),
+    [
+        ("lenet", {}, (3, 32, 32), 10, 15_826),
+        ("lenet", {}, (3, 32, 32), 100, 85_036),
+        ("lenet", {}, (1, 28, 28), 10, 13_426),
+        ("convnet", {"width": 64}, (3, 32, 32), 10, 2_904_970),
+        ("mlp", {"width": 1024, "depth": 2}, (3, 32, 32), 10, 3072 * 1024 + 1024 + 1024 * 1024 + 1024 + 1024 * 10 + 10),
+    ],
+)
+def test_a_model_has_as_many_numbers_as_published(
+    name: str, fields: dict[str, int], shape: tuple[int, int, int], classes: int, numbers: int
+) -> None:
+    assert sum(value.numel() for value in built(name, shape, classes, **fields).parameters()) == numbers
+
+
+def test_all_weights_of_lenet_are_uniform_between_minus_and_plus_a_half() -> None:
+    for name, value in built("lenet", (3, 32, 32)).named_parameters():
+        assert float(value.detach().abs().max()) <= 0.5, name
+    every = torch.cat([value.detach().flatten() for value in built("lenet", (3, 32, 32)).parameters()])
+    assert float(every.mean()) == pytest.approx(0, abs=0.01)  # 15826 numbers: the mean is known to 0.0023
+    assert float(every.std()) == pytest.approx(12**-0.5, rel=0.02)
+    assert [float(every.min()), float(every.max())] == pytest.approx([-0.5, 0.5], abs=0.001)
+
+
+@pytest.mark.parametrize("name", IDS["model"])
+@pytest.mark.parametrize(("side", "channels"), list(product((28, 32, 64), (1, 3))))
+def test_every_model_takes_every_size_and_colour_with_every_normalisation(name: str, side: int, channels: int) -> None:
+    options = next((field.options for field in CATALOG.get("model", name).fields if field.name == "normalise"), ())
+    x = smooth(2, channels, side)
+    outputs = [built(name, (channels, side, side), 7, normalise=option)(x) for option in options] or [built(name, x.shape[1:], 7)(x)]
+    for output in outputs:
+        assert output.shape == (2, 7)
+        assert torch.isfinite(output).all()
+    raw, *normalised = outputs
+    assert not any(torch.equal(raw, other) for other in normalised)
+
+
+@pytest.mark.parametrize("name", IDS["model"])
+def test_the_same_seed_builds_the_same_weights_and_leaves_the_global_generator_alone(name: str) -> None:
+    x, state = smooth(channels=3, side=28), torch.get_rng_state()
+    first, again, other = (observed(x, model=Part(id=name), seed=seed).weights for seed in (1, 1, 2))
+    assert torch.equal(torch.get_rng_state(), state)
+    assert all(torch.equal(first[layer], again[layer]) for layer in first)
+    assert not all(torch.equal(first[layer], other[layer]) for layer in first)
+
+
+@pytest.mark.parametrize("name", IDS["model"])
+def test_the_first_layer_subtracts_the_mean_and_divides_by_the_deviation_per_channel(name: str) -> None:
+    x = smooth(2, 3, 28)
+    model = built(name, (3, 28, 28), normalise="cifar10")
+    first = next(iter(model.children()))
+    assert isinstance(first, Normalise)
+    mean, std = (np.array(values, np.float32).reshape(1, 3, 1, 1) for values in CIFAR10)
+    np.testing.assert_allclose(first(x).numpy(), (x.numpy() - mean) / std, rtol=1e-6, atol=1e-6)  # float32
+
+
+def test_an_attacker_reads_mean_and_deviation_from_the_model() -> None:
+    x = smooth(2, 3, 28)
+    mean, std = observed(x, model=Part(id="lenet", fields={"normalise": "cifar10"})).scale
+    assert (mean.shape, std.shape) == ((1, 3, 1, 1), (1, 3, 1, 1))
+    assert [mean.flatten().tolist(), std.flatten().tolist()] == [pytest.approx(values, rel=1e-6) for values in CIFAR10]
+    mean, std = observed(x, model=Part(id="lenet")).scale
+    assert (mean.flatten().tolist(), std.flatten().tolist()) == ([0, 0, 0], [1, 1, 1])
+
+
+def test_constants_of_colour_pictures_are_averaged_for_grey_ones_and_those_of_grey_ones_repeated() -> None:
+    mean, _ = observed(smooth(1, 1, 28), model=Part(id="lenet", fields={"normalise": "cifar10"})).scale
+    assert mean.flatten().tolist() == pytest.approx([sum(CIFAR10[0]) / 3], rel=1e-6)
+    mean, std = observed(smooth(1, 3, 28), model=Part(id="lenet", fields={"normalise": "mnist"})).scale
+    assert mean.flatten().tolist() == pytest.approx([0.1306638] * 3, rel=1e-6)
+    assert std.flatten().tolist() == pytest.approx([0.3081078] * 3, rel=1e-6)
+
+
+def test_batchnorm_without_training_changes_nothing_but_its_epsilon() -> None:
+    model = built("convnet", (1, 28, 28), width=4).eval()
+    norm = next(layer for layer in model.modules() if isinstance(layer, nn.BatchNorm2d))
+    x = smooth(2, 4, 6)
+    torch.testing.assert_close(norm(x), x, rtol=1e-5, atol=1e-7)  # x / sqrt(1 + 1e-5): smaller by 5e-6

@@ -1,0 +1,116 @@
+"""Every protocol, with every defense: the update is the one computed by hand, the same when asked twice, and what the attacker replays."""
+
+from collections.abc import Callable
+from copy import deepcopy
+
+import pytest
+import torch
+from problems import IDS, LABELS, TINY, observed, precision, smooth
+from torch import nn
+
+from leakage.engine.client import gradient_client, single_gradients, weights_of
+from leakage.engine.core import Observation, Params
+from leakage.engine.metrics import gradient_distances
+from leakage.engine.play import plugin
+from leakage.spec import Assumptions, Part
+
+MODELS = {"mlp": TINY, "lenet": Part(id="lenet")}
+
+
+def one_gradient_step(model: nn.Module, x: torch.Tensor, y: torch.Tensor) -> Params:
+    """FedSGD: one step of torch.optim.SGD with step size 1 on a copy; what is sent is w0 - w1."""
+    copy = deepcopy(model)
+    optimiser = torch.optim.SGD(copy.parameters(), lr=1.0)
+    nn.CrossEntropyLoss()(copy(x), y).backward()
+    optimiser.step()
+    after = dict(copy.named_parameters())
+    return {name: (before - after[name]).detach() for name, before in model.named_parameters()}
+
+
+BY_HAND: dict[str, Callable[[nn.Module, torch.Tensor, torch.Tensor], Params]] = {"fedsgd": one_gradient_step}
+
+
+def relative(seen: Observation, other: Params) -> float:
+    return gradient_distances(other, seen.update)["relative_l2"]
+
+
+@pytest.mark.parametrize("protocol", BY_HAND)
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("batch", [1, 3])
+def test_the_update_is_that_of_a_hand_written_loop(protocol: str, model: str, batch: int) -> None:
+    with precision(torch.float64):
+        x = smooth(batch)
+        seen = observed(x, model=MODELS[model], protocol=Part(id=protocol))
+        by_hand = BY_HAND[protocol](seen.model, x, LABELS[:batch])
+    assert list(seen.update) == [name for name, _ in seen.model.named_parameters()]
+    assert relative(seen, by_hand) < 1e-12  # float64: w0 - w1 rounds at the size of the weights
+
+
+@pytest.mark.parametrize("protocol", IDS["protocol"])
+def test_the_average_is_a_gradient_like_the_clients(protocol: str) -> None:
+    x = smooth(3)
+    seen = observed(x, protocol=Part(id=protocol))
+    plain, _ = gradient_client(seen.model)(seen.weights, x, LABELS, {})
+    average = seen.as_gradient()
+    assert {name: g.shape for name, g in average.items()} == {name: g.shape for name, g in plain.items()}
+    assert gradient_distances(average, plain)["cosine"] < 0.5  # local steps turn it, but not away
+
+
+@pytest.mark.parametrize("protocol", IDS["protocol"])
+def test_a_client_asked_twice_sends_the_same_and_keeps_its_memory_apart(protocol: str) -> None:
+    x = smooth(3)
+    seen = observed(x, protocol=Part(id=protocol))
+    client = plugin("protocol", Part(id=protocol)).client(gradient_client(seen.model))
+    memory: dict[str, torch.Tensor] = {}
+    first, _ = client(seen.weights, x, LABELS, memory)
+    client(seen.weights, smooth(3, seed=9), LABELS, {})  # somebody else's turn in between
+    again, _ = client(seen.weights, x, LABELS, memory)
+    assert memory == {}
+    assert all(torch.equal(first[name], again[name]) for name in first)
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-6), (torch.float64, 1e-10)])
+@pytest.mark.parametrize("model", IDS["model"])
+@pytest.mark.parametrize("protocol", IDS["protocol"])
+def test_replaying_the_truth_gives_the_update(protocol: str, model: str, dtype: torch.dtype, tolerance: float) -> None:
+    with precision(dtype):
+        x = smooth(2, channels=3, side=28)
+        seen = observed(x, model=Part(id=model), protocol=Part(id=protocol))
+        assert next(iter(seen.update.values())).dtype == dtype
+        assert relative(seen, seen.replay(x, LABELS[:2])) < tolerance
+        wrong = relative(seen, seen.replay(x, LABELS[1:]))
+    assert wrong > 0.1  # other labels give another update
+
+
+@pytest.mark.parametrize("protocol", IDS["protocol"])
+def test_a_replay_of_probabilities_equals_that_of_labels_and_can_be_differentiated(protocol: str) -> None:
+    x = smooth(3)
+    seen = observed(x, protocol=Part(id=protocol))
+    sure = torch.nn.functional.one_hot(LABELS, 10).float().requires_grad_()
+    guess = x.clone().requires_grad_()
+    replayed = seen.replay(guess, sure)
+    assert relative(seen, replayed) < 1e-6
+    total = sum((replayed[name] * torch.linspace(0, 1, g.numel()).view_as(g)).sum() for name, g in seen.update.items())
+    slopes = torch.autograd.grad(total, [guess, sure])
+    assert all(float(slope.abs().max()) > 0 for slope in slopes)
+    assert not any(g.requires_grad for g in seen.replay(x, LABELS).values())  # nothing to follow, no graph
+
+
+def test_the_gradient_of_a_batch_is_the_mean_of_single_gradients_by_hand() -> None:
+    with precision(torch.float64):
+        x = smooth(3)
+        seen = observed(x, model=MODELS["lenet"])
+        singles = single_gradients(seen.model, weights_of(seen.model), x, LABELS)
+        each = [one_gradient_step(seen.model, x[n : n + 1], LABELS[n : n + 1]) for n in range(3)]
+    for name, value in singles.items():
+        torch.testing.assert_close(value, torch.stack([one[name] for one in each]), atol=1e-14, rtol=0)  # float64
+        torch.testing.assert_close(value.mean(0), seen.update[name], atol=1e-14, rtol=0)
+
+
+@pytest.mark.parametrize("protocol", IDS["protocol"])
+def test_an_attacker_who_does_not_know_the_protection_replays_the_plain_gradient(protocol: str) -> None:
+    x, pruned = smooth(3), (Part(id="pruning", fields={"share": 0.5}),)
+    seen = observed(x, protocol=Part(id=protocol), defenses=pruned, assume=Assumptions(defense=False))
+    assert relative(seen, seen.replay(x, LABELS)) > 0.01
+    plain, _ = gradient_client(seen.model)(seen.weights, x, LABELS, {})
+    assert all(torch.equal(value, plain[name]) for name, value in seen.replay(x, LABELS).items())

@@ -1,0 +1,178 @@
+"""An attacker cannot reach the private pictures and labels from what the server holds; where a plug-in kept them, that is noticed."""
+
+import sys
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from problems import IDS, LABELS, observed, short, smooth
+from walk import leaks, reached
+
+import leakage.protocols
+from leakage.engine.core import Observation, Protocol, generator
+from leakage.engine.play import plugin
+from leakage.spec import Assumptions, Part
+
+PROTECTIONS = [(), *((Part(id=name),) for name in IDS["defense"])]
+
+
+@pytest.mark.parametrize("attack", IDS["attack"])
+@pytest.mark.parametrize("protocol", IDS["protocol"])
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("protection", PROTECTIONS, ids=lambda parts: parts[0].id if parts else "none")
+def test_no_attack_can_reach_the_pictures_nor_labels_that_were_not_granted(
+    attack: str, protocol: str, known: bool, protection: tuple[Part, ...]
+) -> None:
+    x = smooth(3)
+    settings = {"attack": short(attack), "protocol": Part(id=protocol), "defenses": protection}
+    seen = observed(x, **settings, assume=Assumptions(defense=known))
+    attacker = plugin("attack", settings["attack"])
+    running = attacker.run(seen, generator(1, "attack"))
+    assert sum(isinstance(thing, torch.Tensor) for _, thing in reached(seen)) > 8  # it does look: weights and update have four tensors each
+    assert leaks((seen, attacker, running, next(running)), x, LABELS) == []
+
+
+@pytest.mark.parametrize("protocol", IDS["protocol"])
+def test_granted_labels_are_a_copy_and_the_only_thing_that_is_given_away(protocol: str) -> None:
+    x = smooth(3)
+    seen = observed(x, protocol=Part(id=protocol), assume=Assumptions(labels=True))
+    assert leaks(seen, x, LABELS) == ["it.labels equals y"]  # equals, not is: other memory
+
+
+# ---------------------------------------------------------------- planted: plug-ins that keep what they must not
+
+HEAD = '''
+"""Planted by a test."""
+from leakage.engine.core import Protocol
+'''
+TAIL = """
+    def average(self, update):
+        return update
+"""
+KEEPERS = {
+    "class_list": """
+class Keeper(Protocol):
+    kept = []
+    def client(self, gradient):
+        def send(weights, x, y, memory):
+            self.kept.append(x)
+            return gradient(weights, x, y, memory)
+        return send
+""",
+    "shared_closure": """
+def remembering():
+    kept = []
+    def client(self, gradient):
+        def send(weights, x, y, memory):
+            kept.append(x.clone())
+            return gradient(weights, x, y, memory)
+        return send
+    return client
+class Keeper(Protocol):
+    client = remembering()
+""",
+    "default_argument": """
+class Keeper(Protocol):
+    def client(self, gradient, kept={}):
+        def send(weights, x, y, memory):
+            kept.setdefault("first", x.numpy().copy())
+            return gradient(weights, x, y, memory)
+        return send
+""",
+    "labels_in_the_instance": """
+class Keeper(Protocol):
+    def client(self, gradient):
+        def send(weights, x, y, memory):
+            if "kept" not in vars(self):
+                object.__setattr__(self, "kept", y.tolist())
+            return gradient(weights, x, y, memory)
+        return send
+""",
+    "module_global": """
+KEPT = []
+def remember(x):
+    KEPT.append(x * 1)
+class Keeper(Protocol):
+    def client(self, gradient):
+        def send(weights, x, y, memory):
+            remember(x)
+            return gradient(weights, x, y, memory)
+        return send
+""",
+}
+
+
+@pytest.mark.parametrize("name", KEEPERS)
+def test_a_protocol_that_keeps_the_truth_is_caught(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / f"{name}.py").write_text(HEAD.lstrip() + KEEPERS[name] + TAIL)
+    monkeypatch.setattr(leakage.protocols, "__path__", [*leakage.protocols.__path__, str(tmp_path)])
+    x = smooth(3)
+    try:
+        seen = observed(x, protocol=Part(id=name))
+        assert leaks(seen, x, LABELS)
+    finally:
+        sys.modules.pop(f"leakage.protocols.{name}", None)
+
+
+class _Holder:
+    def __init__(self, secret: object) -> None:
+        self.secret = secret
+
+    def method(self) -> None: ...
+
+
+def _graph(x: torch.Tensor) -> torch.Tensor:
+    return (x.clone().requires_grad_() ** 2).sum()  # autograd has saved the clone
+
+
+def _generator(x: torch.Tensor):
+    yield 1
+    yield x
+
+
+def _started(x: torch.Tensor):
+    running = _generator(x)
+    next(running)
+    return running
+
+
+HIDING_PLACES = {
+    "an attribute": _Holder,
+    "a bound method": lambda x: _Holder(x).method,
+    "a builtin's list": lambda x: [x].append,
+    "a partial": lambda x: partial(print, sep=[x]),
+    "a dict in a tuple": lambda x: ({"a": x},),
+    "a default argument": lambda x: lambda y=x: y,
+    "a view": lambda x: x[0, 0, 1:],
+    "an array inside a larger one": lambda x: np.concatenate([np.zeros(5), x.double().numpy().ravel()]),
+    "one picture of the batch": lambda x: x[1].clone(),
+    "autograd's graph": _graph,
+    "a running generator": _started,
+    "a gradient": lambda x: _with_gradient(x),
+}
+
+
+def _with_gradient(x: torch.Tensor) -> torch.Tensor:
+    leaf = torch.zeros_like(x).requires_grad_()
+    leaf.grad = x.clone()
+    return leaf
+
+
+@pytest.mark.parametrize("place", HIDING_PLACES)
+def test_the_walk_finds_a_picture_in(place: str) -> None:
+    x = smooth(3)
+    assert leaks(HIDING_PLACES[place](x), x, LABELS)
+
+
+def test_the_walk_finds_labels_as_certain_probabilities() -> None:
+    certain = torch.nn.functional.one_hot(LABELS, 10).float()
+    assert leaks([certain], smooth(3), LABELS) == ["it-> equals y"]
+
+
+def test_the_walk_opens_plugin_classes_but_no_others() -> None:
+    things = [thing for _, thing in reached(plugin("protocol", Part(id="fedsgd")))]
+    assert Protocol in things
+    assert Observation not in things
+    assert object not in things
