@@ -41,7 +41,8 @@ class Field:
         elif self.type == "bool":
             allowed, good = "true or false", isinstance(value, bool)
         else:
-            number = isinstance(value, int | float) and not isinstance(value, bool) and (self.type == "float" or value == int(value))
+            whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+            number = isinstance(value, int | float) and not isinstance(value, bool) and (self.type == "float" or whole)
             allowed = f"a {'whole ' if self.type == 'int' else ''}number from {self.low} to {self.high}"
             good = number and self.low <= value <= self.high
         if not good:

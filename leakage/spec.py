@@ -104,7 +104,7 @@ def parse(text: str | bytes | dict[str, Any]) -> Experiment:
     """An Experiment from JSON. Raises SpecError naming the first field that is wrong, what is allowed and what was given."""
     try:
         raw = text if isinstance(text, dict) else json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise SpecError(f"This is not an experiment file: expected JSON, and {error}.") from None
     if not isinstance(raw, dict):
         raise SpecError(f"This is not an experiment file: expected an object {{...}}, given was a {type(raw).__name__}.")
@@ -114,7 +114,11 @@ def parse(text: str | bytes | dict[str, Any]) -> Experiment:
         return Experiment.model_validate(raw)
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(str(step) for step in first["loc"])
+        steps = [str(step) for step in first["loc"]]
+        where = ".".join(steps)
+        if "fields" in steps[:-1]:  # the type that pydantic tried last would follow
+            where = ".".join(steps[: steps.index("fields") + 2])
+            raise SpecError(f"{where}: allowed is a number, a word, true or false; given was {first['input']!r}.") from None
         if first["type"] == "extra_forbidden":
             raise SpecError(
                 f"{where}: this version has no such field, given was {first['input']!r}. Update this program or remove the field."

@@ -28,7 +28,7 @@ def settings(known: Catalog) -> Experiment | None:
     """The four steps as widgets; None while no picture is chosen."""
     with step(1, "The private pictures"):
         pictures = choose_pictures()
-        with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        with st.container(horizontal=True, wrap=False, vertical_alignment="bottom", gap="small"):
             st.caption(describe(pictures) if pictures else "No picture chosen.")
             with st.popover("", icon=":material/tune:", help="Fine settings of the pictures", key="fine-pictures"):
                 size = st.segmented_control("Size", list(SIZES), default=32, required=True, format_func=SIZES.__getitem__, key="size")

@@ -16,15 +16,17 @@ WORDS = {"queued": "waiting", "running": "running", "done": "finished", "cancell
 
 def row(run: Run, known: Catalog) -> None:
     """One run: what, when, how it ended."""
-    with st.container(border=True, horizontal=True, vertical_alignment="center"):
-        psnr = f"PSNR {run.result['scores']['psnr']:.1f} dB, {run.result['verdict']['word']}" if run.result else run.message
-        title = explain.title(Experiment.model_validate_json(run.experiment), known)
-        st.markdown(
-            f"[**{title}**](/?run={run.id})  \n{time.strftime('%d %b %H:%M', time.localtime(run.created))} · {WORDS[run.status]} · {psnr}"
-        )
-        st.button(
-            "Delete", key=f"delete-{run.id}", on_click=service().delete, args=(run.id, owner()), icon=":material/delete:", type="tertiary"
-        )
+    how = f"PSNR {run.result['scores']['psnr']:.1f} dB, {run.result['verdict']['word']}" if run.result else run.message
+    when = time.strftime("%d %b %H:%M", time.localtime(run.created))
+    title = explain.title(Experiment.model_validate_json(run.experiment), known)
+    with st.container(border=True, horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+        with st.container(horizontal=True, vertical_alignment="center", width="content"):
+            if run.result:
+                picture = f"/api/runs/{run.id}/final.png"
+                st.html(f'<img class="gle-mini" alt="Private pictures above, reconstructions below" src="{picture}">', width="content")
+            st.markdown(f"[**{title}**](/?run={run.id})  \n{when} · {WORDS[run.status]} · {how}", width="content")
+        forget = {"on_click": service().delete, "args": (run.id, owner())}
+        st.button("Delete", key=f"delete-{run.id}", icon=":material/delete:", type="tertiary", **forget)
 
 
 def page() -> None:

@@ -1,0 +1,15 @@
+"""The examples in docstrings compute what they say."""
+
+import doctest
+
+import pytest
+
+from leakage.engine import metrics
+from leakage.runs import store
+
+
+@pytest.mark.parametrize("module", [metrics, store], ids=lambda module: module.__name__)
+def test_the_examples_of_a_module_hold(module: object) -> None:
+    result = doctest.testmod(module)
+    assert result.attempted > 0
+    assert result.failed == 0
