@@ -10,7 +10,7 @@ from leakage.runs.service import service
 from leakage.spec import Experiment, Part, SpecError
 from leakage.ui import explain, forms, result
 from leakage.ui.chooser import choose_pictures, describe, uploads_of
-from leakage.ui.session import owner
+from leakage.ui.session import delete_all, owner
 
 SIZES = {28: "28 px", 32: "32 px", 64: "64 px"}
 PATIENCE = 30.0  # seconds to wait for the dispatcher
@@ -112,7 +112,9 @@ def page() -> None:
         start(experiment, known)
     with right:
         result.show(st.query_params.get("run"), known)
-    st.caption(explain.PROMISE)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption(explain.PROMISE, width="content")
+        delete_all()
 
 
 page()

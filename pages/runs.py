@@ -9,7 +9,7 @@ from leakage.runs.service import service
 from leakage.runs.store import Run
 from leakage.spec import Experiment
 from leakage.ui import explain
-from leakage.ui.session import owner
+from leakage.ui.session import delete_all, owner
 
 WORDS = {"queued": "waiting", "running": "running", "done": "finished", "cancelled": "stopped", "failed": "failed"}
 
@@ -40,7 +40,7 @@ def page() -> None:
     if not mine:
         st.info("No runs yet. Choose pictures in the lab and press Run.")
         return
-    st.button("Delete all mine", on_click=service().delete_all, args=(owner(),), icon=":material/delete_sweep:")
+    delete_all()
     for run in mine:
         row(run, known)
     st.caption(explain.PROMISE)

@@ -26,7 +26,7 @@ class MLP(Model):
     width: int = param(256, 8, 2048, "Units in each hidden layer.")
     depth: int = param(2, 1, 6, "How many hidden layers.")
     activation: str = choice(
-        "sigmoid", tuple(ACTIVATIONS), "The bend after each hidden layer. ReLU has no curvature, which L-BFGS attacks (DLG, iDLG) need."
+        "relu", tuple(ACTIVATIONS), "The bend after each hidden layer. ReLU has no curvature, which L-BFGS attacks (DLG, iDLG) need."
     )
     normalise: str = choice("none", NORMALISATIONS, NORMALISE_HELP)
 

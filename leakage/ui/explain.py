@@ -51,6 +51,10 @@ def ledger(experiment: Experiment, known: Catalog, meta: dict[str, Any] | None, 
     if meta:
         versions = ", ".join(f"{name} {number}" for name, number in meta["versions"].items())
         grey, noise = meta["baselines"]["grey"], meta["baselines"]["noise"]
+        unknowns = batch * experiment.channels * experiment.size**2
+        numbers = meta["received"]["entries"]
+        enough = "enough to pin the pictures down" if numbers >= unknowns else "too few to pin the pictures down"
+        rows.insert(2, ("counting", "Numbers against unknowns", f"{numbers:,} numbers for {unknowns:,} pixel values: {enough}"))
         rows += [
             ("setting", "Device and versions", f"{meta['device']}; {versions}"),
             ("baseline", "A grey picture would score", f"{grey['psnr']:.1f} dB, structural similarity {grey['ssim']:.2f}"),
@@ -66,7 +70,7 @@ def ledger(experiment: Experiment, known: Catalog, meta: dict[str, Any] | None, 
 
 def what_ifs(experiment: Experiment, known: Catalog, spare: list[Picture]) -> dict[str, tuple[str, Experiment]]:
     """Three questions that follow from a run, each one click away: title -> (what it does, the experiment)."""
-    matching = Part(id="inverting_gradients")
+    matching = experiment.attack if experiment.attack.id == "inverting_gradients" else Part(id="inverting_gradients")
     eight = (*experiment.pictures, *(p for p in spare if p not in experiment.pictures))[:8]
     width = next((field for field in known.get("model", experiment.model.id).fields if field.name == "width"), None)
     if width and width.high:
@@ -74,18 +78,21 @@ def what_ifs(experiment: Experiment, known: Catalog, spare: list[Picture]) -> di
         wider = experiment.model_copy(update={"model": Part(id=experiment.model.id, fields={**experiment.model.fields, "width": wide})})
         about = f"The same model, {wide} wide."
     else:
-        wider = experiment.model_copy(
-            update={"model": Part(id="convnet", fields={"width": 32}), "attack": Part(id="inverting_gradients", fields={"steps": 1000})}
-        )
-        about = "A ConvNet of width 32, by Inverting Gradients: this model has no width to change."
-    pruned = {"defenses": (Part(id="pruning", fields={"share": 0.9}),), "assume": Assumptions(labels=experiment.assume.labels)}
+        change = {"model": Part(id="mlp"), "attack": Part(id="inverting_gradients", fields={"steps": 2000})}
+        wider = experiment.model_copy(update=change)
+        about = "A fully connected network that sends fifty times as many numbers, by Inverting Gradients."
+    pruned = {
+        "defenses": (Part(id="pruning", fields={"share": 0.9}),),
+        "attack": matching,
+        "assume": Assumptions(labels=experiment.assume.labels),
+    }
     return {
         "a batch of 8": (
             "Eight pictures in one gradient, by Inverting Gradients.",
             experiment.model_copy(update={"pictures": eight, "attack": matching}),
         ),
         "prune 90 %": (
-            "The phone sends only the largest tenth of each layer; the attacker knows it.",
+            "The phone sends only the largest tenth of each layer. The attacker knows; then try one who does not.",
             experiment.model_copy(update=pruned),
         ),
         "a wider model": (about, wider),

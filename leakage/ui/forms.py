@@ -5,7 +5,7 @@ from typing import Any
 import streamlit as st
 
 from leakage.catalog import KINDS, Catalog, Entry, Field
-from leakage.spec import MAX_SECONDS, Assumptions, Experiment, Part
+from leakage.spec import MAX_SECONDS, VERSION, Assumptions, Experiment, Part
 
 NONE = "none"
 DEFAULT = Experiment()
@@ -27,7 +27,8 @@ def read_url(known: Catalog) -> None:
 
 
 def write_url(known: Catalog) -> None:
-    """Menus that differ from the default go into the address."""
+    """Menus that differ from the default go into the address, and the version that says which defaults were meant."""
+    st.query_params["v"] = str(VERSION)
     for key, options in _menus(known).items():
         value = st.session_state.get(key, options[0])
         if value == options[0]:

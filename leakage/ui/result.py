@@ -33,14 +33,15 @@ def show(asked: str | None, known: Catalog) -> None:
     experiment = Experiment.model_validate_json(run.experiment)
     newcomer = run.id == recorded and not asked
     if newcomer:
-        st.markdown("**A recorded run, played again.** Choose your own settings on the left and press **Run**.")
+        st.markdown("**A recorded run, played again.** Choose your own settings and press **Run**.")
     offline = stage([run.id], key="stage", title=explain.title(experiment, known), pictures=len(experiment.pictures))
     if offline:
         fallback.show(run.id)
-    if run.status in OPEN:
-        watch(run.id, experiment, known)
-    else:
-        details(run, experiment, known)
+    with st.container(key="details"):
+        if run.status in OPEN:
+            watch(run.id, experiment, known)
+        else:
+            details(run, experiment, known)
 
 
 @st.fragment(run_every=1.0)
@@ -79,7 +80,7 @@ def questions(experiment: Experiment, known: Catalog) -> None:
     st.markdown("**What if …**")
     with st.container(horizontal=True):
         for title, (about, changed) in explain.what_ifs(experiment, known, spare).items():
-            st.button(f"… {title}?", help=about, on_click=ask, args=(changed,), key=f"what-if {title}")
+            st.button(f"… {title}?", help=about, on_click=ask, args=(changed.resolve(known),), key=f"what-if {title}")
 
 
 def ask(experiment: Experiment) -> None:

@@ -1,10 +1,12 @@
-"""Who is looking: a random owner in an HttpOnly cookie, because session state dies on reload."""
+"""Who is looking: a random owner in an HttpOnly cookie, because session state dies on reload; and what is theirs to delete."""
 
 import secrets
 
 import streamlit as st
 from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from leakage.runs.service import service
 
 COOKIE = "gle_owner"
 YEAR = 365 * 24 * 3600
@@ -36,3 +38,18 @@ def owner() -> str:
     """The owner of this browser's runs."""
     cookie = st.context.cookies.get(COOKIE)
     return cookie or str(st.session_state.setdefault("owner", secrets.token_urlsafe(16)))
+
+
+def delete_all() -> None:
+    """One button that forgets everything this browser has run, after a second look."""
+    with st.popover("Delete all mine", icon=":material/delete_sweep:", type="tertiary"):
+        st.markdown(
+            "All runs of this browser, their pictures and your uploads go at once. A run that somebody else also asked for stays theirs."
+        )
+        st.button("Delete them", on_click=_forget, type="primary")
+
+
+def _forget() -> None:
+    service().delete_all(owner())
+    st.session_state.pop("uploads", None)
+    st.query_params.pop("run", None)
