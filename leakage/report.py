@@ -8,10 +8,14 @@ from typing import Any
 
 from PIL import Image, ImageDraw
 
+from leakage.pictures import tiles
 from leakage.runs.store import Run, Store
 
-SCALE = 6  # screen pixels per picture pixel
+COLUMNS = 8  # pictures side by side
+SCALE = 6  # screen pixels per picture pixel, fewer when the picture would become wider than ...
+WIDE, NARROW = 1600, 640  # ... so many screen pixels: the final picture, the animation
 SECONDS = 8  # of animation
+MAX_PAGES, MAX_PIXELS = 120, 24_000_000  # of an animation: it is made in the memory of the web server
 GAP = 8
 
 
@@ -34,9 +38,21 @@ def _frames(store: Store, run: Run) -> list[dict[str, Any]]:
     return [event for event in store.events([run.id], 0) if event["kind"] == "frame"]
 
 
-def _sheet(store: Store, run: Run, seq: int) -> Image.Image | None:
-    png = store.frame(run.id, seq)
-    return Image.open(io.BytesIO(png)).convert("RGB") if png else None
+def _grid(run: Run, sheet: bytes | None) -> Image.Image | None:
+    """The pictures of a contact sheet in rows of COLUMNS, on white."""
+    if sheet is None:
+        return None
+    pictures = [Image.fromarray(tile[:, :, 0] if tile.shape[2] == 1 else tile) for tile in tiles(sheet, len(_parsed(run)["pictures"]))]
+    side, rows = pictures[0].width, -(-len(pictures) // COLUMNS)
+    grid = Image.new("RGB", (side * min(COLUMNS, len(pictures)), side * rows), "white")
+    for number, picture in enumerate(pictures):
+        grid.paste(picture, (side * (number % COLUMNS), side * (number // COLUMNS)))
+    return grid
+
+
+def _parsed(run: Run) -> dict[str, Any]:
+    parsed: dict[str, Any] = json.loads(run.experiment)
+    return parsed
 
 
 def _answer(store: Store, run: Run) -> int | None:
@@ -47,9 +63,10 @@ def _answer(store: Store, run: Run) -> int | None:
     return min(kept, key=lambda frame: frame["loss"])["seq"] if kept else None
 
 
-def _beside(private: Image.Image, guess: Image.Image, words: str) -> Image.Image:
+def _beside(private: Image.Image, guess: Image.Image, words: str, *, wide: int) -> Image.Image:
     """Private pictures above, guesses below, enlarged without smoothing, with one line of text."""
-    size = (private.width * SCALE, private.height * SCALE)
+    scale = max(1, min(SCALE, wide // private.width))
+    size = (private.width * scale, private.height * scale)
     page = Image.new("RGB", (size[0] + 2 * GAP, 2 * size[1] + 4 * GAP + 12), "white")
     for row, picture in enumerate((private, guess)):
         page.paste(picture.resize(size, Image.Resampling.NEAREST), (GAP, GAP + row * (size[1] + GAP)))
@@ -58,8 +75,7 @@ def _beside(private: Image.Image, guess: Image.Image, words: str) -> Image.Image
 
 
 def _private(store: Store, run: Run) -> Image.Image | None:
-    png = store.files(run.id, "private.png").get("private.png")
-    return Image.open(io.BytesIO(png)).convert("RGB") if png else None
+    return _grid(run, store.files(run.id, "private.png").get("private.png"))
 
 
 def _caption(frame: dict[str, Any]) -> str:
@@ -68,23 +84,37 @@ def _caption(frame: dict[str, Any]) -> str:
 
 def _final(store: Store, run: Run) -> Made | None:
     answer, private = _answer(store, run), _private(store, run)
-    guess = _sheet(store, run, answer) if answer else None
+    guess = _grid(run, store.frame(run.id, answer)) if answer else None
     if guess is None or private is None:
         return None
     frame = next(frame for frame in _frames(store, run) if frame["seq"] == answer)
-    return Made("image/png", _saved(_beside(private, guess, _caption(frame)), "PNG"))
+    return Made("image/png", _saved(_beside(private, guess, _caption(frame), wide=WIDE), "PNG"))
 
 
 def _animation(store: Store, run: Run) -> Made | None:
     private = _private(store, run)
     frames = [frame for frame in _frames(store, run) if frame["picture"]]
-    pages = [_beside(private, guess, _caption(f)) for f in frames if private and (guess := _sheet(store, run, f["seq"]))]
+    if private is None or not frames:
+        return None
+    pages: list[Image.Image] = []
+    for frame in _some(frames, private):
+        guess = _grid(run, store.frame(run.id, frame["seq"]))
+        if guess:  # else it has been thinned out since
+            pages.append(_beside(private, guess, _caption(frame), wide=NARROW))
     if not pages:
         return None
     durations = [SECONDS * 1000 // len(pages)] * (len(pages) - 1) + [3000]
     return Made(
         "image/webp", _saved(pages[0], "WEBP", save_all=True, append_images=pages[1:], duration=durations, loop=0, quality=80, method=2)
     )
+
+
+def _some(frames: list[dict[str, Any]], private: Image.Image) -> list[dict[str, Any]]:
+    """As many of the frames as an animation may have, the last among them."""
+    page = _beside(private, private, "", wide=NARROW)
+    count = max(2, min(MAX_PAGES, MAX_PIXELS // (page.width * page.height)))
+    step = max(1.0, (len(frames) - 1) / (count - 1))
+    return [frames[round(number * step)] for number in range(min(count, len(frames)))]
 
 
 def _saved(image: Image.Image, kind: str, **options: Any) -> bytes:
@@ -106,4 +136,4 @@ def _curves(store: Store, run: Run) -> Made | None:
 
 
 def _experiment(store: Store, run: Run) -> Made | None:
-    return Made("application/json", json.dumps(json.loads(run.experiment), indent=2).encode())
+    return Made("application/json", json.dumps(_parsed(run), indent=2).encode())

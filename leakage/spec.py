@@ -118,7 +118,7 @@ def parse(text: str | bytes | dict[str, Any]) -> Experiment:
         where = ".".join(steps)
         if "fields" in steps[:-1]:  # the type that pydantic tried last would follow
             where = ".".join(steps[: steps.index("fields") + 2])
-            raise SpecError(f"{where}: allowed is a number, a word, true or false; given was {first['input']!r}.") from None
+            raise SpecError(f"{where}: allowed is a number, a word, true or false, given was {first['input']!r}.") from None
         if first["type"] == "extra_forbidden":
             raise SpecError(
                 f"{where}: this version has no such field, given was {first['input']!r}. Update this program or remove the field."

@@ -1,19 +1,24 @@
 """Small problems that several tests share: smooth pictures, a tiny network, and what its server would see."""
 
+from collections.abc import Callable
 from contextlib import contextmanager
+from dataclasses import replace
 
 import torch
 from torch.nn import functional as F
 
 from leakage import catalog
-from leakage.engine.core import Observation
-from leakage.engine.play import observe
-from leakage.spec import Experiment, Part
+from leakage.engine.core import Observation, Snapshot, generator
+from leakage.engine.play import observe, plugin
+from leakage.spec import Assumptions, Experiment, Part
 
 CATALOG = catalog.describe()
 IDS = {kind: [entry.id for entry in CATALOG.of(kind)] for kind in catalog.KINDS}
-TINY = Part(id="mlp", fields={"width": 32, "depth": 1})  # smooth (sigmoid), and its first layer has a bias: one picture is determined
+TINY = Part(
+    id="mlp", fields={"width": 32, "depth": 1, "activation": "sigmoid"}
+)  # smooth, and its first layer has a bias: one picture is determined
 SHORT = {"steps": 60, "tries": 4, "starts": 2}  # enough for a problem of this size
+GRANTED = Assumptions(labels=True)
 LABELS = torch.tensor([7, 2, 4])  # distinct and not in order
 
 
@@ -32,6 +37,18 @@ def short(name: str, **fields: bool | float) -> Part:
     """An attack with settings that keep a test short, as far as it has such fields."""
     known = [field.name for field in CATALOG.get("attack", name).fields]
     return Part(id=name, fields={field: value for field, value in (SHORT | fields).items() if field in known})
+
+
+def moments(attack: Part, seen: Observation, seed: int = 1) -> list[Snapshot]:
+    """All snapshots of an attack, copied as whoever keeps one must."""
+    run = plugin("attack", attack).run(seen, generator(seed, "attack"))
+    return [replace(moment, x=moment.x.clone(), y=moment.y.clone()) for moment in run]
+
+
+def by_hand(replay: Callable[[torch.Tensor], torch.Tensor], target: torch.Tensor, *, side: int = 1) -> Observation:
+    """An observation whose client is a formula: one grey picture, label 7 granted, `replay` maps it to the entries of an update."""
+    seen = observed(smooth(side=side), assume=GRANTED)
+    return replace(seen, update={"w": target}, replay=lambda x, _labels: {"w": replay(x)})
 
 
 @contextmanager

@@ -1,26 +1,16 @@
 """Every attack keeps the contract of `Attack` on tiny problems; the shipped ones find the picture, and say when they do not."""
 
-import time
-from dataclasses import replace
-
 import pytest
 import torch
-from problems import IDS, LABELS, TINY, observed, short, smooth
+from problems import GRANTED, IDS, LABELS, TINY, by_hand, moments, observed, short, smooth
 
 from leakage.engine import metrics
-from leakage.engine.core import Observation, Snapshot, generator
+from leakage.engine.core import Snapshot
 from leakage.engine.pairing import pair
-from leakage.engine.play import Frame, Scene, observe, play, plugin
-from leakage.spec import Assumptions, Experiment, Part
+from leakage.spec import Assumptions, Part
 
-GRANTED = Assumptions(labels=True)
 EVERY = pytest.mark.parametrize("name", IDS["attack"])
-
-
-def moments(attack: Part, seen: Observation, seed: int = 1) -> list[Snapshot]:
-    """All snapshots of an attack, copied as whoever keeps one must."""
-    run = plugin("attack", attack).run(seen, generator(seed, "attack"))
-    return [replace(moment, x=moment.x.clone(), y=moment.y.clone()) for moment in run]
+SEARCHING = pytest.mark.parametrize("name", ["dlg", "idlg", "inverting_gradients"])  # from random starts, step by step
 
 
 def classes(moment: Snapshot) -> torch.Tensor:
@@ -35,7 +25,7 @@ def classes(moment: Snapshot) -> torch.Tensor:
 def test_every_snapshot_is_a_finite_detached_guess_of_the_right_shape(name: str, batch: int) -> None:
     seen = observed(smooth(batch, channels=3))
     run = moments(short(name), seen)
-    assert len(run) > 1
+    assert run
     for moment in run:
         assert (moment.x.shape, moment.x.dtype) == ((batch, 3, 8, 8), torch.float32)
         assert torch.isfinite(moment.x).all()
@@ -45,7 +35,7 @@ def test_every_snapshot_is_a_finite_detached_guess_of_the_right_shape(name: str,
         else:
             assert (moment.y.shape, moment.y.dtype) == ((batch,), torch.int64)
         assert (moment.loss.shape, bool(torch.isfinite(moment.loss))) == ((), True)
-        assert not (moment.x.requires_grad or moment.y.requires_grad or moment.loss.requires_grad)
+        assert not any(part.requires_grad for part in (moment.x, moment.y, moment.loss))
     steps = [moment.step for moment in run]
     assert steps == sorted(steps)
 
@@ -61,7 +51,6 @@ def test_an_attack_depends_on_its_generator_alone(name: str) -> None:
         assert torch.equal(one.x, other.x)
         assert torch.equal(one.y, other.y)
         assert torch.equal(one.loss, other.loss)
-    assert not torch.equal(first[0].x, moments(attack, seen, seed=2)[0].x)
 
 
 @EVERY
@@ -81,16 +70,15 @@ def test_an_attack_leaves_the_observation_and_the_global_generator_as_they_were(
 
 @EVERY
 @pytest.mark.parametrize("batch", [1, 3])
-def test_the_answer_is_closer_to_the_update_than_the_first_guess(name: str, batch: int) -> None:
+def test_the_answer_is_no_further_from_the_update_than_the_first_guess(name: str, batch: int) -> None:
     run = moments(short(name), observed(smooth(batch)))
-    assert float(run[-1].loss) < 0.01 * float(run[0].loss)  # these problems are easy: two orders of magnitude are little
+    assert float(run[-1].loss) <= float(run[0].loss)
 
 
 @EVERY
 def test_granted_labels_are_used_as_they_are(name: str) -> None:
     run = moments(short(name, steps=5), observed(smooth(3), assume=GRANTED))
     assert all(torch.equal(classes(moment), LABELS) for moment in run)
-    assert {moment.note["label rule"] for moment in run} == {"granted"}
 
 
 @EVERY
@@ -98,13 +86,30 @@ def test_granted_labels_are_used_as_they_are(name: str) -> None:
 def test_labels_that_are_not_granted_are_found(name: str, batch: int) -> None:
     run = moments(short(name), observed(smooth(batch)))
     assert sorted(classes(run[-1]).tolist()) == sorted(LABELS[:batch].tolist())
-    assert run[-1].note["label rule"] != "granted"
 
 
 # ---------------------------------------------------------------- the shipped attacks find the picture
 
 
-@pytest.mark.parametrize("name", ["dlg", "idlg", "inverting_gradients"])
+@SEARCHING
+def test_a_search_starts_from_its_generators_noise_and_falls_a_hundredfold(name: str) -> None:
+    seen = observed(smooth())
+    run, other = moments(short(name), seen), moments(short(name, steps=1), seen, seed=2)
+    assert float(run[-1].loss) < 0.01 * float(run[0].loss)
+    assert float(torch.corrcoef(torch.stack([run[0].x.flatten(), other[0].x.flatten()]))[0, 1]) < 0.5  # of 64 pixels: 1 / 8 by chance
+
+
+@SEARCHING
+def test_the_page_is_told_how_the_labels_were_found(name: str) -> None:
+    for assume, rule in (
+        (GRANTED, "granted"),
+        (Assumptions(), {"dlg": "searched together with the picture"}.get(name, "iDLG: the only negative row")),
+    ):
+        run = moments(short(name, steps=2, tries=1), observed(smooth(), assume=assume))
+        assert {moment.note["label rule"] for moment in run} == {rule}
+
+
+@SEARCHING
 def test_a_picture_of_8_by_8_comes_back_at_30_decibels_or_better(name: str) -> None:
     x = smooth()
     answer = moments(short(name, steps=300), observed(x))[-1]
@@ -138,12 +143,6 @@ def test_inverting_gradients_stays_between_black_and_white_unless_told_otherwise
 # ---------------------------------------------------------------- what went wrong is said
 
 
-def by_hand(replay, target: torch.Tensor, *, side: int = 1) -> Observation:
-    """An observation whose client is a formula: one grey picture, label 7 granted, `replay` maps it to the entries of an update."""
-    seen = observed(smooth(side=side), assume=GRANTED)
-    return replace(seen, update={"w": target}, replay=lambda x, _labels: {"w": replay(x)})
-
-
 @pytest.mark.parametrize("name", ["dlg", "idlg"])
 def test_a_snapshot_of_dlg_carries_the_distance_of_its_own_picture(name: str) -> None:
     seen = observed(smooth())
@@ -170,7 +169,7 @@ def test_a_start_that_sticks_is_said_and_the_answer_is_the_lowest_of_all(name: s
     assert "event" not in run[-1].note
 
 
-@pytest.mark.parametrize("name", ["dlg", "idlg", "inverting_gradients"])
+@SEARCHING
 def test_a_start_that_diverges_is_said(name: str) -> None:
     seen = by_hand(lambda x: x.log(), torch.zeros(1, 1, 4, 4), side=4)  # a normal start has pixels below 0, where log is not a number
     settings = {"boxed": False} if name == "inverting_gradients" else {}
@@ -189,49 +188,3 @@ def test_of_several_starts_inverting_gradients_answers_with_the_closest() -> Non
     assert [one.step for one in best] == [10, 20, 30, 40]  # steps of all starts, whichever is the answer
     distances = [metrics.gradient_distances(seen.replay(one.x, one.y), seen.update)["cosine"] for one in best]
     assert losses == pytest.approx(distances, rel=1e-2)  # 1 - cosine loses digits in float32
-
-
-# ---------------------------------------------------------------- played by the referee
-
-
-def scene_of(experiment: Experiment, x: torch.Tensor) -> Scene:
-    baselines = metrics.baselines(x, torch.Generator())
-    return Scene(experiment, x, LABELS[: len(x)], observe(experiment, x, LABELS[: len(x)]), baselines, {})
-
-
-def test_a_finished_run_answers_with_the_attacks_last_snapshot() -> None:
-    experiment = Experiment(model=TINY, attack=short("idlg"))
-    scene = scene_of(experiment, smooth())
-    frames = list(play(experiment, scene=scene))
-    answer = moments(experiment.attack, scene.seen)[-1]
-    assert [frame.final for frame in frames] == [False] * (len(frames) - 1) + [True]
-    assert torch.equal(frames[-1].x, answer.x.clamp(0, 1))
-    assert frames[-1].scores["psnr"] == pytest.approx(float(metrics.psnr(answer.x, scene.x)))
-    assert frames[-1].verdict
-    assert frames[-1].verdict["word"] == "recognisable"
-
-
-def test_a_cancelled_run_answers_with_the_lowest_loss_and_not_with_the_best_picture() -> None:
-    # ||(x^2 - 1, 0.1)||^2 is never 0, so every start is said to be stuck: the frame that says so is always kept.
-    experiment = Experiment(attack=Part(id="idlg", fields={"steps": 20, "tries": 3}))
-    seen = by_hand(lambda x: torch.cat([x**2 - 1, 0 * x + 0.1], 3), torch.zeros(1, 1, 8, 16), side=8)
-    first = next(iter(plugin("attack", experiment.attack).run(seen, generator(experiment.seed, "attack")))).x.clamp(0, 1)
-    # A referee who takes the first guess for the truth finds the first frame best.
-    scene = Scene(experiment, first, LABELS[:1], seen, metrics.baselines(first, torch.Generator()), {})
-    kept: list[Frame] = []
-
-    def pulse() -> bool:
-        if kept and "event" in kept[-1].note:
-            time.sleep(0.5)  # so that the first step of the second start is due to be kept
-        return len(kept) > 2 and kept[-1].note["start"] == 2
-
-    for frame in play(experiment, scene=scene, pulse=pulse):
-        kept.append(frame)
-    *frames, answer = kept
-    lowest = min(frames, key=lambda frame: frame.loss)
-    assert answer.final
-    assert (answer.loss, answer.step) == (lowest.loss, lowest.step)
-    assert torch.equal(answer.x, lowest.x)
-    assert frames[-1].loss > 2 * lowest.loss  # so it is not simply the last one kept
-    assert max(frames, key=lambda frame: frame.scores["psnr"]) is frames[0]
-    assert answer.scores["psnr"] < frames[0].scores["psnr"] - 10

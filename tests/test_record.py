@@ -5,10 +5,10 @@ import json
 
 import pytest
 import torch
-from conftest import ROOT
 
 from leakage.engine.play import play, prepare
 from leakage.pictures import read, tiles
+from leakage.settings import ROOT
 from leakage.spec import parse
 
 RECORDED = json.loads((ROOT / "assets" / "recorded.json").read_text())

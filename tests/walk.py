@@ -19,10 +19,11 @@ DATA = (list, dict, set, Tensor, np.ndarray)
 
 
 def reached(root: object) -> Iterator[tuple[str, Any]]:
-    """Every object reachable from `root` with its path: through attributes, containers, closures, default arguments, partials, bound
-    methods, plug-in classes and autograd's graph, and through the data and functions of its own module that a function names.
+    """Every object reachable from `root`, with its path.
 
-    Not through modules, frames, other classes and other globals of functions: from those everything is reachable.
+    Through attributes, containers, closures, default arguments, partials, bound methods, plug-in classes, autograd's graph, and the data
+    and functions of its own module that a function names. Not through modules, frames, other classes and other globals of functions:
+    from those everything is reachable.
     """
     visited: dict[int, object] = {}  # keeps what it has seen alive, so that an id belongs to one object
     queue = deque([("it", root)])
@@ -106,7 +107,7 @@ def _contains(values: Tensor, x: Tensor) -> bool:
 
 
 def _equals(values: Tensor, y: Tensor) -> bool:
-    """Are these the labels in their order, as numbers or as certain probabilities over ten classes? Only for several: one is a mere digit."""
+    """Are these the labels in order, as numbers or as certain probabilities of ten classes? Only for several: one is a mere digit."""
     if len(y) < 2:
         return False
     wanted = y.double()

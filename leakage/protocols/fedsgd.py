@@ -1,8 +1,11 @@
 """FedSGD: the client sends one gradient of its batch."""
 
+from dataclasses import dataclass
+
 from leakage.engine.core import Client, Params, Protocol
 
 
+@dataclass(frozen=True, kw_only=True)
 class FedSGD(Protocol):
     """The client computes the mean gradient over its batch and sends it as it is.
 

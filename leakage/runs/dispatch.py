@@ -11,10 +11,12 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
 from leakage import catalog
+from leakage.runs.database import StoreError
 from leakage.runs.service import SERVER
 from leakage.runs.store import Run, Store
 from leakage.settings import Settings, settings
@@ -28,63 +30,90 @@ LOST = "worker lost: the process that ran this stopped without a word. Its frame
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True)
+class Worker:
+    """A process in a slot, and when it was started."""
+
+    process: subprocess.Popen[bytes]
+    born: float
+
+    def plays(self, run: Run) -> bool:
+        """Whether it is this process that claimed the run: a number alone may have been another's before."""
+        assert run.worker is not None
+        assert run.started is not None
+        return run.worker.endswith(f":{self.process.pid}") and run.started >= self.born
+
+
 class Dispatcher:
     """Slots and what runs in them."""
 
     def __init__(self, config: Settings) -> None:
         self.config = config
         self.store = Store(config.store, max_mb=config.store_mb)
-        self.slots: dict[str, subprocess.Popen[bytes]] = {}
+        self.slots: dict[str, Worker] = {}
+        self.ended: list[Worker] = []
         self.leaving = False
-        self.swept = 0.0
+        self.swept, self.reserved, self.ticked, self.woke = 0.0, 0.0, 0.0, 0.0
 
     def loop(self, *, stay: bool) -> None:
         """Tick until told to leave, or, unless `stay`, until nobody needs us."""
         needed = time.time()
         while not self.leaving:
-            self.tick()
-            seen = float(self.store.note(SERVER) or 0)
-            if stay or time.time() - seen < LEAVE_AFTER or self.store.queue() or self.store.running():
-                needed = time.time()
+            try:
+                self.tick()
+                seen = float(self.store.note(SERVER) or 0)
+                if stay or time.time() - seen < LEAVE_AFTER or self.store.queue() or self.store.running():
+                    needed = time.time()
+            except (StoreError, OSError) as error:  # a full disk, no more processes: better times may come
+                log.warning("will look again: %s", error)
             if time.time() - needed > LEAVE_AFTER:
                 self.leaving = True
             time.sleep(TICK)  # on leaving, idle workers see that their parent is gone and go too; busy ones finish first
 
     def tick(self) -> None:
         """Once around: dead workers, empty slots, silent or disobedient runs, housekeeping."""
-        for slot, process in list(self.slots.items()):
-            if process.poll() is not None:
-                log.warning("worker %s (pid %d) ended with %s", slot, process.pid, process.returncode)
-                del self.slots[slot]
+        now = time.time()
+        if now - self.ticked > 10 * TICK:  # the machine slept, and the workers with it
+            self.woke = now
+        self.ticked = now
+        for slot, worker in list(self.slots.items()):
+            if worker.process.poll() is not None:
+                log.warning("worker %s (pid %d) ended with %s", slot, worker.process.pid, worker.process.returncode)
+                self.ended.append(self.slots.pop(slot))
         for number in range(self.config.slots):
             if str(number) not in self.slots:
                 self.slots[str(number)] = self.start(str(number))
         for run in self.store.running():
             self.look_after(run)
-        if time.time() - self.swept > 3600:
-            self.swept = time.time()
-            self.store.sweep(uploads_before=time.time() - KEEP_UPLOADS)
-            self.store.set_reserve_aside()
+        if now - self.swept > 3600:
+            self.swept = now
+            self.store.sweep(uploads_before=now - KEEP_UPLOADS)
+        if now - self.reserved > 60:
+            self.reserved = now
+            self.store.database.set_reserve_aside()
 
-    def start(self, slot: str) -> subprocess.Popen[bytes]:
+    def start(self, slot: str) -> Worker:
         # Waiting threads of one worker must not take the core of another: no spinning.
         environment = {**os.environ, "OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "0"}
         with log_file(self.config.home, "workers.log").open("ab") as output:
-            return subprocess.Popen([sys.executable, "-m", "leakage.runs.worker", slot], env=environment, stdout=output, stderr=output)
+            command = [sys.executable, "-m", "leakage.runs.worker", slot, str(os.getpid())]
+            born = time.time()
+            return Worker(subprocess.Popen(command, env=environment, stdout=output, stderr=output), born)
 
     def look_after(self, run: Run) -> None:
         """End a run whose worker is silent or does not obey a cancel; say what became of one whose worker is gone."""
-        assert run.worker is not None
-        now, pid = time.time(), int(run.worker.split(":")[1])
-        since_cancel = now - run.cancelled if run.cancelled else 0.0
-        try:
-            if now - (run.heartbeat or now) > SILENCE or since_cancel > KILL_AFTER:
-                os.kill(pid, signal.SIGKILL)
+        if run.worker is None or run.heartbeat is None:  # the recorded run, while it is being restored
+            return
+        now = time.time()
+        worker = next((worker for worker in self.slots.values() if worker.plays(run)), None)
+        if worker:
+            since_cancel = now - run.cancelled if run.cancelled else 0.0
+            if now - max(run.heartbeat, self.woke) > SILENCE or since_cancel > KILL_AFTER:
+                worker.process.kill()
             elif since_cancel > TERM_AFTER:
-                os.kill(pid, signal.SIGTERM)
-            else:
-                os.kill(pid, 0)  # is it there?
-        except ProcessLookupError:
+                worker.process.terminate()
+        # An earlier dispatcher's worker may still finish its run. Its process is not ours to touch: the number may be anybody's by now.
+        elif now - run.heartbeat > SILENCE or any(gone.plays(run) for gone in self.ended):
             if run.cancelled:
                 self.store.finish(run.id, "cancelled", message="Cancelled; the pictures so far are kept.")
             else:

@@ -4,11 +4,14 @@ import asyncio
 import contextlib
 import fcntl
 import json
+import logging
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Iterator
+from types import FrameType
 from typing import Any
 
 from starlette.routing import Route
@@ -22,6 +25,7 @@ from leakage.settings import ROOT, Settings
 
 RECORDED = ROOT / "assets" / "recorded.json"
 WATCH = 2.0  # seconds between looks at the dispatcher
+log = logging.getLogger(__name__)
 
 
 def routes() -> list[Route]:
@@ -37,8 +41,28 @@ async def lifespan(_app: Any) -> AsyncIterator[dict[str, Any]]:
         archive.restore(doors.store, json.loads(RECORDED.read_text()))
     watch = asyncio.create_task(keep_dispatcher(doors.config))
     async with _stream().polling():
-        yield {}
+        with farewell(_stream()):
+            yield {}
     watch.cancel()
+
+
+@contextlib.contextmanager
+def farewell(stream: Stream) -> Iterator[None]:
+    """End the open event streams at the first signal to leave: uvicorn waits for them, for ever, before it ends the lifespan."""
+    numbers = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
+    before = {number: handler for number in numbers if callable(handler := signal.getsignal(number))}
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        stream.closing = True
+        before[signal.Signals(number)](number, frame)
+
+    for number in before:
+        signal.signal(number, leave)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 async def keep_dispatcher(config: Settings) -> None:
@@ -46,7 +70,10 @@ async def keep_dispatcher(config: Settings) -> None:
     while True:
         holder = lock_holder(config)
         if holder is None:
-            start_dispatcher(config)
+            try:
+                start_dispatcher(config)
+            except OSError as error:  # a full disk, no more processes: better times may come
+                log.warning("no dispatcher can be started now: %s", error)
         elif holder[1] != catalog.version():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(holder[0], signal.SIGTERM)

@@ -10,12 +10,14 @@ from typing import Any
 
 from leakage import catalog as plugins
 from leakage.catalog import Catalog
+from leakage.runs.database import StoreError, is_full
 from leakage.runs.store import OPEN, Run, Store
 from leakage.settings import Settings, settings
 from leakage.spec import Experiment, SpecError
 
 MAX_WAITING = 20  # runs one owner may have waiting or running
 SPEEDS = "speeds"  # the note in which the workers keep what they measured: model -> seconds per replay at a batch of 1 and of 8
+FULL = "The disk is full: this run could not be kept. Delete some runs (or free some disk) and press Run again."
 SERVER = "server"  # the note in which the web server says that it is alive
 
 
@@ -76,7 +78,12 @@ class Service:
             cancelled=None,
             result=None,
         )
-        self.store.add(run, {f"upload:{name}": data for name, data in uploads.items()})
+        try:
+            self.store.add(run, {f"upload:{name}": data for name, data in uploads.items()})
+        except StoreError as error:
+            if is_full(error):
+                raise SpecError(FULL) from None
+            raise
         return run.id
 
     def look(self, run: str) -> Run | None:

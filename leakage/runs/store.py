@@ -1,21 +1,19 @@
 """The only file that knows SQL: runs, their events by sequence number, their frames. One SQLite file is database and queue."""
 
 import json
-import sqlite3
-import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from leakage.runs.database import Connection, Database, Row
+
 MAX_FRAMES = 240  # pictures kept per run
 THINNED = 160  # ... and how many remain when there were more
-RESERVE = 2 * 2**20  # bytes set aside so that a full disk can still be written about
 OPEN = ("queued", "running")
 
-SCHEMA = """
+TABLES = """
 CREATE TABLE runs (
     id TEXT PRIMARY KEY, owner TEXT NOT NULL, grp TEXT, kind TEXT NOT NULL, digest TEXT NOT NULL, version TEXT NOT NULL,
     experiment TEXT NOT NULL, shareable INTEGER NOT NULL, estimate REAL, status TEXT NOT NULL, message TEXT NOT NULL DEFAULT '',
@@ -62,64 +60,16 @@ class Store:
     """The runs of one machine. Safe to use from several threads and processes."""
 
     def __init__(self, path: Path, *, max_mb: int = 4096) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self.path, self.pages = path, max_mb * 2**20 // 4096
-        self.reserve = path.with_suffix(".reserve")
-        self.local = threading.local()
-        with self._write() as db:
-            if db.execute("PRAGMA user_version").fetchone()[0] == 0:
-                for statement in SCHEMA.split(";\n"):
-                    db.execute(statement)
-                db.execute("PRAGMA user_version = 1")
-        self.set_reserve_aside()
-
-    # ------------------------------------------------------------ connections
-
-    def _db(self) -> sqlite3.Connection:
-        if not hasattr(self.local, "db"):
-            db = sqlite3.connect(self.path, timeout=10, isolation_level=None)
-            db.row_factory = sqlite3.Row
-            for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "foreign_keys = ON", f"max_page_count = {self.pages}"):
-                db.execute(f"PRAGMA {pragma}")
-            self.local.db = db
-        return self.local.db  # type: ignore[no-any-return]
-
-    @contextmanager
-    def _write(self) -> Iterator[sqlite3.Connection]:
-        db = self._db()
-        db.execute("BEGIN IMMEDIATE")
-        try:
-            yield db
-        except BaseException:
-            if db.in_transaction:
-                db.execute("ROLLBACK")
-            raise
-        db.execute("COMMIT")
-
-    def close(self) -> None:
-        """Close this thread's connection."""
-        if hasattr(self.local, "db"):
-            self.local.db.close()
-            del self.local.db
-
-    def set_reserve_aside(self) -> None:
-        """Keep some bytes of the disk for the day it is full; does nothing when it is full already."""
-        try:
-            if not self.reserve.exists():
-                self.reserve.write_bytes(b"\0" * RESERVE)
-        except OSError:
-            self.reserve.unlink(missing_ok=True)
-
-    def release_reserve(self) -> None:
-        """Make room for a last word: give the reserved bytes back to the disk, and lift this connection's own limit a little."""
-        self.reserve.unlink(missing_ok=True)
-        self._db().execute(f"PRAGMA max_page_count = {self.pages + RESERVE // 4096}")
+        self.path = path
+        self.database = Database(path, tables=TABLES, max_mb=max_mb)
+        self.close = self.database.close
 
     # ------------------------------------------------------------ the queue
 
     def add(self, run: Run, files: Mapping[str, bytes]) -> None:
         """Queue a run with its files (uploads)."""
-        with self._write() as db:
+        with self.database.write() as db:
+            self.database.make_sure_of_room(sum(map(len, files.values())))
             values = {**vars(run), "result": None}
             db.execute(f"INSERT INTO runs ({', '.join(values)}) VALUES ({', '.join(':' + name for name in values)})", values)
             db.execute("INSERT INTO holders VALUES (?, ?, ?)", (run.id, run.owner, run.created))
@@ -128,7 +78,7 @@ class Store:
 
     def share(self, digest: str, version: str, owner: str) -> str | None:
         """The id of a run that answers the same question (not failed, not cancelled); `owner` now holds it too."""
-        with self._write() as db:
+        with self.database.write() as db:
             row = db.execute(
                 "SELECT id FROM runs WHERE digest = ? AND version = ? AND shareable AND cancelled IS NULL"
                 " AND status IN ('queued', 'running', 'done') ORDER BY created LIMIT 1",
@@ -140,9 +90,9 @@ class Store:
 
     def claim(self, worker: str) -> Run | None:
         """The next run for `worker`: of the owner with the fewest running runs, the oldest. None when nothing waits."""
-        if not self._db().execute("SELECT 1 FROM runs WHERE status = 'queued' LIMIT 1").fetchone():
+        if not self.database.read().execute("SELECT 1 FROM runs WHERE status = 'queued' LIMIT 1").fetchone():
             return None
-        with self._write() as db:
+        with self.database.write() as db:
             row = db.execute(
                 "UPDATE runs SET status = 'running', started = :now, heartbeat = :now, worker = :worker WHERE id ="
                 " (SELECT id FROM runs q WHERE status = 'queued' ORDER BY"
@@ -162,7 +112,7 @@ class Store:
 
     def beat(self, run: str) -> tuple[bool, int]:
         """A sign of life from the worker; answers (should it stop?, how many runs are running)."""
-        with self._write() as db:
+        with self.database.write() as db:
             db.execute("UPDATE runs SET heartbeat = ? WHERE id = ?", (time.time(), run))
             row = db.execute("SELECT cancelled FROM runs WHERE id = ? AND status = 'running'", (run,)).fetchone()
             count = db.execute("SELECT COUNT(*) FROM runs WHERE status = 'running'").fetchone()[0]
@@ -170,7 +120,8 @@ class Store:
 
     def cancel(self, run: str) -> None:
         """Ask a running run to stop with the best so far; a waiting one is cancelled at once."""
-        with self._write() as db:
+
+        def work(db: Connection) -> None:
             db.execute(
                 "UPDATE runs SET cancelled = ? WHERE id = ? AND status IN ('queued', 'running') AND cancelled IS NULL", (time.time(), run)
             )
@@ -179,9 +130,12 @@ class Store:
             ).rowcount:
                 self._event(db, run, "state", {"status": "cancelled", "message": "Cancelled before it began."})
 
+        self.database.write_at_any_price(work)
+
     def finish(self, run: str, status: str, *, message: str = "", result: dict[str, Any] | None = None) -> None:
         """Close a running run; says so in an "end" event when there is a result, and in a "state" event. Later calls change nothing."""
-        with self._write() as db:
+
+        def work(db: Connection) -> None:
             changed = db.execute(
                 "UPDATE runs SET status = ?, message = ?, finished = ?, result = ? WHERE id = ? AND status = 'running'",
                 (status, message, time.time(), json.dumps(result) if result else None, run),
@@ -191,9 +145,11 @@ class Store:
                     self._event(db, run, "end", {"status": status, **result})
                 self._event(db, run, "state", {"status": status, "message": message})
 
+        self.database.write_at_any_price(work)
+
     # ------------------------------------------------------------ events, frames, files
 
-    def _event(self, db: sqlite3.Connection, run: str, kind: str, body: Mapping[str, Any]) -> int:
+    def _event(self, db: Connection, run: str, kind: str, body: Mapping[str, Any]) -> int:
         row = db.execute(
             "INSERT INTO events (run, kind, body) SELECT id, ?, ? FROM runs WHERE id = ? RETURNING seq", (kind, json.dumps(body), run)
         )
@@ -202,12 +158,13 @@ class Store:
 
     def add_event(self, run: str, kind: str, body: Mapping[str, Any]) -> int:
         """Append an event; answers its sequence number, 0 when the run has been deleted meanwhile."""
-        with self._write() as db:
+        with self.database.write() as db:
             return self._event(db, run, kind, body)
 
     def add_frame(self, run: str, body: Mapping[str, Any], png: bytes) -> int:
         """Append a frame with its contact sheet. Beyond MAX_FRAMES the older sheets are thinned to even spacing on a log scale of time."""
-        with self._write() as db:
+        with self.database.write() as db:
+            self.database.make_sure_of_room(len(png))
             seq = self._event(db, run, "frame", body)
             if seq:
                 db.execute("INSERT INTO frames VALUES (?, ?, ?)", (seq, run, png))
@@ -215,7 +172,7 @@ class Store:
                     self._thin(db, run)
         return seq
 
-    def _thin(self, db: sqlite3.Connection, run: str) -> None:
+    def _thin(self, db: Connection, run: str) -> None:
         rows = db.execute(
             "SELECT number, seq FROM frames JOIN (SELECT seq, ROW_NUMBER() OVER (ORDER BY seq) AS number FROM events"
             " WHERE run = ? AND kind = 'frame') USING (seq) ORDER BY seq",
@@ -230,7 +187,7 @@ class Store:
         """Events after `since` of these runs (None: of all), each with run, seq, kind; a frame says whether its picture is still kept."""
         wanted = None if runs is None else list(runs)
         where = "" if wanted is None else f"AND e.run IN ({','.join('?' * len(wanted))})"
-        rows = self._db().execute(
+        rows = self.database.read().execute(
             f"SELECT e.*, f.seq AS picture FROM events e LEFT JOIN frames f ON f.seq = e.seq WHERE e.seq > ? {where} ORDER BY e.seq",
             (since, *(wanted or ())),
         )
@@ -238,29 +195,31 @@ class Store:
 
     def meta(self, run: str) -> dict[str, Any] | None:
         """The "meta" event of a run: what does not change while it plays; None before it began."""
-        row = self._db().execute("SELECT body FROM events WHERE run = ? AND kind = 'meta' LIMIT 1", (run,)).fetchone()
+        row = self.database.read().execute("SELECT body FROM events WHERE run = ? AND kind = 'meta' LIMIT 1", (run,)).fetchone()
         return json.loads(row["body"]) if row else None
 
     def last_seq(self) -> int:
-        return int(self._db().execute("SELECT COALESCE(MAX(seq), 0) FROM events").fetchone()[0])
+        return int(self.database.read().execute("SELECT COALESCE(MAX(seq), 0) FROM events").fetchone()[0])
 
     def frame(self, run: str, seq: int) -> bytes | None:
-        row = self._db().execute("SELECT png FROM frames WHERE run = ? AND seq = ?", (run, seq)).fetchone()
+        row = self.database.read().execute("SELECT png FROM frames WHERE run = ? AND seq = ?", (run, seq)).fetchone()
         return row["png"] if row else None
 
     def put_file(self, run: str, name: str, data: bytes) -> None:
-        with self._write() as db:
+        with self.database.write() as db:
             db.execute("INSERT OR REPLACE INTO files SELECT id, ?, ? FROM runs WHERE id = ?", (name, data, run))
 
     def files(self, run: str, prefix: str = "") -> dict[str, bytes]:
         """The run's files whose names begin with `prefix`."""
-        rows = self._db().execute("SELECT name, data FROM files WHERE run = ? AND substr(name, 1, ?) = ?", (run, len(prefix), prefix))
+        rows = self.database.read().execute(
+            "SELECT name, data FROM files WHERE run = ? AND substr(name, 1, ?) = ?", (run, len(prefix), prefix)
+        )
         return {row["name"]: row["data"] for row in rows}
 
     # ------------------------------------------------------------ looking and deleting
 
     def _runs(self, where: str, *values: Any) -> list[Run]:
-        return [_run(row) for row in self._db().execute(f"SELECT * FROM runs WHERE {where}", values)]
+        return [_run(row) for row in self.database.read().execute(f"SELECT * FROM runs WHERE {where}", values)]
 
     def get(self, run: str) -> Run | None:
         found = self._runs("id = ?", run)
@@ -271,18 +230,25 @@ class Store:
         return self._runs("id IN (SELECT run FROM holders WHERE owner = ?) ORDER BY created DESC", owner)
 
     def holds(self, run: str, owner: str) -> bool:
-        return self._db().execute("SELECT 1 FROM holders WHERE run = ? AND owner = ?", (run, owner)).fetchone() is not None
+        return self.database.read().execute("SELECT 1 FROM holders WHERE run = ? AND owner = ?", (run, owner)).fetchone() is not None
 
     def drop(self, run: str, owner: str) -> None:
         """Forget `owner`'s reference; with the last one the run, its frames and its uploads go."""
-        with self._write() as db:
+
+        def work(db: Connection) -> bool:
             db.execute("DELETE FROM holders WHERE run = ? AND owner = ?", (run, owner))
-            db.execute("DELETE FROM runs WHERE id = ? AND NOT EXISTS (SELECT 1 FROM holders WHERE run = ?)", (run, run))
+            return _forget(db, "id = ? AND id NOT IN (SELECT run FROM holders)", run)
+
+        self._delete(work)
 
     def sweep(self, *, uploads_before: float) -> None:
         """Delete runs with uploads created before that time; keep the rest."""
-        with self._write() as db:
-            db.execute("DELETE FROM runs WHERE NOT shareable AND created < ?", (uploads_before,))
+        self._delete(lambda db: _forget(db, "NOT shareable AND created < ?", uploads_before))
+
+    def _delete(self, work: Callable[[Connection], bool]) -> None:
+        if self.database.write_at_any_price(work):
+            self.database.empty_log()
+        self.database.set_reserve_aside()
 
     def done_like(self, like: str) -> list[Run]:
         """The latest finished runs whose result carries this `like` key (same attack, model and batch)."""
@@ -290,12 +256,21 @@ class Store:
 
     def note(self, name: str) -> Any:
         """A small fact about this machine, or None."""
-        row = self._db().execute("SELECT body FROM notes WHERE name = ?", (name,)).fetchone()
+        row = self.database.read().execute("SELECT body FROM notes WHERE name = ?", (name,)).fetchone()
         return json.loads(row["body"]) if row else None
 
     def put_note(self, name: str, body: Any) -> None:
-        with self._write() as db:
+        with self.database.write() as db:
             db.execute("INSERT OR REPLACE INTO notes VALUES (?, ?)", (name, json.dumps(body)))
+
+
+def _forget(db: Connection, where: str, value: Any) -> bool:
+    """Delete runs. Those with uploads are overwritten; answers whether there were any."""
+    for shareable in (1, 0):
+        # Overwriting takes as much room as it frees, which a full disk may not have: only where it matters.
+        db.execute(f"PRAGMA secure_delete = {'OFF' if shareable else 'ON'}")
+        gone = db.execute(f"DELETE FROM runs WHERE shareable = {shareable} AND {where}", (value,)).rowcount
+    return gone > 0
 
 
 def log_spaced(places: list[int], count: int) -> list[int]:
@@ -313,12 +288,12 @@ def log_spaced(places: list[int], count: int) -> list[int]:
     return kept
 
 
-def _run(row: sqlite3.Row) -> Run:
+def _run(row: Row) -> Run:
     values = dict(row)
     return Run(**{**values, "shareable": bool(values["shareable"]), "result": json.loads(values["result"]) if values["result"] else None})
 
 
-def _event(row: sqlite3.Row) -> dict[str, Any]:
+def _event(row: Row) -> dict[str, Any]:
     body = json.loads(row["body"])
     if row["kind"] == "frame":
         body["picture"] = row["picture"] is not None

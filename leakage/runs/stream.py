@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import logging
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from starlette.responses import FileResponse, PlainTextResponse, Response, Strea
 from starlette.routing import Route
 
 from leakage import report
+from leakage.runs.database import StoreError
 from leakage.runs.service import SERVER, Service
 
 POLL = 0.1  # seconds
@@ -20,13 +22,14 @@ ALIVE = 5.0  # seconds between signs of life, to the dispatcher and to quiet lis
 FOREVER = {"Cache-Control": "private, max-age=31536000, immutable"}
 LIVE = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 MAX_RUNS = 16  # runs one stream may follow
+log = logging.getLogger(__name__)
 
 
 class Listener:
     """One open page: the runs it follows and the events on their way to it."""
 
     def __init__(self, runs: list[str]) -> None:
-        self.runs, self.queue = set(runs), asyncio.Queue[dict[str, Any]]()
+        self.runs, self.queue = set(runs), asyncio.Queue[dict[str, Any] | None]()  # None: the end
 
 
 class Stream:
@@ -35,6 +38,7 @@ class Stream:
     def __init__(self, service: Service) -> None:
         self.service = service
         self.listeners: set[Listener] = set()
+        self.closing = False  # set when the server begins to leave: it waits for open streams
 
     def routes(self) -> list[Route]:
         return [
@@ -44,26 +48,34 @@ class Stream:
         ]
 
     async def poll(self) -> None:
-        """Forever: hand new events to those who listen, and tell the dispatcher that this server lives."""
-        store = self.service.store
-        since, told = store.last_seq(), 0.0
-        while True:
-            if time.time() - told > ALIVE:
-                told = time.time()
-                store.put_note(SERVER, told)
-                await self.tell_places()
-            if self.listeners:
-                wanted = set().union(*(listener.runs for listener in self.listeners))
-                for event in store.events(wanted, since):
-                    since = event["seq"]
-                    for listener in self.listeners:
-                        if event["run"] in listener.runs:
-                            listener.queue.put_nowait(event)
-            else:
-                since = store.last_seq()
+        """Until the server leaves: hand new events to those who listen, and tell the dispatcher that this server lives."""
+        since, told = 0, 0.0
+        while not self.closing:
+            try:
+                since = self.hand_out(since)
+                if time.time() - told > ALIVE:
+                    told = time.time()
+                    self.service.store.put_note(SERVER, told)
+                    self.tell_places()
+            except StoreError as error:  # a full disk must not end all streams
+                log.warning("will look again: %s", error)
             await asyncio.sleep(POLL)
+        for listener in self.listeners:
+            listener.queue.put_nowait(None)
 
-    async def tell_places(self) -> None:
+    def hand_out(self, since: int) -> int:
+        """Events after `since` to those who listen; answers up to where."""
+        if not self.listeners:
+            return self.service.store.last_seq()
+        wanted = set().union(*(listener.runs for listener in self.listeners))
+        for event in self.service.store.events(wanted, since):
+            since = event["seq"]
+            for listener in self.listeners:
+                if event["run"] in listener.runs:
+                    listener.queue.put_nowait(event)
+        return since
+
+    def tell_places(self) -> None:
         """Tell every waiting run's listeners where it stands in the queue."""
         waiting = {run.id for run in self.service.store.queue()}
         for listener in self.listeners:
@@ -77,9 +89,8 @@ class Stream:
     async def stream(self, request: Request) -> Response:
         """Server-sent events of `ids` after `since`, or after the Last-Event-ID of a listener that comes back."""
         ids = [run for run in request.query_params.get("ids", "").split(",") if run][:MAX_RUNS]
-        try:
-            since = int(request.headers.get("last-event-id") or request.query_params.get("since", "0"))
-        except ValueError:
+        since = number(request.headers.get("last-event-id") or request.query_params.get("since", "0"))
+        if since is None:
             return PlainTextResponse("since must be a whole number.", 400)
         if not ids or not any(self.service.look(run) for run in ids):
             return PlainTextResponse("No such run; it may have been deleted.", 404)
@@ -95,15 +106,17 @@ class Stream:
             for run in self.service.store.queue():
                 if run.id in listener.runs:
                     yield message(self.place(run.id))
-            while not await request.is_disconnected():
+            while not self.closing and not await request.is_disconnected():
                 try:
-                    event = await asyncio.wait_for(listener.queue.get(), ALIVE)
+                    news = await asyncio.wait_for(listener.queue.get(), ALIVE)
                 except TimeoutError:
                     yield ": still here\n\n"
                     continue
-                if event.get("seq", since + 1) > since:
-                    since = event.get("seq", since)
-                    yield message(event)
+                if news is None:
+                    break
+                if news.get("seq", since + 1) > since:
+                    since = news.get("seq", since)
+                    yield message(news)
         finally:
             self.listeners.discard(listener)
 
@@ -114,8 +127,8 @@ class Stream:
         if name == "private.png":
             found = store.files(run, "private.png").get("private.png")
             return Response(found, media_type="image/png", headers=FOREVER) if found else PlainTextResponse("No such picture.", 404)
-        if name.startswith("frames/") and name.endswith(".png") and name[7:-4].isdigit():
-            found = store.frame(run, int(name[7:-4]))
+        if name.startswith("frames/") and name.endswith(".png") and (seq := number(name[7:-4])) is not None:
+            found = store.frame(run, seq)
             return Response(found, media_type="image/png", headers=FOREVER) if found else PlainTextResponse("No such frame.", 404)
         made = await asyncio.to_thread(report.make, store, run, name)
         if made is None:
@@ -139,6 +152,11 @@ class Stream:
             yield
         finally:
             task.cancel()
+
+
+def number(text: str) -> int | None:
+    """A sequence number out of an address, if it is one that the store can hold."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
 
 
 def message(event: dict[str, Any]) -> str:

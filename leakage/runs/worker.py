@@ -1,13 +1,11 @@
-"""One run from claim to finish, in a warm process of its own: `python -m leakage.runs.worker SLOT`."""
+"""One run from claim to finish, in a warm process of its own: `python -m leakage.runs.worker SLOT DISPATCHER`."""
 
 import contextlib
-import errno
 import importlib.metadata
 import logging
 import os
 import resource
 import signal
-import sqlite3
 import sys
 import threading
 import time
@@ -21,12 +19,14 @@ from leakage import catalog
 from leakage.engine.play import Frame, Scene, best_device, play, prepare
 from leakage.engine.timing import measure
 from leakage.pictures import class_names, find, sheet
-from leakage.runs.service import SPEEDS, like
+from leakage.runs.database import StoreError, is_full
+from leakage.runs.service import FULL, SPEEDS, like
 from leakage.runs.store import Run, Store
 from leakage.settings import Settings, cores, settings
 from leakage.spec import Experiment, parse
 
-FULL = "The disk is full: this run could not be kept. Delete some runs (or free some disk) and press Run again."
+STUCK = "Stopped in the middle of a step that took too long to wait for; the pictures so far are kept."
+PATIENCE = 10.0  # seconds a step may take after the run should have stopped
 MEMORY = "This needs more memory than one run may use here. Choose a smaller batch, a smaller picture or a narrower model."
 log = logging.getLogger(__name__)
 
@@ -41,10 +41,16 @@ class Pulse(threading.Thread):
         self.stopped, self.alone, self.over, self.late = False, True, threading.Event(), False
 
     def run(self) -> None:
+        last_call = float("inf")
         while not self.over.wait(0.25):
-            with contextlib.suppress(sqlite3.Error):  # a full disk is reported by the frames
+            with contextlib.suppress(StoreError):  # a full disk is reported by the frames
                 self.stopped, running = self.store.beat(self.run_id)
                 self.alone = running <= 1
+                last_call = min(last_call, (time.monotonic() if self.stopped else self.deadline) + PATIENCE)
+                if time.monotonic() > last_call:  # only between two steps can a run stop by itself
+                    log.error("run %s is stuck in one step: leaving", self.run_id)
+                    self.store.finish(self.run_id, "cancelled", message=STUCK)
+                    os._exit(1)
         self.store.close()
 
     def __call__(self) -> bool:
@@ -157,10 +163,8 @@ def pictures(experiment: Experiment) -> list[dict[str, Any]]:
 
 def fail(store: Store, run: Run, error: Exception) -> None:
     """Close the run with a sentence that a user can act on."""
-    full = isinstance(error, sqlite3.OperationalError) and ("full" in str(error) or "disk I/O" in str(error))
-    if full or (isinstance(error, OSError) and error.errno == errno.ENOSPC):
+    if is_full(error):
         sentence = FULL
-        store.release_reserve()
     elif (
         isinstance(error, MemoryError | torch.OutOfMemoryError)
         or "not enough memory" in str(error)
@@ -184,15 +188,25 @@ def limit_memory(megabytes: int) -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (cap, resource.getrlimit(resource.RLIMIT_DATA)[1]))
 
 
-def main(config: Settings, slot: str) -> None:
-    """Claim and perform until the dispatcher is gone."""
+def claim(store: Store, worker: str) -> Run | None:
+    """The next run, if there is one and the store can be written."""
+    try:
+        return store.claim(worker)
+    except StoreError as error:
+        log.warning("no run can be claimed now: %s", error)
+        time.sleep(1)
+        return None
+
+
+def main(config: Settings, slot: str, dispatcher: int) -> None:
+    """Claim and perform until the dispatcher, the process with that id, is gone."""
     store = Store(config.store, max_mb=config.store_mb)
     device = best_device()
     if device.type == "cpu":
         limit_memory(config.memory_mb)
-    parent, worker, idle_since = os.getppid(), f"{slot}:{os.getpid()}", time.monotonic()
-    while os.getppid() == parent:
-        run = store.claim(worker)
+    worker, idle_since = f"{slot}:{os.getpid()}", time.monotonic()
+    while os.getppid() == dispatcher:
+        run = claim(store, worker)
         if run:
             perform(store, run, device)
             idle_since = time.monotonic()
@@ -205,4 +219,4 @@ def main(config: Settings, slot: str) -> None:
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO, format="%(asctime)s worker %(message)s")
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the web server; the dispatcher ends its workers itself
-    main(settings(), sys.argv[1])
+    main(settings(), sys.argv[1], int(sys.argv[2]))

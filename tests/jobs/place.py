@@ -55,30 +55,39 @@ def alive(pid: int) -> bool:
         return False
 
 
+def get(address: str, headers: dict[str, str] | None = None) -> Any:
+    """The response, whatever its status; to be closed."""
+    try:
+        return ASK.open(urllib.request.Request(address, headers=headers or {}), timeout=20)
+    except urllib.error.HTTPError as error:
+        return error
+
+
 class Server:
     """A web server on a free port."""
 
     def __init__(self, place: "Place") -> None:
+        self.place = place
+        self.start()
+
+    def start(self) -> None:
+        """Start it, or start it again."""
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         self.address = f"http://127.0.0.1:{port}"
         command = ["-m", "streamlit", "run", "app.py", "--server.port", str(port), "--server.address", "127.0.0.1"]
-        self.process = place.start(command, "server.log")
+        self.process = self.place.start(command, "server.log")
         until(self.healthy, what="the web server answers")
 
     def healthy(self) -> bool:
         assert self.process.poll() is None, "the web server ended"
-        with contextlib.suppress(OSError):
-            return self.get("/_stcore/health").status == 200
+        with contextlib.suppress(OSError), self.get("/_stcore/health") as response:
+            return bool(response.status == 200)
         return False
 
     def get(self, path: str, headers: dict[str, str] | None = None) -> Any:
-        """The response, whatever its status; read it or close it."""
-        try:
-            return ASK.open(urllib.request.Request(self.address + path, headers=headers or {}), timeout=20)
-        except urllib.error.HTTPError as error:
-            return error
+        return get(self.address + path, headers)
 
 
 class Place:

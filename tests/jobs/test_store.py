@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from place import damaged
 
+from leakage.runs.database import StoreError, is_full
 from leakage.runs.store import MAX_FRAMES, Run, Store, log_spaced
 from leakage.settings import ROOT
 
@@ -75,7 +76,7 @@ def python(script: str, *arguments: object) -> subprocess.Popen[str]:
 def counts(store: Store) -> dict[str, int]:
     """Rows per table that belong to a run."""
     tables = ("runs", "holders", "events", "frames", "files")
-    return {table: store._db().execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0] for table in tables}
+    return {table: store.database.read().execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0] for table in tables}
 
 
 # ---------------------------------------------------------------- the queue
@@ -292,11 +293,18 @@ def test_the_last_holder_takes_run_frames_and_files_along(store: Store) -> None:
 
 def test_the_bytes_of_a_deleted_upload_are_gone_from_the_disk(store: Store) -> None:
     secret = b"the pixels of somebody's face, " * 500
+    server = python("print(store.queue()); sys.stdin.read()", store.path)  # while it has the store open, the log stays
     store.add(run("mine", shareable=False), {"upload:a": secret})
+    store.add(run("old", "you", shareable=False, created=1.0), {"upload:b": secret})
+
+    def found() -> set[str]:
+        return {file.name for file in store.path.parent.iterdir() if secret[:31] in file.read_bytes()}
+
+    assert found() == {"store.db-wal"}
     store.drop("mine", "me")
-    store.close()
-    left = {file.name for file in store.path.parent.iterdir() if secret[:31] in file.read_bytes()}
-    assert left == set()
+    store.sweep(uploads_before=2.0)
+    assert found() == set()
+    server.communicate("", timeout=60)
 
 
 def test_a_sweep_takes_old_runs_with_uploads_and_no_others(store: Store) -> None:
@@ -382,9 +390,14 @@ def test_a_store_at_its_limit_says_so_and_stays_usable(tmp_path: Path) -> None:
     """The failed write leaves nothing half done: the next ones work, and after a delete there is room again."""
     store = Store(tmp_path / "store.db", max_mb=1)
     queued(store, "a", "b")
-    with pytest.raises(Exception, match="full"):
+
+    def fill() -> None:
         for number in range(1000):
             store.add_frame("a", {"step": number}, b"x" * 20_000)
+
+    with pytest.raises(StoreError, match="full") as caught:
+        fill()
+    assert is_full(caught.value)
     frames = [event for event in store.events(["a"], 0) if event["kind"] == "frame"]
     assert 10 < len(frames) < 60
     assert store.frame("a", frames[-1]["seq"]) == b"x" * 20_000

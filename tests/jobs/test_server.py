@@ -1,0 +1,145 @@
+"""The web server beside its dispatcher: either may be killed, runs go on, links keep working."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from place import LONG, QUICK, Place, Server, alive, another, until
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from websockets.sync.client import connect
+
+from leakage.settings import ROOT
+
+Served = tuple[Place, Server]
+
+
+def open_page(server: Server, query: str = "") -> list[ForwardMsg]:
+    """What the server answers to a browser that opens the page, up to the end of the script."""
+    hello = BackMsg()
+    hello.rerun_script.query_string = query
+    answers = []
+    address = server.address.replace("http", "ws") + "/_stcore/stream"
+    with connect(address, subprotocols=["streamlit"], max_size=None, proxy=None) as socket:
+        socket.send(hello.SerializeToString())
+        while not (answers and answers[-1].WhichOneof("type") == "script_finished"):
+            message = socket.recv(timeout=60)
+            assert isinstance(message, bytes)
+            answers.append(ForwardMsg.FromString(message))
+    return answers
+
+
+def maps(pid: int) -> str:
+    return Path(f"/proc/{pid}/maps").read_text()
+
+
+# ---------------------------------------------------------------- the process
+
+
+def test_the_server_starts_a_dispatcher_which_writes_the_catalog(server: Served) -> None:
+    place, _ = server
+    assert until(place.dispatcher, what="a dispatcher is at work") != server[1].process.pid
+    assert until(place.service.catalog, what="the catalog is written")
+
+
+def test_a_page_is_served_with_an_owner_cookie(server: Served) -> None:
+    with server[1].get("/") as page:
+        cookie = page.headers["Set-Cookie"]
+    assert re.match(r"gle_owner=[\w-]{16,}; Path=/; Max-Age=\d+; HttpOnly; SameSite=Lax$", cookie)
+    with server[1].get("/_stcore/health") as other, server[1].get("/", {"Cookie": cookie.split(";")[0]}) as returning:
+        assert "gle_owner" not in str(other.headers)
+        assert "gle_owner" not in str(returning.headers)
+
+
+def test_an_opened_page_is_built_without_an_exception(server: Served) -> None:
+    until(server[0].service.catalog, what="the catalog is written")
+    answers = open_page(server[1])
+    kinds = [answer.delta.new_element.WhichOneof("type") for answer in answers if answer.WhichOneof("type") == "delta"]
+    assert "exception" not in kinds
+    assert "selectbox" in kinds
+    assert answers[-1].script_finished == ForwardMsg.FINISHED_SUCCESSFULLY
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs /proc")
+def test_no_torch_in_the_web_process(server: Served) -> None:
+    open_page(server[1])
+    assert "torch" not in maps(server[1].process.pid)
+    assert "sqlite" in maps(server[1].process.pid)  # so that would have been seen
+
+
+def test_importing_all_that_the_pages_import_brings_no_torch() -> None:
+    rooms = "leakage.runs.server, leakage.report, " + ", ".join(f"leakage.ui.{path.stem}" for path in (ROOT / "leakage/ui").glob("*.py"))
+    script = f"import sys, {rooms.replace('.__init__', '')}; print([name for name in ('torch', 'lpips', 'ray') if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout == "[]\n", done.stderr
+
+
+# ---------------------------------------------------------------- killing
+
+
+def first_lines(response: Any, count: int) -> list[str]:
+    return [response.readline().decode().strip() for _ in range(count)]
+
+
+def works(server: Server, run: str, frame: int) -> None:
+    """Stream, frame and private picture of a run can be had."""
+    with server.get(f"/api/runs/stream?ids={run}") as stream:
+        assert stream.status == 200
+        assert first_lines(stream, 2)[1].startswith("data: {")
+    for name in (f"frames/{frame}.png", "private.png"):
+        with server.get(f"/api/runs/{run}/{name}") as picture:
+            assert (picture.status, picture.headers["Content-Type"]) == (200, "image/png")
+            assert picture.read(4) == b"\x89PNG"
+
+
+def test_runs_go_on_while_the_web_server_is_killed_and_started_again(server: Served) -> None:
+    place, first = server
+    dispatcher = until(place.dispatcher, what="a dispatcher is at work")
+    run = place.submit(another(LONG, 1))
+    worker = place.worker(run)
+    before = place.frames(run)
+    first.process.kill()
+    first.process.wait()
+    assert place.dispatcher() == dispatcher
+    until(lambda: len(place.frames(run)) > len(before) + 2, what="the run goes on without a server")
+    first.start()
+    works(first, run, before[0]["seq"])
+    assert place.worker(run) == worker
+    assert place.dispatcher() == dispatcher
+    place.service.cancel(run, "me")
+    assert place.finished(run).status == "cancelled"
+
+
+def test_a_killed_dispatcher_is_replaced_and_its_workers_finish_their_runs(server: Served) -> None:
+    place, _ = server
+    dispatcher = until(place.dispatcher, what="a dispatcher is at work")
+    run = place.submit(another(LONG, 2).model_copy(update={"max_seconds": 6}))
+    worker = place.worker(run)
+    os.kill(dispatcher, signal.SIGKILL)
+    assert until(lambda: place.dispatcher() not in (0, dispatcher) and place.dispatcher(), within=20, what="a new dispatcher") != dispatcher
+    ended = place.finished(run)
+    assert ended.status == "done"
+    assert ended.worker is not None
+    assert ended.worker.endswith(f":{worker}")
+    assert place.finished(place.submit(another(QUICK, 3))).status == "done"
+    until(lambda: not alive(worker), within=10, what="the old worker leaves after its run")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_server_that_is_asked_to_leave_does_not_wait_for_open_pages(server: Served, number: signal.Signals) -> None:
+    place, first = server
+    run = place.finished(place.submit(QUICK))
+    with first.get(f"/api/runs/stream?ids={run.id}") as stream:
+        first_lines(stream, 2)
+        asked = time.monotonic()
+        first.process.send_signal(number)
+        first.process.wait(10)
+        assert time.monotonic() - asked < 5
+        assert stream.read().endswith(b"\n\n"), "the stream was cut in the middle of an event"
+    first.start()

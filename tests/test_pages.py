@@ -1,0 +1,350 @@
+"""Every page as a visitor meets it: opened, filled in, run, deleted. Browser-side parts (pictures, curves) have tests of their own."""
+
+import io
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+from streamlit.runtime.context import ContextProxy
+from streamlit.testing.v1 import AppTest
+
+from leakage import catalog
+from leakage.runs.service import Service, service
+from leakage.settings import ROOT, settings
+from leakage.spec import Experiment
+
+STEPS = ("1 · ", "2 · ", "3 · ", "4 · ")
+Open = Callable[..., AppTest]
+
+
+@pytest.fixture(scope="session")
+def written(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    path = tmp_path_factory.mktemp("written") / "catalog.json"
+    catalog.write(path)
+    return path.read_bytes()
+
+
+@pytest.fixture
+def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
+    """The service of an empty home: no catalog yet, and nobody who runs anything."""
+    monkeypatch.setenv("LEAKAGE_HOME", str(tmp_path))
+    service.cache_clear()
+    yield service()
+    service().store.close()
+    service.cache_clear()
+
+
+@pytest.fixture
+def door(bare: Service, written: bytes) -> Service:
+    """The service of a home with a catalog."""
+    bare.config.catalog.write_bytes(written)
+    return bare
+
+
+@pytest.fixture
+def visit(monkeypatch: pytest.MonkeyPatch) -> Open:
+    """Open a page as somebody: `visit("pages/runs.py", who="you", run="abc")`; the keywords are the address."""
+
+    def opened(page: str = "", *, who: str = "me", **address: str) -> AppTest:
+        monkeypatch.setattr(ContextProxy, "cookies", {"gle_owner": who})
+        at = AppTest.from_file(ROOT / "app.py", default_timeout=60)
+        at.query_params.update(address)
+        at.run()
+        return at.switch_page(page).run() if page else at
+
+    return opened
+
+
+def words(at: AppTest) -> str:
+    """All text of a page."""
+    elements = (*at.markdown, *at.caption, *at.warning, *at.info, *at.error)
+    return "\n".join(str(element.value) for element in elements)
+
+
+def asked(door: Service, at: AppTest) -> Experiment:
+    """The experiment of the run that the page shows."""
+    run = door.look(at.query_params["run"])
+    assert run is not None
+    return Experiment.model_validate_json(run.experiment)
+
+
+def press_run(at: AppTest) -> AppTest:
+    return at.button(key="run-button").click().run()
+
+
+def fine(at: AppTest) -> None:
+    assert [element.value for element in at.exception] == []
+
+
+# ---------------------------------------------------------------- opening
+
+
+@pytest.mark.parametrize("page", ["", *(f"pages/{file.name}" for file in sorted((ROOT / "pages").glob("*.py")))])
+def test_every_page_opens(door: Service, visit: Open, page: str) -> None:
+    fine(visit(page))
+
+
+@pytest.mark.parametrize("page", ["", *(f"pages/{file.name}" for file in sorted((ROOT / "pages").glob("*.py")))])
+def test_every_page_waits_with_words_for_the_catalog(bare: Service, visit: Open, page: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.sleep", lambda seconds, sleep=time.sleep: sleep(min(seconds, 0.01)))
+    clock = iter(range(0, 10**6, 10))  # ten seconds pass at every look at the clock
+    monkeypatch.setattr("time.monotonic", lambda: float(next(clock)))
+    at = visit(page)
+    fine(at)
+    assert "ready" in words(at)
+
+
+def test_the_lab_shows_four_steps_and_a_run_button(door: Service, visit: Open) -> None:
+    at = visit()
+    titles = [str(markdown.value).strip("*") for markdown in at.markdown]
+    assert [next(title for title in titles if title.startswith(step)) for step in STEPS]
+    assert not at.button(key="run-button").disabled
+    kinds = {kind: at.selectbox(key=kind).value for kind in ("model", "protocol", "defense", "attack")}
+    default = Experiment()
+    assert kinds == {"model": default.model.id, "protocol": default.protocol.id, "defense": "none", "attack": default.attack.id}
+
+
+def test_a_link_to_a_run_that_is_not_here_gets_a_warning(door: Service, visit: Open) -> None:
+    at = visit(run="nobody")
+    fine(at)
+    assert [warning.value for warning in at.warning]
+    assert "deleted" in at.warning[0].value
+
+
+# ---------------------------------------------------------------- running
+
+
+def test_run_submits_the_chosen_fields_and_puts_the_run_into_the_address(door: Service, visit: Open) -> None:
+    at = visit()
+    at.selectbox(key="attack").select("inverting_gradients").run()
+    at.number_input(key="inverting_gradients.steps").set_value(123)
+    at.selectbox(key="model").select("mlp").run()
+    at.selectbox(key="defense").select("pruning").run()
+    at.slider(key="pruning.share").set_value(0.5)
+    at.toggle(key="labels_known").set_value(True)
+    at.number_input(key="seed").set_value(7)
+    at.button_group(key="size").set_value(64)
+    press_run(at)
+    fine(at)
+    experiment = asked(door, at)
+    assert (experiment.attack.id, experiment.attack.fields["steps"]) == ("inverting_gradients", 123)
+    assert experiment.model.id == "mlp"
+    assert [(part.id, part.fields["share"]) for part in experiment.defenses] == [("pruning", 0.5)]
+    assert (experiment.assume.labels, experiment.seed, experiment.size) == (True, 7, 64)
+    assert [run.id for run in door.mine("me")] == [at.query_params["run"]]
+
+
+def test_a_run_that_is_shown_can_be_stopped_by_its_owner_alone(door: Service, visit: Open) -> None:
+    run = press_run(visit()).query_params["run"]
+    stranger = visit(who="you", run=run)
+    fine(stranger)
+    assert "cancel" not in [button.key for button in stranger.button]
+    mine = visit(run=run)
+    mine.button(key="cancel").click().run()
+    found = door.look(run)
+    assert found is not None
+    assert found.status == "cancelled"
+
+
+def test_the_same_experiment_twice_is_one_run(door: Service, visit: Open) -> None:
+    assert press_run(visit()).query_params["run"] == press_run(visit(who="you")).query_params["run"]
+    assert len(door.mine("me")) == len(door.mine("you")) == 1
+
+
+def test_a_batch_of_8_is_one_click_away(door: Service, visit: Open) -> None:
+    at = press_run(visit())
+    first = at.query_params["run"]
+    at.button(key="what-if a batch of 8").click().run()
+    fine(at)
+    assert at.query_params["run"] != first
+    experiment = asked(door, at)
+    assert len({picture.id for picture in experiment.pictures}) == len(experiment.pictures) == 8
+    assert experiment.attack.id == "inverting_gradients"
+    assert at.selectbox(key="attack").value == "inverting_gradients"  # the menus follow
+    assert at.number_input(key="batch").value == 8
+
+
+@pytest.mark.parametrize("question", ["prune 90 %", "a wider model"])
+def test_every_what_if_asks_another_question(door: Service, visit: Open, question: str) -> None:
+    at = press_run(visit())
+    before = asked(door, at)
+    at.button(key=f"what-if {question}").click().run()
+    fine(at)
+    after = asked(door, at)
+    assert after != before
+    assert after.pictures == before.pictures
+
+
+def test_an_experiment_that_is_refused_is_explained_on_the_page(door: Service, visit: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("leakage.runs.service.MAX_WAITING", 0)
+    at = press_run(visit())
+    fine(at)
+    assert "waiting" in at.error[0].value
+    assert "run" not in at.query_params
+
+
+# ---------------------------------------------------------------- the address
+
+
+def test_settings_come_from_the_address(door: Service, visit: Open) -> None:
+    address = {"attack": "inverting_gradients", "inverting_gradients.steps": "77", "model": "convnet", "convnet.width": "8"}
+    at = visit(**address, defense="gaussian_noise", labels_known="true", seed="5", batch="3", size="64", channels="1")
+    fine(at)
+    experiment = asked(door, press_run(at))
+    assert (experiment.attack.id, experiment.attack.fields["steps"]) == ("inverting_gradients", 77)
+    assert (experiment.model.id, experiment.model.fields["width"]) == ("convnet", 8)
+    assert [part.id for part in experiment.defenses] == ["gaussian_noise"]
+    assert (experiment.assume.labels, experiment.seed, len(experiment.pictures)) == (True, 5, 3)
+    assert (experiment.size, experiment.channels) == (64, 1)
+
+
+def test_menus_go_into_the_address_and_back(door: Service, visit: Open) -> None:
+    """By their ids: a link must outlive a better title. Plain numbers are written there by the browser itself."""
+    at = visit()
+    at.selectbox(key="attack").select("dlg").run()
+    at.selectbox(key="defense").select("pruning").run()
+    assert (at.query_params["attack"], at.query_params["defense"]) == ("dlg", "pruning")
+    there = visit(**{name: str(value) for name, value in at.query_params.items()})
+    assert (there.selectbox(key="attack").value, there.selectbox(key="defense").value) == ("dlg", "pruning")
+    at.selectbox(key="attack").select("idlg").run()
+    assert "attack" not in at.query_params
+
+
+@pytest.mark.parametrize(
+    "address",
+    [{"attack": "nothing"}, {"seed": "-1"}, {"seed": "x"}, {"batch": "1000"}, {"pictures": "gallery:nobody"}, {"source": "a/../b"}],
+)
+def test_nonsense_in_the_address_is_passed_over(door: Service, visit: Open, address: dict[str, str]) -> None:
+    at = visit(**address)
+    fine(at)
+    assert asked(door, press_run(at)) == asked(door, press_run(visit()))
+
+
+def test_a_link_to_a_run_shows_its_settings(door: Service, visit: Open) -> None:
+    first = visit(attack="inverting_gradients", seed="4")
+    run = press_run(first).query_params["run"]
+    at = visit(who="you", run=run)
+    fine(at)
+    assert at.selectbox(key="attack").value == "inverting_gradients"
+    assert at.number_input(key="seed").value == 4
+
+
+def test_reset_brings_back_the_defaults_and_leaves_the_run(door: Service, visit: Open) -> None:
+    at = press_run(visit(attack="inverting_gradients", seed="4", batch="3"))
+    next(button for button in at.button if "Reset" in button.label).click().run()
+    fine(at)
+    assert "run" not in at.query_params
+    assert "attack" not in at.query_params
+    assert asked(door, press_run(at)) == asked(door, press_run(visit()))
+
+
+# ---------------------------------------------------------------- the runs of a browser
+
+
+def test_the_runs_page_lists_what_is_mine_and_deletes_it(door: Service, visit: Open) -> None:
+    mine = press_run(visit(seed="1")).query_params["run"]
+    kept = press_run(visit(seed="2")).query_params["run"]
+    yours = press_run(visit(who="you", seed="3")).query_params["run"]
+    at = visit("pages/runs.py")
+    fine(at)
+    assert {button.key for button in at.button if button.key} == {f"delete-{mine}", f"delete-{kept}"}
+    assert f"?run={mine}" in words(at)
+    at.button(key=f"delete-{mine}").click().run()
+    assert door.look(mine) is None
+    assert f"?run={mine}" not in words(at)
+    assert {run.id for run in door.mine("me")} == {kept}
+    assert {run.id for run in door.mine("you")} == {yours}
+
+
+def test_deleting_a_shared_run_leaves_it_to_the_other(door: Service, visit: Open) -> None:
+    run = press_run(visit()).query_params["run"]
+    press_run(visit(who="you"))
+    visit("pages/runs.py").button(key=f"delete-{run}").click().run()
+    assert door.mine("me") == []
+    assert [found.id for found in door.mine("you")] == [run]
+
+
+def test_delete_all_takes_everything_of_mine_and_nothing_else(door: Service, visit: Open) -> None:
+    for seed in ("1", "2"):
+        press_run(visit(seed=seed))
+    press_run(visit(who="you", seed="3"))
+    at = visit("pages/runs.py")
+    next(button for button in at.button if button.label == "Delete them").click().run()
+    fine(at)
+    assert door.mine("me") == []
+    assert len(door.mine("you")) == 1
+
+
+def test_a_browser_without_runs_is_told_where_to_begin(door: Service, visit: Open) -> None:
+    assert "lab" in visit("pages/runs.py").info[0].value
+
+
+# ---------------------------------------------------------------- uploads
+
+
+def encoded(kind: str, **how: Any) -> bytes:
+    file = io.BytesIO()
+    Image.new("RGB", (40, 30), (200, 30, 30)).save(file, kind, **how)
+    return file.getvalue()
+
+
+def test_an_uploaded_picture_gets_a_class_and_is_run(door: Service, visit: Open) -> None:
+    at = visit(source="upload")
+    assert at.button(key="run-button").disabled
+    at.file_uploader(key="files").upload("me.png", encoded("PNG"), "image/png").run()
+    fine(at)
+    assert "class" in words(at)
+    next(box for box in at.selectbox if box.label == "Class of picture 1").select(1).run()
+    press_run(at)
+    fine(at)
+    (picture,) = asked(door, at).pictures
+    assert (picture.source, picture.label) == ("upload", 1)
+    run = door.look(at.query_params["run"])
+    assert run is not None
+    assert not run.shareable
+    assert set(door.store.files(run.id)) == {f"upload:{picture.id}"}
+    visit("pages/runs.py").button(key=f"delete-{run.id}").click().run()
+    assert door.store.files(run.id) == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("cut.png", encoded("PNG")[:60]),
+        ("words.png", b"these are words"),
+        ("empty.jpg", b""),
+        ("moving.webp", encoded("WEBP", save_all=True, append_images=[Image.new("RGB", (40, 30), "blue")])),
+    ],
+)
+def test_a_bad_upload_is_explained_and_cannot_be_run(door: Service, visit: Open, name: str, data: bytes) -> None:
+    at = visit(source="upload")
+    at.file_uploader(key="files").upload(name, data, "image/png").run()
+    fine(at)
+    assert at.error[0].value.startswith(name)
+    assert at.error[0].value.endswith(".")
+    assert at.button(key="run-button").disabled
+
+
+def test_a_bad_upload_among_good_ones_does_not_spoil_them(door: Service, visit: Open) -> None:
+    at = visit(source="upload")
+    at.file_uploader(key="files").set_value([("bad.png", b"words", "image/png"), ("good.png", encoded("PNG"), "image/png")]).run()
+    fine(at)
+    assert len(at.error) == 1
+    press_run(at)
+    assert len(asked(door, at).pictures) == 1
+
+
+def test_a_data_set_that_is_not_here_is_explained(door: Service, visit: Open, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("LEAKAGE_DATA", str(tmp_path))
+    at = visit(source="cifar10")
+    fine(at)
+    assert "fetch cifar10" in at.info[0].value
+    assert at.button(key="run-button").disabled
+
+
+def test_settings_in_force_are_read_from_the_environment(bare: Service, tmp_path: Path) -> None:
+    assert bare.config == settings()
+    assert bare.config.home == tmp_path
