@@ -5,6 +5,7 @@ import json
 import logging
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ def main(arguments: list[str]) -> int:
             record(ROOT / "assets" / "recorded.json")
         else:
             (ROOT / "docs" / "plugins.md").write_text(plugins_page(catalog.describe()))
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, RuntimeError, MemoryError) as error:
         log.error("%s", error)
         return 1
     return 0
@@ -57,7 +58,8 @@ def run_file(file: Path, out: Path) -> None:
     (out / "frames").mkdir(parents=True, exist_ok=True)
     scene = prepare(experiment)
     rows: list[dict[str, Any]] = []
-    for frame in play(experiment, scene=scene):
+    deadline = time.monotonic() + experiment.max_seconds
+    for frame in play(experiment, scene=scene, pulse=lambda: time.monotonic() > deadline):
         (out / ("final.png" if frame.final else f"frames/{frame.step:06d}.png")).write_bytes(contact_sheet(frame.x))
         scores = {name: finite(value) for name, value in frame.scores.items()}
         rows.append({"step": frame.step, "seconds": frame.seconds, "loss": finite(frame.loss), "labels": frame.labels, "scores": scores})

@@ -10,7 +10,6 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +61,8 @@ class Entry:
     source: str
     doc: str
     presets: dict[str, dict[str, Any]]
-    evaluations_per_step: float
+    evaluations_per_step: float  # of an attack
+    imitation: str  # of a defense
     fields: tuple[Field, ...]
 
     def resolve(self, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -92,13 +92,15 @@ class Catalog:
         raise CatalogError(f"{kind}: {name!r} is not known here; allowed are {', '.join(entry.id for entry in self.of(kind))}.")
 
 
-@cache
 def version() -> str:
-    """A hash of the engine and every plug-in: it keys the catalog, and runs are shared only between equal versions."""
+    """A hash of all that a result depends on: it keys the catalog, and runs are shared only between equal versions.
+
+    Read from the disk at every call: a web server that runs for weeks must see that a plug-in was added.
+    """
     digest = hashlib.sha256()
-    for folder in ("engine", *KINDS.values()):
-        for file in sorted((PACKAGE / folder).glob("*.py")):
-            digest.update(f"{folder}/{file.name}\0".encode() + file.read_bytes())
+    for pattern in ("*.py", "engine/*.py", *(f"{folder}/*.py" for folder in KINDS.values())):
+        for file in sorted(PACKAGE.glob(pattern)):
+            digest.update(f"{file.relative_to(PACKAGE)}\0".encode() + file.read_bytes())
     return digest.hexdigest()[:16]
 
 
@@ -106,15 +108,15 @@ def read(path: Path) -> Catalog | None:
     """The catalog at `path`, or None when there is none or it describes other files than those on disk."""
     try:
         raw = json.loads(path.read_text())
-    except (OSError, ValueError):
+        if raw["version"] != version():
+            return None
+        entries = [
+            Entry(**{**entry, "fields": tuple(Field(**{**field, "options": tuple(field["options"])}) for field in entry["fields"])})
+            for entry in raw["entries"]
+        ]
+        return Catalog(version=raw["version"], entries=tuple(entries))
+    except (OSError, ValueError, KeyError, TypeError):  # not there, cut short, or of a newer program than this process
         return None
-    if raw.get("version") != version():
-        return None
-    entries = [
-        Entry(**{**entry, "fields": tuple(Field(**{**field, "options": tuple(field["options"])}) for field in entry["fields"])})
-        for entry in raw["entries"]
-    ]
-    return Catalog(version=raw["version"], entries=tuple(entries))
 
 
 def write(path: Path) -> Catalog:
@@ -171,6 +173,7 @@ def _entry(kind: str, name: str) -> Entry:
         source=plugin.source,
         doc=inspect.cleandoc(plugin.__doc__ or ""),
         evaluations_per_step=getattr(plugin, "evaluations_per_step", 0),
+        imitation=getattr(plugin, "imitation", ""),
         presets={name: dict(values) for name, values in plugin.presets.items()},
         fields=tuple(described),
     )

@@ -34,7 +34,7 @@ def settings() -> Settings:
             raise ValueError(f"{name} must be a whole number, got {value!r}.")
         return int(value) if value else default
 
-    slots = number("LEAKAGE_SLOTS", min(4, cores()))
+    slots = max(1, number("LEAKAGE_SLOTS", min(4, cores())))
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
     return Settings(
         home=Path(os.environ.get("LEAKAGE_HOME") or ROOT / ".leakage").resolve(),

@@ -27,9 +27,9 @@ def step(number: int, title: str) -> DeltaGenerator:
 def settings(known: Catalog) -> Experiment | None:
     """The four steps as widgets; None while no picture is chosen."""
     with step(1, "The private pictures"):
-        pictures = choose_pictures()
+        items, pictures = choose_pictures()
         with st.container(horizontal=True, wrap=False, vertical_alignment="bottom", gap="small"):
-            st.caption(describe(pictures) if pictures else "No picture chosen.")
+            st.caption(describe(items) if items else "No picture chosen.")
             with st.popover("", icon=":material/tune:", help="Fine settings of the pictures", key="fine-pictures"):
                 size = st.segmented_control("Size", list(SIZES), default=32, required=True, format_func=SIZES.__getitem__, key="size")
                 channels = st.segmented_control(
@@ -72,9 +72,13 @@ def start(experiment: Experiment | None, known: Catalog) -> None:
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
             st.caption(f"About {result.duration(seconds)} on this machine" if seconds else "No estimate yet for this model")
             st.button("Reset to defaults", on_click=forms.reset, args=(known,), icon=":material/restart_alt:", type="tertiary")
-    if experiment and (pressed or st.session_state.pop("go", False)):
+    asked = st.session_state.pop("go", False)  # by a what-if
+    if experiment and (pressed or asked):
         try:
-            st.query_params["run"] = service().submit(experiment, owner(), uploads=uploads_of(experiment.pictures))
+            run = service().submit(experiment, owner(), uploads=uploads_of(experiment.pictures))
+            if run == st.query_params.get("run"):
+                st.toast("This is the run of these settings: the same seed gives the same run. Change the seed for another.")
+            st.query_params["run"] = run
         except SpecError as error:
             st.error(str(error))
 
@@ -89,9 +93,7 @@ def wait_for_catalog() -> Catalog | None:
         while (known := service().catalog()) is None and time.monotonic() < deadline:
             time.sleep(0.1)
     if known is None:
-        st.error(
-            "The attacks and models are not ready: the dispatcher does not answer. See .leakage/dispatch.log, then load this page again."
-        )
+        st.error("The attacks and models are not ready: the dispatcher does not answer. See dispatch.log in LEAKAGE_HOME, then reload.")
     return known
 
 

@@ -59,6 +59,7 @@ def test_an_attack_leaves_the_observation_and_the_global_generator_as_they_were(
     seen = observed(smooth(side=28), model=model)
     held = {**seen.model.state_dict(keep_vars=True), **{f"weights {n}": v for n, v in seen.weights.items()}}
     held |= {f"update {n}": v for n, v in seen.update.items()}
+    torch.rand(3)  # a state that no seeding leaves behind
     before, state = {n: v.detach().clone() for n, v in held.items()}, torch.get_rng_state()
     moments(short(name, steps=2, tries=1), seen)
     assert torch.equal(torch.get_rng_state(), state)
@@ -103,7 +104,7 @@ def test_a_search_starts_from_its_generators_noise_and_falls_a_hundredfold(name:
 def test_the_page_is_told_how_the_labels_were_found(name: str) -> None:
     for assume, rule in (
         (GRANTED, "granted"),
-        (Assumptions(), {"dlg": "searched together with the picture"}.get(name, "iDLG: the only negative row")),
+        (Assumptions(), {"dlg": "searched together with the picture"}.get(name, "iDLG: the most negative row")),
     ):
         run = moments(short(name, steps=2, tries=1), observed(smooth(), assume=assume))
         assert {moment.note["label rule"] for moment in run} == {rule}
@@ -152,21 +153,29 @@ def test_a_snapshot_of_dlg_carries_the_distance_of_its_own_picture(name: str) ->
         assert float(moment.loss) == pytest.approx(distance, rel=1e-3, abs=1e-9)  # float32, and squares of small differences
 
 
+# ||(x^2 - 1, 0.6 (x - 1), 0.1)||^2 has two valleys: 0.01 at x = 1, and about 1.3 near x = -0.9. It is never 0: no start can succeed.
+TWO_VALLEYS = by_hand(lambda x: torch.cat([x**2 - 1, 0.6 * (x - 1), 0 * x + 0.1], 3), torch.zeros(1, 1, 1, 3))
+
+
 @pytest.mark.parametrize("name", ["dlg", "idlg"])
-def test_a_start_that_sticks_is_said_and_the_answer_is_the_lowest_of_all(name: str) -> None:
-    # ||(x^2 - 1, 0.6 (x - 1), 0.1)||^2 has two valleys: 0.01 at x = 1, and about 1.2 near x = -0.9; never 0, so every start is tried.
-    seen = by_hand(lambda x: torch.cat([x**2 - 1, 0.6 * (x - 1), 0 * x + 0.1], 3), torch.zeros(1, 1, 1, 3))
-    run = moments(short(name), seen, seed=3)
-    events = [str(moment.note["event"]) for moment in run if "event" in moment.note]
-    assert len(events) == 4
-    assert all(event.startswith(f"Start {n} of 4 got stuck at a gradient distance of ") for n, event in enumerate(events, 1))
-    assert events[-1].endswith("The best of them is shown.")
-    ends = [float(event.split(" distance of ")[1].split(" ")[0].rstrip(".")) for event in events]
-    assert min(ends) == pytest.approx(0.01, abs=1e-4)
-    assert max(ends) > 0.5  # some start did fall into the wrong valley
+@pytest.mark.parametrize(("seed", "ends"), [(3, ["1.3", "0.01"]), (1, ["0.01", "1.3"])])
+def test_a_start_that_sticks_is_said_and_the_answer_is_the_lowest_of_all(name: str, seed: int, ends: list[str]) -> None:
+    run = moments(short(name, tries=2), TWO_VALLEYS, seed=seed)
+    assert [moment.note["event"] for moment in run if "event" in moment.note] == [
+        f"Start 1 of 2 got stuck at a gradient distance of {ends[0]}. Trying another.",
+        f"Start 2 of 2 got stuck at a gradient distance of {ends[1]}. The best of them is shown.",
+    ]
     assert float(run[-1].x) == pytest.approx(1, abs=1e-3)
     assert float(run[-1].loss) == pytest.approx(0.01, abs=1e-5)
     assert "event" not in run[-1].note
+
+
+@pytest.mark.parametrize("name", ["dlg", "idlg"])
+def test_two_starts_that_end_at_one_distance_are_enough(name: str) -> None:
+    run = moments(short(name, tries=4), TWO_VALLEYS, seed=3)
+    events = [str(moment.note["event"]) for moment in run if "event" in moment.note]
+    assert len(events) == 3  # 1.3, 0.01, 0.01
+    assert events[-1].startswith("Start 3 of 4 got stuck at a gradient distance of 0.01. An earlier one ended there too")
 
 
 @SEARCHING

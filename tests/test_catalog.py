@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -59,14 +58,12 @@ def test_reading_answers_none_when_there_is_nothing_to_read(tmp_path: Path) -> N
 
 
 @pytest.fixture
-def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of the files that the catalog describes, in place of them."""
     for folder in ("engine", *catalog.KINDS.values()):
         shutil.copytree(ROOT / "leakage" / folder, tmp_path / "leakage" / folder, ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setattr(catalog, "PACKAGE", tmp_path / "leakage")
-    catalog.version.cache_clear()
-    yield tmp_path / "leakage"
-    catalog.version.cache_clear()
+    return tmp_path / "leakage"
 
 
 @pytest.mark.parametrize("file", ["attacks/dlg.py", "engine/core.py", "models/new.py"])
@@ -75,7 +72,6 @@ def test_a_catalog_is_stale_when_a_file_of_the_engine_or_of_a_plugin_changes(pac
     assert catalog.read(package / "catalog.json") == written
     with (package / file).open("a") as changed:
         changed.write("\n# changed\n")
-    catalog.version.cache_clear()  # a new process
     assert catalog.read(package / "catalog.json") is None
 
 

@@ -99,7 +99,7 @@ def test_adding_a_defense_moves_neither_the_weights_nor_the_attackers_start(name
     for defenses in ((), (Part(id=name),)):
         seen = observed(x, defenses=defenses)
         experiment = Experiment(attack=short("inverting_gradients", steps=1), defenses=defenses, assume=Assumptions(labels=True))
-        scene = Scene(experiment, x, LABELS[:1], seen, baselines(x, torch.Generator()), {})
+        scene = Scene(experiment, x, LABELS[:1], seen, baselines(x, torch.Generator()), {}, {})
         starts.append((next(iter(play(experiment, scene=scene))), seen.weights))
     (one, weights), (other, same) = starts
     assert torch.equal(one.x, other.x)

@@ -16,12 +16,13 @@ ALLOWED = {  # room -> the rooms it may import (a folder may import itself)
     # the web server
     "app": "runs.server ui settings",
     "pages": "ui runs.service runs.store spec catalog",
-    "ui": "runs.service runs.store runs.archive spec catalog pictures",
+    "ui": "runs.service runs.store spec catalog pictures",
     "runs.server": "runs.archive runs.dispatch runs.service runs.stream catalog settings",
     "runs.stream": "runs.database runs.service report",
     "runs.service": "runs.database runs.store spec catalog settings",
     "runs.archive": "runs.store",
-    "runs.store": "runs.database",
+    "runs.store": "runs.database runs.thin",
+    "runs.thin": "",
     "runs.database": "",
     "report": "runs.store pictures",
     # plain data

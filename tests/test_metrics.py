@@ -11,6 +11,7 @@ from leakage.engine.metrics import (
     PSNR_CAP,
     RULE,
     baselines,
+    flat,
     gradient_distances,
     label_overlap,
     mse,
@@ -135,24 +136,38 @@ def test_baselines_are_what_grey_and_noise_would_score() -> None:
     ],
 )
 def test_the_verdict_on_one_picture_obeys_its_rule_at_the_border(gain: float, similarity: float, word: str) -> None:
-    grey = torch.tensor([11.0])
-    found = verdict(grey + gain, torch.tensor([similarity]), grey)
+    plain = (torch.tensor([11.0]), torch.tensor([0.1]))
+    found = verdict((plain[0] + gain, torch.tensor([similarity])), plain)
     assert found["word"] == word
     assert found["rule"] == RULE
-    assert f"PSNR {11 + gain:.1f} dB where a grey picture scores 11.0 dB" in found["why"]
+    assert "the best plain colour would have 11.0 dB and 0.10" in found["why"]
+
+
+def test_similarity_counts_only_as_far_as_a_plain_colour_does_not_have_it_too() -> None:
+    found = verdict((torch.tensor([11.0]), torch.tensor([0.7])), (torch.tensor([11.0]), torch.tensor([0.65])))
+    assert found["word"] == "not recognisable"
+
+
+@pytest.mark.parametrize("shade", [0.0, 0.5, 1.0])
+def test_no_flat_answer_to_a_dark_picture_is_called_recognisable(shade: float) -> None:
+    truth = torch.zeros(1, 1, 28, 28)
+    truth[..., 10:18, 12:15] = 1.0  # a stroke on black: a black answer has a high SSIM
+    answer = torch.full_like(truth, shade)
+    assert verdict((psnr(answer, truth), ssim(answer, truth)), flat(truth))["word"] == "not recognisable"
 
 
 @pytest.mark.parametrize(
     ("gains", "word", "counted"),
     [
         ([9.0, 9.0, 9.0], "recognisable", "3 of 3 pictures are recognisable, 0 partly"),
-        ([9.0, 5.0, 0.0], "partly recognisable", "1 of 3 pictures are recognisable, 1 partly"),
+        ([9.0, 5.0, 0.0], "recognisable", "1 of 3 pictures are recognisable, 1 partly"),
+        ([5.0, 0.0, 0.0], "partly recognisable", "0 of 3 pictures are recognisable, 1 partly"),
         ([0.0, 0.0, 0.0], "not recognisable", "0 of 3 pictures are recognisable, 0 partly"),
     ],
 )
-def test_a_batch_is_recognisable_only_when_every_picture_is(gains: list[float], word: str, counted: str) -> None:
-    grey = torch.full((3,), 11.0)
-    found = verdict(grey + torch.tensor(gains), torch.zeros(3), grey)
+def test_a_batch_is_judged_by_its_clearest_picture(gains: list[float], word: str, counted: str) -> None:
+    plain = (torch.full((3,), 11.0), torch.zeros(3))
+    found = verdict((plain[0] + torch.tensor(gains), torch.zeros(3)), plain)
     assert found["word"] == word
     assert found["why"].startswith(counted)
 

@@ -134,7 +134,7 @@ def test_run_submits_the_chosen_fields_and_puts_the_run_into_the_address(door: S
     assert experiment.model.id == "mlp"
     assert [(part.id, part.fields["share"]) for part in experiment.defenses] == [("pruning", 0.5)]
     assert (experiment.assume.labels, experiment.seed, experiment.size) == (True, 7, 64)
-    assert [run.id for run in door.mine("me")] == [at.query_params["run"]]
+    assert [run.id for run in door.mine("browser me")] == [at.query_params["run"]]
 
 
 def test_a_run_that_is_shown_can_be_stopped_by_its_owner_alone(door: Service, visit: Open) -> None:
@@ -151,7 +151,7 @@ def test_a_run_that_is_shown_can_be_stopped_by_its_owner_alone(door: Service, vi
 
 def test_the_same_experiment_twice_is_one_run(door: Service, visit: Open) -> None:
     assert press_run(visit()).query_params["run"] == press_run(visit(who="you")).query_params["run"]
-    assert len(door.mine("me")) == len(door.mine("you")) == 1
+    assert len(door.mine("browser me")) == len(door.mine("browser you")) == 1
 
 
 def test_a_batch_of_8_is_one_click_away(door: Service, visit: Open) -> None:
@@ -255,16 +255,16 @@ def test_the_runs_page_lists_what_is_mine_and_deletes_it(door: Service, visit: O
     at.button(key=f"delete-{mine}").click().run()
     assert door.look(mine) is None
     assert f"?run={mine}" not in words(at)
-    assert {run.id for run in door.mine("me")} == {kept}
-    assert {run.id for run in door.mine("you")} == {yours}
+    assert {run.id for run in door.mine("browser me")} == {kept}
+    assert {run.id for run in door.mine("browser you")} == {yours}
 
 
 def test_deleting_a_shared_run_leaves_it_to_the_other(door: Service, visit: Open) -> None:
     run = press_run(visit()).query_params["run"]
     press_run(visit(who="you"))
     visit("pages/runs.py").button(key=f"delete-{run}").click().run()
-    assert door.mine("me") == []
-    assert [found.id for found in door.mine("you")] == [run]
+    assert door.mine("browser me") == []
+    assert [found.id for found in door.mine("browser you")] == [run]
 
 
 def test_delete_all_takes_everything_of_mine_and_nothing_else(door: Service, visit: Open) -> None:
@@ -274,8 +274,8 @@ def test_delete_all_takes_everything_of_mine_and_nothing_else(door: Service, vis
     at = visit("pages/runs.py")
     next(button for button in at.button if button.label == "Delete them").click().run()
     fine(at)
-    assert door.mine("me") == []
-    assert len(door.mine("you")) == 1
+    assert door.mine("browser me") == []
+    assert len(door.mine("browser you")) == 1
 
 
 def test_a_browser_without_runs_is_told_where_to_begin(door: Service, visit: Open) -> None:
@@ -294,7 +294,7 @@ def encoded(kind: str, **how: Any) -> bytes:
 def test_an_uploaded_picture_gets_a_class_and_is_run(door: Service, visit: Open) -> None:
     at = visit(source="upload")
     assert at.button(key="run-button").disabled
-    at.file_uploader(key="files").upload("me.png", encoded("PNG"), "image/png").run()
+    at.file_uploader(key="files-0").upload("me.png", encoded("PNG"), "image/png").run()
     fine(at)
     assert "class" in words(at)
     next(box for box in at.selectbox if box.label == "Class of picture 1").select(1).run()
@@ -321,7 +321,7 @@ def test_an_uploaded_picture_gets_a_class_and_is_run(door: Service, visit: Open)
 )
 def test_a_bad_upload_is_explained_and_cannot_be_run(door: Service, visit: Open, name: str, data: bytes) -> None:
     at = visit(source="upload")
-    at.file_uploader(key="files").upload(name, data, "image/png").run()
+    at.file_uploader(key="files-0").upload(name, data, "image/png").run()
     fine(at)
     assert at.error[0].value.startswith(name)
     assert at.error[0].value.endswith(".")
@@ -330,7 +330,7 @@ def test_a_bad_upload_is_explained_and_cannot_be_run(door: Service, visit: Open,
 
 def test_a_bad_upload_among_good_ones_does_not_spoil_them(door: Service, visit: Open) -> None:
     at = visit(source="upload")
-    at.file_uploader(key="files").set_value([("bad.png", b"words", "image/png"), ("good.png", encoded("PNG"), "image/png")]).run()
+    at.file_uploader(key="files-0").set_value([("bad.png", b"words", "image/png"), ("good.png", encoded("PNG"), "image/png")]).run()
     fine(at)
     assert len(at.error) == 1
     press_run(at)

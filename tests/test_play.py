@@ -14,7 +14,7 @@ from leakage.spec import Experiment, Part
 def scene_of(experiment: Experiment, x: torch.Tensor, *, seen: Observation | None = None) -> Scene:
     """The experiment with these pictures and the first of LABELS, ready to be played."""
     y = LABELS[: len(x)]
-    return Scene(experiment, x, y, seen or observe(experiment, x, y), metrics.baselines(x, torch.Generator()), {})
+    return Scene(experiment, x, y, seen or observe(experiment, x, y), metrics.baselines(x, torch.Generator()), {}, {})
 
 
 def test_a_finished_run_answers_with_the_attacks_last_snapshot() -> None:
@@ -70,11 +70,11 @@ def test_frames_are_kept_by_the_clock() -> None:
 
 
 def test_a_frame_with_an_event_is_kept_whatever_the_clock_says() -> None:
-    # ||x^2 + 1||^2 is never 0, so every start is said to be stuck.
+    # ||x^2 + 1||^2 is never 0: the first two starts are said to be stuck, and agree.
     experiment = Experiment(attack=Part(id="idlg", fields={"steps": 30, "tries": 4}))
     seen = by_hand(lambda x: x**2 + 1, torch.zeros(1, 1, 1, 1))
     frames = list(play(experiment, scene=scene_of(experiment, smooth(side=1), seen=seen), per_second=0.001))
-    assert ["event" in frame.note for frame in frames] == [False, True, True, True, True, False]  # the first, four events, the answer
+    assert ["event" in frame.note for frame in frames] == [False, True, True, False]  # the first, two events, the answer
 
 
 def test_a_guess_that_is_no_number_is_scored_as_grey() -> None:
@@ -96,11 +96,17 @@ def test_a_strip_shades_magnitudes_over_three_decades() -> None:
     assert strip(pairs) == [255] + [170] * 63
 
 
-def test_the_update_is_described_by_size_and_norm_and_single_pictures_only_in_a_batch() -> None:
-    update = {"w": torch.tensor([[3.0, 0.0], [0.0, 0.0]]), "b": torch.tensor([4.0])}
-    singles = {name: value[None].repeat(2, *[1] * value.dim()) for name, value in update.items()}
-    found = describe(update, singles)
-    assert (found["entries"], found["bytes"], found["norm"]) == (5, 20, 5.0)
-    assert [(layer["name"], layer["shape"], layer["norm"]) for layer in found["layers"]] == [("w", [2, 2], 3.0), ("b", [1], 4.0)]
+def test_the_update_is_described_by_size_and_norm_and_by_the_strips_of_single_pictures() -> None:
+    update = {"w": torch.tensor([[3.0, 1.0], [1.0, 1.0]]), "b": torch.tensor([2.0])}
+    found = describe(update, [update, update])
+    assert (found["entries"], found["bytes"], found["norm"]) == (5, 20, 4.0)  # 9 + 1 + 1 + 1 + 4
+    assert [(layer["name"], layer["shape"], layer["norm"]) for layer in found["layers"]] == [
+        ("w", [2, 2], pytest.approx(12**0.5)),
+        ("b", [1], 2.0),
+    ]
     assert [len(picture) for picture in found["singles"]] == [5, 5]
-    assert describe(update, {name: value[:1] for name, value in singles.items()})["singles"] == []
+
+
+def test_a_pruned_update_counts_as_its_survivors_with_their_places() -> None:
+    found = describe({"w": torch.tensor([0.0, 0.0, 0.0, 2.0, 0.0])}, [])
+    assert (found["entries"], found["bytes"]) == (1, 8)

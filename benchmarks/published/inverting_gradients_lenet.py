@@ -1,7 +1,7 @@
 """Inverting Gradients on the untrained LeNet of Zhu et al. (Geiping et al. 2020, table 1): 18.00 +- 3.33 dB over 100 pictures.
 
 Here: the first 10 CIFAR-10 test pictures, CIFAR-10 normalisation, 4,800 steps, one start, labels recovered by the iDLG rule, for the TV
-weights 0.1, 0.01 and 0.001. The paper's own TV weight for this column is not legible in the text at hand; 0.1 is its code's default.
+weights 0.1, 0.01 and 0.001. The paper does not say clearly which TV weight this column has; 0.1 is its code's default.
 Differs from the paper: 10 pictures instead of 100.
 
     python benchmarks/published/inverting_gradients_lenet.py [--seed 1] [--pictures 10]       about 6 minutes on one core

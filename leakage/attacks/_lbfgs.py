@@ -1,5 +1,6 @@
 """The L-BFGS loop that DLG and iDLG share."""
 
+import math
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,13 +13,17 @@ from leakage.engine.matching import flatten, lost, normal_start, squared_distanc
 
 SOLVED = 1e-4  # a start has succeeded when the distance is below this share of ||g*||^2
 PATIENCE = 20  # a start ends when over so many steps the distance fell by less than
+AGREE = 0.05  # two starts agree when their distances differ by less than this share
 SETTLED, STUCK = 0.01, 0.3  # 1 % after it has succeeded, 30 % before; good starts fall tenfold in as many steps
 
 
 def descend(seen: Observation, rng: torch.Generator, *, labels: Tensor | None, rule: str, steps: int, tries: int) -> Iterator[Snapshot]:
-    """Start after start until one succeeds; a start that diverges or sticks says so. The last Snapshot is the best of all by distance."""
+    """Start after start until one succeeds, or two agree; a start that diverges or sticks says so. The last Snapshot is the best of all.
+
+    Noise or a protection that is not imitated keeps the distance from 0 for ever. Then good starts end at the same distance.
+    """
     solved = goal(seen)
-    best: Snapshot | None = None
+    ended: list[tuple[bool, float, Snapshot]] = []  # (lost, distance, answer) of every start
     taken = 0
     for start in range(1, tries + 1):
         last: Snapshot | None = None
@@ -26,18 +31,21 @@ def descend(seen: Observation, rng: torch.Generator, *, labels: Tensor | None, r
             last = replace(moment, step=taken + moment.step, note={"start": start, "label rule": rule})
             yield last
         assert last is not None
-        taken = last.step
-        failed = lost(last.x, float(last.loss))
-        if best is None or (not failed and not float(last.loss) >= float(best.loss)):
-            best = last
-        if not failed and float(last.loss) <= solved:
+        taken, failed, value = last.step, lost(last.x, float(last.loss)), float(last.loss)
+        lowest = min((other for diverged, other, _ in ended if not diverged), default=math.inf)
+        agree = not failed and abs(value - lowest) <= AGREE * value
+        ended.append((failed, value, last))
+        if not failed and value <= solved:
             break
-        what = "diverged" if failed else f"got stuck at a gradient distance of {float(last.loss):.2g}"
+        what = "diverged" if failed else f"got stuck at a gradient distance of {value:.2g}"
         then = "Trying another." if start < tries else "The best of them is shown."
-        best = replace(best, step=taken)
-        yield replace(best, note={**best.note, "event": f"Start {start} of {tries} {what}. {then}"})
-    assert best is not None
-    yield replace(best, step=taken)
+        if agree:
+            then = "An earlier one ended there too: the noise or protection keeps it from 0."
+        best = min(ended, key=lambda end: (end[0], end[1]))[2]
+        yield replace(best, step=taken, note={**best.note, "event": f"Start {start} of {tries} {what}. {then}"})
+        if agree:
+            break
+    yield replace(min(ended, key=lambda end: (end[0], end[1]))[2], step=taken)
 
 
 def goal(seen: Observation) -> float:

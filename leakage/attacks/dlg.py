@@ -22,6 +22,7 @@ class DLG(Attack):
     plain = "Starts from noise and changes picture and label together until their gradient equals the one received."
     hint = "Needs smooth layers and few pictures. Now and then a start gets stuck; then it tries another."
     evaluations_per_step = 10
+    loss_name = "squared gradient distance"
     source = "https://arxiv.org/abs/1906.08935"
 
     steps: int = param(300, 1, 2000, "L-BFGS steps per start, 20 evaluations of the gradient at most in each.")

@@ -22,6 +22,7 @@ class IDLG(Attack):
     plain = "First reads the label straight from the gradient, then changes a noisy picture until its gradient equals the one received."
     hint = "The label of one picture never hides. Faster and steadier than DLG."
     evaluations_per_step = 10
+    loss_name = "squared gradient distance"
     source = "https://arxiv.org/abs/2001.02610"
 
     steps: int = param(300, 1, 2000, "L-BFGS steps per start, 20 evaluations of the gradient at most in each.")

@@ -25,8 +25,16 @@ class InvertingGradients(Attack):
     plain = "Paints a picture whose gradient points the same way as the one received, and prefers smooth pictures."
     hint = "Works on deeper networks and on batches. A larger smoothness weight gives calmer but blurrier pictures."
     source = "https://arxiv.org/abs/2003.14053"
+    loss_name = "cosine gradient distance"
     presets = {
-        "paper (Geiping et al. 2020)": {"steps": 4800, "step_size": 0.1, "tv_weight": 0.1, "signed": True, "boxed": True, "starts": 1},
+        "paper (Geiping et al. 2020; model with CIFAR-10 normalisation)": {
+            "steps": 4800,
+            "step_size": 0.1,
+            "tv_weight": 0.1,
+            "signed": True,
+            "boxed": True,
+            "starts": 1,
+        },
         "quick look": {"steps": 1000},
     }
 
@@ -66,5 +74,5 @@ class InvertingGradients(Attack):
                 then = "Trying another." if start < self.starts else "Keep pixels between black and white, or choose smaller steps."
                 yield replace(result, note={**note, "event": f"Start {start} of {self.starts} diverged. {then}"})
             results.append(result)
-        finite = [result for result in results if bool(torch.isfinite(result.loss))]
-        yield replace(min(finite or results, key=lambda result: float(result.loss)), step=self.starts * self.steps)
+        best = min(results, key=lambda result: (lost(result.x, float(result.loss)), float(result.loss)))
+        yield replace(best, step=self.starts * self.steps)

@@ -10,8 +10,9 @@ from leakage.engine.core import Client, Defense, Draws, Memory, Params, Update, 
 
 @dataclass(frozen=True, kw_only=True)
 class Pruning(Defense):
-    """Per tensor, the `share` of entries of smallest magnitude is set to zero: g~ = g * [|g| >= t], t the floor(share * n)-th smallest.
+    """Per tensor, the `share` of entries of smallest magnitude is set to zero: g~ = g * [|g| >= t].
 
+    The threshold t is such that floor(share * n) of the tensor's n entries lie below it.
     Source: Zhu et al. 2019, section 5.2; per tensor as in Li et al. 2022 (GGL) and Sun et al. 2021 (Soteria).
     """
 

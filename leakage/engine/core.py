@@ -162,6 +162,7 @@ class Attack(Plugin):
     """
 
     evaluations_per_step: ClassVar[float] = 1  # replays of the client that one step usually costs
+    loss_name: ClassVar[str] = "gradient distance"  # what `Snapshot.loss` is
 
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
         """Yield Snapshots; the last one is the answer."""
@@ -172,6 +173,7 @@ class Defense(Plugin):
     """Changes what leaves the client. stage "gradient" acts in each local step, "update" on what is sent."""
 
     stage: ClassVar[str] = "gradient"
+    imitation: ClassVar[str] = "known and imitated"  # what an attacker who knows it can do, for the ledger
 
     def guard(self, client: Client, model: nn.Module, draws: Draws) -> Client:
         """The client, defended. Pure: called twice with the same memory it sends the same."""

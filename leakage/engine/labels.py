@@ -26,7 +26,7 @@ def recover(seen: Observation) -> tuple[Tensor, str]:
     gradient = seen.as_gradient()
     rows = gradient[bias] if bias else gradient[weight].sum(1)  # (K,)
     if seen.batch_size == 1:
-        return rows.argmin().view(1), "iDLG: the only negative row"
+        return rows.argmin().view(1), "iDLG: the most negative row"
     return counts(rows, seen.batch_size), "bias-corrected counts of the negative rows"
 
 
@@ -36,7 +36,7 @@ def counts(rows: Tensor, batch_size: int) -> Tensor:
     Every class with a negative row is in the batch once; each occurrence adds about m = (sum of the negative rows) / B < 0. Take those
     classes, subtract m, then take the smallest row and subtract m until B labels are found.
     """
-    left = rows.detach().double().cpu().clone()
+    left = rows.detach().cpu().double().clone()
     impact = left[left < 0].sum() / batch_size
     found: list[int] = left.argsort()[: int((left < 0).sum())].tolist()[:batch_size]
     left[found] -= impact

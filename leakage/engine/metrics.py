@@ -11,14 +11,14 @@ from leakage.engine.core import Params
 
 PSNR_CAP = 100.0  # dB, shown for equal pictures
 RULE = (
-    "Recognisable: structural similarity (SSIM) at least 0.6, or PSNR at least 8 dB above a grey picture. "
-    "Partly recognisable: SSIM at least 0.3, or PSNR at least 4 dB above a grey picture. Otherwise: not recognisable. "
-    "SSIM looks at edges and contrast, PSNR at pixel values; the grey picture is what a guesser without any gradient would score."
+    "Recognisable: structural similarity (SSIM) at least 0.6 and 0.2 above a flat picture, or PSNR at least 8 dB above it. Partly "
+    "recognisable: SSIM at least 0.3 and 0.1 above, or PSNR at least 4 dB above. Otherwise: not recognisable. SSIM looks at edges and "
+    "contrast, PSNR at pixel values; the flat picture is the private one's own mean colour, black, white or grey, whichever scores best. "
+    "A batch is judged by its clearest picture."
 )
-
 MEANING = {
-    "recognisable": "The person in the picture can be seen by whoever runs the server, although the picture never left the phone.",
-    "partly recognisable": "Shapes and colours leak: whoever knows the person may guess, and a better attack may see more.",
+    "recognisable": "Whoever is in the picture can be seen by whoever runs the server, although the picture never left the phone.",
+    "partly recognisable": "Shapes and colours leak: somebody who knows the picture may guess it, and a better attack may see more.",
     "not recognisable": "This attack did not find the picture. That is no proof of safety: another attack, or more tries, might.",
 }
 
@@ -57,8 +57,8 @@ def label_overlap(guess: Tensor, truth: Tensor) -> float:
 
 def gradient_distances(update: Params, reference: Params) -> dict[str, float]:
     """Cosine distance and relative l2 distance of two updates, over all tensors at once, in float64."""
-    a = torch.cat([update[name].detach().double().flatten() for name in reference])
-    b = torch.cat([value.detach().double().flatten() for value in reference.values()])
+    a = torch.cat([update[name].detach().cpu().double().flatten() for name in reference])
+    b = torch.cat([value.detach().cpu().double().flatten() for value in reference.values()])
     cosine = 1 - float(a @ b / (a.norm() * b.norm()).clamp_min(1e-300))
     return {"cosine": cosine, "relative_l2": float((a - b).norm() / b.norm().clamp_min(1e-300))}
 
@@ -74,17 +74,25 @@ def baselines(truth: Tensor, rng: torch.Generator) -> dict[str, dict[str, float]
     return {"grey": summary(torch.full_like(truth, 0.5), truth), "noise": summary(noise, truth)}
 
 
-def verdict(psnr_each: Tensor, ssim_each: Tensor, grey_psnr: Tensor) -> dict[str, str]:
-    """The plain verdict on a batch, by RULE: word, why, meaning, rule. Each argument holds one value per picture, (B,)."""
-    gain = psnr_each - grey_psnr
-    clear = (ssim_each >= 0.6) | (gain >= 8)
-    partly = (ssim_each >= 0.3) | (gain >= 4)
-    total, best = len(gain), int(gain.argmax())
-    word = "recognisable" if bool(clear.all()) else "partly recognisable" if bool(partly.any()) else "not recognisable"
-    numbers = f"PSNR {psnr_each[best]:.1f} dB where a grey picture scores {grey_psnr[best]:.1f} dB"
-    numbers += f", structural similarity {ssim_each[best]:.2f} of 1"
+def flat(truth: Tensor) -> tuple[Tensor, Tensor]:
+    """The best PSNR and the best SSIM that one plain colour reaches, per picture, (B,) each: black, grey, white or its own mean."""
+    mean = truth.mean((2, 3), keepdim=True).expand_as(truth)
+    plain = [torch.zeros_like(truth), torch.full_like(truth, 0.5), torch.ones_like(truth), mean]
+    return torch.stack([psnr(p, truth) for p in plain]).amax(0), torch.stack([ssim(p, truth) for p in plain]).amax(0)
+
+
+def verdict(scores: tuple[Tensor, Tensor], plain: tuple[Tensor, Tensor]) -> dict[str, str]:
+    """The plain verdict on a batch, by RULE: word, why, meaning, rule. `scores` and `plain` (see `flat`) are (PSNR, SSIM), (B,) each."""
+    (psnr_each, ssim_each), (plain_psnr, plain_ssim) = scores, plain
+    gain, likeness = psnr_each - plain_psnr, ssim_each - plain_ssim
+    clear = ((ssim_each >= 0.6) & (likeness >= 0.2)) | (gain >= 8)
+    partly = ((ssim_each >= 0.3) & (likeness >= 0.1)) | (gain >= 4)
+    total, best = len(gain), int((gain + 20 * likeness.nan_to_num()).argmax())
+    word = "recognisable" if bool(clear.any()) else "partly recognisable" if bool(partly.any()) else "not recognisable"
+    numbers = f"PSNR {psnr_each[best]:.1f} dB and structural similarity {ssim_each[best]:.2f}"
+    numbers += f"; the best plain colour would have {plain_psnr[best]:.1f} dB and {plain_ssim[best]:.2f}"
     if total == 1:
         why = f"The attacker's picture has {numbers}."
     else:
-        why = f"{int(clear.sum())} of {total} pictures are recognisable, {int((partly & ~clear).sum())} partly. The best has {numbers}."
+        why = f"{int(clear.sum())} of {total} pictures are recognisable, {int((partly & ~clear).sum())} partly. The clearest has {numbers}."
     return {"word": word, "why": why, "meaning": MEANING[word], "rule": RULE}

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import torch
@@ -19,6 +20,7 @@ from leakage.engine.received import describe
 from leakage.spec import Experiment, Part
 
 PER_SECOND = 10.0  # frames kept per second at most
+SHOWN = 8  # gradients of single pictures that are drawn
 SHARE = 0.03  # ... and never more than this share of the time is spent on keeping them
 
 
@@ -32,6 +34,7 @@ class Scene:
     seen: Observation
     baselines: dict[str, dict[str, float]]
     received: dict[str, Any]
+    changed: dict[str, float]  # how far the update is from the undefended gradient
 
 
 @dataclass(frozen=True)
@@ -66,21 +69,24 @@ def prepare(experiment: Experiment, *, uploads: Mapping[str, bytes] | None = Non
     device = device or best_device()
     x, y = (tensor.to(device) for tensor in load(experiment, uploads or {}))
     seen = observe(experiment, x, y)
+    plain, _ = gradient_client(seen.model)(seen.weights, x, y, {})
+    singles = islice(single_gradients(seen.model, seen.weights, x, y), SHOWN if len(x) > 1 else 0)
     return Scene(
         experiment=experiment,
         x=x.cpu(),
         y=y.cpu(),
         seen=seen,
         baselines=metrics.baselines(x.cpu(), generator(experiment.seed, "baseline")),
-        received=describe(seen.update, single_gradients(seen.model, seen.weights, x, y)),
+        received=describe(seen.update, singles),
+        changed=metrics.gradient_distances(seen.as_gradient(), plain),
     )
 
 
 def observe(experiment: Experiment, x: Tensor, y: Tensor) -> Observation:
     """All that the server holds after the client has sent its update for (x, y).
 
-    The attacker's replay is built beside the client, never from it: with the defense imitated (`adapt`) when the experiment says that
-    the attacker knows it, and as plain FedSGD otherwise.
+    The attacker's replay is built beside the client, never from it: the protocol, with the defense imitated (`adapt`) when the
+    experiment says that the attacker knows it.
     """
     shape = (x.shape[1], x.shape[2], x.shape[3])
     seed = experiment.seed
@@ -102,12 +108,11 @@ def observe(experiment: Experiment, x: Tensor, y: Tensor) -> Observation:
     update = {name: value.detach() for name, value in update.items()}
 
     imitation = gradient_client(model)
-    if experiment.assume.defense:
-        for stage in ("gradient", "update"):
-            for _, _, defense in defenses:
-                if defense.stage == stage:
-                    imitation = defense.adapt(imitation, update)
-            imitation = protocol.client(imitation) if stage == "gradient" else imitation
+    for stage in ("gradient", "update"):
+        for _, _, defense in defenses if experiment.assume.defense else ():
+            if defense.stage == stage:
+                imitation = defense.adapt(imitation, update)
+        imitation = protocol.client(imitation) if stage == "gradient" else imitation
 
     return Observation(
         model=model,
@@ -168,7 +173,7 @@ class _Referee:
         self.began = time.perf_counter()
         self.order: Tensor | None = None
         self.next_ssim = 0.0
-        self.grey = torch.full_like(self.truth, 0.5)
+        self.plain = metrics.flat(self.truth)
 
     def score(self, snapshot: Snapshot, *, final: bool = False) -> Frame:
         guess = torch.nan_to_num(snapshot.x.detach().to("cpu", torch.float32), nan=0.5).clamp(0, 1)  # (B, C, H, W)
@@ -187,7 +192,7 @@ class _Referee:
         if final or now >= self.next_ssim:
             ssim = metrics.ssim(guess, self.truth)
             scores |= {"ssim": float(ssim.mean()), "psnr_each": psnr.tolist(), "ssim_each": ssim.tolist()}
-            verdict = metrics.verdict(psnr, ssim, metrics.psnr(self.grey, self.truth))
+            verdict = metrics.verdict((psnr, ssim), self.plain)
             self.next_ssim = now + max(0.5, (time.perf_counter() - now) / SHARE)
         if final:
             seen = self.scene.seen

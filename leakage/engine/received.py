@@ -1,5 +1,6 @@
 """The update made visible: one strip of shades and one norm per layer. Plain numbers, ready for JSON."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -10,19 +11,20 @@ from leakage.engine.core import Params
 CELLS = 64
 
 
-def describe(update: Params, singles: Params) -> dict[str, Any]:
-    """What the server received: size, norm, a strip per tensor; and one strip per single picture, which the client never sends.
+def describe(update: Params, singles: Iterable[Params]) -> dict[str, Any]:
+    """What the server received: size, norm, a strip per tensor; and one strip per single picture's gradient, which is never sent.
 
-    `singles` maps names to (B, ...), see `client.single_gradients`.
+    Zeros need not be sent: an update with many counts as its other entries with their places.
     """
-    entries = sum(value.numel() for value in update.values())
-    pictures = torch.cat([value.flatten(1) for value in singles.values()], 1)  # (B, P)
+    total = sum(value.numel() for value in update.values())
+    entries = sum(int((value != 0).sum()) for value in update.values())
+    sparse = 2 * entries < total
     return {
-        "entries": entries,
-        "bytes": 4 * entries,
+        "entries": entries if sparse else total,
+        "bytes": 8 * entries if sparse else 4 * total,
         "norm": float(torch.cat([value.flatten() for value in update.values()]).norm()),
         "layers": [{"name": name, "shape": list(g.shape), "norm": float(g.norm()), "strip": strip(g)} for name, g in update.items()],
-        "singles": [strip(picture) for picture in pictures] if len(pictures) > 1 else [],
+        "singles": [strip(torch.cat([value.flatten() for value in single.values()])) for single in singles],
     }
 
 

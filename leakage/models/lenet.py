@@ -14,7 +14,7 @@ class LeNet(Model):
     """conv 5@12 /2 - sigmoid - conv 5@12 /2 - sigmoid - conv 5@12 /1 - sigmoid - linear; all weights and biases ~ U(-0.5, 0.5).
 
     15,826 numbers for 3x32x32 pictures and 10 classes, 13,426 for 1x28x28.
-    Source: Zhu et al. 2019 (section 4: ReLU replaced by sigmoid, strides removed, so that the gradient can be differentiated again).
+    Source: Zhu et al. 2019 (section 4: sigmoid instead of ReLU, so that the gradient can be differentiated again); sizes as in their code.
     """
 
     title = "LeNet (Zhu)"

@@ -21,7 +21,7 @@ class MLP(Model):
     title = "MLP (fully connected)"
     plain = "Every pixel is connected to every unit; no convolution. Its first layer's gradient is a copy of the picture, scaled."
     hint = "With a bias in the first layer one picture can even be read off by division. Try a wider one."
-    source = "https://arxiv.org/abs/2208.04767"
+    source = "https://arxiv.org/abs/2108.04725"
 
     width: int = param(256, 8, 2048, "Units in each hidden layer.")
     depth: int = param(2, 1, 6, "How many hidden layers.")

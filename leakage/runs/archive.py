@@ -2,12 +2,14 @@
 
 import base64
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
-from leakage.runs.store import Run, Store
+from leakage.runs.store import RECORDED, Run, Store
 
 OWNER = "recorded"  # holds what nobody may delete
-NOTE = "recorded"  # the note with the id of the restored run
+# Another version than any engine's: pressing Run on the same settings must run, not answer with the recording.
+AS_NEW: Mapping[str, Any] = {"owner": OWNER, "version": "recorded", "status": "running", "worker": None, "result": None, "finished": None}
 
 
 def export(store: Store, run: str) -> dict[str, Any]:
@@ -25,11 +27,11 @@ def export(store: Store, run: str) -> dict[str, Any]:
 def restore(store: Store, exported: dict[str, Any]) -> str:
     """Add an exported run to the store, unless it is there already; answers its id. Events get new sequence numbers."""
     run = Run(**exported["run"])
-    if store.note(NOTE) == run.id:
+    if store.note(RECORDED) == run.id and store.get(run.id):
         return run.id
     store.drop(run.id, OWNER)  # an earlier try that was interrupted
     files = {name: base64.b64decode(data) for name, data in exported["files"].items()}
-    store.add(dataclasses.replace(run, owner=OWNER, status="running", worker=None, result=None, finished=None), files)
+    store.add(dataclasses.replace(run, **AS_NEW), files)
     numbers: dict[int, int] = {}
     for event in exported["events"]:
         body = {name: value for name, value in event.items() if name not in ("run", "seq", "kind", "png")}
@@ -39,5 +41,5 @@ def restore(store: Store, exported: dict[str, Any]) -> str:
             store.add_event(run.id, event["kind"], body)
     assert run.result is not None
     store.finish(run.id, run.status, result={**run.result, "answer": numbers[run.result["answer"]]})
-    store.put_note(NOTE, run.id)
+    store.put_note(RECORDED, run.id)
     return run.id

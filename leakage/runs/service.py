@@ -11,7 +11,7 @@ from typing import Any
 from leakage import catalog as plugins
 from leakage.catalog import Catalog
 from leakage.runs.database import StoreError, is_full
-from leakage.runs.store import OPEN, Run, Store
+from leakage.runs.store import OPEN, RECORDED, Run, Store
 from leakage.settings import Settings, settings
 from leakage.spec import Experiment, SpecError
 
@@ -92,9 +92,21 @@ class Service:
     def mine(self, owner: str) -> list[Run]:
         return self.store.held_by(owner)
 
+    def recorded(self) -> str | None:
+        """The id of the recorded run, which a newcomer sees first."""
+        return self.store.note(RECORDED)  # type: ignore[no-any-return]
+
+    def meta(self, run: str) -> dict[str, Any] | None:
+        """What does not change while a run plays; None before it began."""
+        return self.store.meta(run)
+
+    def may_cancel(self, run: str, owner: str) -> bool:
+        """Only who holds a run alone may stop it: others may be watching the same one."""
+        return self.store.holders(run) == [owner]
+
     def cancel(self, run: str, owner: str) -> None:
-        """Stop a run of this owner and keep the best so far."""
-        if self.store.holds(run, owner):
+        """Stop a run that this owner holds alone and keep the best so far."""
+        if self.may_cancel(run, owner):
             self.store.cancel(run)
 
     def delete(self, run: str, owner: str) -> None:

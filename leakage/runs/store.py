@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from leakage.runs.database import Connection, Database, Row
+from leakage.runs.thin import log_spaced
 
 MAX_FRAMES = 240  # pictures kept per run
 THINNED = 160  # ... and how many remain when there were more
 OPEN = ("queued", "running")
+RECORDED = "recorded"  # the note with the id of the run that a newcomer sees first
 
 TABLES = """
 CREATE TABLE runs (
@@ -229,8 +231,9 @@ class Store:
         """The runs of one owner, newest first."""
         return self._runs("id IN (SELECT run FROM holders WHERE owner = ?) ORDER BY created DESC", owner)
 
-    def holds(self, run: str, owner: str) -> bool:
-        return self.database.read().execute("SELECT 1 FROM holders WHERE run = ? AND owner = ?", (run, owner)).fetchone() is not None
+    def holders(self, run: str) -> list[str]:
+        """The owners who asked for this run."""
+        return [row["owner"] for row in self.database.read().execute("SELECT owner FROM holders WHERE run = ? ORDER BY since", (run,))]
 
     def drop(self, run: str, owner: str) -> None:
         """Forget `owner`'s reference; with the last one the run, its frames and its uploads go."""
@@ -271,21 +274,6 @@ def _forget(db: Connection, where: str, value: Any) -> bool:
         db.execute(f"PRAGMA secure_delete = {'OFF' if shareable else 'ON'}")
         gone = db.execute(f"DELETE FROM runs WHERE shareable = {shareable} AND {where}", (value,)).rowcount
     return gone > 0
-
-
-def log_spaced(places: list[int], count: int) -> list[int]:
-    """`count` of the rising places at most, spaced evenly on a log scale: the most crowded goes first, the first and the last never.
-
-    Thinning what was thinned before leaves no holes: what is crowded depends on the places, not on how many are left.
-
-    >>> log_spaced([1, 2, 3, 4, 5, 6, 7, 8, 64], 5)
-    [1, 2, 4, 8, 64]
-    """
-    kept = list(places)
-    while len(kept) > max(count, 2):
-        crowding = [after / before for before, after in zip(kept, kept[2:], strict=False)]
-        del kept[1 + crowding.index(min(crowding))]
-    return kept
 
 
 def _run(row: Row) -> Run:

@@ -20,6 +20,7 @@ from leakage.runs.service import SERVER, Service
 POLL = 0.1  # seconds
 ALIVE = 5.0  # seconds between signs of life, to the dispatcher and to quiet listeners
 FOREVER = {"Cache-Control": "private, max-age=31536000, immutable"}
+UNKEPT = {"Cache-Control": "no-store"}
 LIVE = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 MAX_RUNS = 16  # runs one stream may follow
 log = logging.getLogger(__name__)
@@ -125,11 +126,9 @@ class Stream:
         run, name = request.path_params["run"], request.path_params["name"]
         store = self.service.store
         if name == "private.png":
-            found = store.files(run, "private.png").get("private.png")
-            return Response(found, media_type="image/png", headers=FOREVER) if found else PlainTextResponse("No such picture.", 404)
+            return self.picture(run, store.files(run, name).get(name))
         if name.startswith("frames/") and name.endswith(".png") and (seq := number(name[7:-4])) is not None:
-            found = store.frame(run, seq)
-            return Response(found, media_type="image/png", headers=FOREVER) if found else PlainTextResponse("No such frame.", 404)
+            return self.picture(run, store.frame(run, seq))
         made = await asyncio.to_thread(report.make, store, run, name)
         if made is None:
             return PlainTextResponse("Nothing to download: no such run, or it has no pictures yet.", 404)
@@ -137,12 +136,19 @@ class Stream:
             made.data, media_type=made.type, headers={"Content-Disposition": f'attachment; filename="leakage-{run[:6]}-{name}"'}
         )
 
+    def picture(self, run: str, png: bytes | None) -> Response:
+        """A picture that never changes. Uploads leave no trace in the browser's cache: it may be a shared computer."""
+        found = self.service.look(run)
+        if png is None or found is None:
+            return PlainTextResponse("No such picture.", 404)
+        return Response(png, media_type="image/png", headers=FOREVER if found.shareable else UNKEPT)
+
     async def plotly(self, _request: Request) -> Response:
         """plotly.js from the installed package: no content delivery network is asked."""
         import plotly
 
         path = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
-        return FileResponse(path, media_type="text/javascript", headers=FOREVER)
+        return FileResponse(path, media_type="text/javascript", headers={"Cache-Control": "max-age=86400"})
 
     @contextlib.asynccontextmanager
     async def polling(self) -> AsyncIterator[None]:

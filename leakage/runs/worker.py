@@ -3,6 +3,7 @@
 import contextlib
 import importlib.metadata
 import logging
+import math
 import os
 import resource
 import signal
@@ -34,10 +35,10 @@ log = logging.getLogger(__name__)
 class Pulse(threading.Thread):
     """Signs of life every second; knows whether to stop and how many threads this run may use. Asked at every step, so it must be cheap."""
 
-    def __init__(self, store: Store, run: Run, seconds: float) -> None:
+    def __init__(self, store: Store, run: Run) -> None:
         super().__init__(daemon=True)
         self.store, self.run_id = store, run.id
-        self.deadline = time.monotonic() + seconds
+        self.deadline = math.inf
         self.stopped, self.alone, self.over, self.late = False, True, threading.Event(), False
 
     def run(self) -> None:
@@ -64,10 +65,11 @@ class Pulse(threading.Thread):
 
 def perform(store: Store, run: Run, device: torch.device) -> None:
     """Play one claimed run and close it, whatever happens."""
-    experiment = parse(run.experiment)
-    pulse = Pulse(store, run, experiment.max_seconds)
+    pulse = Pulse(store, run)
     pulse.start()
     try:
+        experiment = parse(run.experiment)
+        pulse.deadline = time.monotonic() + experiment.max_seconds
         uploads = {name.removeprefix("upload:"): data for name, data in store.files(run.id, "upload:").items()}
         scene = prepare(experiment, uploads=uploads, device=device)
         store.put_file(run.id, "private.png", contact_sheet(scene.x))
@@ -83,7 +85,7 @@ def perform(store: Store, run: Run, device: torch.device) -> None:
             "answer": seq,
             "steps": frame.step,
             "seconds": frame.seconds,
-            "scores": frame.scores,
+            "scores": {name: finite(value) for name, value in frame.scores.items()},
             "labels": frame.labels,
             "note": frame.note,
             "verdict": frame.verdict,
@@ -142,7 +144,10 @@ def describe(scene: Scene, run: Run, device: torch.device) -> dict[str, Any]:
         "baselines": scene.baselines,
         "steps": int(experiment.attack.fields.get("steps", 0)) * int(experiment.attack.fields.get("starts", 1)),
         "attack": catalog.load("attack", experiment.attack.id).title,
-        "loss_name": "gradient distance",
+        "loss_name": catalog.load("attack", experiment.attack.id).loss_name,
+        "labels_granted": experiment.assume.labels,
+        "batch_norm": any(isinstance(layer, torch.nn.modules.batchnorm._BatchNorm) for layer in scene.seen.model.modules()),
+        "changed": scene.changed,
         "device": name,
         "versions": {package: importlib.metadata.version(package) for package in ("torch", "scikit-image")} | {"engine": run.version},
         "estimate": run.estimate,

@@ -1,10 +1,11 @@
 """Step 1: which private pictures? Gallery, data sets and uploads, and a batch filled up from them."""
 
 import hashlib
+from contextlib import suppress
 
 import streamlit as st
 
-from leakage.pictures import GALLERY_CLASSES, Item, PictureError, check_upload, class_names, datasets, find, gallery, thumbnail
+from leakage.pictures import GALLERY_CLASSES, Item, PictureError, check_upload, datasets, find, gallery, thumbnail
 from leakage.spec import Picture
 from leakage.ui.forms import PICKED, SOURCES
 from leakage.ui.picker import picker
@@ -13,8 +14,8 @@ PER_PAGE = 40
 MAX_BATCH = 32  # on this page; files may ask for more
 
 
-def choose_pictures() -> tuple[Picture, ...]:
-    """The batch: what was picked, in order, filled up to the batch size from the same source. Empty when there is nothing to pick."""
+def choose_pictures() -> tuple[list[Item], tuple[Picture, ...]]:
+    """The batch, as shown and as data: what was picked, in order, filled up to the batch size. Empty when there is nothing to pick."""
     source = st.segmented_control(
         "Where from",
         list(SOURCES),
@@ -25,27 +26,21 @@ def choose_pictures() -> tuple[Picture, ...]:
         label_visibility="collapsed",
         width="stretch",
     )
+    offered: list[Item] = []
     try:
-        items = available(source or "gallery")
+        offered = available(source or "gallery")
     except PictureError as error:
         st.info(str(error))
-        return ()
-    if not items:
-        return ()
-    names = [f"{item.source}:{item.id}" for item in items]
-    wanted = [name for name in st.session_state.get(PICKED, _from_url()) if name in names] or names[:1]
+    wanted = [item for name in st.session_state.get(PICKED, _from_url()) if (item := resolve(name))] or offered[:1]
+    shown = {name_of(item): item for item in [*(item for item in wanted if item not in offered), *offered]}
+    if not shown:
+        return [], ()
     cards = [
-        {
-            "id": name,
-            "title": item.title,
-            "class_name": item.class_name,
-            "alt": item.alt,
-            "thumb": thumbnail(item, upload=_uploads().get(item.id)),
-        }
-        for name, item in zip(names, items, strict=True)
+        {"id": name, "title": item.title, "class_name": item.class_name, "alt": item.alt, "thumb": thumbnail(item, upload=_bytes(item))}
+        for name, item in shown.items()
     ]
     with st.container(height=176, border=False):
-        picked = picker(cards, wanted, key="picker", limit=MAX_BATCH) or wanted[:1]
+        picked = picker(cards, [name_of(item) for item in wanted], key="picker", limit=MAX_BATCH) or [name_of(wanted[0])]
     st.session_state[PICKED] = picked
     st.query_params["pictures"] = ",".join(picked)
     batch = st.number_input(
@@ -55,12 +50,11 @@ def choose_pictures() -> tuple[Picture, ...]:
         1,
         key="batch",
         bind="query-params",
-        help="How many pictures are in the one gradient. The batch is filled up from the same place.",
+        help="How many pictures go into the one gradient. Picked fewer? More are taken from the list above.",
     )
-    spare = [name for name in names if name not in picked]
-    chosen = [*picked, *spare[: max(0, batch - len(picked))]]
-    by_name = dict(zip(names, items, strict=True))
-    return tuple(_picture(by_name[name]) for name in chosen)
+    spare = [name for name in shown if name not in picked]
+    items = [shown[name] for name in [*picked, *spare[: max(0, batch - len(picked))]]]
+    return items, tuple(_picture(item) for item in items)
 
 
 def available(source: str) -> list[Item]:
@@ -78,45 +72,50 @@ def available(source: str) -> list[Item]:
 
 def uploaded() -> list[Item]:
     """Files from the visitor's own disk, checked; each with a class that the visitor chooses."""
-    files = st.file_uploader("PNG, JPEG or WebP, up to 10 MB each", ["png", "jpg", "jpeg", "webp"], accept_multiple_files=True, key="files")
-    st.caption("Pictures go to this machine only, and are deleted with their run, at the latest after 7 days.")
-    kept = {}
+    number = st.session_state.setdefault("uploaders", 0)
+    files = st.file_uploader(
+        "PNG, JPEG or WebP, up to 10 MB each", ["png", "jpg", "jpeg", "webp"], accept_multiple_files=True, key=f"files-{number}"
+    )
+    st.caption("They go to the machine that runs this page, and are deleted with their run, at the latest after 7 days.")
+    before, kept = _uploads(), {}
     for file in files:
+        name = hashlib.sha256(file.getvalue()).hexdigest()[:16]
         try:
-            data = check_upload(file.getvalue(), file.name)
+            kept[name] = before[name] if name in before else check_upload(file.getvalue(), file.name)
         except PictureError as error:
             st.error(str(error))
-            continue
-        kept[hashlib.sha256(data).hexdigest()[:16]] = data
     st.session_state["uploads"] = kept
     classes = st.session_state.setdefault("classes", {})
-    items = []
-    for number, name in enumerate(kept, 1):
-        label = st.selectbox(
-            f"Class of picture {number}",
+    for place, name in enumerate(kept, 1):
+        classes[name] = st.selectbox(
+            f"Class of picture {place}",
             range(len(GALLERY_CLASSES)),
             classes.get(name, 6),
             format_func=GALLERY_CLASSES.__getitem__,
             key=f"class-{name}",
         )
-        classes[name] = label
-        items.append(
-            Item("upload", name, f"Your picture {number}", label, GALLERY_CLASSES[label], f"Your uploaded picture number {number}.")
-        )
-    return items
+    return [_upload(name) for name in kept]
 
 
-def describe(pictures: tuple[Picture, ...]) -> str:
+def resolve(name: str) -> Item | None:
+    """The picture that "source:id" names, or None when it is not here (any more)."""
+    source, _, id = name.partition(":")
+    if source == "upload":
+        return _upload(id) if id in _uploads() else None
+    with suppress(PictureError):
+        return find(source, id)
+    return None
+
+
+def name_of(item: Item) -> str:
+    """The form in which session state and address hold a picture: source:id."""
+    return f"{item.source}:{item.id}"
+
+
+def describe(items: list[Item]) -> str:
     """One line on the batch, with its classes."""
-    words = []
-    for picture in pictures[:3]:
-        if picture.source == "upload":
-            words.append(f"your picture (class: {class_names('upload')[picture.label or 0]}, chosen)")
-        else:
-            item = find(picture.source, picture.id)
-            words.append(f"{item.title} (class: {item.class_name})")
-    more = f" and {len(pictures) - 3} more" if len(pictures) > 3 else ""
-    return ", ".join(words) + more
+    words = [f"{item.title} (class: {item.class_name}{', chosen' if item.source == 'upload' else ''})" for item in items[:3]]
+    return ", ".join(words) + (f" and {len(items) - 3} more" if len(items) > 3 else "")
 
 
 def uploads_of(pictures: tuple[Picture, ...]) -> dict[str, bytes]:
@@ -126,6 +125,15 @@ def uploads_of(pictures: tuple[Picture, ...]) -> dict[str, bytes]:
 
 def _uploads() -> dict[str, bytes]:
     return st.session_state.get("uploads", {})  # type: ignore[no-any-return]
+
+
+def _upload(id: str) -> Item:
+    label = st.session_state.get("classes", {}).get(id) or 0
+    return Item("upload", id, f"Your picture {[*_uploads()].index(id) + 1}", label, GALLERY_CLASSES[label], "A picture that you uploaded.")
+
+
+def _bytes(item: Item) -> bytes | None:
+    return _uploads().get(item.id) if item.source == "upload" else None
 
 
 def _picture(item: Item) -> Picture:

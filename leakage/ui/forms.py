@@ -92,7 +92,8 @@ def apply_preset(entry: Entry) -> None:
 
 def widget(entry: Entry, field: Field) -> Any:
     """The widget that fits a field: a switch, a menu, a slider for short ranges, else a number."""
-    label, key = field.name.replace("_", " ").capitalize(), f"{entry.id}.{field.name}"
+    words = field.name.replace("tv_", "TV_").replace("_", " ")
+    label, key = words[0].upper() + words[1:], f"{entry.id}.{field.name}"
     if field.type == "bool":
         return st.toggle(label, field.default, key=key, help=field.help, bind="query-params")
     if field.type == "str":

@@ -4,11 +4,11 @@ import streamlit as st
 
 from leakage.catalog import Catalog
 from leakage.pictures import gallery
-from leakage.runs.archive import NOTE
 from leakage.runs.service import service
 from leakage.runs.store import OPEN, Run
 from leakage.spec import Experiment, Picture
 from leakage.ui import explain, fallback, forms
+from leakage.ui.ledger import ledger
 from leakage.ui.live import stage
 from leakage.ui.session import owner
 
@@ -22,7 +22,7 @@ DOWNLOADS = {
 
 def show(asked: str | None, known: Catalog) -> None:
     """The run `asked` for, or the recorded one for a newcomer."""
-    recorded = service().store.note(NOTE)
+    recorded = service().recorded()
     run = service().look(asked or recorded or "")
     if asked and run is None:
         st.warning("This run is not here: it was deleted, or the link is incomplete. Below is the recorded run instead.")
@@ -48,7 +48,7 @@ def show(asked: str | None, known: Catalog) -> None:
 def watch(run_id: str, experiment: Experiment, known: Catalog) -> None:
     """The details of a run that still moves; once it has ended the whole page is drawn again, and looks no more."""
     run = service().look(run_id)
-    if run is None or run.status not in OPEN:
+    if run is None or run.status not in OPEN or "go" in st.session_state:
         st.rerun()
     details(run, experiment, known)
 
@@ -57,14 +57,14 @@ def details(run: Run, experiment: Experiment, known: Catalog) -> None:
     """What to take away, what to ask next, what was assumed."""
     actions(run)
     questions(experiment, known)
-    st.html(explain.ledger(experiment, known, service().store.meta(run.id), (run.result or {}).get("note", {})))
+    st.html(ledger(experiment, known, service().meta(run.id), run.result))
     glossary()
 
 
 def actions(run: Run) -> None:
     """Cancel while it runs; then link and downloads."""
     with st.container(horizontal=True, vertical_alignment="center"):
-        if run.status in OPEN and service().store.holds(run.id, owner()):
+        if run.status in OPEN and service().may_cancel(run.id, owner()):
             st.button(
                 "Stop and keep the best so far", on_click=service().cancel, args=(run.id, owner()), icon=":material/stop:", key="cancel"
             )

@@ -37,7 +37,7 @@ MIDDLEWARE = [Middleware(OwnerCookie)]
 def owner() -> str:
     """The owner of this browser's runs."""
     cookie = st.context.cookies.get(COOKIE)
-    return cookie or str(st.session_state.setdefault("owner", secrets.token_urlsafe(16)))
+    return f"browser {cookie}" if cookie else str(st.session_state.setdefault("owner", secrets.token_urlsafe(16)))
 
 
 def delete_all() -> None:
@@ -51,5 +51,6 @@ def delete_all() -> None:
 
 def _forget() -> None:
     service().delete_all(owner())
-    st.session_state.pop("uploads", None)
+    st.session_state["uploads"] = {}
+    st.session_state["uploaders"] = st.session_state.get("uploaders", 0) + 1  # a new uploader, without the old one's files
     st.query_params.pop("run", None)

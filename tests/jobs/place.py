@@ -93,10 +93,10 @@ class Server:
 class Place:
     """A home folder; `end` ends every process that was started on it."""
 
-    def __init__(self, home: Path, **environment: str) -> None:
-        self.home = home
+    def __init__(self, home: Path, *, root: Path = ROOT, **environment: str) -> None:
+        self.home, self.root = home, root
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("LEAKAGE_S", "LEAKAGE_M"))}
-        self.environment = {**kept, "LEAKAGE_HOME": str(home), "LEAKAGE_SLOTS": "2", **environment}
+        self.environment = {**kept, "LEAKAGE_HOME": str(home), "LEAKAGE_SLOTS": "2", "CUDA_VISIBLE_DEVICES": "", **environment}
         slots, store_mb = int(self.environment["LEAKAGE_SLOTS"]), int(self.environment.get("LEAKAGE_STORE_MB", "4096"))
         self.config = Settings(home=home, slots=slots, store_mb=store_mb, memory_mb=0)
         self.store = Store(self.config.store, max_mb=store_mb)
@@ -109,7 +109,7 @@ class Place:
         with (self.home / log).open("ab") as output:
             process = subprocess.Popen(
                 [sys.executable, *arguments],
-                cwd=ROOT,
+                cwd=self.root,
                 env=self.environment,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -173,9 +173,9 @@ class Place:
 
 
 @contextlib.contextmanager
-def place(home: Path, **environment: str) -> Iterator[Place]:
+def place(home: Path, *, root: Path = ROOT, **environment: str) -> Iterator[Place]:
     """A place that is tidied up."""
-    made = Place(home, **environment)
+    made = Place(home, root=root, **environment)
     try:
         yield made
     finally:

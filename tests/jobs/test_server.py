@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from place import LONG, QUICK, Place, Server, alive, another, until
+from place import LONG, QUICK, Place, Server, alive, another, place, until
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.sync.client import connect
 
+from leakage.runs.server import WATCH
 from leakage.settings import ROOT
 
 Served = tuple[Place, Server]
@@ -43,9 +45,9 @@ def maps(pid: int) -> str:
 
 
 def test_the_server_starts_a_dispatcher_which_writes_the_catalog(server: Served) -> None:
-    place, _ = server
-    assert until(place.dispatcher, what="a dispatcher is at work") != server[1].process.pid
-    assert until(place.service.catalog, what="the catalog is written")
+    home, _ = server
+    assert until(home.dispatcher, what="a dispatcher is at work") != server[1].process.pid
+    assert until(home.service.catalog, what="the catalog is written")
 
 
 def test_a_page_is_served_with_an_owner_cookie(server: Served) -> None:
@@ -99,42 +101,62 @@ def works(server: Server, run: str, frame: int) -> None:
 
 
 def test_runs_go_on_while_the_web_server_is_killed_and_started_again(server: Served) -> None:
-    place, first = server
-    dispatcher = until(place.dispatcher, what="a dispatcher is at work")
-    run = place.submit(another(LONG, 1))
-    worker = place.worker(run)
-    before = place.frames(run)
+    home, first = server
+    dispatcher = until(home.dispatcher, what="a dispatcher is at work")
+    run = home.submit(another(LONG, 1))
+    worker = home.worker(run)
+    before = home.frames(run)
     first.process.kill()
     first.process.wait()
-    assert place.dispatcher() == dispatcher
-    until(lambda: len(place.frames(run)) > len(before) + 2, what="the run goes on without a server")
+    assert home.dispatcher() == dispatcher
+    until(lambda: len(home.frames(run)) > len(before) + 2, what="the run goes on without a server")
     first.start()
     works(first, run, before[0]["seq"])
-    assert place.worker(run) == worker
-    assert place.dispatcher() == dispatcher
-    place.service.cancel(run, "me")
-    assert place.finished(run).status == "cancelled"
+    assert home.worker(run) == worker
+    assert home.dispatcher() == dispatcher
+    home.service.cancel(run, "me")
+    assert home.finished(run).status == "cancelled"
 
 
 def test_a_killed_dispatcher_is_replaced_and_its_workers_finish_their_runs(server: Served) -> None:
-    place, _ = server
-    dispatcher = until(place.dispatcher, what="a dispatcher is at work")
-    run = place.submit(another(LONG, 2).model_copy(update={"max_seconds": 6}))
-    worker = place.worker(run)
+    home, _ = server
+    dispatcher = until(home.dispatcher, what="a dispatcher is at work")
+    run = home.submit(another(LONG, 2).model_copy(update={"max_seconds": 6}))
+    worker = home.worker(run)
     os.kill(dispatcher, signal.SIGKILL)
-    assert until(lambda: place.dispatcher() not in (0, dispatcher) and place.dispatcher(), within=20, what="a new dispatcher") != dispatcher
-    ended = place.finished(run)
+    assert until(lambda: home.dispatcher() not in (0, dispatcher) and home.dispatcher(), within=20, what="a new dispatcher") != dispatcher
+    ended = home.finished(run)
     assert ended.status == "done"
     assert ended.worker is not None
     assert ended.worker.endswith(f":{worker}")
-    assert place.finished(place.submit(another(QUICK, 3))).status == "done"
+    assert home.finished(home.submit(another(QUICK, 3))).status == "done"
     until(lambda: not alive(worker), within=10, what="the old worker leaves after its run")
+
+
+def test_a_change_of_the_plug_ins_replaces_the_dispatcher_once(tmp_path: Path) -> None:
+    """A server that went by the plug-ins of its own start would replace every new dispatcher, for ever."""
+    for name in ("leakage", "pages", "assets", ".streamlit"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "app.py", tmp_path)
+    home = tmp_path / "home"
+    home.mkdir()
+    with place(home, root=tmp_path, LEAKAGE_SLOTS="1") as made:
+        made.serve()
+        first = until(made.dispatcher, what="a dispatcher is at work")
+        until((home / "catalog.json").exists, what="the catalog is written")
+        before = (home / "catalog.json").read_bytes()
+        with (tmp_path / "leakage/attacks/dlg.py").open("a") as changed:
+            changed.write("# changed\n")
+        second = until(lambda: made.dispatcher() not in (0, first) and made.dispatcher(), what="another dispatcher")
+        until(lambda: (home / "catalog.json").read_bytes() != before, what="the catalog is written anew")
+        time.sleep(2 * WATCH)
+        assert made.dispatcher() == second
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_server_that_is_asked_to_leave_does_not_wait_for_open_pages(server: Served, number: signal.Signals) -> None:
-    place, first = server
-    run = place.finished(place.submit(QUICK))
+    home, first = server
+    run = home.finished(home.submit(QUICK))
     with first.get(f"/api/runs/stream?ids={run.id}") as stream:
         first_lines(stream, 2)
         asked = time.monotonic()

@@ -175,9 +175,9 @@ def test_only_a_run_with_equal_digest_and_version_is_shared(store: Store) -> Non
     queued(store, "mine")
     assert store.share("another digest", "1", "you") is None
     assert store.share("digest of mine", "2", "you") is None
-    assert not store.holds("mine", "you")
+    assert "you" not in store.holders("mine")
     assert store.share("digest of mine", "1", "you") == "mine"
-    assert store.holds("mine", "you")
+    assert "you" in store.holders("mine")
 
 
 @pytest.mark.parametrize(("status", "shared"), [("running", True), ("done", True), ("failed", False), ("cancelled", False)])
@@ -283,7 +283,7 @@ def test_the_last_holder_takes_run_frames_and_files_along(store: Store) -> None:
     store.add_frame("mine", {"step": 1}, PNG)
     store.put_file("mine", "private.png", PNG)
     store.drop("mine", "me")
-    assert not store.holds("mine", "me")
+    assert "me" not in store.holders("mine")
     assert counts(store) == {"runs": 1, "holders": 1, "events": 2, "frames": 1, "files": 2}
     store.drop("mine", "a stranger")
     assert store.get("mine") is not None

@@ -249,6 +249,14 @@ def test_pictures_never_change_and_may_be_kept_for_ever(site: Site) -> None:
             assert response.read() == wanted
 
 
+def test_pictures_of_an_upload_leave_no_trace_in_the_browser(site: Site) -> None:
+    site.store.add(dataclasses.replace(run("a"), shareable=False), {"upload:red": b"red"})
+    site.store.put_file("a", "private.png", pictures(0))
+    for path in (f"frames/{add_frame(site.store, 'a', 1)}.png", "private.png"):
+        with site.get(f"/api/runs/a/{path}") as response:
+            assert (response.status, response.headers["Cache-Control"]) == (200, "no-store")
+
+
 def test_a_frame_of_another_run_or_of_none_is_not_found(site: Site) -> None:
     seqs = played(site.store, "a")
     played(site.store, "b")

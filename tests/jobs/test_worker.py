@@ -4,14 +4,18 @@ import io
 import os
 import signal
 import time
+from pathlib import Path
 
 import pytest
 from PIL import Image
 from place import LONG, QUICK, Place, alive, another, until
+from test_store import python
+from test_store import run as row
 
 from leakage.runs.dispatch import KILL_AFTER, LOST
-from leakage.runs.store import MAX_FRAMES, Run
-from leakage.spec import Assumptions, Experiment, Part, Picture
+from leakage.runs.store import MAX_FRAMES, Run, Store
+from leakage.runs.worker import STUCK
+from leakage.spec import Experiment, Picture
 
 
 def upload() -> tuple[Experiment, dict[str, bytes]]:
@@ -151,16 +155,33 @@ def test_a_run_that_is_deleted_stops(dispatcher: Place) -> None:
     assert dispatcher.service.mine("me") == []
 
 
-def test_a_deleted_run_whose_step_takes_for_ever_gives_its_slot_back(dispatcher: Place) -> None:
-    """Deletion is noticed between two steps; here one step takes minutes."""
-    pictures = tuple(Picture(id="astronaut") for _ in range(128))
-    slow = Experiment(pictures=pictures, size=64, model=Part(id="convnet", fields={"width": 128}), assume=Assumptions(labels=True))
-    runs = [dispatcher.submit(another(slow, seed)) for seed in (60, 61)]
-    until(lambda: [dispatcher.status(run) for run in runs] == ["running"] * 2, what="both slots are busy")
-    for run in runs:
-        dispatcher.service.delete(run, "me")
-    after = dispatcher.submit(another(QUICK, 62))
-    assert dispatcher.finished(after, within=KILL_AFTER + 20).status == "done"
+STUCK_WORKER = """
+    from leakage.runs import worker
+    worker.PATIENCE = 0.5
+    run = store.claim("0:1")
+    pulse = worker.Pulse(store, run)
+    pulse.deadline = time.monotonic() + float(sys.argv[2])
+    pulse.start()
+    time.sleep(60)  # one step
+"""
+
+
+@pytest.mark.parametrize("why", ["deleted", "cancelled", "over time"])
+def test_a_step_that_takes_for_ever_gives_its_slot_back(tmp_path: Path, why: str) -> None:
+    """A run can stop by itself only between two steps."""
+    store = Store(tmp_path / "store.db")
+    store.add(row("a"), {})
+    process = python(STUCK_WORKER, store.path, 0.5 if why == "over time" else 600)
+    until(lambda: not store.queue(), what="the run has begun")
+    if why == "deleted":
+        store.drop("a", "me")
+    elif why == "cancelled":
+        store.cancel("a")
+    process.communicate(timeout=30)
+    assert process.returncode == 1
+    found = store.get("a")
+    assert (found and (found.status, found.message)) == (None if why == "deleted" else ("cancelled", STUCK))
+    store.close()
 
 
 # ---------------------------------------------------------------- a worker that dies

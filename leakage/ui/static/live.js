@@ -156,7 +156,7 @@ class RunView {
     const { pictures = [], class_names: classes = [] } = this.record.meta ?? {};
     [...this.$('guess').children].forEach((tile, place) => {
       const guess = frame.labels?.[place], name = isNumber(guess) ? classes[guess] ?? `class ${guess}` : '';
-      const mark = !name ? '' : guess === pictures[place]?.label ? 'right' : 'wrong';
+      const mark = !name || this.record.meta?.labels_granted ? '' : guess === pictures[place]?.label ? 'right' : 'wrong';
       const label = `Reconstruction${pictures[place]?.title ? ` of ${pictures[place].title}` : ''}${name ? `, guessed class ${name} (${mark})` : ''}`;
       captionTile(tile, { text: name, mark, label, detail: isNumber(each?.[place]) ? decibel(each[place]) : '' });
     });
@@ -164,7 +164,7 @@ class RunView {
 
   /** The status line speaks only when the state changes or a note comes, so that screen readers are not flooded. */
   tell() {
-    const { state, note, meta, frames, end } = this.record, device = { cpu: 'on the CPU', cuda: 'on the GPU' }[meta?.device] ?? meta?.device;
+    const { state, note, meta, frames, end } = this.record, device = meta?.device;
     const time = end ? duration(frames[frames.length - 1]?.seconds) : isNumber(meta?.estimate) ? `about ${duration(meta.estimate)}` : '';
     this.$('facts').textContent = [meta?.attack, device, time].filter(Boolean).join(' · ');
     const words = [stateWords(state), FINAL.has(state.status) ? '' : note].filter(Boolean).join('. ');

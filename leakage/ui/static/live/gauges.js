@@ -7,7 +7,7 @@ const GAUGES = [
   { id: 'ssim', title: 'How alike are the shapes', term: 'SSIM', unit: '', read: (scores) => scores.ssim, text: (value) => fixed(value, 2),
     fill: (value) => value, marks: (meta) => baselineMarks(meta, 'ssim', 2) },
   { id: 'label', title: 'Are the classes guessed', term: 'labels', unit: '', read: (scores) => scores.label_accuracy,
-    text: (value, meta) => (isNumber(value) ? `${Math.round(value * (meta?.batch ?? 1))} of ${meta?.batch ?? 1}` : DASH), fill: (value) => value,
+    text: (value, meta) => (meta?.labels_granted ? 'given' : isNumber(value) ? `${Math.round(value * (meta?.batch ?? 1))} of ${meta?.batch ?? 1}` : DASH), fill: (value) => value,
     marks: (meta) => (meta?.class_names?.length ? [{ name: 'blind guess', at: 1 / meta.class_names.length, text: `${Math.round(100 / meta.class_names.length)} %` }] : []) },
   { id: 'loss', title: 'Does its gradient match', term: 'distance', unit: '', read: (scores) => scores.loss, text: (value) => short(value),
     fill: (value, first) => (value > 0 ? Math.log10(first / value) / DECADES : 1), marks: (meta, first) => (isNumber(first) ? [{ name: 'start', at: 0, text: short(first) }] : []) },

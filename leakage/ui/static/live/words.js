@@ -35,8 +35,8 @@ const decibel = (value) => (isNumber(value) ? `${value.toFixed(1)} dB` : DASH);
 function stateWords({ status, position, wait, message } = {}) {
   const about = isNumber(wait) ? `, about ${Math.max(1, Math.round(wait))} s` : '';
   if (status === 'queued') {
-    if (!isNumber(position) || position < 1) return `Waiting: yours is next${about}`;
-    return `Waiting: ${position} ${position === 1 ? 'run' : 'runs'} before yours${about}`;
+    const before = isNumber(position) ? position - 1 : 0; // 1 is the next
+    return before < 1 ? `Waiting: yours is next${about}` : `Waiting: ${before} ${before === 1 ? 'run' : 'runs'} before yours${about}`;
   }
   if (status === 'failed') return 'The run stopped early';
   return { running: 'Attack running', done: 'Attack finished', cancelled: 'Stopped: this is the best picture so far' }[status] ?? message ?? 'Opening';
@@ -44,7 +44,7 @@ function stateWords({ status, position, wait, message } = {}) {
 
 /** The words of a note such as {start: 2, rule: "sign"}: "start 2, rule sign". */
 const noteWords = (note) =>
-  Object.entries(note ?? {}).filter(([, value]) => value !== null && typeof value !== 'object').map(([name, value]) => `${name.replaceAll('_', ' ')} ${typeof value === 'number' ? short(value) : value}`).join(', ');
+  Object.entries(note ?? {}).filter(([name, value]) => name !== 'event' && value !== null && typeof value !== 'object').map(([name, value]) => `${name.replaceAll('_', ' ')} ${typeof value === 'number' ? short(value) : value}`).join(', ');
 
 /** What the curves say, for those who hear the page. */
 function curveWords(record) {

@@ -1,0 +1,92 @@
+"""The ledger: what the attacker was assumed to know, what was set, and what a picture that knows nothing would have scored."""
+
+import html
+from typing import Any
+
+from leakage.catalog import Catalog
+from leakage.spec import Experiment
+
+Row = tuple[str, str, str]  # a tag, what it is about, what holds
+
+
+def ledger(experiment: Experiment, known: Catalog, meta: dict[str, Any] | None, result: dict[str, Any] | None) -> str:
+    """The ledger of a run as an HTML table; `meta` and `result` are None as long as they are not known."""
+    rows = [
+        *assumptions(experiment, known, meta, (result or {}).get("note", {})),
+        *settings(experiment, known, meta, result),
+        *baselines(meta),
+    ]
+    cells = "".join(
+        f'<tr><td><span class="gle-tag gle-{tag.split()[0]}">{tag}</span></td>'
+        f'<th scope="row">{html.escape(what)}</th><td>{html.escape(value)}</td></tr>'
+        for tag, what, value in rows
+    )
+    return f'<table class="gle-ledger"><caption>What this result assumes</caption><tbody>{cells}</tbody></table>'
+
+
+def assumptions(experiment: Experiment, known: Catalog, meta: dict[str, Any] | None, note: dict[str, Any]) -> list[Row]:
+    """What the attacker knows, finds out, was granted, and never sees."""
+    model, granted = known.get("model", experiment.model.id), experiment.assume.labels
+    normalise = experiment.model.fields.get("normalise", "none")
+    rule = note.get("label rule", "said when the run has ended")
+    rows = [
+        ("knows", "The model and its weights", f"{model.title}, untrained, {experiment.num_classes} classes, cross-entropy"),
+        ("knows", "What the client does", known.get("protocol", experiment.protocol.id).title),
+        (
+            "knows",
+            "How many pictures, and their size",
+            f"{len(experiment.pictures)} of {experiment.channels} x {experiment.size} x {experiment.size}",
+        ),
+        ("knows", "How pixels are normalised", "not at all" if normalise == "none" else f"by the constants of {normalise}"),
+        ("granted" if granted else "finds out", "The labels", "granted by a switch" if granted else str(rule)),
+    ]
+    for part in experiment.defenses:
+        defense, told = known.get("defense", part.id), experiment.assume.defense
+        fields = ", ".join(f"{name} {value}" for name, value in part.fields.items())
+        what = defense.imitation if told else "not known: the update is taken as it came"
+        rows.append(("knows" if told else "does not know", "The protection", f"{defense.title} ({fields}): {what}"))
+    if meta and meta["batch_norm"]:
+        rows.append(("knows", "BatchNorm", "uses the running statistics of the untrained model, not those of this batch (eval mode)"))
+    if meta:
+        unknowns, numbers = len(experiment.pictures) * experiment.channels * experiment.size**2, meta["received"]["entries"]
+        fewer = "" if numbers >= unknowns else ": fewer than there are unknowns, so some guessing remains"
+        rows.append(("receives", "Numbers against unknowns", f"{numbers:,} numbers for {unknowns:,} pixel values{fewer}"))
+    return [*rows, ("never sees", "The private pictures", "they are with the referee, who computes the scores")]
+
+
+def settings(experiment: Experiment, known: Catalog, meta: dict[str, Any] | None, result: dict[str, Any] | None) -> list[Row]:
+    """What else the result depends on, and the scores that have no gauge."""
+    fields = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in experiment.attack.fields.items())
+    rows = [
+        ("setting", "The attack", f"{known.get('attack', experiment.attack.id).title}: {fields}"),
+        ("setting", "Seed", f"{experiment.seed}; one run of one seed"),
+    ]
+    if meta:
+        versions = ", ".join(f"{name} {number[:10]}" for name, number in meta["versions"].items())
+        rows.append(("setting", "Device and versions", f"{meta['device']}; {versions}"))
+    if meta and experiment.defenses:
+        changed = meta["changed"]
+        rows.append(
+            (
+                "measured",
+                "What the protection changed",
+                f"cosine distance {changed['cosine']:.2g}, relative distance {changed['relative_l2']:.2g}",
+            )
+        )
+    if result:
+        scores = result["scores"]
+        distances = f"cosine {scores['cosine']:.2g}, relative {scores['relative_l2']:.2g}"
+        rows.append(("measured", "Mean squared error; gradient distances", f"{scores['mse']:.2g} on [0, 1]; {distances}"))
+        rows.append(("measured", "Which start it was", f"start {result['note'].get('start', 1)}"))
+    return rows
+
+
+def baselines(meta: dict[str, Any] | None) -> list[Row]:
+    """What pictures that know nothing would score."""
+    names = {"grey": "A grey picture would score", "noise": "Random noise would score"}
+    scores = meta["baselines"] if meta else {}
+    return [
+        ("baseline", words, f"{scores[name]['psnr']:.1f} dB, structural similarity {scores[name]['ssim']:.2f}")
+        for name, words in names.items()
+        if name in scores
+    ]
