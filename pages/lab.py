@@ -66,11 +66,14 @@ def start(experiment: Experiment | None, known: Catalog) -> None:
     """The Run button with its estimate; submits when pressed, or when a what-if was."""
     seconds = service().estimate(experiment.resolve(known)) if experiment else None
     with st.container(key="run-bar", gap="small"):
+        words = (
+            f"About {result.duration(seconds)}" if seconds else "No estimate yet for this model" if experiment else "Choose a picture first"
+        )
         pressed = st.button(
             "Run", type="primary", icon=":material/play_arrow:", width="stretch", disabled=experiment is None, key="run-button"
         )
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-            st.caption(f"About {result.duration(seconds)} on this machine" if seconds else "No estimate yet for this model")
+            st.caption(words)
             st.button("Reset to defaults", on_click=forms.reset, args=(known,), icon=":material/restart_alt:", type="tertiary")
     asked = st.session_state.pop("go", False)  # by a what-if
     if experiment and (pressed or asked):

@@ -158,7 +158,7 @@ TWO_VALLEYS = by_hand(lambda x: torch.cat([x**2 - 1, 0.6 * (x - 1), 0 * x + 0.1]
 
 
 @pytest.mark.parametrize("name", ["dlg", "idlg"])
-@pytest.mark.parametrize(("seed", "ends"), [(3, ["1.3", "0.01"]), (1, ["0.01", "1.3"])])
+@pytest.mark.parametrize(("seed", "ends"), [(3, ["1.3", "0.01"]), (9, ["0.01", "1.3"])])
 def test_a_start_that_sticks_is_said_and_the_answer_is_the_lowest_of_all(name: str, seed: int, ends: list[str]) -> None:
     run = moments(short(name, tries=2), TWO_VALLEYS, seed=seed)
     assert [moment.note["event"] for moment in run if "event" in moment.note] == [

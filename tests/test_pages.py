@@ -1,6 +1,7 @@
 """Every page as a visitor meets it: opened, filled in, run, deleted. Browser-side parts (pictures, curves) have tests of their own."""
 
 import io
+import json
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ from streamlit.runtime.context import ContextProxy
 from streamlit.testing.v1 import AppTest
 
 from leakage import catalog
+from leakage.runs import archive
 from leakage.runs.service import Service, service
 from leakage.settings import ROOT, settings
 from leakage.spec import Experiment
@@ -105,6 +107,15 @@ def test_the_lab_shows_four_steps_and_a_run_button(door: Service, visit: Open) -
     kinds = {kind: at.selectbox(key=kind).value for kind in ("model", "protocol", "defense", "attack")}
     default = Experiment()
     assert kinds == {"model": default.model.id, "protocol": default.protocol.id, "defense": "none", "attack": default.attack.id}
+
+
+def test_a_newcomer_sees_the_recorded_run(door: Service, visit: Open) -> None:
+    archive.restore(door.store, json.loads((ROOT / "assets" / "recorded.json").read_text()))
+    at = visit()
+    fine(at)
+    assert "recorded" in words(at)
+    assert "run" not in at.query_params
+    assert door.mine("me") == []
 
 
 def test_a_link_to_a_run_that_is_not_here_gets_a_warning(door: Service, visit: Open) -> None:

@@ -1,6 +1,7 @@
 """An attacker cannot reach the private pictures and labels from what the server holds; where a plug-in kept them, that is noticed."""
 
 import sys
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -104,16 +105,45 @@ class Keeper(Protocol):
 }
 
 
+@pytest.fixture
+def plant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str, str], Part]]:
+    """Puts a protocol where the catalog finds it, for one test."""
+    planted = []
+
+    def put(name: str, text: str) -> Part:
+        (tmp_path / f"{name}.py").write_text(HEAD.lstrip() + text + TAIL)
+        monkeypatch.setattr(leakage.protocols, "__path__", [*leakage.protocols.__path__, str(tmp_path)])
+        planted.append(f"leakage.protocols.{name}")
+        return Part(id=name)
+
+    yield put
+    for module in planted:
+        sys.modules.pop(module, None)
+
+
 @pytest.mark.parametrize("name", KEEPERS)
-def test_a_protocol_that_keeps_the_truth_is_caught(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / f"{name}.py").write_text(HEAD.lstrip() + KEEPERS[name] + TAIL)
-    monkeypatch.setattr(leakage.protocols, "__path__", [*leakage.protocols.__path__, str(tmp_path)])
+def test_a_protocol_that_keeps_the_truth_is_caught(name: str, plant: Callable[[str, str], Part]) -> None:
     x = smooth(3)
-    try:
-        seen = observed(x, protocol=Part(id=name))
-        assert leaks(seen, x, LABELS)
-    finally:
-        sys.modules.pop(f"leakage.protocols.{name}", None)
+    assert leaks(observed(x, protocol=plant(name, KEEPERS[name])), x, LABELS)
+
+
+def test_an_update_that_carries_autograds_graph_is_cut_off_from_it(plant: Callable[[str, str], Part]) -> None:
+    carrier = plant(
+        "carries_a_graph",
+        """
+class Sends(Protocol):
+    def client(self, gradient):
+        def send(weights, x, y, memory):
+            update, memory = gradient(weights, x, y, memory)
+            scale = x.clone().requires_grad_().square().sum()  # autograd saves the clone
+            return {name: g * scale for name, g in update.items()}, memory
+        return send
+""",
+    )
+    x = smooth(3)
+    seen = observed(x, protocol=carrier)
+    assert not any(value.requires_grad for value in seen.update.values())
+    assert leaks(seen, x, LABELS) == []
 
 
 class _Holder:

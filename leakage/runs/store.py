@@ -80,7 +80,8 @@ class Store:
 
     def share(self, digest: str, version: str, owner: str) -> str | None:
         """The id of a run that answers the same question (not failed, not cancelled); `owner` now holds it too."""
-        with self.database.write() as db:
+
+        def work(db: Connection) -> str | None:
             row = db.execute(
                 "SELECT id FROM runs WHERE digest = ? AND version = ? AND shareable AND cancelled IS NULL"
                 " AND status IN ('queued', 'running', 'done') ORDER BY created LIMIT 1",
@@ -88,7 +89,9 @@ class Store:
             ).fetchone()
             if row:
                 db.execute("INSERT OR REPLACE INTO holders VALUES (?, ?, ?)", (row["id"], owner, time.time()))
-        return row["id"] if row else None
+            return row["id"] if row else None
+
+        return self.database.write_at_any_price(work)
 
     def claim(self, worker: str) -> Run | None:
         """The next run for `worker`: of the owner with the fewest running runs, the oldest. None when nothing waits."""

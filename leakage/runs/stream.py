@@ -56,7 +56,7 @@ class Stream:
                 since = self.hand_out(since)
                 if time.time() - told > ALIVE:
                     told = time.time()
-                    self.service.store.put_note(SERVER, told)
+                    await asyncio.to_thread(self.service.store.put_note, SERVER, told)  # may wait for a writer
                     self.tell_places()
             except StoreError as error:  # a full disk must not end all streams
                 log.warning("will look again: %s", error)
@@ -101,7 +101,7 @@ class Stream:
         listener = Listener(ids)
         self.listeners.add(listener)  # first listen, then read what was before: nothing falls between
         try:
-            for event in self.service.store.events(ids, since):
+            for event in await asyncio.to_thread(self.service.store.events, ids, since):  # of a long run, thousands
                 since = event["seq"]
                 yield message(event)
             for run in self.service.store.queue():

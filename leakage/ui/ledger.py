@@ -45,7 +45,7 @@ def assumptions(experiment: Experiment, known: Catalog, meta: dict[str, Any] | N
         fields = ", ".join(f"{name} {value}" for name, value in part.fields.items())
         what = defense.imitation if told else "not known: the update is taken as it came"
         rows.append(("knows" if told else "does not know", "The protection", f"{defense.title} ({fields}): {what}"))
-    if meta and meta["batch_norm"]:
+    if meta and meta.get("batch_norm"):
         rows.append(("knows", "BatchNorm", "uses the running statistics of the untrained model, not those of this batch (eval mode)"))
     if meta:
         unknowns, numbers = len(experiment.pictures) * experiment.channels * experiment.size**2, meta["received"]["entries"]
@@ -64,7 +64,7 @@ def settings(experiment: Experiment, known: Catalog, meta: dict[str, Any] | None
     if meta:
         versions = ", ".join(f"{name} {number[:10]}" for name, number in meta["versions"].items())
         rows.append(("setting", "Device and versions", f"{meta['device']}; {versions}"))
-    if meta and experiment.defenses:
+    if meta and meta.get("changed") and experiment.defenses:
         changed = meta["changed"]
         rows.append(
             (
