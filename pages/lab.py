@@ -66,9 +66,9 @@ def start(experiment: Experiment | None, known: Catalog) -> None:
     """The Run button with its estimate; submits when pressed, or when a what-if was."""
     seconds = service().estimate(experiment.resolve(known)) if experiment else None
     with st.container(key="run-bar", gap="small"):
-        words = (
-            f"About {result.duration(seconds)}" if seconds else "No estimate yet for this model" if experiment else "Choose a picture first"
-        )
+        words = "No estimate yet for this model" if experiment else "Choose a picture first"
+        if seconds:
+            words = f"About {result.duration(seconds)} on this machine"
         pressed = st.button(
             "Run", type="primary", icon=":material/play_arrow:", width="stretch", disabled=experiment is None, key="run-button"
         )
