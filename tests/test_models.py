@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 import torch
-from problems import CATALOG, IDS, observed, smooth
+from problems import CATALOG, IDS, observed, precision, smooth
 from torch import nn
 
 from leakage.engine.core import Normalise
@@ -96,8 +96,13 @@ def test_constants_of_colour_pictures_are_averaged_for_grey_ones_and_those_of_gr
     assert std.flatten().tolist() == pytest.approx([0.3081078] * 3, rel=1e-6)
 
 
-def test_batchnorm_without_training_changes_nothing_but_its_epsilon() -> None:
-    model = built("convnet", (1, 28, 28), width=4).eval()
-    norm = next(layer for layer in model.modules() if isinstance(layer, nn.BatchNorm2d))
-    x = smooth(2, 4, 6)
-    torch.testing.assert_close(norm(x), x, rtol=1e-5, atol=1e-7)  # x / sqrt(1 + 1e-5): smaller by 5e-6
+def test_batchnorm_uses_its_running_statistics_as_torch_does() -> None:
+    with precision(torch.float64):
+        model = built("convnet", (1, 28, 28), width=4).eval()
+        norm = next(layer for layer in model.modules() if isinstance(layer, nn.BatchNorm2d))
+        x = smooth(2, 4, 6)
+        torch.testing.assert_close(norm(x), x, rtol=1e-5, atol=0)  # untrained: x / sqrt(1 + 1e-5)
+        for number, values in enumerate((norm.weight, norm.bias, norm.running_mean, norm.running_var), 1):
+            values.data = torch.arange(1.0, 5.0) * number
+        by_torch = nn.functional.batch_norm(x, norm.running_mean, norm.running_var, norm.weight, norm.bias, eps=norm.eps)
+        torch.testing.assert_close(norm(x), by_torch, rtol=1e-12, atol=1e-12)  # float64

@@ -108,6 +108,20 @@ def test_the_gradient_of_a_batch_is_the_mean_of_single_gradients_by_hand() -> No
         torch.testing.assert_close(sum(single[name] for single in singles) / 3, sent, atol=1e-14, rtol=0)
 
 
+@pytest.mark.parametrize("model", MODELS)
+def test_a_client_computes_at_the_weights_it_is_given_and_not_at_the_models_own(model: str) -> None:
+    with precision(torch.float64):
+        x = smooth(2)
+        seen = observed(x, model=MODELS[model])
+        moved = {name: (value.detach() + 0.01).requires_grad_() for name, value in seen.weights.items()}
+        copy = deepcopy(seen.model)
+        copy.load_state_dict(moved, strict=False)
+        by_hand = one_gradient_step(copy, x, LABELS[:2])
+        sent, _ = gradient_client(seen.model)(moved, x, LABELS[:2], {})
+    assert gradient_distances(sent, by_hand)["relative_l2"] < 1e-12  # float64
+    assert relative(seen, sent) > 0.001
+
+
 @pytest.mark.parametrize("protocol", IDS["protocol"])
 def test_an_attacker_who_does_not_know_the_protection_replays_the_protocol_without_it(protocol: str) -> None:
     x, pruned = smooth(3), (Part(id="pruning", fields={"share": 0.5}),)

@@ -31,7 +31,9 @@ def test_no_attack_can_reach_the_pictures_nor_labels_that_were_not_granted(
     seen = observed(x, **settings, assume=Assumptions(defense=known))
     attacker = plugin("attack", settings["attack"])
     running = attacker.run(seen, generator(1, "attack"))
-    assert sum(isinstance(thing, torch.Tensor) for _, thing in reached(seen)) > 8  # it does look: weights and update have four tensors each
+    assert (
+        sum(isinstance(thing, torch.Tensor) for _, thing in reached(seen)) >= 8
+    )  # it does look: weights and update have four tensors each
     assert leaks((seen, attacker, running, next(running)), x, LABELS) == []
 
 

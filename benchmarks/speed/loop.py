@@ -16,8 +16,10 @@ from leakage import catalog
 from leakage.engine import metrics
 from leakage.engine.core import generator
 from leakage.engine.play import plugin, prepare
+from leakage.settings import cores
 from leakage.spec import Experiment, Part
 
+__all__ = ["beside_peer", "cores", "experiment", "ours"]
 ROUNDS = 3
 CASES = {"lenet": 3000, "convnet": 500}  # model -> iterations
 TV = 0.001
@@ -43,7 +45,7 @@ def ours(chosen: Experiment, threads: int) -> tuple[float, float]:
     return time.perf_counter() - began, float(metrics.psnr(last.x, scene.x).mean())
 
 
-def beside_peer(peer: Path, threads: int = 1) -> list[dict[str, Any]]:
+def beside_peer(peer: Path, threads: int) -> list[dict[str, Any]]:
     """Ours and the peer's in turn, ROUNDS times; medians and their ratio per model."""
     rows = []
     for model, steps in CASES.items():

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from torch import nn
 
 from leakage.engine.core import Model, choice, param
-from leakage.models._parts import NORMALISATIONS, NORMALISE_HELP, normalisation
+from leakage.models._parts import NORMALISATIONS, NORMALISE_HELP, BatchNorm, normalisation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +33,7 @@ class ConvNet(Model):
         for number, times in enumerate((1, 2, 2, 4, 4, 4, 4, 4)):
             after = times * self.width
             layers[f"conv{number}"] = nn.Conv2d(before, after, 3, padding=1)
-            layers[f"norm{number}"] = nn.BatchNorm2d(after)
+            layers[f"norm{number}"] = BatchNorm(after)
             layers[f"act{number}"] = nn.ReLU()
             if number in (5, 7):
                 layers[f"pool{number}"] = nn.MaxPool2d(3)

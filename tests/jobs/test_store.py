@@ -361,6 +361,7 @@ def test_threads_may_share_one_store(store: Store) -> None:
             for _ in range(50):
                 store.add_event("a", "note", {})
                 store.beat("a")
+                store.share("digest of a", "1", "you")  # reads, then writes
         except BaseException as error:
             errors.append(error)
         finally:

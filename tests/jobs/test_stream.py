@@ -102,8 +102,10 @@ def heard(response: Any, count: int) -> list[dict[str, Any]]:
     """The next `count` events of a stream; each with the id under which it was sent."""
     events: list[dict[str, Any]] = []
     sent = None
+    ends = time.monotonic() + 15
     while len(events) < count:
         line = response.readline().decode()
+        assert time.monotonic() < ends, f"only {len(events)} of {count} events arrived"
         assert line, "the stream ended"
         if line.startswith("id: "):
             sent = int(line[4:])
@@ -140,12 +142,13 @@ def test_events_arrive_while_one_listens_and_only_those_of_the_runs_asked_for(si
     for name in ("a", "b", "c"):
         queued(site.store, name)
     since = site.store.last_seq()
-    with site.get(f"/api/runs/stream?ids=a,b&since={since}") as stream:
+    with site.get(f"/api/runs/stream?ids=a,b&since={since}") as stream, site.get(f"/api/runs/stream?ids=c&since={since}") as other:
         assert {event["run"] for event in heard(stream, 2)} == {"a", "b"}  # where they stand in the queue
         began = time.monotonic()
         for name in ("c", "a", "c", "b"):
             site.store.add_event(name, "note", {"text": name})
         assert [event["text"] for event in heard(stream, 2)] == ["a", "b"]
+        assert [event["run"] for event in heard(other, 3)] == ["c"] * 3
         assert time.monotonic() - began < 2
 
 
@@ -155,6 +158,23 @@ def test_a_waiting_run_hears_its_place_without_a_number_to_resume_after(site: Si
     with site.get(f"/api/runs/stream?ids=b&since={site.store.last_seq()}") as stream:
         (place,) = heard(stream, 1)
     assert place == {"id": None, "run": "b", "kind": "state", "status": "queued", "position": 2, "wait": None}
+
+
+def test_what_happens_between_the_backlog_and_the_first_new_event_is_not_missed(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    played(site.store, "a", frames=2)
+    read = site.store.events
+
+    def slowly(runs: Any, since: int) -> list[dict[str, Any]]:
+        found = read(runs, since)
+        if isinstance(runs, list) and not since:  # a listener's look at what was before
+            site.store.add_event("a", "note", {"text": "meanwhile"})
+            time.sleep(0.5)  # the poller looks several times
+        return found
+
+    monkeypatch.setattr(site.store, "events", slowly)
+    before = len(read(["a"], 0))
+    with site.get("/api/runs/stream?ids=a") as stream:
+        assert heard(stream, before + 1)[-1]["text"] == "meanwhile"
 
 
 def test_listeners_that_come_and_go_miss_nothing_and_hear_nothing_twice(site: Site) -> None:
@@ -216,9 +236,10 @@ def test_a_store_that_cannot_be_written_does_not_end_the_streams(site: Site, mon
 
 def test_open_streams_end_when_the_server_leaves(tmp_path: Path) -> None:
     site = Site(tmp_path)
-    played(site.store, "a")
+    played(site.store, "a", frames=1)
     with site.get("/api/runs/stream?ids=a") as stream:
-        heard(stream, 1)
+        heard(stream, len(site.store.events(["a"], 0)))
+        time.sleep(0.3)  # now it waits for news
         site.stream.closing = True
         began = time.monotonic()
         stream.read()

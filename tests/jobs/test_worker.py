@@ -214,6 +214,7 @@ def test_uploads_are_never_shared_and_gone_after_delete(dispatcher: Place) -> No
     second = dispatcher.finished(dispatcher.submit(experiment, uploads=files))
     assert (first.status, second.status) == ("done", "done")
     assert first.id != second.id
+    assert not first.shareable
     assert dispatcher.store.files(first.id, "upload:") == {"upload:red": files["red"]}
     dispatcher.service.delete(first.id, "me")
     assert dispatcher.store.files(first.id) == {}
