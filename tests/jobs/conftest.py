@@ -1,5 +1,8 @@
 """Homes with processes on them. Starting a dispatcher with warm workers takes seconds, so the tests of one file share one."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,6 +30,18 @@ def furnished(home: Path, written: Path) -> Path:
 @pytest.fixture
 def home(tmp_path: Path, written: Path) -> Path:
     return furnished(tmp_path / "home", written)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 6 MB."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", str(folder)]
+    if sys.platform != "linux" or os.geteuid() or subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("mounting a small disk needs root on Linux")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 @pytest.fixture(scope="module")

@@ -131,7 +131,7 @@ def test_a_killed_dispatcher_is_replaced_and_its_workers_finish_their_runs(serve
     assert ended.worker is not None
     assert ended.worker.endswith(f":{worker}")
     assert home.finished(home.submit(another(QUICK, 3))).status == "done"
-    until(lambda: not alive(worker), within=10, what="the old worker leaves after its run")
+    until(lambda: not alive(worker), within=30, what="the old worker leaves after its run")
 
 
 def test_a_change_of_the_plug_ins_replaces_the_dispatcher_once(tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_a_server_that_is_asked_to_leave_does_not_wait_for_open_pages(server: Se
         first_lines(stream, 2)
         asked = time.monotonic()
         first.process.send_signal(number)
-        first.process.wait(10)
+        first.process.wait(30)
         assert time.monotonic() - asked < 5
         assert stream.read().endswith(b"\n\n"), "the stream was cut in the middle of an event"
     first.start()

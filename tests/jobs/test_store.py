@@ -1,7 +1,9 @@
 """The store: one queue for many processes, frames that stay few, and nothing left of what was deleted."""
 
+import contextlib
 import dataclasses
 import math
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -405,4 +407,54 @@ def test_a_store_at_its_limit_says_so_and_stays_usable(tmp_path: Path) -> None:
     store.drop("a", "me")
     assert store.add_frame("b", {"step": 1}, b"x" * 20_000) > 0
     assert damaged(store) == []
+    store.close()
+
+
+def fill(store: Store) -> None:
+    """Small events until there is no room for another."""
+    with pytest.raises(StoreError, match="full"):  # noqa: PT012 (which of them fails is not known)
+        while True:
+            store.add_event("a", "note", {})
+
+
+def test_there_is_room_for_last_words_beyond_the_limit_and_for_nothing_else(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store.db", max_mb=1)
+    queued(store, "a", "b")
+    claimed(store)
+    fill(store)
+    store.finish("a", "failed", message="The disk is full. " * 300)
+    store.cancel("b")
+    assert store.share("digest of a", "1", "you") is None
+    assert [(found.id, found.status) for found in store.held_by("me")] == [("b", "cancelled"), ("a", "failed")]
+    fill(store)
+    assert store.database.read().execute("PRAGMA page_count").fetchone()[0] * 4096 < 1.1 * 2**20
+    store.drop("b", "me")
+    store.drop("a", "me")
+    assert counts(store)["events"] == 0
+    store.close()
+
+
+def test_there_is_room_for_last_words_when_somebody_else_fills_the_disk(small_disk: Path) -> None:
+    store = Store(small_disk / "store.db")
+    queued(store, "a", "b")
+    claimed(store)
+    store.add_frame("a", {"step": 1}, b"x" * 50_000)
+    store.database.empty_log()
+    with contextlib.suppress(OSError), (small_disk / "rest").open("wb", buffering=0) as rest:
+        while True:
+            rest.write(b"x" * 4096)
+    assert not shutil.disk_usage(small_disk).free
+    with pytest.raises(StoreError, match="full") as caught:
+        store.add_frame("a", {"step": 2}, b"x" * 50_000)
+    assert is_full(caught.value)
+    store.finish("a", "failed", message="The disk is full.")
+    store.drop("b", "me")
+    assert [(found.id, found.status) for found in store.held_by("me")] == [("a", "failed")]
+    assert len(store.events(["a"], 0)) == 4
+    assert damaged(store) == []
+    (small_disk / "rest").unlink()
+    queued(store, "c")
+    assert claimed(store) == "c"
+    store.drop("a", "me")
+    assert store.database.reserve.exists(), "it is set aside again"
     store.close()

@@ -213,7 +213,7 @@ def test_a_listener_that_left_is_forgotten(site: Site) -> None:
     with site.get("/api/runs/stream?ids=a") as stream:
         heard(stream, 1)
         assert len(site.stream.listeners) == 1
-    until(lambda: not site.stream.listeners, within=10, what="the listener is forgotten")
+    until(lambda: not site.stream.listeners, within=30, what="the listener is forgotten")
 
 
 def test_a_store_that_cannot_be_written_does_not_end_the_streams(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -147,7 +147,7 @@ def test_a_run_that_is_deleted_stops(dispatcher: Place) -> None:
     dispatcher.service.delete(run, "me")
     assert dispatcher.store.get(run) is None
     others = [dispatcher.submit(another(LONG, seed)) for seed in (51, 52)]  # both slots are free again
-    until(lambda: [dispatcher.status(other) for other in others] == ["running"] * 2, within=10, what="the worker takes another run")
+    until(lambda: [dispatcher.status(other) for other in others] == ["running"] * 2, within=30, what="the worker takes another run")
     assert alive(pid)
     assert dispatcher.store.events([run], 0) == []
     assert dispatcher.store.files(run) == {}
