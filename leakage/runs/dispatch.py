@@ -25,6 +25,8 @@ TICK = 0.2  # seconds
 SILENCE = 30.0  # a worker that has not been heard of for so long is lost
 TERM_AFTER, KILL_AFTER = 5.0, 10.0  # seconds after a cancel that the worker did not obey
 LEAVE_AFTER = 60.0  # seconds without a web server and without runs
+# In a process of its own: plug-ins bring torch, half a gigabyte that the dispatcher would hold for ever; and they may be broken.
+WRITE = "import pathlib, sys; from leakage import catalog; catalog.write(pathlib.Path(sys.argv[1]))"
 KEEP_UPLOADS = 7 * 24 * 3600.0
 LOST = "worker lost: the process that ran this stopped without a word. Its frames so far are kept. Press Run to try again."
 log = logging.getLogger(__name__)
@@ -149,8 +151,8 @@ def main(arguments: list[str]) -> int:
     signal.signal(signal.SIGTERM, leave)
     signal.signal(signal.SIGINT, leave)
     dispatcher.tick()  # the workers warm up while the catalog is written
-    if catalog.read(config.catalog) is None:
-        catalog.write(config.catalog)
+    if catalog.read(config.catalog) is None and subprocess.run([sys.executable, "-c", WRITE, config.catalog], check=False).returncode:
+        log.error("the plug-ins cannot be listed (see above): correct the file, and another dispatcher takes over")
     dispatcher.loop(stay="--stay" in arguments)
     return 0
 

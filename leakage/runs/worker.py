@@ -203,20 +203,30 @@ def claim(store: Store, worker: str) -> Run | None:
         return None
 
 
+def note_speeds(store: Store, device: torch.device) -> None:
+    """Measure this machine, once in its life. A plug-in that cannot be imported is no reason to die."""
+    try:
+        if not store.note(SPEEDS):
+            store.put_note(SPEEDS, measure(device))
+    except Exception:
+        log.error("this machine could not be measured:\n%s", traceback.format_exc())
+
+
 def main(config: Settings, slot: str, dispatcher: int) -> None:
     """Claim and perform until the dispatcher, the process with that id, is gone."""
     store = Store(config.store, max_mb=config.store_mb)
     device = best_device()
     if device.type == "cpu":
         limit_memory(config.memory_mb)
-    worker, idle_since = f"{slot}:{os.getpid()}", time.monotonic()
+    worker, idle_since, measured = f"{slot}:{os.getpid()}", time.monotonic(), slot != "0"
     while os.getppid() == dispatcher:
         run = claim(store, worker)
         if run:
             perform(store, run, device)
             idle_since = time.monotonic()
-        elif slot == "0" and time.monotonic() - idle_since > 1 and not store.note(SPEEDS):
-            store.put_note(SPEEDS, measure(device))
+        elif not measured and time.monotonic() - idle_since > 1:
+            measured = True
+            note_speeds(store, device)
         else:
             time.sleep(0.05)
 

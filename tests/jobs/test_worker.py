@@ -7,14 +7,16 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 from PIL import Image
 from place import LONG, QUICK, Place, alive, another, until
 from test_store import python
 from test_store import run as row
 
 from leakage.runs.dispatch import KILL_AFTER, LOST
+from leakage.runs.service import SPEEDS
 from leakage.runs.store import MAX_FRAMES, Run, Store
-from leakage.runs.worker import STUCK
+from leakage.runs.worker import STUCK, note_speeds
 from leakage.spec import Experiment, Picture
 
 
@@ -184,7 +186,20 @@ def test_a_step_that_takes_for_ever_gives_its_slot_back(tmp_path: Path, why: str
     store.close()
 
 
-# ---------------------------------------------------------------- a worker that dies
+# ---------------------------------------------------------------- a worker that dies, or does not
+
+
+def test_a_worker_survives_a_machine_that_cannot_be_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broken plug-in would else kill an idle worker again and again."""
+
+    def broken(_device: torch.device) -> None:
+        raise SyntaxError("a plug-in")
+
+    monkeypatch.setattr("leakage.runs.worker.measure", broken)
+    store = Store(tmp_path / "store.db")
+    note_speeds(store, torch.device("cpu"))
+    assert store.note(SPEEDS) is None
+    store.close()
 
 
 def test_a_killed_worker_costs_its_own_run_and_no_other(dispatcher: Place) -> None:
