@@ -10,6 +10,7 @@ from torch import nn
 
 from leakage.engine.core import Normalise
 from leakage.engine.play import plugin
+from leakage.models import _layers
 from leakage.spec import Part
 
 NORMALISED = [entry.id for entry in CATALOG.of("model") if any(field.name == "normalise" for field in entry.fields)]
@@ -106,3 +107,24 @@ def test_batchnorm_uses_its_running_statistics_as_torch_does() -> None:
             values.data = torch.arange(1.0, 5.0) * number
         by_torch = nn.functional.batch_norm(x, norm.running_mean, norm.running_var, norm.weight, norm.bias, eps=norm.eps)
         torch.testing.assert_close(norm(x), by_torch, rtol=1e-12, atol=1e-12)  # float64
+
+
+@pytest.mark.parametrize("small", [0, 2**30])
+@pytest.mark.parametrize(("size", "step", "edge", "bias"), [(3, 1, 1, True), (5, 2, 2, True), (3, 2, 1, False), (4, 3, 0, True)])
+def test_our_convolution_is_that_of_torch_to_the_second_derivative(
+    size: int, step: int, edge: int, bias: bool, small: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_layers, "SMALL", small)
+    found = []
+    for kind in (_layers.Conv2d, nn.Conv2d):
+        torch.manual_seed(0)
+        layer = kind(3, 4, size, stride=step, padding=edge, bias=bias).double()
+        x = torch.randn(2, 3, 10, 11, dtype=torch.float64, requires_grad=True)
+        leaves = [x, *layer.parameters()]
+        out = layer(x)
+        first = torch.autograd.grad(out.sin().sum(), leaves, create_graph=True)
+        second = torch.autograd.grad(sum(slope.cos().sum() for slope in first), leaves)
+        lanes = torch.vmap(layer)(torch.randn(3, 2, 3, 10, 11, dtype=torch.float64))
+        found.append([out, *first, *second, lanes])
+    for ours, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-9)

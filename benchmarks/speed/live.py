@@ -7,7 +7,6 @@ import signal
 import socket
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from loop import experiment
+from loop import experiment, ours
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from leakage.pictures import gallery
@@ -141,20 +140,14 @@ def keeping(site: Site) -> list[dict[str, Any]]:
     for batch, steps in ((1, 4000), (8, 1500)):
         pairs = []
         for round_ in range(ROUNDS):
-            bare = subprocess.run(
-                [sys.executable, str(Path(__file__).parent / "loop.py"), "lenet", str(steps), str(batch), str(cores())],
-                env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "0"},
-                capture_output=True,
-                text=True,
-                check=True,
-            )
             chosen = batch_of(experiment("lenet", steps), batch, 1000 * batch + round_)
+            bare = ours(chosen, cores(), chosen.seed)["seconds"]
             run = doors.submit(chosen, "keeping")
             counts = asyncio.run(follow(site.url, [run], viewers=1, seconds=3600))
             found = doors.look(run)
             assert found is not None
             assert found.result is not None
-            pairs.append((float(bare.stdout), found.result["seconds"], counts[0]))
+            pairs.append((bare, found.result["seconds"], counts[0]))
         ratio = statistics.median(kept / bare_s for bare_s, kept, _ in pairs)
         rows.append(
             {

@@ -1,11 +1,13 @@
 """The attack's own loop: iterations per second beside the package `breaching`, same model, picture, cost, threads and precision."""
 
 import json
+import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +18,11 @@ from leakage import catalog
 from leakage.engine import metrics
 from leakage.engine.core import generator
 from leakage.engine.play import plugin, prepare
-from leakage.settings import cores
+from leakage.runs.dispatch import WORKER
+from leakage.settings import ROOT
 from leakage.spec import Experiment, Part
 
-__all__ = ["beside_peer", "cores", "experiment", "ours"]
-ROUNDS = 3
+ROUNDS = 5  # random first pictures: the PSNR of one differs by 2 dB from that of another
 CASES = {"lenet": 3000, "convnet": 500}  # model -> iterations
 TV = 0.001
 
@@ -34,19 +36,30 @@ def experiment(model: str, steps: int) -> Experiment:
     return chosen.resolve(catalog.describe())
 
 
-def ours(chosen: Experiment, threads: int) -> tuple[float, float]:
-    """Seconds for the whole loop, nothing kept, and the PSNR of its answer."""
+def ours(chosen: Experiment, threads: int, start: int) -> dict[str, float]:
+    """Seconds of the whole loop from one random picture, nothing kept, and the PSNR of its answer; in a process as a worker's is."""
+    command = [sys.executable, __file__, chosen.model_dump_json(), str(threads), str(start)]
+    environment = {**os.environ, **WORKER, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    answer: dict[str, float] = json.loads(done.stdout)
+    return answer
+
+
+def loop(chosen: Experiment, threads: int, start: int) -> dict[str, float]:
+    """What `ours` runs. Three steps warm up, as the peer's do."""
     torch.set_num_threads(threads)
     scene = prepare(chosen, device=torch.device("cpu"))
     attack = plugin("attack", chosen.attack)
-    began = time.perf_counter()
-    for last in attack.run(scene.seen, generator(chosen.seed, "attack")):  # noqa: B007 (the last one is the answer)
+    for _ in islice(attack.run(scene.seen, generator(start, "warm")), 3):
         pass
-    return time.perf_counter() - began, float(metrics.psnr(last.x, scene.x).mean())
+    began = time.perf_counter()
+    for last in attack.run(scene.seen, generator(start, "attack")):  # noqa: B007 (the last one is the answer)
+        pass
+    return {"seconds": time.perf_counter() - began, "psnr": float(metrics.psnr(last.x, scene.x).mean())}
 
 
 def beside_peer(peer: Path, threads: int) -> list[dict[str, Any]]:
-    """Ours and the peer's in turn, ROUNDS times; medians and their ratio per model."""
+    """Ours and the peer's in turn, from ROUNDS random pictures; medians of speed and ratio, mean PSNR, per model."""
     rows = []
     for model, steps in CASES.items():
         chosen = experiment(model, steps)
@@ -55,43 +68,28 @@ def beside_peer(peer: Path, threads: int) -> list[dict[str, Any]]:
             weights, picture = Path(folder, "weights.pt"), Path(folder, "picture.npy")
             torch.save(scene.seen.model.state_dict(), weights)
             np.save(picture, scene.x[0].numpy())
-            command = [
-                str(peer),
-                str(Path(__file__).parent / "peer.py"),
-                "--model",
-                model,
-                "--weights",
-                str(weights),
-                "--picture",
-                str(picture),
-            ]
+            command = [peer, Path(__file__).parent / "peer.py", "--model", model, "--weights", weights, "--picture", picture]
             command += ["--label", str(int(scene.y[0])), "--iterations", str(steps), "--tv", str(TV), "--threads", str(threads)]
             pairs = []
-            for _ in range(ROUNDS):
-                mine = ours(chosen, threads)
-                done = subprocess.run(command, check=True, capture_output=True, text=True)
+            for start in range(ROUNDS):
+                mine = ours(chosen, threads, start)
+                done = subprocess.run([*command, "--seed", str(start)], check=True, capture_output=True, text=True)
                 pairs.append((mine, json.loads(done.stdout.splitlines()[-1])))
-        speed = statistics.median(steps / seconds for (seconds, _), _ in pairs)
-        theirs = statistics.median(answer["iterations_per_second"] for _, answer in pairs)
         rows.append(
             {
                 "model": model,
                 "iterations": steps,
                 "threads": threads,
-                "ours_per_second": speed,
-                "peer_per_second": theirs,
-                "ratio": statistics.median((steps / s) / answer["iterations_per_second"] for (s, _), answer in pairs),
-                "ours_psnr": pairs[0][0][1],
-                "peer_psnr": pairs[0][1]["psnr"],
+                "starts": ROUNDS,
+                "ours_per_second": statistics.median(steps / mine["seconds"] for mine, _ in pairs),
+                "peer_per_second": statistics.median(theirs["iterations_per_second"] for _, theirs in pairs),
+                "ratio": statistics.median(steps / mine["seconds"] / theirs["iterations_per_second"] for mine, theirs in pairs),
+                "ours_psnr": statistics.mean(mine["psnr"] for mine, _ in pairs),
+                "peer_psnr": statistics.mean(theirs["psnr"] for _, theirs in pairs),
             }
         )
     return rows
 
 
-if __name__ == "__main__":  # one bare loop for live.py: MODEL STEPS BATCH THREADS
-    from leakage.pictures import gallery
-    from leakage.spec import Picture
-
-    bare = experiment(sys.argv[1], int(sys.argv[2]))
-    bare = bare.model_copy(update={"pictures": tuple(Picture(id=item.id) for item in gallery()[: int(sys.argv[3])])})
-    sys.stdout.write(str(ours(bare, int(sys.argv[4]))[0]))
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(loop(Experiment.model_validate_json(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))))

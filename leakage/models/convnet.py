@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from torch import nn
 
 from leakage.engine.core import Model, choice, param
-from leakage.models._parts import NORMALISATIONS, NORMALISE_HELP, BatchNorm, normalisation
+from leakage.models._layers import BatchNorm, Conv2d
+from leakage.models._parts import NORMALISATIONS, NORMALISE_HELP, normalisation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +33,7 @@ class ConvNet(Model):
         before = channels
         for number, times in enumerate((1, 2, 2, 4, 4, 4, 4, 4)):
             after = times * self.width
-            layers[f"conv{number}"] = nn.Conv2d(before, after, 3, padding=1)
+            layers[f"conv{number}"] = Conv2d(before, after, 3, padding=1)
             layers[f"norm{number}"] = BatchNorm(after)
             layers[f"act{number}"] = nn.ReLU()
             if number in (5, 7):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from torch import nn
 
 from leakage.engine.core import Model, choice
+from leakage.models._layers import Conv2d
 from leakage.models._parts import NORMALISATIONS, NORMALISE_HELP, normalisation, wide_uniform
 
 
@@ -30,11 +31,11 @@ class LeNet(Model):
         net = nn.Sequential(
             OrderedDict(
                 **normalisation(self.normalise, channels),
-                conv1=nn.Conv2d(channels, 12, 5, stride=2, padding=2),
+                conv1=Conv2d(channels, 12, 5, stride=2, padding=2),
                 act1=nn.Sigmoid(),
-                conv2=nn.Conv2d(12, 12, 5, stride=2, padding=2),
+                conv2=Conv2d(12, 12, 5, stride=2, padding=2),
                 act2=nn.Sigmoid(),
-                conv3=nn.Conv2d(12, 12, 5, stride=1, padding=2),
+                conv3=Conv2d(12, 12, 5, stride=1, padding=2),
                 act3=nn.Sigmoid(),
                 flatten=nn.Flatten(),  # (B, 12 * side)
                 linear=nn.Linear(12 * side, num_classes),

@@ -27,6 +27,11 @@ TERM_AFTER, KILL_AFTER = 5.0, 10.0  # seconds after a cancel that the worker did
 LEAVE_AFTER = 60.0  # seconds without a web server and without runs
 # In a process of its own: plug-ins bring torch, half a gigabyte that the dispatcher would hold for ever; and they may be broken.
 WRITE = "import pathlib, sys; from leakage import catalog; catalog.write(pathlib.Path(sys.argv[1]))"
+WORKER = {  # the environment of a worker
+    "GOMP_SPINCOUNT": "100000",  # threads that sleep at once halve the speed of a run, those that never sleep that of others
+    "MALLOC_MMAP_THRESHOLD_": str(2**25),  # glibc gives the memory of one step back, and takes it again in the next, unless told
+    "MALLOC_TRIM_THRESHOLD_": str(2**28),
+}
 KEEP_UPLOADS = 7 * 24 * 3600.0
 LOST = "worker lost: the process that ran this stopped without a word. Its frames so far are kept. Press Run to try again."
 log = logging.getLogger(__name__)
@@ -95,12 +100,10 @@ class Dispatcher:
             self.store.database.set_reserve_aside()
 
     def start(self, slot: str) -> Worker:
-        # Waiting threads of one worker must not take the core of another: no spinning.
-        environment = {**os.environ, "OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "0"}
         with log_file(self.config.home, "workers.log").open("ab") as output:
             command = [sys.executable, "-m", "leakage.runs.worker", slot, str(os.getpid())]
             born = time.time()
-            return Worker(subprocess.Popen(command, env=environment, stdout=output, stderr=output), born)
+            return Worker(subprocess.Popen(command, env={**os.environ, **WORKER}, stdout=output, stderr=output), born)
 
     def look_after(self, run: Run) -> None:
         """End a run whose worker is silent or does not obey a cancel; say what became of one whose worker is gone."""
