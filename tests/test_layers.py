@@ -40,7 +40,7 @@ ALLOWED = {  # room -> the rooms it may import (a folder may import itself)
     "runs.worker": "engine.play engine.timing runs.database runs.service runs.store pictures settings spec catalog",
     # the mathematics; plug-ins come to `play` and `timing` through the catalog
     "engine.play": "engine.core engine.client engine.data engine.metrics engine.pairing engine.received spec catalog",
-    "engine.timing": "engine.client engine.matching catalog",
+    "engine.timing": "engine.client engine.core engine.matching catalog",
     "engine.data": "pictures spec",
     "engine.client": "engine.core",
     "engine.labels": "engine.core",

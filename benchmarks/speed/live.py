@@ -18,8 +18,10 @@ import httpx
 from loop import experiment, ours
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from leakage.engine.play import prepare
+from leakage.engine.timing import fitting_threads
 from leakage.pictures import gallery
-from leakage.runs.service import Service
+from leakage.runs.service import SPEEDS, Service
 from leakage.runs.store import OPEN, Store
 from leakage.settings import ROOT, cores, settings
 from leakage.spec import Experiment, Picture
@@ -77,8 +79,12 @@ def usable(page: Page, url: str) -> None:
             break
         except Exception:  # the server is not listening yet
             time.sleep(0.05)
-    page.get_by_role("button", name="Run", exact=True).and_(page.locator(":enabled")).wait_for(timeout=60_000)
-    page.wait_for_function("() => Number(document.querySelector('.gle-stage')?.dataset.frames) > 0", timeout=60_000)
+    page.wait_for_function(  # looks every 20 ms; a locator's own waiting looks ever more seldom, in the end once a second
+        "() => document.querySelector('.st-key-run-button button:not(:disabled)')"
+        " && Number(document.querySelector('.gle-stage')?.dataset.frames) > 0",
+        polling=20,
+        timeout=60_000,
+    )
 
 
 def page_delays(site: Site) -> dict[str, Any]:
@@ -87,7 +93,10 @@ def page_delays(site: Site) -> dict[str, Any]:
         page = chromium.new_page()
         usable(page, site.url)
         cold = time.perf_counter() - site.began
-        time.sleep(8)  # the workers warm up and measure
+        page.close()
+        while not site.service().store.note(SPEEDS):  # the workers settle in
+            time.sleep(0.5)
+        time.sleep(2)
         warm, clicks = [], []
         for number in range(ROUNDS):
             page = chromium.new_page()
@@ -139,9 +148,10 @@ def keeping(site: Site) -> list[dict[str, Any]]:
     rows, doors = [], site.service()
     for batch, steps in ((1, 4000), (8, 1500)):
         pairs = []
+        threads = fitting_threads(prepare(batch_of(experiment("lenet", steps), batch, 0)).seen, cores())
         for round_ in range(ROUNDS):
             chosen = batch_of(experiment("lenet", steps), batch, 1000 * batch + round_)
-            bare = ours(chosen, cores(), chosen.seed)["seconds"]
+            bare = ours(chosen, threads, chosen.seed)["seconds"]
             run = doors.submit(chosen, "keeping")
             counts = asyncio.run(follow(site.url, [run], viewers=1, seconds=3600))
             found = doors.look(run)
@@ -153,6 +163,7 @@ def keeping(site: Site) -> list[dict[str, Any]]:
             {
                 "batch": batch,
                 "steps": steps,
+                "threads": threads,
                 "bare_s": statistics.median(p[0] for p in pairs),
                 "kept_s": statistics.median(p[1] for p in pairs),
                 "overhead": ratio - 1,

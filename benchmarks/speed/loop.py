@@ -22,7 +22,7 @@ from leakage.runs.dispatch import WORKER
 from leakage.settings import ROOT
 from leakage.spec import Experiment, Part
 
-ROUNDS = 5  # random first pictures: the PSNR of one differs by 2 dB from that of another
+ROUNDS = 3  # random first pictures: the PSNR of one differs by 2 dB from that of another
 CASES = {"lenet": 3000, "convnet": 500}  # model -> iterations
 TV = 0.001
 

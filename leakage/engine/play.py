@@ -21,7 +21,7 @@ from leakage.spec import Experiment, Part
 
 PER_SECOND = 10.0  # frames kept per second at most
 SHOWN = 8  # gradients of single pictures that are drawn
-SHARE = 0.03  # ... and never more than this share of the time is spent on keeping them
+SHARE = 0.015  # ... and never more than this share of the time is spent on keeping them
 
 
 @dataclass(frozen=True)

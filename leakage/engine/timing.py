@@ -1,31 +1,55 @@
-"""How long one replay takes on this machine, so that a page can say what a run will cost before it starts."""
+"""How long one replay takes on this machine: what a run will cost before it starts, and how many threads it should use."""
 
 import time
+from collections.abc import Callable
 
 import torch
+from torch import Tensor
 
 from leakage import catalog
 from leakage.engine.client import gradient_client, weights_of
+from leakage.engine.core import Observation, Params
 from leakage.engine.matching import cosine_distance
 
-REPEATS = 3
+REPEATS, ENOUGH = 3, 0.3  # times, seconds
+WORTH = 1.25  # more threads must make a replay so many times as fast, else whoever else needs a core is better served
 
 
 def measure(device: torch.device) -> dict[str, tuple[float, float]]:
     """Seconds for one replay and its derivative, per model with default fields, for 1 and for 8 pictures of 3x32x32."""
-    return {entry.id: (_seconds(entry.id, 1, device), _seconds(entry.id, 8, device)) for entry in catalog.describe().of("model")}
+    return {entry.id: (_default(entry.id, 1, device), _default(entry.id, 8, device)) for entry in catalog.describe().of("model")}
 
 
-def _seconds(model_id: str, batch: int, device: torch.device) -> float:
+def fitting_threads(seen: Observation, most: int) -> int:
+    """1 or `most`, whichever suits this replay: a small network gains nothing from a second core. Leaves the number in force."""
+    x = torch.rand((seen.batch_size, *seen.image_shape), device=seen.device)
+    y = torch.zeros(seen.batch_size, dtype=torch.long, device=seen.device)
+    seconds = []
+    for threads in (1, most):
+        torch.set_num_threads(threads)
+        seconds.append(_seconds(seen.replay, seen.update, x, y))
+    chosen = most if seconds[0] > WORTH * seconds[1] else 1
+    torch.set_num_threads(chosen)
+    return chosen
+
+
+def _default(model_id: str, batch: int, device: torch.device) -> float:
     with torch.random.fork_rng(devices=[]):
         model = catalog.load("model", model_id)().build((3, 32, 32), 10).to(device).eval()
-        x = torch.rand(batch, 3, 32, 32).to(device).requires_grad_()
+        x = torch.rand(batch, 3, 32, 32).to(device)
     weights, client, y = weights_of(model), gradient_client(model), torch.arange(batch, device=device)
-    distance = cosine_distance(client(weights, x.detach(), y, {})[0])
+    return _seconds(lambda guess, labels: client(weights, guess, labels, {})[0], client(weights, x, y, {})[0], x, y)
+
+
+def _seconds(replay: Callable[[Tensor, Tensor], Params], update: Params, x: Tensor, y: Tensor) -> float:
+    """For the replay of (x, y), its distance from `update` and the derivative: the best of REPEATS, or of as many as ENOUGH allows."""
+    distance, x = cosine_distance(update), x.clone().requires_grad_()
     taken = []
     for _ in range(1 + REPEATS):  # the first warms up
         began = time.perf_counter()
-        (slope,) = torch.autograd.grad(distance(client(weights, x, y, {})[0]), x)
+        (slope,) = torch.autograd.grad(distance(replay(x, y)), x)
         slope.sum().item()  # wait for the device
         taken.append(time.perf_counter() - began)
-    return min(taken[1:])
+        if sum(taken) > ENOUGH:
+            break
+    return min(taken[1:] or taken)

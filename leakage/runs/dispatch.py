@@ -153,7 +153,6 @@ def main(arguments: list[str]) -> int:
 
     signal.signal(signal.SIGTERM, leave)
     signal.signal(signal.SIGINT, leave)
-    dispatcher.tick()  # the workers warm up while the catalog is written
     if catalog.read(config.catalog) is None and subprocess.run([sys.executable, "-c", WRITE, config.catalog], check=False).returncode:
         log.error("the plug-ins cannot be listed (see above): correct the file, and another dispatcher takes over")
     dispatcher.loop(stay="--stay" in arguments)

@@ -13,6 +13,7 @@ from leakage.runs.thin import log_spaced
 MAX_FRAMES = 240  # pictures kept per run
 THINNED = 160  # ... and how many remain when there were more
 OPEN = ("queued", "running")
+BEAT = 1.0  # seconds between a worker's noted signs of life
 RECORDED = "recorded"  # the note with the id of the run that a newcomer sees first
 
 TABLES = """
@@ -116,11 +117,13 @@ class Store:
         return self._runs("status = 'running' ORDER BY started")
 
     def beat(self, run: str) -> tuple[bool, int]:
-        """A sign of life from the worker; answers (should it stop?, how many runs are running)."""
-        with self.database.write() as db:
-            db.execute("UPDATE runs SET heartbeat = ? WHERE id = ?", (time.time(), run))
-            row = db.execute("SELECT cancelled FROM runs WHERE id = ? AND status = 'running'", (run,)).fetchone()
-            count = db.execute("SELECT COUNT(*) FROM runs WHERE status = 'running'").fetchone()[0]
+        """A sign of life from the worker, noted once a second; answers (should it stop?, how many runs are running)."""
+        db, now = self.database.read(), time.time()
+        row = db.execute("SELECT cancelled, heartbeat FROM runs WHERE id = ? AND status = 'running'", (run,)).fetchone()
+        if row and now - (row["heartbeat"] or 0.0) >= BEAT:
+            with self.database.write() as db:
+                db.execute("UPDATE runs SET heartbeat = ? WHERE id = ?", (now, run))
+        count = db.execute("SELECT COUNT(*) FROM runs WHERE status = 'running'").fetchone()[0]
         return row is None or row["cancelled"] is not None, count
 
     def cancel(self, run: str) -> None:

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 import traceback
+from collections import deque
 from typing import Any
 
 import numpy as np
@@ -18,13 +19,13 @@ import torch
 
 from leakage import catalog
 from leakage.engine.play import Frame, Scene, best_device, play, prepare
-from leakage.engine.timing import measure
+from leakage.engine.timing import fitting_threads, measure
 from leakage.pictures import class_names, find, sheet
 from leakage.runs.database import StoreError, is_full
 from leakage.runs.service import FULL, SPEEDS, like
 from leakage.runs.store import Run, Store
 from leakage.settings import Settings, cores, settings
-from leakage.spec import Experiment, parse
+from leakage.spec import Experiment, Part, parse
 
 STUCK = "Stopped in the middle of a step that took too long to wait for; the pictures so far are kept."
 PATIENCE = 10.0  # seconds a step may take after the run should have stopped
@@ -40,6 +41,7 @@ class Pulse(threading.Thread):
         self.store, self.run_id = store, run.id
         self.deadline = math.inf
         self.stopped, self.alone, self.over, self.late = False, True, threading.Event(), False
+        self.most = 1
 
     def run(self) -> None:
         last_call = float("inf")
@@ -55,8 +57,8 @@ class Pulse(threading.Thread):
         self.store.close()
 
     def __call__(self) -> bool:
-        """Should the run stop? Also adapts this thread's share of the cores: a lone run may take all, else one each."""
-        threads = cores() if self.alone else 1
+        """Should the run stop? Also adapts this thread's share of the cores: a lone run may take `most`, else one each."""
+        threads = self.most if self.alone else 1
         if torch.get_num_threads() != threads:
             torch.set_num_threads(threads)
         self.late = time.monotonic() > self.deadline
@@ -74,6 +76,8 @@ def perform(store: Store, run: Run, device: torch.device) -> None:
         scene = prepare(experiment, uploads=uploads, device=device)
         store.put_file(run.id, "private.png", contact_sheet(scene.x))
         store.add_event(run.id, "meta", describe(scene, run, device))
+        if device.type == "cpu":
+            pulse.most = fitting_threads(scene.seen, cores())
         frame: Frame | None = None
         for frame in play(experiment, scene=scene, pulse=pulse):
             seq = keep(store, run.id, frame)
@@ -203,10 +207,15 @@ def claim(store: Store, worker: str) -> Run | None:
         return None
 
 
-def note_speeds(store: Store, device: torch.device) -> None:
-    """Measure this machine, once in its life. A plug-in that cannot be imported is no reason to die."""
+def settle_in(store: Store, slot: str, device: torch.device) -> None:
+    """Play one step, so that no user waits for what is loaded at first use; the first worker measures this machine, once in its life.
+
+    A plug-in that cannot be imported is no reason to die.
+    """
     try:
-        if not store.note(SPEEDS):
+        short = Part(id="idlg", fields={"steps": 1, "tries": 1})
+        deque(play(Experiment(attack=short).resolve(catalog.describe())), maxlen=0)
+        if slot == "0" and not store.note(SPEEDS):
             store.put_note(SPEEDS, measure(device))
     except Exception:
         log.error("this machine could not be measured:\n%s", traceback.format_exc())
@@ -218,17 +227,17 @@ def main(config: Settings, slot: str, dispatcher: int) -> None:
     device = best_device()
     if device.type == "cpu":
         limit_memory(config.memory_mb)
-    worker, idle_since, measured = f"{slot}:{os.getpid()}", time.monotonic(), slot != "0"
+    worker, idle_since, settled = f"{slot}:{os.getpid()}", time.monotonic(), False
     while os.getppid() == dispatcher:
         run = claim(store, worker)
         if run:
             perform(store, run, device)
             idle_since = time.monotonic()
-        elif not measured and time.monotonic() - idle_since > 1:
-            measured = True
-            note_speeds(store, device)
+        elif not settled and time.monotonic() - idle_since > 1:
+            settled = True
+            settle_in(store, slot, device)
         else:
-            time.sleep(0.05)
+            time.sleep(0.1)
 
 
 if __name__ == "__main__":

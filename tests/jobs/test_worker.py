@@ -16,7 +16,7 @@ from test_store import run as row
 from leakage.runs.dispatch import KILL_AFTER, LOST
 from leakage.runs.service import SPEEDS
 from leakage.runs.store import MAX_FRAMES, Run, Store
-from leakage.runs.worker import STUCK, note_speeds
+from leakage.runs.worker import STUCK, settle_in
 from leakage.spec import Experiment, Picture
 
 
@@ -197,7 +197,7 @@ def test_a_worker_survives_a_machine_that_cannot_be_measured(tmp_path: Path, mon
 
     monkeypatch.setattr("leakage.runs.worker.measure", broken)
     store = Store(tmp_path / "store.db")
-    note_speeds(store, torch.device("cpu"))
+    settle_in(store, "0", torch.device("cpu"))
     assert store.note(SPEEDS) is None
     store.close()
 
