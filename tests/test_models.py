@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 import torch
-from problems import CATALOG, IDS, observed, precision, smooth
+from problems import CATALOG, IDS, observed, smooth
 from torch import nn
 
 from leakage.engine.core import Normalise
@@ -97,34 +97,39 @@ def test_constants_of_colour_pictures_are_averaged_for_grey_ones_and_those_of_gr
     assert std.flatten().tolist() == pytest.approx([0.3081078] * 3, rel=1e-6)
 
 
-def test_batchnorm_uses_its_running_statistics_as_torch_does() -> None:
-    with precision(torch.float64):
-        model = built("convnet", (1, 28, 28), width=4).eval()
-        norm = next(layer for layer in model.modules() if isinstance(layer, nn.BatchNorm2d))
-        x = smooth(2, 4, 6)
-        torch.testing.assert_close(norm(x), x, rtol=1e-5, atol=0)  # untrained: x / sqrt(1 + 1e-5)
-        for number, values in enumerate((norm.weight, norm.bias, norm.running_mean, norm.running_var), 1):
-            values.data = torch.arange(1.0, 5.0) * number
-        by_torch = nn.functional.batch_norm(x, norm.running_mean, norm.running_var, norm.weight, norm.bias, eps=norm.eps)
-        torch.testing.assert_close(norm(x), by_torch, rtol=1e-12, atol=1e-12)  # float64
+def twice_differentiated(layer: nn.Module) -> list[torch.Tensor]:
+    """The output on noise, and first and second derivatives of a function of it, by input and parameters (float64)."""
+    torch.manual_seed(0)
+    x = torch.randn(2, 3, 10, 11, dtype=torch.float64, requires_grad=True)
+    leaves = [x, *layer.parameters()]
+    out = layer(x)
+    first = torch.autograd.grad(out.sin().sum(), leaves, create_graph=True)
+    return [out, *first, *torch.autograd.grad(sum(slope.cos().sum() for slope in first), leaves)]
+
+
+def random_norm() -> nn.BatchNorm2d:
+    """BatchNorm of 4 channels with statistics and factors that do something."""
+    norm = nn.BatchNorm2d(4).double()
+    for number, values in enumerate((norm.weight, norm.bias, norm.running_mean, norm.running_var), 1):
+        values.data = torch.arange(1.0, 5.0, dtype=torch.float64) * number
+    return norm
 
 
 @pytest.mark.parametrize("small", [0, 2**30])
 @pytest.mark.parametrize(("size", "step", "edge", "bias"), [(3, 1, 1, True), (5, 2, 2, True), (3, 2, 1, False), (4, 3, 0, True)])
-def test_our_convolution_is_that_of_torch_to_the_second_derivative(
+def test_our_convolutions_are_those_of_torch_to_the_second_derivative(
     size: int, step: int, edge: int, bias: bool, small: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_layers, "SMALL", small)
-    found = []
-    for kind in (_layers.Conv2d, nn.Conv2d):
-        torch.manual_seed(0)
-        layer = kind(3, 4, size, stride=step, padding=edge, bias=bias).double()
-        x = torch.randn(2, 3, 10, 11, dtype=torch.float64, requires_grad=True)
-        leaves = [x, *layer.parameters()]
-        out = layer(x)
-        first = torch.autograd.grad(out.sin().sum(), leaves, create_graph=True)
-        second = torch.autograd.grad(sum(slope.cos().sum() for slope in first), leaves)
-        lanes = torch.vmap(layer)(torch.randn(3, 2, 3, 10, 11, dtype=torch.float64))
-        found.append([out, *first, *second, lanes])
-    for ours, theirs in zip(*found, strict=True):
-        torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-9)
+    plain = nn.Conv2d(3, 4, size, stride=step, padding=edge, bias=bias).double()
+    ours = _layers.Conv2d(3, 4, size, stride=step, padding=edge, bias=bias).double()
+    ours.load_state_dict(plain.state_dict())
+    for mine, theirs in zip(twice_differentiated(ours), twice_differentiated(plain), strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-9, atol=1e-9)
+    norm = random_norm()
+    both = _layers.ConvNorm(3, 4, size, stride=step, padding=edge, bias=bias).double()
+    both.load_state_dict({**plain.state_dict(), **{f"norm.{name}": value for name, value in norm.state_dict().items()}})
+    for training in (False, True):
+        pair = nn.Sequential(plain, norm).train(training)
+        for mine, theirs in zip(twice_differentiated(both.train(training)), twice_differentiated(pair), strict=True):
+            torch.testing.assert_close(mine, theirs, rtol=1e-8, atol=1e-8)

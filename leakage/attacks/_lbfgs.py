@@ -70,7 +70,7 @@ def one_start(seen: Observation, rng: torch.Generator, *, labels: Tensor | None,
     def closure() -> Tensor:
         loss = distance(seen.replay(pixels(z), classes()))
         for leaf, slope in zip(leaves, torch.autograd.grad(loss, leaves), strict=True):
-            leaf.grad = slope
+            leaf.grad = slope.contiguous()
         return loss.detach()
 
     solved = goal(seen)

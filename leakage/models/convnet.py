@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from torch import nn
 
 from leakage.engine.core import Model, choice, param
-from leakage.models._layers import BatchNorm, Conv2d
+from leakage.models._layers import ConvNorm
 from leakage.models._parts import NORMALISATIONS, NORMALISE_HELP, normalisation
 
 
@@ -33,8 +33,7 @@ class ConvNet(Model):
         before = channels
         for number, times in enumerate((1, 2, 2, 4, 4, 4, 4, 4)):
             after = times * self.width
-            layers[f"conv{number}"] = Conv2d(before, after, 3, padding=1)
-            layers[f"norm{number}"] = BatchNorm(after)
+            layers[f"conv{number}"] = ConvNorm(before, after, 3, padding=1)
             layers[f"act{number}"] = nn.ReLU()
             if number in (5, 7):
                 layers[f"pool{number}"] = nn.MaxPool2d(3)
