@@ -39,7 +39,7 @@ def test_an_entry_says_what_the_class_declares() -> None:
     assert (fields["steps"].type, fields["steps"].default, fields["steps"].low, fields["steps"].high) == ("int", 4800, 1, 24000)
     assert (fields["signed"].type, fields["signed"].default, fields["signed"].low) == ("bool", True, None)
     (activation,) = (field for field in CATALOG.get("model", "mlp").fields if field.name == "activation")
-    assert (activation.type, activation.options, activation.high) == ("str", ("relu", "sigmoid", "tanh"), None)
+    assert (activation.type, activation.options, activation.high) == ("str", ("relu", "leaky_relu", "sigmoid", "tanh"), None)
     assert entry.presets["quick look"] == {"steps": 1000}
     assert entry.doc.startswith("argmin over x in the box")
 

@@ -73,7 +73,7 @@ def test_a_plugins_presets_are_settings_that_it_allows(entry: catalog.Entry) -> 
         ("attack", "inverting_gradients", {"step_size": float("nan")}, "InvertingGradients.step_size must lie in"),
         ("attack", "inverting_gradients", {"signed": 1}, "InvertingGradients.signed must be true or false; got 1"),
         ("defense", "pruning", {"share": True}, "Pruning.share must be a number; got True"),
-        ("model", "mlp", {"activation": "gelu"}, "MLP.activation must be one of relu, sigmoid, tanh; got 'gelu'"),
+        ("model", "mlp", {"activation": "gelu"}, "MLP.activation must be one of relu, leaky_relu, sigmoid, tanh; got 'gelu'"),
     ],
 )
 def test_a_plugin_refuses_what_lies_outside_its_fields(kind: str, name: str, given: dict[str, object], sentence: str) -> None:

@@ -8,7 +8,7 @@ import torch
 from problems import CATALOG, IDS, observed, smooth
 from torch import nn
 
-from leakage.engine.core import Normalise
+from leakage.engine.core import Normalise, generator
 from leakage.engine.play import plugin
 from leakage.models import _layers
 from leakage.spec import Part
@@ -30,6 +30,18 @@ def built(name: str, shape: tuple[int, int, int], classes: int = 10, **fields: b
         ("lenet", {}, (3, 32, 32), 100, 85_036),
         ("lenet", {}, (1, 28, 28), 10, 13_426),
         ("convnet", {"width": 64}, (3, 32, 32), 10, 2_904_970),
+        ("cnn6", {}, (3, 32, 32), 1, 125_456),
+        ("cnn6", {"second": 20}, (3, 32, 32), 1, 118_544),
+        ("fcn3", {}, (1, 28, 28), 1, 884_100),
+        ("rgap_net", {"net": "A"}, (3, 32, 32), 1, 192 + 3364),
+        ("rgap_net", {"net": "B"}, (3, 32, 32), 1, 144 + 2523),
+        ("rgap_net", {"net": "C"}, (3, 32, 32), 1, 144 + 2523 * 500 + 500),
+        ("rgap_net", {"net": "D"}, (3, 32, 32), 1, 108 + 144 + 3136),
+        ("rgap_net", {"net": "E"}, (3, 32, 32), 1, 300 + 256 + 2500),
+        ("he_resnet", {}, (3, 32, 32), 10, 269_722),
+        ("he_resnet", {}, (3, 32, 32), 100, 275_572),
+        ("he_resnet", {"kind": "resnet32"}, (3, 32, 32), 10, 464_154),
+        ("he_resnet", {"kind": "resnet32"}, (3, 32, 32), 100, 470_004),
         ("mlp", {"width": 1024, "depth": 2}, (3, 32, 32), 10, 3072 * 1024 + 1024 + 1024 * 1024 + 1024 + 1024 * 10 + 10),
     ],
 )
@@ -37,6 +49,59 @@ def test_a_model_has_as_many_numbers_as_published(
     name: str, fields: dict[str, int], shape: tuple[int, int, int], classes: int, numbers: int
 ) -> None:
     assert sum(value.numel() for value in built(name, shape, classes, **fields).parameters()) == numbers
+
+
+@pytest.mark.parametrize(
+    ("kind", "width", "classes", "millions"),
+    [
+        ("resnet18", 16, 10, 0.70),
+        ("resnet18", 64, 10, 11.17),
+        ("resnet18", 128, 10, 44.66),
+        ("resnet34", 64, 10, 21.28),
+        ("resnet50", 64, 10, 23.52),
+        ("resnet101", 16, 10, 2.68),
+        ("resnet20-4", 64, 10, 4.33),
+        ("resnet32-10", 160, 100, 46.4),
+    ],
+)
+def test_a_resnet_has_as_many_million_numbers_as_published(kind: str, width: int, classes: int, millions: float) -> None:
+    with torch.device("meta"):
+        net = plugin("model", Part(id="resnet", fields={"kind": kind, "width": width})).build((3, 32, 32), classes)
+    digits = 1 if millions > 46 else 2
+    assert round(sum(value.numel() for value in net.parameters()) / 1e6, digits) == millions
+
+
+@pytest.mark.parametrize("cut", [3, 8])
+def test_a_cut_block_has_lost_its_skip_and_no_other_has(cut: int) -> None:
+    whole, less = built("resnet", (3, 32, 32)), built("resnet", (3, 32, 32), cut=cut)
+    lost = {name for name, _ in whole.named_parameters()} - {name for name, _ in less.named_parameters()}
+    assert {name.split(".")[0] for name in lost} == ({"block3"} if cut == 3 else set())  # block 3 begins a stage: its skip has weights
+    block = less.get_submodule(f"block{cut}")
+    x = torch.randn(1, next(block.parameters()).shape[1], 8, 8)
+    block.eval()
+    torch.testing.assert_close(block(x), block.body(x).relu())
+    other = less.get_submodule("block1").eval()
+    x = torch.randn(1, 16, 8, 8)
+    torch.testing.assert_close(other(x), (other.body(x) + x).relu())
+
+
+@pytest.mark.parametrize("name", IDS["model"])
+def test_every_model_trains_one_step_and_is_attacked_for_three(name: str) -> None:
+    net = built(name, (3, 32, 32)).train()
+    x, y = smooth(4, 3, 32), torch.arange(4)
+    before = [value.detach().clone() for value in net.parameters()]
+    loss = nn.functional.cross_entropy(net(x), y)
+    loss.backward()
+    torch.optim.SGD(net.parameters(), lr=1e-3).step()
+    assert all(torch.isfinite(value).all() for value in net.parameters())
+    assert any(not torch.equal(old, new) for old, new in zip(before, net.parameters(), strict=True))
+    seen = observed(smooth(1, 3, 32), model=Part(id=name))
+    attack = plugin("attack", Part(id="inverting_gradients", fields={"steps": 3}))
+    *steps, answer = attack.run(seen, generator(0, "attack"))
+    assert [moment.step for moment in steps] == [1, 2, 3]
+    assert answer.x.shape == (1, 3, 32, 32)
+    assert torch.isfinite(answer.x).all()
+    assert 0 <= float(answer.loss) <= 2
 
 
 def test_all_weights_of_lenet_are_uniform_between_minus_and_plus_a_half() -> None:

@@ -120,7 +120,7 @@ def test_an_unknown_setting_is_refused_with_the_known_ones() -> None:
         ),
         (
             '"model": {"id": "mlp", "fields": {"activation": "gelu"}}',
-            "model mlp.activation: allowed is 'relu' or 'sigmoid' or 'tanh'",
+            "model mlp.activation: allowed is 'relu' or 'leaky_relu' or 'sigmoid' or 'tanh'",
             "'gelu'",
         ),
     ],

@@ -21,7 +21,7 @@ from leakage.spec import Experiment, Part
 
 PER_SECOND = 10.0  # frames kept per second at most
 SHOWN = 8  # gradients of single pictures that are drawn
-SHARE = 0.015  # ... and never more than this share of the time is spent on keeping them
+SHARE = 0.02  # ... and never more than this share of the time is spent on keeping them
 
 
 @dataclass(frozen=True)
@@ -150,11 +150,12 @@ def play(
     for last in attack.run(scene.seen, generator(experiment.seed, "attack")):
         now = time.perf_counter()
         if now >= due or "event" in last.note:
+            first = best is None  # it may have to load what scoring needs: that says nothing about those to come
             frame = referee.score(last)
             yield frame
             if best is None or best.loss != best.loss or frame.loss < best.loss:
                 best = frame
-            due = now + max(1 / per_second, (time.perf_counter() - now) / SHARE)
+            due = now + max(1 / per_second, 0.0 if first else (time.perf_counter() - now) / SHARE)
         if pulse():
             break
     else:

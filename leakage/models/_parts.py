@@ -1,4 +1,7 @@
-"""What several models share: the normalising first layer and the papers' initialisations."""
+"""What several models share: the normalising first layer, the bends between layers, the papers' initialisations."""
+
+from collections.abc import Callable
+from functools import partial
 
 from torch import nn
 
@@ -9,6 +12,15 @@ STATISTICS = {  # mean and standard deviation per channel of the training pictur
     "cifar100": ((0.5071598, 0.4866936, 0.4412019), (0.2673343, 0.2564385, 0.2761505)),
     "mnist": ((0.1306638,), (0.3081078,)),
 }
+Bend = Callable[[], nn.Module]
+ACTIVATIONS: dict[str, Bend] = {
+    "relu": nn.ReLU,
+    "leaky_relu": partial(nn.LeakyReLU, 0.2),  # the slope of R-GAP's code
+    "sigmoid": nn.Sigmoid,
+    "tanh": nn.Tanh,
+}
+ACTIVATION_HELP = "The bend after each layer. ReLU and LeakyReLU have no curvature, which L-BFGS attacks (DLG, iDLG) need."
+BIAS_HELP = "Whether layers add a constant. The first layer's bias gradient gives much away."
 NORMALISATIONS = ("none", *STATISTICS)
 NORMALISE_HELP = (
     "Which data set's mean and contrast the first layer subtracts and divides by. The attacker knows it: it is part of the model."

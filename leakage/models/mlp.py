@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from torch import nn
 
 from leakage.engine.core import Model, choice, param
-from leakage.models._parts import NORMALISATIONS, NORMALISE_HELP, normalisation
-
-ACTIVATIONS = {"relu": nn.ReLU, "sigmoid": nn.Sigmoid, "tanh": nn.Tanh}
+from leakage.models._parts import ACTIVATION_HELP, ACTIVATIONS, NORMALISATIONS, NORMALISE_HELP, normalisation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,9 +23,7 @@ class MLP(Model):
 
     width: int = param(256, 8, 2048, "Units in each hidden layer.")
     depth: int = param(2, 1, 6, "How many hidden layers.")
-    activation: str = choice(
-        "relu", tuple(ACTIVATIONS), "The bend after each hidden layer. ReLU has no curvature, which L-BFGS attacks (DLG, iDLG) need."
-    )
+    activation: str = choice("relu", tuple(ACTIVATIONS), ACTIVATION_HELP)
     normalise: str = choice("none", NORMALISATIONS, NORMALISE_HELP)
 
     def build(self, image_shape: tuple[int, int, int], num_classes: int) -> nn.Module:

@@ -1,0 +1,99 @@
+"""Residual networks for small pictures, their width a field, their skips removable."""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+from leakage.engine.core import Model, choice, param
+from leakage.models._layers import ConvNorm
+from leakage.models._parts import ACTIVATION_HELP, ACTIVATIONS, NORMALISATIONS, NORMALISE_HELP, Bend, normalisation
+
+STAGES = {  # name -> blocks per stage, whether they are bottlenecks
+    "resnet18": ((2, 2, 2, 2), False),
+    "resnet34": ((3, 4, 6, 3), False),
+    "resnet50": ((3, 4, 6, 3), True),
+    "resnet101": ((3, 4, 23, 3), True),
+    "resnet20-4": ((3, 3, 3), False),
+    "resnet32-10": ((5, 5, 5), False),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResNet(Model):
+    """conv 3 - stages of residual blocks, each stage twice as wide and (from the second on) half as large - global average - linear.
+
+    A basic block is conv 3 - conv 3, a bottleneck conv 1 - conv 3 - conv 1 with four times the filters at its end; BatchNorm after every
+    convolution, which has no bias; where the shape changes the skip is a convolution of size 1. Weights are normal, Kaiming's fan-out.
+    10 classes: ResNet18 of width 16, 64 and 128 has 0.70, 11.17 and 44.66 million numbers, ResNet34 21.28, ResNet50 23.52,
+    ResNet20-4 (width 64) 4.33; ResNet32-10 (width 160, 100 classes) 46.4; ResNet101 of width 16 2.68.
+    Source: He et al. 2016; Geiping et al. 2020, their code; cut skips: Zhu and Blaschko 2021, figure 4.
+    """
+
+    title = "ResNet (for small pictures)"
+    plain = "The kind of deep network used in practice: every few layers a skip carries the picture's features past them."
+    hint = "A wider one leaks more. Cut a skip (block 3 or 8 of ResNet18) to see how much the skips help the attacker."
+    source = "https://arxiv.org/abs/2003.14053"
+    presets = {
+        "ResNet20-4 (Geiping et al. 2020)": {"kind": "resnet20-4", "width": 64},
+        "ResNet32-10 (Geiping et al. 2020)": {"kind": "resnet32-10", "width": 160},
+        "skip of block 3 cut (Zhu and Blaschko 2021)": {"cut": 3, "normalise": "none"},
+        "skip of block 8 cut (Zhu and Blaschko 2021)": {"cut": 8, "normalise": "none"},
+    }
+
+    kind: str = choice("resnet18", tuple(STAGES), "How many blocks each stage has.")
+    width: int = param(16, 4, 160, "Filters of the first stage; each stage after it has twice as many.")
+    cut: int = param(0, 0, 33, "The block that loses its skip, counted from 1; 0 cuts none.")
+    activation: str = choice("relu", tuple(ACTIVATIONS), ACTIVATION_HELP)
+    normalise: str = choice("cifar10", NORMALISATIONS, NORMALISE_HELP)
+
+    def build(self, image_shape: tuple[int, int, int], num_classes: int) -> nn.Module:
+        stages, bottleneck = STAGES[self.kind]
+        channels = image_shape[0]
+        bend = ACTIVATIONS[self.activation]
+        layers = OrderedDict(normalisation(self.normalise, channels))
+        layers["stem"] = nn.Sequential(ConvNorm(channels, self.width, 3, padding=1, bias=False), bend())
+        before, number = self.width, 0
+        for stage, blocks in enumerate(stages):
+            inner = self.width * 2**stage
+            for place in range(blocks):
+                number += 1
+                stride = 2 if stage and not place else 1
+                block = _Block(before, inner, stride, bend, bottleneck=bottleneck, skip=number != self.cut)
+                layers[f"block{number}"] = block
+                before = block.width
+        layers["pool"] = nn.AdaptiveAvgPool2d(1)
+        layers["flatten"] = nn.Flatten()  # (B, filters of the last stage)
+        layers["linear"] = nn.Linear(before, num_classes)
+        net = nn.Sequential(layers)
+        for layer in net.modules():
+            if isinstance(layer, ConvNorm):
+                nn.init.kaiming_normal_(layer.weight, mode="fan_out", nonlinearity="relu")
+        return net
+
+
+class _Block(nn.Module):
+    """activation(body(x) + skip(x)); without a skip activation(body(x))."""
+
+    def __init__(self, before: int, inner: int, stride: int, bend: Bend, *, bottleneck: bool, skip: bool) -> None:
+        super().__init__()
+        self.width = 4 * inner if bottleneck else inner
+        if bottleneck:
+            steps = [(before, inner, 1, 1), (inner, inner, 3, stride), (inner, self.width, 1, 1)]
+        else:
+            steps = [(before, inner, 3, stride), (inner, inner, 3, 1)]
+        parts = [part for step in steps for part in (_conv(*step), bend())]
+        self.body = nn.Sequential(*parts[:-1])
+        self.skip: nn.Module | None = None
+        if skip:
+            self.skip = nn.Identity() if stride == 1 and before == self.width else _conv(before, self.width, 1, stride)
+        self.bend = bend()
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.body(x)
+        bent: Tensor = self.bend(out if self.skip is None else out + self.skip(x))
+        return bent
+
+
+def _conv(before: int, after: int, size: int, stride: int) -> ConvNorm:
+    return ConvNorm(before, after, size, stride=stride, padding=size // 2, bias=False)
