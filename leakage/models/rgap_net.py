@@ -29,7 +29,7 @@ class RGapNet(Model):
 
     title = "R-GAP's nets A to E"
     plain = "Five tiny networks that show when a gradient suffices: some have more equations than pixels, some fewer."
-    hint = "A and D determine the picture, B, C and E do not. C has a thousand times A's numbers, and still leaks less."
+    hint = "A and D determine the picture, B, C and E do not. C has over three hundred times A's numbers, and still leaks less."
     source = "https://arxiv.org/abs/2010.07733"
 
     net: str = choice("A", tuple(NETS), "Which of the five networks of figure 2.")
