@@ -198,3 +198,23 @@ def test_our_convolutions_are_those_of_torch_to_the_second_derivative(
         pair = nn.Sequential(plain, norm).train(training)
         for mine, theirs in zip(twice_differentiated(both.train(training)), twice_differentiated(pair), strict=True):
             torch.testing.assert_close(mine, theirs, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize(("name", "features"), [("resnet", (2, 128, 4, 4)), ("he_resnet", (2, 64, 8, 8))])
+def test_a_residual_network_halves_the_picture_at_every_stage_but_the_first(name: str, features: tuple[int, ...]) -> None:
+    net = built(name, (3, 32, 32)).eval()
+    seen = []
+    net.get_submodule("pool").register_forward_pre_hook(lambda _, given: seen.append(given[0].shape))
+    net(smooth(2, 3, 32))
+    assert seen == [features]
+
+
+def test_a_skip_of_he_takes_every_second_pixel_and_pads_with_zero_channels() -> None:
+    block = built("he_resnet", (3, 32, 32)).get_submodule("block2-1").eval()
+    for value in block.body[-1].parameters():
+        value.data.zero_()  # the body answers 0: what comes out is the skip
+    x = torch.rand(1, 16, 6, 6)
+    out = block(x)
+    torch.testing.assert_close(out[:, 8:24], x[:, :, ::2, ::2])
+    assert not out[:, :8].any()
+    assert not out[:, 24:].any()

@@ -18,7 +18,7 @@ import pytest
 from place import damaged
 
 from leakage.runs.database import StoreError, is_full
-from leakage.runs.store import MAX_FRAMES, Run, Store, log_spaced
+from leakage.runs.store import BEAT, MAX_FRAMES, Run, Store, log_spaced
 from leakage.settings import ROOT
 
 PNG = b"\x89PNG not really"
@@ -136,6 +136,24 @@ def test_a_waiting_run_is_cancelled_at_once_and_never_claimed(store: Store) -> N
     assert found.status == "cancelled"
     assert found.finished is not None
     assert store.events(["mine"], 0)[-1]["message"] == "Cancelled before it began."
+
+
+def test_a_beat_is_noted_once_a_second(store: Store) -> None:
+    def noted() -> float:
+        found = store.get("a")
+        assert found is not None
+        assert found.heartbeat is not None
+        return found.heartbeat
+
+    queued(store, "a")
+    claimed(store)
+    first = noted()
+    store.beat("a")
+    assert noted() == first
+    with store.database.write() as db:
+        db.execute("UPDATE runs SET heartbeat = heartbeat - ?", (BEAT,))
+    store.beat("a")
+    assert noted() >= first
 
 
 def test_a_beat_tells_a_cancelled_a_finished_and_a_deleted_run_to_stop(store: Store) -> None:

@@ -1,0 +1,32 @@
+"""How many threads a run gets: only as many as it can use."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+import torch
+from problems import observed, smooth
+
+from leakage.engine.core import Params
+from leakage.engine.timing import fitting_threads
+
+
+@pytest.fixture(autouse=True)
+def _threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize(("alone", "together", "chosen"), [(0.02, 0.01, 2), (0.02, 0.02, 1), (0.01, 0.02, 1)])
+def test_a_run_gets_a_second_thread_when_it_is_faster_by_it(alone: float, together: float, chosen: int) -> None:
+    """A replay that takes so many seconds more with one thread, and with two."""
+    seen = observed(smooth(1, 3, 8))
+
+    def slow(x: torch.Tensor, y: torch.Tensor) -> Params:
+        time.sleep(alone if torch.get_num_threads() == 1 else together)
+        return seen.replay(x, y)
+
+    assert fitting_threads(replace(seen, replay=slow), 2) == chosen
+    assert torch.get_num_threads() == chosen
