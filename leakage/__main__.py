@@ -1,4 +1,4 @@
-"""The same engine without a page: `python -m leakage run | record | fetch | docs`."""
+"""The same engine without a page: `python -m leakage run | train | evaluate | record | fetch | docs`."""
 
 import argparse
 import json
@@ -9,9 +9,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from leakage import catalog
-from leakage.settings import ROOT
-from leakage.spec import Experiment, SpecError, parse
+from leakage import catalog, checkpoints
+from leakage.settings import ROOT, settings
+from leakage.spec import Experiment, SpecError, Training, parse, parse_training
 
 RECORDED = Experiment()  # the lab as it opens
 log = logging.getLogger("leakage")
@@ -24,6 +24,15 @@ def main(arguments: list[str]) -> int:
     run = commands.add_parser("run", help="run an experiment file and write frames, metrics.json and final.png")
     run.add_argument("experiment", type=Path, help="a JSON file, as the page's download gives it")
     run.add_argument("--out", type=Path, required=True, help="folder for the results")
+    train = commands.add_parser("train", help="train a model; called again with the same words it goes on where it was interrupted")
+    for name, about in Training.model_fields.items():
+        if name not in ("version", "model"):
+            train.add_argument(f"--{name.replace('_', '-')}", default=argparse.SUPPRESS, help=f"default {about.default}")
+    train.add_argument("--model", default="lenet", help="the id of a model, see docs/plugins.md; default lenet")
+    train.add_argument("--field", action="append", default=[], metavar="NAME=VALUE", help="a field of the model, for example width=16")
+    train.add_argument("--out", type=Path, help="folder for weights, card and metrics; default: one in LEAKAGE_HOME/checkpoints")
+    evaluate = commands.add_parser("evaluate", help="accuracy of checkpoints on the whole test sets, beside what their cards say")
+    evaluate.add_argument("checkpoint", nargs="*", help="ids of checkpoints; default: all on this machine")
     fetch = commands.add_parser("fetch", help="download a data set where a network allows")
     fetch.add_argument("name", choices=("mnist", "cifar10", "cifar100"))
     commands.add_parser("record", help="make the recorded run in assets/ anew")
@@ -32,6 +41,10 @@ def main(arguments: list[str]) -> int:
     try:
         if given.command == "run":
             run_file(given.experiment, given.out)
+        elif given.command == "train":
+            train_here(vars(given))
+        elif given.command == "evaluate":
+            evaluate_here(given.checkpoint)
         elif given.command == "fetch":
             from leakage.fetch import fetch as download
             from leakage.pictures import data_folder
@@ -78,6 +91,54 @@ def run_file(file: Path, out: Path) -> None:
     )
 
 
+def train_here(given: dict[str, Any]) -> None:
+    """Train as the flags say, a line per round."""
+    from leakage.engine.play import best_device
+    from leakage.runs.trainer import train
+
+    fields = {name: _value(text) for name, _, text in (pair.partition("=") for pair in given["field"])}
+    asked = {name: value for name, value in given.items() if name in Training.model_fields and name != "model"}
+    training = parse_training({**asked, "model": {"id": given["model"], "fields": fields}}).resolve(catalog.describe())
+    folder = given["out"] or settings().home / "checkpoints" / training.name
+    deadline = time.monotonic() + training.max_seconds
+    for word in train(training, folder, device=best_device(), pulse=lambda: time.monotonic() > deadline):
+        if word.accuracy is not None:
+            log.info(
+                "round %d of %d: loss %.3f, accuracy %.2f %%, %.0f s",
+                word.done,
+                training.rounds,
+                word.loss,
+                100 * word.accuracy,
+                word.seconds,
+            )
+    if not (folder / "card.json").exists():
+        raise RuntimeError(f"Stopped after {training.max_seconds} s, as --max-seconds says. The same command goes on from here.")
+    log.info("Everything is in %s.", folder)
+
+
+def _value(text: str) -> bool | int | float | str:
+    """A field's value as JSON would read it, else a word."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    return value if isinstance(value, bool | int | float) else text
+
+
+def evaluate_here(ids: list[str]) -> None:
+    """A table: every stage of every checkpoint, its accuracy now and on its card."""
+    from leakage.engine.play import best_device
+    from leakage.engine.train import test_accuracy
+
+    unknown = [id for id in ids if id not in checkpoints.cards()]
+    if unknown:
+        checkpoints.find(f"{unknown[0]}@0")
+    for id, card in checkpoints.cards().items():
+        for stage in card.stages if not ids or id in ids else ():
+            found = test_accuracy(card, stage, best_device())
+            log.info("%-28s round %3d  %6.2f %%   card %6.2f %%", id, stage.rounds, 100 * found, 100 * stage.accuracy)
+
+
 def record(file: Path) -> None:
     """Run the recorded experiment through store and worker, as the page would, and export it."""
     import torch
@@ -86,7 +147,6 @@ def record(file: Path) -> None:
     from leakage.runs.service import Service
     from leakage.runs.store import Store
     from leakage.runs.worker import perform
-    from leakage.settings import settings
 
     with tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder) / "store.db")

@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from leakage import readers
 from leakage.readers import Pixels
 
@@ -31,6 +33,11 @@ PLACES = {  # where the test pictures may lie below the data folder; the first i
         "cifar10/test_batch.bin.xz",
     ),
     "cifar100": ("cifar-100-binary/test.bin", "cifar-100-python/test", "cifar100/*.zip"),
+}
+
+TRAINING = {  # where the training pictures may lie: the files that the first pattern with a match finds, all of them
+    "mnist": tuple(place.replace("t10k", "train") for place in PLACES["mnist"]),
+    "cifar10": tuple(place.replace("test_batch", "data_batch_?") for place in PLACES["cifar10"]),
 }
 
 
@@ -106,6 +113,10 @@ class DataSet:
         pixels: Pixels = self._rows(index).pixels[index]  # (H, W, C)
         return pixels
 
+    def rows(self) -> readers.Rows:
+        """All pictures with their labels, read-only."""
+        return self._rows(self.count() - 1)
+
     def _items(self, wanted: range) -> list[Item]:
         def item(id: str, label: int) -> Item:
             word, alt = self.classes[label], f"Picture {id} of the {self.title} test set, class {self.classes[label]}."
@@ -160,3 +171,14 @@ def datasets() -> dict[str, DataSet]:
     folder = data_folder()
     found = {name: [path for place in places for path in sorted(folder.glob(place))] for name, places in PLACES.items()}
     return {name: DataSet(name, paths[0] if paths else None) for name, paths in found.items()}
+
+
+def training_pictures(name: str) -> readers.Rows:
+    """The training pictures (N, H, W, C) of "mnist" or "cifar10" on this machine with their labels (N,). Raises PictureError."""
+    found = [sorted(data_folder().glob(place)) for place in TRAINING[name]]
+    files = next((paths for paths in found if paths), None)
+    if files is None:
+        expected = f"run `python -m leakage fetch {name}`, or set LEAKAGE_DATA to a folder with {TRAINING[name][0]}"
+        raise PictureError(f"The training pictures of {TITLES[name]} were not found in {data_folder()}: {expected}.")
+    batches = [DataSet(name, path).rows() for path in files]
+    return readers.Rows(np.concatenate([batch.pixels for batch in batches]), np.concatenate([batch.labels for batch in batches]))

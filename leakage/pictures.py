@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 from PIL import ExifTags, Image, UnidentifiedImageError
 
-from leakage.datasets import DataSet, Item, PictureError, data_folder, datasets
-from leakage.readers import Pixels
+from leakage.datasets import DataSet, Item, PictureError, data_folder, datasets, training_pictures
+from leakage.readers import Pixels, Rows
 
-__all__ = ["GALLERY_CLASSES", "DataSet", "Item", "PictureError", "Pixels", "data_folder", "datasets"]
+__all__ = ["GALLERY_CLASSES", "DataSet", "Item", "PictureError", "Pixels", "Rows", "data_folder", "datasets", "training_pictures"]
 __all__ += ["check_upload", "class_names", "find", "gallery", "read", "sheet", "thumbnail", "tiles"]
 
 GALLERY_CLASSES = ["person", "cat", "cup", "rocket", "eye scan", "tissue scan", "face", "digit", "place", "thing"]

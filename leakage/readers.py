@@ -107,7 +107,7 @@ def _open(path: Path) -> IO[bytes]:
 
 def _record(path: Path) -> int:
     """Bytes of one record of the official binary version: one label in CIFAR-10, two in CIFAR-100."""
-    return PLANES + (1 if path.name.startswith("test_batch") else 2)
+    return PLANES + (1 if path.name.startswith(("test_batch", "data_batch")) else 2)
 
 
 def _planes(table: Pixels) -> Pixels:

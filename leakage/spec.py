@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -20,6 +20,9 @@ class SpecError(ValueError):
 
 class _Data(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+Data = TypeVar("Data", bound=_Data)
 
 
 class Picture(_Data):
@@ -100,18 +103,72 @@ class Experiment(_Data):
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:32]
 
 
+class Training(_Data):
+    """One model trained on the training pictures of a data set, by federated averaging; with one client: centrally, a round an epoch."""
+
+    version: Literal[1] = VERSION
+    model: Part = Part(id="lenet")
+    data: Literal["mnist", "cifar10"] = "mnist"
+    pictures: int = Field(default=0, ge=0, le=60_000)  # of the training pictures, from the first; 0: all that this machine has
+    rounds: int = Field(default=5, ge=1, le=1000)
+    clients: int = Field(default=1, ge=1, le=100)
+    local_epochs: int = Field(default=1, ge=1, le=20)
+    partition: Literal["iid", "shards"] = "iid"  # shards: two runs of the pictures sorted by class for each client
+    batch: int = Field(default=128, ge=1, le=1024)
+    optimiser: Literal["sgd", "adam"] = "sgd"
+    rate: float = Field(default=0.1, gt=0, le=10)
+    schedule: Literal["cosine", "steps", "constant"] = "cosine"
+    momentum: float = Field(default=0.9, ge=0, lt=1)
+    decay: float = Field(default=5e-4, ge=0, le=0.1)
+    augment: bool = False  # random shifts by up to 4 pixels and mirroring
+    precision: Literal["float32", "bfloat16"] = "float32"  # of the arithmetic; the weights themselves stay float32
+    seed: int = Field(default=1, ge=0, le=2**31 - 1)
+    max_seconds: int = Field(default=MAX_SECONDS, ge=1, le=24 * 3600)
+
+    @property
+    def image_shape(self) -> tuple[int, int, int]:
+        return (1, 28, 28) if self.data == "mnist" else (3, 32, 32)
+
+    @property
+    def num_classes(self) -> int:
+        return 10
+
+    @property
+    def name(self) -> str:
+        """What its checkpoint is called: model and data in words, and a hash of everything."""
+        rest = self.model_copy(update={"max_seconds": MAX_SECONDS}).model_dump_json().encode()
+        return f"{self.model.id}-{self.data}-{hashlib.sha256(rest).hexdigest()[:8]}"
+
+    def resolve(self, catalog: Catalog) -> "Training":
+        """The same training with every field of the model spelled out. Raises SpecError."""
+        try:
+            fields = catalog.get("model", self.model.id).resolve(self.model.fields)
+        except CatalogError as error:
+            raise SpecError(str(error)) from None
+        return self.model_copy(update={"model": Part(id=self.model.id, fields=fields)})
+
+
 def parse(text: str | bytes | dict[str, Any]) -> Experiment:
     """An Experiment from JSON. Raises SpecError naming the first field that is wrong, what is allowed and what was given."""
+    return _parse(text, Experiment, "an experiment")
+
+
+def parse_training(text: str | bytes | dict[str, Any]) -> Training:
+    """A Training from JSON, as `parse`."""
+    return _parse(text, Training, "a training")
+
+
+def _parse(text: str | bytes | dict[str, Any], kind: type[Data], what: str) -> Data:
     try:
         raw = text if isinstance(text, dict) else json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise SpecError(f"This is not an experiment file: expected JSON, and {error}.") from None
+        raise SpecError(f"This is not {what} file: expected JSON, and {error}.") from None
     if not isinstance(raw, dict):
-        raise SpecError(f"This is not an experiment file: expected an object {{...}}, given was a {type(raw).__name__}.")
+        raise SpecError(f"This is not {what} file: expected an object {{...}}, given was a {type(raw).__name__}.")
     if raw.get("version", VERSION) != VERSION:
         raise SpecError(f"version: allowed is {VERSION}, given was {raw['version']!r}. Update this program to read newer files.")
     try:
-        return Experiment.model_validate(raw)
+        return kind.model_validate(raw)
     except ValidationError as error:
         first = error.errors()[0]
         steps = [str(step) for step in first["loc"]]

@@ -1,0 +1,117 @@
+"""Trained weights on this machine: a folder each with a card (card.json) and one safetensors file per stage of the training. No torch.
+
+Ours lie in assets/checkpoints; those that somebody trains here in LEAKAGE_HOME/checkpoints. The folder's name is the checkpoint's id.
+"""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from leakage.settings import ROOT, settings
+
+SHIPPED = ROOT / "assets" / "checkpoints"
+STATE = "state.safetensors"  # the weights of a training that has not ended
+
+
+class CheckpointError(ValueError):
+    """A checkpoint that cannot be used; the message names it, what was expected and what to do."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """The weights after so many rounds of a training: their file, its sha256, and the share of test pictures they name right."""
+
+    rounds: int
+    file: str
+    sha256: str
+    accuracy: float
+    dtype: str
+
+
+@dataclass(frozen=True)
+class Card:
+    """What a checkpoint is: model with its fields, data, recipe, who made it when, and its stages in the order of rounds."""
+
+    id: str
+    folder: Path
+    model: str
+    fields: dict[str, Any]
+    data: str
+    image_shape: tuple[int, int, int]
+    num_classes: int
+    recipe: str
+    training: dict[str, Any]
+    pictures: int
+    commit: str
+    torch: str
+    stages: tuple[Stage, ...]
+
+    def stage(self, rounds: int) -> Stage:
+        """Raises CheckpointError, listing what there is."""
+        for stage in self.stages:
+            if stage.rounds == rounds:
+                return stage
+        known = ", ".join(f"{self.id}@{stage.rounds}" for stage in self.stages)
+        raise CheckpointError(f"checkpoint: {self.id} was not kept after {rounds} rounds; there are {known}.")
+
+
+def folders() -> list[Path]:
+    """Where checkpoints lie: ours, then those of this machine."""
+    return [SHIPPED, settings().home / "checkpoints"]
+
+
+def cards() -> dict[str, Card]:
+    """Every finished checkpoint by its id. A damaged card is passed over: `find` says what is wrong with it."""
+    found = {}
+    for path in sorted(path for folder in folders() for path in folder.glob("*/card.json")):
+        try:
+            found[path.parent.name] = read(path)
+        except CheckpointError:
+            continue
+    return found
+
+
+def read(path: Path) -> Card:
+    """One card. Raises CheckpointError."""
+    try:
+        raw = json.loads(path.read_text())
+        stages = tuple(Stage(**stage) for stage in raw.pop("stages"))
+        return Card(**{**raw, "image_shape": tuple(raw["image_shape"]), "stages": stages, "id": path.parent.name, "folder": path.parent})
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CheckpointError(f"{path} is no card of a checkpoint ({error}). Delete its folder and train it anew.") from None
+
+
+def find(name: str) -> tuple[Card, Stage]:
+    """The card and the stage that "id@rounds" names. Raises CheckpointError."""
+    id, _, rounds = name.partition("@")
+    path = next((folder / id / "card.json" for folder in folders() if (folder / id / "card.json").is_file()), None)
+    if path is None or path.parent.name != id or not rounds.isdecimal():
+        known = ", ".join(cards()) or "none"
+        raise CheckpointError(f"checkpoint: {name!r} is not on this machine; here are {known}, each with @ and its rounds behind it.")
+    card = read(path)
+    return card, card.stage(int(rounds))
+
+
+def verified(card: Card, stage: Stage) -> bytes:
+    """The stage's file, if it is the one that the card describes. Raises CheckpointError."""
+    path = card.folder / stage.file
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise CheckpointError(f"{path} cannot be read ({error.strerror}). Get it anew, or choose an untrained model.") from None
+    found = hashlib.sha256(data).hexdigest()
+    if found != stage.sha256:
+        raise CheckpointError(
+            f"{path} is damaged or was exchanged: its sha256 begins with {found[:12]}, the card says {stage.sha256[:12]}. "
+            "Get it anew, or choose an untrained model."
+        )
+    return data
+
+
+def write(folder: Path, card: dict[str, Any]) -> None:
+    """Put the card into its folder, at once and whole."""
+    fresh = folder / "card.json.tmp"
+    fresh.write_text(json.dumps(card, indent=1) + "\n")
+    fresh.replace(folder / "card.json")

@@ -1,0 +1,221 @@
+"""Training: federated averaging over any number of clients; with one client that holds all pictures it is ordinary, central training.
+
+Source: McMahan et al. 2017, algorithm 1 (FederatedAveraging), every client taking part in every round.
+"""
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from leakage import catalog
+from leakage.checkpoints import Card, Stage
+from leakage.engine.core import Model, Params, generator
+from leakage.engine.trained import load_checkpoint
+from leakage.pictures import Rows, datasets, training_pictures
+from leakage.spec import Training
+
+PADDING = 4  # pixels around a picture before a crop of its old size is taken
+SHARDS = 2  # per client, of the pictures sorted by class
+EVALUATED = 500  # pictures at a time
+TELL = 1.0  # seconds between two words of progress within a round
+
+
+class TrainingError(ValueError):
+    """A training that cannot go on; the message says why and what to do."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a training stands. `accuracy` on all test pictures and `weights` (the model's whole state) only when a round has ended."""
+
+    done: float  # rounds, with a fraction
+    loss: float  # mean training loss of this round so far
+    seconds: float
+    accuracy: float | None = None
+    weights: Params | None = None
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """Labelled pictures in memory: uint8 (N, C, H, W) and int64 (N,)."""
+
+    x: Tensor
+    y: Tensor
+
+    def to(self, device: torch.device) -> "Pictures":
+        return Pictures(self.x.to(device), self.y.to(device))
+
+
+def load(training: Training) -> tuple[Pictures, Pictures]:
+    """All training pictures on this machine and all test pictures. Raises PictureError."""
+    train = _tensors(training_pictures(training.data))
+    if training.pictures:
+        if training.pictures > len(train.y):
+            raise TrainingError(f"pictures: this machine has {len(train.y)} training pictures of {training.data}, asked were more.")
+        train = Pictures(train.x[: training.pictures], train.y[: training.pictures])
+    return train, _tensors(datasets()[training.data].rows())
+
+
+def _tensors(rows: Rows) -> Pictures:
+    return Pictures(torch.from_numpy(rows.pixels.copy()).permute(0, 3, 1, 2).contiguous(), torch.from_numpy(rows.labels.copy()))
+
+
+def build(training: Training) -> nn.Module:
+    """The untrained model, its weights drawn by the training's seed as an experiment of that seed draws them."""
+    plugin: Model = catalog.load("model", training.model.id)(**training.model.fields)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(generator(training.seed, "model").initial_seed())
+        return plugin.build(training.image_shape, training.num_classes)
+
+
+def train(
+    training: Training,
+    train_set: Pictures,
+    test_set: Pictures,
+    *,
+    device: torch.device,
+    start: tuple[int, Params] | None = None,
+    pulse: Callable[[], bool] = lambda: False,
+) -> Iterator[Progress]:
+    """Yield progress; goes on after `start` (rounds done, weights) exactly as if it had never stopped, and ends when `pulse()` says so.
+
+    The state between two rounds is the weights alone: optimisers start afresh in every round, and each round's order, crops and flips
+    come from a generator of its own.
+    """
+    model = build(training).to(device)
+    if device.type == "cpu":
+        model = model.to(memory_format=torch.channels_last)
+    first, weights = start or (0, copy_of(model))
+    train_set, test_set = train_set.to(device), test_set.to(device)
+    parts = partition(train_set.y.cpu(), training)
+    began = told = time.perf_counter()
+    for number in range(first, training.rounds):
+        sent, losses = list[Params](), list[float]()
+        for client, mine in enumerate(parts):
+            model.load_state_dict(weights)
+            steps = local_steps(model, train_set, mine, training=training, round_number=number, client=client)
+            for share, loss in steps:
+                losses.append(loss)
+                if time.perf_counter() - told > TELL:
+                    done = number + (client + share) / len(parts)
+                    yield Progress(done, sum(losses) / len(losses), time.perf_counter() - began)
+                    told = time.perf_counter()
+                if pulse():
+                    return
+            sent.append(copy_of(model))
+        weights = average(sent, [len(mine) for mine in parts])
+        if not all(value.isfinite().all() for value in weights.values()):
+            raise TrainingError(f"The weights grew beyond all numbers in round {number + 1}. Choose a smaller learning rate.")
+        model.load_state_dict(weights)
+        found = accuracy(model, test_set)
+        yield Progress(number + 1, sum(losses) / len(losses), time.perf_counter() - began, found, weights)
+
+
+def local_steps(
+    model: nn.Module, data: Pictures, mine: Tensor, *, training: Training, round_number: int, client: int
+) -> Iterator[tuple[float, float]]:
+    """One client's part of one round: SGD or Adam over its pictures `mine` (N,), in place; yields (share done, loss) after every step."""
+    draws = generator(training.seed, "training", round_number, client)
+    optimiser = _optimiser(model, training)
+    per_epoch = math.ceil(len(mine) / training.batch)
+    total = per_epoch * training.local_epochs
+    model.train()
+    step = 0
+    for _ in range(training.local_epochs):
+        for chosen in mine[torch.randperm(len(mine), generator=draws)].split(training.batch):
+            for group in optimiser.param_groups:
+                group["lr"] = training.rate * factor(training.schedule, (round_number + step / total) / training.rounds)
+            x = data.x[chosen.to(data.x.device)]  # (B, C, H, W)
+            x = (augmented(x, draws) if training.augment else x).float() / 255
+            with torch.autocast(x.device.type, torch.bfloat16, enabled=training.precision == "bfloat16"):
+                loss = F.cross_entropy(model(x), data.y[chosen.to(data.y.device)])
+            optimiser.zero_grad(set_to_none=True)
+            loss.backward()
+            optimiser.step()
+            step += 1
+            yield step / total, loss.item()
+
+
+def factor(schedule: str, at: float) -> float:
+    """What the learning rate is multiplied by when the share `at` of a training is done.
+
+    cosine: up from 0 over the first tenth, then down to 0 on half a cosine. steps: a tenth after 3/8, 5/8 and 7/8 (Geiping et al. 2020).
+
+    >>> [factor("cosine", at) for at in (0.05, 0.1, 0.55)], [round(factor("steps", at), 3) for at in (0, 0.4, 0.9)], factor("constant", 0.5)
+    ([0.5, 1.0, 0.5], [1.0, 0.1, 0.001], 1.0)
+    """
+    if schedule == "cosine":
+        return at / 0.1 if at < 0.1 else round((1 + math.cos(math.pi * (at - 0.1) / 0.9)) / 2, 12)
+    if schedule == "steps":
+        return 0.1 ** sum(at >= edge for edge in (3 / 8, 5 / 8, 7 / 8))
+    return 1.0
+
+
+def augmented(x: Tensor, draws: torch.Generator) -> Tensor:
+    """Each picture (B, C, H, W) shifted by up to PADDING pixels, black coming in, and mirrored in half of the cases."""
+    count, _, height, width = x.shape
+    shift = torch.randint(0, 2 * PADDING + 1, (2, count, 1), generator=draws).to(x.device)
+    mirrored = torch.rand(count, 1, generator=draws).to(x.device) < 0.5
+    rows = shift[0] + torch.arange(height, device=x.device)  # (B, H)
+    columns = torch.arange(width, device=x.device).expand(count, width)
+    columns = shift[1] + torch.where(mirrored, columns.flip(1), columns)  # (B, W)
+    padded = F.pad(x, (PADDING,) * 4)  # (B, C, H + 8, W + 8)
+    here = torch.arange(count, device=x.device)[:, None, None]
+    return padded[here, :, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)  # (B, C, H, W)
+
+
+def partition(labels: Tensor, training: Training) -> list[Tensor]:
+    """Which pictures each client holds, as places (N / clients,): at random, or SHARDS runs of the pictures sorted by class.
+
+    Source of the shards: McMahan et al. 2017, section 3 ("pathological non-IID partition").
+    """
+    draws = generator(training.seed, "partition")
+    if training.clients > 1 and training.partition == "shards":
+        shards = labels.argsort(stable=True).chunk(SHARDS * training.clients)
+        order = torch.randperm(len(shards), generator=draws)
+        return [torch.cat([shards[place] for place in places]) for places in order.chunk(training.clients)]
+    return list(torch.randperm(len(labels), generator=draws).chunk(training.clients))
+
+
+def average(sent: list[Params], counts: list[int]) -> Params:
+    """The clients' states weighted by how many pictures each holds; BatchNorm's statistics too, its step counter is the first client's."""
+    total = sum(counts)
+    return {
+        name: torch.stack([state[name] * (count / total) for state, count in zip(sent, counts, strict=True)]).sum(0)
+        if value.is_floating_point()
+        else value
+        for name, value in sent[0].items()
+    }
+
+
+@torch.no_grad()
+def accuracy(model: nn.Module, data: Pictures) -> float:
+    """Share of pictures whose class the model names right, in eval mode."""
+    model.eval()
+    parts = zip(data.x.split(EVALUATED), data.y.split(EVALUATED), strict=True)
+    return sum(int((model(x.float() / 255).argmax(1) == y).sum()) for x, y in parts) / len(data.y)
+
+
+def test_accuracy(card: Card, stage: Stage, device: torch.device) -> float:
+    """What a checkpoint scores on all test pictures of its data set. Raises CheckpointError or PictureError."""
+    model: nn.Module = catalog.load("model", card.model)(**card.fields).build(card.image_shape, card.num_classes)
+    load_checkpoint(model, f"{card.id}@{stage.rounds}")
+    return accuracy(model.to(device), _tensors(datasets()[card.data].rows()).to(device))
+
+
+def copy_of(model: nn.Module) -> Params:
+    """The model's whole state, copied."""
+    return {name: value.detach().clone() for name, value in model.state_dict().items()}
+
+
+def _optimiser(model: nn.Module, training: Training) -> torch.optim.Optimizer:
+    if training.optimiser == "adam":
+        return torch.optim.Adam(model.parameters(), training.rate, weight_decay=training.decay)
+    return torch.optim.SGD(
+        model.parameters(), training.rate, momentum=training.momentum, nesterov=training.momentum > 0, weight_decay=training.decay
+    )
