@@ -4,10 +4,12 @@ from streamlit import runtime
 
 if not runtime.exists():  # started by `streamlit run`: this file is the ASGI application ...
     import streamlit as st
+    from streamlit.runtime.pages_manager import PagesManager
 
     from leakage.runs.server import lifespan, routes
     from leakage.ui.session import MIDDLEWARE
 
+    PagesManager.uses_pages_directory = False  # else a server's first visitor, coming by a link to a page, gets it without its frame
     app = st.App(__file__, routes=routes(), lifespan=lifespan, middleware=MIDDLEWARE)
 else:  # ... and, inside it, the script of every page
     import streamlit as st
@@ -17,5 +19,6 @@ else:  # ... and, inside it, the script of every page
     st.set_page_config(page_title="Gradient Leakage Explorer", page_icon="🔎", layout="wide")
     st.html(ROOT / "assets" / "style.css")
     lab = st.Page("pages/lab.py", title="Lab", icon=":material/science:", default=True)
+    training = st.Page("pages/training.py", title="Training", icon=":material/model_training:")
     runs = st.Page("pages/runs.py", title="Your runs", icon=":material/history:")
-    st.navigation([lab, runs], position="top").run()
+    st.navigation([lab, training, runs], position="top").run()

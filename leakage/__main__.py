@@ -94,12 +94,12 @@ def run_file(file: Path, out: Path) -> None:
 def train_here(given: dict[str, Any]) -> None:
     """Train as the flags say, a line per round."""
     from leakage.engine.play import best_device
-    from leakage.runs.trainer import train
+    from leakage.engine.trainer import train
 
     fields = {name: _value(text) for name, _, text in (pair.partition("=") for pair in given["field"])}
     asked = {name: value for name, value in given.items() if name in Training.model_fields and name != "model"}
     training = parse_training({**asked, "model": {"id": given["model"], "fields": fields}}).resolve(catalog.describe())
-    folder = given["out"] or settings().home / "checkpoints" / training.name
+    folder = given["out"] or settings().checkpoints / training.name
     deadline = time.monotonic() + training.max_seconds
     for word in train(training, folder, device=best_device(), pulse=lambda: time.monotonic() > deadline):
         if word.accuracy is not None:

@@ -101,6 +101,8 @@ def version() -> str:
     for pattern in ("*.py", "engine/*.py", *(f"{folder}/*.py" for folder in KINDS.values())):
         for file in sorted(PACKAGE.glob(pattern)):
             digest.update(f"{file.relative_to(PACKAGE)}\0".encode() + file.read_bytes())
+    for card in sorted(PACKAGE.parent.glob("assets/checkpoints/*/card.json")):  # they hold the hashes of the weights
+        digest.update(card.read_bytes())
     return digest.hexdigest()[:16]
 
 

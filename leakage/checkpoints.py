@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from leakage.datasets import TITLES
 from leakage.settings import ROOT, settings
 
 SHIPPED = ROOT / "assets" / "checkpoints"
@@ -48,6 +49,11 @@ class Card:
     torch: str
     stages: tuple[Stage, ...]
 
+    @property
+    def trained_on(self) -> str:
+        """The data set as a menu shows it."""
+        return TITLES[self.data]
+
     def stage(self, rounds: int) -> Stage:
         """Raises CheckpointError, listing what there is."""
         for stage in self.stages:
@@ -57,9 +63,18 @@ class Card:
         raise CheckpointError(f"checkpoint: {self.id} was not kept after {rounds} rounds; there are {known}.")
 
 
+def words(name: str) -> str:
+    """The training that "id@rounds" names, for a ledger."""
+    if not name:
+        return "untrained"
+    card, stage = find(name)
+    length = f"{stage.rounds} of {card.stages[-1].rounds} rounds"
+    return f"trained for {length} on {card.pictures:,} pictures of {card.trained_on}, names {stage.accuracy:.1%} of the test pictures right"
+
+
 def folders() -> list[Path]:
     """Where checkpoints lie: ours, then those of this machine."""
-    return [SHIPPED, settings().home / "checkpoints"]
+    return [SHIPPED, settings().checkpoints]
 
 
 def cards() -> dict[str, Card]:

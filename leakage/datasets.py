@@ -173,12 +173,16 @@ def datasets() -> dict[str, DataSet]:
     return {name: DataSet(name, paths[0] if paths else None) for name, paths in found.items()}
 
 
+def training_files(name: str) -> list[Path]:
+    """The files with the training pictures of "mnist" or "cifar10" on this machine. Raises PictureError when there are none."""
+    for place in TRAINING[name]:
+        if found := sorted(data_folder().glob(place)):
+            return found
+    expected = f"run `python -m leakage fetch {name}`, or set LEAKAGE_DATA to a folder with {TRAINING[name][0]}"
+    raise PictureError(f"The training pictures of {TITLES[name]} were not found in {data_folder()}: {expected}.")
+
+
 def training_pictures(name: str) -> readers.Rows:
-    """The training pictures (N, H, W, C) of "mnist" or "cifar10" on this machine with their labels (N,). Raises PictureError."""
-    found = [sorted(data_folder().glob(place)) for place in TRAINING[name]]
-    files = next((paths for paths in found if paths), None)
-    if files is None:
-        expected = f"run `python -m leakage fetch {name}`, or set LEAKAGE_DATA to a folder with {TRAINING[name][0]}"
-        raise PictureError(f"The training pictures of {TITLES[name]} were not found in {data_folder()}: {expected}.")
-    batches = [DataSet(name, path).rows() for path in files]
+    """All training pictures (N, H, W, C) of a data set that are on this machine, with their labels (N,). Raises PictureError."""
+    batches = [DataSet(name, path).rows() for path in training_files(name)]
     return readers.Rows(np.concatenate([batch.pixels for batch in batches]), np.concatenate([batch.labels for batch in batches]))

@@ -30,6 +30,9 @@ class Made:
 def make(store: Store, run: str, name: str) -> Made | None:
     """One of final.png, run.webp, curves.csv, experiment.json; None for another name, or when the run has nothing to show."""
     found = store.get(run)
+    if found and found.kind == "train":
+        rows = {"curves.csv": _rounds, "experiment.json": _experiment}
+        return rows[name](store, found) if name in rows else None
     makers = {"final.png": _final, "run.webp": _animation, "curves.csv": _curves, "experiment.json": _experiment}
     return makers[name](store, found) if found and name in makers else None
 
@@ -132,6 +135,16 @@ def _curves(store: Store, run: Run) -> Made | None:
         table.writerow(
             [frame["step"], frame["seconds"], frame["loss"], scores["psnr"], scores["mse"], scores.get("ssim"), scores["label_accuracy"]]
         )
+    return Made("text/csv", out.getvalue().encode())
+
+
+def _rounds(store: Store, run: Run) -> Made | None:
+    out = io.StringIO()
+    table = csv.writer(out)
+    table.writerow(["round", "seconds", "loss", "accuracy"])
+    for event in store.events([run.id], 0):
+        if event["kind"] == "round":
+            table.writerow([event["done"], event["seconds"], event["loss"], event["accuracy"]])
     return Made("text/csv", out.getvalue().encode())
 
 

@@ -21,6 +21,11 @@ class Settings:
         return self.home / "store.db"
 
     @property
+    def checkpoints(self) -> Path:
+        """What was trained here."""
+        return self.home / "checkpoints"
+
+    @property
     def catalog(self) -> Path:
         return self.home / "catalog.json"
 

@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from leakage.catalog import Catalog, CatalogError
+from leakage.checkpoints import CheckpointError, find
 
 VERSION: Literal[1] = 1
 MAX_BATCH = 128
@@ -20,6 +21,10 @@ class SpecError(ValueError):
 
 class _Data(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    def digest(self) -> str:
+        """Equal for equal (resolved) data."""
+        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:32]
 
 
 Data = TypeVar("Data", bound=_Data)
@@ -55,6 +60,7 @@ class Experiment(_Data):
     size: Literal[28, 32, 64] = 32
     channels: Literal[1, 3] = 3
     model: Part = Part(id="lenet")
+    checkpoint: str = Field(default="", max_length=100)  # "id@rounds" of trained weights; empty: untrained, drawn by the seed
     protocol: Part = Part(id="fedsgd")
     defenses: tuple[Part, ...] = Field(default=(), max_length=4)
     attack: Part = Part(id="idlg")
@@ -87,20 +93,30 @@ class Experiment(_Data):
                     raise SpecError(f"pictures.label: allowed is 0 to {self.num_classes - 1}, given was {picture.label}.")
                 if picture.source == "upload" and picture.label is None:
                     raise SpecError("pictures.label: an upload needs a class, given was none.")
+            model = spelled("model", self.model)
+            if self.checkpoint:
+                self._check_fit(model, catalog)
             return self.model_copy(
                 update={
-                    "model": spelled("model", self.model),
+                    "model": model,
                     "protocol": spelled("protocol", self.protocol),
                     "defenses": tuple(spelled("defense", part) for part in self.defenses),
                     "attack": spelled("attack", self.attack),
                 }
             )
-        except CatalogError as error:
+        except (CatalogError, CheckpointError) as error:
             raise SpecError(str(error)) from None
 
-    def digest(self) -> str:
-        """Equal for equal (resolved) experiments."""
-        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:32]
+    def _check_fit(self, model: Part, catalog: Catalog) -> None:
+        """Raise SpecError unless the checkpoint is of this model, with these fields, for such pictures."""
+        card, _ = find(self.checkpoint)
+        of = catalog.get("model", card.model).resolve(card.fields)
+        wanted = {"model": card.model, **of, "channels": card.image_shape[0], "size": card.image_shape[1], "classes": card.num_classes}
+        given = {"model": model.id, **model.fields, "channels": self.channels, "size": self.size, "classes": self.num_classes}
+        for name, value in wanted.items():
+            if given.get(name) != value:
+                remedy = f"Set {name} to {value}, or choose an untrained model"
+                raise SpecError(f"checkpoint: {card.id} was trained with {name} {value}, given was {given.get(name)}. {remedy}.")
 
 
 class Training(_Data):
@@ -136,8 +152,7 @@ class Training(_Data):
     @property
     def name(self) -> str:
         """What its checkpoint is called: model and data in words, and a hash of everything."""
-        rest = self.model_copy(update={"max_seconds": MAX_SECONDS}).model_dump_json().encode()
-        return f"{self.model.id}-{self.data}-{hashlib.sha256(rest).hexdigest()[:8]}"
+        return f"{self.model.id}-{self.data}-{self.model_copy(update={'max_seconds': MAX_SECONDS}).digest()[:8]}"
 
     def resolve(self, catalog: Catalog) -> "Training":
         """The same training with every field of the model spelled out. Raises SpecError."""

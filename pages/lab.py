@@ -37,6 +37,7 @@ def settings(known: Catalog) -> Experiment | None:
                 )
     with step(2, "The client"):
         model = forms.choose(known, "model", "Model on the phone", default=forms.DEFAULT.model.id)
+        checkpoint = forms.checkpoint(model) if model else forms.UNTRAINED
         protocol = forms.choose(known, "protocol", "What it sends", default=forms.DEFAULT.protocol.id)
     with step(3, "The protection"):
         defense = forms.choose(known, "defense", "What the phone does before sending", default=forms.NONE, optional=True)
@@ -53,6 +54,7 @@ def settings(known: Catalog) -> Experiment | None:
         size=size,
         channels=channels,
         model=model,
+        checkpoint=checkpoint,
         protocol=protocol,
         defenses=(defense,) if isinstance(defense, Part) else (),
         attack=attack,
@@ -64,9 +66,14 @@ def settings(known: Catalog) -> Experiment | None:
 
 def start(experiment: Experiment | None, known: Catalog) -> None:
     """The Run button with its estimate; submits when pressed, or when a what-if was."""
-    seconds = service().estimate(experiment.resolve(known)) if experiment else None
+    seconds = None
+    try:
+        seconds = service().estimate(experiment.resolve(known)) if experiment else None
+    except SpecError as error:
+        st.warning(str(error))
+        experiment = None
     with st.container(key="run-bar", gap="small"):
-        words = "No estimate yet for this model" if experiment else "Choose a picture first"
+        words = "No estimate yet for this model" if experiment else "Choose other settings first"
         if seconds:
             words = f"About {result.duration(seconds)} on this machine"
         pressed = st.button(

@@ -16,7 +16,7 @@ ALLOWED = {  # room -> the rooms it may import (a folder may import itself)
     # the web server
     "app": "runs.server ui settings",
     "pages": "ui runs.service runs.store spec catalog",
-    "ui": "runs.service runs.store spec catalog pictures",
+    "ui": "runs.service runs.store spec catalog checkpoints datasets pictures",
     "runs.server": "runs.archive runs.dispatch runs.service runs.stream catalog settings",
     "runs.stream": "runs.database runs.service report",
     "runs.service": "runs.database runs.store spec catalog settings",
@@ -26,7 +26,8 @@ ALLOWED = {  # room -> the rooms it may import (a folder may import itself)
     "runs.database": "",
     "report": "runs.store pictures",
     # plain data
-    "spec": "catalog",
+    "spec": "catalog checkpoints",
+    "checkpoints": "datasets settings",
     "catalog": "",
     "settings": "",
     "pictures": "datasets readers",
@@ -34,12 +35,18 @@ ALLOWED = {  # room -> the rooms it may import (a folder may import itself)
     "readers": "",
     "fetch": "pictures",
     # processes of their own
-    "__main__": "engine.play runs.archive runs.service runs.store runs.worker fetch pictures settings spec catalog",
+    "__main__": "engine.play engine.train engine.trainer runs.archive runs.service runs.store runs.worker "
+    "fetch pictures settings spec catalog checkpoints",
     "runs.dispatch": "runs.database runs.service runs.store catalog settings",
     # the bridge to the engine
-    "runs.worker": "engine.play engine.timing runs.database runs.service runs.store pictures settings spec catalog",
+    "runs.worker": "engine.play engine.timing runs.database runs.service runs.store runs.training "
+    "pictures settings spec catalog checkpoints",
+    "runs.training": "engine.train engine.trainer runs.store settings spec",
     # the mathematics; plug-ins come to `play` and `timing` through the catalog
-    "engine.play": "engine.core engine.client engine.data engine.metrics engine.pairing engine.received spec catalog",
+    "engine.play": "engine.core engine.client engine.data engine.metrics engine.pairing engine.received engine.trained spec catalog",
+    "engine.trainer": "engine.core engine.train engine.trained checkpoints settings spec catalog",
+    "engine.train": "engine.core engine.trained checkpoints pictures spec catalog",
+    "engine.trained": "engine.core checkpoints",
     "engine.timing": "engine.client engine.core engine.matching catalog",
     "engine.data": "pictures spec",
     "engine.client": "engine.core",
@@ -56,11 +63,11 @@ ALLOWED = {  # room -> the rooms it may import (a folder may import itself)
 }
 PROMISED = {(room, "engine.client") for room in ("defenses", "protocols", "models")}  # to authors of plug-ins; not used yet
 WEB = ("app", "pages", "ui", "runs.server", "report")  # what the web process starts from
-HEAVY = ("torch", "torchvision", "lpips", "ray", "skimage", "sklearn", "scipy")  # what must not get there
+HEAVY = ("torch", "torchvision", "safetensors", "lpips", "ray", "skimage", "sklearn", "scipy")  # what must not get there
 FOREIGN = {  # package -> the rooms that may import it
     "streamlit": "app pages ui",
     "sqlite3": "runs.database",
-    **dict.fromkeys(HEAVY, "__main__ runs.worker attacks defenses protocols models engine."),
+    **dict.fromkeys(HEAVY, "__main__ runs.worker runs.training attacks defenses protocols models engine."),
 }
 DYNAMIC = "catalog fetch"  # may import by a name that is computed: plug-ins, torchvision's data sets
 

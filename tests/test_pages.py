@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from digits import write_digits
 from PIL import Image
 from streamlit.runtime.context import ContextProxy
 from streamlit.testing.v1 import AppTest
@@ -16,7 +17,7 @@ from leakage import catalog
 from leakage.runs import archive
 from leakage.runs.service import Service, service
 from leakage.settings import ROOT, settings
-from leakage.spec import Experiment
+from leakage.spec import Experiment, Training
 
 STEPS = ("1 · ", "2 · ", "3 · ", "4 · ")
 Open = Callable[..., AppTest]
@@ -359,3 +360,80 @@ def test_a_data_set_that_is_not_here_is_explained(door: Service, visit: Open, mo
 def test_settings_in_force_are_read_from_the_environment(bare: Service, tmp_path: Path) -> None:
     assert bare.config == settings()
     assert bare.config.home == tmp_path
+
+
+# ---------------------------------------------------------------- trained models
+
+
+@pytest.fixture
+def digits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pictures to learn from."""
+    monkeypatch.setenv("LEAKAGE_DATA", str(write_digits(tmp_path / "digits")))
+
+
+def trained(door: Service, at: AppTest) -> Training:
+    """The training that the page shows."""
+    run = door.look(at.query_params["run"])
+    assert run is not None
+    assert run.kind == "train"
+    return Training.model_validate_json(run.experiment)
+
+
+def press_train(at: AppTest) -> AppTest:
+    return next(button for button in at.button if button.label == "Train").click().run()
+
+
+@pytest.mark.usefixtures("digits")
+def test_train_submits_what_the_page_shows(door: Service, visit: Open) -> None:
+    at = visit("pages/training.py")
+    at.number_input(key="rounds").set_value(3).run()
+    at.number_input(key="clients").set_value(4).run()
+    at.segmented_control(key="split").set_value("shards").run()
+    at = press_train(at)
+    fine(at)
+    asked = trained(door, at)
+    assert (asked.rounds, asked.clients, asked.partition, asked.data, asked.model.id) == (3, 4, "shards", "mnist", "lenet")
+    assert "1 in the queue" in words(at)
+
+
+@pytest.mark.usefixtures("digits")
+def test_a_data_set_that_is_not_here_says_how_to_get_it_and_cannot_be_trained_on(door: Service, visit: Open) -> None:
+    at = visit("pages/training.py")
+    at.segmented_control(key="data").set_value("cifar10").run()
+    assert "leakage fetch cifar10" in words(at)
+    assert next(button for button in at.button if button.label == "Train").disabled
+
+
+@pytest.mark.usefixtures("digits")
+def test_a_training_is_among_the_runs_and_not_taken_for_an_attack(door: Service, visit: Open) -> None:
+    run = door.train(Training(rounds=3), "browser me")
+    listed = visit("pages/runs.py")
+    fine(listed)
+    assert f"[**LeNet (Zhu) trained on MNIST, 3 rounds centrally**](/training?run={run})" in words(listed)
+    lab = visit(run=run)
+    fine(lab)
+    assert f"/training?run={run}" in words(lab)
+
+
+def test_choosing_a_trained_model_sets_what_it_was_trained_with(door: Service, visit: Open) -> None:
+    at = visit()
+    at.selectbox(key="checkpoint").set_value("lenet-mnist@5").run()
+    fine(at)
+    at = press_run(at)
+    wanted = asked(door, at)
+    assert (wanted.checkpoint, wanted.size, wanted.channels) == ("lenet-mnist@5", 28, 1)
+    assert at.query_params["checkpoint"] == "lenet-mnist@5"
+
+
+def test_a_trained_model_with_pictures_it_was_not_made_for_says_so_and_cannot_run(door: Service, visit: Open) -> None:
+    at = visit(checkpoint="lenet-mnist@5")
+    assert "lenet-mnist was trained with channels 1, given was 3" in words(at)
+    assert at.button(key="run-button").disabled
+
+
+def test_another_model_is_untrained_until_its_own_training_is_chosen(door: Service, visit: Open) -> None:
+    at = visit(checkpoint="lenet-mnist@5", size="28", channels="1")
+    at.selectbox(key="model").set_value("mlp").run()
+    fine(at)
+    assert at.selectbox(key="checkpoint").value == ""
+    assert asked(door, press_run(at)).checkpoint == ""

@@ -17,6 +17,7 @@ from leakage.engine.core import Attack, Defense, Model, Observation, Protocol, S
 from leakage.engine.data import load
 from leakage.engine.pairing import pair
 from leakage.engine.received import describe
+from leakage.engine.trained import load_checkpoint
 from leakage.spec import Experiment, Part
 
 PER_SECOND = 10.0  # frames kept per second at most
@@ -93,7 +94,10 @@ def observe(experiment: Experiment, x: Tensor, y: Tensor) -> Observation:
     model_plugin: Model = plugin("model", experiment.model)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(generator(seed, "model").initial_seed())
-        model = model_plugin.build(shape, experiment.num_classes).to(x.device).eval()
+        model = model_plugin.build(shape, experiment.num_classes)
+    if experiment.checkpoint:
+        load_checkpoint(model, experiment.checkpoint)
+    model = model.to(x.device).eval()
     if x.device.type == "cpu":  # the colours of a pixel side by side in memory: 5 to 10 % faster there, the same numbers
         model = model.to(memory_format=torch.channels_last)
     weights = weights_of(model)

@@ -2,6 +2,7 @@
 
 import json
 import secrets
+import shutil
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,11 +14,12 @@ from leakage.catalog import Catalog
 from leakage.runs.database import StoreError, is_full
 from leakage.runs.store import OPEN, RECORDED, Run, Store
 from leakage.settings import Settings, settings
-from leakage.spec import Experiment, SpecError
+from leakage.spec import Experiment, SpecError, Training
 
 MAX_WAITING = 20  # runs one owner may have waiting or running
 SPEEDS = "speeds"  # the note in which the workers keep what they measured: model -> seconds per replay at a batch of 1 and of 8
 FULL = "The disk is full: this run could not be kept. Delete some runs (or free some disk) and press Run again."
+NOT_READY = "The list of attacks and models is still being prepared. Try again in a few seconds."
 SERVER = "server"  # the note in which the web server says that it is alive
 
 
@@ -46,14 +48,26 @@ class Service:
         """
         known = self.catalog()
         if known is None:
-            raise SpecError("The list of attacks and models is still being prepared. Try again in a few seconds.")
+            raise SpecError(NOT_READY)
         resolved = experiment.resolve(known)
         uploads = uploads or {}
         missing = [p.id for p in resolved.pictures if p.source == "upload" and p.id not in uploads]
         if missing:
             raise SpecError(f"pictures: the upload {missing[0]!r} is gone. Choose its file again.")
-        if not resolved.has_uploads:
-            shared = self.store.share(resolved.digest(), known.version, owner)
+        return self._queue(resolved, "attack", owner, files={f"upload:{name}": data for name, data in uploads.items()}, group=group)
+
+    def train(self, training: Training, owner: str) -> str:
+        """Queue a training and answer the run's id; an equal one that somebody already asked for is shared. Raises SpecError."""
+        known = self.catalog()
+        if known is None:
+            raise SpecError(NOT_READY)
+        return self._queue(training.resolve(known), "train", owner, files={})
+
+    def _queue(self, asked: Experiment | Training, kind: str, owner: str, *, files: Mapping[str, bytes], group: str | None = None) -> str:
+        known = self.catalog()
+        assert known is not None
+        if not files:
+            shared = self.store.share(asked.digest(), known.version, owner)
             if shared:
                 return shared
         if sum(run.status in OPEN for run in self.store.held_by(owner)) >= MAX_WAITING:
@@ -62,12 +76,12 @@ class Service:
             id=secrets.token_urlsafe(12),
             owner=owner,
             grp=group,
-            kind="attack",
-            digest=resolved.digest(),
+            kind=kind,
+            digest=asked.digest(),
             version=known.version,
-            experiment=resolved.model_dump_json(),
-            shareable=not resolved.has_uploads,
-            estimate=self.estimate(resolved),
+            experiment=asked.model_dump_json(),
+            shareable=not files,
+            estimate=self.estimate(asked) if isinstance(asked, Experiment) else None,
             status="queued",
             message="",
             created=time.time(),
@@ -79,7 +93,7 @@ class Service:
             result=None,
         )
         try:
-            self.store.add(run, {f"upload:{name}": data for name, data in uploads.items()})
+            self.store.add(run, files)
         except StoreError as error:
             if is_full(error):
                 raise SpecError(FULL) from None
@@ -110,8 +124,11 @@ class Service:
             self.store.cancel(run)
 
     def delete(self, run: str, owner: str) -> None:
-        """Drop this owner's reference; the last one removes run, frames and uploads. A run that nobody else holds is stopped first."""
+        """Drop this owner's reference; the last one removes run, frames, uploads and what was trained. It is stopped first."""
+        found = self.look(run)
         self.store.drop(run, owner)
+        if found and found.kind == "train" and self.look(run) is None:
+            shutil.rmtree(self.config.checkpoints / Training.model_validate_json(found.experiment).name, ignore_errors=True)
 
     def delete_all(self, owner: str) -> int:
         """Delete everything this owner holds; answers how many runs that were."""

@@ -18,14 +18,16 @@ import numpy as np
 import torch
 
 from leakage import catalog
+from leakage.checkpoints import words
 from leakage.engine.play import Frame, Scene, best_device, play, prepare
 from leakage.engine.timing import fitting_threads, measure
 from leakage.pictures import class_names, find, sheet
+from leakage.runs import training
 from leakage.runs.database import StoreError, is_full
 from leakage.runs.service import FULL, SPEEDS, like
 from leakage.runs.store import Run, Store
 from leakage.settings import Settings, cores, settings
-from leakage.spec import Experiment, Part, parse
+from leakage.spec import Experiment, Part, Training, parse, parse_training
 
 STUCK = "Stopped in the middle of a step that took too long to wait for; the pictures so far are kept."
 PATIENCE = 10.0  # seconds a step may take after the run should have stopped
@@ -70,38 +72,49 @@ def perform(store: Store, run: Run, device: torch.device) -> None:
     pulse = Pulse(store, run)
     pulse.start()
     try:
-        experiment = parse(run.experiment)
-        pulse.deadline = time.monotonic() + experiment.max_seconds
-        uploads = {name.removeprefix("upload:"): data for name, data in store.files(run.id, "upload:").items()}
-        scene = prepare(experiment, uploads=uploads, device=device)
-        store.put_file(run.id, "private.png", contact_sheet(scene.x))
-        store.add_event(run.id, "meta", describe(scene, run, device))
-        if device.type == "cpu":
-            pulse.most = fitting_threads(scene.seen, cores())
-        frame: Frame | None = None
-        for frame in play(experiment, scene=scene, pulse=pulse):
-            seq = keep(store, run.id, frame)
-        assert frame is not None
-        assert frame.verdict is not None
-        message = f"Stopped after {experiment.max_seconds} s, the limit for one run; the best so far is shown." if pulse.late else ""
-        status = "cancelled" if pulse.stopped else "done"
-        result = {
-            "answer": seq,
-            "steps": frame.step,
-            "seconds": frame.seconds,
-            "scores": {name: finite(value) for name, value in frame.scores.items()},
-            "labels": frame.labels,
-            "note": frame.note,
-            "verdict": frame.verdict,
-            "like": like(experiment),
-        }
-        store.finish(run.id, status, message="Cancelled; the best so far is shown." if pulse.stopped else message, result=result)
+        asked = parse_training(run.experiment) if run.kind == "train" else parse(run.experiment)
+        pulse.deadline = time.monotonic() + asked.max_seconds
+        if isinstance(asked, Training):
+            pulse.most, so_far = cores(), "the same training, asked for again, goes on from its last full round"
+            result = training.perform(store, run, pulse, device)
+        else:
+            so_far = "the best so far is shown"
+            result = attack(store, run, asked, pulse, device)
+        message = f"Stopped after {asked.max_seconds} s, the limit for one run; {so_far}." if pulse.late else ""
+        if pulse.stopped:
+            message = f"Cancelled; {so_far}."
+        store.finish(run.id, "cancelled" if pulse.stopped else "done", message=message, result=result)
     except Exception as error:  # the one place that must survive anything a run may do
         log.error("run %s failed:\n%s", run.id, traceback.format_exc())
         fail(store, run, error)
     finally:
         pulse.over.set()
         pulse.join()
+
+
+def attack(store: Store, run: Run, experiment: Experiment, pulse: Pulse, device: torch.device) -> dict[str, Any]:
+    """Play the attack, keep its frames and answer the result."""
+    uploads = {name.removeprefix("upload:"): data for name, data in store.files(run.id, "upload:").items()}
+    scene = prepare(experiment, uploads=uploads, device=device)
+    store.put_file(run.id, "private.png", contact_sheet(scene.x))
+    store.add_event(run.id, "meta", describe(scene, run, device))
+    if device.type == "cpu":
+        pulse.most = fitting_threads(scene.seen, cores())
+    frame: Frame | None = None
+    for frame in play(experiment, scene=scene, pulse=pulse):
+        seq = keep(store, run.id, frame)
+    assert frame is not None
+    assert frame.verdict is not None
+    return {
+        "answer": seq,
+        "steps": frame.step,
+        "seconds": frame.seconds,
+        "scores": {name: finite(value) for name, value in frame.scores.items()},
+        "labels": frame.labels,
+        "note": frame.note,
+        "verdict": frame.verdict,
+        "like": like(experiment),
+    }
 
 
 def keep(store: Store, run: str, frame: Frame) -> int:
@@ -150,6 +163,7 @@ def describe(scene: Scene, run: Run, device: torch.device) -> dict[str, Any]:
         "attack": catalog.load("attack", experiment.attack.id).title,
         "loss_name": catalog.load("attack", experiment.attack.id).loss_name,
         "labels_granted": experiment.assume.labels,
+        "weights": words(experiment.checkpoint),
         "batch_norm": any(isinstance(layer, torch.nn.modules.batchnorm._BatchNorm) for layer in scene.seen.model.modules()),
         "changed": scene.changed,
         "device": name,

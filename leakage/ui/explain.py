@@ -1,7 +1,11 @@
 """The words beside the pictures: the question, the glossary, what-ifs, a run in one line."""
 
+from contextlib import suppress
+
 from leakage.catalog import Catalog
-from leakage.spec import Assumptions, Experiment, Part, Picture
+from leakage.checkpoints import cards, words
+from leakage.datasets import TITLES
+from leakage.spec import Assumptions, Experiment, Part, Picture, SpecError, Training
 
 QUESTION = "A phone trains on its owner's pictures and sends only this update. What can the server see?"
 PROMISE = "Pictures go to this machine only. A run with your own pictures is deleted with one click, at the latest after 7 days."
@@ -22,16 +26,17 @@ GLOSSARY = {
 
 
 def what_ifs(experiment: Experiment, known: Catalog, spare: list[Picture]) -> dict[str, tuple[str, Experiment]]:
-    """Three questions that follow from a run, each one click away: title -> (what it does, the experiment)."""
+    """Three or four questions that follow from a run, each one click away: title -> (what it does, the experiment)."""
     matching = experiment.attack if experiment.attack.id == "inverting_gradients" else Part(id="inverting_gradients")
     eight = (*experiment.pictures, *(p for p in spare if p not in experiment.pictures))[:8]
     width = next((field for field in known.get("model", experiment.model.id).fields if field.name == "width"), None)
     if width and width.high:
         wide = min(2 * int(experiment.model.fields.get("width", width.default)), int(width.high))
-        wider = experiment.model_copy(update={"model": Part(id=experiment.model.id, fields={**experiment.model.fields, "width": wide})})
+        model = Part(id=experiment.model.id, fields={**experiment.model.fields, "width": wide})
+        wider = experiment.model_copy(update={"model": model, "checkpoint": ""})
         about = f"The same model, {wide} wide."
     else:
-        change = {"model": Part(id="mlp"), "attack": Part(id="inverting_gradients", fields={"steps": 2000})}
+        change = {"model": Part(id="mlp"), "checkpoint": "", "attack": Part(id="inverting_gradients", fields={"steps": 2000})}
         wider = experiment.model_copy(update=change)
         about = "A fully connected network, which sends far more numbers, by Inverting Gradients."
     pruned = {
@@ -40,6 +45,7 @@ def what_ifs(experiment: Experiment, known: Catalog, spare: list[Picture]) -> di
         "assume": Assumptions(labels=experiment.assume.labels),
     }
     return {
+        **_training(experiment, known),
         "a batch of 8": (
             "Eight pictures in one gradient, by Inverting Gradients.",
             experiment.model_copy(update={"pictures": eight, "attack": matching}),
@@ -52,13 +58,37 @@ def what_ifs(experiment: Experiment, known: Catalog, spare: list[Picture]) -> di
     }
 
 
+def _training(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Experiment]]:
+    """The question about training, where there are weights to answer it with."""
+    if experiment.checkpoint:
+        return {"an untrained model": ("The same with weights drawn at random.", experiment.model_copy(update={"checkpoint": ""}))}
+    for id, card in cards().items():
+        trained = experiment.model_copy(update={"checkpoint": f"{id}@{card.stages[-1].rounds}"})
+        with suppress(SpecError):
+            trained.resolve(known)
+            return {"a trained model": (f"The same with weights {words(trained.checkpoint)}.", trained)}
+    return {}
+
+
 def title(experiment: Experiment, known: Catalog) -> str:
     """A run in one line; plug-ins that are gone keep their id."""
 
     def name(kind: str, id: str) -> str:
         return next((entry.title for entry in known.of(kind) if entry.id == id), id)
 
-    names = [name("attack", experiment.attack.id), "on", name("model", experiment.model.id)]
+    names = [
+        name("attack", experiment.attack.id),
+        "on",
+        *(["trained"] if experiment.checkpoint else []),
+        name("model", experiment.model.id),
+    ]
     names += [f"with {name('defense', part.id).lower()}" for part in experiment.defenses]
     count = len(experiment.pictures)
     return f"{' '.join(names)}, {count} picture{'s' if count > 1 else ''}, seed {experiment.seed}"
+
+
+def training_title(training: Training, known: Catalog) -> str:
+    """A training in one line."""
+    model = next((entry.title for entry in known.of("model") if entry.id == training.model.id), training.model.id)
+    who = "centrally" if training.clients == 1 else f"by {training.clients} clients"
+    return f"{model} trained on {TITLES[training.data]}, {training.rounds} rounds {who}"

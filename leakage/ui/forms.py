@@ -4,10 +4,12 @@ from typing import Any
 
 import streamlit as st
 
+from leakage import checkpoints
 from leakage.catalog import KINDS, Catalog, Entry, Field
 from leakage.spec import MAX_SECONDS, VERSION, Assumptions, Experiment, Part
 
 NONE = "none"
+UNTRAINED = ""
 DEFAULT = Experiment()
 SOURCES = {"gallery": "Gallery", "upload": "Your own", "mnist": "MNIST", "cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}
 PICKED = "pictures"  # the picked pictures, as "source:id", in session state and, joined by commas, in the URL
@@ -45,6 +47,7 @@ def _menus(known: Catalog) -> dict[str, list[Any]]:
     return {
         **menus,
         "defense": [NONE, *ids["defense"]],
+        "checkpoint": [UNTRAINED, *(f"{id}@{stage.rounds}" for id, card in checkpoints.cards().items() for stage in card.stages)],
         "size": [DEFAULT.size, 28, 64],
         "channels": [DEFAULT.channels, 1],
         "source": list(SOURCES),
@@ -70,6 +73,39 @@ def choose(known: Catalog, kind: str, label: str, *, default: str, optional: boo
     else:
         st.caption("The gradient is sent as it is.")
     return part
+
+
+def checkpoint(model: Part) -> str:
+    """How long the model was trained: untrained, or one of the stages on this machine. Picking one sets the fields it was trained with."""
+    offered = {UNTRAINED: "Untrained: weights drawn at random"}
+    for id, card in checkpoints.cards().items():
+        for stage in card.stages if card.model == model.id else ():
+            length = "1 epoch" if stage.rounds == 1 else f"{stage.rounds} epochs"
+            length = f"all {length}" if stage is card.stages[-1] else length
+            offered[f"{id}@{stage.rounds}"] = f"{card.trained_on}, {length}: {stage.accuracy:.0%} right"
+    if st.session_state.get("checkpoint") not in offered:
+        st.session_state["checkpoint"] = UNTRAINED
+    return st.selectbox(
+        "How long it was trained",
+        list(offered),
+        format_func=offered.__getitem__,
+        key="checkpoint",
+        on_change=fit_checkpoint,
+        disabled=len(offered) == 1,
+        help="Training changes how much a gradient gives away: a model that is right about a picture sends a small gradient. "
+        "The percentage says how many test pictures it names right. Choosing a trained model also sets its fields and the size of the "
+        "pictures to what it was trained with.",
+    )
+
+
+def fit_checkpoint() -> None:
+    """Put the fields, the size and the colours of the chosen checkpoint into the widgets."""
+    name = st.session_state["checkpoint"]
+    if name:
+        card, _ = checkpoints.find(name)
+        st.session_state["channels"], st.session_state["size"] = card.image_shape[:2]
+        for field, value in card.fields.items():
+            st.session_state[f"{card.model}.{field}"] = value
 
 
 def fine_settings(entry: Entry) -> dict[str, Any]:
@@ -123,6 +159,7 @@ def load(experiment: Experiment) -> None:
         state[kind] = part.id
         for name, value in part.fields.items():
             state[f"{part.id}.{name}"] = value
+    state["checkpoint"] = experiment.checkpoint
     state["size"], state["channels"], state["seed"] = experiment.size, experiment.channels, experiment.seed
     state["labels_known"], state["defense_known"] = experiment.assume.labels, experiment.assume.defense
     state["max_seconds"] = experiment.max_seconds

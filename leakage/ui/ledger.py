@@ -28,9 +28,10 @@ def assumptions(experiment: Experiment, known: Catalog, meta: dict[str, Any] | N
     """What the attacker knows, finds out, was granted, and never sees."""
     model, granted = known.get("model", experiment.model.id), experiment.assume.labels
     normalise = experiment.model.fields.get("normalise", "none")
+    weights = (meta or {}).get("weights", experiment.checkpoint or "untrained")
     rule = note.get("label rule", "said when the run has ended")
     rows = [
-        ("knows", "The model and its weights", f"{model.title}, untrained, {experiment.num_classes} classes, cross-entropy"),
+        ("knows", "The model and its weights", f"{model.title}, {weights}, {experiment.num_classes} classes, cross-entropy"),
         ("knows", "What the client does", known.get("protocol", experiment.protocol.id).title),
         (
             "knows",
@@ -46,7 +47,7 @@ def assumptions(experiment: Experiment, known: Catalog, meta: dict[str, Any] | N
         what = defense.imitation if told else "not known: the update is taken as it came"
         rows.append(("knows" if told else "does not know", "The protection", f"{defense.title} ({fields}): {what}"))
     if meta and meta.get("batch_norm"):
-        rows.append(("knows", "BatchNorm", "uses the running statistics of the untrained model, not those of this batch (eval mode)"))
+        rows.append(("knows", "BatchNorm", "uses the running statistics of the model, not those of this batch (eval mode)"))
     if meta:
         unknowns, numbers = len(experiment.pictures) * experiment.channels * experiment.size**2, meta["received"]["entries"]
         fewer = "" if numbers >= unknowns else ": fewer than there are unknowns, so some guessing remains"

@@ -27,6 +27,9 @@ def show(asked: str | None, known: Catalog) -> None:
     if asked and run is None:
         st.warning("This run is not here: it was deleted, or the link is incomplete. Below is the recorded run instead.")
         run = service().look(recorded or "")
+    if run and run.kind == "train":
+        st.info(f"This is a training, not an attack: [watch it on its own page](/training?run={run.id}).")
+        return
     if run is None:
         st.info("Press Run to watch the first reconstruction.")
         return
@@ -100,7 +103,7 @@ def glossary() -> None:
 def load_settings(run_id: str) -> None:
     """Show the settings of a run that came by link."""
     run = service().look(run_id)
-    if run:
+    if run and run.kind == "attack":
         forms.load(Experiment.model_validate_json(run.experiment))
 
 

@@ -25,14 +25,17 @@ STAGES = (1, 5)  # rounds after which the weights are kept, as float16; and afte
 def train(training: Training, folder: Path, *, device: torch.device, pulse: Callable[[], bool] = lambda: False) -> Iterator[Progress]:
     """Yield progress and keep everything in `folder`; a training that was interrupted there goes on where its last full round ended.
 
-    metrics.json holds one row per round. Raises CheckpointError when the folder holds another training.
+    One that has ended there is only told again. metrics.json holds one row per round. Raises CheckpointError when the folder holds
+    another training.
     """
     commit = commit_of_code()  # of the code as it was loaded
-    train_set, test_set = engine.load(training)
-    folder.mkdir(parents=True, exist_ok=True)
     start, rows = resume(training, folder)
     for row in rows:
         yield Progress(row["round"], row["loss"], row["seconds"], row["accuracy"])
+    if (folder / "card.json").exists():
+        return
+    train_set, test_set = engine.load(training)
+    folder.mkdir(parents=True, exist_ok=True)
     before = rows[-1]["seconds"] if rows else 0.0
     for progress in engine.train(training, train_set, test_set, device=device, start=start, pulse=pulse):
         word = Progress(progress.done, progress.loss, before + progress.seconds, progress.accuracy, progress.weights)
@@ -62,7 +65,7 @@ def resume(training: Training, folder: Path) -> tuple[tuple[int, Params] | None,
     if not same:
         raise CheckpointError(f"{folder} holds another training. Name another folder, or delete it.")
     if (folder / "card.json").exists():
-        raise CheckpointError(f"{folder} holds this training, finished. Use it, or delete it to train anew.")
+        return None, rows
     if not state.exists():  # killed within the first round's last moment
         return None, []
     weights = unpack(state.read_bytes(), str(state))

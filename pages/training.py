@@ -1,0 +1,100 @@
+"""Training: teach a model, centrally or as a federation, and watch how good it gets. What it learned can then be attacked in the lab."""
+
+import streamlit as st
+
+from leakage.catalog import Catalog
+from leakage.runs.service import service
+from leakage.spec import SpecError, Training
+from leakage.ui import forms, training
+from leakage.ui.session import owner
+
+DATA = {"mnist": "MNIST", "cifar10": "CIFAR-10"}
+SPLITS = {"iid": "At random", "shards": "Two classes or so each"}
+DEFAULT = Training()
+
+
+def settings(known: Catalog) -> Training | None:
+    """Three cards: model, pictures, and who trains how."""
+    with st.container(border=True, gap="small", key="step-1"):
+        st.markdown("**1 · The model**")
+        model = forms.choose(known, "model", "Model", default=DEFAULT.model.id)
+    with st.container(border=True, gap="small", key="step-2"):
+        st.markdown("**2 · The pictures it learns from**")
+        data = st.segmented_control("Data set", list(DATA), default="mnist", required=True, format_func=DATA.__getitem__, key="data")
+        problem = training.missing(data)
+        st.caption(problem or ("Handwritten digits, 28 px, grey." if data == "mnist" else "Animals and vehicles, 32 px, colour."))
+    with st.container(border=True, gap="small", key="step-3"):
+        st.markdown("**3 · Who trains**")
+        rounds = st.number_input(
+            "Rounds", 1, 1000, 5, key="rounds", help="After each round the model is tried on all 10,000 test pictures."
+        )
+        clients = st.number_input(
+            "Clients",
+            1,
+            100,
+            1,
+            key="clients",
+            help="1: all pictures in one place (central). More: each phone holds a share, trains on it, "
+            "and the server averages the models they send (FedAvg).",
+        )
+        partition, local_epochs = "iid", 1
+        if clients > 1:
+            partition = st.segmented_control(
+                "How the pictures are shared out", list(SPLITS), default="iid", required=True, format_func=SPLITS.__getitem__, key="split"
+            )
+            local_epochs = st.number_input("Epochs on each phone per round", 1, 20, 1, key="local_epochs")
+        fine = fine_settings(data)
+    if problem or not model:
+        return None
+    return Training(model=model, data=data, rounds=rounds, clients=clients, partition=partition, local_epochs=local_epochs, **fine)
+
+
+def fine_settings(data: str) -> dict[str, object]:
+    """The recipe, folded away."""
+    with st.popover("Recipe", icon=":material/tune:", key="recipe"):
+        optimiser = st.selectbox(
+            "Optimiser", ["sgd", "adam"], key="optimiser", format_func={"sgd": "SGD with momentum", "adam": "Adam"}.get
+        )
+        return {
+            "optimiser": optimiser,
+            "rate": st.number_input(
+                "Learning rate", 0.00001, 10.0, 0.1 if optimiser == "sgd" else 0.001, format="%g", key=f"rate-{optimiser}"
+            ),
+            "batch": st.number_input("Batch size", 1, 1024, DEFAULT.batch, key="training-batch"),
+            "schedule": st.selectbox("Learning rate over time", ["cosine", "steps", "constant"], key="schedule"),
+            "augment": st.toggle("Shift and mirror pictures at random", data == "cifar10", key=f"augment-{data}"),
+            "pictures": st.number_input("Use only the first (0: all)", 0, 60_000, 0, 1000, key="training-pictures"),
+            "seed": st.number_input("Seed", 0, 2**31 - 1, DEFAULT.seed, key="training-seed"),
+        }
+
+
+def start(asked: Training | None) -> None:
+    """The Train button."""
+    with st.container(key="run-bar"):
+        if st.button("Train", type="primary", icon=":material/play_arrow:", width="stretch", disabled=asked is None) and asked:
+            try:
+                st.query_params["run"] = service().train(asked, owner())
+            except SpecError as error:
+                st.error(str(error))
+
+
+def page() -> None:
+    """The whole page, top to bottom."""
+    st.markdown("#### How good does a model get, and does training make it leak less?")
+    known = service().catalog()
+    if known is None:
+        st.caption("Getting ready. Come back in a few seconds.")
+        return
+    left, right = st.columns([0.3, 0.7], gap="medium")
+    with left:
+        start(settings(known))
+    with right:
+        run = st.query_params.get("run")
+        if run:
+            training.show(run)
+        else:
+            st.info("Choose a model and a data set, press **Train**, and watch. Then attack what it learned, after 1, 5 or all rounds.")
+        training.shelf(known)
+
+
+page()
