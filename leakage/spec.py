@@ -84,6 +84,9 @@ class Experiment(_Data):
                     raise SpecError(f"pictures.label: allowed is 0 to {self.num_classes - 1}, given was {picture.label}.")
                 if picture.source == "upload" and picture.label is None:
                     raise SpecError("pictures.label: an upload needs a class, given was none.")
+            model = catalog.get("model", self.model.id)
+            if self.size < model.smallest:
+                raise SpecError(f"size: {model.title} needs pictures of at least {model.smallest} pixels, given was {self.size}.")
             return self.model_copy(
                 update={
                     "model": spelled("model", self.model),

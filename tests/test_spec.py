@@ -85,6 +85,11 @@ def test_a_cifar100_picture_makes_it_a_hundred_classes() -> None:
 # ---------------------------------------------------------------- refused
 
 
+def test_a_picture_too_small_for_its_model_is_refused() -> None:
+    assert refused({"model": {"id": "vgg16"}, "size": 28}) == "size: VGG-16 needs pictures of at least 32 pixels, given was 28."
+    assert parse({"model": {"id": "vgg16"}, "size": 32}).resolve(CATALOG).size == 32
+
+
 def test_an_unknown_attack_is_refused_with_the_known_ones() -> None:
     known = ", ".join(entry.id for entry in CATALOG.of("attack"))
     assert refused({"attack": {"id": "telepathy"}}) == f"attack: 'telepathy' is not known here; allowed are {known}."

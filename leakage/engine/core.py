@@ -199,6 +199,8 @@ class Protocol(Plugin):
 class Model(Plugin):
     """A network to be trained."""
 
+    smallest: ClassVar[int] = 1  # the shortest side of a picture that it can take, in pixels
+
     def build(self, image_shape: tuple[int, int, int], num_classes: int) -> nn.Module:
         """The untrained network for pictures (C, H, W) in [0, 1].
 
