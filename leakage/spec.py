@@ -52,6 +52,7 @@ class Experiment(_Data):
     size: Literal[28, 32, 64] = 32
     channels: Literal[1, 3] = 3
     model: Part = Part(id="lenet")
+    batch_norm: Literal["eval", "batch"] = "eval"  # BatchNorm uses its stored statistics, or those of the batch, as in training
     protocol: Part = Part(id="fedsgd")
     defenses: tuple[Part, ...] = Field(default=(), max_length=4)
     attack: Part = Part(id="idlg")

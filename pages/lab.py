@@ -53,6 +53,7 @@ def settings(known: Catalog) -> Experiment | None:
         size=size,
         channels=channels,
         model=model,
+        batch_norm=forms.batch_norm(model),
         protocol=protocol,
         defenses=(defense,) if isinstance(defense, Part) else (),
         attack=attack,

@@ -15,6 +15,7 @@ FULL = Experiment(
     size=64,
     channels=1,
     model=Part(id="mlp", fields={"width": 64, "activation": "tanh"}),
+    batch_norm="batch",
     defenses=(Part(id="pruning", fields={"share": 0.5}), Part(id="gaussian_noise")),
     attack=Part(id="inverting_gradients", fields={"steps": 10, "signed": False, "tv_weight": 1e-6}),
     assume=Assumptions(labels=True, defense=False),
@@ -65,6 +66,7 @@ def test_equal_experiments_have_equal_digests_however_they_were_written() -> Non
     [
         {"seed": 2},
         {"size": 28},
+        {"batch_norm": "batch"},
         {"attack": {"id": "dlg"}},
         {"attack": {"id": "idlg", "fields": {"steps": 299}}},
         {"defenses": [{"id": "pruning"}]},
@@ -151,6 +153,7 @@ def test_a_number_of_400_digits_is_out_of_range_like_any_other(kind: str) -> Non
         ('{"size": 30}', ["size", "28, 32 or 64", "30"]),
         ('{"size": "32"}', ["size", "28, 32 or 64", "'32'"]),
         ('{"channels": 2}', ["channels", "1 or 3", "2"]),
+        ('{"batch_norm": "train"}', ["batch_norm", "'eval' or 'batch'", "'train'"]),
         ('{"max_seconds": 0}', ["max_seconds", "greater than or equal to 1", "0"]),
         ('{"pictures": []}', ["pictures", "at least 1", "[]"]),
         ('{"pictures": [{"id": "a", "source": "web"}]}', ["pictures.0.source", "'gallery'", "'web'"]),

@@ -1,6 +1,6 @@
 """Settings as widgets, all of them in the URL, and an Experiment out of their values. Everything is built from the catalog."""
 
-from typing import Any
+from typing import Any, Literal
 
 import streamlit as st
 
@@ -10,6 +10,7 @@ from leakage.spec import MAX_SECONDS, VERSION, Assumptions, Experiment, Part
 NONE = "none"
 DEFAULT = Experiment()
 SOURCES = {"gallery": "Gallery", "upload": "Your own", "mnist": "MNIST", "cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}
+BATCH_NORM = {"eval": "stored statistics (eval)", "batch": "statistics of this batch"}
 PICKED = "pictures"  # the picked pictures, as "source:id", in session state and, joined by commas, in the URL
 
 
@@ -47,6 +48,7 @@ def _menus(known: Catalog) -> dict[str, list[Any]]:
         "defense": [NONE, *ids["defense"]],
         "size": [DEFAULT.size, 28, 64],
         "channels": [DEFAULT.channels, 1],
+        "batch_norm": list(BATCH_NORM),
         "source": list(SOURCES),
     }
 
@@ -80,7 +82,30 @@ def fine_settings(entry: Entry) -> dict[str, Any]:
         st.markdown(f"**{entry.title}**")
         if entry.presets:
             st.pills("Presets", list(entry.presets), key=f"{entry.id}.preset", on_change=apply_preset, args=(entry,))
-        return {field.name: widget(entry, field) for field in entry.fields}
+        values = {field.name: widget(entry, field) for field in entry.fields}
+        if _has_batch_norm(entry.kind, values):
+            st.selectbox(
+                "BatchNorm uses",
+                list(BATCH_NORM),
+                format_func=BATCH_NORM.__getitem__,
+                key="batch_norm",
+                help="Stored statistics: each picture is treated alone. Of this batch: as while training; pictures of a batch mix, and the "
+                "attacker must guess their statistics with them.",
+            )
+        return values
+
+
+def batch_norm(model: Part) -> Literal["eval", "batch"]:
+    """Which statistics BatchNorm uses; a model without it has no such setting, and none is kept for it."""
+    if _has_batch_norm("model", model.fields):
+        return "batch" if st.session_state["batch_norm"] == "batch" else "eval"
+    st.session_state.pop("batch_norm", None)
+    return "eval"
+
+
+def _has_batch_norm(kind: str, fields: dict[str, Any]) -> bool:
+    """A model says by its field `norm` that it has BatchNorm."""
+    return kind == "model" and fields.get("norm") == "batch"
 
 
 def apply_preset(entry: Entry) -> None:
@@ -125,7 +150,7 @@ def load(experiment: Experiment) -> None:
             state[f"{part.id}.{name}"] = value
     state["size"], state["channels"], state["seed"] = experiment.size, experiment.channels, experiment.seed
     state["labels_known"], state["defense_known"] = experiment.assume.labels, experiment.assume.defense
-    state["max_seconds"] = experiment.max_seconds
+    state["max_seconds"], state["batch_norm"] = experiment.max_seconds, experiment.batch_norm
     pictures = experiment.pictures
     state["source"], state["batch"] = pictures[0].source, len(pictures)
     state[PICKED] = [f"{picture.source}:{picture.id}" for picture in pictures]
