@@ -197,6 +197,24 @@ def test_an_experiment_that_is_refused_is_explained_on_the_page(door: Service, v
     assert "run" not in at.query_params
 
 
+@pytest.mark.parametrize(
+    ("address", "sentence"),
+    [
+        ({"size": "224", "batch": "11"}, "at most 10, given were 11."),
+        ({"size": "28", "model": "vgg16"}, "at least 32 pixels, given was 28."),
+    ],
+)
+def test_settings_that_do_not_go_together_are_explained_and_cannot_be_run(
+    door: Service, visit: Open, address: dict[str, str], sentence: str
+) -> None:
+    at = visit(**address)
+    fine(at)
+    assert sentence in words(at)
+    assert at.button(key="run-button").disabled
+    fine(at.button_group(key="size").set_value(32).run())
+    assert not at.button(key="run-button").disabled
+
+
 # ---------------------------------------------------------------- the address
 
 

@@ -5,7 +5,7 @@ from typing import Any, Literal
 import streamlit as st
 
 from leakage.catalog import KINDS, Catalog, Entry, Field
-from leakage.spec import MAX_SECONDS, VERSION, Assumptions, Experiment, Part
+from leakage.spec import MAX_SECONDS, SIZES, VERSION, Assumptions, Experiment, Part
 
 NONE = "none"
 DEFAULT = Experiment()
@@ -46,7 +46,7 @@ def _menus(known: Catalog) -> dict[str, list[Any]]:
     return {
         **menus,
         "defense": [NONE, *ids["defense"]],
-        "size": [DEFAULT.size, 28, 64],
+        "size": sorted(SIZES, key=lambda size: size != DEFAULT.size),
         "channels": [DEFAULT.channels, 1],
         "batch_norm": list(BATCH_NORM),
         "source": list(SOURCES),
