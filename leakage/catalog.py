@@ -63,6 +63,7 @@ class Entry:
     presets: dict[str, dict[str, Any]]
     evaluations_per_step: float  # of an attack
     imitation: str  # of a defense
+    smallest: int  # of a model: the shortest side of a picture that it can take, in pixels
     fields: tuple[Field, ...]
 
     def resolve(self, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -176,6 +177,7 @@ def _entry(kind: str, name: str) -> Entry:
         doc=inspect.cleandoc(plugin.__doc__ or ""),
         evaluations_per_step=getattr(plugin, "evaluations_per_step", 0),
         imitation=getattr(plugin, "imitation", ""),
+        smallest=getattr(plugin, "smallest", 0),
         presets={name: dict(values) for name, values in plugin.presets.items()},
         fields=tuple(described),
     )

@@ -13,7 +13,7 @@ from leakage.runs.store import Run, Store
 
 COLUMNS = 8  # pictures side by side
 SCALE = 6  # screen pixels per picture pixel, fewer when the picture would become wider than ...
-WIDE, NARROW = 1600, 640  # ... so many screen pixels: the final picture, the animation
+WIDE, NARROW = 1800, 640  # ... so many screen pixels: the final picture, the animation
 SECONDS = 8  # of animation
 MAX_PAGES, MAX_PIXELS = 120, 24_000_000  # of an animation: it is made in the memory of the web server
 GAP = 8
@@ -67,12 +67,13 @@ def _answer(store: Store, run: Run) -> int | None:
 
 
 def _beside(private: Image.Image, guess: Image.Image, words: str, *, wide: int) -> Image.Image:
-    """Private pictures above, guesses below, enlarged without smoothing, with one line of text."""
-    scale = max(1, min(SCALE, wide // private.width))
-    size = (private.width * scale, private.height * scale)
+    """Private pictures above, guesses below, enlarged without smoothing or, where too wide, made smaller, with one line of text."""
+    scale = min(SCALE, wide // private.width) or wide / private.width
+    size = (round(private.width * scale), round(private.height * scale))
+    how = Image.Resampling.NEAREST if scale >= 1 else Image.Resampling.BOX
     page = Image.new("RGB", (size[0] + 2 * GAP, 2 * size[1] + 4 * GAP + 12), "white")
     for row, picture in enumerate((private, guess)):
-        page.paste(picture.resize(size, Image.Resampling.NEAREST), (GAP, GAP + row * (size[1] + GAP)))
+        page.paste(picture.resize(size, how), (GAP, GAP + row * (size[1] + GAP)))
     ImageDraw.Draw(page).text((GAP, 2 * size[1] + 3 * GAP - 4), words, fill="black")
     return page
 

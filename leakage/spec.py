@@ -11,7 +11,8 @@ from leakage.checkpoints import CheckpointError, find
 
 VERSION: Literal[1] = 1
 MAX_BATCH = 128
-SIZES = (28, 32, 64)  # picture sides in pixels
+SIZES = (28, 32, 64, 224)  # picture sides in pixels
+MAX_PIXELS = MAX_BATCH * 64 * 64  # of all pictures of an experiment together
 MAX_SECONDS = 3600  # wall clock of one run
 
 
@@ -57,10 +58,11 @@ class Experiment(_Data):
 
     version: Literal[1] = VERSION
     pictures: tuple[Picture, ...] = Field(default=(Picture(id="astronaut"),), min_length=1, max_length=MAX_BATCH)
-    size: Literal[28, 32, 64] = 32
+    size: Literal[28, 32, 64, 224] = 32
     channels: Literal[1, 3] = 3
     model: Part = Part(id="lenet")
     checkpoint: str = Field(default="", max_length=100)  # "id@rounds" of trained weights; empty: untrained, drawn by the seed
+    batch_norm: Literal["eval", "batch"] = "eval"  # BatchNorm uses its stored statistics, or those of the batch, as in training
     protocol: Part = Part(id="fedsgd")
     defenses: tuple[Part, ...] = Field(default=(), max_length=4)
     attack: Part = Part(id="idlg")
@@ -93,6 +95,14 @@ class Experiment(_Data):
                     raise SpecError(f"pictures.label: allowed is 0 to {self.num_classes - 1}, given was {picture.label}.")
                 if picture.source == "upload" and picture.label is None:
                     raise SpecError("pictures.label: an upload needs a class, given was none.")
+            most = MAX_PIXELS // self.size**2
+            if len(self.pictures) > most:
+                raise SpecError(
+                    f"pictures: of {self.size} x {self.size} pixels allowed are at most {most}, given were {len(self.pictures)}."
+                )
+            entry = catalog.get("model", self.model.id)
+            if self.size < entry.smallest:
+                raise SpecError(f"size: {entry.title} needs pictures of at least {entry.smallest} pixels, given was {self.size}.")
             model = spelled("model", self.model)
             if self.checkpoint:
                 self._check_fit(model, catalog)

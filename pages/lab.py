@@ -7,12 +7,11 @@ from streamlit.delta_generator import DeltaGenerator
 
 from leakage.catalog import Catalog
 from leakage.runs.service import service
-from leakage.spec import Experiment, Part, SpecError
+from leakage.spec import SIZES, Experiment, Part, SpecError
 from leakage.ui import explain, forms, result
 from leakage.ui.chooser import choose_pictures, describe, uploads_of
 from leakage.ui.session import delete_all, owner
 
-SIZES = {28: "28 px", 32: "32 px", 64: "64 px"}
 PATIENCE = 30.0  # seconds to wait for the dispatcher
 COLOURS = {3: "Colour", 1: "Grey"}
 
@@ -31,12 +30,12 @@ def settings(known: Catalog) -> Experiment | None:
         with st.container(horizontal=True, wrap=False, vertical_alignment="bottom", gap="small"):
             st.caption(describe(items) if items else "No picture chosen.")
             with st.popover("", icon=":material/tune:", help="Fine settings of the pictures", key="fine-pictures"):
-                size = st.segmented_control("Size", list(SIZES), default=32, required=True, format_func=SIZES.__getitem__, key="size")
+                size = st.segmented_control("Size", SIZES, default=32, required=True, format_func=lambda side: f"{side} px", key="size")
                 channels = st.segmented_control(
                     "Colours", list(COLOURS), default=3, required=True, format_func=COLOURS.__getitem__, key="channels"
                 )
     with step(2, "The client"):
-        model = forms.choose(known, "model", "Model on the phone", default=forms.DEFAULT.model.id)
+        model = forms.choose(known, "model", "Model on the phone", default=forms.DEFAULT.model.id, more=forms.batch_norm_menu)
         checkpoint = forms.checkpoint(model) if model else forms.UNTRAINED
         protocol = forms.choose(known, "protocol", "What it sends", default=forms.DEFAULT.protocol.id)
     with step(3, "The protection"):
@@ -55,6 +54,7 @@ def settings(known: Catalog) -> Experiment | None:
         channels=channels,
         model=model,
         checkpoint=checkpoint,
+        batch_norm=forms.batch_norm(model),
         protocol=protocol,
         defenses=(defense,) if isinstance(defense, Part) else (),
         attack=attack,
@@ -66,14 +66,12 @@ def settings(known: Catalog) -> Experiment | None:
 
 def start(experiment: Experiment | None, known: Catalog) -> None:
     """The Run button with its estimate; submits when pressed, or when a what-if was."""
-    seconds = None
-    try:
-        seconds = service().estimate(experiment.resolve(known)) if experiment else None
-    except SpecError as error:
-        st.warning(str(error))
-        experiment = None
+    seconds, words = None, "No estimate yet for this model" if experiment else "Choose a picture first"
     with st.container(key="run-bar", gap="small"):
-        words = "No estimate yet for this model" if experiment else "Choose other settings first"
+        try:
+            seconds = service().estimate(experiment.resolve(known)) if experiment else None
+        except SpecError as error:  # settings that are each allowed, and together are not
+            experiment, words = None, str(error)
         if seconds:
             words = f"About {result.duration(seconds)} on this machine"
         pressed = st.button(

@@ -17,6 +17,7 @@ IDS = {kind: [entry.id for entry in CATALOG.of(kind)] for kind in catalog.KINDS}
 TINY = Part(
     id="mlp", fields={"width": 32, "depth": 1, "activation": "sigmoid"}
 )  # smooth, and its first layer has a bias: one picture is determined
+LIGHT = {"vgg16": {"units": 16}}  # what a model too large for a test is made with
 SHORT = {"steps": 60, "tries": 4, "starts": 2}  # enough for a problem of this size
 GRANTED = Assumptions(labels=True)
 LABELS = torch.tensor([7, 2, 4])  # distinct and not in order
@@ -26,6 +27,11 @@ def smooth(batch: int = 1, channels: int = 1, side: int = 8, seed: int = 0) -> t
     """Random pictures (B, C, side, side) in [0, 1] without fine detail: 3x3 noise, enlarged."""
     noise = torch.rand((batch, channels, 3, 3), generator=torch.Generator().manual_seed(seed), dtype=torch.float32)
     return F.interpolate(noise, size=(side, side), mode="bilinear", align_corners=True).to(torch.get_default_dtype())
+
+
+def light(name: str) -> Part:
+    """A model with its default fields, or with those that keep a test small."""
+    return Part(id=name, fields=LIGHT.get(name, {}))
 
 
 def observed(x: torch.Tensor, *, model: Part = TINY, **settings: object) -> Observation:

@@ -198,6 +198,24 @@ def test_an_experiment_that_is_refused_is_explained_on_the_page(door: Service, v
     assert "run" not in at.query_params
 
 
+@pytest.mark.parametrize(
+    ("address", "sentence"),
+    [
+        ({"size": "224", "batch": "11"}, "at most 10, given were 11."),
+        ({"size": "28", "model": "vgg16"}, "at least 32 pixels, given was 28."),
+    ],
+)
+def test_settings_that_do_not_go_together_are_explained_and_cannot_be_run(
+    door: Service, visit: Open, address: dict[str, str], sentence: str
+) -> None:
+    at = visit(**address)
+    fine(at)
+    assert sentence in words(at)
+    assert at.button(key="run-button").disabled
+    fine(at.button_group(key="size").set_value(32).run())
+    assert not at.button(key="run-button").disabled
+
+
 # ---------------------------------------------------------------- the address
 
 
@@ -225,9 +243,34 @@ def test_menus_go_into_the_address_and_back(door: Service, visit: Open) -> None:
     assert "attack" not in at.query_params
 
 
+def test_batchnorm_has_a_choice_where_the_model_has_batchnorm_and_nowhere_else(door: Service, visit: Open) -> None:
+    at = visit(model="convnet", batch_norm="batch")
+    fine(at)
+    first = press_run(at).query_params["run"]
+    assert asked(door, at).batch_norm == "batch"
+    there = visit(who="you", run=first)
+    assert there.selectbox(key="batch_norm").value == "batch"
+    there.selectbox(key="batch_norm").select("eval").run()
+    assert "batch_norm" not in there.query_params
+    assert asked(door, press_run(there)).batch_norm == "eval"
+    for change in ({"convnet.norm": "group"}, {"model": "lenet"}):
+        at = visit(**{"model": "convnet", "batch_norm": "batch", **change})
+        assert "batch_norm" not in [box.key for box in at.selectbox]
+        assert "batch_norm" not in at.query_params
+        assert asked(door, press_run(at)).batch_norm == "eval"
+
+
 @pytest.mark.parametrize(
     "address",
-    [{"attack": "nothing"}, {"seed": "-1"}, {"seed": "x"}, {"batch": "1000"}, {"pictures": "gallery:nobody"}, {"source": "a/../b"}],
+    [
+        {"attack": "nothing"},
+        {"batch_norm": "train", "model": "lenet"},
+        {"seed": "-1"},
+        {"seed": "x"},
+        {"batch": "1000"},
+        {"pictures": "gallery:nobody"},
+        {"source": "a/../b"},
+    ],
 )
 def test_nonsense_in_the_address_is_passed_over(door: Service, visit: Open, address: dict[str, str]) -> None:
     at = visit(**address)

@@ -14,7 +14,7 @@ from PIL import Image
 from leakage import pictures
 from leakage.engine.data import load
 from leakage.pictures import GALLERY_CLASSES, Item, PictureError, check_upload, find, gallery, read, sheet, thumbnail, tiles
-from leakage.spec import Experiment, Picture
+from leakage.spec import SIZES, Experiment, Picture
 
 RED, WHITE, BLACK = (255, 0, 0), (255, 255, 255), (0, 0, 0)
 
@@ -64,7 +64,7 @@ def test_the_gallery_has_six_photographs_twelve_faces_and_ten_digits_each_with_a
     assert all(item.alt.endswith(".") for item in gallery())
 
 
-@pytest.mark.parametrize("size", [28, 32, 64])
+@pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("channels", [1, 3])
 def test_every_gallery_picture_is_square_at_every_size(size: int, channels: int) -> None:
     for item in gallery():

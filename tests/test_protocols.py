@@ -5,7 +5,7 @@ from copy import deepcopy
 
 import pytest
 import torch
-from problems import IDS, LABELS, TINY, observed, precision, smooth
+from problems import IDS, LABELS, TINY, light, observed, precision, smooth
 from torch import nn
 
 from leakage.engine.client import gradient_client, single_gradients, weights_of
@@ -74,8 +74,8 @@ def test_a_client_asked_twice_sends_the_same_and_keeps_its_memory_apart(protocol
 @pytest.mark.parametrize("protocol", IDS["protocol"])
 def test_replaying_the_truth_gives_the_update(protocol: str, model: str, dtype: torch.dtype, tolerance: float) -> None:
     with precision(dtype):
-        x = smooth(2, channels=3, side=28)
-        seen = observed(x, model=Part(id=model), protocol=Part(id=protocol))
+        x = smooth(2, channels=3, side=32)
+        seen = observed(x, model=light(model), protocol=Part(id=protocol))
         assert next(iter(seen.update.values())).dtype == dtype
         assert relative(seen, seen.replay(x, LABELS[:2])) < tolerance
         wrong = relative(seen, seen.replay(x, LABELS[1:]))

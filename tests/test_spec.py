@@ -15,6 +15,7 @@ FULL = Experiment(
     size=64,
     channels=1,
     model=Part(id="mlp", fields={"width": 64, "activation": "tanh"}),
+    batch_norm="batch",
     defenses=(Part(id="pruning", fields={"share": 0.5}), Part(id="gaussian_noise")),
     attack=Part(id="inverting_gradients", fields={"steps": 10, "signed": False, "tv_weight": 1e-6}),
     assume=Assumptions(labels=True, defense=False),
@@ -65,6 +66,7 @@ def test_equal_experiments_have_equal_digests_however_they_were_written() -> Non
     [
         {"seed": 2},
         {"size": 28},
+        {"batch_norm": "batch"},
         {"attack": {"id": "dlg"}},
         {"attack": {"id": "idlg", "fields": {"steps": 299}}},
         {"defenses": [{"id": "pruning"}]},
@@ -83,6 +85,11 @@ def test_a_cifar100_picture_makes_it_a_hundred_classes() -> None:
 
 
 # ---------------------------------------------------------------- refused
+
+
+def test_a_picture_too_small_for_its_model_is_refused() -> None:
+    assert refused({"model": {"id": "vgg16"}, "size": 28}) == "size: VGG-16 needs pictures of at least 32 pixels, given was 28."
+    assert parse({"model": {"id": "vgg16"}, "size": 32}).resolve(CATALOG).size == 32
 
 
 def test_an_unknown_attack_is_refused_with_the_known_ones() -> None:
@@ -143,9 +150,10 @@ def test_a_number_of_400_digits_is_out_of_range_like_any_other(kind: str) -> Non
         ('{"seed": "seven"}', ["seed", "integer", "'seven'"]),
         ('{"seed": -1}', ["seed", "greater than or equal to 0", "-1"]),
         ('{"seed": 2147483648}', ["seed", "less than or equal to 2147483647", "2147483648"]),
-        ('{"size": 30}', ["size", "28, 32 or 64", "30"]),
-        ('{"size": "32"}', ["size", "28, 32 or 64", "'32'"]),
+        ('{"size": 30}', ["size", "28, 32, 64 or 224", "30"]),
+        ('{"size": "32"}', ["size", "28, 32, 64 or 224", "'32'"]),
         ('{"channels": 2}', ["channels", "1 or 3", "2"]),
+        ('{"batch_norm": "train"}', ["batch_norm", "'eval' or 'batch'", "'train'"]),
         ('{"max_seconds": 0}', ["max_seconds", "greater than or equal to 1", "0"]),
         ('{"pictures": []}', ["pictures", "at least 1", "[]"]),
         ('{"pictures": [{"id": "a", "source": "web"}]}', ["pictures.0.source", "'gallery'", "'web'"]),
@@ -167,6 +175,14 @@ def test_one_picture_too_many_is_refused() -> None:
     pictures = [{"id": "astronaut"}] * MAX_BATCH
     assert len(parse({"pictures": pictures}).pictures) == MAX_BATCH
     assert "at most 128" in refused({"pictures": [*pictures, {"id": "astronaut"}]})
+
+
+@pytest.mark.parametrize(("size", "most"), [(28, 128), (64, 128), (224, 10)])
+def test_the_pixels_of_all_pictures_together_have_a_limit(size: int, most: int) -> None:
+    assert len(parse({"pictures": [{"id": "astronaut"}] * most, "size": size}).resolve(CATALOG).pictures) == most
+    if most < MAX_BATCH:
+        sentence = refused({"pictures": [{"id": "astronaut"}] * (most + 1), "size": size})
+        assert sentence == "pictures: of 224 x 224 pixels allowed are at most 10, given were 11."
 
 
 @pytest.mark.parametrize("version", [2, 0, "1", None])

@@ -1,4 +1,4 @@
-"""The honest client's arithmetic: one gradient, and the gradients of single pictures."""
+"""The honest client's arithmetic: one gradient, the gradients of single pictures, and which statistics BatchNorm takes."""
 
 import operator
 from collections.abc import Iterator
@@ -30,6 +30,25 @@ def gradient_client(model: nn.Module) -> Client:
         return dict(zip(weights, gradient, strict=True)), memory
 
     return send
+
+
+def use_batch_statistics(model: nn.Module, x: Tensor) -> None:
+    """From now on BatchNorm takes the statistics of the batch it is given, as in training, and neither reads nor changes the stored ones.
+
+    All else stays in eval mode: nothing is dropped out. Raises ValueError when a BatchNorm would see one number per channel in `x`.
+    """
+    for layer in model.modules():
+        if isinstance(layer, nn.modules.batchnorm._BatchNorm):
+            layer.train()
+            layer.track_running_stats = False
+    try:
+        with torch.no_grad():
+            model(x)
+    except ValueError as error:
+        raise ValueError(
+            f"BatchNorm has no statistics of this batch: of {len(x)} x {x.shape[2]} x {x.shape[3]} pixels one number per channel is left. "
+            "Choose more or larger pictures, or its stored statistics."
+        ) from error
 
 
 def single_gradients(model: nn.Module, weights: Params, x: Tensor, y: Tensor) -> Iterator[Params]:

@@ -83,7 +83,7 @@ def check_field(name: str, value: object, kind: object, rules: Any) -> None:
 class Observation:
     """All the server holds. No tensor of the truth is reachable from here unless the experiment grants it.
 
-    model          the architecture, in eval mode; its parameters are `weights`
+    model          the architecture, in eval mode (BatchNorm as the experiment says); its parameters are `weights`
     update         what the client sent
     replay         (x (B, C, H, W), y (B,) or (B, K)) -> what the attacker believes this client would have sent; differentiable in x and y
     average        turns an update of this protocol into an average gradient
@@ -198,6 +198,8 @@ class Protocol(Plugin):
 
 class Model(Plugin):
     """A network to be trained."""
+
+    smallest: ClassVar[int] = 1  # the shortest side of a picture that it can take, in pixels
 
     def build(self, image_shape: tuple[int, int, int], num_classes: int) -> nn.Module:
         """The untrained network for pictures (C, H, W) in [0, 1].

@@ -1,9 +1,9 @@
-"""What several models share: the normalising first layer, the bends between layers, the papers' initialisations."""
+"""What several models share: the first layer, the bends between layers, the papers' initialisations."""
 
 from collections.abc import Callable
 from functools import partial
 
-from torch import nn
+from torch import Tensor, nn
 
 from leakage.engine.core import Normalise
 
@@ -11,6 +11,7 @@ STATISTICS = {  # mean and standard deviation per channel of the training pictur
     "cifar10": ((0.4914672, 0.4822617, 0.4467701), (0.2470322, 0.2434851, 0.2615879)),
     "cifar100": ((0.5071598, 0.4866936, 0.4412019), (0.2673343, 0.2564385, 0.2761505)),
     "mnist": ((0.1306638,), (0.3081078,)),
+    "imagenet": ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),  # as torchvision's networks expect them
 }
 Bend = Callable[[], nn.Module]
 ACTIVATIONS: dict[str, Bend] = {
@@ -21,6 +22,10 @@ ACTIVATIONS: dict[str, Bend] = {
 }
 ACTIVATION_HELP = "The bend after each layer. ReLU and LeakyReLU have no curvature, which L-BFGS attacks (DLG, iDLG) need."
 BIAS_HELP = "Whether layers add a constant. The first layer's bias gradient gives much away."
+INITIALISATIONS = ("wide_uniform", "default", "kaiming_normal")
+INITIALISATION_HELP = (
+    "How the first weights are drawn: wide_uniform is U(-0.5, 0.5), biases too; default is PyTorch's; kaiming_normal keeps the scale."
+)
 NORMALISATIONS = ("none", *STATISTICS)
 NORMALISE_HELP = (
     "Which data set's mean and contrast the first layer subtracts and divides by. The attacker knows it: it is part of the model."
@@ -37,7 +42,25 @@ def normalisation(name: str, channels: int) -> dict[str, nn.Module]:
     return {"normalise": Normalise(mean, std)}
 
 
-def wide_uniform(layer: nn.Module) -> None:
-    """Every weight and bias ~ U(-0.5, 0.5), as the DLG and iDLG code draw them."""
-    for value in layer.parameters():
-        nn.init.uniform_(value, -0.5, 0.5)
+class Colour(nn.Module):
+    """A grey picture as a colour picture: its one channel three times. The first layer of torchvision's networks takes three."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.expand(-1, 3, -1, -1)  # (B, 3, H, W)
+
+
+def initialise(net: nn.Module, name: str) -> None:
+    """Draw the first weights anew: "wide_uniform", "kaiming_normal", or "default", which leaves them as PyTorch drew them.
+
+    wide_uniform: every weight and bias ~ U(-0.5, 0.5), as the DLG and iDLG code draw them. kaiming_normal: every weight of a convolution or
+    linear layer ~ N(0, 2 / inputs), biases 0 (He et al. 2015).
+    """
+    if name == "wide_uniform":
+        for value in net.parameters():
+            nn.init.uniform_(value, -0.5, 0.5)
+    elif name == "kaiming_normal":
+        for layer in net.modules():
+            if isinstance(layer, nn.Conv2d | nn.Linear):
+                nn.init.kaiming_normal_(layer.weight)
+                if layer.bias is not None:
+                    nn.init.zeros_(layer.bias)

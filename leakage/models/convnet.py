@@ -6,16 +6,25 @@ from dataclasses import dataclass
 from torch import nn
 
 from leakage.engine.core import Model, choice, param
-from leakage.models._layers import ConvNorm
-from leakage.models._parts import NORMALISATIONS, NORMALISE_HELP, normalisation
+from leakage.models._layers import NORM_HELP, NORMS, PADDING_HELP, PADDINGS, Style
+from leakage.models._parts import (
+    ACTIVATION_HELP,
+    ACTIVATIONS,
+    INITIALISATION_HELP,
+    NORMALISATIONS,
+    NORMALISE_HELP,
+    initialise,
+    normalisation,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ConvNet(Model):
     """Eight times conv 3 - BatchNorm - ReLU with w, 2w, 2w, 4w, 4w, 4w channels, max-pool 3, 4w, 4w, max-pool 3, then linear.
 
-    2,904,970 numbers for width 64, 3x32x32 pictures and 10 classes. PyTorch's default initialisation. BatchNorm uses its running
-    statistics (eval mode) for client and attack alike, as Geiping et al. do; untrained, these are 0 and 1 and BatchNorm does nothing.
+    2,904,970 numbers for width 64, 3x32x32 pictures and 10 classes. PyTorch's default initialisation. Unless the experiment says otherwise,
+    BatchNorm uses its stored statistics (eval mode) for client and attack alike, as Geiping et al. do; untrained, these are 0 and 1 and
+    BatchNorm does nothing. GroupNorm makes groups of at least 4 channels, at most 32 of them.
     Source: Geiping et al. 2020, figure 8 ("ConvNet").
     """
 
@@ -25,19 +34,25 @@ class ConvNet(Model):
     source = "https://arxiv.org/abs/2003.14053"
 
     width: int = param(16, 4, 128, "Filters of the first layer; the others have two or four times as many. 64 is the paper's.")
+    activation: str = choice("relu", tuple(ACTIVATIONS), ACTIVATION_HELP)
+    norm: str = choice("batch", NORMS, NORM_HELP)
+    padding: str = choice("zeros", PADDINGS, PADDING_HELP)
+    initialisation: str = choice("default", ("default", "kaiming_normal"), INITIALISATION_HELP)
     normalise: str = choice("cifar10", NORMALISATIONS, NORMALISE_HELP)
 
     def build(self, image_shape: tuple[int, int, int], num_classes: int) -> nn.Module:
         channels, height, width = image_shape
         layers = OrderedDict(normalisation(self.normalise, channels))
-        before = channels
+        before, style = channels, Style(self.activation, self.norm, self.padding)
         for number, times in enumerate((1, 2, 2, 4, 4, 4, 4, 4)):
             after = times * self.width
-            layers[f"conv{number}"] = ConvNorm(before, after, 3, padding=1)
-            layers[f"act{number}"] = nn.ReLU()
+            layers[f"conv{number}"] = style.conv(before, after, 3, bias=True)
+            layers[f"act{number}"] = style.bend()
             if number in (5, 7):
                 layers[f"pool{number}"] = nn.MaxPool2d(3)
             before = after
         layers["flatten"] = nn.Flatten()  # (B, 4w * (H // 9) * (W // 9))
         layers["linear"] = nn.Linear(before * (height // 3 // 3) * (width // 3 // 3), num_classes)
-        return nn.Sequential(layers)
+        net = nn.Sequential(layers)
+        initialise(net, self.initialisation)
+        return net

@@ -7,8 +7,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from leakage.engine.core import Model, choice
-from leakage.models._layers import ConvNorm
-from leakage.models._parts import ACTIVATION_HELP, ACTIVATIONS, NORMALISATIONS, NORMALISE_HELP, Bend, normalisation
+from leakage.models._layers import NORM_HELP, NORMS, PADDING_HELP, PADDINGS, ConvNorm, Style
+from leakage.models._parts import ACTIVATION_HELP, ACTIVATIONS, NORMALISATIONS, NORMALISE_HELP, normalisation
 
 DEPTHS = {"resnet20": 3, "resnet32": 5}  # blocks per stage
 
@@ -17,8 +17,9 @@ DEPTHS = {"resnet20": 3, "resnet32": 5}  # blocks per stage
 class HeResNet(Model):
     """conv 3@16 - three stages of residual blocks with 16, 32 and 64 filters - global average - linear.
 
-    A block is conv 3 - conv 3, BatchNorm after each; where a stage begins its skip takes every second pixel and pads with zero channels
-    (option A). Weights are normal, Kaiming's fan-in. ResNet-20 has 269,722 numbers (10 classes), ResNet-32 464,154.
+    A block is conv 3 - conv 3, BatchNorm (or GroupNorm, or nothing) after each, without biases; where a stage begins its skip takes every
+    second pixel and pads with zero channels (option A). Weights are normal, Kaiming's fan-in. ResNet-20 has 269,722 numbers (10 classes),
+    ResNet-32 464,154.
     Source: He et al. 2016, section 4.2.
     """
 
@@ -29,16 +30,18 @@ class HeResNet(Model):
 
     kind: str = choice("resnet20", tuple(DEPTHS), "How many layers it has.")
     activation: str = choice("relu", tuple(ACTIVATIONS), ACTIVATION_HELP)
+    norm: str = choice("batch", NORMS, NORM_HELP)
+    padding: str = choice("zeros", PADDINGS, PADDING_HELP)
     normalise: str = choice("cifar10", NORMALISATIONS, NORMALISE_HELP)
 
     def build(self, image_shape: tuple[int, int, int], num_classes: int) -> nn.Module:
-        bend = ACTIVATIONS[self.activation]
+        style = Style(self.activation, self.norm, self.padding)
         layers = OrderedDict(normalisation(self.normalise, image_shape[0]))
-        layers["stem"] = nn.Sequential(_conv(image_shape[0], 16, 1), bend())
+        layers["stem"] = nn.Sequential(style.conv(image_shape[0], 16, 3), style.bend())
         before = 16
         for stage, after in enumerate((16, 32, 64), 1):
             for place in range(1, DEPTHS[self.kind] + 1):
-                layers[f"block{stage}-{place}"] = _Block(before, after, bend)
+                layers[f"block{stage}-{place}"] = _Block(style, before, after)
                 before = after
         layers["pool"] = nn.AdaptiveAvgPool2d(1)
         layers["flatten"] = nn.Flatten()  # (B, 64)
@@ -53,17 +56,13 @@ class HeResNet(Model):
 class _Block(nn.Module):
     """activation(conv(activation(conv(x))) + x), x subsampled and padded with zero channels where the shape changes."""
 
-    def __init__(self, before: int, after: int, bend: Bend) -> None:
+    def __init__(self, style: Style, before: int, after: int) -> None:
         super().__init__()
         self.stride, self.more = (1, 0) if before == after else (2, after - before)
-        self.body = nn.Sequential(_conv(before, after, self.stride), bend(), _conv(after, after, 1))
-        self.bend = bend()
+        self.body = nn.Sequential(style.conv(before, after, 3, self.stride), style.bend(), style.conv(after, after, 3))
+        self.bend = style.bend()
 
     def forward(self, x: Tensor) -> Tensor:
         skip = F.pad(x[:, :, :: self.stride, :: self.stride], (0, 0, 0, 0, self.more // 2, self.more // 2))
         bent: Tensor = self.bend(self.body(x) + skip)
         return bent
-
-
-def _conv(before: int, after: int, stride: int) -> ConvNorm:
-    return ConvNorm(before, after, 3, stride=stride, padding=1, bias=False)

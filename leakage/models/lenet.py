@@ -5,17 +5,29 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from leakage.engine.core import Model, choice
+from leakage.engine.core import Model, choice, flag
 from leakage.models._layers import Conv2d
-from leakage.models._parts import NORMALISATIONS, NORMALISE_HELP, normalisation, wide_uniform
+from leakage.models._parts import (
+    ACTIVATION_HELP,
+    ACTIVATIONS,
+    BIAS_HELP,
+    INITIALISATION_HELP,
+    INITIALISATIONS,
+    NORMALISATIONS,
+    NORMALISE_HELP,
+    initialise,
+    normalisation,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class LeNet(Model):
     """conv 5@12 /2 - sigmoid - conv 5@12 /2 - sigmoid - conv 5@12 /1 - sigmoid - linear; all weights and biases ~ U(-0.5, 0.5).
 
-    15,826 numbers for 3x32x32 pictures and 10 classes, 13,426 for 1x28x28.
-    Source: Zhu et al. 2019 (section 4: sigmoid instead of ReLU, so that the gradient can be differentiated again); sizes as in their code.
+    15,826 numbers for 3x32x32 pictures and 10 classes, 13,426 for 1x28x28. LeNet* (a preset): LeakyReLU, bias-free, PyTorch's
+    initialisation; 15,780 numbers. Unlike its paper: one output per class, not one in all; the slope 0.2 is that of R-GAP's code.
+    Source: Zhu et al. 2019 (section 4: sigmoid instead of ReLU, so that the gradient can be differentiated again); sizes as in their code;
+    LeNet*: Zhu and Blaschko 2021, section 4.
     """
 
     title = "LeNet (Zhu)"
@@ -23,23 +35,31 @@ class LeNet(Model):
     hint = "Smooth (sigmoid) layers make matching easy. Pictures come back nearly perfect from a single gradient."
     source = "https://arxiv.org/abs/1906.08935"
 
+    presets = {
+        "LeNet* (Zhu and Blaschko 2021)": {"activation": "leaky_relu", "bias": False, "initialisation": "default"},
+    }
+
+    activation: str = choice("sigmoid", tuple(ACTIVATIONS), ACTIVATION_HELP)
+    bias: bool = flag(True, BIAS_HELP)
+    initialisation: str = choice("wide_uniform", INITIALISATIONS, INITIALISATION_HELP)
     normalise: str = choice("none", NORMALISATIONS, NORMALISE_HELP)
 
     def build(self, image_shape: tuple[int, int, int], num_classes: int) -> nn.Module:
         channels, height, width = image_shape
         side = (-(-height // 4)) * (-(-width // 4))  # two strides of 2, rounded up
+        bend, bias = ACTIVATIONS[self.activation], self.bias
         net = nn.Sequential(
             OrderedDict(
                 **normalisation(self.normalise, channels),
-                conv1=Conv2d(channels, 12, 5, stride=2, padding=2),
-                act1=nn.Sigmoid(),
-                conv2=Conv2d(12, 12, 5, stride=2, padding=2),
-                act2=nn.Sigmoid(),
-                conv3=Conv2d(12, 12, 5, stride=1, padding=2),
-                act3=nn.Sigmoid(),
+                conv1=Conv2d(channels, 12, 5, stride=2, padding=2, bias=bias),
+                act1=bend(),
+                conv2=Conv2d(12, 12, 5, stride=2, padding=2, bias=bias),
+                act2=bend(),
+                conv3=Conv2d(12, 12, 5, stride=1, padding=2, bias=bias),
+                act3=bend(),
                 flatten=nn.Flatten(),  # (B, 12 * side)
-                linear=nn.Linear(12 * side, num_classes),
+                linear=nn.Linear(12 * side, num_classes, bias=bias),
             )
         )
-        wide_uniform(net)
+        initialise(net, self.initialisation)
         return net

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from leakage.engine.core import Model, choice, param
-from leakage.models._layers import ConvNorm
-from leakage.models._parts import ACTIVATION_HELP, ACTIVATIONS, NORMALISATIONS, NORMALISE_HELP, Bend, normalisation
+from leakage.models._layers import NORM_HELP, NORMS, PADDING_HELP, PADDINGS, ConvNorm, Style
+from leakage.models._parts import ACTIVATION_HELP, ACTIVATIONS, NORMALISATIONS, NORMALISE_HELP, normalisation
 
 STAGES = {  # name -> blocks per stage, whether they are bottlenecks
     "resnet18": ((2, 2, 2, 2), False),
@@ -23,8 +23,9 @@ STAGES = {  # name -> blocks per stage, whether they are bottlenecks
 class ResNet(Model):
     """conv 3 - stages of residual blocks, each stage twice as wide and (from the second on) half as large - global average - linear.
 
-    A basic block is conv 3 - conv 3, a bottleneck conv 1 - conv 3 - conv 1 with four times the filters at its end; BatchNorm after every
-    convolution, which has no bias; where the shape changes the skip is a convolution of size 1. Weights are normal, Kaiming's fan-out.
+    A basic block is conv 3 - conv 3, a bottleneck conv 1 - conv 3 - conv 1 with four times the filters at its end; BatchNorm (or GroupNorm,
+    or nothing) after every convolution, which has no bias; where the shape changes the skip is a convolution of size 1. Weights are normal,
+    Kaiming's fan-out. GroupNorm makes groups of at least 4 channels, at most 32 of them.
     10 classes: ResNet18 of width 16, 64 and 128 has 0.70, 11.17 and 44.66 million numbers, ResNet34 21.28, ResNet50 23.52,
     ResNet20-4 (width 64) 4.33; ResNet32-10 (width 160, 100 classes) 46.4; ResNet101 of width 16 2.68.
     Source: He et al. 2016; Geiping et al. 2020, their code; cut skips: Zhu and Blaschko 2021, figure 4.
@@ -45,21 +46,23 @@ class ResNet(Model):
     width: int = param(16, 4, 160, "Filters of the first stage; each stage after it has twice as many.")
     cut: int = param(0, 0, 33, "The block that loses its skip, counted from 1; 0 cuts none.")
     activation: str = choice("relu", tuple(ACTIVATIONS), ACTIVATION_HELP)
+    norm: str = choice("batch", NORMS, NORM_HELP)
+    padding: str = choice("zeros", PADDINGS, PADDING_HELP)
     normalise: str = choice("cifar10", NORMALISATIONS, NORMALISE_HELP)
 
     def build(self, image_shape: tuple[int, int, int], num_classes: int) -> nn.Module:
         stages, bottleneck = STAGES[self.kind]
         channels = image_shape[0]
-        bend = ACTIVATIONS[self.activation]
+        style = Style(self.activation, self.norm, self.padding)
         layers = OrderedDict(normalisation(self.normalise, channels))
-        layers["stem"] = nn.Sequential(ConvNorm(channels, self.width, 3, padding=1, bias=False), bend())
+        layers["stem"] = nn.Sequential(style.conv(channels, self.width, 3), style.bend())
         before, number = self.width, 0
         for stage, blocks in enumerate(stages):
             inner = self.width * 2**stage
             for place in range(blocks):
                 number += 1
                 stride = 2 if stage and not place else 1
-                block = _Block(before, inner, stride, bend, bottleneck=bottleneck, skip=number != self.cut)
+                block = _Block(style, before, inner, stride, bottleneck=bottleneck, skip=number != self.cut)
                 layers[f"block{number}"] = block
                 before = block.width
         layers["pool"] = nn.AdaptiveAvgPool2d(1)
@@ -75,25 +78,21 @@ class ResNet(Model):
 class _Block(nn.Module):
     """activation(body(x) + skip(x)); without a skip activation(body(x))."""
 
-    def __init__(self, before: int, inner: int, stride: int, bend: Bend, *, bottleneck: bool, skip: bool) -> None:
+    def __init__(self, style: Style, before: int, inner: int, stride: int, *, bottleneck: bool, skip: bool) -> None:
         super().__init__()
         self.width = 4 * inner if bottleneck else inner
         if bottleneck:
             steps = [(before, inner, 1, 1), (inner, inner, 3, stride), (inner, self.width, 1, 1)]
         else:
             steps = [(before, inner, 3, stride), (inner, inner, 3, 1)]
-        parts = [part for step in steps for part in (_conv(*step), bend())]
+        parts = [part for step in steps for part in (style.conv(*step), style.bend())]
         self.body = nn.Sequential(*parts[:-1])
         self.skip: nn.Module | None = None
         if skip:
-            self.skip = nn.Identity() if stride == 1 and before == self.width else _conv(before, self.width, 1, stride)
-        self.bend = bend()
+            self.skip = nn.Identity() if stride == 1 and before == self.width else style.conv(before, self.width, 1, stride)
+        self.bend = style.bend()
 
     def forward(self, x: Tensor) -> Tensor:
         out: Tensor = self.body(x)
         bent: Tensor = self.bend(out if self.skip is None else out + self.skip(x))
         return bent
-
-
-def _conv(before: int, after: int, size: int, stride: int) -> ConvNorm:
-    return ConvNorm(before, after, size, stride=stride, padding=size // 2, bias=False)

@@ -1,17 +1,20 @@
 """Settings as widgets, all of them in the URL, and an Experiment out of their values. Everything is built from the catalog."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Literal, TypeAlias
 
 import streamlit as st
 
 from leakage import checkpoints
 from leakage.catalog import KINDS, Catalog, Entry, Field
-from leakage.spec import MAX_SECONDS, VERSION, Assumptions, Experiment, Part
+from leakage.spec import MAX_SECONDS, SIZES, VERSION, Assumptions, Experiment, Part
 
 NONE = "none"
 UNTRAINED = ""
 DEFAULT = Experiment()
+More: TypeAlias = Callable[[dict[str, Any]], None]  # draws further widgets, given the values of a plug-in's fields
 SOURCES = {"gallery": "Gallery", "upload": "Your own", "mnist": "MNIST", "cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}
+BATCH_NORM = {"eval": "stored statistics (eval)", "batch": "statistics of this batch"}
 PICKED = "pictures"  # the picked pictures, as "source:id", in session state and, joined by commas, in the URL
 
 
@@ -48,14 +51,15 @@ def _menus(known: Catalog) -> dict[str, list[Any]]:
         **menus,
         "defense": [NONE, *ids["defense"]],
         "checkpoint": [UNTRAINED, *(f"{id}@{stage.rounds}" for id, card in checkpoints.cards().items() for stage in card.stages)],
-        "size": [DEFAULT.size, 28, 64],
+        "size": sorted(SIZES, key=lambda size: size != DEFAULT.size),
         "channels": [DEFAULT.channels, 1],
+        "batch_norm": list(BATCH_NORM),
         "source": list(SOURCES),
     }
 
 
-def choose(known: Catalog, kind: str, label: str, *, default: str, optional: bool = False) -> Part | None:
-    """A menu of the plug-ins of one kind with its sentence, and beside it, folded away, the fine settings."""
+def choose(known: Catalog, kind: str, label: str, *, default: str, optional: bool = False, more: More | None = None) -> Part | None:
+    """A menu of the plug-ins of one kind with its sentence, and beside it, folded away, the fine settings and what `more` adds to them."""
     entries = {entry.id: entry for entry in known.of(kind)}
     options = [NONE, *entries] if optional else list(entries)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
@@ -67,7 +71,7 @@ def choose(known: Catalog, kind: str, label: str, *, default: str, optional: boo
             key=kind,
             label_visibility="collapsed",
         )
-        part = Part(id=picked, fields=fine_settings(entries[picked])) if picked in entries else None
+        part = Part(id=picked, fields=fine_settings(entries[picked], more)) if picked in entries else None
     if part:
         st.caption(entries[part.id].plain, help=f"{entries[part.id].hint}\n\n[The paper]({entries[part.id].source})")
     else:
@@ -108,7 +112,7 @@ def fit_checkpoint() -> None:
             st.session_state[f"{card.model}.{field}"] = value
 
 
-def fine_settings(entry: Entry) -> dict[str, Any]:
+def fine_settings(entry: Entry, more: More | None) -> dict[str, Any]:
     """The fields of a plug-in behind one small button; their values."""
     if not entry.fields:
         return {}
@@ -116,7 +120,36 @@ def fine_settings(entry: Entry) -> dict[str, Any]:
         st.markdown(f"**{entry.title}**")
         if entry.presets:
             st.pills("Presets", list(entry.presets), key=f"{entry.id}.preset", on_change=apply_preset, args=(entry,))
-        return {field.name: widget(entry, field) for field in entry.fields}
+        values = {field.name: widget(entry, field) for field in entry.fields}
+        if more:
+            more(values)
+        return values
+
+
+def batch_norm_menu(fields: dict[str, Any]) -> None:
+    """Which statistics BatchNorm uses, where the model with these fields has it."""
+    if _has_batch_norm(fields):
+        st.selectbox(
+            "BatchNorm uses",
+            list(BATCH_NORM),
+            format_func=BATCH_NORM.__getitem__,
+            key="batch_norm",
+            help="Stored statistics: each picture is treated alone. Of this batch: as while training; pictures of a batch mix, and the "
+            "attacker must guess their statistics with them.",
+        )
+
+
+def batch_norm(model: Part) -> Literal["eval", "batch"]:
+    """Which statistics BatchNorm uses; a model without it has no such setting, and none is kept for it."""
+    if _has_batch_norm(model.fields):
+        return "batch" if st.session_state["batch_norm"] == "batch" else "eval"
+    st.session_state.pop("batch_norm", None)
+    return "eval"
+
+
+def _has_batch_norm(fields: dict[str, Any]) -> bool:
+    """A model says by its field `norm` that it has BatchNorm."""
+    return fields.get("norm") == "batch"
 
 
 def apply_preset(entry: Entry) -> None:
@@ -162,7 +195,7 @@ def load(experiment: Experiment) -> None:
     state["checkpoint"] = experiment.checkpoint
     state["size"], state["channels"], state["seed"] = experiment.size, experiment.channels, experiment.seed
     state["labels_known"], state["defense_known"] = experiment.assume.labels, experiment.assume.defense
-    state["max_seconds"] = experiment.max_seconds
+    state["max_seconds"], state["batch_norm"] = experiment.max_seconds, experiment.batch_norm
     pictures = experiment.pictures
     state["source"], state["batch"] = pictures[0].source, len(pictures)
     state[PICKED] = [f"{picture.source}:{picture.id}" for picture in pictures]

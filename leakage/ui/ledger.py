@@ -6,6 +6,10 @@ from typing import Any
 from leakage.catalog import Catalog
 from leakage.spec import Experiment
 
+BATCH_NORM = {
+    "eval": "uses the statistics stored in the model, not those of this batch (eval mode)",
+    "batch": "uses the statistics of the batch (as while training); the replay takes those of the attacker's guess, never the true ones",
+}
 Row = tuple[str, str, str]  # a tag, what it is about, what holds
 
 
@@ -47,7 +51,7 @@ def assumptions(experiment: Experiment, known: Catalog, meta: dict[str, Any] | N
         what = defense.imitation if told else "not known: the update is taken as it came"
         rows.append(("knows" if told else "does not know", "The protection", f"{defense.title} ({fields}): {what}"))
     if meta and meta.get("batch_norm"):
-        rows.append(("knows", "BatchNorm", "uses the running statistics of the model, not those of this batch (eval mode)"))
+        rows.append(("knows", "BatchNorm", BATCH_NORM[experiment.batch_norm]))
     if meta:
         unknowns, numbers = len(experiment.pictures) * experiment.channels * experiment.size**2, meta["received"]["entries"]
         fewer = "" if numbers >= unknowns else ": fewer than there are unknowns, so some guessing remains"

@@ -329,7 +329,7 @@ def test_the_animation_moves_through_the_run(site: Site) -> None:
         assert not np.array_equal(first, np.asarray(animation.convert("RGB")))
 
 
-@pytest.mark.parametrize(("batch", "size", "channels"), [(1, 28, 1), (128, 64, 3)])
+@pytest.mark.parametrize(("batch", "size", "channels"), [(1, 28, 1), (128, 64, 3), (10, 224, 3)])
 def test_downloads_stay_small_whatever_the_run(tmp_path: Path, batch: int, size: int, channels: int) -> None:
     """They are made in the memory of the web server: 240 sheets of 128 pictures, enlarged, would take gigabytes."""
     store = Store(tmp_path / "store.db")
