@@ -1,4 +1,4 @@
-"""How many threads a run gets: only as many as it can use."""
+"""How many threads a run gets: only as many as it can use; and which models are measured ahead."""
 
 import time
 from collections.abc import Iterator
@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 import torch
-from problems import observed, smooth
+from problems import CATALOG, observed, smooth
 
+from leakage.engine import timing
 from leakage.engine.core import Params
 from leakage.engine.timing import fitting_threads
 
@@ -30,3 +31,15 @@ def test_a_run_gets_a_second_thread_when_it_is_faster_by_it(alone: float, togeth
 
     assert fitting_threads(replace(seen, replay=slow), 2) == chosen
     assert torch.get_num_threads() == chosen
+
+
+@pytest.mark.parametrize(("large", "measured"), [(15_826, ["lenet"]), (15_825, [])])
+def test_a_large_model_is_not_measured_ahead(large: int, measured: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """LeNet has 15,826 numbers."""
+    monkeypatch.setattr(timing, "LARGE", large)
+    monkeypatch.setattr(timing.catalog, "describe", lambda: replace(CATALOG, entries=(CATALOG.get("model", "lenet"),)))
+    state = torch.get_rng_state()
+    found = timing.measure(torch.device("cpu"))
+    assert list(found) == measured
+    assert all(0 < seconds < 10 for pair in found.values() for seconds in pair)
+    assert torch.equal(torch.get_rng_state(), state)
