@@ -87,7 +87,7 @@ def test_the_ledger_says_which_statistics_were_used_and_what_the_attacker_replay
 
     convnet = Part(id="convnet")
     (stored,) = said(Experiment(model=convnet), meta)
-    assert "stored statistics" in stored
+    assert "statistics stored in the model" in stored
     (batch,) = said(Experiment(model=convnet, batch_norm="batch"), meta)
     assert "statistics of the batch" in batch
     assert "the attacker's guess" in batch

@@ -190,7 +190,10 @@ def planned(experiment: Experiment) -> float:
 def like(experiment: Experiment) -> str:
     """Runs with equal keys take about equally long per step."""
     return json.dumps(
-        [experiment.attack.id, experiment.model.model_dump(), len(experiment.pictures), experiment.size, experiment.channels],
+        [
+            *(experiment.attack.id, experiment.model.model_dump(), experiment.batch_norm),
+            *(len(experiment.pictures), experiment.size, experiment.channels),
+        ],
         sort_keys=True,
     )
 
