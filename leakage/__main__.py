@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from leakage import catalog
+from leakage.fetch import NAMES
 from leakage.settings import ROOT
 from leakage.spec import Experiment, SpecError, parse
 
@@ -24,8 +25,8 @@ def main(arguments: list[str]) -> int:
     run = commands.add_parser("run", help="run an experiment file and write frames, metrics.json and final.png")
     run.add_argument("experiment", type=Path, help="a JSON file, as the page's download gives it")
     run.add_argument("--out", type=Path, required=True, help="folder for the results")
-    fetch = commands.add_parser("fetch", help="download a data set where a network allows")
-    fetch.add_argument("name", choices=("mnist", "cifar10", "cifar100"))
+    fetch = commands.add_parser("fetch", help="download a data set, or a network for LPIPS, where a connection allows")
+    fetch.add_argument("name", choices=NAMES)
     commands.add_parser("record", help="make the recorded run in assets/ anew")
     commands.add_parser("docs", help="write docs/plugins.md from the plug-ins")
     given = parser.parse_args(arguments)

@@ -32,14 +32,21 @@ ALLOWED = {  # room -> the rooms it may import (a folder may import itself)
     "pictures": "datasets readers",
     "datasets": "readers",
     "readers": "",
-    "fetch": "pictures",
+    "backbones": "datasets",
+    "success": "",
+    "fetch": "backbones pictures",
     # processes of their own
     "__main__": "engine.play runs.archive runs.service runs.store runs.worker fetch pictures settings spec catalog",
     "runs.dispatch": "runs.database runs.service runs.store catalog settings",
     # the bridge to the engine
     "runs.worker": "engine.play engine.timing runs.database runs.service runs.store pictures settings spec catalog",
     # the mathematics; plug-ins come to `play` and `timing` through the catalog
-    "engine.play": "engine.core engine.client engine.data engine.metrics engine.pairing engine.received spec catalog",
+    "engine.play": "engine.core engine.client engine.data engine.metrics engine.received engine.referee engine.standards spec catalog",
+    "engine.referee": "engine.core engine.lineup engine.metrics engine.pairing engine.standards engine.verdict",
+    "engine.standards": "engine.core engine.lineup engine.metrics engine.perceptual spec",
+    "engine.lineup": "engine.core engine.metrics engine.perceptual pictures spec",
+    "engine.perceptual": "backbones",
+    "engine.verdict": "",
     "engine.timing": "engine.client engine.core engine.matching catalog",
     "engine.data": "pictures spec",
     "engine.client": "engine.core",
