@@ -36,7 +36,7 @@ ALLOWED = {  # room -> the rooms it may import (a folder may import itself)
     "success": "",
     "fetch": "backbones pictures",
     # processes of their own
-    "__main__": "engine.play runs.archive runs.service runs.store runs.worker fetch pictures settings spec catalog",
+    "__main__": "engine.play runs.archive runs.service runs.store runs.worker fetch pictures settings spec success catalog",
     "runs.dispatch": "runs.database runs.service runs.store catalog settings",
     # the bridge to the engine
     "runs.worker": "engine.play engine.timing runs.database runs.service runs.store pictures settings spec catalog",

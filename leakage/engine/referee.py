@@ -23,8 +23,8 @@ class Frame:
     """A kept Snapshot with the referee's scores: pictures (B, C, H, W) in [0, 1] on the CPU, in the order of the private ones.
 
     scores    always psnr, mse, label_accuracy; at most twice a second also ssim, rank (by pixels) and a verdict; at the end everything:
-              rank (median over the distances), identified, registered_psnr, lpips, gradient distances. A name that ends in _each, or
-              begins with rank_, holds one value per picture; the others are means, of ranks the median.
+              rank (median over the distances), identified, registered_psnr, lpips, rmse255, gradient distances. A name that ends in
+              _each, or begins with rank_, holds one value per picture; the others are means, of ranks the median.
     """
 
     step: int
@@ -89,12 +89,17 @@ class Referee:
 
     def _thorough(self, guess: Tensor) -> Scores:
         found = measure(guess, self.x, self.standards.lineup, self.standards.perceptual)
-        return found | {"registered_psnr": metrics.registered_psnr(guess, self.x)}
+        rmse = metrics.rmse255(found["mse"])
+        return found | {
+            "registered_psnr": metrics.registered_psnr(guess, self.x),
+            "rmse255": rmse,
+            "psnr_adadefense": metrics.psnr_adadefense(rmse).clamp(max=metrics.PSNR_CAP),
+        }
 
 
 def listed(found: Scores) -> dict[str, Any]:
-    """Scores (B,) as numbers and lists for a Frame; what was not measured is left out."""
-    known = {name: value for name, value in found.items() if not bool(value.isnan().all())}
+    """Scores (B,) as numbers and lists for a Frame; what was not measured is left out, save SSIM, which is then not a number."""
+    known = {name: value for name, value in found.items() if name == "ssim" or not bool(value.isnan().all())}
     plain = {name: float(value.nanmean()) for name, value in known.items() if not name.startswith("rank")}
     each = {f"{name}_each": known[name].tolist() for name in ("psnr", "ssim", "lpips") if name in known}
     ranks = {name: value.tolist() for name, value in known.items() if name.startswith("rank_")}

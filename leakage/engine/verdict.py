@@ -42,6 +42,8 @@ def verdict(scores: Mapping[str, Tensor], best: Mapping[str, Tensor], *, size: i
     for name in ("ssim", "lpips"):
         if not bool(scores[name].isnan().any()):
             numbers.append(f"{name.upper()} {scores[name][clearest]:.2f} (best baseline {best[name][clearest]:.2f})")
+    if bool(scores["ssim"].isnan().all()):
+        numbers.append("no SSIM, whose window needs 7 pixels")
     total, told = len(rank), ", ".join(numbers)
     if total == 1:
         why = f"The attacker's picture: {told}."
