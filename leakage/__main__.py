@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from leakage import catalog, checkpoints
+from leakage.fetch import NAMES
 from leakage.settings import ROOT, settings
 from leakage.spec import Experiment, SpecError, Training, parse, parse_training
+from leakage.success import success_words
 
 RECORDED = Experiment()  # the lab as it opens
 log = logging.getLogger("leakage")
@@ -24,6 +26,7 @@ def main(arguments: list[str]) -> int:
     run = commands.add_parser("run", help="run an experiment file and write frames, metrics.json and final.png")
     run.add_argument("experiment", type=Path, help="a JSON file, as the page's download gives it")
     run.add_argument("--out", type=Path, required=True, help="folder for the results")
+    run.add_argument("--seeds", type=int, default=1, help="so many runs, from the experiment's seed on, and how often the attack succeeds")
     train = commands.add_parser("train", help="train a model; called again with the same words it goes on where it was interrupted")
     for name, about in Training.model_fields.items():
         if name not in ("version", "model"):
@@ -33,14 +36,14 @@ def main(arguments: list[str]) -> int:
     train.add_argument("--out", type=Path, help="folder for weights, card and metrics; default: one in LEAKAGE_HOME/checkpoints")
     evaluate = commands.add_parser("evaluate", help="accuracy of checkpoints on the whole test sets, beside what their cards say")
     evaluate.add_argument("checkpoint", nargs="*", help="ids of checkpoints; default: all on this machine")
-    fetch = commands.add_parser("fetch", help="download a data set where a network allows")
-    fetch.add_argument("name", choices=("mnist", "cifar10", "cifar100"))
+    fetch = commands.add_parser("fetch", help="download a data set, or a network for LPIPS, where a connection allows")
+    fetch.add_argument("name", choices=NAMES)
     commands.add_parser("record", help="make the recorded run in assets/ anew")
     commands.add_parser("docs", help="write docs/plugins.md from the plug-ins")
     given = parser.parse_args(arguments)
     try:
         if given.command == "run":
-            run_file(given.experiment, given.out)
+            run_seeds(given.experiment, given.out, given.seeds)
         elif given.command == "train":
             train_here(vars(given))
         elif given.command == "evaluate":
@@ -60,12 +63,29 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def run_file(file: Path, out: Path) -> None:
-    """Play the experiment of a file; frames/NNNNNN.png, final.png and metrics.json appear in `out`."""
+def run_seeds(file: Path, out: Path, seeds: int) -> None:
+    """Play the experiment of a file with its seed, or with so many from there on, each in a folder of its own beside success.json."""
+    experiment = parse(file.read_bytes()).resolve(catalog.describe())
+    if seeds < 2:
+        run_file(experiment, out)
+        return
+    ends = {
+        n: run_file(experiment.model_copy(update={"seed": n}), out / f"seed-{n}") for n in range(experiment.seed, experiment.seed + seeds)
+    }
+    told = {
+        "recognisable": success_words([end["verdict"]["word"] == "recognisable" for end in ends.values()]),
+        "every picture picked out of its line-up": success_words([end["answer"]["scores"]["identified"] == 1 for end in ends.values()]),
+    }
+    (out / "success.json").write_text(json.dumps({"seeds": list(ends), **told}, indent=1))
+    for what, words in told.items():
+        log.info("Seeds with %s: %s.", what, words)
+
+
+def run_file(experiment: Experiment, out: Path) -> dict[str, Any]:
+    """Play an experiment; frames/NNNNNN.png, final.png and metrics.json, whose content is returned, appear in `out`."""
     from leakage.engine.play import play, prepare
     from leakage.runs.worker import contact_sheet, finite
 
-    experiment = parse(file.read_bytes()).resolve(catalog.describe())
     if experiment.has_uploads:
         raise SpecError("pictures: uploads live only on the page that received them. Choose gallery or data-set pictures.")
     (out / "frames").mkdir(parents=True, exist_ok=True)
@@ -74,21 +94,21 @@ def run_file(file: Path, out: Path) -> None:
     deadline = time.monotonic() + experiment.max_seconds
     for frame in play(experiment, scene=scene, pulse=lambda: time.monotonic() > deadline):
         (out / ("final.png" if frame.final else f"frames/{frame.step:06d}.png")).write_bytes(contact_sheet(frame.x))
-        scores = {name: finite(value) for name, value in frame.scores.items()}
-        rows.append({"step": frame.step, "seconds": frame.seconds, "loss": finite(frame.loss), "labels": frame.labels, "scores": scores})
+        row = {"step": frame.step, "seconds": frame.seconds, "loss": finite(frame.loss), "labels": frame.labels}
+        rows.append(row | {"scores": finite(frame.scores)})
     answer = rows.pop()
     result = {
         "experiment": experiment.model_dump(),
-        "baselines": scene.baselines,
+        "baselines": finite(scene.baselines),
         "answer": answer,
         "verdict": frame.verdict,
         "frames": rows,
     }
     (out / "metrics.json").write_text(json.dumps(result, indent=1))
     grey = scene.baselines["grey"]["psnr"]
-    log.info(
-        "PSNR %.1f dB (a grey picture: %.1f dB), %s. Results are in %s.", answer["scores"]["psnr"], grey, (frame.verdict or {})["word"], out
-    )
+    scores, word = answer["scores"], (frame.verdict or {})["word"]
+    log.info("PSNR %.1f dB (a grey picture: %.1f dB), rank %g, %s. Results are in %s.", scores["psnr"], grey, scores["rank"], word, out)
+    return result
 
 
 def train_here(given: dict[str, Any]) -> None:

@@ -1,10 +1,11 @@
-"""`python -m leakage fetch`: MNIST, CIFAR-10 or CIFAR-100 by torchvision, to where the page finds them."""
+"""`python -m leakage fetch`: data sets by torchvision, and the networks LPIPS looks through, to where the page finds them."""
 
 import importlib
 import socket
 from http.client import HTTPException
 from pathlib import Path
 
+from leakage.backbones import BACKBONES, Backbone, complaint
 from leakage.pictures import PictureError
 
 PATIENCE = 30  # seconds without an answer before a server counts as out of reach
@@ -27,22 +28,49 @@ SETS = {  # name -> torchvision's class, the file to get by hand, and where its 
 }
 
 
+NAMES = (*SETS, *(f"lpips-{backbone.net}" for backbone in BACKBONES))
+
+
 def fetch(name: str, folder: Path) -> Path:
-    """Download a data set into `folder` (made when missing) and return it; nothing is downloaded twice.
+    """Download a data set or a backbone into `folder` (made when missing) and return where it is; nothing is downloaded twice.
 
     Raises PictureError with the way by hand when the network does not allow it.
     """
-    if name not in SETS:
-        raise PictureError(f"fetch knows no data set {name!r}; expected is {', '.join(SETS)}.")
-    kind, file, place = SETS[name]
+    if name not in NAMES:
+        raise PictureError(f"fetch knows no data set {name!r}; expected is {', '.join(NAMES)}.")
     patience = socket.getdefaulttimeout()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         socket.setdefaulttimeout(PATIENCE)
-        getattr(importlib.import_module("torchvision.datasets"), kind)(folder, train=False, download=True)
+        return _data_set(name, folder) if name in SETS else _backbone(_called(name), folder / "lpips")
     except (OSError, RuntimeError, HTTPException) as error:
-        remedy = f"By hand: get {file} and {place.format(folder=folder)}."
-        raise PictureError(f"{name} could not be downloaded ({' '.join(str(error).split())}). {remedy}") from error
+        raise PictureError(
+            f"{name} could not be downloaded ({' '.join(str(error).split())}). By hand: {_by_hand(name, folder)}."
+        ) from error
     finally:
         socket.setdefaulttimeout(patience)
+
+
+def _data_set(name: str, folder: Path) -> Path:
+    getattr(importlib.import_module("torchvision.datasets"), SETS[name][0])(folder, train=False, download=True)
     return folder
+
+
+def _backbone(backbone: Backbone, folder: Path) -> Path:
+    """Raises RuntimeError when what arrives does not have the SHA-256 that its name promises."""
+    folder.mkdir(exist_ok=True)
+    path = folder / backbone.file
+    if complaint(path, backbone.prefix, backbone.command) is not None:
+        importlib.import_module("torch.hub").download_url_to_file(backbone.address, str(path), backbone.prefix, progress=False)
+    return path
+
+
+def _by_hand(name: str, folder: Path) -> str:
+    if name in SETS:
+        _, file, place = SETS[name]
+        return f"get {file} and {place.format(folder=folder)}"
+    return f"get {_called(name).address} and put it into {folder / 'lpips'}"
+
+
+def _called(name: str) -> Backbone:
+    return next(backbone for backbone in BACKBONES if name == f"lpips-{backbone.net}")

@@ -130,12 +130,12 @@ def _saved(image: Image.Image, kind: str, **options: Any) -> bytes:
 def _curves(store: Store, run: Run) -> Made | None:
     out = io.StringIO()
     table = csv.writer(out)
-    table.writerow(["step", "seconds", "gradient_distance", "psnr_db", "mse", "ssim", "label_accuracy"])
+    more = ["ssim", "label_accuracy", "rank", "identified", "registered_psnr", "lpips"]  # some are measured seldom, some at the end
+    table.writerow(["step", "seconds", "gradient_distance", "psnr_db", "mse", *more])
     for frame in _frames(store, run):
         scores = frame["scores"]
-        table.writerow(
-            [frame["step"], frame["seconds"], frame["loss"], scores["psnr"], scores["mse"], scores.get("ssim"), scores["label_accuracy"]]
-        )
+        start = [frame["step"], frame["seconds"], frame["loss"], scores["psnr"], scores["mse"]]
+        table.writerow([*start, *(scores.get(name) for name in more)])
     return Made("text/csv", out.getvalue().encode())
 
 

@@ -9,7 +9,7 @@ from problems import IDS, LABELS, observed, precision, short, smooth
 
 from leakage.engine.client import gradient_client
 from leakage.engine.core import Params, generator
-from leakage.engine.metrics import baselines, gradient_distances
+from leakage.engine.metrics import gradient_distances
 from leakage.engine.play import Scene, play, plugin
 from leakage.spec import Assumptions, Experiment, Part
 
@@ -99,7 +99,7 @@ def test_adding_a_defense_moves_neither_the_weights_nor_the_attackers_start(name
     for defenses in ((), (Part(id=name),)):
         seen = observed(x, defenses=defenses)
         experiment = Experiment(attack=short("inverting_gradients", steps=1), defenses=defenses, assume=Assumptions(labels=True))
-        scene = Scene(experiment, x, LABELS[:1], seen, baselines(x, torch.Generator()), {}, {})
+        scene = Scene(experiment, x, LABELS[:1], seen, {}, {}, {})
         starts.append((next(iter(play(experiment, scene=scene))), seen.weights))
     (one, weights), (other, same) = starts
     assert torch.equal(one.x, other.x)

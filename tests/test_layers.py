@@ -33,20 +33,28 @@ ALLOWED = {  # room -> the rooms it may import (a folder may import itself)
     "pictures": "datasets readers",
     "datasets": "readers",
     "readers": "",
-    "fetch": "pictures",
+    "backbones": "datasets",
+    "success": "",
+    "fetch": "backbones pictures",
     # processes of their own
     "__main__": "engine.play engine.train engine.trainer runs.archive runs.service runs.store runs.worker "
-    "fetch pictures settings spec catalog checkpoints",
+    "fetch pictures settings spec success catalog checkpoints",
     "runs.dispatch": "runs.database runs.service runs.store catalog settings",
     # the bridge to the engine
     "runs.worker": "engine.play engine.timing runs.database runs.service runs.store runs.training "
     "pictures settings spec catalog checkpoints",
     "runs.training": "engine.train engine.trainer runs.store settings spec",
     # the mathematics; plug-ins come to `play` and `timing` through the catalog
-    "engine.play": "engine.core engine.client engine.data engine.metrics engine.pairing engine.received engine.trained spec catalog",
+    "engine.play": "engine.core engine.client engine.data engine.metrics engine.received engine.referee engine.standards engine.trained "
+    "spec catalog",
     "engine.trainer": "engine.core engine.train engine.trained checkpoints settings spec catalog",
     "engine.train": "engine.core engine.trained checkpoints pictures spec catalog",
     "engine.trained": "engine.core checkpoints",
+    "engine.referee": "engine.core engine.lineup engine.metrics engine.pairing engine.standards engine.verdict",
+    "engine.standards": "engine.core engine.lineup engine.metrics engine.perceptual spec",
+    "engine.lineup": "engine.core engine.metrics engine.perceptual pictures spec",
+    "engine.perceptual": "backbones",
+    "engine.verdict": "",
     "engine.timing": "engine.client engine.core engine.matching catalog",
     "engine.data": "pictures spec",
     "engine.client": "engine.core",

@@ -14,7 +14,7 @@ from leakage.spec import Experiment, Part
 def scene_of(experiment: Experiment, x: torch.Tensor, *, seen: Observation | None = None) -> Scene:
     """The experiment with these pictures and the first of LABELS, ready to be played."""
     y = LABELS[: len(x)]
-    return Scene(experiment, x, y, seen or observe(experiment, x, y), metrics.baselines(x, torch.Generator()), {}, {})
+    return Scene(experiment, x, y, seen or observe(experiment, x, y), {}, {}, {})
 
 
 def test_a_finished_run_answers_with_the_attacks_last_snapshot() -> None:

@@ -2,25 +2,19 @@
 
 import math
 from collections import Counter
+from typing import NamedTuple
 
 import torch
-from skimage.metrics import structural_similarity
 from torch import Tensor
 
 from leakage.engine.core import Params
 
 PSNR_CAP = 100.0  # dB, shown for equal pictures
-RULE = (
-    "Recognisable: structural similarity (SSIM) at least 0.6 and 0.2 above a flat picture, or PSNR at least 8 dB above it. Partly "
-    "recognisable: SSIM at least 0.3 and 0.1 above, or PSNR at least 4 dB above. Otherwise: not recognisable. SSIM looks at edges and "
-    "contrast, PSNR at pixel values; the flat picture is the private one's own mean colour, black, white or grey, whichever scores best. "
-    "A batch is judged by its clearest picture."
-)
-MEANING = {
-    "recognisable": "Whoever is in the picture can be seen by whoever runs the server, although the picture never left the phone.",
-    "partly recognisable": "Shapes and colours leak: somebody who knows the picture may guess it, and a better attack may see more.",
-    "not recognisable": "This attack did not find the picture. That is no proof of safety: another attack, or more tries, might.",
-}
+WINDOW = 7  # pixels, the side of SSIM's window
+C1, C2 = 0.01**2, 0.03**2  # SSIM's constants for a range of 1
+
+
+# ---------------------------------------------------------------- pixel errors
 
 
 def mse(guess: Tensor, truth: Tensor) -> Tensor:
@@ -41,12 +35,96 @@ def psnr(guess: Tensor, truth: Tensor) -> Tensor:
     return (-10 * mse(guess, truth).log10()).clamp(max=PSNR_CAP)
 
 
+def registered_psnr(guess: Tensor, truth: Tensor) -> Tensor:
+    """PSNR at the best circular shift of the guess, never below plain `psnr`: (B,).
+
+    For nets whose gradient hardly tells where things are (convolutions, then a mean over all places). The shift maximises the
+    cross-correlation sum_p guess[p - s] truth[p], which is the one of least squared error; all shifts at once by FFT.
+    Source: "R-PSNR", Yin et al. 2021 (GradInversion), section 4, here without rotation and scale.
+    """
+    a, b = guess.double().clamp(0, 1), truth.double()
+    spectrum = (torch.fft.rfft2(b) * torch.fft.rfft2(a).conj()).sum(1)  # (B, H, W / 2 + 1)
+    best = torch.fft.irfft2(spectrum, s=b.shape[2:]).flatten(1).argmax(1)  # (B,), row and column in one number
+    rows, columns = best // b.shape[3], best % b.shape[3]
+    moved = [one.roll((int(row), int(column)), (1, 2)) for one, row, column in zip(a, rows, columns, strict=True)]
+    return torch.maximum(psnr(torch.stack(moved), truth), psnr(guess, truth))
+
+
+# ---------------------------------------------------------------- other papers' pixel errors
+
+
+def rmse255(error: Tensor | float) -> Tensor:
+    """Root of a mean squared error on [0, 1], as grey levels of 0..255. AdaDefense prints it under the name MSE.
+
+    >>> rmse255(0.01).round(decimals=2).item()
+    25.5
+    """
+    return 255 * torch.as_tensor(error, dtype=torch.double).sqrt()
+
+
+def psnr_from_rmse255(rmse: Tensor | float) -> Tensor:
+    """True PSNR of a root mean squared error in grey levels: 20 log10(255 / RMSE), in dB.
+
+    >>> psnr_from_rmse255(143.19).round(decimals=2).item()
+    5.01
+    """
+    return 20 * (255 / torch.as_tensor(rmse, dtype=torch.double)).log10()
+
+
+def psnr_adadefense(rmse: Tensor | float) -> Tensor:
+    """What AdaDefense prints as PSNR: 10 log10(255^2 / RMSE), the root missing its square. White against black would have 24.07 "dB".
+
+    >>> psnr_adadefense(143.19).round(decimals=2).item()
+    26.57
+    """
+    return 10 * (255**2 / torch.as_tensor(rmse, dtype=torch.double)).log10()
+
+
+# ---------------------------------------------------------------- structure
+
+
+class Moments(NamedTuple):
+    """Pictures with mean and variance of every window: what SSIM needs of each picture alone, so that many pairs stay cheap."""
+
+    x: Tensor  # (B, C, H, W), float64
+    mean: Tensor  # (B, C, H - 6, W - 6)
+    variance: Tensor
+
+
+def moments(x: Tensor) -> Moments | None:
+    """Of pictures clamped to [0, 1]; None when they are smaller than the window."""
+    if min(x.shape[2:]) < WINDOW:
+        return None
+    x = x.detach().cpu().double().clamp(0, 1)
+    mean = _windows(x)
+    return Moments(x, mean, _windows(x * x) - mean * mean)
+
+
+def similarity(a: Moments, b: Moments) -> Tensor:
+    """SSIM of pictures whose moments are known; either may hold one picture for all of the other: (B,)."""
+    unbiased = WINDOW**2 / (WINDOW**2 - 1)
+    covariance = unbiased * (_windows(a.x * b.x) - a.mean * b.mean)
+    above = (2 * a.mean * b.mean + C1) * (2 * covariance + C2)
+    below = (a.mean.square() + b.mean.square() + C1) * (unbiased * (a.variance + b.variance) + C2)
+    return (above / below).mean((1, 2, 3))
+
+
 def ssim(guess: Tensor, truth: Tensor) -> Tensor:
-    """Structural similarity (Wang et al. 2004; scikit-image, 7x7 window, range 1) per picture: (B,). NaN below 7 pixels."""
-    if min(truth.shape[2:]) < 7:
-        return torch.full((len(truth),), math.nan, dtype=torch.double)
-    pairs = zip(guess.double().clamp(0, 1).cpu().numpy(), truth.double().cpu().numpy(), strict=True)
-    return torch.tensor([structural_similarity(a, b, channel_axis=0, data_range=1.0) for a, b in pairs], dtype=torch.double)
+    """Structural similarity per picture (7x7 uniform window, sample covariance, range 1): (B,). NaN below 7 pixels.
+
+    Source: Wang et al. 2004, equation 13, with the window and the border of scikit-image's structural_similarity.
+    """
+    a, b = moments(guess), moments(truth)
+    return similarity(a, b) if a and b else torch.full((len(truth),), math.nan, dtype=torch.double)
+
+
+def _windows(x: Tensor) -> Tensor:
+    """The mean of every 7x7 window that lies inside: (B, C, H, W) -> (B, C, H - 6, W - 6)."""
+    rows = x.unfold(2, WINDOW, 1).sum(-1)  # (B, C, H - 6, W)
+    return rows.unfold(3, WINDOW, 1).sum(-1) / WINDOW**2  # (B, C, H - 6, W - 6)
+
+
+# ---------------------------------------------------------------- labels and gradients
 
 
 def label_overlap(guess: Tensor, truth: Tensor) -> float:
@@ -61,38 +139,3 @@ def gradient_distances(update: Params, reference: Params) -> dict[str, float]:
     b = torch.cat([value.detach().cpu().double().flatten() for value in reference.values()])
     cosine = 1 - float(a @ b / (a.norm() * b.norm()).clamp_min(1e-300))
     return {"cosine": cosine, "relative_l2": float((a - b).norm() / b.norm().clamp_min(1e-300))}
-
-
-def summary(guess: Tensor, truth: Tensor) -> dict[str, float]:
-    """MSE, PSNR and SSIM of a batch: the mean of the pictures' values."""
-    return {"mse": float(mse(guess, truth).mean()), "psnr": float(psnr(guess, truth).mean()), "ssim": float(ssim(guess, truth).mean())}
-
-
-def baselines(truth: Tensor, rng: torch.Generator) -> dict[str, dict[str, float]]:
-    """What pictures that know nothing would score: constant grey 0.5, and uniform noise."""
-    noise = torch.rand(truth.shape, generator=rng).to(truth)
-    return {"grey": summary(torch.full_like(truth, 0.5), truth), "noise": summary(noise, truth)}
-
-
-def flat(truth: Tensor) -> tuple[Tensor, Tensor]:
-    """The best PSNR and the best SSIM that one plain colour reaches, per picture, (B,) each: black, grey, white or its own mean."""
-    mean = truth.mean((2, 3), keepdim=True).expand_as(truth)
-    plain = [torch.zeros_like(truth), torch.full_like(truth, 0.5), torch.ones_like(truth), mean]
-    return torch.stack([psnr(p, truth) for p in plain]).amax(0), torch.stack([ssim(p, truth) for p in plain]).amax(0)
-
-
-def verdict(scores: tuple[Tensor, Tensor], plain: tuple[Tensor, Tensor]) -> dict[str, str]:
-    """The plain verdict on a batch, by RULE: word, why, meaning, rule. `scores` and `plain` (see `flat`) are (PSNR, SSIM), (B,) each."""
-    (psnr_each, ssim_each), (plain_psnr, plain_ssim) = scores, plain
-    gain, likeness = psnr_each - plain_psnr, ssim_each - plain_ssim
-    clear = ((ssim_each >= 0.6) & (likeness >= 0.2)) | (gain >= 8)
-    partly = ((ssim_each >= 0.3) & (likeness >= 0.1)) | (gain >= 4)
-    total, best = len(gain), int((gain + 20 * likeness.nan_to_num()).argmax())
-    word = "recognisable" if bool(clear.any()) else "partly recognisable" if bool(partly.any()) else "not recognisable"
-    numbers = f"PSNR {psnr_each[best]:.1f} dB and structural similarity {ssim_each[best]:.2f}"
-    numbers += f"; the best plain colour would have {plain_psnr[best]:.1f} dB and {plain_ssim[best]:.2f}"
-    if total == 1:
-        why = f"The attacker's picture has {numbers}."
-    else:
-        why = f"{int(clear.sum())} of {total} pictures are recognisable, {int((partly & ~clear).sum())} partly. The clearest has {numbers}."
-    return {"word": word, "why": why, "meaning": MEANING[word], "rule": RULE}

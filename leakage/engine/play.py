@@ -1,8 +1,8 @@
-"""The referee: lets the client send, shows the attack what the server holds, and scores its guesses against the truth."""
+"""The play: lets the client send, shows the attack what the server holds, and has the referee score its guesses against the truth."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -15,10 +15,13 @@ from leakage.engine import metrics
 from leakage.engine.client import gradient_client, single_gradients, use_batch_statistics, weights_of
 from leakage.engine.core import Attack, Defense, Model, Observation, Protocol, Snapshot, generator
 from leakage.engine.data import load
-from leakage.engine.pairing import pair
 from leakage.engine.received import describe
+from leakage.engine.referee import Frame, Referee
+from leakage.engine.standards import Standards, standards
 from leakage.engine.trained import load_checkpoint
 from leakage.spec import Experiment, Part
+
+__all__ = ["Frame", "Scene", "best_device", "observe", "play", "plugin", "prepare"]
 
 PER_SECOND = 10.0  # frames kept per second at most
 SHOWN = 8  # gradients of single pictures that are drawn
@@ -36,21 +39,7 @@ class Scene:
     baselines: dict[str, dict[str, float]]
     received: dict[str, Any]
     changed: dict[str, float]  # how far the update is from the undefended gradient
-
-
-@dataclass(frozen=True)
-class Frame:
-    """A kept Snapshot with the referee's scores: pictures (B, C, H, W) in [0, 1] on the CPU, in the order of the private ones."""
-
-    step: int
-    seconds: float
-    x: Tensor
-    labels: list[int]
-    loss: float
-    scores: dict[str, Any]
-    note: dict[str, Any] = field(default_factory=dict)
-    verdict: dict[str, str] | None = None
-    final: bool = False
+    standards: Standards | None = None  # what guesses are held against; made when it is missing
 
 
 def best_device() -> torch.device:
@@ -73,14 +62,16 @@ def prepare(experiment: Experiment, *, uploads: Mapping[str, bytes] | None = Non
     plain, _ = gradient_client(seen.model)(seen.weights, x, y, {})
     alone = len(x) > 1 and experiment.batch_norm == "eval"  # whose BatchNorm needs the others has no gradient of its own
     singles = islice(single_gradients(seen.model, seen.weights, x, y), SHOWN if alone else 0)
+    held = standards(experiment, x.cpu(), y.cpu())
     return Scene(
         experiment=experiment,
         x=x.cpu(),
         y=y.cpu(),
         seen=seen,
-        baselines=metrics.baselines(x.cpu(), generator(experiment.seed, "baseline")),
+        baselines=held.baselines,
         received=describe(seen.update, singles),
         changed=metrics.gradient_distances(seen.as_gradient(), plain),
+        standards=held,
     )
 
 
@@ -150,7 +141,7 @@ def play(
     """
     scene = scene or prepare(experiment)
     attack: Attack = plugin("attack", experiment.attack)
-    referee = _Referee(scene)
+    referee = Referee(scene.x, scene.y, scene.seen, scene.standards or standards(experiment, scene.x, scene.y))
     best: Frame | None = None
     last: Snapshot | None = None
     due = 0.0
@@ -173,49 +164,3 @@ def play(
     yield referee.score(
         Snapshot(step=best.step, x=best.x, y=torch.tensor(best.labels), loss=torch.tensor(best.loss), note=best.note), final=True
     )
-
-
-class _Referee:
-    """Scores snapshots of one run; remembers the pairing of the last one, and when structural similarity was last worth its time."""
-
-    def __init__(self, scene: Scene) -> None:
-        self.scene, self.truth = scene, scene.x
-        self.began = time.perf_counter()
-        self.order: Tensor | None = None
-        self.next_ssim = 0.0
-        self.plain = metrics.flat(self.truth)
-
-    def score(self, snapshot: Snapshot, *, final: bool = False) -> Frame:
-        guess = torch.nan_to_num(snapshot.x.detach().to("cpu", torch.float32), nan=0.5).clamp(0, 1)  # (B, C, H, W)
-        self.order = pair(guess, self.truth, kept=None if final else self.order)
-        guess = guess[self.order]
-        y = snapshot.y.detach().cpu()
-        labels = (y.argmax(1) if y.dim() == 2 else y)[self.order]
-        psnr = metrics.psnr(guess, self.truth)
-        scores: dict[str, Any] = {
-            "psnr": float(psnr.mean()),
-            "mse": float(metrics.mse(guess, self.truth).mean()),
-            "label_accuracy": metrics.label_overlap(labels, self.scene.y),
-        }
-        verdict = None
-        now = time.perf_counter()
-        if final or now >= self.next_ssim:
-            ssim = metrics.ssim(guess, self.truth)
-            scores |= {"ssim": float(ssim.mean()), "psnr_each": psnr.tolist(), "ssim_each": ssim.tolist()}
-            verdict = metrics.verdict((psnr, ssim), self.plain)
-            self.next_ssim = now + max(0.5, (time.perf_counter() - now) / SHARE)
-        if final:
-            seen = self.scene.seen
-            replayed = seen.replay(guess[self.order.argsort()].to(seen.device), y.to(seen.device))
-            scores |= metrics.gradient_distances(replayed, seen.update)
-        return Frame(
-            step=snapshot.step,
-            seconds=time.perf_counter() - self.began,
-            x=guess,
-            labels=labels.tolist(),
-            loss=float(snapshot.loss),
-            scores=scores,
-            note=dict(snapshot.note),
-            verdict=verdict,
-            final=final,
-        )

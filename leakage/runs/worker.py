@@ -109,7 +109,7 @@ def attack(store: Store, run: Run, experiment: Experiment, pulse: Pulse, device:
         "answer": seq,
         "steps": frame.step,
         "seconds": frame.seconds,
-        "scores": {name: finite(value) for name, value in frame.scores.items()},
+        "scores": finite(frame.scores),
         "labels": frame.labels,
         "note": frame.note,
         "verdict": frame.verdict,
@@ -125,7 +125,7 @@ def keep(store: Store, run: str, frame: Frame) -> int:
         "step": frame.step,
         "seconds": round(frame.seconds, 3),
         "loss": finite(frame.loss),
-        "scores": {name: finite(value) for name, value in frame.scores.items()},
+        "scores": finite(frame.scores),
         "labels": frame.labels,
         "note": frame.note,
     }
@@ -140,7 +140,9 @@ def contact_sheet(x: torch.Tensor) -> bytes:
 
 
 def finite(value: Any) -> Any:
-    """JSON knows no infinity: None instead."""
+    """JSON knows no infinity: None instead, in lists and dicts too."""
+    if isinstance(value, dict):
+        return {name: finite(one) for name, one in value.items()}
     if isinstance(value, list):
         return [finite(one) for one in value]
     return None if isinstance(value, float) and not np.isfinite(value) else value
@@ -148,7 +150,8 @@ def finite(value: Any) -> Any:
 
 def describe(scene: Scene, run: Run, device: torch.device) -> dict[str, Any]:
     """The "meta" event: everything a page shows that does not change during the run."""
-    experiment = scene.experiment
+    experiment, held = scene.experiment, scene.standards
+    assert held is not None
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else f"{device.type}, {cores()} cores"
     return {
         "batch": len(experiment.pictures),
@@ -158,7 +161,9 @@ def describe(scene: Scene, run: Run, device: torch.device) -> dict[str, Any]:
         "pictures": pictures(experiment),
         "class_names": class_names(experiment.pictures[0].source),
         "received": scene.received,
-        "baselines": scene.baselines,
+        "baselines": finite(scene.baselines),
+        "lineup": {"size": held.lineup.size, "words": held.lineup.words},
+        "lpips": {"net": held.perceptual.net, "words": held.perceptual.words},
         "steps": int(experiment.attack.fields.get("steps", 0)) * int(experiment.attack.fields.get("starts", 1)),
         "attack": catalog.load("attack", experiment.attack.id).title,
         "loss_name": catalog.load("attack", experiment.attack.id).loss_name,

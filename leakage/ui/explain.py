@@ -17,6 +17,10 @@ GLOSSARY = {
     "PSNR": "Peak signal-to-noise ratio, in decibels: how small the pixel errors are. 10 dB is no better than grey, 20 dB is clearly "
     "recognisable, from 30 dB on the eye hardly sees a difference.",
     "SSIM": "Structural similarity, up to 1: compares edges and contrast in small windows, closer to what an eye sees than PSNR.",
+    "LPIPS": "Learned perceptual similarity, 0 for equal pictures: how differently a network trained on photographs sees the two. "
+    "It forgives small shifts and notices blur. It needs the weights of that network on this machine.",
+    "Line-up": "The private picture stands among 99 others. Rank 1: of all 100 the attacker's picture is most like the private one, so it "
+    "could be picked out. A guess that knows nothing lands anywhere, at rank 50.5 on average.",
     "Gradient distance": "How far the gradient of the attacker's picture is from the one received. "
     "DLG and iDLG square it, Inverting Gradients compares directions (cosine): compare runs of one attack only.",
     "Grey picture": "The baseline: the score of an answer in plain grey, made without any gradient. Scores near it mean no leak.",

@@ -1,6 +1,7 @@
 """The ledger: what the attacker was assumed to know, what was set, and what a picture that knows nothing would have scored."""
 
 import html
+from statistics import median
 from typing import Any
 
 from leakage.catalog import Catalog
@@ -11,6 +12,13 @@ BATCH_NORM = {
     "batch": "uses the statistics of the batch (as while training); the replay takes those of the attacker's guess, never the true ones",
 }
 Row = tuple[str, str, str]  # a tag, what it is about, what holds
+INSTRUMENTS = {"lineup": "The line-up", "lpips": "LPIPS"}
+BASELINES = {
+    "grey": "A grey picture",
+    "mean": "The mean picture of the line-up",
+    "noise": "Random noise",
+    "same_class": "Another picture of the same class",
+}
 
 
 def ledger(experiment: Experiment, known: Catalog, meta: dict[str, Any] | None, result: dict[str, Any] | None) -> str:
@@ -69,6 +77,7 @@ def settings(experiment: Experiment, known: Catalog, meta: dict[str, Any] | None
     if meta:
         versions = ", ".join(f"{name} {number[:10]}" for name, number in meta["versions"].items())
         rows.append(("setting", "Device and versions", f"{meta['device']}; {versions}"))
+        rows += [("setting", what, meta[name]["words"]) for name, what in INSTRUMENTS.items() if meta.get(name)]
     if meta and meta.get("changed") and experiment.defenses:
         changed = meta["changed"]
         rows.append(
@@ -82,16 +91,38 @@ def settings(experiment: Experiment, known: Catalog, meta: dict[str, Any] | None
         scores = result["scores"]
         distances = f"cosine {scores['cosine']:.2g}, relative {scores['relative_l2']:.2g}"
         rows.append(("measured", "Mean squared error; gradient distances", f"{scores['mse']:.2g} on [0, 1]; {distances}"))
+        rows += details(scores)
         rows.append(("measured", "Which start it was", f"start {result['note'].get('start', 1)}"))
     return rows
 
 
+def details(scores: dict[str, Any]) -> list[Row]:
+    """The ranks by each distance, PSNR after the best shift, and the error in another paper's units, as far as they were measured."""
+    rows: list[Row] = []
+    ranks = {"pixels": "rank_pixel", "SSIM": "rank_ssim", "LPIPS": "rank_lpips"}
+    told = [f"{words} {median(known(scores[name])):g}" for words, name in ranks.items() if known(scores.get(name))]
+    if told:
+        rows.append(("measured", "Rank in the line-up, median", f"by {', '.join(told)}"))
+    if scores.get("registered_psnr") is not None:
+        rows.append(("measured", "PSNR after the best shift", f"{scores['registered_psnr']:.1f} dB, unshifted {scores['psnr']:.1f} dB"))
+    if scores.get("rmse255") is not None:
+        error, ratio = scores["rmse255"], scores["psnr_adadefense"]
+        rows.append(("measured", "In AdaDefense's units", f"MSE {error:.2f} (a root, in grey levels), PSNR {ratio:.2f} (of that root)"))
+    return rows
+
+
+def known(values: list[float | None] | None) -> list[float]:
+    """The values that were measured."""
+    return [value for value in values or [] if value is not None]
+
+
 def baselines(meta: dict[str, Any] | None) -> list[Row]:
     """What pictures that know nothing would score."""
-    names = {"grey": "A grey picture would score", "noise": "Random noise would score"}
-    scores = meta["baselines"] if meta else {}
-    return [
-        ("baseline", words, f"{scores[name]['psnr']:.1f} dB, structural similarity {scores[name]['ssim']:.2f}")
-        for name, words in names.items()
-        if name in scores
-    ]
+    scores, size = (meta["baselines"], meta.get("lineup", {}).get("size")) if meta else ({}, None)
+    return [("baseline", f"{words} would score", _told(scores[name], size)) for name, words in BASELINES.items() if name in scores]
+
+
+def _told(scores: dict[str, float | None], size: int | None) -> str:
+    """PSNR, then what else is known of one baseline."""
+    formats = {"psnr": "{:.1f} dB", "ssim": "SSIM {:.2f}", "lpips": "LPIPS {:.2f}", "rank": f"rank {{:g}} of {size}"}
+    return ", ".join(form.format(scores[name]) for name, form in formats.items() if scores.get(name) is not None)

@@ -351,7 +351,10 @@ def test_the_curves_have_one_row_per_frame_kept_or_not(site: Site) -> None:
     status, kind, data = site.read("/api/runs/a/curves.csv")
     assert (status, kind) == (200, "text/csv")
     rows = list(csv.DictReader(io.StringIO(data.decode())))
-    assert list(rows[0]) == ["step", "seconds", "gradient_distance", "psnr_db", "mse", "ssim", "label_accuracy"]
+    assert list(rows[0]) == [
+        *("step", "seconds", "gradient_distance", "psnr_db", "mse", "ssim", "label_accuracy"),
+        *("rank", "identified", "registered_psnr", "lpips"),
+    ]
     assert [int(row["step"]) for row in rows] == list(range(1, 251))
     assert [row["ssim"] for row in rows[:3]] == ["0.5", "", "0.5"]
     assert float(rows[3]["gradient_distance"]) == 0.25

@@ -12,7 +12,7 @@ function take(record, event) {
   else if (event.kind === 'thinned') keepOnly(record, new Set(event.kept ?? []));
   else if (event.kind === 'frame' && !(last && event.seq <= last.seq)) {
     const frame = { ...event, scores: event.scores ?? {} };
-    frame.ssim = frame.scores.ssim ?? last?.ssim; // measured twice a second only: in between the last value stands
+    frame.seldom = frame.scores.ssim === undefined ? last?.seldom ?? {} : frame.scores; // measured twice a second only: in between the last value stands
     record.frames.push(frame);
     if (frame.picture) record.pictures.push(frame);
     record.verdict = frame.verdict ?? record.verdict;
@@ -39,4 +39,7 @@ const answerPlace = (record) => (isNumber(record.end?.answer) ? placeOf(record.p
 const isAnswer = (record, frame) => Boolean(record.end && frame && frame === record.pictures[answerPlace(record)]);
 
 /** The scores of a frame; those of the answer are measured more thoroughly at the end. */
-const scoresOf = (record, frame) => (isAnswer(record, frame) ? { ...frame.scores, ssim: frame.ssim, ...record.end.scores } : { ...frame?.scores, ssim: frame?.ssim });
+function scoresOf(record, frame) {
+  const { ssim, rank, identified } = frame?.seldom ?? {}, scores = { ssim, rank, identified, ...frame?.scores };
+  return isAnswer(record, frame) ? { ...scores, ...record.end.scores } : scores;
+}

@@ -1,0 +1,72 @@
+"""What every guess is held against: its line-up, LPIPS, and what pictures that know nothing would score."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from leakage.engine import metrics
+from leakage.engine.core import generator
+from leakage.engine.lineup import Lineup, draw, lpips_ranks, pixel_ranks, ssim_ranks
+from leakage.engine.perceptual import Perceptual, perceptual
+from leakage.spec import Experiment
+
+Scores = dict[str, Tensor]  # name -> one value per picture (B,), not a number where it is unknown
+
+
+@dataclass(frozen=True)
+class Standards:
+    """Belongs to one batch of private pictures.
+
+    baselines       name -> the summary of pictures that know nothing: grey, mean (of the line-up), noise, same_class where there is one
+    best            ssim and lpips, (B,) each: the best that those, or a plain colour, reach; without same_class, which is no blind guess
+    """
+
+    lineup: Lineup
+    perceptual: Perceptual
+    baselines: dict[str, dict[str, float]]
+    best: Scores
+
+
+def measure(guess: Tensor, truth: Tensor, lineup: Lineup, perceptual: Perceptual) -> Scores:
+    """Every score of guesses (B, C, H, W) in [0, 1] that belong to the truths: (B,) each. `rank` is the median over the distances."""
+    ranks = {
+        "rank_pixel": pixel_ranks(guess, truth, lineup),
+        "rank_ssim": ssim_ranks(guess, truth, lineup),
+        "rank_lpips": lpips_ranks(guess, truth, lineup, perceptual),
+    }
+    return {
+        "mse": metrics.mse(guess, truth),
+        "psnr": metrics.psnr(guess, truth),
+        "ssim": metrics.ssim(guess, truth),
+        "lpips": perceptual.distance(guess, truth),
+        **ranks,
+        "rank": torch.stack(list(ranks.values())).nanquantile(0.5, dim=0),
+    }
+
+
+def summary(scores: Scores) -> dict[str, float]:
+    """The mean of the pictures that have a value, of ranks the median; not a number where none has."""
+    return {name: float(value.nanquantile(0.5) if name.startswith("rank") else value.nanmean()) for name, value in scores.items()}
+
+
+def standards(experiment: Experiment, x: Tensor, y: Tensor) -> Standards:
+    """The standards for private pictures x (B, C, H, W) with labels y (B,), both on the CPU."""
+    lineup, eye = draw(experiment, x, y), perceptual()
+    noise = torch.rand(x.shape, generator=generator(experiment.seed, "baseline"))
+    blind = {"grey": torch.full_like(x, 0.5), "mean": lineup.mean, "noise": noise}
+    scores = {name: measure(guess, x, lineup, eye) for name, guess in blind.items()}
+    plain = [torch.zeros_like(x), torch.ones_like(x), x.mean((2, 3), keepdim=True).expand_as(x)]
+    similar = torch.stack([*(metrics.ssim(colour, x) for colour in plain), *(found["ssim"] for found in scores.values())])
+    alike = torch.stack([*(eye.distance(colour, x) for colour in plain), *(found["lpips"] for found in scores.values())])
+    without = lineup.likes.isnan().flatten(1).any(1)  # (B,)
+    if not without.all():
+        scores["same_class"] = measure(lineup.likes.nan_to_num(0.5), x, lineup, eye)
+        for value in scores["same_class"].values():
+            value[without] = torch.nan
+    return Standards(
+        lineup=lineup,
+        perceptual=eye,
+        baselines={name: summary(found) for name, found in scores.items()},
+        best={"ssim": similar.amax(0), "lpips": alike.amin(0)},
+    )
