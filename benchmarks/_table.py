@@ -21,7 +21,7 @@ from leakage.spec import Experiment  # noqa: E402
 
 @dataclass(frozen=True)
 class Result:
-    """The answer of one run, and what a grey picture would have scored."""
+    """The answer of one run, all its scores, and what pictures that know nothing would have scored."""
 
     psnr: float
     mse: float
@@ -31,6 +31,8 @@ class Result:
     seconds: float
     starts: int
     grey_psnr: float
+    scores: dict[str, Any]
+    baselines: dict[str, dict[str, float]]
 
 
 def finish(experiment: Experiment) -> Result:
@@ -48,6 +50,8 @@ def finish(experiment: Experiment) -> Result:
         seconds=frame.seconds,
         starts=int(frame.note.get("start", 1)),
         grey_psnr=scene.baselines["grey"]["psnr"],
+        scores=frame.scores,
+        baselines=scene.baselines,
     )
 
 
