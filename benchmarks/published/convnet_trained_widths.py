@@ -46,7 +46,8 @@ for name, width, checkpoint in settings:
         result = finish(experiment)
         say(f"{name}, picture {index}: {result.psnr:.1f} dB, rank {result.scores['rank']:g}, {result.seconds:.0f} s")
         found.append(result)
-        runs.append({"width": width, "checkpoint": checkpoint, "picture": index, "seed": given.seed, "steps": given.steps, "result": result})
+        asked = {"width": width, "checkpoint": checkpoint, "picture": index, "seed": given.seed, "steps": given.steps}
+        runs.append({**asked, "result": result})
     means = [statistics.mean(result.scores.get(score, float("nan")) for result in found) for score in SCORES]
     first = sum(result.scores["rank"] == 1 for result in found)
     right = sum(result.label_right for result in found)
