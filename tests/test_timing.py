@@ -39,7 +39,7 @@ def test_a_large_model_is_not_measured_ahead(large: int, measured: list[str], mo
     monkeypatch.setattr(timing, "LARGE", large)
     monkeypatch.setattr(timing.catalog, "describe", lambda: replace(CATALOG, entries=(CATALOG.get("model", "lenet"),)))
     state = torch.get_rng_state()
-    found = timing.measure(torch.device("cpu"))
+    found = dict(timing.measure(torch.device("cpu")))
     assert list(found) == measured
     assert all(0 < seconds < 10 for pair in found.values() for seconds in pair)
     assert torch.equal(torch.get_rng_state(), state)

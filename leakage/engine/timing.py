@@ -1,14 +1,14 @@
 """How long one replay takes on this machine: what a run will cost before it starts, and how many threads it should use."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor, nn
 
 from leakage import catalog
 from leakage.engine.client import gradient_client, weights_of
-from leakage.engine.core import Observation, Params
+from leakage.engine.core import Model, Observation, Params
 from leakage.engine.matching import cosine_distance
 
 REPEATS, ENOUGH = 3, 0.3  # times, seconds
@@ -16,16 +16,19 @@ LARGE = 50_000_000  # numbers: a model with more is not measured ahead, it would
 WORTH = 1.25  # more threads must make a replay so many times as fast, else whoever else needs a core is better served
 
 
-def measure(device: torch.device) -> dict[str, tuple[float, float]]:
-    """Seconds for one replay and its derivative, per model with default fields that is not LARGE, for 1 and for 8 pictures of 3x32x32."""
-    found = {}
+def measure(device: torch.device) -> Iterator[tuple[str, tuple[float, float]]]:
+    """One model at a time, with default fields and not LARGE: its id, and the seconds for one replay and its derivative.
+
+    The first number is for 1, the second for 8 pictures of 3x32x32.
+    """
     for entry in catalog.describe().of("model"):
-        with torch.random.fork_rng(devices=[]):
-            model = catalog.load("model", entry.id)().build((3, 32, 32), 10)
-        if sum(value.numel() for value in model.parameters()) <= LARGE:
-            model = model.to(device).eval()
-            found[entry.id] = (_replays(model, 1, device), _replays(model, 8, device))
-    return found
+        plugin: Model = catalog.load("model", entry.id)()
+        with torch.device("meta"):  # shapes without numbers
+            size = sum(value.numel() for value in plugin.build((3, 32, 32), 10).parameters())
+        if size <= LARGE:
+            with torch.random.fork_rng(devices=[]):
+                model = plugin.build((3, 32, 32), 10).to(device).eval()
+            yield entry.id, (_replays(model, 1, device), _replays(model, 8, device))
 
 
 def fitting_threads(seen: Observation, most: int) -> int:

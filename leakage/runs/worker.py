@@ -12,6 +12,7 @@ import threading
 import time
 import traceback
 from collections import deque
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -226,16 +227,22 @@ def claim(store: Store, worker: str) -> Run | None:
         return None
 
 
-def settle_in(store: Store, slot: str, device: torch.device) -> None:
-    """Play one step, so that no user waits for what is loaded at first use; the first worker measures this machine, once in its life.
+def chores(store: Store, slot: str, device: torch.device) -> Iterator[None]:
+    """What an idle worker does, one piece at a time, so that no run waits for all of it.
 
-    A plug-in that cannot be imported is no reason to die.
+    First it plays one step, so that no user waits for what is loaded at first use; then the first worker measures this machine, once in
+    its life. A plug-in that cannot be imported is no reason to die.
     """
     try:
         short = Part(id="idlg", fields={"steps": 1, "tries": 1})
         deque(play(Experiment(attack=short).resolve(catalog.describe())), maxlen=0)
+        yield
         if slot == "0" and not store.note(SPEEDS):
-            store.put_note(SPEEDS, measure(device))
+            speeds = {}
+            for name, seconds in measure(device):
+                speeds[name] = seconds
+                yield
+            store.put_note(SPEEDS, speeds)
     except Exception:
         log.error("this machine could not be measured:\n%s", traceback.format_exc())
 
@@ -246,16 +253,13 @@ def main(config: Settings, slot: str, dispatcher: int) -> None:
     device = best_device()
     if device.type == "cpu":
         limit_memory(config.memory_mb)
-    worker, idle_since, settled = f"{slot}:{os.getpid()}", time.monotonic(), False
+    worker, idle_since, todo = f"{slot}:{os.getpid()}", time.monotonic(), chores(store, slot, device)
     while os.getppid() == dispatcher:
         run = claim(store, worker)
         if run:
             perform(store, run, device)
             idle_since = time.monotonic()
-        elif not settled and time.monotonic() - idle_since > 1:
-            settled = True
-            settle_in(store, slot, device)
-        else:
+        elif time.monotonic() - idle_since < 1 or next(todo, True):  # a chore done is None
             time.sleep(0.1)
 
 

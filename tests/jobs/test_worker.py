@@ -16,7 +16,7 @@ from test_store import run as row
 from leakage.runs.dispatch import KILL_AFTER, LOST
 from leakage.runs.service import SPEEDS
 from leakage.runs.store import MAX_FRAMES, Run, Store
-from leakage.runs.worker import STUCK, settle_in
+from leakage.runs.worker import STUCK, chores
 from leakage.spec import Experiment, Picture
 
 
@@ -197,8 +197,21 @@ def test_a_worker_survives_a_machine_that_cannot_be_measured(tmp_path: Path, mon
 
     monkeypatch.setattr("leakage.runs.worker.measure", broken)
     store = Store(tmp_path / "store.db")
-    settle_in(store, "0", torch.device("cpu"))
+    assert len(list(chores(store, "0", torch.device("cpu")))) == 1
     assert store.note(SPEEDS) is None
+    store.close()
+
+
+def test_a_machine_is_measured_in_pieces_so_that_a_run_waits_for_one_model_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    speeds = {"a": (0.1, 0.2), "b": (0.3, 0.4)}
+    monkeypatch.setattr("leakage.runs.worker.measure", lambda _device: iter(speeds.items()))
+    store = Store(tmp_path / "store.db")
+    pieces = chores(store, "0", torch.device("cpu"))
+    for _ in ("one step played", "a", "b"):
+        next(pieces)
+        assert store.note(SPEEDS) is None
+    assert list(pieces) == []
+    assert store.note(SPEEDS) == {"a": [0.1, 0.2], "b": [0.3, 0.4]}
     store.close()
 
 
