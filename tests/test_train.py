@@ -8,8 +8,9 @@ import torch
 from digits import LEARNT, write_digits
 from torch import Tensor
 
+from leakage.__main__ import main
 from leakage.checkpoints import CheckpointError, read
-from leakage.datasets import PictureError
+from leakage.datasets import PictureError, training_pictures
 from leakage.engine import train as engine
 from leakage.engine import trainer
 from leakage.engine.client import gradient_client, weights_of
@@ -201,3 +202,63 @@ def test_too_few_pictures_and_none_at_all_are_sentences(digits: Path, monkeypatc
     monkeypatch.setenv("LEAKAGE_DATA", str(digits / "nowhere"))
     with pytest.raises(PictureError, match=r"training pictures of MNIST were not found .* leakage fetch mnist"):
         run(DIGITS, digits / "out")
+
+
+def test_a_training_file_that_is_cut_short_is_named_with_the_remedy(digits: Path) -> None:
+    file = digits / "data" / "MNIST" / "raw" / "train-images-idx3-ubyte"
+    file.write_bytes(file.read_bytes()[:-1])
+    with pytest.raises(PictureError, match=r"train-images-idx3-ubyte is damaged or cut short .* leakage fetch mnist"):
+        run(DIGITS, digits / "out")
+
+
+def test_cifar_batches_are_read_in_their_order_one_label_a_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The official binary version: a label byte, then the planes R, G, B of 1,024 bytes each."""
+    folder = tmp_path / "cifar-10-batches-bin"
+    folder.mkdir()
+    for number in (2, 1):
+        records = b"".join(
+            bytes([number + place]) + bytes([10 * number]) * 1024 + bytes([place]) * 1024 + bytes(1024) for place in range(3)
+        )
+        (folder / f"data_batch_{number}.bin").write_bytes(records)
+    monkeypatch.setenv("LEAKAGE_DATA", str(tmp_path))
+    rows = training_pictures("cifar10")
+    assert rows.labels.tolist() == [1, 2, 3, 2, 3, 4]
+    assert rows.pixels.shape == (6, 32, 32, 3)
+    assert rows.pixels[4, 31, 31].tolist() == [20, 1, 0]
+
+
+# ---------------------------------------------------------------- without a page
+
+
+def test_the_command_trains_and_evaluates(digits: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setenv("LEAKAGE_HOME", str(digits / "home"))
+    caplog.set_level("INFO", "leakage")
+    assert main(["train", "--field", "bias=false", "--rounds", "1", "--batch", "32", "--pictures", "320"]) == 0
+    (folder,) = (digits / "home" / "checkpoints").iterdir()
+    card = read(folder / "card.json")
+    assert (card.fields["bias"], card.pictures, card.training["rounds"]) == (False, 320, 1)
+    caplog.clear()
+    assert main(["evaluate", folder.name]) == 0
+    (line,) = caplog.messages
+    share = f"{100 * card.stages[0].accuracy:.2f} %"
+    assert line.split(None, 1)[0] == folder.name
+    assert line.count(share) == 2  # measured now, and on the card
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["train", "--model", "nobody"], "model: 'nobody' is not known here; allowed are"),
+        (["train", "--field", "width=16"], "model 'lenet' has no field 'width'"),
+        (["train", "--rounds", "0"], "rounds: input should be greater than or equal to 1; given was '0'"),
+        (["train", "--data", "cifar100"], "data: input should be 'mnist' or 'cifar10'; given was 'cifar100'"),
+        (["train", "--rounds", "50", "--max-seconds", "1", "--rate", "0.01"], "Stopped after 1 s, as --max-seconds says. The same command"),
+        (["evaluate", "nobody"], "checkpoint: 'nobody@0' is not on this machine; here are"),
+    ],
+)
+def test_a_command_that_cannot_be_done_says_why(
+    digits: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, words: list[str], sentence: str
+) -> None:
+    monkeypatch.setenv("LEAKAGE_HOME", str(digits / "home"))
+    assert main(words) == 1
+    assert sentence in caplog.text
