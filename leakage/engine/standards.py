@@ -1,5 +1,7 @@
 """What every guess is held against: its line-up, LPIPS, and what pictures that know nothing would score."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import torch
@@ -31,6 +33,18 @@ class Standards:
     best: Scores
 
 
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Many small steps: a second thread gains little on a free machine, and on a busy one they take twenty times as long."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@one_thread()
 def measure(guess: Tensor, truth: Tensor, lineup: Lineup, perceptual: Perceptual, *, most: int = MAX_BATCH) -> Scores:
     """Every score of guesses (B, C, H, W) in [0, 1] that belong to the truths: (B,) each. `rank` is the median over the distances.
 
@@ -59,6 +73,7 @@ def summary(scores: Scores) -> dict[str, float]:
     return {name: float(value.nanquantile(0.5) if name.startswith("rank") else value.nanmean()) for name, value in scores.items()}
 
 
+@one_thread()
 def standards(experiment: Experiment, x: Tensor, y: Tensor) -> Standards:
     """The standards for private pictures x (B, C, H, W) with labels y (B,), both on the CPU."""
     lineup, eye = draw(experiment, x, y), perceptual()
