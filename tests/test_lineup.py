@@ -8,7 +8,7 @@ from leakage.engine.core import generator
 from leakage.engine.data import load
 from leakage.engine.lineup import NEAR, SIZE, Lineup, draw, lpips_ranks, pixel_ranks, ssim_ranks
 from leakage.engine.perceptual import Perceptual
-from leakage.engine.standards import Standards, measure, standards
+from leakage.engine.standards import RANKED, Standards, measure, standards
 from leakage.spec import Experiment, Picture
 
 OFF = Perceptual("", "off")
@@ -141,6 +141,30 @@ def test_a_line_up_is_the_same_each_time_and_leaves_the_global_generator_alone()
 
 
 # ---------------------------------------------------------------- baselines
+
+
+def test_measuring_takes_one_thread_and_gives_the_others_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    before, seen = torch.get_num_threads(), []
+    torch.set_num_threads(2)
+    try:
+        monkeypatch.setattr("leakage.engine.standards.perceptual", lambda: seen.append(torch.get_num_threads()) or OFF)
+        gallery()
+        assert seen == [1]
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_baselines_of_a_large_batch_are_ranked_on_its_first_pictures_only() -> None:
+    many = Experiment(pictures=tuple(Picture(id=f"face-{n % 12}") for n in range(RANKED + 2)))
+    x, y = load(many, {})
+    held = standards(many, x, y)
+    found = measure(x, x, held.lineup, OFF, most=RANKED)
+    assert found["rank"].isnan().sum() == 2
+    assert found["rank"][:RANKED].tolist() == [1] * RANKED
+    assert found["ssim"].shape == (RANKED + 2,)
+    assert held.baselines["grey"]["rank"] > 1
+    assert measure(x, x, held.lineup, OFF)["rank"].tolist() == [1] * len(x)
 
 
 def test_baselines_are_grey_noise_the_mean_of_the_line_up_and_another_of_the_class() -> None:

@@ -61,29 +61,24 @@ class Lineup:
 
 def pixel_ranks(guess: Tensor, truth: Tensor, lineup: Lineup) -> Tensor:
     """Rank by squared pixel error: (B,)."""
-    rows = torch.cat([lineup.others, truth]).flatten(1).double()
-    table = torch.cdist(guess.flatten(1).double(), rows, compute_mode="donot_use_mm_for_euclid_dist")  # (B, P + B)
-    return _ranked(table, lineup)
+    a, b = guess.flatten(1).double(), lineup.others.flatten(1).double()
+    table = torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist").square()  # (B, P)
+    return lineup.rank((a - truth.flatten(1).double()).square().sum(1), table)
 
 
 def ssim_ranks(guess: Tensor, truth: Tensor, lineup: Lineup) -> Tensor:
     """Rank by 1 - SSIM: (B,). Not a number for pictures below SSIM's window."""
-    mine, rows = metrics.moments(guess), metrics.moments(torch.cat([lineup.others, truth]))
+    mine, rows = metrics.moments(guess), metrics.moments(lineup.others)
     if mine is None or rows is None:
         return torch.full((len(guess),), math.nan, dtype=torch.double)
     one = [metrics.Moments(*(part[number : number + 1] for part in mine)) for number in range(len(guess))]
-    return _ranked(1 - torch.stack([metrics.similarity(row, rows) for row in one]), lineup)
+    table = torch.stack([metrics.similarity(row, rows) for row in one])  # (B, P)
+    return lineup.rank(-metrics.ssim(guess, truth), -table)
 
 
 def lpips_ranks(guess: Tensor, truth: Tensor, lineup: Lineup, perceptual: Perceptual) -> Tensor:
     """Rank by LPIPS: (B,). Not a number when it is off."""
-    return _ranked(perceptual.table(guess, torch.cat([lineup.others, truth])), lineup)
-
-
-def _ranked(table: Tensor, lineup: Lineup) -> Tensor:
-    """Ranks (B,) from the distances of every guess to all others and then to all truths, (B, P + B)."""
-    count = len(lineup.others)
-    return lineup.rank(table[:, count:].diagonal(), table[:, :count])
+    return lineup.rank(perceptual.distance(guess, truth), perceptual.table(guess, lineup.others))
 
 
 # ---------------------------------------------------------------- who stands in it

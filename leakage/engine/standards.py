@@ -1,16 +1,20 @@
 """What every guess is held against: its line-up, LPIPS, and what pictures that know nothing would score."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from leakage.engine import metrics
 from leakage.engine.core import generator
 from leakage.engine.lineup import Lineup, draw, lpips_ranks, pixel_ranks, ssim_ranks
 from leakage.engine.perceptual import Perceptual, perceptual
-from leakage.spec import Experiment
+from leakage.spec import MAX_BATCH, Experiment
 
+RANKED = 16  # pictures of a batch for which baselines are ranked: a run must not wait for all of 128
 Scores = dict[str, Tensor]  # name -> one value per picture (B,), not a number where it is unknown
 
 
@@ -18,7 +22,8 @@ Scores = dict[str, Tensor]  # name -> one value per picture (B,), not a number w
 class Standards:
     """Belongs to one batch of private pictures.
 
-    baselines       name -> the summary of pictures that know nothing: grey, mean (of the line-up), noise, same_class where there is one
+    baselines       name -> the summary of pictures that know nothing: grey, mean (of the line-up), noise, same_class where there is one;
+                    their rank is the median of the first RANKED pictures
     best            ssim and lpips, (B,) each: the best that those, or a plain colour, reach; without same_class, which is no blind guess
     """
 
@@ -28,13 +33,31 @@ class Standards:
     best: Scores
 
 
-def measure(guess: Tensor, truth: Tensor, lineup: Lineup, perceptual: Perceptual) -> Scores:
-    """Every score of guesses (B, C, H, W) in [0, 1] that belong to the truths: (B,) each. `rank` is the median over the distances."""
-    ranks = {
-        "rank_pixel": pixel_ranks(guess, truth, lineup),
-        "rank_ssim": ssim_ranks(guess, truth, lineup),
-        "rank_lpips": lpips_ranks(guess, truth, lineup, perceptual),
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Many small steps: a second thread gains little on a free machine, and on a busy one they take twenty times as long."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@one_thread()
+def measure(guess: Tensor, truth: Tensor, lineup: Lineup, perceptual: Perceptual, *, most: int = MAX_BATCH) -> Scores:
+    """Every score of guesses (B, C, H, W) in [0, 1] that belong to the truths: (B,) each. `rank` is the median over the distances.
+
+    Only the first `most` pictures are ranked, the others have a rank that is not a number.
+    """
+    first = replace(lineup, beside=lineup.beside[:most])
+    found = {
+        "rank_pixel": pixel_ranks(guess[:most], truth[:most], first),
+        "rank_ssim": ssim_ranks(guess[:most], truth[:most], first),
+        "rank_lpips": lpips_ranks(guess[:most], truth[:most], first, perceptual),
     }
+    unranked = max(0, len(truth) - most)
+    ranks = {name: F.pad(rank, (0, unranked), value=torch.nan) for name, rank in found.items()}
     return {
         "mse": metrics.mse(guess, truth),
         "psnr": metrics.psnr(guess, truth),
@@ -50,18 +73,19 @@ def summary(scores: Scores) -> dict[str, float]:
     return {name: float(value.nanquantile(0.5) if name.startswith("rank") else value.nanmean()) for name, value in scores.items()}
 
 
+@one_thread()
 def standards(experiment: Experiment, x: Tensor, y: Tensor) -> Standards:
     """The standards for private pictures x (B, C, H, W) with labels y (B,), both on the CPU."""
     lineup, eye = draw(experiment, x, y), perceptual()
     noise = torch.rand(x.shape, generator=generator(experiment.seed, "baseline"))
     blind = {"grey": torch.full_like(x, 0.5), "mean": lineup.mean, "noise": noise}
-    scores = {name: measure(guess, x, lineup, eye) for name, guess in blind.items()}
+    scores = {name: measure(guess, x, lineup, eye, most=RANKED) for name, guess in blind.items()}
     plain = [torch.zeros_like(x), torch.ones_like(x), x.mean((2, 3), keepdim=True).expand_as(x)]
     similar = torch.stack([*(metrics.ssim(colour, x) for colour in plain), *(found["ssim"] for found in scores.values())])
     alike = torch.stack([*(eye.distance(colour, x) for colour in plain), *(found["lpips"] for found in scores.values())])
     without = lineup.likes.isnan().flatten(1).any(1)  # (B,)
     if not without.all():
-        scores["same_class"] = measure(lineup.likes.nan_to_num(0.5), x, lineup, eye)
+        scores["same_class"] = measure(lineup.likes.nan_to_num(0.5), x, lineup, eye, most=RANKED)
         for value in scores["same_class"].values():
             value[without] = torch.nan
     return Standards(

@@ -10,7 +10,7 @@ const GAUGES = [
   { id: 'ssim', title: 'How alike are the shapes', term: 'SSIM', unit: '', read: (scores) => scores.ssim, text: (value) => fixed(value, 2),
     fill: (value) => value, marks: (meta) => baselineMarks(meta, 'ssim', 2) },
   { id: 'lpips', title: 'How different it looks', term: 'LPIPS', unit: '', read: (scores) => scores.lpips, text: (value, meta) => (meta?.lpips && !meta.lpips.net ? 'off' : fixed(value, 2)),
-    hint: (meta) => meta?.lpips?.words ?? '', detail: (meta) => (meta?.lpips?.net ? `, ${meta.lpips.net}` : ''), fill: (value) => 1 - value, marks: (meta) => (meta?.lpips && !meta.lpips.net ? [{ name: 'no backbone on this machine: see below how to get one', text: '' }] : baselineMarks(meta, 'lpips', 2)) },
+    hint: (meta) => meta?.lpips?.words ?? '', detail: (meta) => (meta?.lpips?.net ? `, ${meta.lpips.net}` : ''), fill: (value) => 1 - value, marks: (meta) => (meta?.lpips && !meta.lpips.net ? [{ name: 'why, and how to get it: in the table below', text: '' }] : baselineMarks(meta, 'lpips', 2)) },
   { id: 'label', title: 'Are the classes guessed', term: 'labels', unit: '', read: (scores) => scores.label_accuracy,
     text: (value, meta) => (meta?.labels_granted ? 'given' : isNumber(value) ? `${Math.round(value * (meta?.batch ?? 1))} of ${meta?.batch ?? 1}` : DASH), fill: (value) => value,
     marks: (meta) => (meta?.class_names?.length ? [{ name: 'blind guess', at: 1 / meta.class_names.length, text: `${Math.round(100 / meta.class_names.length)} %` }] : []) },
