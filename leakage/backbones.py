@@ -12,19 +12,13 @@ SERVER = "https://download.pytorch.org/models/"
 
 @dataclass(frozen=True)
 class Backbone:
-    """One network with torchvision's ImageNet weights.
-
-    prefix    how the SHA-256 of its file begins, as the file's own name says
-    heads     how that of LPIPS's trained heads begins, in the package lpips 0.1.4
-    other     another file with the same features, below the data folder, and its SHA-256
-    """
+    """One network with torchvision's ImageNet weights. `prefix` is how the SHA-256 of its file begins, as the file's own name says."""
 
     net: str  # as LPIPS calls it
     title: str
     file: str
     prefix: str
-    heads: str
-    other: tuple[str, str] | None = None
+    other: tuple[str, str] | None = None  # another file with the same features, below the data folder, and its SHA-256
 
     @property
     def address(self) -> str:
@@ -45,14 +39,13 @@ class Backbone:
 
 
 BACKBONES = (  # in the order of preference: the net its authors recommend, the one most papers also print, the smallest
-    Backbone("alex", "AlexNet", "alexnet-owt-7be5be79.pth", "7be5be79", "df73285e"),
-    Backbone("vgg", "VGG-16", "vgg16-397923af.pth", "397923af", "a78928a0"),
+    Backbone("alex", "AlexNet", "alexnet-owt-7be5be79.pth", "7be5be79"),
+    Backbone("vgg", "VGG-16", "vgg16-397923af.pth", "397923af"),
     Backbone(
         "squeeze",
         "SqueezeNet",
         "squeezenet1_1-b8a52dc0.pth",
         "b8a52dc0",
-        "4a5350f2",
         ("lpips_squeeze/squeezenet1_1_features.pth", "65848f4c678bba05bcc2fc7c35df775d303ffcbc3e24e770a727cb4296e10e84"),
     ),
 )

@@ -1,30 +1,21 @@
 """LPIPS: how alike two pictures look to a network trained on photographs. Ready, or off with the sentence that says why."""
 
 import math
+import warnings
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from leakage import backbones
-from leakage.engine.features import Weights, layers
 
 SMALLEST = 32  # pixels; below 31 AlexNet's last layers see nothing
 ENLARGED = f"pictures below {SMALLEST} px are enlarged to {SMALLEST} px (bilinear) for LPIPS"
 CHUNK = 16  # pictures looked at together, so that memory stays small with VGG too
-SHIFT, SCALE = torch.tensor([-0.030, -0.088, -0.188]).view(1, 3, 1, 1), torch.tensor([0.458, 0.448, 0.450]).view(1, 3, 1, 1)
-
-
-class Model(NamedTuple):
-    """What LPIPS computes with: the backbone's weights, and per layer how much each channel counts, (1, C, 1, 1), none negative."""
-
-    weights: Weights
-    heads: list[Tensor]
 
 
 @dataclass(frozen=True)
@@ -33,7 +24,7 @@ class Perceptual:
 
     net: str
     words: str  # for the page: which backbone, or why it is off
-    model: Model | None = None
+    model: Any = None  # lpips.LPIPS, a package without types
 
     def distance(self, guess: Tensor, truth: Tensor) -> Tensor:
         """LPIPS of each pair, lower is closer, 0 for equal pictures: (B, C, H, W) twice -> (B,); not a number when it is off."""
@@ -64,11 +55,12 @@ class Perceptual:
         if min(x.shape[2:]) < SMALLEST:
             size = [max(side, SMALLEST) for side in x.shape[2:]]
             x = F.interpolate(x, size=size, mode="bilinear", align_corners=False)
-        seen = layers(self.net, self.model.weights, (2 * x - 1 - SHIFT) / SCALE)  # LPIPS is defined on [-1, 1]
+        layers = self.model.net(self.model.scaling_layer(2 * x - 1))
         parts = []
-        for layer, head in zip(seen, self.model.heads, strict=True):  # (B, C, h, w) each
+        for layer, head in zip(layers, self.model.lins, strict=True):  # (B, C, h, w) each
             unit = layer / (layer.square().sum(1, keepdim=True).sqrt() + 1e-10)
-            parts.append((unit * (head / (layer.shape[2] * layer.shape[3])).sqrt()).flatten(1))
+            weight = head.model[-1].weight / (layer.shape[2] * layer.shape[3])  # (1, C, 1, 1), none negative
+            parts.append((unit * weight.sqrt()).flatten(1))
         return torch.cat(parts, 1)  # (B, N)
 
 
@@ -80,27 +72,24 @@ def perceptual() -> Perceptual:
         if wrong:
             return Perceptual("", f"LPIPS off: {wrong}")
         return Perceptual("", f"LPIPS off: backbone not on this machine. Run `{command}` to get it (5 MB), or lpips-alex, lpips-vgg.")
-    heads = _heads(backbone)
-    if isinstance(heads, str):
-        return Perceptual("", f"LPIPS off: {heads}")
+    loaded = _load(backbone.net, path, path.stat().st_mtime_ns)
+    if isinstance(loaded, str):
+        return Perceptual("", f"LPIPS off: {loaded}")
     words = f"LPIPS 0.1 through {backbone.title} ({backbone.net}); {ENLARGED}"
-    return Perceptual(backbone.net, f"{words}. {wrong}" if wrong else words, Model(_weights(path, path.stat().st_mtime_ns), heads))
+    return Perceptual(backbone.net, f"{words}. {wrong}" if wrong else words, loaded)
 
 
 @lru_cache(maxsize=1)
-def _weights(path: Path, _stamp: int) -> Weights:
-    """The features of a file that is known to be genuine."""
-    stored: dict[str, Tensor] = torch.load(path, map_location="cpu", weights_only=True)
-    return {name: value for name, value in stored.items() if name.startswith("features.")}
-
-
-@lru_cache(maxsize=1)
-def _heads(backbone: backbones.Backbone) -> list[Tensor] | str:
-    """The trained heads of the package lpips, which is not imported (it takes seconds), or one sentence saying why there are none."""
-    spec = find_spec("lpips")
-    for folder in (spec and spec.submodule_search_locations) or ():
-        path = Path(folder) / "weights" / "v0.1" / f"{backbone.net}.pth"
-        if backbones.complaint(path, backbone.heads, "pip install --force-reinstall lpips==0.1.4") is None:
-            stored: dict[str, Tensor] = torch.load(path, map_location="cpu", weights_only=True)
-            return [stored[f"lin{number}.model.1.weight"] for number in range(len(stored))]
-    return "the package lpips 0.1.4 with its heads is missing: run `pip install -r requirements.txt`."
+def _load(net: str, path: Path, _stamp: int) -> Any:
+    """LPIPS with the trained heads of the package and the backbone's features from a file that is known to be genuine."""
+    try:
+        import lpips  # a second (torchvision), once per worker, and only where there is a backbone
+    except ImportError as error:
+        return f"the package lpips is missing ({error}): run `pip install -r requirements.txt`."
+    weights = torch.load(path, map_location="cpu", weights_only=True)
+    with warnings.catch_warnings(), torch.random.fork_rng(devices=[]):
+        warnings.simplefilter("ignore")  # lpips 0.1.4 calls torchvision in a way of 2022
+        model = lpips.LPIPS(net=net, pnet_rand=True, verbose=False)
+    features = {name: weights[f"features.{name.split('.', 1)[1]}"] for name in model.net.state_dict()}  # sliceN.rest from features.rest
+    model.net.load_state_dict(features)
+    return model.requires_grad_(False)  # a torch module, or the sentence that says why not
