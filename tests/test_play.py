@@ -5,9 +5,11 @@ import torch
 from problems import GRANTED, LABELS, TINY, by_hand, moments, short, smooth
 
 from leakage.engine import metrics
-from leakage.engine.core import Observation, generator
+from leakage.engine.core import Observation, Snapshot, generator
 from leakage.engine.play import Frame, Scene, observe, play, plugin
 from leakage.engine.received import describe, strip
+from leakage.engine.referee import Referee
+from leakage.engine.standards import standards
 from leakage.spec import Experiment, Part
 
 
@@ -27,6 +29,18 @@ def test_a_finished_run_answers_with_the_attacks_last_snapshot() -> None:
     assert frames[-1].scores["psnr"] == pytest.approx(float(metrics.psnr(answer.x, scene.x)))
     assert frames[-1].verdict
     assert frames[-1].verdict["word"] == "recognisable"
+
+
+def test_the_answer_is_also_scored_in_the_models_units_and_without_clamping() -> None:
+    """A guess two of MNIST's standard deviations (0.3081078) beyond white, of a white picture, is clamped to an exact copy."""
+    experiment = Experiment(model=Part(id="lenet", fields={"normalise": "mnist"}))
+    white = torch.ones(1, 3, 32, 32)
+    scene = scene_of(experiment, white)
+    referee = Referee(scene.x, scene.y, scene.seen, standards(experiment, scene.x, scene.y))
+    guess = Snapshot(step=1, x=white + 2 * 0.3081078, y=LABELS[:1], loss=torch.zeros(()))
+    scores = referee.score(guess, final=True).scores
+    assert scores["mse"] == 0.0
+    assert scores["mse_norm"] == pytest.approx(4.0, rel=1e-5)
 
 
 def test_a_cancelled_run_answers_with_the_lowest_loss_and_not_with_the_best_picture(monkeypatch: pytest.MonkeyPatch) -> None:

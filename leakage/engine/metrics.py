@@ -26,6 +26,17 @@ def mse(guess: Tensor, truth: Tensor) -> Tensor:
     return (guess.double().clamp(0, 1) - truth.double()).square().flatten(1).mean(1)
 
 
+def mse_norm(guess: Tensor, truth: Tensor, std: Tensor) -> Tensor:
+    """Mean squared error per picture in a model's normalised units, std (1, C, 1, 1), and without clamping: (B,).
+
+    What Inverting Gradients and R-GAP print for models that normalise: about mse / std^2, more where the guess leaves [0, 1].
+
+    >>> mse_norm(torch.full((1, 1, 2, 2), 1.5), torch.full((1, 1, 2, 2), 0.5), torch.tensor(0.5)).tolist()
+    [4.0]
+    """
+    return ((guess.double() - truth.double()) / std.double()).square().flatten(1).mean(1)
+
+
 def psnr(guess: Tensor, truth: Tensor) -> Tensor:
     """Peak signal-to-noise ratio 10 log10(1 / MSE) in dB per picture, at most PSNR_CAP: (B,). Range of the pictures is 1.
 

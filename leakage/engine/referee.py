@@ -23,8 +23,8 @@ class Frame:
     """A kept Snapshot with the referee's scores: pictures (B, C, H, W) in [0, 1] on the CPU, in the order of the private ones.
 
     scores    always psnr, mse, label_accuracy; at most twice a second also ssim, rank (by pixels) and a verdict; at the end everything:
-              rank (median over the distances), identified, registered_psnr, lpips, rmse255, gradient distances. A name that ends in
-              _each, or begins with rank_, holds one value per picture; the others are means, of ranks the median.
+              rank (median over the distances), identified, registered_psnr, lpips, mse_norm, rmse255, gradient distances. A name that
+              ends in _each, or begins with rank_, holds one value per picture; the others are means, of ranks the median.
     """
 
     step: int
@@ -71,6 +71,8 @@ class Referee:
             seen = self.seen
             replayed = seen.replay(guess[self.order.argsort()].to(seen.device), y.to(seen.device))
             scores |= metrics.gradient_distances(replayed, seen.update)
+            raw = snapshot.x.detach().cpu()[self.order]
+            scores["mse_norm"] = float(metrics.mse_norm(raw, self.x, seen.scale[1].cpu()).mean())
         return Frame(
             step=snapshot.step,
             seconds=now - self.began,

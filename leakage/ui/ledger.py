@@ -90,15 +90,18 @@ def settings(experiment: Experiment, known: Catalog, meta: dict[str, Any] | None
     if result:
         scores = result["scores"]
         distances = f"cosine {scores['cosine']:.2g}, relative {scores['relative_l2']:.2g}"
-        rows.append(("measured", "Mean squared error; gradient distances", f"{scores['mse']:.2g} on [0, 1]; {distances}"))
+        rows.append(("measured", "Gradient distances", distances))
         rows += details(scores)
         rows.append(("measured", "Which start it was", f"start {result['note'].get('start', 1)}"))
     return rows
 
 
 def details(scores: dict[str, Any]) -> list[Row]:
-    """The ranks by each distance, PSNR after the best shift, and the error in another paper's units, as far as they were measured."""
+    """The error in two units, ranks by each distance, PSNR after the best shift, another paper's units, as far as they were measured."""
     rows: list[Row] = []
+    if scores.get("mse_norm") is not None:
+        units = f"{scores['mse']:.2g} on [0, 1]; {scores['mse_norm']:.2g} in the model's own units, not clamped"
+        rows.append(("measured", "Mean squared error", units))
     ranks = {"pixels": "rank_pixel", "SSIM": "rank_ssim", "LPIPS": "rank_lpips"}
     told = [f"{words} {median(known(scores[name])):g}" for words, name in ranks.items() if known(scores.get(name))]
     if told:
