@@ -1,6 +1,7 @@
 """The networks LPIPS looks through: which files hold them, where they may lie, and whether a file is what its name says. No torch."""
 
 import hashlib
+import os
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -49,6 +50,17 @@ BACKBONES = (  # in the order of preference: the net its authors recommend, the 
         ("lpips_squeeze/squeezenet1_1_features.pth", "65848f4c678bba05bcc2fc7c35df775d303ffcbc3e24e770a727cb4296e10e84"),
     ),
 )
+
+
+def hub() -> Path:
+    """Torch's own folder of downloads, where torch.hub looks too."""
+    cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(os.environ.get("TORCH_HOME") or f"{cache}/torch").expanduser() / "hub" / "checkpoints"
+
+
+def found() -> str:
+    """The nets that have a file here, genuine or not: results with LPIPS and without must not be taken for each other."""
+    return "+".join(backbone.net for backbone in BACKBONES if any(path.is_file() for path, _ in backbone.places(hub()))) or "no LPIPS"
 
 
 def choose(hub: Path) -> tuple[Backbone | None, Path | None, str]:

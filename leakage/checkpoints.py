@@ -5,9 +5,12 @@ Ours lie in assets/checkpoints; those that somebody trains here in LEAKAGE_HOME/
 
 import hashlib
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, TypeAdapter
 
 from leakage.datasets import TITLES
 from leakage.settings import ROOT, settings
@@ -39,7 +42,7 @@ class Card:
     folder: Path
     model: str
     fields: dict[str, Any]
-    data: str
+    data: Literal["mnist", "cifar10"]
     image_shape: tuple[int, int, int]
     num_classes: int
     recipe: str
@@ -47,7 +50,13 @@ class Card:
     pictures: int
     commit: str
     torch: str
-    stages: tuple[Stage, ...]
+    stages: Annotated[tuple[Stage, ...], Field(min_length=1)]
+
+    @property
+    def unit(self) -> str:
+        """What one round was: an epoch, where all pictures lay in one place and were seen once."""
+        plain = (self.training.get("clients", 1), self.training.get("local_epochs", 1)) == (1, 1)
+        return "epoch" if plain else "round"
 
     @property
     def trained_on(self) -> str:
@@ -63,49 +72,53 @@ class Card:
         raise CheckpointError(f"checkpoint: {self.id} was not kept after {rounds} rounds; there are {known}.")
 
 
+CARD = TypeAdapter(Card)  # what a file says is checked before it is believed
+
+
 def words(name: str) -> str:
     """The training that "id@rounds" names, for a ledger."""
     if not name:
         return "untrained"
     card, stage = find(name)
-    length = f"{stage.rounds} of {card.stages[-1].rounds} rounds"
+    length = f"{stage.rounds} of {card.stages[-1].rounds} {card.unit}s"
     return f"trained for {length} on {card.pictures:,} pictures of {card.trained_on}, names {stage.accuracy:.1%} of the test pictures right"
 
 
-def folders() -> list[Path]:
-    """Where checkpoints lie: ours, then those of this machine."""
-    return [SHIPPED, settings().checkpoints]
+def listed() -> dict[str, Path]:
+    """The card of every finished checkpoint by its id; ours win over those of this machine."""
+    found: dict[str, Path] = {}
+    for folder in (SHIPPED, settings().checkpoints):
+        for path in sorted(folder.glob("*/card.json")):
+            found.setdefault(path.parent.name, path)
+    return found
 
 
 def cards() -> dict[str, Card]:
-    """Every finished checkpoint by its id. A damaged card is passed over: `find` says what is wrong with it."""
+    """Every checkpoint by its id. A damaged card is passed over: `find` says what is wrong with it."""
     found = {}
-    for path in sorted(path for folder in folders() for path in folder.glob("*/card.json")):
-        try:
-            found[path.parent.name] = read(path)
-        except CheckpointError:
-            continue
+    for id, path in listed().items():
+        with suppress(CheckpointError):
+            found[id] = read(path)
     return found
 
 
 def read(path: Path) -> Card:
     """One card. Raises CheckpointError."""
     try:
-        raw = json.loads(path.read_text())
-        stages = tuple(Stage(**stage) for stage in raw.pop("stages"))
-        return Card(**{**raw, "image_shape": tuple(raw["image_shape"]), "stages": stages, "id": path.parent.name, "folder": path.parent})
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise CheckpointError(f"{path} is no card of a checkpoint ({error}). Delete its folder and train it anew.") from None
+        return CARD.validate_python({**json.loads(path.read_text()), "id": path.parent.name, "folder": path.parent})
+    except (OSError, ValueError, TypeError) as error:  # pydantic's errors are ValueErrors
+        why = " ".join(str(error).split())[:200]
+        raise CheckpointError(f"{path} is no card of a checkpoint ({why}). Delete its folder and train it anew.") from None
 
 
 def find(name: str) -> tuple[Card, Stage]:
     """The card and the stage that "id@rounds" names. Raises CheckpointError."""
     id, _, rounds = name.partition("@")
-    path = next((folder / id / "card.json" for folder in folders() if (folder / id / "card.json").is_file()), None)
-    if path is None or path.parent.name != id or not rounds.isdecimal():
-        known = ", ".join(cards()) or "none"
+    paths = listed()
+    if id not in paths or not rounds.isdecimal():
+        known = ", ".join(paths) or "none"
         raise CheckpointError(f"checkpoint: {name!r} is not on this machine; here are {known}, each with @ and its rounds behind it.")
-    card = read(path)
+    card = read(paths[id])
     return card, card.stage(int(rounds))
 
 

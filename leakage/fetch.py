@@ -12,8 +12,9 @@ PATIENCE = 30  # seconds without an answer before a server counts as out of reac
 SETS = {  # name -> torchvision's class, the file to get by hand, and where its content belongs
     "mnist": (
         "MNIST",
-        "t10k-images-idx3-ubyte.gz and t10k-labels-idx1-ubyte.gz from https://ossci-datasets.s3.amazonaws.com/mnist/",
-        "put both into {folder}/MNIST/raw",
+        "t10k-images-idx3-ubyte.gz and t10k-labels-idx1-ubyte.gz (and, to train, both files that begin with train- instead of t10k-) "
+        "from https://ossci-datasets.s3.amazonaws.com/mnist/",
+        "put them into {folder}/MNIST/raw",
     ),
     "cifar10": (
         "CIFAR10",

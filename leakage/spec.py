@@ -100,9 +100,7 @@ class Experiment(_Data):
                 raise SpecError(
                     f"pictures: of {self.size} x {self.size} pixels allowed are at most {most}, given were {len(self.pictures)}."
                 )
-            entry = catalog.get("model", self.model.id)
-            if self.size < entry.smallest:
-                raise SpecError(f"size: {entry.title} needs pictures of at least {entry.smallest} pixels, given was {self.size}.")
+            _check_size(catalog, self.model, self.size)
             model = spelled("model", self.model)
             if self.checkpoint:
                 self._check_fit(model, catalog)
@@ -170,7 +168,15 @@ class Training(_Data):
             fields = catalog.get("model", self.model.id).resolve(self.model.fields)
         except CatalogError as error:
             raise SpecError(str(error)) from None
+        _check_size(catalog, self.model, self.image_shape[1])
         return self.model_copy(update={"model": Part(id=self.model.id, fields=fields)})
+
+
+def _check_size(catalog: Catalog, model: Part, size: int) -> None:
+    """Raise SpecError when the model cannot take pictures so small."""
+    entry = catalog.get("model", model.id)
+    if size < entry.smallest:
+        raise SpecError(f"size: {entry.title} needs pictures of at least {entry.smallest} pixels, given was {size}.")
 
 
 def parse(text: str | bytes | dict[str, Any]) -> Experiment:

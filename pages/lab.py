@@ -36,7 +36,7 @@ def settings(known: Catalog) -> Experiment | None:
                 )
     with step(2, "The client"):
         model = forms.choose(known, "model", "Model on the phone", default=forms.DEFAULT.model.id, more=forms.batch_norm_menu)
-        checkpoint = forms.checkpoint(model) if model else forms.UNTRAINED
+        checkpoint = forms.checkpoint(known, model) if model else forms.UNTRAINED
         protocol = forms.choose(known, "protocol", "What it sends", default=forms.DEFAULT.protocol.id)
     with step(3, "The protection"):
         defense = forms.choose(known, "defense", "What the phone does before sending", default=forms.NONE, optional=True)

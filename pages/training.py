@@ -3,12 +3,13 @@
 import streamlit as st
 
 from leakage.catalog import Catalog
+from leakage.datasets import TITLES
 from leakage.runs.service import service
 from leakage.spec import SpecError, Training
 from leakage.ui import forms, training
 from leakage.ui.session import owner
 
-DATA = {"mnist": "MNIST", "cifar10": "CIFAR-10"}
+DATA = ("mnist", "cifar10")
 SPLITS = {"iid": "At random", "shards": "Two classes or so each"}
 DEFAULT = Training()
 
@@ -20,7 +21,7 @@ def settings(known: Catalog) -> Training | None:
         model = forms.choose(known, "model", "Model", default=DEFAULT.model.id)
     with st.container(border=True, gap="small", key="step-2"):
         st.markdown("**2 · The pictures it learns from**")
-        data = st.segmented_control("Data set", list(DATA), default="mnist", required=True, format_func=DATA.__getitem__, key="data")
+        data = st.segmented_control("Data set", DATA, default="mnist", required=True, format_func=TITLES.__getitem__, key="data")
         problem = training.missing(data)
         st.caption(problem or ("Handwritten digits, 28 px, grey." if data == "mnist" else "Animals and vehicles, 32 px, colour."))
     with st.container(border=True, gap="small", key="step-3"):

@@ -15,7 +15,14 @@ from leakage.settings import settings
 from leakage.spec import Experiment, Part, SpecError
 
 MEGABYTES = 15  # all shipped checkpoints together
-REACHED = {"lenet-mnist": 0.98, "convnet-16-mnist": 0.99, "convnet-16-cifar10": 0.76, "resnet-20-cifar10": 0.82}
+REACHED = {  # just below what they score; promised were 0.98, 0.99, 0.76 and 0.82 for the four first
+    "lenet-mnist": 0.985,
+    "convnet-16-mnist": 0.995,
+    "convnet-16-cifar10": 0.83,
+    "resnet-20-cifar10": 0.85,
+    "lenet-cifar10": 0.52,
+    "resnet18-16-cifar10": 0.84,
+}
 
 
 def lenet(shape: tuple[int, int, int] = (3, 32, 32), seed: int = 7) -> torch.nn.Module:
@@ -25,11 +32,11 @@ def lenet(shape: tuple[int, int, int] = (3, 32, 32), seed: int = 7) -> torch.nn.
         return model
 
 
-def place(folder: Path, data: bytes, **changed: Any) -> None:
+def place(folder: Path, weights: bytes, **changed: Any) -> None:
     """A checkpoint of one stage, 3 rounds, in a folder."""
     folder.mkdir(parents=True)
-    (folder / "3.safetensors").write_bytes(data)
-    stage = Stage(rounds=3, file="3.safetensors", sha256=hashlib.sha256(data).hexdigest(), accuracy=0.5, dtype="float32")
+    (folder / "3.safetensors").write_bytes(weights)
+    stage = Stage(rounds=3, file="3.safetensors", sha256=hashlib.sha256(weights).hexdigest(), accuracy=0.5, dtype="float32")
     card = {
         "model": "lenet",
         "fields": {},
@@ -147,9 +154,35 @@ def test_a_damaged_card_is_passed_over_in_menus_and_named_when_asked_for(ours: P
     assert {"ours", *(folder.name for folder in SHIPPED.glob("*"))} == set(cards())
 
 
+@pytest.mark.parametrize("changed", [{"stages": []}, {"data": "svhn"}, {"fields": None}, {"pictures": "many"}, {"image_shape": [3, 32]}])
+def test_a_card_with_values_that_cannot_be_is_no_card(home: Path, changed: dict[str, Any]) -> None:
+    place(home / "odd", pack(lenet().state_dict()), **changed)
+    assert "odd" not in cards()
+    with pytest.raises(CheckpointError, match="odd/card.json is no card of a checkpoint"):
+        find("odd@3")
+
+
+def test_a_name_that_leads_out_of_the_folder_finds_nothing(ours: Path, home: Path) -> None:
+    (home.parent / "card.json").write_bytes((ours / "card.json").read_bytes())
+    for name in ("..@3", "../checkpoints/ours@3", "@3", ""):
+        with pytest.raises(CheckpointError, match="is not on this machine"):
+            find(name)
+
+
+def test_our_own_checkpoint_wins_over_one_of_the_same_name(home: Path) -> None:
+    place(home / "lenet-mnist", pack(lenet().state_dict()))
+    assert cards()["lenet-mnist"].folder == find("lenet-mnist@5")[0].folder == SHIPPED / "lenet-mnist"
+
+
+def test_a_round_is_an_epoch_where_one_client_sees_all_pictures_once(home: Path) -> None:
+    for name, training, unit in (("a", {}, "epoch"), ("b", {"clients": 4}, "round"), ("c", {"local_epochs": 5}, "round")):
+        place(home / name, pack(lenet().state_dict()), training=training)
+        assert find(f"{name}@3")[0].unit == unit
+
+
 def test_the_ledger_says_what_the_weights_are(ours: Path) -> None:
     assert words("") == "untrained"
-    assert words("ours@3") == "trained for 3 of 3 rounds on 20,000 pictures of CIFAR-10, names 50.0% of the test pictures right"
+    assert words("ours@3") == "trained for 3 of 3 epochs on 20,000 pictures of CIFAR-10, names 50.0% of the test pictures right"
 
 
 # ---------------------------------------------------------------- what is shipped

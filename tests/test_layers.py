@@ -15,11 +15,11 @@ FOLDERS = ("attacks", "defenses", "protocols", "models", "ui")  # a room each; e
 ALLOWED = {  # room -> the rooms it may import (a folder may import itself)
     # the web server
     "app": "runs.server ui settings",
-    "pages": "ui runs.service runs.store spec catalog",
+    "pages": "ui runs.service runs.store spec catalog datasets",
     "ui": "runs.service runs.store spec catalog checkpoints datasets pictures",
     "runs.server": "runs.archive runs.dispatch runs.service runs.stream catalog settings",
     "runs.stream": "runs.database runs.service report",
-    "runs.service": "runs.database runs.store spec catalog settings",
+    "runs.service": "runs.database runs.store spec catalog checkpoints backbones settings",
     "runs.archive": "runs.store",
     "runs.store": "runs.database runs.thin",
     "runs.thin": "",

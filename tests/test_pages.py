@@ -2,6 +2,7 @@
 
 import io
 import json
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from streamlit.runtime.context import ContextProxy
 from streamlit.testing.v1 import AppTest
 
 from leakage import catalog
+from leakage.checkpoints import find
 from leakage.runs import archive
 from leakage.runs.service import Service, service
 from leakage.settings import ROOT, settings
@@ -472,6 +474,51 @@ def test_a_trained_model_with_pictures_it_was_not_made_for_says_so_and_cannot_ru
     at = visit(checkpoint="lenet-mnist@5")
     assert "lenet-mnist was trained with channels 1, given was 3" in words(at)
     assert at.button(key="run-button").disabled
+
+
+def test_choosing_a_trained_model_undoes_fields_that_its_card_does_not_name(door: Service, visit: Open) -> None:
+    at = visit(model="convnet", attack="inverting_gradients")
+    at.selectbox(key="convnet.norm").set_value("group").run()
+    at.selectbox(key="checkpoint").set_value("convnet-16-cifar10@24").run()
+    fine(at)
+    assert asked(door, press_run(at)).checkpoint == "convnet-16-cifar10@24"
+
+
+def test_a_run_on_a_trained_model_that_is_gone_still_shows_its_page(door: Service, visit: Open) -> None:
+    shutil.copytree(ROOT / "assets" / "checkpoints" / "lenet-cifar10", door.config.checkpoints / "mine")
+    run = door.submit(Experiment(checkpoint="mine@5"), "browser me")
+    shutil.rmtree(door.config.checkpoints / "mine")
+    at = visit(run=run)
+    fine(at)
+    assert at.selectbox(key="checkpoint").value == ""
+
+
+def test_results_on_other_weights_of_the_same_name_are_not_shared(door: Service) -> None:
+    shutil.copytree(ROOT / "assets" / "checkpoints" / "lenet-cifar10", door.config.checkpoints / "mine")
+    run = door.submit(Experiment(checkpoint="mine@5"), "me")
+    assert door.submit(Experiment(checkpoint="mine@5"), "me") == run
+    card = door.config.checkpoints / "mine" / "card.json"
+    card.write_text(card.read_text().replace(find("mine@5")[1].sha256, "0" * 64))
+    assert door.submit(Experiment(checkpoint="mine@5"), "me") != run
+
+
+def test_results_with_lpips_and_without_are_not_shared(door: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LEAKAGE_DATA", str(tmp_path / "data"))
+    run = door.submit(Experiment(), "me")
+    (tmp_path / "data" / "lpips").mkdir(parents=True)
+    (tmp_path / "data" / "lpips" / "squeezenet1_1-b8a52dc0.pth").write_bytes(b"anything")
+    assert door.submit(Experiment(), "me") != run
+
+
+@pytest.mark.usefixtures("digits")
+def test_a_training_that_was_stopped_at_once_says_so(door: Service, visit: Open) -> None:
+    run = door.train(Training(rounds=3), "browser me")
+    door.cancel(run, "browser me")
+    at = visit("pages/training.py")
+    at.query_params["run"] = run
+    at.run()
+    fine(at)
+    assert "Stopped before the first round had ended" in words(at)
 
 
 def test_another_model_is_untrained_until_its_own_training_is_chosen(door: Service, visit: Open) -> None:

@@ -124,6 +124,30 @@ def test_bfloat16_is_for_the_arithmetic_only() -> None:
     assert 0 < difference < 0.05
 
 
+def test_dropout_draws_from_the_training_and_leaves_the_global_generator_alone() -> None:
+    def steps() -> list[float]:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(784, 50), torch.nn.Dropout(0.5), torch.nn.Linear(50, 10))
+        training = PLAIN.model_copy(update={"batch": 10, "rate": 0.01})
+        losses = engine.local_steps(model, few(), torch.arange(40), training=training, round_number=0, client=0)
+        return [loss for _, loss in losses]
+
+    state = torch.get_rng_state()
+    first = steps()
+    assert torch.equal(torch.get_rng_state(), state)
+    torch.rand(1)
+    assert steps() == first
+
+
+def test_a_last_batch_of_one_picture_is_left_out() -> None:
+    def count(pictures: int) -> int:
+        training = PLAIN.model_copy(update={"batch": 10})
+        return len(list(engine.local_steps(build(PLAIN), few(), torch.arange(pictures), training=training, round_number=0, client=0)))
+
+    assert [count(pictures) for pictures in (1, 10, 11, 12)] == [1, 1, 1, 2]
+
+
 def test_weights_without_bound_end_the_training_with_a_sentence() -> None:
     deep = Part(id="mlp", fields={"width": 64, "depth": 6, "activation": "leaky_relu"})
     wild = PLAIN.model_copy(update={"model": deep, "rate": 10.0, "rounds": 20, "batch": 4})
@@ -165,15 +189,41 @@ def test_lenet_learns_digits_and_its_card_says_how_well(digits: Path) -> None:
 def test_a_training_that_is_interrupted_twice_ends_with_the_same_files(digits: Path) -> None:
     whole = [(word.done, word.accuracy, word.loss) for word in run(DIGITS, digits / "whole")]
     steps = iter(range(10**6))
-    first = run(DIGITS, digits / "parts", pulse=lambda: next(steps) >= 100)  # 47 steps a round: in the middle of the third
+    first = run(DIGITS, digits / "parts", pulse=lambda: next(steps) >= 120)  # 47 steps and 3 blocks of test pictures a round: in the third
     assert [word.done for word in first] == [1, 2]
     assert not (digits / "parts" / "card.json").exists()
-    second = run(DIGITS, digits / "parts", pulse=lambda: next(steps) >= 200)
+    second = run(DIGITS, digits / "parts", pulse=lambda: next(steps) >= 230)
     assert [word.done for word in second] == [1, 2, 3, 4]
     third = run(DIGITS, digits / "parts")
     assert [(word.done, word.accuracy, word.loss) for word in third] == whole
     for name in ("1", "5", "6"):
         assert (digits / "whole" / f"{name}.safetensors").read_bytes() == (digits / "parts" / f"{name}.safetensors").read_bytes()
+
+
+def test_a_training_stopped_while_it_is_tried_out_keeps_the_rounds_before(digits: Path) -> None:
+    """47 steps and 3 blocks of test pictures a round; asked at each."""
+    asked = iter(range(10**6))
+    words = run(DIGITS, digits / "out", pulse=lambda: next(asked) >= 50 + 48)
+    assert [word.done for word in words] == [1]
+    assert [word.done for word in run(DIGITS, digits / "out")] == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_training_stopped_before_its_card_is_written_writes_it_when_asked_again(digits: Path) -> None:
+    short, asked = DIGITS.model_copy(update={"rounds": 2}), iter(range(10**6))
+    words = run(short, digits / "out", pulse=lambda: next(asked) >= 2 * 50 + 1)
+    assert [word.done for word in words] == [1, 2]
+    assert not (digits / "out" / "card.json").exists()
+    run(short, digits / "out")
+    assert read(digits / "out" / "card.json").stages[-1].accuracy == words[-1].accuracy
+
+
+def test_two_cannot_train_in_one_folder(digits: Path) -> None:
+    begun = trainer.train(DIGITS, digits / "out", device=CPU)
+    next(begun)
+    with pytest.raises(CheckpointError, match="Another process is at this training, in .* Wait until it has ended"):
+        run(DIGITS, digits / "out", pulse=lambda: True)
+    begun.close()
+    assert run(DIGITS, digits / "out")[-1].done == 6
 
 
 def test_a_finished_training_is_told_again_without_training(digits: Path) -> None:
@@ -250,6 +300,7 @@ def test_the_command_trains_and_evaluates(digits: Path, monkeypatch: pytest.Monk
     [
         (["train", "--model", "nobody"], "model: 'nobody' is not known here; allowed are"),
         (["train", "--field", "width=16"], "model 'lenet' has no field 'width'"),
+        (["train", "--model", "vgg16"], "size: VGG-16 needs pictures of at least 32 pixels, given was 28"),
         (["train", "--rounds", "0"], "rounds: input should be greater than or equal to 1; given was '0'"),
         (["train", "--data", "cifar100"], "data: input should be 'mnist' or 'cifar10'; given was 'cifar100'"),
         (["train", "--rounds", "50", "--max-seconds", "1", "--rate", "0.01"], "Stopped after 1 s, as --max-seconds says. The same command"),

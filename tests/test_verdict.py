@@ -75,6 +75,20 @@ def test_a_batch_is_judged_by_its_clearest_picture(similar: list[float], word: s
     assert f"SSIM {max(similar):.2f}" in found["why"]
 
 
+def test_a_picture_of_one_colour_can_be_partly_recognisable_at_most() -> None:
+    """Its own mean colour is an exact copy: nothing is left that a guess could show."""
+    best = {"ssim": torch.ones(1), "lpips": torch.zeros(1)}
+    found = verdict(scores([1.0], [0.0], [1]), best, size=100)
+    assert math.isnan(float(way(scores([1.0], [0.0], [1]), best)))
+    assert found["word"] == "partly recognisable"
+
+
+def test_a_verdict_by_pixels_alone_says_so() -> None:
+    best, known = {"ssim": torch.zeros(1), "lpips": torch.ones(1)}, scores([0.9], [math.nan], [1])
+    assert "rank 1 of 100 in the line-up (by pixels alone)," in verdict(known, best, size=100)["why"]
+    assert "rank 1 of 100 in the line-up," in verdict({**known, "rank_ssim": torch.ones(1)}, best, size=100)["why"]
+
+
 # ---------------------------------------------------------------- what one sees
 
 

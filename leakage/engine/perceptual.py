@@ -66,7 +66,7 @@ class Perceptual:
 
 def perceptual() -> Perceptual:
     """The best backbone on this machine, looked at on the CPU. Nothing is ever downloaded here."""
-    backbone, path, wrong = backbones.choose(Path(torch.hub.get_dir()) / "checkpoints")
+    backbone, path, wrong = backbones.choose(backbones.hub())
     if backbone is None or path is None:
         command = backbones.BACKBONES[-1].command
         if wrong:

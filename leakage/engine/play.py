@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -142,7 +142,7 @@ def play(
     scene = scene or prepare(experiment)
     attack: Attack = plugin("attack", experiment.attack)
     referee = Referee(scene.x, scene.y, scene.seen, scene.standards or standards(experiment, scene.x, scene.y))
-    best: Frame | None = None
+    best: Snapshot | None = None  # a copy: what an attack yields may go on changing
     last: Snapshot | None = None
     due = 0.0
     for last in attack.run(scene.seen, generator(experiment.seed, "attack")):
@@ -151,8 +151,8 @@ def play(
             first = best is None  # it may have to load what scoring needs: that says nothing about those to come
             frame = referee.score(last)
             yield frame
-            if best is None or best.loss != best.loss or frame.loss < best.loss:
-                best = frame
+            if best is None or best.loss.isnan() or last.loss < best.loss:
+                best = replace(last, x=last.x.detach().clone(), y=last.y.detach().clone(), loss=last.loss.detach().clone())
             due = now + max(1 / per_second, 0.0 if first else (time.perf_counter() - now) / SHARE)
         if pulse():
             break
@@ -161,6 +161,4 @@ def play(
         yield referee.score(last, final=True)
         return
     assert best is not None
-    yield referee.score(
-        Snapshot(step=best.step, x=best.x, y=torch.tensor(best.labels), loss=torch.tensor(best.loss), note=best.note), final=True
-    )
+    yield referee.score(best, final=True)

@@ -21,12 +21,16 @@ from leakage.spec import Training
 
 PADDING = 4  # pixels around a picture before a crop of its old size is taken
 SHARDS = 2  # per client, of the pictures sorted by class
-EVALUATED = 500  # pictures at a time
+EVALUATED = 100  # pictures at a time
 TELL = 1.0  # seconds between two words of progress within a round
 
 
 class TrainingError(ValueError):
     """A training that cannot go on; the message says why and what to do."""
+
+
+class Stopped(Exception):  # noqa: N818  (nothing went wrong)
+    """Raised in the middle of a measurement that was told to stop."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +116,10 @@ def train(
         if not all(value.isfinite().all() for value in weights.values()):
             raise TrainingError(f"The weights grew beyond all numbers in round {number + 1}. Choose a smaller learning rate.")
         model.load_state_dict(weights)
-        found = accuracy(model, test_set)
+        try:
+            found = accuracy(model, test_set, pulse)
+        except Stopped:
+            return
         yield Progress(number + 1, sum(losses) / len(losses), time.perf_counter() - began, found, weights)
 
 
@@ -122,17 +129,22 @@ def local_steps(
     """One client's part of one round: SGD or Adam over its pictures `mine` (N,), in place; yields (share done, loss) after every step."""
     draws = generator(training.seed, "training", round_number, client)
     optimiser = _optimiser(model, training)
-    per_epoch = math.ceil(len(mine) / training.batch)
-    total = per_epoch * training.local_epochs
+    alone = len(mine) % training.batch == 1 < len(mine)  # a last batch of one picture, which BatchNorm may not take, is left out
+    total = (math.ceil(len(mine) / training.batch) - alone) * training.local_epochs
+    narrow = training.precision == "bfloat16"
+    drops_out = any(isinstance(layer, nn.Dropout) for layer in model.modules())
     model.train()
     step = 0
     for _ in range(training.local_epochs):
-        for chosen in mine[torch.randperm(len(mine), generator=draws)].split(training.batch):
+        batches = mine[torch.randperm(len(mine), generator=draws)].split(training.batch)
+        for chosen in batches[:-1] if alone else batches:
             for group in optimiser.param_groups:
                 group["lr"] = training.rate * factor(training.schedule, (round_number + step / total) / training.rounds)
             x = data.x[chosen.to(data.x.device)]  # (B, C, H, W)
             x = (augmented(x, draws) if training.augment else x).float() / 255
-            with torch.autocast(x.device.type, torch.bfloat16, enabled=training.precision == "bfloat16"):
+            with torch.random.fork_rng(enabled=drops_out), torch.autocast(x.device.type, torch.bfloat16, enabled=narrow):
+                if drops_out:  # dropout knows only the global generator
+                    torch.manual_seed(int(torch.randint(2**62, (1,), generator=draws)))
                 loss = F.cross_entropy(model(x), data.y[chosen.to(data.y.device)])
             optimiser.zero_grad(set_to_none=True)
             loss.backward()
@@ -194,11 +206,15 @@ def average(sent: list[Params], counts: list[int]) -> Params:
 
 
 @torch.no_grad()
-def accuracy(model: nn.Module, data: Pictures) -> float:
-    """Share of pictures whose class the model names right, in eval mode."""
+def accuracy(model: nn.Module, data: Pictures, pulse: Callable[[], bool] = lambda: False) -> float:
+    """Share of pictures whose class the model names right, in eval mode. Raises Stopped as soon as `pulse()` says so."""
     model.eval()
-    parts = zip(data.x.split(EVALUATED), data.y.split(EVALUATED), strict=True)
-    return sum(int((model(x.float() / 255).argmax(1) == y).sum()) for x, y in parts) / len(data.y)
+    right = 0
+    for x, y in zip(data.x.split(EVALUATED), data.y.split(EVALUATED), strict=True):
+        if pulse():
+            raise Stopped
+        right += int((model(x.float() / 255).argmax(1) == y).sum())
+    return right / len(data.y)
 
 
 def test_accuracy(card: Card, stage: Stage, device: torch.device) -> float:

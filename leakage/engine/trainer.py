@@ -1,14 +1,18 @@
 """A training from start to finish in a folder of its own: its state after every round, its metrics, its stages and its card."""
 
+import fcntl
 import hashlib
 import importlib.metadata
 import json
 import subprocess
+import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import safe_open
 
 from leakage import catalog
 from leakage.checkpoints import STATE, CheckpointError, write
@@ -19,6 +23,7 @@ from leakage.engine.trained import pack, put, unpack
 from leakage.settings import ROOT
 from leakage.spec import Training
 
+PATIENCE = 20.0  # seconds in which somebody who was told to stop should have left the folder
 STAGES = (1, 5)  # rounds after which the weights are kept, as float16; and after the last one, as float32
 
 
@@ -28,6 +33,12 @@ def train(training: Training, folder: Path, *, device: torch.device, pulse: Call
     One that has ended there is only told again. metrics.json holds one row per round. Raises CheckpointError when the folder holds
     another training.
     """
+    folder.mkdir(parents=True, exist_ok=True)
+    with held(folder, pulse):
+        yield from _train(training, folder, device=device, pulse=pulse)
+
+
+def _train(training: Training, folder: Path, *, device: torch.device, pulse: Callable[[], bool]) -> Iterator[Progress]:
     commit = commit_of_code()  # of the code as it was loaded
     start, rows = resume(training, folder)
     for row in rows:
@@ -35,7 +46,6 @@ def train(training: Training, folder: Path, *, device: torch.device, pulse: Call
     if (folder / "card.json").exists():
         return
     train_set, test_set = engine.load(training)
-    folder.mkdir(parents=True, exist_ok=True)
     before = rows[-1]["seconds"] if rows else 0.0
     for progress in engine.train(training, train_set, test_set, device=device, start=start, pulse=pulse):
         word = Progress(progress.done, progress.loss, before + progress.seconds, progress.accuracy, progress.weights)
@@ -48,7 +58,25 @@ def train(training: Training, folder: Path, *, device: torch.device, pulse: Call
             _replace(folder / STATE, pack(word.weights, rounds=number))
         yield word
     if len(rows) == training.rounds:
-        finish(training, folder, train_set=train_set, test_set=test_set, device=device, commit=commit)
+        with suppress(engine.Stopped):
+            finish(training, folder, train_set, test_set.to(device), commit=commit, pulse=pulse)
+
+
+@contextmanager
+def held(folder: Path, pulse: Callable[[], bool]) -> Iterator[None]:
+    """Nobody else trains in this folder meanwhile; one that was just told to stop is waited for. Raises CheckpointError."""
+    with (folder / "lock").open("w") as lock:
+        ends = time.monotonic() + PATIENCE
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if pulse() or time.monotonic() > ends:
+                    remedy = "Wait until it has ended, then ask again"
+                    raise CheckpointError(f"Another process is at this training, in {folder}. {remedy}.") from None
+                time.sleep(0.2)
+        yield
 
 
 def resume(training: Training, folder: Path) -> tuple[tuple[int, Params] | None, list[dict[str, Any]]]:
@@ -69,15 +97,25 @@ def resume(training: Training, folder: Path) -> tuple[tuple[int, Params] | None,
     if not state.exists():  # killed within the first round's last moment
         return None, []
     weights = unpack(state.read_bytes(), str(state))
-    done = _rounds(state)
+    with safe_open(state, "pt") as file:
+        done = int(file.metadata()["rounds"])
     return (done, weights), rows[:done]
 
 
 def finish(
-    training: Training, folder: Path, *, train_set: engine.Pictures, test_set: engine.Pictures, device: torch.device, commit: str
+    training: Training,
+    folder: Path,
+    train_set: engine.Pictures,
+    test_set: engine.Pictures,
+    *,
+    commit: str,
+    pulse: Callable[[], bool],
 ) -> None:
-    """Write the last stage and the card, its accuracies measured on the files as they lie there; the state is no longer needed."""
-    model = engine.build(training).to(device)
+    """Write the last stage and the card, its accuracies measured on the files as they lie there; the state is no longer needed.
+
+    Raises Stopped when `pulse()` says so: then the training is not finished, and goes on here when it is asked for again.
+    """
+    model = engine.build(training).to(test_set.x.device)
     last = unpack((folder / STATE).read_bytes(), STATE)
     (folder / f"{training.rounds}.safetensors").write_bytes(pack(last))
     stages = []
@@ -93,7 +131,7 @@ def finish(
                 "rounds": number,
                 "file": f"{number}.safetensors",
                 "sha256": hashlib.sha256(data).hexdigest(),
-                "accuracy": engine.accuracy(model, test_set.to(device)),
+                "accuracy": engine.accuracy(model, test_set, pulse),
                 "dtype": dtype.removeprefix("torch."),
             }
         )
@@ -116,12 +154,9 @@ def finish(
 
 def recipe(training: Training) -> str:
     """The training in one sentence."""
-    who = (
-        "centrally"
-        if training.clients == 1
-        else f"by {training.clients} clients ({training.partition}, {training.local_epochs} epochs a round)"
-    )
-    how = f"SGD, Nesterov momentum {training.momentum:g}" if training.optimiser == "sgd" else "Adam"
+    who = "centrally" if training.clients == 1 else f"by {training.clients} clients ({training.partition})"
+    who += f", {training.local_epochs} epochs a round" if training.local_epochs > 1 else ""
+    how = "Adam" if training.optimiser == "adam" else f"SGD, Nesterov momentum {training.momentum:g}" if training.momentum else "SGD"
     words = f"{training.rounds} rounds {who}, {how}, learning rate {training.rate:g} ({training.schedule}), batch {training.batch}"
     words += f", weight decay {training.decay:g}, {'random shifts and mirroring' if training.augment else 'no augmentation'}"
     return f"{words}, {training.precision} arithmetic, seed {training.seed}"
@@ -136,13 +171,6 @@ def commit_of_code() -> str:
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
     return done.stdout.strip()
-
-
-def _rounds(state: Path) -> int:
-    """What `pack` wrote into the file's head."""
-    with state.open("rb") as file:
-        head = json.loads(file.read(int.from_bytes(file.read(8), "little")))
-    return int(head["__metadata__"]["rounds"])
 
 
 def _replace(path: Path, data: bytes) -> None:

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 CLEAR, PARTLY = 0.5, 0.15  # shares of the way from the best baseline to an exact copy
+ROOM = 1e-4  # SSIM or LPIPS between the best baseline and an exact copy, below which the two are the same
 FIRST = 0.05  # of the line-up: where a guess that knows nothing lands once in twenty times
 RULE = (
     "Recognisable: the line-up puts the true picture first (median rank 1 by pixels, SSIM and LPIPS), and SSIM or LPIPS goes at least "
@@ -26,8 +27,9 @@ def way(scores: Mapping[str, Tensor], best: Mapping[str, Tensor]) -> Tensor:
 
     (SSIM - best) / (1 - best), and 1 - LPIPS / best.
     """
-    by_ssim = (scores["ssim"] - best["ssim"]) / (1 - best["ssim"]).clamp_min(1e-9)
-    by_lpips = 1 - scores["lpips"] / best["lpips"].clamp_min(1e-9)
+    room = {"ssim": 1 - best["ssim"], "lpips": best["lpips"]}  # of a picture of one colour the baseline is an exact copy: no way to go
+    by_ssim = ((scores["ssim"] - best["ssim"]) / room["ssim"]).where(room["ssim"] > ROOM, torch.nan)
+    by_lpips = (1 - scores["lpips"] / room["lpips"]).where(room["lpips"] > ROOM, torch.nan)
     return by_ssim.fmax(by_lpips)
 
 
@@ -38,7 +40,8 @@ def verdict(scores: Mapping[str, Tensor], best: Mapping[str, Tensor], *, size: i
     partly = (rank <= max(1.0, FIRST * size)) & ((share >= PARTLY) | (share.isnan() & (rank == 1)))
     word = "recognisable" if bool(clear.any()) else "partly recognisable" if bool(partly.any()) else "not recognisable"
     clearest = int((2.0 * clear + 1.0 * partly + share.nan_to_num(0).clamp(-1, 1) / 4 - rank / (8 * size)).argmax())
-    numbers = [f"rank {rank[clearest]:g} of {size} in the line-up", f"PSNR {scores['psnr'][clearest]:.1f} dB"]
+    by = "" if "rank_ssim" in scores else " (by pixels alone)"
+    numbers = [f"rank {rank[clearest]:g} of {size} in the line-up{by}", f"PSNR {scores['psnr'][clearest]:.1f} dB"]
     for name in ("ssim", "lpips"):
         if not bool(scores[name].isnan().any()):
             numbers.append(f"{name.upper()} {scores[name][clearest]:.2f} (best baseline {best[name][clearest]:.2f})")

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from leakage import backbones
 from leakage import catalog as plugins
 from leakage.catalog import Catalog
+from leakage.checkpoints import find
 from leakage.runs.database import StoreError, is_full
 from leakage.runs.store import OPEN, RECORDED, Run, Store
 from leakage.settings import Settings, settings
@@ -54,20 +56,32 @@ class Service:
         missing = [p.id for p in resolved.pictures if p.source == "upload" and p.id not in uploads]
         if missing:
             raise SpecError(f"pictures: the upload {missing[0]!r} is gone. Choose its file again.")
-        return self._queue(resolved, "attack", owner, files={f"upload:{name}": data for name, data in uploads.items()}, group=group)
+        files = {f"upload:{name}": data for name, data in uploads.items()}
+        return self._queue(resolved, "attack", owner, files=files, group=group, also=f" {_weights(resolved)} {backbones.found()}")
 
     def train(self, training: Training, owner: str) -> str:
         """Queue a training and answer the run's id; an equal one that somebody already asked for is shared. Raises SpecError."""
         known = self.catalog()
         if known is None:
             raise SpecError(NOT_READY)
-        return self._queue(training.resolve(known), "train", owner, files={})
+        return self._queue(training.resolve(known), "train", owner)
 
-    def _queue(self, asked: Experiment | Training, kind: str, owner: str, *, files: Mapping[str, bytes], group: str | None = None) -> str:
-        known = self.catalog()
+    def _queue(
+        self,
+        asked: Experiment | Training,
+        kind: str,
+        owner: str,
+        *,
+        files: Mapping[str, bytes] | None = None,
+        group: str | None = None,
+        also: str = "",
+    ) -> str:
+        """Queue it, unless it can be shared; `also` names what else on this machine the result depends on."""
+        known, files = self.catalog(), files or {}
         assert known is not None
+        version = known.version + also
         if not files:
-            shared = self.store.share(asked.digest(), known.version, owner)
+            shared = self.store.share(asked.digest(), version, owner)
             if shared:
                 return shared
         if sum(run.status in OPEN for run in self.store.held_by(owner)) >= MAX_WAITING:
@@ -78,7 +92,7 @@ class Service:
             grp=group,
             kind=kind,
             digest=asked.digest(),
-            version=known.version,
+            version=version,
             experiment=asked.model_dump_json(),
             shareable=not files,
             estimate=self.estimate(asked) if isinstance(asked, Experiment) else None,
@@ -127,7 +141,7 @@ class Service:
         """Drop this owner's reference; the last one removes run, frames, uploads and what was trained. It is stopped first."""
         found = self.look(run)
         self.store.drop(run, owner)
-        if found and found.kind == "train" and self.look(run) is None:
+        if found and found.kind == "train" and not self.store.equal_to(found):
             shutil.rmtree(self.config.checkpoints / Training.model_validate_json(found.experiment).name, ignore_errors=True)
 
     def delete_all(self, owner: str) -> int:
@@ -179,6 +193,11 @@ class Service:
         one, eight = speeds
         per_replay = max(one + (eight - one) * (load - 1) / 7, one / 2)
         return steps * known.get("attack", experiment.attack.id).evaluations_per_step * float(per_replay)
+
+
+def _weights(experiment: Experiment) -> str:
+    """How the sha256 of the trained weights begins: a result must not be taken for one of other weights of the same name."""
+    return find(experiment.checkpoint)[1].sha256[:12] if experiment.checkpoint else "untrained"
 
 
 def planned(experiment: Experiment) -> float:

@@ -237,6 +237,10 @@ class Store:
         """The runs of one owner, newest first."""
         return self._runs("id IN (SELECT run FROM holders WHERE owner = ?) ORDER BY created DESC", owner)
 
+    def equal_to(self, run: Run) -> list[Run]:
+        """Every run that asked the same, of whatever version; `run` itself too, as long as it is there."""
+        return self._runs("kind = ? AND digest = ?", run.kind, run.digest)
+
     def holders(self, run: str) -> list[str]:
         """The owners who asked for this run."""
         return [row["owner"] for row in self.database.read().execute("SELECT owner FROM holders WHERE run = ? ORDER BY since", (run,))]

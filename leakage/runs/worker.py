@@ -84,7 +84,8 @@ def perform(store: Store, run: Run, device: torch.device) -> None:
         message = f"Stopped after {asked.max_seconds} s, the limit for one run; {so_far}." if pulse.late else ""
         if pulse.stopped:
             message = f"Cancelled; {so_far}."
-        store.finish(run.id, "cancelled" if pulse.stopped else "done", message=message, result=result)
+        unfinished = run.kind == "train" and result["checkpoint"] is None  # asked for again, it must go on instead of being shared
+        store.finish(run.id, "cancelled" if pulse.stopped or unfinished else "done", message=message, result=result)
     except Exception as error:  # the one place that must survive anything a run may do
         log.error("run %s failed:\n%s", run.id, traceback.format_exc())
         fail(store, run, error)

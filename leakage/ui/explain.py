@@ -20,7 +20,8 @@ GLOSSARY = {
     "LPIPS": "Learned perceptual similarity, 0 for equal pictures: how differently a network trained on photographs sees the two. "
     "It forgives small shifts and notices blur. It needs the weights of that network on this machine.",
     "Line-up": "The private picture stands among 99 others. Rank 1: of all 100 the attacker's picture is most like the private one, so it "
-    "could be picked out. A guess that knows nothing lands anywhere, at rank 50.5 on average.",
+    "could be picked out. A guess that knows nothing lands anywhere, at rank 50.5 on average over the pictures of a data set; among the "
+    "gallery's crops, which are cut less alike, see where grey and noise land.",
     "Gradient distance": "How far the gradient of the attacker's picture is from the one received. "
     "DLG and iDLG square it, Inverting Gradients compares directions (cosine): compare runs of one attack only.",
     "Grey picture": "The baseline: the score of an answer in plain grey, made without any gradient. Scores near it mean no leak.",

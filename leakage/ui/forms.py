@@ -79,12 +79,12 @@ def choose(known: Catalog, kind: str, label: str, *, default: str, optional: boo
     return part
 
 
-def checkpoint(model: Part) -> str:
+def checkpoint(known: Catalog, model: Part) -> str:
     """How long the model was trained: untrained, or one of the stages on this machine. Picking one sets the fields it was trained with."""
     offered = {UNTRAINED: "Untrained: weights drawn at random"}
     for id, card in checkpoints.cards().items():
         for stage in card.stages if card.model == model.id else ():
-            length = "1 epoch" if stage.rounds == 1 else f"{stage.rounds} epochs"
+            length = f"{stage.rounds} {card.unit}{'' if stage.rounds == 1 else 's'}"
             length = f"all {length}" if stage is card.stages[-1] else length
             offered[f"{id}@{stage.rounds}"] = f"{card.trained_on}, {length}: {stage.accuracy:.0%} right"
     if st.session_state.get("checkpoint") not in offered:
@@ -95,6 +95,7 @@ def checkpoint(model: Part) -> str:
         format_func=offered.__getitem__,
         key="checkpoint",
         on_change=fit_checkpoint,
+        args=(known,),
         disabled=len(offered) == 1,
         help="Training changes how much a gradient gives away: a model that is right about a picture sends a small gradient. "
         "The percentage says how many test pictures it names right. Choosing a trained model also sets its fields and the size of the "
@@ -102,14 +103,16 @@ def checkpoint(model: Part) -> str:
     )
 
 
-def fit_checkpoint() -> None:
-    """Put the fields, the size and the colours of the chosen checkpoint into the widgets."""
-    name = st.session_state["checkpoint"]
-    if name:
-        card, _ = checkpoints.find(name)
-        st.session_state["channels"], st.session_state["size"] = card.image_shape[:2]
-        for field, value in card.fields.items():
-            st.session_state[f"{card.model}.{field}"] = value
+def fit_checkpoint(known: Catalog) -> None:
+    """Put the fields, the size and the colours of the chosen checkpoint into the widgets; one that is gone since is chosen no more."""
+    try:
+        card, _ = checkpoints.find(st.session_state["checkpoint"] or UNTRAINED)
+    except checkpoints.CheckpointError:
+        st.session_state["checkpoint"] = UNTRAINED
+        return
+    st.session_state["channels"], st.session_state["size"] = card.image_shape[:2]
+    for field, value in known.get("model", card.model).resolve(card.fields).items():
+        st.session_state[f"{card.model}.{field}"] = value
 
 
 def fine_settings(entry: Entry, more: More | None) -> dict[str, Any]:

@@ -99,9 +99,9 @@ def settings(experiment: Experiment, known: Catalog, meta: dict[str, Any] | None
 def details(scores: dict[str, Any]) -> list[Row]:
     """The error in two units, ranks by each distance, PSNR after the best shift, another paper's units, as far as they were measured."""
     rows: list[Row] = []
-    if scores.get("mse_norm") is not None:
-        units = f"{scores['mse']:.2g} on [0, 1]; {scores['mse_norm']:.2g} in the model's own units, not clamped"
-        rows.append(("measured", "Mean squared error", units))
+    own = scores.get("mse_norm")
+    units = "" if own is None else f"; {own:.2g} in the model's own units, not clamped"
+    rows.append(("measured", "Mean squared error", f"{scores['mse']:.2g} on [0, 1]{units}"))
     ranks = {"pixels": "rank_pixel", "SSIM": "rank_ssim", "LPIPS": "rank_lpips"}
     told = [f"{words} {median(known(scores[name])):g}" for words, name in ranks.items() if known(scores.get(name))]
     if told:

@@ -1,12 +1,14 @@
 """A run on the page: the stage, and below it what it assumes, what to take away, what to ask next."""
 
+from contextlib import suppress
+
 import streamlit as st
 
 from leakage.catalog import Catalog
 from leakage.pictures import gallery
 from leakage.runs.service import service
 from leakage.runs.store import OPEN, Run
-from leakage.spec import Experiment, Picture
+from leakage.spec import Experiment, Picture, SpecError
 from leakage.ui import explain, fallback, forms
 from leakage.ui.ledger import ledger
 from leakage.ui.live import stage
@@ -83,7 +85,8 @@ def questions(experiment: Experiment, known: Catalog) -> None:
     st.markdown("**What if …**")
     with st.container(horizontal=True):
         for title, (about, changed) in explain.what_ifs(experiment, known, spare).items():
-            st.button(f"… {title}?", help=about, on_click=ask, args=(changed.resolve(known),), key=f"what-if {title}")
+            with suppress(SpecError):  # the run's trained model may be gone since
+                st.button(f"… {title}?", help=about, on_click=ask, args=(changed.resolve(known),), key=f"what-if {title}")
 
 
 def ask(experiment: Experiment) -> None:

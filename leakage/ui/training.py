@@ -55,6 +55,8 @@ def headline(run: Run, training: Training, rounds: list[dict[str, Any]]) -> str:
     if run.status == "failed":
         return run.message
     if not rounds:
+        if run.status not in OPEN:
+            return "Stopped before the first round had ended"
         place = service().place(run.id)
         return f"Waiting: {place.position} in the queue" if place.position else "The first round is under way"
     last = rounds[-1]

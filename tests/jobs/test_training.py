@@ -31,7 +31,7 @@ def rounds(school: Place, run: str) -> list[dict[str, object]]:
 
 
 def finished(school: Place, training: Training) -> Run:
-    return school.finished(school.service.train(training, "me"))
+    return school.finished(school.service.train(training, "me"), within=120)
 
 
 def test_a_training_tells_every_round_and_leaves_a_checkpoint(school: Place) -> None:
@@ -55,7 +55,7 @@ def test_what_was_learned_can_be_attacked(school: Place, monkeypatch: pytest.Mon
     assert run.status == "done"
     meta = school.store.meta(run.id)
     assert meta is not None
-    assert meta["weights"].startswith("trained for 2 of 2 rounds on 1,500 pictures of MNIST, names ")
+    assert meta["weights"].startswith("trained for 2 of 2 epochs on 1,500 pictures of MNIST, names ")
 
 
 def test_the_same_training_is_shared_and_deleting_it_forgets_what_it_learned(school: Place) -> None:
@@ -84,6 +84,28 @@ def test_a_stopped_training_goes_on_when_asked_for_again(school: Place) -> None:
     school.finished(again)
     after = rounds(school, again)
     assert [event["accuracy"] for event in after[: len(before)]] == [event["accuracy"] for event in before]
+
+
+def test_a_training_that_meets_its_time_limit_goes_on_when_asked_for_again(school: Place) -> None:
+    short = ENDLESS.model_copy(update={"seed": 4, "max_seconds": 3})
+    first = finished(school, short)
+    assert first.status == "cancelled"
+    assert "Stopped after 3 s" in first.message
+    assert school.service.train(short, "me") != first.id
+
+
+def test_deleting_the_stopped_beginning_leaves_what_was_learned_in_the_end(school: Place) -> None:
+    training = SHORT.model_copy(update={"seed": 5})
+    resolved = training.resolve(school.service.catalog())  # type: ignore[arg-type]
+    first = school.service.train(training, "me")
+    school.service.cancel(first, "me")
+    school.finished(first)
+    last = finished(school, training)
+    assert (last.status, last.id == first) == ("done", False)
+    school.service.delete(first, "me")
+    assert (school.config.checkpoints / resolved.name / "card.json").is_file()
+    school.service.delete(last.id, "me")
+    assert not (school.config.checkpoints / resolved.name).exists()
 
 
 def test_a_training_whose_worker_was_killed_goes_on_too(school: Place) -> None:
