@@ -49,9 +49,9 @@ def finish(experiment: Experiment) -> Result:
         label_right=frame.scores["label_accuracy"] == 1,
         seconds=frame.seconds,
         starts=int(frame.note.get("start", 1)),
-        grey_psnr=scene.baselines["grey"]["psnr"],
+        grey_psnr=scene.standards.baselines["grey"]["psnr"],
         scores=frame.scores,
-        baselines=scene.baselines,
+        baselines=scene.standards.baselines,
     )
 
 

@@ -99,13 +99,13 @@ def run_file(experiment: Experiment, out: Path) -> dict[str, Any]:
     answer = rows.pop()
     result = {
         "experiment": experiment.model_dump(),
-        "baselines": finite(scene.baselines),
+        "baselines": finite(scene.standards.baselines),
         "answer": answer,
         "verdict": frame.verdict,
         "frames": rows,
     }
     (out / "metrics.json").write_text(json.dumps(result, indent=1))
-    grey = scene.baselines["grey"]["psnr"]
+    grey = scene.standards.baselines["grey"]["psnr"]
     scores, word = answer["scores"], (frame.verdict or {})["word"]
     log.info("PSNR %.1f dB (a grey picture: %.1f dB), rank %g, %s. Results are in %s.", scores["psnr"], grey, scores["rank"], word, out)
     return result

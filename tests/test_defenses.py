@@ -11,6 +11,7 @@ from leakage.engine.client import gradient_client
 from leakage.engine.core import Params, generator
 from leakage.engine.metrics import gradient_distances
 from leakage.engine.play import Scene, play, plugin
+from leakage.engine.standards import standards
 from leakage.spec import Assumptions, Experiment, Part
 
 NEUTRAL = {"gaussian_noise": {"scale": 0.0}, "pruning": {"share": 0.0}}
@@ -99,7 +100,7 @@ def test_adding_a_defense_moves_neither_the_weights_nor_the_attackers_start(name
     for defenses in ((), (Part(id=name),)):
         seen = observed(x, defenses=defenses)
         experiment = Experiment(attack=short("inverting_gradients", steps=1), defenses=defenses, assume=Assumptions(labels=True))
-        scene = Scene(experiment, x, LABELS[:1], seen, {}, {}, {})
+        scene = Scene(experiment, x, LABELS[:1], seen, standards(experiment, x, LABELS[:1]), {}, {})
         starts.append((next(iter(play(experiment, scene=scene))), seen.weights))
     (one, weights), (other, same) = starts
     assert torch.equal(one.x, other.x)

@@ -16,7 +16,7 @@ from leakage.spec import Experiment, Part
 def scene_of(experiment: Experiment, x: torch.Tensor, *, seen: Observation | None = None) -> Scene:
     """The experiment with these pictures and the first of LABELS, ready to be played."""
     y = LABELS[: len(x)]
-    return Scene(experiment, x, y, seen or observe(experiment, x, y), {}, {}, {})
+    return Scene(experiment, x, y, seen or observe(experiment, x, y), standards(experiment, x, y), {}, {})
 
 
 def test_a_finished_run_answers_with_the_attacks_last_snapshot() -> None:
@@ -36,7 +36,7 @@ def test_the_answer_is_also_scored_in_the_models_units_and_without_clamping() ->
     experiment = Experiment(model=Part(id="lenet", fields={"normalise": "mnist"}))
     white = torch.ones(1, 3, 32, 32)
     scene = scene_of(experiment, white)
-    referee = Referee(scene.x, scene.y, scene.seen, standards(experiment, scene.x, scene.y))
+    referee = Referee(scene.x, scene.y, scene.seen, scene.standards)
     guess = Snapshot(step=1, x=white + 2 * 0.3081078, y=LABELS[:1], loss=torch.zeros(()))
     scores = referee.score(guess, final=True).scores
     assert scores["mse"] == 0.0

@@ -36,10 +36,9 @@ class Scene:
     x: Tensor  # (B, C, H, W)
     y: Tensor  # (B,)
     seen: Observation
-    baselines: dict[str, dict[str, float]]
+    standards: Standards  # what guesses are held against
     received: dict[str, Any]
     changed: dict[str, float]  # how far the update is from the undefended gradient
-    standards: Standards | None = None  # what guesses are held against; made when it is missing
 
 
 def best_device() -> torch.device:
@@ -62,16 +61,14 @@ def prepare(experiment: Experiment, *, uploads: Mapping[str, bytes] | None = Non
     plain, _ = gradient_client(seen.model)(seen.weights, x, y, {})
     alone = len(x) > 1 and experiment.batch_norm == "eval"  # whose BatchNorm needs the others has no gradient of its own
     singles = islice(single_gradients(seen.model, seen.weights, x, y), SHOWN if alone else 0)
-    held = standards(experiment, x.cpu(), y.cpu())
     return Scene(
         experiment=experiment,
         x=x.cpu(),
         y=y.cpu(),
         seen=seen,
-        baselines=held.baselines,
+        standards=standards(experiment, x.cpu(), y.cpu()),
         received=describe(seen.update, singles),
         changed=metrics.gradient_distances(seen.as_gradient(), plain),
-        standards=held,
     )
 
 
@@ -141,7 +138,7 @@ def play(
     """
     scene = scene or prepare(experiment)
     attack: Attack = plugin("attack", experiment.attack)
-    referee = Referee(scene.x, scene.y, scene.seen, scene.standards or standards(experiment, scene.x, scene.y))
+    referee = Referee(scene.x, scene.y, scene.seen, scene.standards)
     best: Snapshot | None = None  # a copy: what an attack yields may go on changing
     last: Snapshot | None = None
     due = 0.0

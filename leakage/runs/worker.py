@@ -153,7 +153,6 @@ def finite(value: Any) -> Any:
 def describe(scene: Scene, run: Run, device: torch.device) -> dict[str, Any]:
     """The "meta" event: everything a page shows that does not change during the run."""
     experiment, held = scene.experiment, scene.standards
-    assert held is not None
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else f"{device.type}, {cores()} cores"
     return {
         "batch": len(experiment.pictures),
@@ -163,7 +162,7 @@ def describe(scene: Scene, run: Run, device: torch.device) -> dict[str, Any]:
         "pictures": pictures(experiment),
         "class_names": class_names(experiment.pictures[0].source),
         "received": scene.received,
-        "baselines": finite(scene.baselines),
+        "baselines": finite(held.baselines),
         "lineup": {"size": held.lineup.size, "words": held.lineup.words},
         "lpips": {"net": held.perceptual.net, "words": held.perceptual.words},
         "steps": int(experiment.attack.fields.get("steps", 0)) * int(experiment.attack.fields.get("starts", 1)),
