@@ -140,6 +140,20 @@ def test_dropout_draws_from_the_training_and_leaves_the_global_generator_alone()
     assert steps() == first
 
 
+def test_every_round_and_every_client_has_an_order_of_its_own() -> None:
+    """With a rate of nothing the weights stay, and the losses of the batches tell which pictures were in them."""
+    training = PLAIN.model_copy(update={"batch": 10, "rate": 1e-12})
+
+    def losses(round_number: int, client: int) -> list[float]:
+        steps = engine.local_steps(build(PLAIN), few(), torch.arange(40), training=training, round_number=round_number, client=client)
+        return [round(loss, 5) for _, loss in steps]
+
+    told = [losses(0, 0), losses(0, 0), losses(1, 0), losses(0, 1)]
+    assert told[0] == told[1]
+    assert len({tuple(one) for one in told}) == 3
+    assert all(sum(one) == pytest.approx(sum(told[0]), abs=1e-3) for one in told)
+
+
 def test_a_last_batch_of_one_picture_is_left_out() -> None:
     def count(pictures: int) -> int:
         training = PLAIN.model_copy(update={"batch": 10})
