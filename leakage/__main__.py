@@ -73,7 +73,7 @@ def run_seeds(file: Path, out: Path, seeds: int) -> None:
         n: run_file(experiment.model_copy(update={"seed": n}), out / f"seed-{n}") for n in range(experiment.seed, experiment.seed + seeds)
     }
     told = {
-        "recognisable": success_words([end["verdict"]["word"] == "recognisable" for end in ends.values()]),
+        "a recognisable picture": success_words([end["verdict"]["word"] == "recognisable" for end in ends.values()]),
         "every picture picked out of its line-up": success_words([end["answer"]["scores"]["identified"] == 1 for end in ends.values()]),
     }
     (out / "success.json").write_text(json.dumps({"seeds": list(ends), **told}, indent=1))

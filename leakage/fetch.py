@@ -5,7 +5,7 @@ import socket
 from http.client import HTTPException
 from pathlib import Path
 
-from leakage.backbones import BACKBONES, Backbone, complaint
+from leakage.backbones import BACKBONES, Backbone, complaint, hub
 from leakage.pictures import PictureError
 
 PATIENCE = 30  # seconds without an answer before a server counts as out of reach
@@ -59,10 +59,16 @@ def _data_set(name: str, folder: Path) -> Path:
 
 def _backbone(backbone: Backbone, folder: Path) -> Path:
     """Raises RuntimeError when what arrives does not have the SHA-256 that its name promises."""
+    for path, prefix in backbone.places(hub()):
+        if complaint(path, prefix, backbone.command) is None:
+            return path
     folder.mkdir(exist_ok=True)
     path = folder / backbone.file
-    if complaint(path, backbone.prefix, backbone.command) is not None:
+    try:
         importlib.import_module("torch.hub").download_url_to_file(backbone.address, str(path), backbone.prefix, progress=False)
+    finally:
+        if not any(folder.iterdir()):
+            folder.rmdir()
     return path
 
 

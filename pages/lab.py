@@ -73,7 +73,9 @@ def start(experiment: Experiment | None, known: Catalog) -> None:
         except SpecError as error:  # settings that are each allowed, and together are not
             experiment, words = None, str(error)
         if seconds:
+            limit = experiment.max_seconds if experiment else 0
             words = f"About {result.duration(seconds)} on this machine"
+            words += f", and {result.duration(limit)} at most: its time limit" if seconds > limit else ""
         pressed = st.button(
             "Run", type="primary", icon=":material/play_arrow:", width="stretch", disabled=experiment is None, key="run-button"
         )

@@ -17,7 +17,7 @@ from streamlit.testing.v1 import AppTest
 from leakage import catalog
 from leakage.checkpoints import find
 from leakage.runs import archive
-from leakage.runs.service import Service, service
+from leakage.runs.service import SPEEDS, Service, service
 from leakage.settings import ROOT, settings
 from leakage.spec import Experiment, Training
 
@@ -519,6 +519,46 @@ def test_a_training_that_was_stopped_at_once_says_so(door: Service, visit: Open)
     at.run()
     fine(at)
     assert "Stopped before the first round had ended" in words(at)
+
+
+@pytest.mark.parametrize("name", ["nosuch@3", "lenet-mnist@999"])
+def test_a_link_to_a_trained_model_that_is_not_here_says_so_until_another_is_chosen(door: Service, visit: Open, name: str) -> None:
+    at = visit(checkpoint=name)
+    fine(at)
+    sentence = f"{name} is not a trained model of this kind on this machine. It starts untrained."
+    assert sentence in words(at)
+    assert sentence in words(at.run())
+    assert sentence not in words(at.selectbox(key="checkpoint").set_value("lenet-mnist@5").run())
+
+
+def test_changing_the_model_says_that_its_training_is_gone_and_changing_back_does_not(door: Service, visit: Open) -> None:
+    at = visit(checkpoint="lenet-mnist@5", size="28", channels="1")
+    assert "lenet-mnist@5 is not" in words(at.selectbox(key="model").set_value("mlp").run())
+    assert "lenet-mnist@5 is not" not in words(at.selectbox(key="model").set_value("lenet").run())
+
+
+@pytest.mark.usefixtures("digits")
+def test_go_on_asks_for_the_same_training_again(door: Service, visit: Open) -> None:
+    run = door.train(Training(rounds=3, clients=2), "browser me")
+    door.cancel(run, "browser me")
+    at = visit("pages/training.py")
+    at.query_params["run"] = run
+    at = next(button for button in at.run().button if button.label == "Go on").click().run()
+    fine(at)
+    assert at.query_params["run"] != run
+    assert (trained(door, at).rounds, trained(door, at).clients) == (3, 2)
+
+
+def test_the_training_page_lists_every_trained_model_with_its_way_into_the_lab(door: Service, visit: Open) -> None:
+    said = words(visit("pages/training.py"))
+    assert "**LeNet (Zhu)** on 60,000 pictures of MNIST: 95.4% after 1, 98.2% after 5, 98.8% after 12 epochs named right." in said
+    assert said.count("[Attack it](/?model=") == 6
+
+
+def test_a_run_that_will_meet_its_time_limit_says_so(door: Service, visit: Open) -> None:
+    door.store.put_note(SPEEDS, {"lenet": (1.0, 1.0)})
+    at = visit(attack="inverting_gradients", max_seconds="60")
+    assert "About 80 min on this machine, and 60 s at most: its time limit" in words(at)
 
 
 def test_another_model_is_untrained_until_its_own_training_is_chosen(door: Service, visit: Open) -> None:

@@ -83,6 +83,12 @@ def test_a_picture_of_one_colour_can_be_partly_recognisable_at_most() -> None:
     assert found["word"] == "partly recognisable"
 
 
+def test_a_verdict_names_the_best_baseline() -> None:
+    names = {"ssim": ["black"], "lpips": ["noise"]}
+    told = verdict(scores([0.9], [0.1], [1]), {"ssim": torch.zeros(1), "lpips": torch.ones(1)}, size=100, names=names)["why"]
+    assert "SSIM 0.90 (best baseline 0.00, black), LPIPS 0.10 (best baseline 1.00, noise)" in told
+
+
 def test_a_verdict_by_pixels_alone_says_so() -> None:
     best, known = {"ssim": torch.zeros(1), "lpips": torch.ones(1)}, scores([0.9], [math.nan], [1])
     assert "rank 1 of 100 in the line-up (by pixels alone)," in verdict(known, best, size=100)["why"]

@@ -64,7 +64,7 @@ class Referee:
         word = None
         if final or now >= self.due:
             found = self._thorough(guess) if final else self._quick(guess, psnr)
-            word = verdict(found, self.standards.best, size=self.standards.lineup.size)
+            word = verdict(found, self.standards.best, size=self.standards.lineup.size, names=self.standards.names)
             scores |= listed(found)
             self.due = now + max(PAUSE, (time.perf_counter() - now) / SHARE)
         if final:

@@ -15,6 +15,7 @@ from leakage.engine.perceptual import Perceptual, perceptual
 from leakage.spec import MAX_BATCH, Experiment
 
 RANKED = 16  # pictures of a batch for which baselines are ranked: a run must not wait for all of 128
+BLIND = {"grey": "grey", "mean": "the mean picture", "noise": "noise"}
 Scores = dict[str, Tensor]  # name -> one value per picture (B,), not a number where it is unknown
 
 
@@ -25,12 +26,14 @@ class Standards:
     baselines       name -> the summary of pictures that know nothing: grey, mean (of the line-up), noise, same_class where there is one;
                     their rank is the median of the first RANKED pictures
     best            ssim and lpips, (B,) each: the best that those, or a plain colour, reach; without same_class, which is no blind guess
+    names           which of them that is, per picture
     """
 
     lineup: Lineup
     perceptual: Perceptual
     baselines: dict[str, dict[str, float]]
     best: Scores
+    names: dict[str, list[str]]
 
 
 @contextmanager
@@ -80,9 +83,11 @@ def standards(experiment: Experiment, x: Tensor, y: Tensor) -> Standards:
     noise = torch.rand(x.shape, generator=generator(experiment.seed, "baseline"))
     blind = {"grey": torch.full_like(x, 0.5), "mean": lineup.mean, "noise": noise}
     scores = {name: measure(guess, x, lineup, eye, most=RANKED) for name, guess in blind.items()}
-    plain = [torch.zeros_like(x), torch.ones_like(x), x.mean((2, 3), keepdim=True).expand_as(x)]
-    similar = torch.stack([*(metrics.ssim(colour, x) for colour in plain), *(found["ssim"] for found in scores.values())])
-    alike = torch.stack([*(eye.distance(colour, x) for colour in plain), *(found["lpips"] for found in scores.values())])
+    plain = {"black": torch.zeros_like(x), "white": torch.ones_like(x), "its mean colour": x.mean((2, 3), keepdim=True).expand_as(x)}
+    similar = {name: metrics.ssim(colour, x) for name, colour in plain.items()} | {BLIND[n]: s["ssim"] for n, s in scores.items()}
+    alike = {name: eye.distance(colour, x) for name, colour in plain.items()} | {BLIND[n]: s["lpips"] for n, s in scores.items()}
+    ssim, lpips = torch.stack([*similar.values()]).max(0), torch.stack([*alike.values()]).min(0)
+    names = [*similar]
     without = lineup.likes.isnan().flatten(1).any(1)  # (B,)
     if not without.all():
         scores["same_class"] = measure(lineup.likes.nan_to_num(0.5), x, lineup, eye, most=RANKED)
@@ -92,5 +97,6 @@ def standards(experiment: Experiment, x: Tensor, y: Tensor) -> Standards:
         lineup=lineup,
         perceptual=eye,
         baselines={name: summary(found) for name, found in scores.items()},
-        best={"ssim": similar.amax(0), "lpips": alike.amin(0)},
+        best={"ssim": ssim.values, "lpips": lpips.values},
+        names={"ssim": [names[place] for place in ssim.indices.tolist()], "lpips": [names[place] for place in lpips.indices.tolist()]},
     )

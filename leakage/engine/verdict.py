@@ -1,6 +1,6 @@
 """The plain verdict on a batch: identification first, then SSIM and LPIPS against the baselines."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -33,8 +33,13 @@ def way(scores: Mapping[str, Tensor], best: Mapping[str, Tensor]) -> Tensor:
     return by_ssim.fmax(by_lpips)
 
 
-def verdict(scores: Mapping[str, Tensor], best: Mapping[str, Tensor], *, size: int) -> dict[str, str]:
-    """Word, why, meaning and rule, by RULE. `scores` has psnr, ssim, lpips and rank, (B,) each; `size` pictures are in the line-up."""
+def verdict(
+    scores: Mapping[str, Tensor], best: Mapping[str, Tensor], *, size: int, names: Mapping[str, Sequence[str]] | None = None
+) -> dict[str, str]:
+    """Word, why, meaning and rule, by RULE. `scores` has psnr, ssim, lpips and rank, (B,) each; `size` pictures are in the line-up.
+
+    `names` says which baseline is the best, for each picture.
+    """
     rank, share = scores["rank"], way(scores, best)
     clear = (rank == 1) & (share >= CLEAR)
     partly = (rank <= max(1.0, FIRST * size)) & ((share >= PARTLY) | (share.isnan() & (rank == 1)))
@@ -44,7 +49,8 @@ def verdict(scores: Mapping[str, Tensor], best: Mapping[str, Tensor], *, size: i
     numbers = [f"rank {rank[clearest]:g} of {size} in the line-up{by}", f"PSNR {scores['psnr'][clearest]:.1f} dB"]
     for name in ("ssim", "lpips"):
         if not bool(scores[name].isnan().any()):
-            numbers.append(f"{name.upper()} {scores[name][clearest]:.2f} (best baseline {best[name][clearest]:.2f})")
+            which = f", {names[name][clearest]}" if names else ""
+            numbers.append(f"{name.upper()} {scores[name][clearest]:.2f} (best baseline {best[name][clearest]:.2f}{which})")
     if bool(scores["ssim"].isnan().all()):
         numbers.append("no SSIM, whose window needs 7 pixels")
     total, told = len(rank), ", ".join(numbers)

@@ -86,10 +86,13 @@ def checkpoint(known: Catalog, model: Part) -> str:
         for stage in card.stages if card.model == model.id else ():
             length = f"{stage.rounds} {card.unit}{'' if stage.rounds == 1 else 's'}"
             length = f"all {length}" if stage is card.stages[-1] else length
-            offered[f"{id}@{stage.rounds}"] = f"{card.trained_on}, {length}: {stage.accuracy:.0%} right"
+            offered[f"{id}@{stage.rounds}"] = f"{card.trained_on}, {length}: {stage.accuracy:.1%} right"
+    wanted = st.session_state.get("checkpoint", st.query_params.get("checkpoint", UNTRAINED))
+    if wanted not in offered:
+        st.session_state["lost"] = wanted
     if st.session_state.get("checkpoint") not in offered:
         st.session_state["checkpoint"] = UNTRAINED
-    return st.selectbox(
+    chosen = st.selectbox(
         "How long it was trained",
         list(offered),
         format_func=offered.__getitem__,
@@ -101,10 +104,16 @@ def checkpoint(known: Catalog, model: Part) -> str:
         "The percentage says how many test pictures it names right. Choosing a trained model also sets its fields and the size of the "
         "pictures to what it was trained with.",
     )
+    if chosen == UNTRAINED and st.session_state.get("lost", UNTRAINED) not in offered:
+        st.caption(
+            f":material/warning: {st.session_state['lost']} is not a trained model of this kind on this machine. It starts untrained."
+        )
+    return chosen
 
 
 def fit_checkpoint(known: Catalog) -> None:
     """Put the fields, the size and the colours of the chosen checkpoint into the widgets; one that is gone since is chosen no more."""
+    st.session_state.pop("lost", None)
     try:
         card, _ = checkpoints.find(st.session_state["checkpoint"] or UNTRAINED)
     except checkpoints.CheckpointError:
@@ -196,6 +205,7 @@ def load(experiment: Experiment) -> None:
         for name, value in part.fields.items():
             state[f"{part.id}.{name}"] = value
     state["checkpoint"] = experiment.checkpoint
+    state.pop("lost", None)
     state["size"], state["channels"], state["seed"] = experiment.size, experiment.channels, experiment.seed
     state["labels_known"], state["defense_known"] = experiment.assume.labels, experiment.assume.defense
     state["max_seconds"], state["batch_norm"] = experiment.max_seconds, experiment.batch_norm

@@ -10,7 +10,7 @@ from leakage.catalog import Catalog
 from leakage.datasets import PictureError, datasets, training_files
 from leakage.runs.service import service
 from leakage.runs.store import OPEN, Run
-from leakage.spec import Training
+from leakage.spec import SpecError, Training
 from leakage.ui.result import duration
 from leakage.ui.session import owner
 
@@ -116,9 +116,20 @@ def actions(run: Run) -> None:
                 icon=":material/stop:",
                 help="The same training, started again, goes on.",
             )
+        if run.status in ("cancelled", "failed"):
+            words = "From the last full round, with the same settings."
+            st.button("Go on", on_click=go_on, args=(run,), icon=":material/play_arrow:", help=words)
         if name:
             st.link_button("Attack it in the lab", lab_link(name), icon=":material/science:", type="primary")
         st.link_button("Curves (CSV)", f"/api/runs/{run.id}/curves.csv", icon=":material/download:", type="tertiary")
+
+
+def go_on(run: Run) -> None:
+    """Ask for the same training again, and look at it."""
+    try:
+        st.query_params["run"] = service().train(Training.model_validate_json(run.experiment), owner())
+    except SpecError as error:
+        st.error(str(error))
 
 
 def missing(data: str) -> str:
@@ -148,17 +159,8 @@ def shelf(known: Catalog) -> None:
         return
     titles = {entry.id: entry.title for entry in known.of("model")}
     st.markdown("**Trained models on this machine**")
-    st.dataframe(
-        [
-            {
-                "Model": titles.get(card.model, card.model),
-                "Trained on": f"{card.trained_on}, {card.pictures:,} pictures",
-                "Named right after each kept round": ", ".join(f"{stage.rounds}: {stage.accuracy:.1%}" for stage in card.stages),
-                "Lab": lab_link(f"{id}@{card.stages[-1].rounds}"),
-                "Recipe": card.recipe,
-            }
-            for id, card in cards.items()
-        ],
-        column_config={"Lab": st.column_config.LinkColumn(display_text="Attack it")},
-        hide_index=True,
-    )
+    for id, card in cards.items():
+        right = ", ".join(f"{stage.accuracy:.1%} after {stage.rounds}" for stage in card.stages)
+        what = f"**{titles.get(card.model, card.model)}** on {card.pictures:,} pictures of {card.trained_on}"
+        link = lab_link(f"{id}@{card.stages[-1].rounds}")
+        st.markdown(f"- {what}: {right} {card.unit}s named right. [Attack it]({link})", help=card.recipe)

@@ -15,8 +15,14 @@ const GAUGES = [
     text: (value, meta) => (meta?.labels_granted ? 'given' : isNumber(value) ? `${Math.round(value * (meta?.batch ?? 1))} of ${meta?.batch ?? 1}` : DASH), fill: (value) => value,
     marks: (meta) => (meta?.class_names?.length ? [{ name: 'blind guess', at: 1 / meta.class_names.length, text: `${Math.round(100 / meta.class_names.length)} %` }] : []) },
   { id: 'loss', title: 'Does its gradient match', term: 'distance', unit: '', read: (scores) => scores.loss, text: (value) => short(value),
-    fill: (value, first) => (value > 0 ? Math.log10(first / value) / DECADES : 1), marks: (meta, first) => (isNumber(first) ? [{ name: 'start', at: 0, text: short(first) }] : []) },
+    fill: (value, first, meta) => (value > 0 ? Math.log10(Math.min(first, nothing(meta) ?? Infinity) / value) / DECADES : 1),
+    marks: (meta, first) => [['start', first], ['no gradient at all', nothing(meta)]].flatMap(([name, value]) => (isNumber(value) ? [{ name, text: short(value) }] : [])) },
 ];
+
+/** Where distances are squared: that of a gradient of zeros, which a small update makes small too. */
+function nothing(meta) {
+  return /squared/.test(meta?.loss_name ?? '') && isNumber(meta?.received?.norm) ? meta.received.norm ** 2 : null;
+}
 
 function baselineMarks(meta, name, digits) {
   return [['grey', 'grey'], ['mean', 'mean picture'], ['same_class', 'same class']].flatMap(([id, words], rank) => {
@@ -88,7 +94,7 @@ function tellVerdict(host, record) {
   const words = {
     word: failed ? 'no result' : verdict?.word ?? (end ? 'no verdict' : 'verdict'),
     why: failed ? state.message ?? 'The worker gave no reason. Try again with the same settings.'
-      : verdict ? (end ? '' : 'So far: ') + (verdict.why ?? '') : end ? '' : waiting ? 'Comes when the attack has run.' : 'Comes when the attack is over.',
+      : verdict ? (end ? 'In the end: ' : 'So far: ') + (verdict.why ?? '') : end ? '' : waiting ? 'Comes when the attack has run.' : 'Comes when the attack is over.',
     meaning: failed ? '' : verdict ? verdict.meaning ?? '' : end ? 'The run ended before there was a picture to judge.' : 'It asks whether the stolen picture could be picked out of a line-up, and whether it is better than pictures that know nothing.', rule: failed ? '' : verdict?.rule ?? '',
   };
   const key = JSON.stringify(words);
