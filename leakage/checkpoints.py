@@ -138,8 +138,8 @@ def verified(card: Card, stage: Stage) -> bytes:
     return data
 
 
-def write(folder: Path, card: dict[str, Any]) -> None:
-    """Put the card into its folder, at once and whole."""
-    fresh = folder / "card.json.tmp"
-    fresh.write_text(json.dumps(card, indent=1) + "\n")
-    fresh.replace(folder / "card.json")
+def write(path: Path, content: bytes | dict[str, Any]) -> None:
+    """A file, at once and whole; a dictionary as JSON."""
+    fresh = path.with_name(f"{path.name}.tmp")
+    fresh.write_bytes(content if isinstance(content, bytes) else f"{json.dumps(content, indent=1)}\n".encode())
+    fresh.replace(path)

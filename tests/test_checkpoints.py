@@ -50,7 +50,7 @@ def place(folder: Path, weights: bytes, **changed: Any) -> None:
         "torch": "2",
         "stages": [vars(stage)],
     }
-    checkpoints.write(folder, {**card, **changed})
+    checkpoints.write(folder / "card.json", {**card, **changed})
 
 
 @pytest.fixture

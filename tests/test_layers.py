@@ -48,8 +48,8 @@ ALLOWED = {  # room -> the rooms it may import (a folder may import itself)
     "engine.play": "engine.core engine.client engine.data engine.metrics engine.received engine.referee engine.standards engine.trained "
     "spec catalog",
     "engine.trainer": "engine.core engine.train engine.trained checkpoints settings spec catalog",
-    "engine.train": "engine.core engine.trained checkpoints pictures spec catalog",
-    "engine.trained": "engine.core checkpoints",
+    "engine.train": "engine.core engine.trained checkpoints pictures spec",
+    "engine.trained": "engine.core checkpoints spec catalog",
     "engine.referee": "engine.core engine.lineup engine.metrics engine.pairing engine.standards engine.verdict",
     "engine.standards": "engine.core engine.lineup engine.metrics engine.perceptual spec",
     "engine.lineup": "engine.core engine.metrics engine.perceptual pictures spec",

@@ -13,12 +13,12 @@ from torch import Tensor
 from leakage import catalog
 from leakage.engine import metrics
 from leakage.engine.client import gradient_client, single_gradients, use_batch_statistics, weights_of
-from leakage.engine.core import Attack, Defense, Model, Observation, Protocol, Snapshot, generator
+from leakage.engine.core import Attack, Defense, Observation, Protocol, Snapshot, generator
 from leakage.engine.data import load
 from leakage.engine.received import describe
 from leakage.engine.referee import Frame, Referee
 from leakage.engine.standards import Standards, standards
-from leakage.engine.trained import load_checkpoint
+from leakage.engine.trained import load_checkpoint, untrained
 from leakage.spec import Experiment, Part
 
 __all__ = ["Frame", "Scene", "best_device", "observe", "play", "plugin", "prepare"]
@@ -80,10 +80,7 @@ def observe(experiment: Experiment, x: Tensor, y: Tensor) -> Observation:
     """
     shape = (x.shape[1], x.shape[2], x.shape[3])
     seed = experiment.seed
-    model_plugin: Model = plugin("model", experiment.model)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(generator(seed, "model").initial_seed())
-        model = model_plugin.build(shape, experiment.num_classes)
+    model = untrained(experiment.model, shape, experiment.num_classes, seed=seed)
     if experiment.checkpoint:
         load_checkpoint(model, experiment.checkpoint)
     model = model.to(x.device).eval()

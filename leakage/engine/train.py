@@ -12,12 +12,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from leakage import catalog
 from leakage.checkpoints import Card, Stage
-from leakage.engine.core import Model, Params, generator
-from leakage.engine.trained import load_checkpoint
+from leakage.engine.core import Params, generator
+from leakage.engine.trained import load_checkpoint, untrained
 from leakage.pictures import Rows, datasets, training_pictures
-from leakage.spec import Training
+from leakage.spec import Part, Training
 
 PADDING = 4  # pixels around a picture before a crop of its old size is taken
 SHARDS = 2  # per client, of the pictures sorted by class
@@ -71,10 +70,7 @@ def _tensors(rows: Rows) -> Pictures:
 
 def build(training: Training) -> nn.Module:
     """The untrained model, its weights drawn by the training's seed as an experiment of that seed draws them."""
-    plugin: Model = catalog.load("model", training.model.id)(**training.model.fields)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(generator(training.seed, "model").initial_seed())
-        return plugin.build(training.image_shape, training.num_classes)
+    return untrained(training.model, training.image_shape, training.num_classes, seed=training.seed)
 
 
 def train(
@@ -219,7 +215,7 @@ def accuracy(model: nn.Module, data: Pictures, pulse: Callable[[], bool] = lambd
 
 def test_accuracy(card: Card, stage: Stage, device: torch.device) -> float:
     """What a checkpoint scores on all test pictures of its data set. Raises CheckpointError or PictureError."""
-    model: nn.Module = catalog.load("model", card.model)(**card.fields).build(card.image_shape, card.num_classes)
+    model = untrained(Part(id=card.model, fields=card.fields), card.image_shape, card.num_classes, seed=0)
     load_checkpoint(model, f"{card.id}@{stage.rounds}")
     return accuracy(model.to(device), _tensors(datasets()[card.data].rows()).to(device))
 

@@ -1,4 +1,4 @@
-"""Trained weights into a model, and a model's weights into a file: safetensors, which holds numbers and runs no code."""
+"""Models with their weights: drawn by a seed, or trained, from a safetensors file, which holds numbers and runs no code."""
 
 import struct
 
@@ -7,8 +7,18 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import nn
 
+from leakage import catalog
 from leakage.checkpoints import CheckpointError, find, verified
-from leakage.engine.core import Params
+from leakage.engine.core import Model, Params, generator
+from leakage.spec import Part
+
+
+def untrained(part: Part, image_shape: tuple[int, int, int], num_classes: int, *, seed: int) -> nn.Module:
+    """The model that `part` names, for pictures (C, H, W), its weights drawn by the seed; torch's global generator stays as it is."""
+    plugin: Model = catalog.load("model", part.id)(**part.fields)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(generator(seed, "model").initial_seed())
+        return plugin.build(image_shape, num_classes)
 
 
 def load_checkpoint(model: nn.Module, name: str) -> None:

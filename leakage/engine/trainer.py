@@ -54,8 +54,8 @@ def _train(training: Training, folder: Path, *, device: torch.device, pulse: Cal
             if number in STAGES and number < training.rounds:
                 (folder / f"{number}.safetensors").write_bytes(pack(word.weights, dtype=torch.float16))
             rows.append({"round": number, "loss": word.loss, "accuracy": word.accuracy, "seconds": round(word.seconds, 1)})
-            _replace(folder / "metrics.json", json.dumps({"training": training.model_dump(), "rounds": rows}, indent=1).encode())
-            _replace(folder / STATE, pack(word.weights, rounds=number))
+            write(folder / "metrics.json", {"training": training.model_dump(), "rounds": rows})
+            write(folder / STATE, pack(word.weights, rounds=number))
         yield word
     if len(rows) == training.rounds:
         with suppress(engine.Stopped):
@@ -148,7 +148,7 @@ def finish(
         "torch": importlib.metadata.version("torch"),
         "stages": stages,
     }
-    write(folder, card)
+    write(folder / "card.json", card)
     (folder / STATE).unlink()
 
 
@@ -171,9 +171,3 @@ def commit_of_code() -> str:
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
     return done.stdout.strip()
-
-
-def _replace(path: Path, data: bytes) -> None:
-    fresh = path.with_name(f"{path.name}.tmp")
-    fresh.write_bytes(data)
-    fresh.replace(path)

@@ -48,10 +48,7 @@ class Service:
 
         Raises SpecError when the experiment cannot be run.
         """
-        known = self.catalog()
-        if known is None:
-            raise SpecError(NOT_READY)
-        resolved = experiment.resolve(known)
+        resolved = experiment.resolve(self._ready())
         uploads = uploads or {}
         missing = [p.id for p in resolved.pictures if p.source == "upload" and p.id not in uploads]
         if missing:
@@ -61,10 +58,13 @@ class Service:
 
     def train(self, training: Training, owner: str) -> str:
         """Queue a training and answer the run's id; an equal one that somebody already asked for is shared. Raises SpecError."""
+        return self._queue(training.resolve(self._ready()), "train", owner)
+
+    def _ready(self) -> Catalog:
         known = self.catalog()
         if known is None:
             raise SpecError(NOT_READY)
-        return self._queue(training.resolve(known), "train", owner)
+        return known
 
     def _queue(
         self,
@@ -77,9 +77,7 @@ class Service:
         also: str = "",
     ) -> str:
         """Queue it, unless it can be shared; `also` names what else on this machine the result depends on."""
-        known, files = self.catalog(), files or {}
-        assert known is not None
-        version = known.version + also
+        version, files = self._ready().version + also, files or {}
         if not files:
             shared = self.store.share(asked.digest(), version, owner)
             if shared:
