@@ -115,7 +115,7 @@ def fit_checkpoint(known: Catalog) -> None:
     """Put the fields, the size and the colours of the chosen checkpoint into the widgets; one that is gone since is chosen no more."""
     st.session_state.pop("lost", None)
     try:
-        card, _ = checkpoints.find(st.session_state["checkpoint"] or UNTRAINED)
+        card, _ = checkpoints.find(st.session_state["checkpoint"])
     except checkpoints.CheckpointError:
         st.session_state["checkpoint"] = UNTRAINED
         return
