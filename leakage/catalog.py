@@ -64,6 +64,7 @@ class Entry:
     evaluations_per_step: float  # of an attack
     imitation: str  # of a defense
     smallest: int  # of a model: the shortest side of a picture that it can take, in pixels
+    over_others: bool  # of a protocol: laid over another one
     fields: tuple[Field, ...]
 
     def resolve(self, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -178,6 +179,7 @@ def _entry(kind: str, name: str) -> Entry:
         evaluations_per_step=getattr(plugin, "evaluations_per_step", 0),
         imitation=getattr(plugin, "imitation", ""),
         smallest=getattr(plugin, "smallest", 0),
+        over_others=getattr(plugin, "over_others", False),
         presets={name: dict(values) for name, values in plugin.presets.items()},
         fields=tuple(described),
     )

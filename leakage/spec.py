@@ -4,13 +4,14 @@ import hashlib
 import json
 from typing import Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 
 from leakage.catalog import Catalog, CatalogError
 from leakage.checkpoints import CheckpointError, find
 
 VERSION: Literal[1] = 1
 MAX_BATCH = 128
+MAX_ROUNDS = 20
 SIZES = (28, 32, 64, 224)  # picture sides in pixels
 MAX_PIXELS = MAX_BATCH * 64 * 64  # of all pictures of an experiment together
 MAX_SECONDS = 3600  # wall clock of one run
@@ -50,7 +51,9 @@ class Assumptions(_Data):
     """What the attacker is granted beyond the update, the weights, the batch size and the shape of a picture."""
 
     labels: bool = False  # False: recovered from the update, or optimised with the pictures
-    defense: bool = True  # True: the attacker knows the protection and imitates it ("adaptive"); False: it replays plain FedSGD ("naive")
+    adaptive: bool = Field(default=True, validation_alias=AliasChoices("adaptive", "defense"))  # "defense" in files before version 0.2
+    # True: the attacker knows protocol and protection and imitates them ("adaptive"); False: it replays plain FedSGD ("naive")
+    statistics: Literal["none", "running", "exact"] = "none"  # of BatchNorm: those the model stores, or those of the private batch itself
 
 
 class Experiment(_Data):
@@ -64,6 +67,9 @@ class Experiment(_Data):
     checkpoint: str = Field(default="", max_length=100)  # "id@rounds" of trained weights; empty: untrained, drawn by the seed
     batch_norm: Literal["eval", "batch"] = "eval"  # BatchNorm uses its stored statistics, or those of the batch, as in training
     protocol: Part = Part(id="fedsgd")
+    aggregation: Part | None = None  # laid over the protocol: the server sees a sum of several clients' updates only
+    rounds: int = Field(default=1, ge=1, le=MAX_ROUNDS)  # that the server has watched this client, which trains on the same pictures
+    attacked_round: int = Field(default=1, ge=1, le=MAX_ROUNDS)  # which of them it attacks
     defenses: tuple[Part, ...] = Field(default=(), max_length=4)
     attack: Part = Part(id="idlg")
     assume: Assumptions = Assumptions()
@@ -81,7 +87,14 @@ class Experiment(_Data):
 
     def parts(self) -> list[tuple[str, Part]]:
         """Every plug-in of the experiment with its kind."""
-        return [("model", self.model), ("protocol", self.protocol), *(("defense", d) for d in self.defenses), ("attack", self.attack)]
+        over = [("protocol", self.aggregation)] if self.aggregation else []
+        return [
+            ("model", self.model),
+            ("protocol", self.protocol),
+            *over,
+            *(("defense", part) for part in self.defenses),
+            ("attack", self.attack),
+        ]
 
     def resolve(self, catalog: Catalog) -> "Experiment":
         """The same experiment with every field of every plug-in spelled out. Raises SpecError."""
@@ -101,6 +114,7 @@ class Experiment(_Data):
                     f"pictures: of {self.size} x {self.size} pixels allowed are at most {most}, given were {len(self.pictures)}."
                 )
             _check_size(catalog, self.model, self.size)
+            self._check_setting(catalog)
             model = spelled("model", self.model)
             if self.checkpoint:
                 self._check_fit(model, catalog)
@@ -108,12 +122,31 @@ class Experiment(_Data):
                 update={
                     "model": model,
                     "protocol": spelled("protocol", self.protocol),
+                    "aggregation": spelled("protocol", self.aggregation) if self.aggregation else None,
                     "defenses": tuple(spelled("defense", part) for part in self.defenses),
                     "attack": spelled("attack", self.attack),
                 }
             )
         except (CatalogError, CheckpointError) as error:
             raise SpecError(str(error)) from None
+
+    def _check_setting(self, catalog: Catalog) -> None:
+        """Raise SpecError unless rounds, protocol, aggregation and the number of pictures go together."""
+        if self.attacked_round > self.rounds:
+            raise SpecError(
+                f"attacked_round: allowed is 1 to {self.rounds}, the rounds that were watched; given was {self.attacked_round}."
+            )
+        if catalog.get("protocol", self.protocol.id).over_others:
+            raise SpecError(f"protocol: {self.protocol.id} is laid over another protocol. Name it under aggregation.")
+        if self.aggregation:
+            entry = catalog.get("protocol", self.aggregation.id)
+            if not entry.over_others:
+                raise SpecError(f"aggregation: {self.aggregation.id} is no aggregation. Name it under protocol.")
+            clients = entry.resolve(self.aggregation.fields).get("clients", 1)
+            if len(self.pictures) % clients:
+                raise SpecError(
+                    f"pictures: {len(self.pictures)} cannot be shared evenly by {clients} phones. Choose a multiple of {clients}."
+                )
 
     def _check_fit(self, model: Part, catalog: Catalog) -> None:
         """Raise SpecError unless the checkpoint is of this model, with these fields, for such pictures."""

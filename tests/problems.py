@@ -54,7 +54,12 @@ def moments(attack: Part, seen: Observation, seed: int = 1) -> list[Snapshot]:
 def by_hand(replay: Callable[[torch.Tensor], torch.Tensor], target: torch.Tensor, *, side: int = 1) -> Observation:
     """An observation whose client is a formula: one grey picture, label 7 granted, `replay` maps it to the entries of an update."""
     seen = observed(smooth(side=side), assume=GRANTED)
-    return replace(seen, update={"w": target}, replay=lambda x, _labels: {"w": replay(x)})
+    return replace(
+        seen,
+        update={"w": target},
+        replay=lambda x, _labels: {"w": replay(x)},
+        replays=lambda x, _labels: {"w": torch.stack([replay(guess) for guess in x])},
+    )
 
 
 @contextmanager

@@ -192,8 +192,9 @@ def test_of_several_starts_inverting_gradients_answers_with_the_closest() -> Non
     seen = observed(smooth(), model=Part(id="lenet"))
     best = [moments(short("inverting_gradients", steps=10, starts=n), seen, seed=11)[-1] for n in (1, 2, 3, 4)]
     losses = [float(one.loss) for one in best]
-    assert losses[0] > losses[1] > losses[2] == losses[3]  # of these four starts the third is best: not the first, not the last
-    assert torch.equal(best[2].x, best[3].x)
-    assert [one.step for one in best] == [10, 20, 30, 40]  # steps of all starts, whichever is the answer
+    assert losses[0] > losses[1] > losses[2]  # of these four starts the third is best: not the first, not the last
+    torch.testing.assert_close(best[2].x, best[3].x, atol=1e-3, rtol=0)  # three and four at once round differently (float32)
+    assert [one.note["start"] for one in best] == [1, 2, 3, 3]
+    assert [one.step for one in best] == [10, 10, 10, 10]  # all starts at once
     distances = [metrics.gradient_distances(seen.replay(one.x, one.y), seen.update)["cosine"] for one in best]
     assert losses == pytest.approx(distances, rel=1e-2)  # 1 - cosine loses digits in float32

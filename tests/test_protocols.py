@@ -125,7 +125,7 @@ def test_a_client_computes_at_the_weights_it_is_given_and_not_at_the_models_own(
 @pytest.mark.parametrize("protocol", IDS["protocol"])
 def test_an_attacker_who_does_not_know_the_protection_replays_the_protocol_without_it(protocol: str) -> None:
     x, pruned = smooth(3), (Part(id="pruning", fields={"share": 0.5}),)
-    seen = observed(x, protocol=Part(id=protocol), defenses=pruned, assume=Assumptions(defense=False))
+    seen = observed(x, protocol=Part(id=protocol), defenses=pruned, assume=Assumptions(adaptive=False))
     assert relative(seen, seen.replay(x, LABELS)) > 0.01
     plain = observed(x, protocol=Part(id=protocol))
     assert all(torch.equal(value, plain.update[name]) for name, value in seen.replay(x, LABELS).items())

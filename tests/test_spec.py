@@ -18,7 +18,7 @@ FULL = Experiment(
     batch_norm="batch",
     defenses=(Part(id="pruning", fields={"share": 0.5}), Part(id="gaussian_noise")),
     attack=Part(id="inverting_gradients", fields={"steps": 10, "signed": False, "tv_weight": 1e-6}),
-    assume=Assumptions(labels=True, defense=False),
+    assume=Assumptions(labels=True, adaptive=False),
     seed=2**31 - 1,
     max_seconds=3600,
 )

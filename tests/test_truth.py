@@ -28,7 +28,7 @@ def test_no_attack_can_reach_the_pictures_nor_labels_that_were_not_granted(
 ) -> None:
     x = smooth(3)
     settings = {"attack": short(attack), "protocol": Part(id=protocol), "defenses": protection}
-    seen = observed(x, **settings, assume=Assumptions(defense=known))
+    seen = observed(x, **settings, assume=Assumptions(adaptive=known))
     attacker = plugin("attack", settings["attack"])
     running = attacker.run(seen, generator(1, "attack"))
     assert (

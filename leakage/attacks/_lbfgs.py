@@ -2,34 +2,40 @@
 
 import math
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import torch
 from torch import Tensor
 
 from leakage.engine.core import Observation, Snapshot
-from leakage.engine.matching import flatten, lost, normal_start, squared_distance, to_pixels
+from leakage.engine.matching import bent, flatten, lost, normal_start, squared_distance, to_pixels
 
 SOLVED = 1e-4  # a start has succeeded when the distance is below this share of ||g*||^2
 PATIENCE = 20  # a start ends when over so many steps the distance fell by less than
+WARNING = "This model has {} layers, whose second derivative is 0 or does not exist; this search often sticks there. Inverting Gradients does not."
 AGREE = 0.05  # two starts agree when their distances differ by less than this share
 SETTLED, STUCK = 0.01, 0.3  # 1 % after it has succeeded, 30 % before; good starts fall tenfold in as many steps
 
+Note = Mapping[str, str | int | float]
 
-def descend(seen: Observation, rng: torch.Generator, *, labels: Tensor | None, rule: str, steps: int, tries: int) -> Iterator[Snapshot]:
+
+def descend(seen: Observation, rng: torch.Generator, *, labels: Tensor | None, note: Note, steps: int, tries: int) -> Iterator[Snapshot]:
     """Start after start until one succeeds, or two agree; a start that diverges or sticks says so. The last Snapshot is the best of all.
 
     Noise or a protection that is not imitated keeps the distance from 0 for ever. Then good starts end at the same distance.
+    A model with bends is warned of at once: L-BFGS needs second derivatives, which are 0 between bends and do not exist at them.
     """
+    warning = WARNING.format(bent(seen.model)) if bent(seen.model) else ""
     solved = goal(seen)
     ended: list[tuple[bool, float, Snapshot]] = []  # (lost, distance, answer) of every start
     taken = 0
     for start in range(1, tries + 1):
         last: Snapshot | None = None
         for moment in one_start(seen, rng, labels=labels, steps=steps):
-            last = replace(moment, step=taken + moment.step, note={"start": start, "label rule": rule})
-            yield last
+            last = replace(moment, step=taken + moment.step, note={"start": start, **note})
+            yield replace(last, note={**last.note, "event": warning}) if warning else last
+            warning = ""
         assert last is not None
         taken, failed, value = last.step, lost(last.x, float(last.loss)), float(last.loss)
         lowest = min((other for diverged, other, _ in ended if not diverged), default=math.inf)
@@ -50,7 +56,7 @@ def descend(seen: Observation, rng: torch.Generator, *, labels: Tensor | None, r
 
 def goal(seen: Observation) -> float:
     """The distance at which a start has succeeded."""
-    return SOLVED * float(flatten(seen.update).square().sum())
+    return SOLVED * float(flatten(seen.as_gradient()).square().sum())
 
 
 def one_start(seen: Observation, rng: torch.Generator, *, labels: Tensor | None, steps: int) -> Iterator[Snapshot]:
@@ -58,7 +64,7 @@ def one_start(seen: Observation, rng: torch.Generator, *, labels: Tensor | None,
 
     torch.optim.LBFGS with step 1, 20 inner iterations, history 100 and no line search, as the DLG code runs it.
     """
-    distance, pixels = squared_distance(seen.update), to_pixels(seen)
+    distance, pixels = squared_distance(seen.as_gradient()), to_pixels(seen)
     z = normal_start(seen, rng).requires_grad_()  # (B, C, H, W)
     logits = torch.randn((seen.batch_size, seen.num_classes), generator=rng).to(seen.device).requires_grad_()
     leaves = [z, logits] if labels is None else [z]
@@ -68,7 +74,7 @@ def one_start(seen: Observation, rng: torch.Generator, *, labels: Tensor | None,
         return logits.softmax(1) if labels is None else labels  # (B, K) or (B,)
 
     def closure() -> Tensor:
-        loss = distance(seen.replay(pixels(z), classes()))
+        loss = distance(seen.gradient(pixels(z), classes()))
         for leaf, slope in zip(leaves, torch.autograd.grad(loss, leaves), strict=True):
             leaf.grad = slope.contiguous()
         return loss.detach()

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import torch
 
+from leakage.attacks._labels import labels_of
 from leakage.attacks._lbfgs import descend
 from leakage.engine.core import Attack, Observation, Snapshot, param
-from leakage.engine.labels import recover
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,5 +29,5 @@ class IDLG(Attack):
     tries: int = param(8, 1, 16, "How many random starts to try at most, until one succeeds.")
 
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
-        labels, rule = (seen.labels, "granted") if seen.labels is not None else recover(seen)
-        yield from descend(seen, rng, labels=labels, rule=rule, steps=self.steps, tries=self.tries)
+        labels, note = labels_of(seen, "best")
+        yield from descend(seen, rng, labels=labels, note=note, steps=self.steps, tries=self.tries)

@@ -21,6 +21,7 @@ class GaussianNoise(Defense):
     plain = "Before sending, the phone adds a random number to every entry of the gradient."
     hint = "Noise drowns the picture only when it is about as large as the gradient; by then the model learns little. Try 0.001, then 0.1."
     imitation = "known, but nobody can imitate random noise"
+    elementwise = True
     source = "https://arxiv.org/abs/1906.08935"
 
     scale: float = param(0.01, 0, 10, "Standard deviation of the noise, in units of the gradient's entries. 0 switches it off.")

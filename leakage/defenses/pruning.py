@@ -19,6 +19,7 @@ class Pruning(Defense):
     title = "Pruning"
     plain = "The phone sends only the largest entries of each layer's gradient and sets the others to zero."
     hint = "An attacker who knows it compares the surviving entries only. Try 90 % with and without that knowledge."
+    elementwise = True
     source = "https://arxiv.org/abs/1906.08935"
 
     share: float = param(0.9, 0, 0.999, "Share of the entries set to zero in every layer. 0 switches it off.")

@@ -15,6 +15,7 @@ Params: TypeAlias = dict[str, Tensor]  # parameter name -> tensor
 Memory: TypeAlias = dict[str, Tensor]  # what one client carries from one call to the next
 Update: TypeAlias = tuple[Params, Memory]
 Client: TypeAlias = Callable[[Params, Tensor, Tensor, Memory], Update]  # (weights, x, y, memory) -> what is sent; pure
+Statistics: TypeAlias = dict[str, tuple[Tensor, Tensor]]  # layer -> mean and variance of each channel
 Draws: TypeAlias = Callable[[int], torch.Generator]  # local step -> the generator of that step's randomness
 
 
@@ -80,29 +81,79 @@ def check_field(name: str, value: object, kind: object, rules: Any) -> None:
 
 
 @dataclass(frozen=True)
+class Round:
+    """One round of one client, as the server sees it.
+
+    weights    what the client received
+    update     what it sent
+    memory     what it carried before this round, as far as the server can compute that (`Protocol.track`)
+    count      pictures of the client
+    """
+
+    weights: Params
+    update: Params
+    memory: Memory
+    count: int
+
+
+@dataclass(frozen=True)
+class Simulator:
+    """The attacked round as the server itself can play it: for attacks that imitate the client in their own way.
+
+    send       (x, y, memory) -> what the client would send, and what it would carry on
+    update     what it did send
+    memory     what it carried before
+    average    (update, memory) -> the average gradient in an update of a client that carried `memory`
+    """
+
+    send: Callable[[Tensor, Tensor, Memory], Update]
+    update: Params
+    memory: Memory
+    average: Callable[[Params, Memory], Params]
+
+
+@dataclass(frozen=True)
 class Observation:
     """All the server holds. No tensor of the truth is reachable from here unless the experiment grants it.
 
     model          the architecture, in eval mode (BatchNorm as the experiment says); its parameters are `weights`
-    update         what the client sent
+    update         what the client sent; for a naive attacker: what it takes for the gradient
     replay         (x (B, C, H, W), y (B,) or (B, K)) -> what the attacker believes this client would have sent; differentiable in x and y
-    average        turns an update of this protocol into an average gradient
+    replays        the same for S guesses at once: (S, B, C, H, W), (B,) or (S, B, K) -> an update with S in front of every shape
+    average        turns an update into an average gradient
+    simulator      the protocol as the server knows it, whether or not the attacker makes use of that
+    adaptive       False: the attacker takes what was sent for the gradient of FedSGD, and replays that
+    history        every round that the server has watched
     labels         (B,) when the experiment grants them, else None
+    statistics     BatchNorm layer -> mean and variance (C,) of what enters it, when the experiment grants them, else None
     """
 
     model: nn.Module
     weights: Params
     update: Params
     replay: Callable[[Tensor, Tensor], Params]
+    replays: Callable[[Tensor, Tensor], Params]
     average: Callable[[Params], Params]
+    simulator: Simulator
     batch_size: int
     image_shape: tuple[int, int, int]
     num_classes: int
+    adaptive: bool = True
+    history: tuple[Round, ...] = ()
     labels: Tensor | None = None
+    statistics: Statistics | None = None
 
     def as_gradient(self) -> Params:
         """The update as an average gradient over the batch."""
         return self.average(self.update)
+
+    def gradient(self, x: Tensor, y: Tensor) -> Params:
+        """The replay of a guess, in the units of `as_gradient`."""
+        return self.average(self.replay(x, y))
+
+    def gradients(self, x: Tensor, y: Tensor) -> Params:
+        """The replays of S guesses (S, B, C, H, W), in the same units, S in front of every shape."""
+        return self.average(self.replays(x, y))
 
     @property
     def device(self) -> torch.device:
@@ -174,6 +225,7 @@ class Defense(Plugin):
 
     stage: ClassVar[str] = "gradient"
     imitation: ClassVar[str] = "known and imitated"  # what an attacker who knows it can do, for the ledger
+    elementwise: ClassVar[bool] = False  # whether `adapt` treats every entry alike, so that several guesses can be replayed at once
 
     def guard(self, client: Client, model: nn.Module, draws: Draws) -> Client:
         """The client, defended. Pure: called twice with the same memory it sends the same."""
@@ -185,14 +237,45 @@ class Defense(Plugin):
 
 
 class Protocol(Plugin):
-    """What a client does with gradients and what it sends."""
+    """What a client does with gradients, what it sends, and what the server can compute from that."""
 
-    def client(self, gradient: Client) -> Client:
-        """The client of this protocol, built from one that computes a gradient."""
+    over_others: ClassVar[bool] = False  # laid over another protocol, as secure aggregation is
+    elementwise: ClassVar[bool] = False  # whether weights may have a dimension in front: several guesses, each with weights of its own
+
+    def client(self, gradient: Client, draws: Draws | None = None) -> Client:
+        """The client of this protocol, built from one that computes a gradient.
+
+        `draws` is the client's own randomness, per epoch that it has trained; None: an imitation by somebody who does not know it.
+        """
         raise NotImplementedError
 
-    def average(self, update: Params) -> Params:
-        """The update as an average gradient, whatever the protocol sends."""
+    @property
+    def members(self) -> int:
+        """How many clients stand behind one update."""
+        return 1
+
+    def together(self, clients: Sequence[Client]) -> Client:
+        """The `members` clients as one, which holds all their pictures."""
+        return clients[0]
+
+    def spread(self, memory: Memory) -> Memory:
+        """The memory of all members, when each carries `memory`."""
+        return memory
+
+    def average(self, update: Params, seen: Round) -> Params:
+        """An update sent in the round `seen` as an average gradient."""
+        raise NotImplementedError
+
+    def naive(self, update: Params, seen: Round) -> Params:
+        """What somebody takes for the gradient who knows the step, and nothing that the client carries."""
+        return self.average(update, seen)
+
+    def track(self, seen: Round) -> Memory:
+        """What the client carries after this round, as far as the server can compute that."""
+        return seen.memory
+
+    def serve(self, seen: Round) -> Params:
+        """The weights that the server sends next, if it heard this client alone."""
         raise NotImplementedError
 
 

@@ -3,23 +3,21 @@
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import islice
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from leakage import catalog
 from leakage.engine import metrics
-from leakage.engine.client import gradient_client, single_gradients, use_batch_statistics, weights_of
-from leakage.engine.core import Attack, Defense, Observation, Protocol, Snapshot, generator
+from leakage.engine.client import gradient_client, single_gradients
+from leakage.engine.core import Attack, Observation, Snapshot, generator
 from leakage.engine.data import load
+from leakage.engine.observe import observe, plugin
 from leakage.engine.received import describe
 from leakage.engine.referee import Frame, Referee
 from leakage.engine.standards import Standards, standards
-from leakage.engine.trained import load_checkpoint, untrained
-from leakage.spec import Experiment, Part
+from leakage.spec import Experiment
 
 __all__ = ["Frame", "Scene", "best_device", "observe", "play", "plugin", "prepare"]
 
@@ -48,11 +46,6 @@ def best_device() -> torch.device:
     return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
 
 
-def plugin(kind: str, part: Part) -> Any:
-    """The plug-in that `part` names, with its fields. Raises ValueError when a field lies outside its range."""
-    return catalog.load(kind, part.id)(**part.fields)
-
-
 def prepare(experiment: Experiment, *, uploads: Mapping[str, bytes] | None = None, device: torch.device | None = None) -> Scene:
     """Load the pictures, let the client send its update, and note what pictures that know nothing would score."""
     device = device or best_device()
@@ -67,57 +60,8 @@ def prepare(experiment: Experiment, *, uploads: Mapping[str, bytes] | None = Non
         y=y.cpu(),
         seen=seen,
         standards=standards(experiment, x.cpu(), y.cpu()),
-        received=describe(seen.update, singles),
+        received=describe(seen.simulator.update, singles),
         changed=metrics.gradient_distances(seen.as_gradient(), plain),
-    )
-
-
-def observe(experiment: Experiment, x: Tensor, y: Tensor) -> Observation:
-    """All that the server holds after the client has sent its update for (x, y).
-
-    The attacker's replay is built beside the client, never from it: the protocol, with the defense imitated (`adapt`) when the
-    experiment says that the attacker knows it.
-    """
-    shape = (x.shape[1], x.shape[2], x.shape[3])
-    seed = experiment.seed
-    model = untrained(experiment.model, shape, experiment.num_classes, seed=seed)
-    if experiment.checkpoint:
-        load_checkpoint(model, experiment.checkpoint)
-    model = model.to(x.device).eval()
-    if x.device.type == "cpu":  # the colours of a pixel side by side in memory: 5 to 10 % faster there, the same numbers
-        model = model.to(memory_format=torch.channels_last)
-    if experiment.batch_norm == "batch":
-        use_batch_statistics(model, x)
-    weights = weights_of(model)
-    protocol: Protocol = plugin("protocol", experiment.protocol)
-    defenses: list[tuple[int, str, Defense]] = [(n, part.id, plugin("defense", part)) for n, part in enumerate(experiment.defenses)]
-
-    client = gradient_client(model)
-    for stage in ("gradient", "update"):
-        for number, name, defense in defenses:
-            if defense.stage == stage:
-                client = defense.guard(client, model, partial(generator, seed, "defense", number, name))
-        client = protocol.client(client) if stage == "gradient" else client
-    update, _ = client(weights, x, y, {})
-    update = {name: value.detach().contiguous() for name, value in update.items()}
-
-    imitation = gradient_client(model)
-    for stage in ("gradient", "update"):
-        for _, _, defense in defenses if experiment.assume.defense else ():
-            if defense.stage == stage:
-                imitation = defense.adapt(imitation, update)
-        imitation = protocol.client(imitation) if stage == "gradient" else imitation
-
-    return Observation(
-        model=model,
-        weights=weights,
-        update=update,
-        replay=lambda guess, labels: imitation(weights, guess, labels, {})[0],
-        average=protocol.average,
-        batch_size=len(x),
-        image_shape=shape,
-        num_classes=experiment.num_classes,
-        labels=y.clone() if experiment.assume.labels else None,
     )
 
 

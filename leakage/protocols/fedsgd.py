@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from leakage.engine.core import Client, Params, Protocol
+from leakage.engine.core import Client, Draws, Params, Protocol, Round, param
 
 
 @dataclass(frozen=True, kw_only=True)
 class FedSGD(Protocol):
-    """The client computes the mean gradient over its batch and sends it as it is.
+    """The client computes the mean gradient over its batch and sends it as it is; the server steps along it.
 
     Source: McMahan et al. 2017, "FederatedSGD" (section 2).
     """
@@ -16,9 +16,15 @@ class FedSGD(Protocol):
     plain = "The phone looks at its pictures once and sends the gradient: how each weight of the model should change."
     hint = "The server receives the gradient itself, the easiest case for an attacker."
     source = "https://arxiv.org/abs/1602.05629"
+    elementwise = True
 
-    def client(self, gradient: Client) -> Client:
+    rate: float = param(0.1, 1e-6, 10, "How far the server steps along the gradient: what the next round starts from.")
+
+    def client(self, gradient: Client, draws: Draws | None = None) -> Client:
         return gradient
 
-    def average(self, update: Params) -> Params:
+    def average(self, update: Params, seen: Round) -> Params:
         return update
+
+    def serve(self, seen: Round) -> Params:
+        return {name: weight - self.rate * seen.update[name] for name, weight in seen.weights.items()}

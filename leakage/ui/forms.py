@@ -207,7 +207,7 @@ def load(experiment: Experiment) -> None:
     state["checkpoint"] = experiment.checkpoint
     state.pop("lost", None)
     state["size"], state["channels"], state["seed"] = experiment.size, experiment.channels, experiment.seed
-    state["labels_known"], state["defense_known"] = experiment.assume.labels, experiment.assume.defense
+    state["labels_known"], state["adaptive"] = experiment.assume.labels, experiment.assume.adaptive
     state["max_seconds"], state["batch_norm"] = experiment.max_seconds, experiment.batch_norm
     pictures = experiment.pictures
     state["source"], state["batch"] = pictures[0].source, len(pictures)
@@ -237,7 +237,7 @@ def assumptions() -> Assumptions:
         defense = st.toggle(
             "Knows the protection",
             value=True,
-            key="defense_known",
+            key="adaptive",
             bind="query-params",
             help="On: the attacker imitates the protection (adaptive). Off: it takes the update for a plain gradient (naive).",
         )
@@ -254,7 +254,7 @@ def assumptions() -> Assumptions:
                 bind="query-params",
                 help="Then the best so far is kept.",
             )
-    return Assumptions(labels=labels, defense=defense)
+    return Assumptions(labels=labels, adaptive=defense)
 
 
 def number(key: str) -> int:

@@ -54,7 +54,7 @@ def assumptions(experiment: Experiment, known: Catalog, meta: dict[str, Any] | N
         ("granted" if granted else "finds out", "The labels", "granted by a switch" if granted else str(rule)),
     ]
     for part in experiment.defenses:
-        defense, told = known.get("defense", part.id), experiment.assume.defense
+        defense, told = known.get("defense", part.id), experiment.assume.adaptive
         fields = ", ".join(f"{name} {value}" for name, value in part.fields.items())
         what = defense.imitation if told else "not known: the update is taken as it came"
         rows.append(("knows" if told else "does not know", "The protection", f"{defense.title} ({fields}): {what}"))

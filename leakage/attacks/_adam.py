@@ -1,0 +1,119 @@
+"""The Adam loop that Inverting Gradients and GradInversion share: any number of starts at once."""
+
+import math
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from leakage.engine.core import Observation, Params, Snapshot
+from leakage.engine.matching import Distance, box, lost, median_filter, to_pixels
+
+SCHEDULES = ("steps", "cosine", "constant")
+MILESTONES = (2.667, 1.6, 1.142)  # the step size falls tenfold after these shares of all steps
+WARM_UP = 50  # steps, of the cosine schedule
+ELECT = 25  # steps between two looks at which start is closest: between them the same one is shown
+FILTERED = 500  # steps between two median filters
+COMBINE = ("closest", "mean", "median")
+
+Note = dict[str, str | int | float]
+Prior = Callable[[Tensor], Tensor]  # z (S, B, C, H, W) -> (S,)
+
+
+@dataclass(frozen=True)
+class Ends:
+    """Where the starts ended: z (S, B, C, H, W) in the model's normalised space, and their distances (S,)."""
+
+    z: Tensor
+    match: Tensor
+
+
+@dataclass(frozen=True)
+class Descent:
+    """Adam on S guesses. The field's terms: `signed` and `soft` say what becomes of each pixel's slope, `jitter` is Langevin noise."""
+
+    steps: int
+    step_size: float
+    schedule: str = "steps"
+    signed: bool = True
+    soft: bool = False
+    boxed: bool = True
+    keep_best: bool = False
+    median: bool = False
+    jitter: float = 0.0
+    combine: str = "closest"
+
+    def run(
+        self, seen: Observation, z: Tensor, labels: Tensor, match: Distance, prior: Prior | None, *, note: Note, rng: torch.Generator
+    ) -> Generator[Snapshot]:
+        """Play all starts z (S, B, C, H, W); yield the closest of them, the last one as the answer."""
+        ends = yield from self._descend(seen, z, labels, match, prior, note=note, rng=rng)
+        pixels, count = to_pixels(seen), len(z)
+        broken = [lost(pixels(one), float(loss)) for one, loss in zip(ends.z, ends.match, strict=True)]
+        best = min(range(count), key=lambda lane: (broken[lane], float(ends.match[lane])))
+        answer = Snapshot(self.steps, pixels(ends.z[best]), labels, ends.match[best], {**note, "start": best + 1})
+        for lane in range(count):
+            if broken[lane]:
+                then = "Keep pixels between black and white, or choose smaller steps." if all(broken) else "Another is shown."
+                yield replace(answer, note={**answer.note, "event": f"Start {lane + 1} of {count} diverged. {then}"})
+        if self.combine != "closest" and not all(broken):
+            sound = ends.z[[lane for lane in range(count) if not broken[lane]]]
+            joined = sound.mean(0) if self.combine == "mean" else sound.median(0).values
+            loss = match({name: g.unsqueeze(0) for name, g in seen.gradient(pixels(joined), labels).items()})[0]
+            answer = replace(answer, x=pixels(joined), loss=loss.detach(), note={**note, "start": f"{self.combine} of {len(sound)}"})
+        yield answer
+
+    def _descend(
+        self, seen: Observation, z: Tensor, labels: Tensor, match: Distance, prior: Prior | None, *, note: Note, rng: torch.Generator
+    ) -> Generator[Snapshot, None, Ends]:
+        pixels, (low, high) = to_pixels(seen), box(seen)
+        z = z.clone().requires_grad_()
+        optimiser = torch.optim.Adam([z], lr=self.step_size, fused=z.device.type != "mps")
+        lowest, kept = torch.full((len(z),), math.inf, device=z.device), z.detach().clone()
+        shown = 0
+        for step in range(1, self.steps + 1):
+            x = pixels(z)
+            matched = match(replays(seen, x, labels))  # (S,)
+            loss = matched + prior(z) if prior else matched
+            (slope,) = torch.autograd.grad(loss.sum(), z)
+            if self.keep_best:
+                better = loss.detach() < lowest
+                lowest = torch.where(better, loss.detach(), lowest)
+                kept = torch.where(better.view(-1, 1, 1, 1, 1), z.detach(), kept)
+            if len(z) > 1 and step % ELECT == 1:
+                shown = int(matched.detach().nan_to_num(math.inf).argmin())
+            yield Snapshot(step, x[shown].detach(), labels, matched[shown].detach(), {**note, "start": shown + 1})
+            z.grad = self._turned(slope, step, rng)
+            optimiser.param_groups[0]["lr"] = self.step_size * self._share(step)
+            optimiser.step()
+            if self.boxed:
+                with torch.no_grad():
+                    torch.clamp(z, low, high, out=z)
+            if self.median and step % FILTERED == 0:
+                z.data.copy_(median_filter(z.detach()))
+        final = kept if self.keep_best else z.detach()
+        return Ends(final, match(replays(seen, pixels(final), labels)).detach())
+
+    def _turned(self, slope: Tensor, step: int, rng: torch.Generator) -> Tensor:
+        """What Adam is given for a slope. Soft sign: tanh(s slope) / s, where s falls from 1 to 0 (package breaching)."""
+        if self.jitter:
+            slope = slope + self.jitter * self.step_size * self._share(step) * torch.randn(slope.shape, generator=rng).to(slope)
+        if self.signed and self.soft:
+            left = 1 - (step - 1) / self.steps
+            return (left * slope).tanh() / left
+        return slope.sign() if self.signed else slope
+
+    def _share(self, step: int) -> float:
+        """The share of the first step size that is left at this step."""
+        if self.schedule == "cosine":
+            return min(1.0, step / WARM_UP) * 0.5 * (1 + math.cos(math.pi * (step - 1) / self.steps))
+        passed = sum(step > int(self.steps / place) for place in MILESTONES) if self.schedule == "steps" else 0
+        return float(0.1**passed)
+
+
+def replays(seen: Observation, x: Tensor, labels: Tensor) -> Params:
+    """The gradients of S guesses. One alone is replayed by itself, which is faster."""
+    if len(x) > 1:
+        return seen.gradients(x, labels)
+    return {name: g.unsqueeze(0) for name, g in seen.gradient(x[0], labels).items()}

@@ -1,0 +1,44 @@
+"""What DLG-ADMM and iDLG-ADMM share: the two voices of an attacker who imitates a FedADMM client."""
+
+from dataclasses import replace
+
+from torch import Tensor
+
+from leakage.engine.core import Observation, Params
+
+REPAIR_STATE = "Naive attacker only: start every imitation of the phone from the same state."
+REPAIR_SCALE = "Naive attacker only: compare gradients with gradients, not with what was sent."
+
+
+def imitated(seen: Observation, *, stateless: bool, like_with_like: bool) -> tuple[Observation, str]:
+    """The observation with the imitation that this attacker makes of the client, and in words which one that is.
+
+    adaptive    every imitation starts from what the client carried (w, pi), which the server can compute; both sides of the comparison are
+                the weighted sum of gradients S (Protocol.average).
+    naive       two mistakes, each of which can be repaired alone:
+                1. not `stateless`: the imitation keeps what it carries from call to call, so that it drifts away while L-BFGS searches;
+                2. not `like_with_like`: what was sent, over minus the step, is taken for the gradient. Already in the first round it is
+                   twice the gradient.
+    """
+    simulator = seen.simulator
+    stateless, like_with_like = stateless or seen.adaptive, like_with_like or seen.adaptive
+    carried = simulator.memory
+
+    def imitate(x: Tensor, y: Tensor) -> Params:
+        nonlocal carried
+        before = simulator.memory if stateless else carried
+        sent, after = simulator.send(x, y, before)
+        carried = {name: value.detach() for name, value in after.items()}
+        return simulator.average(sent, simulator.memory if like_with_like else before)
+
+    target = simulator.average(simulator.update, simulator.memory) if like_with_like else seen.update
+    words = "adaptive" if seen.adaptive else "naive"
+    if not seen.adaptive and (stateless or like_with_like):
+        repaired = [word for word, done in (("state", stateless), ("scale", like_with_like)) if done]
+        words = f"naive, repaired: {' and '.join(repaired)}"
+    return replace(seen, update=target, replay=imitate, average=same), words
+
+
+def same(update: Params) -> Params:
+    """It is in the units of an average gradient already."""
+    return update

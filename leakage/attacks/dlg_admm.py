@@ -1,0 +1,39 @@
+"""DLG against FedADMM, as it was reported to fail, and as it succeeds."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+
+from leakage.attacks._admm import REPAIR_SCALE, REPAIR_STATE, imitated
+from leakage.attacks._lbfgs import descend
+from leakage.engine.core import Attack, Observation, Snapshot, flag, param
+
+
+@dataclass(frozen=True, kw_only=True)
+class DLGADMM(Attack):
+    """argmin over x, y of ||S(x, softmax(y)) - S*||^2 by L-BFGS; S is the weighted sum of gradients in what a FedADMM client sends.
+
+    Naive: an imitation of the client that keeps its state from call to call, and the increment over minus the step taken for the gradient
+    (`attacks/_admm.py`). A reproduction report attacked like this and concluded that ADMM does not leak. Adaptive: a differentiable
+    imitation that starts every time from the client's own state, which the server can compute round by round.
+    Source: Zhu et al. 2019, algorithm 1, on the client of Gong et al. 2022 (FedADMM).
+    """
+
+    title = "DLG-ADMM"
+    plain = "DLG against a phone that trains by ADMM: it imitates the phone's whole local training, picture and label together."
+    hint = "Choose FedADMM as what is sent. The naive attacker fails and the adaptive one does not: the failure was no protection."
+    evaluations_per_step = 10
+    loss_name = "squared gradient distance"
+    source = "https://arxiv.org/abs/1906.08935"
+
+    steps: int = param(300, 1, 2000, "L-BFGS steps per start, 20 imitations of the client at most in each.")
+    tries: int = param(8, 1, 16, "How many random starts to try at most, until one succeeds.")
+    repair_state: bool = flag(False, REPAIR_STATE)
+    repair_scale: bool = flag(False, REPAIR_SCALE)
+
+    def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
+        seen, voice = imitated(seen, stateless=self.repair_state, like_with_like=self.repair_scale)
+        rule = "searched together with the picture" if seen.labels is None else "granted"
+        note = {"label rule": rule, "attacker": voice}
+        yield from descend(seen, rng, labels=seen.labels, note=note, steps=self.steps, tries=self.tries)

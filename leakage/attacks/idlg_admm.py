@@ -1,0 +1,36 @@
+"""iDLG against FedADMM: the label first, from the sum of gradients that the server can compute."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+
+from leakage.attacks._admm import REPAIR_SCALE, REPAIR_STATE, imitated
+from leakage.attacks._labels import labels_of
+from leakage.attacks._lbfgs import descend
+from leakage.engine.core import Attack, Observation, Snapshot, flag, param
+
+
+@dataclass(frozen=True, kw_only=True)
+class IDLGADMM(Attack):
+    """The label from the last layer's gradient, then argmin over x of ||S(x, y) - S*||^2 by L-BFGS; naive and adaptive as in DLG-ADMM.
+
+    Source: Zhao et al. 2020, section 3, on the client of Gong et al. 2022 (FedADMM).
+    """
+
+    title = "iDLG-ADMM"
+    plain = "As DLG-ADMM, but reads the label first: only the picture has to be searched."
+    hint = "Choose FedADMM as what is sent, and compare the naive with the adaptive attacker."
+    evaluations_per_step = 10
+    loss_name = "squared gradient distance"
+    source = "https://arxiv.org/abs/2001.02610"
+
+    steps: int = param(300, 1, 2000, "L-BFGS steps per start, 20 imitations of the client at most in each.")
+    tries: int = param(8, 1, 16, "How many random starts to try at most, until one succeeds.")
+    repair_state: bool = flag(False, REPAIR_STATE)
+    repair_scale: bool = flag(False, REPAIR_SCALE)
+
+    def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
+        seen, voice = imitated(seen, stateless=self.repair_state, like_with_like=self.repair_scale)
+        labels, note = labels_of(seen, "best")
+        yield from descend(seen, rng, labels=labels, note={**note, "attacker": voice}, steps=self.steps, tries=self.tries)

@@ -1,0 +1,105 @@
+"""FedADMM: the client carries a model and dual variables of its own from round to round, and sends their joint increment."""
+
+from dataclasses import dataclass
+from dataclasses import replace as changed
+
+import torch
+from torch import Tensor
+
+from leakage.engine.core import Client, Draws, Memory, Params, Protocol, Round, Update, choice, flag, param
+from leakage.protocols._local import EPOCHS, MINI_BATCH, SHUFFLED, descend, geometric, local_rate, steps_of
+
+OWN, SERVERS = "its own last model", "the server's model"
+MODEL, DUAL = "fedadmm.model.", "fedadmm.dual."  # what the client carries: w and pi, by parameter
+
+
+@dataclass(frozen=True, kw_only=True)
+class FedADMM(Protocol):
+    """w <- w - rate (grad f(w; batch) + pi + rho (w - z)), T = E * ceil(n / B) times; then pi <- pi + rho (w - z).
+
+    What is sent is the increment of w + pi / rho, and nothing else. With d = w - z before (d_0) and after (d_T) it is 2 d_T - d_0, whatever
+    rho is. The server adds server_step times the increment to z. In the first round pi = 0, and w = z.
+    Hence the server can compute all that is hidden: d_T = (increment + d_0) / 2, then w and pi, round by round (`track`); and with
+    q = 1 - rate * rho the weighted sum of gradients S = sum_t q^(T-1-t) g_t = (q^T d_0 - d_T) / rate - pi (1 - q^T) / (1 - q) exactly.
+    Source: Gong et al. 2022 (FedADMM); attacked with DLG in a reproduction report that took the increment for a gradient.
+    """
+
+    title = "FedADMM: hidden duals"
+    plain = "The phone keeps a model and correction terms (duals) of its own, and sends only how both together have changed."
+    hint = (
+        "The duals look like a protection and are none: the server can compute them. "
+        "Try DLG-ADMM with a naive attacker, then with an adaptive one."
+    )
+    source = "https://arxiv.org/abs/2204.03529"
+    elementwise = True
+
+    epochs: int = param(1, 1, 100, EPOCHS)
+    mini_batch: int = param(0, 0, 128, MINI_BATCH)
+    rate: float = local_rate(0.01)
+    penalty: float = param(0.01, 0.0001, 10, "How strongly phone and server are drawn together (rho).")
+    start: str = choice(OWN, (OWN, SERVERS), "Where the phone begins a round.")
+    server_step: float = param(1, 0.01, 2, "How much of the increment the server takes over.")
+    shuffled: bool = flag(False, SHUFFLED)
+
+    def client(self, gradient: Client, draws: Draws | None = None) -> Client:
+        def send(weights: Params, x: Tensor, y: Tensor, memory: Memory) -> Update:
+            order = draws if self.shuffled else None
+            before, dual = self._before(weights, memory), self._dual(weights, memory)
+
+            def pull(moved: Params) -> Params:
+                return {name: dual[name] + self.penalty * value for name, value in moved.items()}
+
+            after, memory = descend(
+                gradient,
+                weights,
+                x,
+                y,
+                memory,
+                epochs=self.epochs,
+                mini_batch=self.mini_batch,
+                rate=self.rate,
+                start=before,
+                pull=pull,
+                draws=order,
+            )
+            update = {name: 2 * value - before[name] if before else 2 * value for name, value in after.items()}
+            return update, self._carry(weights, after, dual, memory)
+
+        return send
+
+    def average(self, update: Params, seen: Round) -> Params:
+        """S / (1 + q + ... + q^(T-1)), from what the client carried into the round."""
+        steps = steps_of(seen.count, epochs=self.epochs, mini_batch=self.mini_batch)
+        ratio = 1 - self.rate * self.penalty
+        weight, dual = geometric(ratio, steps), self._dual(seen.weights, seen.memory)
+        before, after = self._before(seen.weights, seen.memory), self._after(changed(seen, update=update))
+        fallen = {name: ratio**steps * before[name] - value if before else -value for name, value in after.items()}
+        return {name: value / (self.rate * weight) - dual[name] for name, value in fallen.items()}
+
+    def naive(self, update: Params, seen: Round) -> Params:
+        """-increment / rate: twice the gradient already in the first round."""
+        return {name: value / -self.rate for name, value in update.items()}
+
+    def track(self, seen: Round) -> Memory:
+        return self._carry(seen.weights, self._after(seen), self._dual(seen.weights, seen.memory), seen.memory)
+
+    def serve(self, seen: Round) -> Params:
+        return {name: weight + self.server_step * seen.update[name] for name, weight in seen.weights.items()}
+
+    def _before(self, weights: Params, memory: Memory) -> Params:
+        """d_0 = w - z; empty in the first round, or where the client begins with the server's model."""
+        if self.start == SERVERS or not any(name.startswith(MODEL) for name in memory):
+            return {}
+        return {name: memory[MODEL + name] - weight for name, weight in weights.items()}
+
+    def _dual(self, weights: Params, memory: Memory) -> Params:
+        return {name: memory.get(DUAL + name, torch.zeros_like(weight)) for name, weight in weights.items()}
+
+    def _after(self, seen: Round) -> Params:
+        """d_T = (increment + d_0) / 2."""
+        before = self._before(seen.weights, seen.memory)
+        return {name: (value + before[name]) / 2 if before else value / 2 for name, value in seen.update.items()}
+
+    def _carry(self, weights: Params, after: Params, dual: Params, memory: Memory) -> Memory:
+        models = {MODEL + name: weights[name] + value for name, value in after.items()}
+        return memory | models | {DUAL + name: dual[name] + self.penalty * value for name, value in after.items()}

@@ -1,0 +1,60 @@
+"""FedAvg: the client trains by itself for a while and sends how far its weights have moved."""
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from leakage.engine.core import Client, Draws, Memory, Params, Protocol, Round, Update, flag, param
+from leakage.protocols._local import EPOCHS, MINI_BATCH, SHUFFLED, descend, geometric, local_rate, steps_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class FedAvg(Protocol):
+    """T = E * ceil(n / B) local SGD steps over mini-batches of B of the n pictures; what is sent is theta_T - theta_0.
+
+    theta_{t+1} = theta_t - rate v_{t+1}, v_{t+1} = momentum v_t + grad L(theta_t; batch t). The last mini-batch may be smaller.
+    Source: McMahan et al. 2017, algorithm 1; the attacked quantity is that of Geiping et al. 2020, equation 6.
+    """
+
+    title = "FedAvg: several local steps"
+    plain = "The phone trains for several steps by itself and sends how far the weights have moved."
+    hint = "Local steps hide little: who knows how the phone trains imitates each. Try 5 epochs, naive and adaptive."
+    source = "https://arxiv.org/abs/1602.05629"
+    elementwise = True
+    presets = {
+        "Geiping et al. 2020: five steps on one picture": {"epochs": 5, "mini_batch": 0, "rate": 0.0001},
+        "Geiping et al. 2020: mini-batches of two": {"epochs": 1, "mini_batch": 2, "rate": 0.0001},
+    }
+
+    epochs: int = param(5, 1, 100, EPOCHS)
+    mini_batch: int = param(0, 0, 128, MINI_BATCH)
+    rate: float = local_rate()
+    momentum: float = param(0, 0, 0.99, "How much of its last local step the phone repeats in the next.")
+    shuffled: bool = flag(False, SHUFFLED)
+
+    def client(self, gradient: Client, draws: Draws | None = None) -> Client:
+        def send(weights: Params, x: Tensor, y: Tensor, memory: Memory) -> Update:
+            order = draws if self.shuffled else None
+            return descend(
+                gradient,
+                weights,
+                x,
+                y,
+                memory,
+                epochs=self.epochs,
+                mini_batch=self.mini_batch,
+                rate=self.rate,
+                momentum=self.momentum,
+                draws=order,
+            )
+
+        return send
+
+    def average(self, update: Params, seen: Round) -> Params:
+        """-update / (rate * c): step t's gradient counts 1 + momentum + momentum^2 + ..., once per step that follows it; c is the sum."""
+        steps = steps_of(seen.count, epochs=self.epochs, mini_batch=self.mini_batch)
+        weight = sum(geometric(self.momentum, left) for left in range(1, steps + 1))
+        return {name: value / (-self.rate * weight) for name, value in update.items()}
+
+    def serve(self, seen: Round) -> Params:
+        return {name: weight + seen.update[name] for name, weight in seen.weights.items()}

@@ -1,0 +1,50 @@
+"""FedProx: FedAvg whose clients are held back towards the weights that they received."""
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from leakage.engine.core import Client, Draws, Memory, Params, Protocol, Round, Update, flag, param
+from leakage.protocols._local import EPOCHS, MINI_BATCH, SHUFFLED, descend, geometric, local_rate, steps_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class FedProx(Protocol):
+    """Local SGD on L(w) + mu / 2 ||w - w_0||^2, w_0 the weights received; what is sent is w_T - w_0.
+
+    w_{t+1} = w_t - rate (grad L(w_t; batch t) + mu (w_t - w_0)), over mini-batches as FedAvg.
+    Source: Li et al. 2020, equation 2 and algorithm 2.
+    """
+
+    title = "FedProx: local steps on a leash"
+    plain = "As FedAvg, but the further the phone's weights drift from those it received, the harder they are pulled back."
+    hint = "The pull is known to the server, so it hides nothing. With one local step it is FedSGD."
+    source = "https://arxiv.org/abs/1812.06127"
+    elementwise = True
+
+    epochs: int = param(5, 1, 100, EPOCHS)
+    mini_batch: int = param(0, 0, 128, MINI_BATCH)
+    rate: float = local_rate()
+    proximal: float = param(0.1, 0, 100, "How hard the weights are pulled back towards those received (mu).")
+    shuffled: bool = flag(False, SHUFFLED)
+
+    def client(self, gradient: Client, draws: Draws | None = None) -> Client:
+        def pull(moved: Params) -> Params:
+            return {name: self.proximal * value for name, value in moved.items()}
+
+        def send(weights: Params, x: Tensor, y: Tensor, memory: Memory) -> Update:
+            order = draws if self.shuffled else None
+            return descend(
+                gradient, weights, x, y, memory, epochs=self.epochs, mini_batch=self.mini_batch, rate=self.rate, pull=pull, draws=order
+            )
+
+        return send
+
+    def average(self, update: Params, seen: Round) -> Params:
+        """-update / (rate * c), c = 1 + q + ... + q^(T-1), q = 1 - rate * mu."""
+        steps = steps_of(seen.count, epochs=self.epochs, mini_batch=self.mini_batch)
+        weight = geometric(1 - self.rate * self.proximal, steps)
+        return {name: value / (-self.rate * weight) for name, value in update.items()}
+
+    def serve(self, seen: Round) -> Params:
+        return {name: weight + seen.update[name] for name, weight in seen.weights.items()}
