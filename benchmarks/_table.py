@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -35,11 +36,11 @@ class Result:
     baselines: dict[str, dict[str, float]]
 
 
-def finish(experiment: Experiment) -> Result:
+def finish(experiment: Experiment, uploads: Mapping[str, bytes] | None = None) -> Result:
     """Play an experiment to its end on one thread."""
     torch.set_num_threads(1)
     experiment = experiment.resolve(catalog.describe())
-    scene = prepare(experiment)
+    scene = prepare(experiment, uploads=uploads)
     *_, frame = play(experiment, scene=scene, per_second=1)
     return Result(
         psnr=frame.scores["psnr"],
@@ -53,6 +54,31 @@ def finish(experiment: Experiment) -> Result:
         scores=frame.scores,
         baselines=scene.standards.baselines,
     )
+
+
+class Book:
+    """The runs of one benchmark, in benchmarks/results/NAME.json after each: started again, it goes on where it was stopped."""
+
+    def __init__(self, name: str, about: str | None) -> None:
+        self.name, self.about, self.file = name, about, ROOT / "benchmarks" / "results" / f"{name}.json"
+        self.runs: list[dict[str, Any]] = json.loads(self.file.read_text())["runs"] if self.file.exists() else []
+
+    def play(self, asked: dict[str, Any], experiment: Experiment, uploads: Mapping[str, bytes] | None = None) -> dict[str, Any]:
+        """The result (the fields of Result) of what is `asked`, computed unless it is in the book."""
+        words = ", ".join(f"{name} {value}" for name, value in asked.items())
+        for run in self.runs:
+            if {name: run.get(name) for name in asked} == asked:
+                return dict(run["result"])
+        found = asdict(finish(experiment, uploads))
+        say(f"{words}: MSE {found['mse']:.1e}, {found['psnr']:.1f} dB, {found['seconds']:.0f} s")
+        self.runs.append({**asked, "result": found})
+        self.save()
+        return found
+
+    def save(self, **more: Any) -> None:
+        """Write the file anew."""
+        self.file.parent.mkdir(exist_ok=True)
+        self.file.write_text(json.dumps({"about": self.about, **more, "runs": self.runs}, indent=1) + "\n")
 
 
 def say(text: str = "") -> None:

@@ -45,8 +45,10 @@ ALLOWED = {  # room -> the rooms it may import (a folder may import itself)
     "pictures settings spec catalog checkpoints",
     "runs.training": "engine.train engine.trainer runs.store settings spec",
     # the mathematics; plug-ins come to `play` and `timing` through the catalog
-    "engine.play": "engine.core engine.client engine.data engine.metrics engine.received engine.referee engine.standards engine.trained "
-    "spec catalog",
+    "engine.play": "engine.core engine.client engine.data engine.metrics engine.observe engine.received engine.referee "
+    "engine.standards spec",
+    "engine.observe": "engine.core engine.client engine.statistics engine.trained spec catalog",
+    "engine.statistics": "engine.core",
     "engine.trainer": "engine.core engine.train engine.trained checkpoints settings spec catalog",
     "engine.train": "engine.core engine.trained checkpoints pictures spec",
     "engine.trained": "engine.core checkpoints spec catalog",
@@ -64,7 +66,7 @@ ALLOWED = {  # room -> the rooms it may import (a folder may import itself)
     "engine.received": "engine.core",
     "engine.pairing": "",
     "engine.core": "",
-    "attacks": "engine.matching engine.labels engine.core",  # never metrics, play, data: the truth is there
+    "attacks": "engine.matching engine.labels engine.statistics engine.core",  # never metrics, play, data: the truth is there
     "defenses": "engine.core engine.client",
     "protocols": "engine.core engine.client",
     "models": "engine.core engine.client",

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from copy import deepcopy
+from functools import partial
 
 import pytest
 import torch
@@ -27,7 +28,41 @@ def one_gradient_step(model: nn.Module, x: torch.Tensor, y: torch.Tensor) -> Par
     return {name: (before - after[name]).detach() for name, before in model.named_parameters()}
 
 
-BY_HAND: dict[str, Callable[[nn.Module, torch.Tensor, torch.Tensor], Params]] = {"fedsgd": one_gradient_step}
+def local_training(
+    model: nn.Module, x: torch.Tensor, y: torch.Tensor, *, epochs: int, size: int, rate: float, momentum: float = 0, pull: float = 0
+) -> Params:
+    """torch.optim.SGD over mini-batches on a copy, pulled back towards where it began; what is sent is w_T - w_0."""
+    copy = deepcopy(model)
+    optimiser = torch.optim.SGD(copy.parameters(), lr=rate, momentum=momentum)
+    for _ in range(epochs):
+        for first in range(0, len(x), size):
+            optimiser.zero_grad()
+            loss = nn.CrossEntropyLoss()(copy(x[first : first + size]), y[first : first + size])
+            leash = sum((w - w0.detach()).square().sum() for w, w0 in zip(copy.parameters(), model.parameters(), strict=True))
+            (loss + pull / 2 * leash).backward()
+            optimiser.step()
+    after = dict(copy.named_parameters())
+    return {name: (after[name] - before).detach() for name, before in model.named_parameters()}
+
+
+LOCAL = {"epochs": 3, "mini_batch": 2, "rate": 0.1}  # of 3 pictures: two steps an epoch, the second of a single one
+BY_HAND: dict[str, tuple[dict[str, float], Callable[[nn.Module, torch.Tensor, torch.Tensor], Params]]] = {
+    "fedsgd": ({}, one_gradient_step),
+    "fedavg": (LOCAL | {"momentum": 0.5}, partial(local_training, epochs=3, size=2, rate=0.1, momentum=0.5)),
+    "fedprox": (LOCAL | {"proximal": 0.7}, partial(local_training, epochs=3, size=2, rate=0.1, pull=0.7)),
+}
+
+
+def part(protocol: str, *, clients: int = 3) -> Part:
+    """A protocol with its default fields; secure aggregation for as many phones as a test has pictures."""
+    return Part(id=protocol, fields={"clients": clients} if protocol == "secure_aggregation" else {})
+
+
+def using(protocol: str, *, clients: int = 3) -> dict[str, Part]:
+    """The experiment's fields for a protocol; secure aggregation is laid over FedAvg."""
+    if protocol == "secure_aggregation":
+        return {"protocol": Part(id="fedavg"), "aggregation": part(protocol, clients=clients)}
+    return {"protocol": part(protocol)}
 
 
 def relative(seen: Observation, other: Params) -> float:
@@ -40,8 +75,9 @@ def relative(seen: Observation, other: Params) -> float:
 def test_the_update_is_that_of_a_hand_written_loop(protocol: str, model: str, batch: int) -> None:
     with precision(torch.float64):
         x = smooth(batch)
-        seen = observed(x, model=MODELS[model], protocol=Part(id=protocol))
-        by_hand = BY_HAND[protocol](seen.model, x, LABELS[:batch])
+        fields, by_hand_client = BY_HAND[protocol]
+        seen = observed(x, model=MODELS[model], protocol=Part(id=protocol, fields=fields))
+        by_hand = by_hand_client(seen.model, x, LABELS[:batch])
     assert list(seen.update) == [name for name, _ in seen.model.named_parameters()]
     assert relative(seen, by_hand) < 1e-12  # float64: w0 - w1 rounds at the size of the weights
 
@@ -49,9 +85,11 @@ def test_the_update_is_that_of_a_hand_written_loop(protocol: str, model: str, ba
 @pytest.mark.parametrize("protocol", IDS["protocol"])
 def test_the_average_is_a_gradient_like_the_clients(protocol: str) -> None:
     x = smooth(3)
-    seen = observed(x, protocol=Part(id=protocol))
+    seen = observed(x, **using(protocol))
     plain, _ = gradient_client(seen.model)(seen.weights, x, LABELS, {})
     average = seen.as_gradient()
+    norms = [float(torch.cat([g.flatten() for g in update.values()]).norm()) for update in (average, plain)]
+    assert norms[0] == pytest.approx(norms[1], rel=0.2)  # in its units: not times a step, a count or a number of phones
     assert {name: g.shape for name, g in average.items()} == {name: g.shape for name, g in plain.items()}
     assert gradient_distances(average, plain)["cosine"] < 0.5  # local steps turn it, but not away
 
@@ -59,8 +97,8 @@ def test_the_average_is_a_gradient_like_the_clients(protocol: str) -> None:
 @pytest.mark.parametrize("protocol", IDS["protocol"])
 def test_a_client_asked_twice_sends_the_same_and_keeps_its_memory_apart(protocol: str) -> None:
     x = smooth(3)
-    seen = observed(x, protocol=Part(id=protocol))
-    client = plugin("protocol", Part(id=protocol)).client(gradient_client(seen.model))
+    seen = observed(x, **using(protocol))
+    client = plugin("protocol", part(protocol)).client(gradient_client(seen.model))
     memory: dict[str, torch.Tensor] = {}
     first, _ = client(seen.weights, x, LABELS, memory)
     client(seen.weights, smooth(3, seed=9), LABELS, {})  # somebody else's turn in between
@@ -75,7 +113,7 @@ def test_a_client_asked_twice_sends_the_same_and_keeps_its_memory_apart(protocol
 def test_replaying_the_truth_gives_the_update(protocol: str, model: str, dtype: torch.dtype, tolerance: float) -> None:
     with precision(dtype):
         x = smooth(2, channels=3, side=32)
-        seen = observed(x, model=light(model), protocol=Part(id=protocol))
+        seen = observed(x, model=light(model), **using(protocol, clients=2))
         assert next(iter(seen.update.values())).dtype == dtype
         assert relative(seen, seen.replay(x, LABELS[:2])) < tolerance
         wrong = relative(seen, seen.replay(x, LABELS[1:]))
@@ -85,7 +123,7 @@ def test_replaying_the_truth_gives_the_update(protocol: str, model: str, dtype: 
 @pytest.mark.parametrize("protocol", IDS["protocol"])
 def test_a_replay_of_probabilities_equals_that_of_labels_and_can_be_differentiated(protocol: str) -> None:
     x = smooth(3)
-    seen = observed(x, protocol=Part(id=protocol))
+    seen = observed(x, **using(protocol))
     sure = torch.nn.functional.one_hot(LABELS, 10).float().requires_grad_()
     guess = x.clone().requires_grad_()
     replayed = seen.replay(guess, sure)
@@ -123,9 +161,10 @@ def test_a_client_computes_at_the_weights_it_is_given_and_not_at_the_models_own(
 
 
 @pytest.mark.parametrize("protocol", IDS["protocol"])
-def test_an_attacker_who_does_not_know_the_protection_replays_the_protocol_without_it(protocol: str) -> None:
+def test_a_naive_attacker_replays_a_plain_gradient_without_protocol_or_protection(protocol: str) -> None:
     x, pruned = smooth(3), (Part(id="pruning", fields={"share": 0.5}),)
-    seen = observed(x, protocol=Part(id=protocol), defenses=pruned, assume=Assumptions(adaptive=False))
+    seen = observed(x, **using(protocol), defenses=pruned, assume=Assumptions(adaptive=False))
     assert relative(seen, seen.replay(x, LABELS)) > 0.01
-    plain = observed(x, protocol=Part(id=protocol))
-    assert all(torch.equal(value, plain.update[name]) for name, value in seen.replay(x, LABELS).items())
+    plain, _ = gradient_client(seen.model)(seen.weights, x, LABELS, {})
+    assert all(torch.equal(value, plain[name]) for name, value in seen.replay(x, LABELS).items())
+    assert all(torch.equal(value, plain[name]) for name, value in seen.gradient(x, LABELS).items())

@@ -13,7 +13,7 @@ from leakage.engine.matching import bent, flatten, lost, normal_start, squared_d
 
 SOLVED = 1e-4  # a start has succeeded when the distance is below this share of ||g*||^2
 PATIENCE = 20  # a start ends when over so many steps the distance fell by less than
-WARNING = "This model has {} layers, whose second derivative is 0 or does not exist; this search often sticks there. Inverting Gradients does not."
+WARNING = "This model has {} layers, whose second derivative is 0 or does not exist; this search often sticks. Try Inverting Gradients."
 AGREE = 0.05  # two starts agree when their distances differ by less than this share
 SETTLED, STUCK = 0.01, 0.3  # 1 % after it has succeeded, 30 % before; good starts fall tenfold in as many steps
 

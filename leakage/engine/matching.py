@@ -99,6 +99,12 @@ def total_variation(x: Tensor) -> Tensor:
     return across.abs().flatten(1).mean(1) + down.abs().flatten(1).mean(1)
 
 
+def isotropic_variation(x: Tensor) -> Tensor:
+    """Isotropic total variation of S guesses: the mean length of (dx, dy); (S,)."""
+    across, down = x[..., :-1, 1:] - x[..., :-1, :-1], x[..., 1:, :-1] - x[..., :-1, :-1]
+    return (across.square() + down.square() + 1e-8).sqrt().flatten(1).mean(1)
+
+
 def start(kind: str, seen: Observation, rng: torch.Generator) -> Tensor:
     """Pictures (B, C, H, W) in the model's own (normalised) space.
 

@@ -71,6 +71,13 @@ class ConvNorm(Conv2d):
         return self.convolve(x, self.weight * scale.view(-1, 1, 1, 1), norm.bias - mean * scale)
 
 
+class GlobalMean(nn.Module):
+    """The mean of every channel: (B, C, H, W) -> (B, C). nn.AdaptiveAvgPool2d has no fast path for several guesses at once."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.mean((2, 3))
+
+
 @dataclass(frozen=True)
 class Style:
     """How a network's convolutions and bends are made: the words of its fields."""

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from leakage.engine.core import Model, choice
-from leakage.models._layers import NORM_HELP, NORMS, PADDING_HELP, PADDINGS, ConvNorm, Style
+from leakage.models._layers import NORM_HELP, NORMS, PADDING_HELP, PADDINGS, ConvNorm, GlobalMean, Style
 from leakage.models._parts import ACTIVATION_HELP, ACTIVATIONS, NORMALISATIONS, NORMALISE_HELP, normalisation
 
 DEPTHS = {"resnet20": 3, "resnet32": 5}  # blocks per stage
@@ -43,8 +43,7 @@ class HeResNet(Model):
             for place in range(1, DEPTHS[self.kind] + 1):
                 layers[f"block{stage}-{place}"] = _Block(style, before, after)
                 before = after
-        layers["pool"] = nn.AdaptiveAvgPool2d(1)
-        layers["flatten"] = nn.Flatten()  # (B, 64)
+        layers["pool"] = GlobalMean()  # (B, 64)
         layers["linear"] = nn.Linear(64, num_classes)
         net = nn.Sequential(layers)
         for layer in net.modules():

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from leakage.engine.core import Model, choice, param
-from leakage.models._layers import NORM_HELP, NORMS, PADDING_HELP, PADDINGS, ConvNorm, Style
+from leakage.models._layers import NORM_HELP, NORMS, PADDING_HELP, PADDINGS, ConvNorm, GlobalMean, Style
 from leakage.models._parts import ACTIVATION_HELP, ACTIVATIONS, NORMALISATIONS, NORMALISE_HELP, normalisation
 
 STAGES = {  # name -> blocks per stage, whether they are bottlenecks
@@ -65,8 +65,7 @@ class ResNet(Model):
                 block = _Block(style, before, inner, stride, bottleneck=bottleneck, skip=number != self.cut)
                 layers[f"block{number}"] = block
                 before = block.width
-        layers["pool"] = nn.AdaptiveAvgPool2d(1)
-        layers["flatten"] = nn.Flatten()  # (B, filters of the last stage)
+        layers["pool"] = GlobalMean()  # (B, filters of the last stage)
         layers["linear"] = nn.Linear(before, num_classes)
         net = nn.Sequential(layers)
         for layer in net.modules():

@@ -90,7 +90,7 @@ class FedADMM(Protocol):
         """d_0 = w - z; empty in the first round, or where the client begins with the server's model."""
         if self.start == SERVERS or not any(name.startswith(MODEL) for name in memory):
             return {}
-        return {name: memory[MODEL + name] - weight for name, weight in weights.items()}
+        return {name: memory[MODEL + name] - weight.detach() for name, weight in weights.items()}
 
     def _dual(self, weights: Params, memory: Memory) -> Params:
         return {name: memory.get(DUAL + name, torch.zeros_like(weight)) for name, weight in weights.items()}
@@ -101,5 +101,5 @@ class FedADMM(Protocol):
         return {name: (value + before[name]) / 2 if before else value / 2 for name, value in seen.update.items()}
 
     def _carry(self, weights: Params, after: Params, dual: Params, memory: Memory) -> Memory:
-        models = {MODEL + name: weights[name] + value for name, value in after.items()}
-        return memory | models | {DUAL + name: dual[name] + self.penalty * value for name, value in after.items()}
+        models = {MODEL + name: (weights[name] + value).detach() for name, value in after.items()}
+        return memory | models | {DUAL + name: (dual[name] + self.penalty * value).detach() for name, value in after.items()}

@@ -1,0 +1,85 @@
+"""GradInversion: several seeds that agree with each other, with the gradient, and with BatchNorm's statistics."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from leakage.attacks._adam import Descent
+from leakage.attacks._labels import labels_of
+from leakage.engine.core import Attack, Observation, Snapshot, choice, flag, param
+from leakage.engine.matching import distance, isotropic_variation, start, to_pixels
+from leakage.engine.statistics import batch_statistics
+
+FIRST = 10.0  # the first BatchNorm layer counts so many times as much
+
+
+@dataclass(frozen=True, kw_only=True)
+class GradInversion(Attack):
+    """argmin over x_1 .. x_S of D(g(x_s, y), g*) + tv TV(x_s) + l2 ||x_s|| + bn R_bn(x_s) + group ||x_s - mean of all||^2, by Adam.
+
+    R_bn = sum over BatchNorm layers of ||mean_l(x) - mean_l|| + ||var_l(x) - var_l||, of what enters the layer (biased variance), the
+    first layer ten times. The statistics are an assumption: none, those stored in the model, or exactly those of the private batch.
+    TV is isotropic. Noise of 0.01 times the step size is added to the slopes (Langevin), the step size falls along a cosine.
+    Unlike the paper: D is the cosine distance (D = squared is offered), labels come from the rules of `engine/labels.py`, and the seeds
+    are compared pixel by pixel without registration.
+    Source: Yin et al. 2021, equations 1 to 12; defaults of the package breaching; cosine as Huang et al. 2021.
+    """
+
+    title = "GradInversion"
+    plain = "Paints several pictures at once that must agree with the gradient, with each other, and with the averages inside the network."
+    hint = "Made for batches. Grant it BatchNorm's exact statistics and see how much that gives away; then take them back."
+    source = "https://arxiv.org/abs/2104.07586"
+    loss_name = "gradient distance"
+    evaluations_per_step = 1.3
+
+    steps: int = param(2000, 1, 24000, "Optimiser steps.")
+    step_size: float = param(0.1, 0.0001, 10, "How far one step moves a pixel at first, in the model's normalised units.")
+    starts: int = param(2, 1, 16, "How many pictures are painted at once (seeds).")
+    tv_weight: float = param(0.001, 0, 10, "How strongly smooth pictures are preferred (weight of the total variation).")
+    l2_weight: float = param(0.000001, 0, 1, "How strongly small pixel values are preferred.")
+    bn_weight: float = param(0.001, 0, 10, "How strongly the granted BatchNorm statistics are matched; without them it does nothing.")
+    group_weight: float = param(0.01, 0, 10, "How strongly the seeds are drawn towards their mean.")
+    noise: float = param(0.01, 0, 1, "Random push on every pixel, as a share of the step size, against getting stuck.")
+    signed: bool = flag(True, "Use only the sign of each pixel's slope.")
+    distance: str = choice("cosine", ("cosine", "squared"), "How two gradients are compared.")
+
+    def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
+        labels, note = labels_of(seen, "best")
+        z = torch.stack([start("normal", seen, rng) for _ in range(self.starts)])  # (S, B, C, H, W)
+        descent = Descent(
+            steps=self.steps,
+            step_size=self.step_size,
+            schedule="cosine",
+            signed=self.signed,
+            jitter=self.noise,
+        )
+        note["BatchNorm statistics"] = "used" if seen.statistics and self.bn_weight else "not used"
+        match = distance(self.distance, seen.as_gradient())
+        yield from descent.run(seen, z, labels, match, self._prior(seen), note=note, rng=rng)
+
+    def _prior(self, seen: Observation) -> Callable[[Tensor], Tensor]:
+        pixels = to_pixels(seen)
+
+        def prior(z: Tensor) -> Tensor:
+            """What speaks against S guesses (S, B, C, H, W), the gradient aside: (S,)."""
+            total: Tensor = self.tv_weight * isotropic_variation(z) + self.l2_weight * z.flatten(1).norm(dim=1)
+            if len(z) > 1 and self.group_weight:
+                total = total + self.group_weight * (z - z.mean(0)).flatten(1).square().mean(1)
+            if seen.statistics and self.bn_weight:
+                total = total + self.bn_weight * torch.stack([mismatch(seen, pixels(guess)) for guess in z])
+            return total
+
+        return prior
+
+
+def mismatch(seen: Observation, x: Tensor) -> Tensor:
+    """R_bn of one guess (B, C, H, W)."""
+    assert seen.statistics is not None
+    total = x.new_zeros(())
+    for place, (name, (mean, variance)) in enumerate(batch_statistics(seen.model, x).items()):
+        wanted_mean, wanted_variance = seen.statistics[name]
+        gap = (mean - wanted_mean).norm() + (variance - wanted_variance).norm()
+        total = total + (FIRST if place == 0 else 1.0) * gap
+    return total
