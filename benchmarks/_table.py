@@ -32,6 +32,7 @@ class Result:
     seconds: float
     starts: int
     grey_psnr: float
+    word: str  # of the verdict
     scores: dict[str, Any]
     baselines: dict[str, dict[str, float]]
 
@@ -51,6 +52,7 @@ def finish(experiment: Experiment, uploads: Mapping[str, bytes] | None = None) -
         seconds=frame.seconds,
         starts=int(frame.note.get("start", 1)),
         grey_psnr=scene.standards.baselines["grey"]["psnr"],
+        word=(frame.verdict or {}).get("word", ""),
         scores=frame.scores,
         baselines=scene.standards.baselines,
     )

@@ -85,7 +85,7 @@ def hand_written(
     model: nn.Module, z: Params, w: Params, pi: Params, x: torch.Tensor, y: torch.Tensor, *, steps: int, rate: float, rho: float
 ) -> tuple[Params, Params, Params]:
     """One round of algorithm 2 as it stands, w and pi absolute: the increment of w + pi / rho, the new w, the new pi."""
-    new = dict(w)
+    new, z = dict(w), {name: value.detach() for name, value in z.items()}
     for _ in range(steps):
         here = {name: value.detach().requires_grad_() for name, value in new.items()}
         g, _ = gradient_client(model)(here, x, y, {})

@@ -27,11 +27,15 @@ CASES = {"lenet": 3000, "convnet": 500}  # model -> iterations
 TV = 0.0001  # small: at 0.001 the edge terms that only the peer has cost it 1 dB on LeNet
 
 
-def experiment(model: str, steps: int) -> Experiment:
+LANES = {"lenet": 1000, "convnet": 150}  # model -> steps, of 1 and of 8 starts
+STARTS = 8
+
+
+def experiment(model: str, steps: int, starts: int = 1) -> Experiment:
     """Inverting Gradients on one picture (astronaut), in CIFAR-10 normalisation, label recovered."""
     chosen = Experiment(
         model=Part(id=model, fields={"normalise": "cifar10"}),
-        attack=Part(id="inverting_gradients", fields={"steps": steps, "tv_weight": TV}),
+        attack=Part(id="inverting_gradients", fields={"steps": steps, "tv_weight": TV, "starts": starts}),
     )
     return chosen.resolve(catalog.describe())
 
@@ -56,6 +60,27 @@ def loop(chosen: Experiment, threads: int, start: int) -> dict[str, float]:
     for last in attack.run(scene.seen, generator(start, "attack")):  # noqa: B007 (the last one is the answer)
         pass
     return {"seconds": time.perf_counter() - began, "psnr": float(metrics.psnr(last.x, scene.x).mean())}
+
+
+def lanes(most: int) -> list[dict[str, Any]]:
+    """STARTS starts at once on `most` threads, beside one start on the number of threads that suits it best, in turn."""
+    rows = []
+    for model, steps in LANES.items():
+        one, many = experiment(model, steps), experiment(model, steps, STARTS)
+        pairs = []
+        for start in range(ROUNDS):
+            single = min(ours(one, threads, start)["seconds"] for threads in {1, most})
+            pairs.append((single, ours(many, most, start)["seconds"]))
+        row = {"model": model, "starts": STARTS, "threads": most, "steps": steps}
+        rows.append(
+            row
+            | {
+                "one_ms": 1000 * min(single for single, _ in pairs) / steps,
+                "all_ms": 1000 * statistics.median(together for _, together in pairs) / steps,
+                "ratio": statistics.median(together for _, together in pairs) / min(single for single, _ in pairs),
+            }
+        )
+    return rows
 
 
 def beside_peer(peer: Path, threads: int) -> list[dict[str, Any]]:

@@ -11,22 +11,29 @@ import sys
 from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parent.parent)]
+import loop
 from _table import ROOT, save, say, table
+
+from leakage.settings import cores
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--peer", type=Path, help="the Python of the peer's environment; without it the comparison is left out")
-parser.add_argument("--only", choices=("peer", "live"), help="one half only")
+parser.add_argument("--only", choices=("peer", "live", "lanes"), help="one half only")
 given = parser.parse_args()
 body: dict[str, object] = {
     "machine": f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores",
     "python": platform.python_version(),
 }
 
-if given.peer and given.only != "live":
-    import loop
+if given.only in (None, "lanes"):
+    rows = loop.lanes(cores())
+    body["lanes"] = rows
+    say("Eight starts of Inverting Gradients at once, against the fastest single one (target for LeNet on 2 threads: at most 3 times)")
+    heads = ["model", "threads", "starts", "one_ms", "all_ms", "ratio"]
+    table(heads, [[row[head] for head in heads] for row in rows])
+    say()
 
-    from leakage.settings import cores
-
+if given.peer and given.only in (None, "peer"):
     rows = [row for threads in sorted({1, cores()}) for row in loop.beside_peer(given.peer.absolute(), threads)]
     body["peer"] = rows
     say("Inverting Gradients, one picture 3x32x32, float32, against breaching 0.1.2 (target: 1.3 times, mean PSNR within 1 dB)")
@@ -34,7 +41,7 @@ if given.peer and given.only != "live":
     table(heads, [[row[head] for head in heads] for row in rows])
     say()
 
-if given.only != "peer":
+if given.only in (None, "live"):
     os.environ["LEAKAGE_BROWSER"] = subprocess.run(
         ["bash", str(ROOT / "scripts/browser.sh")], check=True, capture_output=True, text=True
     ).stdout.strip()
@@ -62,4 +69,5 @@ if given.only != "peer":
         ["10 viewers: updates per second of the slowest", viewers["slowest_per_second"], ">= 5"],
     ]
     table(["what", "measured", "target"], measured)
-save("speed", body)
+if given.only is None:
+    save("speed", body)

@@ -31,14 +31,15 @@ def measure(device: torch.device) -> Iterator[tuple[str, tuple[float, float]]]:
             yield entry.id, (_replays(model, 1, device), _replays(model, 8, device))
 
 
-def fitting_threads(seen: Observation, most: int) -> int:
+def fitting_threads(seen: Observation, most: int, starts: int = 1) -> int:
     """1 or `most`, whichever suits this replay: a small network gains nothing from a second core. Leaves the number in force."""
     x = torch.rand((seen.batch_size, *seen.image_shape), device=seen.device)
+    replay = seen.gradient if starts == 1 else lambda x, y: {n: g[0] for n, g in seen.gradients(x.expand(starts, *x.shape), y).items()}
     y = torch.zeros(seen.batch_size, dtype=torch.long, device=seen.device)
     seconds = []
     for threads in (1, most):
         torch.set_num_threads(threads)
-        seconds.append(_seconds(seen.replay, seen.update, x, y))
+        seconds.append(_seconds(replay, seen.as_gradient(), x, y))
     chosen = most if seconds[0] > WORTH * seconds[1] else 1
     torch.set_num_threads(chosen)
     return chosen

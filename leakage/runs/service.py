@@ -199,9 +199,10 @@ def _weights(experiment: Experiment) -> str:
 
 
 def planned(experiment: Experiment) -> float:
-    """Steps the attack will take at most, over all starts that it plays for certain."""
+    """Passes over the batch that the attack will replay at most: steps, for every start, times the client's own epochs."""
     fields = experiment.attack.fields
-    return max(1.0, float(fields.get("steps", 0)) * float(fields.get("starts", 1)))
+    epochs = experiment.protocol.fields.get("epochs", 1) if experiment.assume.adaptive else 1
+    return max(1.0, float(fields.get("steps", 0)) * float(fields.get("starts", 1)) * float(epochs))
 
 
 def like(experiment: Experiment) -> str:
