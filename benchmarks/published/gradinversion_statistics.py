@@ -1,0 +1,54 @@
+"""What BatchNorm's statistics give away: GradInversion with and without them (Yin et al. 2021; Huang et al. 2021 ask for exactly this).
+
+Train-mode BatchNorm, untrained ConvNet-16, batches of 4 CIFAR-10 test pictures, labels granted, the same start, network and settings with
+the statistics granted exactly, with those that the model stores (0 and 1: it is untrained), and with none. Paired by batch.
+Published: both papers report that the attack weakens strongly without exact statistics; no number for this setting.
+
+    python benchmarks/published/gradinversion_statistics.py [--batches 5] [--steps 1000]    about an hour on one core; can be stopped
+"""
+
+import argparse
+import statistics
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from _table import Book, say, table
+
+from leakage.spec import Assumptions, Experiment, Part, Picture
+
+KINDS = ("none", "running", "exact")
+SCORES = ("psnr", "ssim", "lpips", "rank")
+
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser.add_argument("--batches", type=int, default=5)
+parser.add_argument("--steps", type=int, default=1000)
+given = parser.parse_args()
+
+book = Book("gradinversion_statistics", __doc__)
+found = {kind: [] for kind in KINDS}
+for batch in range(given.batches):
+    for kind in KINDS:
+        experiment = Experiment(
+            pictures=tuple(Picture(source="cifar10", id=str(4 * batch + place)) for place in range(4)),
+            model=Part(id="convnet", fields={"width": 16}),
+            batch_norm="batch",
+            attack=Part(id="gradinversion", fields={"steps": given.steps, "starts": 1}),
+            assume=Assumptions(labels=True, statistics=kind),
+            seed=1 + batch,
+            max_seconds=3600,
+        )
+        found[kind].append(book.play({"batch": batch, "statistics": kind, "steps": given.steps}, experiment))
+
+rows = []
+for kind, results in found.items():
+    means = [statistics.mean(result["scores"].get(score, float("nan")) for result in results) for score in SCORES]
+    gaps = [result["psnr"] - without["psnr"] for result, without in zip(results, found["none"], strict=True)]
+    error = statistics.stdev(gaps) / len(gaps) ** 0.5 if len(gaps) > 1 else float("nan")
+    rows.append([kind, *means, f"{statistics.mean(gaps):+.2f} ± {error:.2f}"])
+for name in ("grey", "noise"):
+    known = [result["baselines"][name] for result in found["none"]]
+    rows.append([f"({name})", *[statistics.mean(one.get(score, float("nan")) for one in known) for score in SCORES], ""])
+say()
+table(["statistics", "PSNR", "SSIM", "LPIPS", "rank", "PSNR against none (standard error)"], rows)
+book.save()
