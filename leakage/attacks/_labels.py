@@ -3,12 +3,10 @@
 from torch import Tensor
 
 from leakage.engine.core import Observation
-from leakage.engine.labels import recover
+from leakage.engine.labels import Recovered, recover
 
 
 def labels_of(seen: Observation, rule: str) -> tuple[Tensor, dict[str, str | int | float]]:
     """Labels (B,), and for the page how they were found and how sure that is."""
-    if seen.labels is not None:
-        return seen.labels, {"label rule": "granted"}
-    found, words = recover(seen)
-    return found, {"label rule": words}
+    found = Recovered(seen.labels, "granted") if seen.labels is not None else recover(seen, rule)
+    return found.labels, found.note

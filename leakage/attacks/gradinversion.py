@@ -9,6 +9,7 @@ from torch import Tensor
 from leakage.attacks._adam import Descent
 from leakage.attacks._labels import labels_of
 from leakage.engine.core import Attack, Observation, Snapshot, choice, flag, param
+from leakage.engine.labels import rule_field
 from leakage.engine.matching import distance, isotropic_variation, start, to_pixels
 from leakage.engine.statistics import batch_statistics
 
@@ -44,9 +45,10 @@ class GradInversion(Attack):
     noise: float = param(0.01, 0, 1, "Random push on every pixel, as a share of the step size, against getting stuck.")
     signed: bool = flag(True, "Use only the sign of each pixel's slope.")
     distance: str = choice("cosine", ("cosine", "squared"), "How two gradients are compared.")
+    label_rule: str = rule_field()
 
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
-        labels, note = labels_of(seen, "best")
+        labels, note = labels_of(seen, self.label_rule)
         z = torch.stack([start("normal", seen, rng) for _ in range(self.starts)])  # (S, B, C, H, W)
         descent = Descent(
             steps=self.steps,

@@ -9,6 +9,7 @@ from leakage.attacks._admm import REPAIR_SCALE, REPAIR_STATE, imitated
 from leakage.attacks._labels import labels_of
 from leakage.attacks._lbfgs import descend
 from leakage.engine.core import Attack, Observation, Snapshot, flag, param
+from leakage.engine.labels import rule_field
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,8 +30,9 @@ class IDLGADMM(Attack):
     tries: int = param(8, 1, 16, "How many random starts to try at most, until one succeeds.")
     repair_state: bool = flag(False, REPAIR_STATE)
     repair_scale: bool = flag(False, REPAIR_SCALE)
+    label_rule: str = rule_field()
 
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
         seen, voice = imitated(seen, stateless=self.repair_state, like_with_like=self.repair_scale)
-        labels, note = labels_of(seen, "best")
+        labels, note = labels_of(seen, self.label_rule)
         yield from descend(seen, rng, labels=labels, note={**note, "attacker": voice}, steps=self.steps, tries=self.tries)

@@ -8,6 +8,7 @@ import torch
 from leakage.attacks._adam import COMBINE, SCHEDULES, Descent
 from leakage.attacks._labels import labels_of
 from leakage.engine.core import Attack, Observation, Snapshot, choice, flag, param
+from leakage.engine.labels import rule_field
 from leakage.engine.matching import DISTANCES, LAYERS, STARTS, WEIGHTS, distance, importance, start, total_variation
 
 
@@ -57,9 +58,10 @@ class InvertingGradients(Attack):
     distance: str = choice("cosine", DISTANCES, "How two gradients are compared.")
     layers: str = choice("all", LAYERS, "Which tensors of the gradient are compared.")
     layer_weights: str = choice("equal", WEIGHTS, "Whether early layers count more than late ones.")
+    label_rule: str = rule_field()
 
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
-        labels, note = labels_of(seen, "best")
+        labels, note = labels_of(seen, self.label_rule)
         target = seen.as_gradient()
         match = distance(self.distance, target, importance(target, self.layers, self.layer_weights))
         z = torch.stack([start(self.start, seen, rng) for _ in range(self.starts)])  # (S, B, C, H, W)
