@@ -20,7 +20,7 @@ from leakage.spec import Experiment, Picture
 right = []
 for seed in range(100):
     scene = prepare(Experiment(pictures=(Picture(source="cifar10", id=str(seed)),), seed=seed).resolve(catalog.describe()))
-    label, _ = recover(scene.seen)
+    label = recover(scene.seen).labels
     right.append(bool(label == scene.y))
 table(["rule", "nets", "right", "paper"], [["iDLG", len(right), sum(right), "100 %"]])
 save("idlg_labels", {"about": __doc__, "right": sum(right), "nets": len(right)})

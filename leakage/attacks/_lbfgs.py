@@ -2,7 +2,7 @@
 
 import math
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import torch
@@ -17,8 +17,12 @@ AGREE = 0.05  # two starts agree when their distances differ by less than this s
 SETTLED, STUCK = 0.01, 0.3  # 1 % after it has succeeded, 30 % before; good starts fall tenfold in as many steps
 
 
-def descend(seen: Observation, rng: torch.Generator, *, labels: Tensor | None, rule: str, steps: int, tries: int) -> Iterator[Snapshot]:
+def descend(
+    seen: Observation, rng: torch.Generator, *, labels: Tensor | None, note: Mapping[str, str | int | float], steps: int, tries: int
+) -> Iterator[Snapshot]:
     """Start after start until one succeeds, or two agree; a start that diverges or sticks says so. The last Snapshot is the best of all.
+
+    `note` says how the labels were found; it goes into every Snapshot.
 
     Noise or a protection that is not imitated keeps the distance from 0 for ever. Then good starts end at the same distance.
     """
@@ -28,7 +32,7 @@ def descend(seen: Observation, rng: torch.Generator, *, labels: Tensor | None, r
     for start in range(1, tries + 1):
         last: Snapshot | None = None
         for moment in one_start(seen, rng, labels=labels, steps=steps):
-            last = replace(moment, step=taken + moment.step, note={"start": start, "label rule": rule})
+            last = replace(moment, step=taken + moment.step, note={"start": start, **note})
             yield last
         assert last is not None
         taken, failed, value = last.step, lost(last.x, float(last.loss)), float(last.loss)

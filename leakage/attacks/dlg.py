@@ -30,4 +30,4 @@ class DLG(Attack):
 
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
         rule = "searched together with the picture" if seen.labels is None else "granted"
-        yield from descend(seen, rng, labels=seen.labels, rule=rule, steps=self.steps, tries=self.tries)
+        yield from descend(seen, rng, labels=seen.labels, note={"label rule": rule}, steps=self.steps, tries=self.tries)

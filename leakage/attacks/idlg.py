@@ -7,7 +7,7 @@ import torch
 
 from leakage.attacks._lbfgs import descend
 from leakage.engine.core import Attack, Observation, Snapshot, param
-from leakage.engine.labels import recover
+from leakage.engine.labels import Recovered, recover, rule_field
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +27,8 @@ class IDLG(Attack):
 
     steps: int = param(300, 1, 2000, "L-BFGS steps per start, 20 evaluations of the gradient at most in each.")
     tries: int = param(8, 1, 16, "How many random starts to try at most, until one succeeds.")
+    label_rule: str = rule_field()
 
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
-        labels, rule = (seen.labels, "granted") if seen.labels is not None else recover(seen)
-        yield from descend(seen, rng, labels=labels, rule=rule, steps=self.steps, tries=self.tries)
+        found = Recovered(seen.labels, "granted") if seen.labels is not None else recover(seen, self.label_rule)
+        yield from descend(seen, rng, labels=found.labels, note=found.note, steps=self.steps, tries=self.tries)

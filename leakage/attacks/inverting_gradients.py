@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from leakage.engine.core import Attack, Observation, Snapshot, flag, param
-from leakage.engine.labels import recover
+from leakage.engine.labels import Recovered, recover, rule_field
 from leakage.engine.matching import box, cosine_distance, lost, normal_start, to_pixels, total_variation
 
 
@@ -44,14 +44,16 @@ class InvertingGradients(Attack):
     signed: bool = flag(True, "Use only the sign of each pixel's slope, so that every pixel moves equally fast.")
     boxed: bool = flag(True, "Keep every pixel between black and white.")
     starts: int = param(1, 1, 16, "How many random pictures to start from; the one that matches the gradient best is shown at the end.")
+    label_rule: str = rule_field()
 
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
-        labels, rule = (seen.labels, "granted") if seen.labels is not None else recover(seen)
+        found = Recovered(seen.labels, "granted") if seen.labels is not None else recover(seen, self.label_rule)
+        labels = found.labels
         distance, pixels, (low, high) = cosine_distance(seen.update), to_pixels(seen), box(seen)
         milestones = {int(self.steps / 2.667), int(self.steps / 1.6), int(self.steps / 1.142)}
         results: list[Snapshot] = []
         for start in range(1, self.starts + 1):
-            note: dict[str, str | int | float] = {"start": start, "label rule": rule}
+            note: dict[str, str | int | float] = {"start": start, **found.note}
             z = normal_start(seen, rng).requires_grad_()
             optimiser = torch.optim.Adam([z], lr=self.step_size, fused=z.device.type != "mps")
             first = (start - 1) * self.steps

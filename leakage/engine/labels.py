@@ -1,9 +1,69 @@
-"""Which classes were in the batch? Read from the gradient of the last layer, without any optimisation."""
+"""Which classes were in the batch? Read from the gradient of the last layer, without any optimisation.
+
+dL/db_c = mean_b (p_bc - [y_b = c]) = pbar_c - n_c / B: the model's mean prediction minus the share of class c. Without a bias the weight's
+rows dL/dW_c = mean_b (p_bc - [y_b = c]) h_b say the same, times the features h of the last layer.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
-from leakage.engine.core import Observation
+from leakage.engine.core import Observation, choice, generator
+
+WORDS = {  # rule -> how the page names it for a batch
+    "matched prior": "counts by matched prior (smooth probes, their features moved to the mean that the gradient shows)",
+    "model prior": "counts by model prior (smooth probes)",
+    "bias-corrected": "bias-corrected counts of the negative rows",
+    "wainakh": "counts by Wainakh et al. (sums of the weight's rows)",
+    "gradinversion": "GradInversion: the lowest entry of each row of the weight, classes assumed distinct",
+    "sign": "sign: every negative row once",
+}
+RULES = ("best", *WORDS)
+SINGLE = "iDLG: the most negative row"
+PROBES, AREA, FEWEST = 64, 64 * 32 * 32, 16  # probe pictures: 64 of 32 x 32, fewer of larger ones
+
+
+@dataclass(frozen=True)
+class Recovered:
+    """What a rule found.
+
+    labels      int64 (B,), sorted
+    rule        its name, in words for the page
+    certainty   the share, 0 to 1, that the attacker expects to be right at least (`single`, `warranted`); None where unknown
+    """
+
+    labels: Tensor
+    rule: str
+    certainty: float | None = None
+
+    @property
+    def note(self) -> dict[str, str | int | float]:
+        """For `Snapshot.note`."""
+        return {"label rule": self.rule} | ({} if self.certainty is None else {"label certainty": self.certainty})
+
+
+class Predictions(NamedTuple):
+    """What the model makes of the probe pictures: logits (P, K) and the features that enter the last layer (P, D)."""
+
+    logits: Tensor
+    features: Tensor
+
+
+class Means(NamedTuple):
+    """(K,) each: the gradient of the last bias, and the model's mean prediction on probes before and after `moved`."""
+
+    shown: Tensor
+    plain: Tensor
+    matched: Tensor
+
+
+def rule_field() -> Any:
+    """The field of an attack that says how it reads the labels of a batch."""
+    return choice("best", RULES, "How the labels of a batch are read from the gradient, unless granted; one picture is read exactly.")
 
 
 def last_layer(model: nn.Module) -> tuple[str, str | None]:
@@ -15,33 +75,157 @@ def last_layer(model: nn.Module) -> tuple[str, str | None]:
     return f"{prefix}weight", f"{prefix}bias" if model.get_submodule(names[-1]).bias is not None else None
 
 
-def recover(seen: Observation) -> tuple[Tensor, str]:
-    """Labels (B,) sorted, and the name of the rule that read them.
+def recover(seen: Observation, rule: str = "best") -> Recovered:
+    """The B labels by one of RULES. Raises ValueError for any other word.
 
-    One picture: iDLG (Zhao et al. 2020): dL/dlogit_c = p_c - [c = y] is negative for the true class alone, so it is the smallest entry
-    of the bias gradient. Without a bias: the smallest row sum of the weight gradient (features that are not negative).
-    A batch: see `counts`.
+    One picture, whatever the rule: `single`. A batch: "best" is the matched prior. Without a bias it is the model prior, as then only the
+    probes say how long the features are. Where the prediction is not finite, "bias-corrected" stands in for the priors. On trained nets a
+    batch may hide more than a blind guess would find (benchmarks/published/label_counts.py); the certainty is low there.
     """
+    if rule not in RULES:
+        raise ValueError(f"The rule for labels must be one of {', '.join(RULES)}; got {rule!r}. Choose one of them.")
     weight, bias = last_layer(seen.model)
-    gradient = seen.as_gradient()
-    rows = gradient[bias] if bias else gradient[weight].sum(1)  # (K,)
-    if seen.batch_size == 1:
-        return rows.argmin().view(1), "iDLG: the most negative row"
-    return counts(rows, seen.batch_size), "bias-corrected counts of the negative rows"
+    gradient, size = seen.as_gradient(), seen.batch_size
+    slopes = gradient[weight].detach()  # (K, D)
+    if size == 1:
+        return single(gradient[bias].detach() if bias else sign_free(slopes))
+    rows = gradient[bias].detach() if bias else slopes.sum(1)  # (K,)
+    if rule in ("best", "matched prior"):
+        rule = "matched prior" if bias else "model prior"
+    words, certainty, means = WORDS[rule], None, mean_predictions(seen) if bias or rule == "model prior" else None
+    if means is None and "prior" in rule:
+        rule, words = "bias-corrected", f"{WORDS['bias-corrected']}: the model's prediction is not finite"
+
+    if means and "prior" in rule:
+        prior = means.matched if rule == "matched prior" else means.plain
+        found = nearest_counts(size * (prior - means.shown), size)
+    elif rule == "wainakh":
+        found = counts(slopes.sum(1), size, factor=1 + 1 / len(rows))
+    elif rule == "gradinversion":
+        found = again(slopes.amin(1).argsort(), size)
+    elif rule == "sign":
+        found = again(rows.argsort()[: max(int((rows < 0).sum()), 1)], size)
+    else:
+        found = counts(rows, size)
+    if bias and means:
+        certainty = warranted(found, means)
+    return Recovered(found.to(seen.device), words, certainty)
 
 
-def counts(rows: Tensor, batch_size: int) -> Tensor:
-    """Labels (B,) by greedy subtraction (after Wainakh et al. 2022; `rows` is the bias gradient (K,) or the weight gradient's row sums).
+# ---------------------------------------------------------------- one picture
 
-    Every class with a negative row is in the batch once; each occurrence adds about m = (sum of the negative rows) / B < 0. Take those
-    classes, subtract m, then take the smallest row and subtract m until B labels are found.
+
+def single(rows: Tensor) -> Recovered:
+    """The label of one picture: dL/db_c = p_c - [c = y] is negative for the true class alone, so it is the smallest of `rows` (K,).
+
+    Certain when one row is negative and no other; else rounding or a protection hides it and nothing is warranted.
+    Source: Zhao et al. 2020, section 3.
+    """
+    return Recovered(rows.argmin().view(1), SINGLE, float((rows < 0).sum() == 1))
+
+
+def sign_free(slopes: Tensor) -> Tensor:
+    """For one picture without a bias: numbers (K,) with the signs of p_c - [c = y], whatever the signs of its features.
+
+    Row c of the weight is (p_c - [c = y]) h. The true row points against all others and is the longest: 1 - p_y sums all other p_c.
+    """
+    return -slopes @ slopes[slopes.norm(dim=1).argmax()]
+
+
+# ---------------------------------------------------------------- a batch
+
+
+def again(classes: Tensor, batch_size: int) -> Tensor:
+    """Labels (B,) by a rule that knows no repetitions: its `classes` in their order, and where they do not suffice from the first again."""
+    return classes.cpu().repeat(math.ceil(batch_size / len(classes)))[:batch_size].sort().values
+
+
+def counts(rows: Tensor, batch_size: int, *, factor: float = 1) -> Tensor:
+    """Labels (B,) by greedy subtraction: every occurrence of a class adds about m = factor * (sum of the negative rows) / B < 0 to its row.
+
+    Take every class with a negative row once and subtract m from it, then the smallest row until B labels are found. Wainakh et al. take
+    the sums of the weight's rows and factor 1 + 1/K; on the bias with factor 1 it is "bias-corrected".
+    Unlike the published code: m is subtracted from the row that was taken, not from the last class.
+    Source: Wainakh et al. 2022, algorithm 1.
     """
     left = rows.detach().cpu().double().clone()
-    impact = left[left < 0].sum() / batch_size
+    impact = factor * left[left < 0].sum() / batch_size
     found: list[int] = left.argsort()[: int((left < 0).sum())].tolist()[:batch_size]
     left[found] -= impact
     while len(found) < batch_size:
         smallest = int(left.argmin())
         found.append(smallest)
         left[smallest] -= impact
-    return torch.tensor(sorted(found), device=rows.device)
+    return torch.tensor(sorted(found))
+
+
+def nearest_counts(wanted: Tensor, batch_size: int) -> Tensor:
+    """Labels (B,) whose counts n_c >= 0 are nearest to `wanted` (K,) by least squares; largest remainders if that is >= 0 and sums to B."""
+    left, found = wanted.detach().cpu().double().clone(), []
+    for _ in range(batch_size):
+        found.append(int(left.argmax()))
+        left[found[-1]] -= 1
+    return torch.tensor(sorted(found))
+
+
+def predict(seen: Observation) -> Predictions:
+    """The model on smooth random pictures (4x4 noise, enlarged), as many at a time as the batch has: so BatchNorm may take its statistics.
+
+    They are always the same ones: drawn by a seed of their own.
+    """
+    channels, height, width = seen.image_shape
+    size = seen.batch_size
+    number = math.ceil(min(max(AREA // (height * width), FEWEST), PROBES) / size) * size
+    noise = torch.rand((number, channels, 4, 4), generator=generator(0, "label probes"), dtype=torch.float32)
+    pictures = F.interpolate(noise, size=(height, width), mode="bilinear", align_corners=False).clamp(0, 1)
+    pictures = pictures.to(seen.device, next(iter(seen.weights.values())).dtype)
+    features: list[Tensor] = []
+    layer = seen.model.get_submodule(last_layer(seen.model)[0].rpartition(".")[0])
+    hook = layer.register_forward_pre_hook(lambda _, given: features.append(given[0]))
+    try:
+        with torch.no_grad():
+            logits = torch.cat([seen.model(some) for some in pictures.split(size)])  # (P, K)
+    finally:
+        hook.remove()
+    return Predictions(logits, torch.cat(features))
+
+
+def mean_predictions(seen: Observation) -> Means | None:
+    """What the priors are made of; None where a number is not finite. Without a bias its gradient is that of `along`, and nothing moves."""
+    weight, bias = last_layer(seen.model)
+    gradient, probes = seen.as_gradient(), predict(seen)
+    slopes = gradient[weight].detach()  # (K, D)
+    shown = gradient[bias].detach() if bias else along(slopes, probes.features)
+    logits = moved(probes, seen.weights[weight].detach(), shown, slopes) if bias else probes.logits
+    means = Means(shown, probes.logits.softmax(1).mean(0), logits.softmax(1).mean(0))
+    return means if all(bool(mean.isfinite().all()) for mean in means) else None
+
+
+def moved(probes: Predictions, weight: Tensor, rows: Tensor, slopes: Tensor) -> Tensor:
+    """The probes' logits (P, K) after moving their features to the batch's mean feature, which the gradient shows.
+
+    dL/dW is about dL/db times the mean feature h, (K, D): by least squares h = dL/dW^T dL/db / ||dL/db||^2. Where dL/db is 0 nothing moves.
+    """
+    length = rows.dot(rows)
+    step = rows @ slopes / length - probes.features.mean(0) if length > 0 else torch.zeros_like(slopes[0])  # (D,)
+    return probes.logits + weight @ step
+
+
+def along(slopes: Tensor, features: Tensor) -> Tensor:
+    """What a bias would have received, (K,), if every feature vector were the probes' mean h: dL/dW h / ||h||^2. Zeros where h is 0."""
+    mean = features.mean(0)  # (D,)
+    return slopes @ mean / mean.dot(mean).clamp(min=torch.finfo(mean.dtype).tiny)
+
+
+def warranted(labels: Tensor, means: Means) -> float:
+    """The share of labels (B,) that is right at least, as far as the gradient and the model on probes can tell.
+
+    With q the true mean prediction the true counts n* are B (q - shown). So by the triangle inequality
+        1/2 sum_c |n_c - n*_c| / B <= 1/2 sum_c |shown_c - (matched_c - n_c / B)| + 1/2 sum_c |matched_c - q_c|.
+    The first term is known. For the second stands 1/2 sum_c |matched_c - plain_c|: as much as the gradient had to correct the probes.
+    It is an estimate, no bound.
+    """
+    shown, plain, matched = means
+    share = torch.bincount(labels.to(shown.device), minlength=len(shown)) / len(labels)  # (K,)
+    wrong = float((shown - (matched - share)).abs().sum() + (matched - plain).abs().sum()) / 2
+    return max(1 - wrong, 0.0)
