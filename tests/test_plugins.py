@@ -36,7 +36,7 @@ class Steepest(Attack):
     speed: float = param(0.1, 0.001, 1, "Step size in units of a pixel.")
 
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
-        labels = recover(seen)[0] if seen.labels is None else seen.labels
+        labels = recover(seen).labels if seen.labels is None else seen.labels
         distance, x = cosine_distance(seen.update), normal_start(seen, rng).requires_grad_()
         optimiser = torch.optim.Adam([x], lr=self.speed)
         for step in range(1, self.steps + 1):

@@ -48,7 +48,8 @@ def test_an_empty_object_is_the_lab_as_it_opens() -> None:
 
 def test_resolving_spells_out_every_field_and_changes_nothing_the_second_time() -> None:
     resolved = FULL.resolve(CATALOG)
-    assert resolved.attack.fields == {"steps": 10, "step_size": 0.1, "tv_weight": 1e-6, "signed": False, "boxed": True, "starts": 1}
+    search = {"steps": 10, "step_size": 0.1, "tv_weight": 1e-6, "signed": False, "boxed": True, "starts": 1}
+    assert resolved.attack.fields == {**search, "label_rule": "best"}
     assert resolved.model.fields == {"width": 64, "depth": 2, "activation": "tanh", "normalise": "none"}
     assert [part.fields for part in resolved.defenses] == [{"share": 0.5}, {"scale": 0.01}]
     assert resolved.resolve(CATALOG) == resolved

@@ -79,7 +79,8 @@ def recover(seen: Observation, rule: str = "best") -> Recovered:
     """The B labels by one of RULES. Raises ValueError for any other word.
 
     One picture, whatever the rule: `single`. A batch: "best" is the matched prior. Without a bias it is the model prior, as then only the
-    probes say how long the features are. Where the prediction is not finite, "bias-corrected" stands in for the priors.
+    probes say how long the features are. Where the prediction is not finite, "bias-corrected" stands in for the priors. On trained nets a
+    batch may hide more than a blind guess would find (benchmarks/published/label_counts.py); the certainty is low there.
     """
     if rule not in RULES:
         raise ValueError(f"The rule for labels must be one of {', '.join(RULES)}; got {rule!r}. Choose one of them.")
