@@ -7,7 +7,7 @@ from typing import Any
 from leakage.catalog import Catalog
 from leakage.spec import Experiment
 from leakage.ui.attacker import imitates, meaning
-from leakage.ui.setting import Doing
+from leakage.ui.setting import Doing, shown
 
 BATCH_NORM = {
     "eval": "uses the statistics stored in the model, not those of this batch (eval mode)",
@@ -69,7 +69,7 @@ def assumptions(experiment: Experiment, known: Catalog, meta: dict[str, Any] | N
     ]
     for part, defense in zip(experiment.defenses, protections, strict=True):
         told = adaptive
-        fields = ", ".join(f"{name} {value}" for name, value in part.fields.items())
+        fields = ", ".join(f"{name} {shown(value)}" for name, value in part.fields.items())
         what = defense.imitation if told else "not known: the update is taken as it came"
         rows.append(("knows" if told else "does not know", "The protection", f"{defense.title} ({fields}): {what}"))
     if meta and meta.get("batch_norm"):
@@ -109,7 +109,7 @@ def _labels(note: dict[str, Any]) -> str:
 
 def settings(experiment: Experiment, known: Catalog, meta: dict[str, Any] | None, result: dict[str, Any] | None) -> list[Row]:
     """What else the result depends on, and the scores that have no gauge."""
-    fields = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in experiment.attack.fields.items())
+    fields = ", ".join(f"{name.replace('_', ' ')} {shown(value)}" for name, value in experiment.attack.fields.items())
     rows = [
         ("setting", "The attack", f"{known.get('attack', experiment.attack.id).title}: {fields}"),
         ("setting", "Seed", f"{experiment.seed}; one run of one seed"),

@@ -12,10 +12,10 @@ NAME = "overturned"  # ?preset=overturned, and the group of the two runs
 TITLE = "A published result, overturned"
 NAIVE, ADAPTIVE = "Naive: as reported", "Adaptive: same data, same seed"
 STORY = f"""
-**{TITLE}.** FedADMM phones hide part of what they know in *duals* and send only a mixture. A reproduction report attacked them
-with DLG, got noise, and concluded that ADMM does not leak. Its attack made two mistakes: its imitation of the phone never started
-afresh, so the goal moved while it searched; and it compared what is sent with a gradient, though it is twice as large. Repair both,
-and the same data give the picture away: a failed attack was no protection. To repair only one, see the fine settings of the naive attacker.
+**{TITLE}.** FedADMM phones keep correction terms (*duals*) to themselves and send only a mixture. A reproduction report attacked
+them with DLG, got noise, and concluded that ADMM does not leak. Its attack made two mistakes: its imitation of the phone never started
+afresh, so the goal moved while it searched; and it compared what is sent with a gradient, though that is half as large. Repair both, and
+the same data give the picture away: a failed attack is no protection. To repair one alone: Naive, and the fine settings of the attack.
 """
 PAIR = tuple(
     Experiment(protocol=Part(id="fedadmm"), attack=Part(id="dlg_admm"), assume=Assumptions(adaptive=adaptive)) for adaptive in (False, True)

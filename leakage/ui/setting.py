@@ -162,11 +162,14 @@ class Doing:
             words += [f"step size {rate:g}"] if self.steps is not None else [f"the server steps by {rate:g}"] if rounds > 1 else []
         if "shuffled" in fields:
             words.append("in a random order that nobody else knows" if fields.pop("shuffled") else "in a known order")
-        words += [
-            f"{name.replace('_', ' ')} {value:g}" if isinstance(value, float) else f"{name.replace('_', ' ')} {value}"
-            for name, value in fields.items()
-        ]
-        return "; ".join(words)
+        return "; ".join([*words, *(f"{name.replace('_', ' ')} {shown(value)}" for name, value in fields.items() if value != 0)])
+
+
+def shown(value: float | str) -> str:
+    """The value of a field for a reader: on and off, no spare zeros, words in quotes."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return f"“{value}”" if isinstance(value, str) else f"{value:g}"
 
 
 def counted(number: int, what: str) -> str:

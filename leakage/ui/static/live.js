@@ -29,6 +29,7 @@ class RunView {
     this.root.classList.add('gle-waiting');
     this.root.dataset.run = id;
     for (const grid of [this.$('truth'), this.$('guess')]) if (!grid.childElementCount) layTiles(grid, this.expected, []);
+    layPairs(this.root, this.$('guess').childElementCount);
     if (!this.$('layers').childElementCount) drawLayers(this.$('layers'), Array.from({ length: 8 }, () => ({ name: '', strip: [] })));
     this.$('title').textContent = this.title;
     this.tellWhere();
@@ -48,6 +49,7 @@ class RunView {
     const names = pictures.map(({ title, class_name: name }) => ({ text: title || name || '', detail: title && batch > 1 ? name ?? '' : '', label: [title, batch > 1 ? '' : name].filter(Boolean).join(', class ') }));
     layTiles(this.$('truth'), batch, names);
     layTiles(this.$('guess'), batch, names.map(() => ({ text: '', label: 'not reconstructed yet' })));
+    layPairs(this.root, batch);
     if (sheet) loadImage(this.base + sheet).then((image) => drawSheet(image, this.$('truth')), () => {});
     drawLayers(this.$('layers'), received.layers ?? []);
     const singles = batch > 1 ? received.singles ?? [] : [];
