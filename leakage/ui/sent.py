@@ -20,10 +20,11 @@ class Travels:
     what: str
     kept: str = ""
     leash: bool = False
+    alone: str = ""  # what the phone does where it takes no local steps
 
 
 KNOWN = {
-    "fedsgd": Travels("gradient"),
+    "fedsgd": Travels("gradient", alone="one look"),
     "fedavg": Travels("difference of weights"),
     "fedprox": Travels("difference of weights", leash=True),
     "fedadmm": Travels("increment of w + π/ρ", kept="w, π"),
@@ -78,10 +79,10 @@ def _one(travels: Travels, steps: int | None) -> list[str]:
             *_lock(128.5, 38),
         ]
     if steps is None:
-        parts.append(_text((46 + right) / 2, 38, "one look", "gle-quiet"))
+        parts.append(_text((46 + right) / 2, 38, travels.alone, "gle-quiet"))
     else:
         parts += _feet(steps, 58, right - 10, 30)
-        parts.append(_text((50 + right) / 2, 55, _steps(steps), "gle-quiet"))
+        parts.append(_text((46 + right) / 2, 55, _steps(steps).replace("local " if travels.kept else "", ""), "gle-quiet"))
     if travels.leash:
         parts.append(f'<path class="gle-leash" d="M56 30{"".join(f"q2.5 {7 if bend % 2 else -7} 5 0" for bend in range(16))}"/>')
         parts.append('<circle class="gle-inside" cx="55" cy="30" r="2.6"/>')
@@ -101,7 +102,7 @@ def _several(phones: int, travels: Travels, steps: int | None) -> list[str]:
         way = f'style="--way:32px;--down:{29 - y:g}px" x="102" y="{y + 4:g}"'
         parts.append(f'<rect class="gle-parcel gle-first" {way} width="8" height="6" rx="1.5"/>')
     parts.append('<circle class="gle-sum" cx="144" cy="36" r="9"/>' + _text(144, 40, "Σ", "gle-what"))
-    return [*parts, _text(64, 80, f"{phones} phones, pictures stay", "gle-quiet"), *_road(ROAD[0])]
+    return [*parts, _text(64, 82, f"{phones} phones, pictures stay", "gle-quiet"), *_road(ROAD[0])]
 
 
 def _photo(x: float, y: float, side: float) -> list[str]:
