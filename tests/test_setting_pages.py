@@ -9,7 +9,7 @@ from problems import CATALOG
 from test_pages import Open, asked, bare, door, fine, press_run, visit, words, written
 
 from leakage import catalog
-from leakage.runs.service import Service
+from leakage.runs.service import Service, like
 from leakage.spec import Assumptions, Experiment, Part, Picture
 from leakage.ui import explain, overturned, sent
 from leakage.ui.ledger import assumptions
@@ -111,6 +111,13 @@ def test_the_switch_says_what_it_means_for_what_was_chosen(door: Service, visit:
     at.selectbox(key="protocol").select("fedsgd").run()
     assert "an adaptive attacker would do the same" in words(at)
     assert "does not know of pruning" in words(at.selectbox(key="defense").select("pruning").run())
+
+
+def test_runs_with_local_steps_say_nothing_of_how_long_those_without_take() -> None:
+    five, one = (Experiment(protocol=Part(id="fedavg", fields={"epochs": epochs})) for epochs in (5, 1))
+    assert len({like(five), like(one), like(Experiment()), like(five.model_copy(update={"aggregation": PHONES}))}) == 4
+    assert like(five.model_copy(update={"assume": Assumptions(adaptive=False)})) != like(five)
+    assert like(five.model_copy(update={"seed": 2})) == like(five)
 
 
 # ---------------------------------------------------------------- the picture of what is sent
