@@ -7,10 +7,12 @@ from streamlit.delta_generator import DeltaGenerator
 
 from leakage.catalog import Catalog
 from leakage.runs.service import service
-from leakage.spec import SIZES, Experiment, Part, SpecError
-from leakage.ui import explain, forms, result
+from leakage.spec import SIZES, Experiment, SpecError
+from leakage.ui import explain, forms, overturned, result
+from leakage.ui.attacker import choose_attacker
 from leakage.ui.chooser import choose_pictures, describe, uploads_of
 from leakage.ui.session import delete_all, owner
+from leakage.ui.setting import Doing, choose_setting
 
 PATIENCE = 30.0  # seconds to wait for the dispatcher
 COLOURS = {3: "Colour", 1: "Grey"}
@@ -35,28 +37,21 @@ def settings(known: Catalog) -> Experiment | None:
                     "Colours", list(COLOURS), default=3, required=True, format_func=COLOURS.__getitem__, key="channels"
                 )
     with step(2, "The client"):
-        model = forms.choose(known, "model", "Model on the phone", default=forms.DEFAULT.model.id, more=forms.batch_norm_menu)
-        checkpoint = forms.checkpoint(known, model) if model else forms.UNTRAINED
-        protocol = forms.choose(known, "protocol", "What it sends", default=forms.DEFAULT.protocol.id)
+        setting = choose_setting(known, len(pictures))
     with step(3, "The protection"):
-        defense = forms.choose(known, "defense", "What the phone does before sending", default=forms.NONE, optional=True)
+        defense = forms.choose(known, "defense", "What the phone does before sending")
+        defenses = (defense,) if defense else ()
     with step(4, "The attacker and what it knows"):
-        attack = forms.choose(known, "attack", "How the server reconstructs", default=forms.DEFAULT.attack.id)
-        assume = forms.assumptions()
+        doing = Doing.of(known, setting.protocol, setting.aggregation, len(pictures))
+        attack, assume = choose_attacker(known, setting.model, doing, defenses)
     if not pictures:
         return None
-    assert model
-    assert protocol
-    assert attack
     return Experiment(
+        **vars(setting),
         pictures=pictures,
         size=size,
         channels=channels,
-        model=model,
-        checkpoint=checkpoint,
-        batch_norm=forms.batch_norm(model),
-        protocol=protocol,
-        defenses=(defense,) if isinstance(defense, Part) else (),
+        defenses=defenses,
         attack=attack,
         assume=assume,
         seed=forms.number("seed"),
@@ -109,10 +104,16 @@ def wait_for_catalog() -> Catalog | None:
 
 def page() -> None:
     """The whole page, top to bottom."""
-    st.markdown(f"#### {explain.QUESTION}")
+    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute", gap="small"):
+        st.markdown(f"#### {explain.QUESTION}", width="content")
+        overturned.offer()
     known = service().catalog() or wait_for_catalog()
     if known is None:
         return
+    if st.query_params.get("preset") == overturned.NAME:
+        overturned.start()
+    if refused := st.session_state.pop("refused", ""):
+        st.error(refused)
     shown = st.query_params.get("run")
     if shown and "attack" not in st.session_state and "attack" not in st.query_params:
         result.load_settings(shown)

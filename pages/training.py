@@ -18,7 +18,7 @@ def settings(known: Catalog) -> Training | None:
     """Three cards: model, pictures, and who trains how."""
     with st.container(border=True, gap="small", key="step-1"):
         st.markdown("**1 · The model**")
-        model = forms.choose(known, "model", "Model", default=DEFAULT.model.id)
+        model = forms.choose(known, "model", "Model")
     with st.container(border=True, gap="small", key="step-2"):
         st.markdown("**2 · The pictures it learns from**")
         data = st.segmented_control("Data set", DATA, default="mnist", required=True, format_func=TITLES.__getitem__, key="data")

@@ -206,10 +206,12 @@ def planned(experiment: Experiment) -> float:
 
 
 def like(experiment: Experiment) -> str:
-    """Runs with equal keys take about equally long per step."""
+    """Runs with equal keys take about equally long per step: who imitates local steps takes longer."""
+    imitated = (experiment.protocol.model_dump(), experiment.aggregation and experiment.aggregation.model_dump())
     return json.dumps(
         [
             *(experiment.attack.id, experiment.model.model_dump(), experiment.batch_norm),
+            *(*imitated, experiment.assume.adaptive),
             *(len(experiment.pictures), experiment.size, experiment.channels),
         ],
         sort_keys=True,

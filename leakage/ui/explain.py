@@ -5,7 +5,7 @@ from contextlib import suppress
 from leakage.catalog import Catalog
 from leakage.checkpoints import cards, words
 from leakage.datasets import TITLES
-from leakage.spec import Assumptions, Experiment, Part, Picture, SpecError, Training
+from leakage.spec import Experiment, Part, Picture, SpecError, Training
 
 QUESTION = "A phone trains on its owner's pictures and sends only this update. What can the server see?"
 PROMISE = "Pictures go to this machine only. A run with your own pictures is deleted with one click, at the latest after 7 days."
@@ -14,6 +14,12 @@ GLOSSARY = {
     "Gradient": "For every weight of the model, how much and in which direction it should change to do better on these pictures. "
     "In federated learning a phone sends this instead of its pictures.",
     "Batch": "The pictures that go into one gradient. Their gradients are averaged, so the server receives one sum, not one per picture.",
+    "Local steps": "With FedAvg a phone sends no gradient: it trains for some steps by itself and sends how far its weights have "
+    "moved. Who knows how it trains can imitate every step, so this hides little.",
+    "Secure aggregation": "Several phones mask their updates so that only the sum is readable. The server then faces one large batch: "
+    "harder to take apart, but no picture is hidden by it for certain.",
+    "Naive and adaptive": "A naive attacker takes what arrives for a plain gradient. An adaptive one knows how the phone trains and what "
+    "protects it, and imitates both. What stops only the naive one protects nobody.",
     "PSNR": "Peak signal-to-noise ratio, in decibels: how small the pixel errors are. 10 dB is no better than grey, 20 dB is clearly "
     "recognisable, from 30 dB on the eye hardly sees a difference.",
     "SSIM": "Structural similarity, up to 1: compares edges and contrast in small windows, closer to what an eye sees than PSNR.",
@@ -31,9 +37,60 @@ GLOSSARY = {
 
 
 def what_ifs(experiment: Experiment, known: Catalog, spare: list[Picture]) -> dict[str, tuple[str, Experiment]]:
-    """Three or four questions that follow from a run, each one click away: title -> (what it does, the experiment)."""
-    matching = experiment.attack if experiment.attack.id == "inverting_gradients" else Part(id="inverting_gradients")
+    """At most five questions that follow from a run, each one click away: title -> (what it does, the experiment)."""
+    asked = {
+        **_attacker(experiment),
+        **_training(experiment, known),
+        **_crowd(experiment, spare),
+        **_protocol(experiment),
+        **_weakening(experiment, known),
+    }
+    return dict(list(asked.items())[:5])
+
+
+def _attacker(experiment: Experiment) -> dict[str, tuple[str, Experiment]]:
+    """The other attacker, where there is something to imitate."""
+    if experiment.protocol.id == "fedsgd" and not experiment.defenses:
+        return {}
+    other = experiment.assume.model_copy(update={"adaptive": not experiment.assume.adaptive})
+    about = "It takes what arrives for a plain gradient." if experiment.assume.adaptive else "It imitates all that the phone does."
+    word = "a naive attacker" if experiment.assume.adaptive else "an adaptive attacker"
+    return {word: (about, experiment.model_copy(update={"assume": other}))}
+
+
+def _crowd(experiment: Experiment, spare: list[Picture]) -> dict[str, tuple[str, Experiment]]:
+    """More pictures in one update; or the same in a sum of several phones."""
+    if experiment.aggregation:
+        return {"each phone by itself": ("No sum: one phone with all pictures.", experiment.model_copy(update={"aggregation": None}))}
+    if len(experiment.pictures) >= 4 and len(experiment.pictures) % 4 == 0:
+        four = Part(id="secure_aggregation", fields={"clients": 4})
+        return {
+            "hidden in a sum of 4": (
+                "Four phones share the pictures; the server sees their sum only.",
+                experiment.model_copy(update={"aggregation": four}),
+            )
+        }
     eight = (*experiment.pictures, *(p for p in spare if p not in experiment.pictures))[:8]
+    change = {"pictures": eight, "attack": _matching(experiment)}
+    return {"a batch of 8": ("Eight pictures in one update, by Inverting Gradients.", experiment.model_copy(update=change))}
+
+
+def _protocol(experiment: Experiment) -> dict[str, tuple[str, Experiment]]:
+    """Local steps where there are none, or none where there are."""
+    if experiment.protocol.id == "fedsgd":
+        five = Part(id="fedavg", fields={"epochs": 5})
+        about = "The phone trains for five steps and sends how far its weights have moved (FedAvg)."
+        return {"five local steps": (about, experiment.model_copy(update={"protocol": five}))}
+    return {"a plain gradient": ("The phone sends one gradient (FedSGD).", experiment.model_copy(update={"protocol": Part(id="fedsgd")}))}
+
+
+def _matching(experiment: Experiment) -> Part:
+    """Inverting Gradients, as it is set."""
+    return experiment.attack if experiment.attack.id == "inverting_gradients" else Part(id="inverting_gradients")
+
+
+def _weakening(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Experiment]]:
+    """Fewer numbers, or more."""
     width = next((field for field in known.get("model", experiment.model.id).fields if field.name == "width"), None)
     if width and width.high:
         wide = min(2 * int(experiment.model.fields.get("width", width.default)), int(width.high))
@@ -46,15 +103,10 @@ def what_ifs(experiment: Experiment, known: Catalog, spare: list[Picture]) -> di
         about = "A fully connected network, which sends far more numbers, by Inverting Gradients."
     pruned = {
         "defenses": (Part(id="pruning", fields={"share": 0.9}),),
-        "attack": matching,
-        "assume": Assumptions(labels=experiment.assume.labels),
+        "attack": _matching(experiment),
+        "assume": experiment.assume.model_copy(update={"adaptive": True}),
     }
     return {
-        **_training(experiment, known),
-        "a batch of 8": (
-            "Eight pictures in one gradient, by Inverting Gradients.",
-            experiment.model_copy(update={"pictures": eight, "attack": matching}),
-        ),
         "prune 90 %": (
             "The phone sends only the largest tenth of each layer. The attacker knows; then try one who does not.",
             experiment.model_copy(update=pruned),
@@ -88,6 +140,14 @@ def title(experiment: Experiment, known: Catalog) -> str:
         name("model", experiment.model.id),
     ]
     names += [f"with {name('defense', part.id).lower()}" for part in experiment.defenses]
+    if experiment.protocol.id != "fedsgd":
+        names.append(f"by {name('protocol', experiment.protocol.id).split(':')[0]}")
+    if experiment.aggregation:
+        names.append(f"in a sum of {experiment.aggregation.fields.get('clients', 2)}")
+    if experiment.rounds > 1:
+        names.append(f"in round {experiment.attacked_round} of {experiment.rounds}")
+    if not experiment.assume.adaptive:
+        names.append("(naive)")
     count = len(experiment.pictures)
     return f"{' '.join(names)}, {count} picture{'s' if count > 1 else ''}, seed {experiment.seed}"
 

@@ -1,20 +1,24 @@
 """Settings as widgets, all of them in the URL, and an Experiment out of their values. Everything is built from the catalog."""
 
-from collections.abc import Callable
-from typing import Any, Literal, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import streamlit as st
 
 from leakage import checkpoints
-from leakage.catalog import KINDS, Catalog, Entry, Field
-from leakage.spec import MAX_SECONDS, SIZES, VERSION, Assumptions, Experiment, Part
+from leakage.catalog import Catalog, Entry, Field
+from leakage.spec import MAX_ROUNDS, SIZES, VERSION, Experiment, Part
 
 NONE = "none"
 UNTRAINED = ""
 DEFAULT = Experiment()
 More: TypeAlias = Callable[[dict[str, Any]], None]  # draws further widgets, given the values of a plug-in's fields
 SOURCES = {"gallery": "Gallery", "upload": "Your own", "mnist": "MNIST", "cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}
+DEFAULTS = {"model": DEFAULT.model.id, "protocol": DEFAULT.protocol.id, "defense": NONE, "attack": DEFAULT.attack.id}
 BATCH_NORM = {"eval": "stored statistics (eval)", "batch": "statistics of this batch"}
+ADAPTIVE = {"true": "Adaptive", "false": "Naive"}
+STATISTICS = {"none": "none", "running": "those stored in the model", "exact": "exactly those of the batch"}
+MAX_PHONES = 16  # in one sum
 PICKED = "pictures"  # the picked pictures, as "source:id", in session state and, joined by commas, in the URL
 
 
@@ -44,38 +48,57 @@ def write_url(known: Catalog) -> None:
 
 def _menus(known: Catalog) -> dict[str, list[Any]]:
     """The options of every menu, the default first."""
-    ids = {kind: [entry.id for entry in known.of(kind)] for kind in KINDS}
-    defaults = {"model": DEFAULT.model.id, "protocol": DEFAULT.protocol.id, "attack": DEFAULT.attack.id}
-    menus: dict[str, list[Any]] = {kind: sorted(ids[kind], key=lambda name: name != first) for kind, first in defaults.items()}
+    menus: dict[str, list[Any]] = {
+        kind: sorted((entry.id for entry in offered(known, kind)), key=lambda name: name != default) for kind, default in DEFAULTS.items()
+    }
     return {
         **menus,
-        "defense": [NONE, *ids["defense"]],
+        "defense": [NONE, *menus["defense"]],
         "checkpoint": [UNTRAINED, *(f"{id}@{stage.rounds}" for id, card in checkpoints.cards().items() for stage in card.stages)],
         "size": sorted(SIZES, key=lambda size: size != DEFAULT.size),
         "channels": [DEFAULT.channels, 1],
         "batch_norm": list(BATCH_NORM),
+        "phones": list(range(1, MAX_PHONES + 1)),
+        **({"aggregation": over} if (over := [entry.id for entry in aggregations(known)]) else {}),
+        "rounds": list(range(1, MAX_ROUNDS + 1)),
+        "attacked_round": list(range(1, MAX_ROUNDS + 1)),
+        "adaptive": list(ADAPTIVE),
+        "statistics": list(STATISTICS),
         "source": list(SOURCES),
     }
 
 
-def choose(known: Catalog, kind: str, label: str, *, default: str, optional: bool = False, more: More | None = None) -> Part | None:
-    """A menu of the plug-ins of one kind with its sentence, and beside it, folded away, the fine settings and what `more` adds to them."""
-    entries = {entry.id: entry for entry in known.of(kind)}
-    options = [NONE, *entries] if optional else list(entries)
+def offered(known: Catalog, kind: str) -> list[Entry]:
+    """The plug-ins of a menu: those that are laid over others have a control of their own."""
+    return [entry for entry in known.of(kind) if not entry.over_others]
+
+
+def aggregations(known: Catalog) -> list[Entry]:
+    """What can be laid over a protocol."""
+    return [entry for entry in known.of("protocol") if entry.over_others]
+
+
+def choose(known: Catalog, kind: str, label: str, *, more: More | None = None, apart: Sequence[str] = ()) -> Part | None:
+    """A menu of the plug-ins of one kind with its sentence, and beside it, folded away, the fine settings and what `more` adds to them.
+
+    Fields named in `apart` are not among them: they are drawn elsewhere, and kept out of the answer.
+    """
+    entries = {entry.id: entry for entry in offered(known, kind)}
+    options = [*([NONE] if kind == "defense" else []), *entries]
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         picked = st.selectbox(
             label,
             options,
-            index=options.index(default),
+            index=options.index(DEFAULTS[kind]),
             format_func=lambda name: "No protection" if name == NONE else entries[name].title,
             key=kind,
             label_visibility="collapsed",
         )
-        part = Part(id=picked, fields=fine_settings(entries[picked], more)) if picked in entries else None
+        part = Part(id=picked, fields=fine_settings(entries[picked], more, apart)) if picked in entries else None
     if part:
         st.caption(entries[part.id].plain, help=f"{entries[part.id].hint}\n\n[The paper]({entries[part.id].source})")
     else:
-        st.caption("The gradient is sent as it is.")
+        st.caption("What leaves the phone is sent as it is.")
     return part
 
 
@@ -124,44 +147,19 @@ def fit_checkpoint(known: Catalog) -> None:
         st.session_state[f"{card.model}.{field}"] = value
 
 
-def fine_settings(entry: Entry, more: More | None) -> dict[str, Any]:
-    """The fields of a plug-in behind one small button; their values."""
-    if not entry.fields:
+def fine_settings(entry: Entry, more: More | None = None, apart: Sequence[str] = ()) -> dict[str, Any]:
+    """The fields of a plug-in, but for those `apart`, behind one small button; their values."""
+    fields = [field for field in entry.fields if field.name not in apart]
+    if not fields:
         return {}
     with st.popover("", icon=":material/tune:", help=f"Fine settings of {entry.title}", key=f"fine-{entry.kind}"):
         st.markdown(f"**{entry.title}**")
         if entry.presets:
             st.pills("Presets", list(entry.presets), key=f"{entry.id}.preset", on_change=apply_preset, args=(entry,))
-        values = {field.name: widget(entry, field) for field in entry.fields}
+        values = {field.name: widget(entry, field) for field in fields}
         if more:
             more(values)
         return values
-
-
-def batch_norm_menu(fields: dict[str, Any]) -> None:
-    """Which statistics BatchNorm uses, where the model with these fields has it."""
-    if _has_batch_norm(fields):
-        st.selectbox(
-            "BatchNorm uses",
-            list(BATCH_NORM),
-            format_func=BATCH_NORM.__getitem__,
-            key="batch_norm",
-            help="Stored statistics: each picture is treated alone. Of this batch: as while training; pictures of a batch mix, and the "
-            "attacker must guess their statistics with them.",
-        )
-
-
-def batch_norm(model: Part) -> Literal["eval", "batch"]:
-    """Which statistics BatchNorm uses; a model without it has no such setting, and none is kept for it."""
-    if _has_batch_norm(model.fields):
-        return "batch" if st.session_state["batch_norm"] == "batch" else "eval"
-    st.session_state.pop("batch_norm", None)
-    return "eval"
-
-
-def _has_batch_norm(fields: dict[str, Any]) -> bool:
-    """A model says by its field `norm` that it has BatchNorm."""
-    return fields.get("norm") == "batch"
 
 
 def apply_preset(entry: Entry) -> None:
@@ -171,9 +169,9 @@ def apply_preset(entry: Entry) -> None:
         st.session_state[f"{entry.id}.{field.name}"] = preset.get(field.name, field.default)
 
 
-def widget(entry: Entry, field: Field) -> Any:
+def widget(entry: Entry, field: Field, label: str = "") -> Any:
     """The widget that fits a field: a switch, a menu, a slider for short ranges, else a number."""
-    words = field.name.replace("tv_", "TV_").replace("_", " ")
+    words = label or field.name.replace("tv_", "TV_").replace("_", " ")
     label, key = words[0].upper() + words[1:], f"{entry.id}.{field.name}"
     if field.type == "bool":
         return st.toggle(label, field.default, key=key, help=field.help, bind="query-params")
@@ -202,17 +200,28 @@ def load(experiment: Experiment) -> None:
         ("attack", experiment.attack),
     ):
         state[kind] = part.id
-        for name, value in part.fields.items():
-            state[f"{part.id}.{name}"] = value
+        put_fields(part)
     state["checkpoint"] = experiment.checkpoint
     state.pop("lost", None)
     state["size"], state["channels"], state["seed"] = experiment.size, experiment.channels, experiment.seed
-    state["labels_known"], state["adaptive"] = experiment.assume.labels, experiment.assume.adaptive
+    state["phones"] = 1
+    if experiment.aggregation:
+        put_fields(experiment.aggregation)
+        state["aggregation"], state["phones"] = experiment.aggregation.id, experiment.aggregation.fields.get("clients", 2)
+    state["rounds"], state["attacked_round"] = experiment.rounds, experiment.attacked_round
+    state["labels_known"], state["adaptive"] = experiment.assume.labels, "true" if experiment.assume.adaptive else "false"
+    state["statistics"] = experiment.assume.statistics
     state["max_seconds"], state["batch_norm"] = experiment.max_seconds, experiment.batch_norm
     pictures = experiment.pictures
     state["source"], state["batch"] = pictures[0].source, len(pictures)
     state[PICKED] = [f"{picture.source}:{picture.id}" for picture in pictures]
     state["classes"] = {picture.id: picture.label for picture in pictures if picture.source == "upload"}
+
+
+def put_fields(part: Part) -> None:
+    """The fields of a plug-in into their widgets."""
+    for name, value in part.fields.items():
+        st.session_state[f"{part.id}.{name}"] = value
 
 
 def reset(known: Catalog) -> None:
@@ -223,38 +232,6 @@ def reset(known: Catalog) -> None:
     load(DEFAULT)
     for name in ("run", PICKED):  # the rest of the address belongs to the widgets
         st.query_params.pop(name, None)
-
-
-def assumptions() -> Assumptions:
-    """Two switches for what the attacker is granted; seed and time limit beside them."""
-    labels = st.toggle(
-        "Knows the labels",
-        key="labels_known",
-        bind="query-params",
-        help="Off: the attacker reads the classes from the gradient, or searches them together with the pictures.",
-    )
-    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-        defense = st.toggle(
-            "Knows the protection",
-            value=True,
-            key="adaptive",
-            bind="query-params",
-            help="On: the attacker imitates the protection (adaptive). Off: it takes the update for a plain gradient (naive).",
-        )
-        with st.popover("", icon=":material/tune:", help="Seed and time limit", key="fine-run"):
-            st.number_input(
-                "Seed", 0, 2**31 - 1, DEFAULT.seed, key="seed", bind="query-params", help="Fixes all chance: weights, noise, first guess."
-            )
-            st.number_input(
-                "Time limit (s)",
-                1,
-                MAX_SECONDS,
-                DEFAULT.max_seconds,
-                key="max_seconds",
-                bind="query-params",
-                help="Then the best so far is kept.",
-            )
-    return Assumptions(labels=labels, adaptive=defense)
 
 
 def number(key: str) -> int:

@@ -6,10 +6,17 @@ from typing import Any
 
 from leakage.catalog import Catalog
 from leakage.spec import Experiment
+from leakage.ui.attacker import imitates, meaning
+from leakage.ui.setting import Doing, shown
 
 BATCH_NORM = {
     "eval": "uses the statistics stored in the model, not those of this batch (eval mode)",
     "batch": "uses the statistics of the batch (as while training); the replay takes those of the attacker's guess, never the true ones",
+}
+STATISTICS = {
+    "none": "not granted",
+    "running": "those stored in the model, which the server sends itself",
+    "exact": "exactly those of the private batch",
 }
 Row = tuple[str, str, str]  # a tag, what it is about, what holds
 INSTRUMENTS = {"lineup": "The line-up", "lpips": "LPIPS"}
@@ -41,25 +48,34 @@ def assumptions(experiment: Experiment, known: Catalog, meta: dict[str, Any] | N
     model, granted = known.get("model", experiment.model.id), experiment.assume.labels
     normalise = experiment.model.fields.get("normalise", "none")
     weights = (meta or {}).get("weights", experiment.checkpoint or "untrained")
-    rule = note.get("label rule", "said when the run has ended")
+    doing, adaptive = Doing.in_experiment(experiment, known), experiment.assume.adaptive
+    attack, protections = known.get("attack", experiment.attack.id), [known.get("defense", part.id) for part in experiment.defenses]
+    sees = adaptive or doing.plain or imitates(attack)
+    what = meaning(doing, protections, attack, experiment.attack.fields, adaptive=adaptive)
+    own = f" In the attack's own words: {note['attacker']}." if "attacker" in note else ""
     rows = [
         ("knows", "The model and its weights", f"{model.title}, {weights}, {experiment.num_classes} classes, cross-entropy"),
-        ("knows", "What the client does", known.get("protocol", experiment.protocol.id).title),
+        ("knows" if sees else "does not know", "What the client does", doing.told(experiment.rounds)),
+        ("assumed", "Naive or adaptive", what + own),
+        *_sum(doing),
+        ("knows", "Rounds watched", _rounds(experiment)),
         (
             "knows",
             "How many pictures, and their size",
             f"{len(experiment.pictures)} of {experiment.channels} x {experiment.size} x {experiment.size}",
         ),
         ("knows", "How pixels are normalised", "not at all" if normalise == "none" else f"by the constants of {normalise}"),
-        ("granted" if granted else "finds out", "The labels", "granted by a switch" if granted else str(rule)),
+        ("granted" if granted else "finds out", "The labels", "granted by a switch" if granted else _labels(note)),
     ]
-    for part in experiment.defenses:
-        defense, told = known.get("defense", part.id), experiment.assume.adaptive
-        fields = ", ".join(f"{name} {value}" for name, value in part.fields.items())
+    for part, defense in zip(experiment.defenses, protections, strict=True):
+        told = adaptive
+        fields = ", ".join(f"{name} {shown(value)}" for name, value in part.fields.items())
         what = defense.imitation if told else "not known: the update is taken as it came"
         rows.append(("knows" if told else "does not know", "The protection", f"{defense.title} ({fields}): {what}"))
     if meta and meta.get("batch_norm"):
         rows.append(("knows", "BatchNorm", BATCH_NORM[experiment.batch_norm]))
+        given = experiment.assume.statistics
+        rows.append(("does not know" if given == "none" else "granted", "BatchNorm statistics", STATISTICS[given]))
     if meta:
         unknowns, numbers = len(experiment.pictures) * experiment.channels * experiment.size**2, meta["received"]["entries"]
         fewer = "" if numbers >= unknowns else ": fewer than there are unknowns, so some guessing remains"
@@ -67,9 +83,33 @@ def assumptions(experiment: Experiment, known: Catalog, meta: dict[str, Any] | N
     return [*rows, ("never sees", "The private pictures", "they are with the referee, who computes the scores")]
 
 
+def _sum(doing: Doing) -> list[Row]:
+    """Who else is in the sum that the server sees."""
+    if doing.phones == 1:
+        return []
+    shared = f"{doing.pictures} picture{'' if doing.pictures == 1 else 's'} each"
+    return [("receives", "A sum of several phones", f"of {doing.phones} phones with {shared}; never a single update")]
+
+
+def _rounds(experiment: Experiment) -> str:
+    """How long the server has listened, and which round it attacks."""
+    if experiment.rounds == 1:
+        return "1, which is attacked"
+    return f"{experiment.rounds}, of which round {experiment.attacked_round} is attacked"
+
+
+def _labels(note: dict[str, Any]) -> str:
+    """The rule that read the labels, and how sure it is."""
+    rule, certainty = str(note.get("label rule", "said when the run has ended")), note.get("label certainty")
+    if certainty is None:
+        return rule
+    percent = "more than 99" if 0.99 < certainty < 1 else f"{certainty:.0%}"[:-1]
+    return f"{rule}, expected to be right for {percent} %"
+
+
 def settings(experiment: Experiment, known: Catalog, meta: dict[str, Any] | None, result: dict[str, Any] | None) -> list[Row]:
     """What else the result depends on, and the scores that have no gauge."""
-    fields = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in experiment.attack.fields.items())
+    fields = ", ".join(f"{name.replace('_', ' ')} {shown(value)}" for name, value in experiment.attack.fields.items())
     rows = [
         ("setting", "The attack", f"{known.get('attack', experiment.attack.id).title}: {fields}"),
         ("setting", "Seed", f"{experiment.seed}; one run of one seed"),

@@ -1,5 +1,6 @@
 """The stage: one component that plays runs live and again, fed by the event stream; Python only says which runs."""
 
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
@@ -7,6 +8,18 @@ import streamlit as st
 from streamlit.components.v2.types import ComponentRenderer
 
 STATIC = Path(__file__).parent / "static"
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One run on the stage: what stands above it, the batch size the page expects, and what its phones send."""
+
+    id: str
+    title: str = ""
+    pictures: int = 1  # the space is reserved before the first event, so that nothing jumps
+    sent: str = "the gradient"
+    phones: int = 1
+    plain: bool = True  # nothing but the average of the pictures' gradients is sent
 
 
 @st.cache_resource(show_spinner=False)
@@ -22,20 +35,18 @@ def _component() -> ComponentRenderer:
 
 
 def stage(
-    runs: list[str],
+    runs: list[Shown],
     *,
     key: str,
     autoplay: bool = True,
-    title: str = "",
-    pictures: int = 1,
     base: str = "",
     offline_after: float = 3.0,
 ) -> bool:
     """Show these runs, live or as a time lapse; True while the browser hears no events, then the page shows a fallback.
 
-    `pictures` is the batch size the page expects: the space is reserved before the first event, so that nothing jumps.
-    `base` is the prefix of our routes. A rerun with the same arguments changes nothing in the browser.
+    Several stand side by side where there is room, each in a compact form. `base` is the prefix of our routes.
+    A rerun with the same arguments changes nothing in the browser.
     """
-    data = {"runs": list(runs), "base": base.rstrip("/"), "autoplay": autoplay, "title": title, "pictures": pictures}
+    data = {"runs": [asdict(run) for run in runs], "base": base.rstrip("/"), "autoplay": autoplay}
     state = _component()(key=key, data={**data, "offline_after": offline_after}, on_offline_change=lambda: None)
     return bool(state.get("offline"))

@@ -9,11 +9,12 @@ from leakage.pictures import gallery
 from leakage.runs.service import service
 from leakage.runs.store import OPEN, Run
 from leakage.spec import Experiment, Picture, SpecError
-from leakage.ui import explain, fallback, forms
+from leakage.ui import explain, fallback, forms, overturned, sent
 from leakage.ui.ledger import ledger
-from leakage.ui.live import stage
+from leakage.ui.live import Shown, stage
 from leakage.ui.session import owner
 
+MOST = 2  # runs side by side
 DOWNLOADS = {
     "final.png": "Picture (PNG)",
     "run.webp": "Animation (WebP)",
@@ -23,55 +24,83 @@ DOWNLOADS = {
 
 
 def show(asked: str | None, known: Catalog) -> None:
-    """The run `asked` for, or the recorded one for a newcomer."""
+    """The run `asked` for, or several (their ids, joined by commas), or the recorded one for a newcomer."""
     recorded = service().recorded()
-    run = service().look(asked or recorded or "")
-    if asked and run is None:
+    runs = found(asked or recorded)
+    if asked and not runs:
         st.warning("This run is not here: it was deleted, or the link is incomplete. Below is the recorded run instead.")
-        run = service().look(recorded or "")
-    if run and run.kind == "train":
-        st.info(f"This is a training, not an attack: [watch it on its own page](/training?run={run.id}).")
+        runs = found(recorded)
+    if runs and runs[0].kind == "train":
+        st.info(f"This is a training, not an attack: [watch it on its own page](/training?run={runs[0].id}).")
         return
-    if run is None:
+    if not runs:
         st.info("Press Run to watch the first reconstruction.")
         return
-    experiment = Experiment.model_validate_json(run.experiment)
-    newcomer = run.id == recorded and not asked
-    if newcomer:
+    experiments = [Experiment.model_validate_json(run.experiment) for run in runs]
+    if runs[0].id == recorded and not asked:
         st.markdown("**A recorded run, played again.** Choose your own settings and press **Run**.")
-    offline = stage([run.id], key="stage", title=explain.title(experiment, known), pictures=len(experiment.pictures))
-    if offline:
-        fallback.show(run.id)
+    if overturned.is_shown(experiments, known):
+        st.markdown(overturned.STORY)
+    titles = overturned.titles(experiments, known)
+    shown = [_shown(run.id, title, experiment) for run, title, experiment in zip(runs, titles, experiments, strict=True)]
+    if stage(shown, key="stage"):
+        for run in runs:
+            fallback.show(run.id)
     with st.container(key="details"):
-        if run.status in OPEN:
-            watch(run.id, experiment, known)
+        if any(run.status in OPEN for run in runs):
+            watch([run.id for run in runs], known)
         else:
-            details(run, experiment, known)
+            details(runs, known)
+
+
+def found(asked: str | None) -> list[Run]:
+    """The runs of an address, without those that are not here; a training stands alone."""
+    runs = [run for id in (asked or "").split(",")[:MOST] if (run := service().look(id))]
+    return [run for run in runs if run.kind == runs[0].kind][: 1 if runs and runs[0].kind == "train" else MOST]
+
+
+def _shown(id: str, title: str, experiment: Experiment) -> Shown:
+    phones = int(experiment.aggregation.fields.get("clients", 2)) if experiment.aggregation else 1
+    sends = sent.words(experiment.protocol.id, phones)
+    return Shown(id, title, len(experiment.pictures), sends, phones, plain=experiment.protocol.id == "fedsgd")
 
 
 @st.fragment(run_every=1.0)
-def watch(run_id: str, experiment: Experiment, known: Catalog) -> None:
-    """The details of a run that still moves; once it has ended the whole page is drawn again, and looks no more."""
-    run = service().look(run_id)
-    if run is None or run.status not in OPEN or "go" in st.session_state:
+def watch(ids: list[str], known: Catalog) -> None:
+    """The details of runs that still move; once all have ended the whole page is drawn again, and looks no more."""
+    runs = found(",".join(ids))
+    if len(runs) < len(ids) or all(run.status not in OPEN for run in runs) or "go" in st.session_state:
         st.rerun()
-    details(run, experiment, known)
+    details(runs, known)
 
 
-def details(run: Run, experiment: Experiment, known: Catalog) -> None:
-    """What to take away, what to ask next, what was assumed."""
-    actions(run)
-    questions(experiment, known)
-    st.html(ledger(experiment, known, service().meta(run.id), run.result))
+def details(runs: list[Run], known: Catalog) -> None:
+    """What to take away, what to ask next, what was assumed; of several runs one behind the other."""
+    experiments = [Experiment.model_validate_json(run.experiment) for run in runs]
+    titles = overturned.titles(experiments, known)
+    if len(runs) == 1:
+        actions(runs[0])
+        questions(experiments[0], known)
+        st.html(ledger(experiments[0], known, service().meta(runs[0].id), runs[0].result))
+    else:
+        questions(experiments[-1], known)
+        for tab, run, experiment in zip(st.tabs(titles, default=titles[-1]), runs, experiments, strict=True):
+            with tab:
+                actions(run, of=f"-{run.id}")
+                st.html(ledger(experiment, known, service().meta(run.id), run.result))
     glossary()
 
 
-def actions(run: Run) -> None:
-    """Cancel while it runs; then link and downloads."""
+def actions(run: Run, of: str = "") -> None:
+    """Cancel while it runs; then link and downloads. `of` tells the buttons of several runs apart."""
     with st.container(horizontal=True, vertical_alignment="center"):
         if run.status in OPEN and service().may_cancel(run.id, owner()):
             st.button(
-                "Stop and keep the best so far", on_click=service().cancel, args=(run.id, owner()), icon=":material/stop:", key="cancel"
+                "Stop and keep the best so far",
+                on_click=service().cancel,
+                args=(run.id, owner()),
+                icon=":material/stop:",
+                key=f"cancel{of}",
             )
         for name, label in DOWNLOADS.items():
             st.link_button(label, f"/api/runs/{run.id}/{name}", icon=":material/download:", type="tertiary")
@@ -80,7 +109,7 @@ def actions(run: Run) -> None:
 
 
 def questions(experiment: Experiment, known: Catalog) -> None:
-    """Three what-ifs, each one click."""
+    """Some what-ifs, each one click."""
     spare = [Picture(id=item.id) for item in gallery()]
     st.markdown("**What if …**")
     with st.container(horizontal=True):
@@ -103,11 +132,11 @@ def glossary() -> None:
                 st.markdown(meaning)
 
 
-def load_settings(run_id: str) -> None:
-    """Show the settings of a run that came by link."""
-    run = service().look(run_id)
-    if run and run.kind == "attack":
-        forms.load(Experiment.model_validate_json(run.experiment))
+def load_settings(asked: str) -> None:
+    """Show the settings of a run that came by link; of several, those of the last."""
+    runs = found(asked)
+    if runs and runs[-1].kind == "attack":
+        forms.load(Experiment.model_validate_json(runs[-1].experiment))
 
 
 def duration(seconds: float) -> str:

@@ -120,3 +120,76 @@ def test_nothing_is_wider_than_the_screen(site: str, chromium: Browser, width: i
     page.wait_for_timeout(1000)
     widest = page.evaluate("() => Math.max(...[...document.querySelectorAll('.stMain *')].map((e) => e.getBoundingClientRect().right))")
     assert widest <= width + 1
+
+
+def test_sliders_go_into_the_address_and_survive_a_reload(site: str, chromium: Browser) -> None:
+    page = opened(chromium, f"{site}/?protocol=fedavg&batch=4&phones=2")
+    epochs, rounds = page.get_by_role("slider", name="Local epochs"), page.get_by_role("slider", name="Rounds watched")
+    epochs.press("ArrowRight")
+    page.wait_for_url(re.compile(r"fedavg\.epochs=6"), timeout=15_000)
+    rounds.press("ArrowRight")
+    page.wait_for_url(re.compile(r"[?&]rounds=2"), timeout=15_000)
+    page.get_by_role("slider", name="Round attacked").press("ArrowRight")
+    page.wait_for_url(re.compile(r"attacked_round=2"), timeout=15_000)
+    page.get_by_role("radio", name="Naive").or_(page.get_by_role("button", name="Naive", exact=True)).first.click()
+    page.wait_for_url(re.compile(r"adaptive=false"), timeout=15_000)
+    page.reload()
+    picture = page.locator(".gle-sent svg")
+    expect(picture).to_have_attribute("aria-label", re.compile("Each of 2 phones .* takes 6 local steps"), timeout=30_000)
+    expect(page.get_by_role("slider", name="Round attacked")).to_have_value("2")
+    expect(page.get_by_text("knows nothing of the 6 local steps")).to_be_visible()
+    assert all(piece in page.url for piece in ("phones=2", "rounds=2", "attacked_round=2", "adaptive=false"))
+
+
+def test_the_picture_of_what_is_sent_follows_the_protocol_and_rests_for_those_who_prefer_less_motion(site: str, chromium: Browser) -> None:
+    page = opened(chromium, f"{site}/?protocol=fedadmm", reduced_motion="reduce")
+    picture = page.locator(".gle-sent svg")
+    expect(picture).to_contain_text("increment of w + π/ρ", timeout=15_000)
+    assert picture.bounding_box()["height"] <= 91
+    moving = "() => [...document.querySelectorAll('.gle-sent *')].filter((e) => getComputedStyle(e).animationName !== 'none').length"
+    assert page.evaluate(moving) == 0
+    lively = opened(chromium, f"{site}/?protocol=fedprox")
+    expect(lively.locator(".gle-leash")).to_have_count(1, timeout=15_000)
+    assert lively.evaluate(moving) > 0
+
+
+def test_a_published_result_is_overturned_before_ones_eyes(site: str, chromium: Browser) -> None:
+    page = opened(chromium, site)
+    page.get_by_role("button", name="A published result, overturned").click()
+    page.wait_for_url(re.compile(r"[?&]run=[^&]+(,|%2C)"), timeout=30_000)
+    naive, adaptive = page.locator(".gle-run").nth(0), page.locator(".gle-run").nth(1)
+    expect(naive.get_by_role("heading", name="Naive: as reported")).to_be_visible(timeout=30_000)
+    expect(adaptive.get_by_role("heading", name="Adaptive: same data, same seed")).to_be_visible()
+    for run in (naive, adaptive):
+        expect(run).to_have_attribute("data-status", "done", timeout=LONG)
+    page.wait_for_function("() => Number(document.querySelectorAll('.gle-run')[1].dataset.psnr) > 30", timeout=20_000)
+    assert float(naive.get_attribute("data-psnr") or 99) < 10
+    left, right = naive.bounding_box(), adaptive.bounding_box()
+    assert abs(left["y"] - right["y"]) < 1
+    assert left["x"] + left["width"] < right["x"]
+    page.get_by_role("tab", name="Naive: as reported").click()
+    expect(page.get_by_text("In the attack's own words: naive.")).to_be_visible()
+    page.set_viewport_size({"width": 400, "height": 900})
+    boxes = "[...document.querySelectorAll('.gle-run')].map((e) => e.getBoundingClientRect())"
+    page.wait_for_function(f"() => {{ const [a, b] = {boxes}; return b.top >= a.bottom; }}")
+    inside = "[...document.querySelectorAll('.gle-stage *')].map((e) => e.getBoundingClientRect().right)"
+    page.wait_for_function(f"() => Math.max(...{inside}) <= 401", timeout=15_000)  # the curves follow a little later
+
+
+@pytest.mark.parametrize(("width", "columns"), [(400, 4), (1440, 8)])
+def test_a_batch_stands_in_pairs_each_private_picture_above_its_guess(site: str, chromium: Browser, width: int, columns: int) -> None:
+    page = opened(chromium, f"{site}/?batch=8&attack=inverting_gradients&inverting_gradients.steps=20")
+    page.set_viewport_size({"width": width, "height": 1200})
+    press_run(page)
+    page.wait_for_function("() => document.querySelectorAll('.gle-guess .gle-tile:not(.gle-empty)').length === 8", timeout=60_000)
+    boxes = """(zone) => [...document.querySelectorAll(`.gle-${zone} canvas`)].map((e) => {
+        const { x, y, width, bottom } = e.getBoundingClientRect();
+        return [x, y, width, bottom];
+    })"""
+    private, guessed = page.evaluate(boxes, "truth"), page.evaluate(boxes, "guess")
+    assert len({round(x) for x, *_ in private}) == columns
+    for (x, _, wide, bottom), (under, top, *_) in zip(private, guessed, strict=True):
+        assert abs(x - under) < 1
+        assert 0 <= top - bottom < 12
+        assert wide > 60
+    expect(page.locator(".gle-network .gle-where")).to_have_text("over the network: the gradient")

@@ -21,16 +21,18 @@ class RunView {
   }
 
   /** Start over with another run. Tiles stay, dimmed, until the new pictures are there: no flash in between. */
-  reset(id, { title, pictures }) {
-    Object.assign(this, { title: title ?? '', expected: pictures ?? 1 });
+  reset({ id, title = '', pictures = 1, ...told }) {
+    Object.assign(this, { title, expected: pictures, told, spoken: '' });
     this.record = newRecord(id);
     this.sheets = new Sheets((seq) => `${this.base}/api/runs/${encodeURIComponent(id)}/frames/${seq}.png`);
-    Object.assign(this, { shown: null, wanted: null, seen: new Set(), firstFrame: null, told: '', heardTo: 0 });
+    Object.assign(this, { shown: null, wanted: null, seen: new Set(), firstFrame: null, heardTo: 0 });
     this.root.classList.add('gle-waiting');
     this.root.dataset.run = id;
     for (const grid of [this.$('truth'), this.$('guess')]) if (!grid.childElementCount) layTiles(grid, this.expected, []);
+    layPairs(this.root, this.$('guess').childElementCount);
     if (!this.$('layers').childElementCount) drawLayers(this.$('layers'), Array.from({ length: 8 }, () => ({ name: '', strip: [] })));
     this.$('title').textContent = this.title;
+    this.tellWhere();
     this.player.reset();
     this.refresh();
   }
@@ -47,6 +49,7 @@ class RunView {
     const names = pictures.map(({ title, class_name: name }) => ({ text: title || name || '', detail: title && batch > 1 ? name ?? '' : '', label: [title, batch > 1 ? '' : name].filter(Boolean).join(', class ') }));
     layTiles(this.$('truth'), batch, names);
     layTiles(this.$('guess'), batch, names.map(() => ({ text: '', label: 'not reconstructed yet' })));
+    layPairs(this.root, batch);
     if (sheet) loadImage(this.base + sheet).then((image) => drawSheet(image, this.$('truth')), () => {});
     drawLayers(this.$('layers'), received.layers ?? []);
     const singles = batch > 1 ? received.singles ?? [] : [];
@@ -54,9 +57,21 @@ class RunView {
     drawSingles(this.$('single-rows'), singles);
     const amount = [isNumber(received.entries) ? `${whole(received.entries)} numbers` : '', weight(received.bytes)].filter(Boolean).join(', ');
     this.$('received').textContent = amount ? `${amount}:\nthis is all that is sent.` : 'This is all that is sent.';
-    this.$('private').querySelector('h4').textContent = batch > 1 ? 'The private pictures' : 'The private picture';
-    this.$('private').querySelector('.gle-foot').textContent = batch > 1 ? 'They never leave the phone.\nOnly numbers do.' : 'It never leaves the phone.\nOnly numbers do.';
+    this.expected = batch;
+    this.tellWhere();
     this.root.classList.remove('gle-waiting');
+  }
+
+  /** Where the pictures are, what travels, and what the guesses are made of. */
+  tellWhere() {
+    const { sent = 'the gradient', phones = 1, plain = true } = this.told, many = this.expected > 1, where = phones > 1 ? 'their phones' : 'the phone';
+    const write = (zone, part, words) => { this.$(zone).querySelector(part).textContent = words; };
+    write('private', 'h4', many ? 'The private pictures' : 'The private picture');
+    write('private', '.gle-where', phones > 1 ? `on ${phones} phones` : 'on the phone');
+    write('private', '.gle-foot', `${many ? 'They never leave' : 'It never leaves'} ${where}.\nOnly numbers do.`);
+    write('network', '.gle-where', `over the network: ${sent}`);
+    write('attacker', '.gle-where', `rebuilt from ${sent} alone`);
+    write('network', '.gle-sum span', phones > 1 ? `mixed on ${phones} phones, then added up` : plain ? 'averaged on the phone' : 'mixed by the local steps');
   }
 
   /** The run is over: rest on the answer, or play it as a time lapse if nobody saw it happen. */
@@ -168,8 +183,8 @@ class RunView {
     const time = end ? duration(frames[frames.length - 1]?.seconds) : isNumber(meta?.estimate) ? `about ${duration(meta.estimate)}` : '';
     this.$('facts').textContent = [meta?.attack, device, time].filter(Boolean).join(' · ');
     const words = [stateWords(state), FINAL.has(state.status) ? '' : note].filter(Boolean).join('. ');
-    if (words === this.told) return;
-    this.told = words;
+    if (words === this.spoken) return;
+    this.spoken = words;
     this.$('status-text').textContent = words;
     if (FINAL.has(state.status)) this.curves.describe();
   }
@@ -199,7 +214,7 @@ class Stage {
   update(data, setStateValue) {
     this.setStateValue = setStateValue;
     this.host.dataset.dark = isDark(this.host);
-    const key = JSON.stringify([data.base, data.runs]);
+    const key = JSON.stringify([data.base, (data.runs ?? []).map(({ id }) => id)]);
     if (key === this.key) return this.views.forEach((view) => view.curves.update(view.record));
     if (this.key) this.bringIntoView();
     Object.assign(this, { key, data, heard: false });
@@ -210,8 +225,9 @@ class Stage {
       this.views.push(new RunView(template, { base: data.base ?? '', autoplay: data.autoplay !== false }));
       this.host.append(this.views[this.views.length - 1].root);
     }
-    this.views.forEach((view, place) => view.reset(runs[place], data));
-    const ids = runs.map(encodeURIComponent).join(',');
+    this.host.classList.toggle('gle-several', runs.length > 1);
+    this.views.forEach((view, place) => view.reset(runs[place]));
+    const ids = runs.map(({ id }) => encodeURIComponent(id)).join(',');
     if (runs.length) this.stream = new Stream(() => `${data.base ?? ''}/api/runs/stream?ids=${ids}&since=${this.since()}`, (event, id) => this.hear(event, id));
     this.watch();
   }

@@ -47,6 +47,19 @@ function layTiles(grid, count, captions) {
   [...grid.children].forEach((tile, place) => captionTile(tile, captions[place] ?? {}));
 }
 
+const PAIRS_FROM = 5; // pictures: each private one stands above its guess, so that nobody has to look for its twin
+
+/** Where the pairs of `count` pictures stand: columns and rows on a narrow and on a wide screen, for the style sheet. */
+function layPairs(root, count) {
+  const scene = root.querySelector('.gle-scene'), columns = { narrow: count > 36 ? 10 : count > 16 ? 6 : 4, wide: count > 36 ? 16 : count > 16 ? 11 : 8 };
+  root.classList.toggle('gle-paired', count >= PAIRS_FROM);
+  for (const [width, across] of Object.entries(columns)) {
+    scene.style.setProperty(`--gle-${width}`, across);
+    scene.style.setProperty(`--gle-${width}-rows`, 2 * Math.ceil(count / across));
+    for (const grid of scene.querySelectorAll('.gle-tiles')) [...grid.children].forEach((tile, place) => tile.style.setProperty(`--gle-${width}-row`, 2 * Math.floor(place / across)));
+  }
+}
+
 /** `text` stands under the tile, `mark` is right or wrong (a sign and a colour), `label` is what a screen reader says. */
 function captionTile(tile, { text = '', mark = '', label = text, detail = '' }) {
   const [canvas, caption] = tile.children;

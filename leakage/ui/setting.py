@@ -1,0 +1,177 @@
+"""Step 2: the client. Its model, its protocol, who else is in the sum, for how many rounds; and what it does, in words."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import streamlit as st
+
+from leakage.catalog import Catalog, Entry
+from leakage.spec import MAX_ROUNDS, Experiment, Part
+from leakage.ui import forms, sent
+
+APART = {"epochs": "Local epochs"}  # fields of protocols that get a slider in the open
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What step 2 says of an experiment."""
+
+    model: Part
+    checkpoint: str
+    batch_norm: Literal["eval", "batch"]
+    protocol: Part
+    aggregation: Part | None
+    rounds: int
+    attacked_round: int
+
+
+def choose_setting(known: Catalog, pictures: int) -> Setting:
+    """The second step as widgets, with a picture of what is sent and what is not."""
+    model = forms.choose(known, "model", "Model on the phone", more=batch_norm_menu)
+    assert model
+    checkpoint = forms.checkpoint(known, model)
+    protocol = forms.choose(known, "protocol", "What it sends", apart=tuple(APART))
+    assert protocol
+    entry = known.get("protocol", protocol.id)
+    open_air = {field.name: forms.widget(entry, field, APART[field.name]) for field in entry.fields if field.name in APART}
+    protocol = Part(id=protocol.id, fields={**protocol.fields, **open_air})
+    left, right = st.columns(2)
+    with left:
+        aggregation = hidden_in_a_sum(known)
+    with right:
+        rounds = st.slider(
+            "Rounds watched",
+            1,
+            MAX_ROUNDS,
+            key="rounds",
+            help="How often the server has heard this phone, which trains on the same pictures every time.",
+        )
+    attacked = round_attacked(rounds)
+    doing = Doing.of(known, protocol, aggregation, pictures)
+    sent.show(protocol.id, phones=doing.phones, steps=doing.steps)
+    return Setting(model, checkpoint, batch_norm(model), protocol, aggregation, rounds, attacked)
+
+
+def hidden_in_a_sum(known: Catalog) -> Part | None:
+    """Whether the server sees this phone's update alone, or only a sum over some phones."""
+    over = {entry.id: entry for entry in forms.aggregations(known)}
+    if not over:
+        return None
+    phones = st.select_slider(
+        "Hidden in a sum",
+        range(1, forms.MAX_PHONES + 1),
+        format_func=lambda phones: "no" if phones == 1 else f"of {phones} phones",
+        key="phones",
+        help=f"{next(iter(over.values())).plain} They share the pictures evenly: choose a batch size to match.",
+    )
+    if phones == 1:
+        return None
+    picked = next(iter(over))
+    if len(over) > 1:
+        picked = st.selectbox("How", list(over), format_func=lambda name: over[name].title, key="aggregation")
+    fields: dict[str, Any] = {"clients": phones} if any(field.name == "clients" for field in over[picked].fields) else {}
+    return Part(id=picked, fields={**forms.fine_settings(over[picked], apart=("clients",)), **fields})
+
+
+def round_attacked(rounds: int) -> int:
+    """Which of the rounds is attacked; no choice, and none kept, while only one was watched."""
+    if rounds == 1:
+        st.session_state.pop("attacked_round", None)
+        return 1
+    st.session_state["attacked_round"] = min(st.session_state.get("attacked_round", 1), rounds)
+    return st.slider(
+        "Round attacked",
+        1,
+        rounds,
+        key="attacked_round",
+        help="The attacker works on what was sent in this round. What the phone carries into it follows from the rounds before.",
+    )
+
+
+def batch_norm_menu(fields: dict[str, Any]) -> None:
+    """Which statistics BatchNorm uses, where the model with these fields has it."""
+    if has_batch_norm(fields):
+        st.selectbox(
+            "BatchNorm uses",
+            list(forms.BATCH_NORM),
+            format_func=forms.BATCH_NORM.__getitem__,
+            key="batch_norm",
+            help="Stored statistics: each picture is treated alone. Of this batch: as while training; pictures of a batch mix, and the "
+            "attacker must guess their statistics with them.",
+        )
+
+
+def batch_norm(model: Part) -> Literal["eval", "batch"]:
+    """Which statistics BatchNorm uses; a model without it has no such setting, and none is kept for it."""
+    if has_batch_norm(model.fields):
+        return "batch" if st.session_state["batch_norm"] == "batch" else "eval"
+    st.session_state.pop("batch_norm", None)
+    return "eval"
+
+
+def has_batch_norm(fields: dict[str, Any]) -> bool:
+    """A model says by its field `norm` that it has BatchNorm."""
+    return fields.get("norm") == "batch"
+
+
+# ---------------------------------------------------------------- in words
+
+
+@dataclass(frozen=True)
+class Doing:
+    """What the phones do, as far as words need it. `steps`: local steps of each, None where it does not train by itself."""
+
+    protocol: Entry
+    fields: dict[str, Any]
+    steps: int | None
+    phones: int
+    pictures: int  # of each phone
+
+    @staticmethod
+    def of(known: Catalog, protocol: Part, aggregation: Part | None, pictures: int) -> "Doing":
+        entry = known.get("protocol", protocol.id)
+        fields = {field.name: protocol.fields.get(field.name, field.default) for field in entry.fields}
+        phones = int(aggregation.fields.get("clients", 2)) if aggregation else 1
+        each = max(1, -(-pictures // phones))
+        steps = fields["epochs"] * -(-each // (fields.get("mini_batch") or each)) if "epochs" in fields else None
+        return Doing(entry, fields, steps, phones, each)
+
+    @staticmethod
+    def in_experiment(experiment: Experiment, known: Catalog) -> "Doing":
+        return Doing.of(known, experiment.protocol, experiment.aggregation, len(experiment.pictures))
+
+    @property
+    def name(self) -> str:
+        """The protocol without what its title explains: FedAvg."""
+        return self.protocol.title.split(":")[0]
+
+    @property
+    def plain(self) -> bool:
+        """One gradient and no more."""
+        return self.protocol.id == "fedsgd"
+
+    def told(self, rounds: int = 1) -> str:
+        """The protocol with its settings, for the ledger."""
+        fields, words = dict(self.fields), [self.protocol.title]
+        if self.steps is not None:
+            epochs, part = fields.pop("epochs"), fields.pop("mini_batch", 0)
+            batches = f"mini-batches of {part}" if 0 < part < self.pictures else "all its pictures at once"
+            words.append(f"{counted(epochs, 'epoch')} over {batches}, {counted(self.steps, 'local step')}")
+        if "rate" in fields:
+            rate = fields.pop("rate")
+            words += [f"step size {rate:g}"] if self.steps is not None else [f"the server steps by {rate:g}"] if rounds > 1 else []
+        if "shuffled" in fields:
+            words.append("in a random order that nobody else knows" if fields.pop("shuffled") else "in a known order")
+        return "; ".join([*words, *(f"{name.replace('_', ' ')} {shown(value)}" for name, value in fields.items() if value != 0)])
+
+
+def shown(value: float | str) -> str:
+    """The value of a field for a reader: on and off, no spare zeros, words in quotes."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return f"“{value}”" if isinstance(value, str) else f"{value:g}"
+
+
+def counted(number: int, what: str) -> str:
+    """1 epoch, 5 epochs."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
