@@ -95,6 +95,7 @@ def test_statistics_are_offered_where_the_model_has_batchnorm_and_nowhere_else(d
     assert visit(run=at.query_params["run"]).selectbox(key="statistics").value == "exact"
     at.selectbox(key="model").select("lenet").run()
     assert "statistics" not in [box.key for box in at.selectbox]
+    assert "statistics" not in visit(model="lenet", statistics="exact").query_params
     assert asked(door, press_run(at)).assume.statistics == "none"
 
 
