@@ -45,6 +45,18 @@ def short(name: str, **fields: bool | float) -> Part:
     return Part(id=name, fields={field: value for field, value in (SHORT | fields).items() if field in known})
 
 
+def part(protocol: str, *, clients: int = 3) -> Part:
+    """A protocol with its default fields; secure aggregation for as many phones as a test has pictures."""
+    return Part(id=protocol, fields={"clients": clients} if protocol == "secure_aggregation" else {})
+
+
+def using(protocol: str, *, clients: int = 3) -> dict[str, Part]:
+    """The experiment's fields for a protocol; secure aggregation is laid over FedAvg."""
+    if protocol == "secure_aggregation":
+        return {"protocol": Part(id="fedavg"), "aggregation": part(protocol, clients=clients)}
+    return {"protocol": part(protocol)}
+
+
 def moments(attack: Part, seen: Observation, seed: int = 1) -> list[Snapshot]:
     """All snapshots of an attack, copied as whoever keeps one must."""
     run = plugin("attack", attack).run(seen, generator(seed, "attack"))

@@ -80,7 +80,7 @@ PROTOCOL = '''"""Send how the weights changed in one step."""
 
 from dataclasses import dataclass
 
-from leakage.engine.core import Client, Params, Protocol, param
+from leakage.engine.core import Client, Draws, Params, Protocol, Round, param
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,15 +94,18 @@ class OneStep(Protocol):
 
     rate: float = param(0.1, 0.001, 1, "Learning rate.")
 
-    def client(self, gradient: Client) -> Client:
+    def client(self, gradient: Client, draws: Draws | None = None) -> Client:
         def send(weights, x, y, memory):
             update, memory = gradient(weights, x, y, memory)
             return {name: -self.rate * g for name, g in update.items()}, memory
 
         return send
 
-    def average(self, update: Params) -> Params:
+    def average(self, update: Params, seen: Round) -> Params:
         return {name: -g / self.rate for name, g in update.items()}
+
+    def serve(self, seen: Round) -> Params:
+        return {name: weight + seen.update[name] for name, weight in seen.weights.items()}
 '''
 MODEL = '''"""No hidden layer at all."""
 

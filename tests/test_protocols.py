@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 import torch
-from problems import IDS, LABELS, TINY, light, observed, precision, smooth
+from problems import IDS, LABELS, TINY, light, observed, part, precision, smooth, using
 from torch import nn
 
 from leakage.engine.client import gradient_client, single_gradients, weights_of
@@ -51,18 +51,6 @@ BY_HAND: dict[str, tuple[dict[str, float], Callable[[nn.Module, torch.Tensor, to
     "fedavg": (LOCAL | {"momentum": 0.5}, partial(local_training, epochs=3, size=2, rate=0.1, momentum=0.5)),
     "fedprox": (LOCAL | {"proximal": 0.7}, partial(local_training, epochs=3, size=2, rate=0.1, pull=0.7)),
 }
-
-
-def part(protocol: str, *, clients: int = 3) -> Part:
-    """A protocol with its default fields; secure aggregation for as many phones as a test has pictures."""
-    return Part(id=protocol, fields={"clients": clients} if protocol == "secure_aggregation" else {})
-
-
-def using(protocol: str, *, clients: int = 3) -> dict[str, Part]:
-    """The experiment's fields for a protocol; secure aggregation is laid over FedAvg."""
-    if protocol == "secure_aggregation":
-        return {"protocol": Part(id="fedavg"), "aggregation": part(protocol, clients=clients)}
-    return {"protocol": part(protocol)}
 
 
 def relative(seen: Observation, other: Params) -> float:

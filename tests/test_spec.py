@@ -48,8 +48,8 @@ def test_an_empty_object_is_the_lab_as_it_opens() -> None:
 
 def test_resolving_spells_out_every_field_and_changes_nothing_the_second_time() -> None:
     resolved = FULL.resolve(CATALOG)
-    search = {"steps": 10, "step_size": 0.1, "tv_weight": 1e-6, "signed": False, "boxed": True, "starts": 1}
-    assert resolved.attack.fields == {**search, "label_rule": "best"}
+    declared = {field.name: field.default for field in CATALOG.get("attack", "inverting_gradients").fields}
+    assert resolved.attack.fields == declared | {"steps": 10, "tv_weight": 1e-6, "signed": False}
     assert resolved.model.fields == {"width": 64, "depth": 2, "activation": "tanh", "normalise": "none"}
     assert [part.fields for part in resolved.defenses] == [{"share": 0.5}, {"scale": 0.01}]
     assert resolved.resolve(CATALOG) == resolved
@@ -100,7 +100,7 @@ def test_an_unknown_attack_is_refused_with_the_known_ones() -> None:
 
 def test_an_unknown_setting_is_refused_with_the_known_ones() -> None:
     assert refused({"attack": {"id": "dlg", "fields": {"step": 3}}}) == "attack 'dlg' has no field 'step'; it has steps, tries."
-    assert refused({"protocol": {"id": "fedsgd", "fields": {"rate": 1}}}) == "protocol 'fedsgd' has no field 'rate'; it has none."
+    assert refused({"protocol": {"id": "fedsgd", "fields": {"speed": 1}}}) == "protocol 'fedsgd' has no field 'speed'; it has rate."
 
 
 @pytest.mark.parametrize(

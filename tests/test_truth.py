@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from problems import IDS, LABELS, observed, short, smooth
+from problems import IDS, LABELS, observed, short, smooth, using
 from walk import leaks, reached
 
 import leakage.protocols
@@ -27,7 +27,7 @@ def test_no_attack_can_reach_the_pictures_nor_labels_that_were_not_granted(
     attack: str, protocol: str, known: bool, protection: tuple[Part, ...]
 ) -> None:
     x = smooth(3)
-    settings = {"attack": short(attack), "protocol": Part(id=protocol), "defenses": protection}
+    settings = {"attack": short(attack), **using(protocol), "defenses": protection}
     seen = observed(x, **settings, assume=Assumptions(adaptive=known))
     attacker = plugin("attack", settings["attack"])
     running = attacker.run(seen, generator(1, "attack"))
@@ -37,10 +37,20 @@ def test_no_attack_can_reach_the_pictures_nor_labels_that_were_not_granted(
     assert leaks((seen, attacker, running, next(running)), x, LABELS) == []
 
 
+@pytest.mark.parametrize("protocol", ["fedavg", "fedadmm"])
+def test_neither_rounds_nor_granted_statistics_hold_the_pictures(protocol: str) -> None:
+    x = smooth(3, channels=3, side=28)
+    model = Part(id="convnet", fields={"width": 4})
+    seen = observed(x, model=model, protocol=Part(id=protocol), rounds=3, attacked_round=3, assume=Assumptions(statistics="exact"))
+    assert seen.statistics
+    assert len(seen.history) == 3
+    assert leaks(seen, x, LABELS) == []
+
+
 @pytest.mark.parametrize("protocol", IDS["protocol"])
 def test_granted_labels_are_a_copy_and_the_only_thing_that_is_given_away(protocol: str) -> None:
     x = smooth(3)
-    seen = observed(x, protocol=Part(id=protocol), assume=Assumptions(labels=True))
+    seen = observed(x, **using(protocol), assume=Assumptions(labels=True))
     assert leaks(seen, x, LABELS) == ["it.labels equals y"]  # equals, not is: other memory
 
 
@@ -51,14 +61,14 @@ HEAD = '''
 from leakage.engine.core import Protocol
 '''
 TAIL = """
-    def average(self, update):
+    def average(self, update, seen):
         return update
 """
 KEEPERS = {
     "class_list": """
 class Keeper(Protocol):
     kept = []
-    def client(self, gradient):
+    def client(self, gradient, draws=None):
         def send(weights, x, y, memory):
             self.kept.append(x)
             return gradient(weights, x, y, memory)
@@ -67,7 +77,7 @@ class Keeper(Protocol):
     "shared_closure": """
 def remembering():
     kept = []
-    def client(self, gradient):
+    def client(self, gradient, draws=None):
         def send(weights, x, y, memory):
             kept.append(x.clone())
             return gradient(weights, x, y, memory)
@@ -78,7 +88,7 @@ class Keeper(Protocol):
 """,
     "default_argument": """
 class Keeper(Protocol):
-    def client(self, gradient, kept={}):
+    def client(self, gradient, draws=None, kept={}):
         def send(weights, x, y, memory):
             kept.setdefault("first", x.numpy().copy())
             return gradient(weights, x, y, memory)
@@ -86,7 +96,7 @@ class Keeper(Protocol):
 """,
     "labels_in_the_instance": """
 class Keeper(Protocol):
-    def client(self, gradient):
+    def client(self, gradient, draws=None):
         def send(weights, x, y, memory):
             if "kept" not in vars(self):
                 object.__setattr__(self, "kept", y.tolist())
@@ -98,7 +108,7 @@ KEPT = []
 def remember(x):
     KEPT.append(x * 1)
 class Keeper(Protocol):
-    def client(self, gradient):
+    def client(self, gradient, draws=None):
         def send(weights, x, y, memory):
             remember(x)
             return gradient(weights, x, y, memory)
@@ -134,7 +144,7 @@ def test_an_update_that_carries_autograds_graph_is_cut_off_from_it(plant: Callab
         "carries_a_graph",
         """
 class Sends(Protocol):
-    def client(self, gradient):
+    def client(self, gradient, draws=None):
         def send(weights, x, y, memory):
             update, memory = gradient(weights, x, y, memory)
             scale = x.clone().requires_grad_().square().sum()  # autograd saves the clone

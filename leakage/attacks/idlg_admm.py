@@ -1,4 +1,4 @@
-"""iDLG against FedADMM: the label first, from the sum of gradients that the server can compute."""
+"""The label first, from the sum of gradients that the server can compute, then the picture: iDLG against FedADMM."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
