@@ -112,7 +112,7 @@ def test_a_strip_shades_magnitudes_over_three_decades() -> None:
 
 def test_the_update_is_described_by_size_and_norm_and_by_the_strips_of_single_pictures() -> None:
     update = {"w": torch.tensor([[3.0, 1.0], [1.0, 1.0]]), "b": torch.tensor([2.0])}
-    found = describe(update, [update, update])
+    found = describe(update, update, [update, update])
     assert (found["entries"], found["bytes"], found["norm"]) == (5, 20, 4.0)  # 9 + 1 + 1 + 1 + 4
     assert [(layer["name"], layer["shape"], layer["norm"]) for layer in found["layers"]] == [
         ("w", [2, 2], pytest.approx(12**0.5)),
@@ -122,5 +122,6 @@ def test_the_update_is_described_by_size_and_norm_and_by_the_strips_of_single_pi
 
 
 def test_a_pruned_update_counts_as_its_survivors_with_their_places() -> None:
-    found = describe({"w": torch.tensor([0.0, 0.0, 0.0, 2.0, 0.0])}, [])
+    sparse = {"w": torch.tensor([0.0, 0.0, 0.0, 2.0, 0.0])}
+    found = describe(sparse, sparse, [])
     assert (found["entries"], found["bytes"]) == (1, 8)

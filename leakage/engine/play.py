@@ -60,7 +60,7 @@ def prepare(experiment: Experiment, *, uploads: Mapping[str, bytes] | None = Non
         y=y.cpu(),
         seen=seen,
         standards=standards(experiment, x.cpu(), y.cpu()),
-        received=describe(seen.simulator.update, singles),
+        received=describe(seen.simulator.update, seen.as_gradient(), singles),
         changed=metrics.gradient_distances(seen.as_gradient(), plain),
     )
 

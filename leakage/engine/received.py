@@ -11,9 +11,10 @@ from leakage.engine.core import Params
 CELLS = 64
 
 
-def describe(update: Params, singles: Iterable[Params]) -> dict[str, Any]:
-    """What the server received: size, norm, a strip per tensor; and one strip per single picture's gradient, which is never sent.
+def describe(update: Params, gradient: Params, singles: Iterable[Params]) -> dict[str, Any]:
+    """What the server received: size, a strip per tensor, and one strip per single picture's gradient, which is never sent.
 
+    "norm" is the length of `gradient`, what the attacker makes of the update: the distance of a guess without any gradient.
     Zeros need not be sent: an update with many counts as its other entries with their places.
     """
     total = sum(value.numel() for value in update.values())
@@ -22,7 +23,7 @@ def describe(update: Params, singles: Iterable[Params]) -> dict[str, Any]:
     return {
         "entries": entries if sparse else total,
         "bytes": 8 * entries if sparse else 4 * total,
-        "norm": float(torch.cat([value.flatten() for value in update.values()]).norm()),
+        "norm": float(torch.cat([value.flatten() for value in gradient.values()]).norm()),
         "layers": [{"name": name, "shape": list(g.shape), "norm": float(g.norm()), "strip": strip(g)} for name, g in update.items()],
         "singles": [strip(torch.cat([value.flatten() for value in single.values()])) for single in singles],
     }
