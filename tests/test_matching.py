@@ -110,6 +110,17 @@ def test_slopes_are_used_as_they_are_by_sign_or_by_a_sign_that_softens() -> None
     assert float(pushed.std()) == pytest.approx(1, abs=0.03)  # 0.5 of a step of 2; standard error 0.7 %
 
 
+def test_slopes_reach_adam_in_the_memory_order_of_the_picture() -> None:
+    """Convolutions answer in channels-last order; Adam's fused kernel would give the slope of one pixel to another."""
+    slope = torch.randn((1, 2, 3, 4, 5), generator=generator(1, "a"))
+    other = slope[0].to(memory_format=torch.channels_last)[None]
+    assert other.stride() != slope.stride()
+    for settings in ({"signed": True}, {"signed": False}, {"soft": True}, {"signed": False, "jitter": 1e-9}):
+        turned = Descent(steps=10, step_size=1, **settings)._turned(other, 1, generator(1, "b"))
+        assert turned.is_contiguous()
+        torch.testing.assert_close(turned, Descent(steps=10, step_size=1, **settings)._turned(slope, 1, generator(1, "b")))
+
+
 @pytest.mark.parametrize("setting", [{"soft": True, "schedule": "cosine"}, {"distance": "squared"}, {"start": "tiles"}, {"median": True}])
 def test_every_way_of_inverting_gradients_finds_the_picture(setting: dict[str, object]) -> None:
     x = smooth()

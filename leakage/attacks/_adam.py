@@ -96,7 +96,11 @@ class Descent:
         return Ends(final, match(replays(seen, pixels(final), labels)).detach())
 
     def _turned(self, slope: Tensor, step: int, rng: torch.Generator) -> Tensor:
-        """What Adam is given for a slope. Soft sign: tanh(s slope) / s, where s falls from 1 to 0 (package breaching)."""
+        """What Adam is given for a slope. Soft sign: tanh(s slope) / s, where s falls from 1 to 0 (package breaching).
+
+        In the memory order of z: the fused Adam pairs numbers by their place in memory, whatever the strides say.
+        """
+        slope = slope.contiguous()
         if self.jitter:
             slope = slope + self.jitter * self.step_size * self._share(step) * torch.randn(slope.shape, generator=rng).to(slope)
         if self.signed and self.soft:

@@ -6,12 +6,11 @@ from contextlib import suppress
 import streamlit as st
 
 from leakage.pictures import GALLERY_CLASSES, Item, PictureError, check_upload, datasets, find, gallery, thumbnail
-from leakage.spec import Picture
+from leakage.spec import MAX_BATCH, Picture
 from leakage.ui.forms import PICKED, SOURCES
 from leakage.ui.picker import picker
 
-PER_PAGE = 40
-MAX_BATCH = 32  # on this page; files may ask for more
+PER_PAGE = 40  # or as many as the batch needs
 
 
 def choose_pictures() -> tuple[list[Item], tuple[Picture, ...]]:
@@ -67,7 +66,8 @@ def available(source: str) -> list[Item]:
     if not data_set.found:
         raise PictureError(data_set.remedy)
     first = st.number_input("From picture number", 0, data_set.count() - 1, 0, PER_PAGE, key="offset", bind="query-params")
-    return data_set.items(int(first), PER_PAGE)
+    asked = str(st.session_state.get("batch", st.query_params.get("batch", "")))  # the address, before its widget is there
+    return data_set.items(int(first), max(PER_PAGE, min(int(asked), MAX_BATCH) if asked.isdigit() else 1))
 
 
 def uploaded() -> list[Item]:
