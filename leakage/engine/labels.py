@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from leakage.engine.core import Observation, choice, generator
 
 WORDS = {  # rule -> how the page names it for a batch
-    "matched prior": "counts by matched prior (smooth probes, their features moved to the mean that the gradient shows)",
+    "matched prior": "counts that fit the model's predictions (matched prior)",
     "model prior": "counts by model prior (smooth probes)",
     "bias-corrected": "bias-corrected counts of the negative rows",
     "wainakh": "counts by Wainakh et al. (sums of the weight's rows)",

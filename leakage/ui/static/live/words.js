@@ -44,7 +44,8 @@ function stateWords({ status, position, wait, message } = {}) {
 
 /** The words of a note such as {start: 2, rule: "sign"}: "start 2, rule sign". */
 const noteWords = (note) =>
-  Object.entries(note ?? {}).filter(([name, value]) => name !== 'event' && value !== null && typeof value !== 'object').map(([name, value]) => `${name.replaceAll('_', ' ')} ${typeof value === 'number' ? short(value) : value}`).join(', ');
+  Object.entries(note ?? {}).filter(([name, value]) => !['event', 'label certainty'].includes(name) && // the ledger says how sure it is
+     value !== null && typeof value !== 'object').map(([name, value]) => `${name.replaceAll('_', ' ')} ${typeof value === 'number' ? short(value) : value}`).join(', ');
 
 /** What the curves say, for those who hear the page. */
 function curveWords(record) {
