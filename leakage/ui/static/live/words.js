@@ -42,10 +42,10 @@ function stateWords({ status, position, wait, message } = {}) {
   return { running: 'Attack running', done: 'Attack finished', cancelled: 'Stopped: this is the best picture so far' }[status] ?? message ?? 'Opening';
 }
 
-/** The words of a note such as {start: 2, rule: "sign"}: "start 2, rule sign". */
+/** The words of a note such as {start: 2, rule: "sign"}: "start 2, rule sign". What has a place of its own on the page is left out. */
+const ELSEWHERE = ['event', 'label certainty'];
 const noteWords = (note) =>
-  Object.entries(note ?? {}).filter(([name, value]) => !['event', 'label certainty'].includes(name) && // the ledger says how sure it is
-     value !== null && typeof value !== 'object').map(([name, value]) => `${name.replaceAll('_', ' ')} ${typeof value === 'number' ? short(value) : value}`).join(', ');
+  Object.entries(note ?? {}).filter(([name, value]) => !ELSEWHERE.includes(name) && value !== null && typeof value !== 'object').map(([name, value]) => `${name.replaceAll('_', ' ')} ${typeof value === 'number' ? short(value) : value}`).join(', ');
 
 /** What the curves say, for those who hear the page. */
 function curveWords(record) {
