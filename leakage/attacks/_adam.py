@@ -60,7 +60,7 @@ class Descent:
         if self.combine != "closest" and not all(broken):
             sound = ends.z[[lane for lane in range(count) if not broken[lane]]]
             joined = sound.mean(0) if self.combine == "mean" else sound.median(0).values
-            loss = match({name: g.unsqueeze(0) for name, g in seen.gradient(pixels(joined), labels).items()})[0]
+            loss = match(replays(seen, pixels(joined[None]), labels))[0]
             answer = replace(answer, x=pixels(joined), loss=loss.detach(), note={**note, "start": f"{self.combine} of {len(sound)}"})
         yield answer
 

@@ -275,8 +275,8 @@ class Protocol(Plugin):
         return seen.memory
 
     def serve(self, seen: Round) -> Params:
-        """The weights that the server sends next, if it heard this client alone."""
-        raise NotImplementedError
+        """The weights that the server sends next, if it heard this client alone; here for an update that is a difference of weights."""
+        return {name: weight + seen.update[name] for name, weight in seen.weights.items()}
 
 
 class Model(Plugin):

@@ -1,10 +1,9 @@
 """FedAvg: the client trains by itself for a while and sends how far its weights have moved."""
 
 from dataclasses import dataclass
+from functools import partial
 
-from torch import Tensor
-
-from leakage.engine.core import Client, Draws, Memory, Params, Protocol, Round, Update, flag, param
+from leakage.engine.core import Client, Draws, Params, Protocol, Round, flag, param
 from leakage.protocols._local import EPOCHS, MINI_BATCH, SHUFFLED, descend, geometric, local_rate, steps_of
 
 
@@ -33,28 +32,18 @@ class FedAvg(Protocol):
     shuffled: bool = flag(False, SHUFFLED)
 
     def client(self, gradient: Client, draws: Draws | None = None) -> Client:
-        def send(weights: Params, x: Tensor, y: Tensor, memory: Memory) -> Update:
-            order = draws if self.shuffled else None
-            return descend(
-                gradient,
-                weights,
-                x,
-                y,
-                memory,
-                epochs=self.epochs,
-                mini_batch=self.mini_batch,
-                rate=self.rate,
-                momentum=self.momentum,
-                draws=order,
-            )
-
-        return send
+        return partial(
+            descend,
+            gradient,
+            epochs=self.epochs,
+            mini_batch=self.mini_batch,
+            rate=self.rate,
+            momentum=self.momentum,
+            draws=draws if self.shuffled else None,
+        )
 
     def average(self, update: Params, seen: Round) -> Params:
         """-update / (rate * c): step t's gradient counts 1 + momentum + momentum^2 + ..., once per step that follows it; c is the sum."""
         steps = steps_of(seen.count, epochs=self.epochs, mini_batch=self.mini_batch)
         weight = sum(geometric(self.momentum, left) for left in range(1, steps + 1))
         return {name: value / (-self.rate * weight) for name, value in update.items()}
-
-    def serve(self, seen: Round) -> Params:
-        return {name: weight + seen.update[name] for name, weight in seen.weights.items()}

@@ -1,10 +1,9 @@
 """FedProx: FedAvg whose clients are held back towards the weights that they received."""
 
 from dataclasses import dataclass
+from functools import partial
 
-from torch import Tensor
-
-from leakage.engine.core import Client, Draws, Memory, Params, Protocol, Round, Update, flag, param
+from leakage.engine.core import Client, Draws, Params, Protocol, Round, flag, param
 from leakage.protocols._local import EPOCHS, MINI_BATCH, SHUFFLED, descend, geometric, local_rate, steps_of
 
 
@@ -32,19 +31,18 @@ class FedProx(Protocol):
         def pull(moved: Params) -> Params:
             return {name: self.proximal * value for name, value in moved.items()}
 
-        def send(weights: Params, x: Tensor, y: Tensor, memory: Memory) -> Update:
-            order = draws if self.shuffled else None
-            return descend(
-                gradient, weights, x, y, memory, epochs=self.epochs, mini_batch=self.mini_batch, rate=self.rate, pull=pull, draws=order
-            )
-
-        return send
+        return partial(
+            descend,
+            gradient,
+            epochs=self.epochs,
+            mini_batch=self.mini_batch,
+            rate=self.rate,
+            pull=pull,
+            draws=draws if self.shuffled else None,
+        )
 
     def average(self, update: Params, seen: Round) -> Params:
         """-update / (rate * c), c = 1 + q + ... + q^(T-1), q = 1 - rate * mu."""
         steps = steps_of(seen.count, epochs=self.epochs, mini_batch=self.mini_batch)
         weight = geometric(1 - self.rate * self.proximal, steps)
         return {name: value / (-self.rate * weight) for name, value in update.items()}
-
-    def serve(self, seen: Round) -> Params:
-        return {name: weight + seen.update[name] for name, weight in seen.weights.items()}
