@@ -286,3 +286,15 @@ def test_what_enters_batch_norm_is_seen_in_eval_mode_too_and_looking_changes_not
     found = batch_statistics(seen.model, x)
     assert len(found) == 8
     assert torch.equal(seen.model(x), before)
+
+
+def test_a_random_order_is_a_new_one_in_every_round() -> None:
+    model, x = observed(smooth(3)).model, smooth(3)
+    protocol = plugin("protocol", Part(id="fedavg", fields={"epochs": 1, "mini_batch": 1, "rate": 0.5, "shuffled": True}))
+    client = protocol.client(gradient_client(model), lambda epoch: generator(epoch, "order"))
+    memory, sent = Memory(), []
+    for _ in range(4):
+        update, memory = client(weights_of(model), x, LABELS, memory)
+        sent.append(update)
+    assert int(memory["epoch"]) == 4
+    assert max(relative(later, sent[0]) for later in sent[1:]) > 1e-3  # the same weights and pictures, in another order

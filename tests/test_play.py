@@ -112,8 +112,9 @@ def test_a_strip_shades_magnitudes_over_three_decades() -> None:
 
 def test_the_update_is_described_by_size_and_norm_and_by_the_strips_of_single_pictures() -> None:
     update = {"w": torch.tensor([[3.0, 1.0], [1.0, 1.0]]), "b": torch.tensor([2.0])}
-    found = describe(update, update, [update, update])
-    assert (found["entries"], found["bytes"], found["norm"]) == (5, 20, 4.0)  # 9 + 1 + 1 + 1 + 4
+    gradient = {"w": torch.tensor([[3.0, 4.0], [0.0, 0.0]]), "b": torch.tensor([0.0])}
+    found = describe(update, gradient, [update, update])
+    assert (found["entries"], found["bytes"], found["norm"]) == (5, 20, 5.0)  # the norm is that of what the attacker matches
     assert [(layer["name"], layer["shape"], layer["norm"]) for layer in found["layers"]] == [
         ("w", [2, 2], pytest.approx(12**0.5)),
         ("b", [1], 2.0),
