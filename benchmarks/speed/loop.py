@@ -63,21 +63,21 @@ def loop(chosen: Experiment, threads: int, start: int) -> dict[str, float]:
 
 
 def lanes(most: int) -> list[dict[str, Any]]:
-    """STARTS starts at once on `most` threads, beside one start on the number of threads that suits it best, in turn."""
+    """STARTS starts at once on `most` threads, beside one start on the number of threads that suits it best: in turn, the best of ROUNDS."""
     rows = []
     for model, steps in LANES.items():
         one, many = experiment(model, steps), experiment(model, steps, STARTS)
-        pairs = []
+        single, together = [], []
         for start in range(ROUNDS):
-            single = min(ours(one, threads, start)["seconds"] for threads in {1, most})
-            pairs.append((single, ours(many, most, start)["seconds"]))
+            single += [ours(one, threads, start)["seconds"] for threads in {1, most}]
+            together.append(ours(many, most, start)["seconds"])
         row = {"model": model, "starts": STARTS, "threads": most, "steps": steps}
         rows.append(
             row
             | {
-                "one_ms": 1000 * min(single for single, _ in pairs) / steps,
-                "all_ms": 1000 * statistics.median(together for _, together in pairs) / steps,
-                "ratio": statistics.median(together for _, together in pairs) / min(single for single, _ in pairs),
+                "one_ms": 1000 * min(single) / steps,
+                "all_ms": 1000 * min(together) / steps,
+                "ratio": min(together) / min(single),
             }
         )
     return rows
