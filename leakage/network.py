@@ -1,0 +1,226 @@
+"""A network as plain data: its steps as a line of text, and every linear map in it with its sizes. No torch.
+
+    conv 5@12 /2 p2     12 filters of 5 x 5, stride 2, padding 2
+    block 32 /2         a residual block: two convolutions 3 x 3 with 32 filters, the first with stride 2, and a skip past both
+    block 32 /2 cut     the same without its skip
+    deep 16             a bottleneck: convolutions 1 x 1, 3 x 3 and 1 x 1 with 16, 16 and 64 filters, and a skip past all three
+    mean 2, max 2       the mean or the largest of every 2 x 2 pixels; "mean" alone: of the whole picture
+    linear 500          500 units, each connected to everything before
+
+Steps are joined by " - ". An activation follows every convolution, block and linear step; a linear layer to the classes comes last.
+"""
+
+import re
+from dataclasses import dataclass, replace
+from typing import Literal
+
+Shape = tuple[int, ...]  # (C, H, W), or (n,) after a linear layer
+JOINT = " - "
+MOST_STEPS = 60
+FORMS = "conv 3@16 /2 p1, block 16 /2, block 16 cut, deep 16, mean 2, max 2, mean, linear 100"
+
+
+class NetworkError(ValueError):
+    """A network that cannot be built; the message names the step, what is wrong and what is allowed."""
+
+
+@dataclass(frozen=True)
+class Conv:
+    """`filters` filters of size x size."""
+
+    size: int
+    filters: int
+    stride: int = 1
+    padding: int = 0
+
+    def __str__(self) -> str:
+        return f"conv {self.size}@{self.filters}" + _stride(self.stride) + (f" p{self.padding}" if self.padding else "")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A residual block: conv 3 - conv 3, or (deep) conv 1 - conv 3 - conv 1 with four times the filters at its end."""
+
+    filters: int
+    stride: int = 1
+    skip: bool = True
+    deep: bool = False
+
+    def __str__(self) -> str:
+        return f"{'deep' if self.deep else 'block'} {self.filters}" + _stride(self.stride) + ("" if self.skip else " cut")
+
+    @property
+    def convolutions(self) -> tuple[Conv, ...]:
+        """Its layers, in order."""
+        if self.deep:
+            return Conv(1, self.filters), Conv(3, self.filters, self.stride, 1), Conv(1, 4 * self.filters)
+        return Conv(3, self.filters, self.stride, 1), Conv(3, self.filters, 1, 1)
+
+
+@dataclass(frozen=True)
+class Pool:
+    """The mean or the largest of every size x size pixels; size 0: of the whole picture."""
+
+    kind: Literal["mean", "max"]
+    size: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.size}" if self.size else self.kind
+
+
+@dataclass(frozen=True)
+class Linear:
+    """`units` units, each connected to all of the step before."""
+
+    units: int
+
+    def __str__(self) -> str:
+        return f"linear {self.units}"
+
+
+Step = Conv | Block | Pool | Linear
+
+
+@dataclass(frozen=True)
+class Map:
+    """One linear map of a network: x -> z.
+
+    x, z       shapes of input (without padding) and output of one picture
+    weights    numbers in its kernel or matrix, biases not counted
+    step       the place of its step in the network, from 0; block: whether that is a residual block
+    shortcut   numbers in the weights of the block's own skip (a convolution of size 1), at the last map of the block
+    """
+
+    name: str
+    kind: Literal["conv", "linear", "mean", "max"]
+    x: Shape
+    z: Shape
+    weights: int
+    step: int
+    size: int = 0
+    stride: int = 1
+    padding: int = 0
+    block: Block | None = None
+    last: bool = True
+    shortcut: int = 0
+
+
+def parse(text: str) -> tuple[Step, ...]:
+    """The steps of a network. Raises NetworkError."""
+    words = [step.strip() for step in re.split(r"\s+-\s+|\n", text.strip()) if step.strip()]
+    if len(words) > MOST_STEPS:
+        raise NetworkError(f"A network has at most {MOST_STEPS} steps; this one has {len(words)}.")
+    return tuple(_step(number, step) for number, step in enumerate(words, 1))
+
+
+def write(steps: tuple[Step, ...]) -> str:
+    """The text that `parse` reads."""
+    return JOINT.join(map(str, steps))
+
+
+def unroll(steps: tuple[Step, ...], image_shape: tuple[int, int, int], outputs: int) -> tuple[Map, ...]:
+    """Every linear map, from the picture to the outputs. Raises NetworkError where a step does not fit its input."""
+    maps: list[Map] = []
+    shape: Shape = image_shape
+    for place, step in enumerate((*steps, Linear(outputs))):
+        head = place == len(steps)
+        before = shape
+        if isinstance(step, Linear):
+            inputs = _size(shape)
+            name = "linear" if head else f"linear{place + 1}"
+            maps.append(Map(name, "linear", shape, (step.units,), inputs * step.units, place))
+        elif len(shape) == 1:
+            raise NetworkError(f"Step {place + 1} ({step}) needs a picture, and a linear step has made a list of it. Move it before.")
+        elif isinstance(step, Pool):
+            maps.append(_pool(place, step, shape))
+        elif isinstance(step, Conv):
+            maps.append(_conv(place, f"conv{place + 1}", step, shape))
+        else:
+            parts = step.convolutions
+            for number, part in enumerate(parts, 1):
+                made = _conv(place, f"block{place + 1}.conv{number}", part, shape)
+                maps.append(replace(made, block=step, last=number == len(parts)))
+                shape = made.z
+            if step.skip and (step.stride > 1 or before[0] != shape[0]):
+                maps[-1] = replace(maps[-1], shortcut=before[0] * shape[0])
+        shape = maps[-1].z
+    return tuple(maps)
+
+
+def _step(number: int, text: str) -> Step:
+    words = text.lower().split()
+    kind, rest = words[0], words[1:]
+    stride, padding, skip, plain = 1, 0, True, list[str]()
+    for word in rest:
+        if re.fullmatch(r"/\d{1,2}", word):
+            stride = int(word[1:])
+        elif re.fullmatch(r"p\d{1,2}", word):
+            padding = int(word[1:])
+        elif word == "cut":
+            skip = False
+        else:
+            plain.append(word)
+    found = " ".join(plain)
+    try:
+        if kind == "conv" and skip and (form := re.fullmatch(r"(\d{1,2})@(\d{1,4})", found)):
+            return _within(Conv(int(form[1]), int(form[2]), stride, padding))
+        if kind in ("block", "deep") and not padding and re.fullmatch(r"\d{1,4}", found):
+            return _within(Block(int(found), stride, skip, deep=kind == "deep"))
+        if kind == "mean" and len(rest) == len(plain) and re.fullmatch(r"\d{0,2}", found):
+            return _within(Pool("mean", int(found or 0)))
+        if kind == "max" and len(rest) == len(plain) and re.fullmatch(r"\d{1,2}", found):
+            return _within(Pool("max", int(found)))
+        if kind == "linear" and len(rest) == len(plain) and re.fullmatch(r"\d{1,4}", found):
+            return _within(Linear(int(found)))
+    except NetworkError as error:
+        raise NetworkError(f"Step {number} ({text}): {error}") from None
+    raise NetworkError(f"Step {number}: {text!r} is not a step. Allowed are steps such as: {FORMS}.")
+
+
+LIMITS = {"size": (0, 11), "filters": (1, 512), "stride": (1, 4), "padding": (0, 5), "units": (1, 4096)}
+
+
+def _within(step: Step) -> Step:
+    for name, (low, high) in LIMITS.items():
+        low = 1 if name == "size" and isinstance(step, Conv) else low
+        value = getattr(step, name, low)
+        if not low <= value <= high:
+            raise NetworkError(f"{name} must lie between {low} and {high}; given was {value}.")
+    return step
+
+
+def _conv(place: int, name: str, step: Conv, shape: Shape) -> Map:
+    channels, *sides = shape
+    after = [(side + 2 * step.padding - step.size) // step.stride + 1 for side in sides]
+    if min(after) < 1:
+        raise NetworkError(f"Step {place + 1} ({step}) needs at least {step.size} pixels a side, and {sides[0]} x {sides[1]} reach it.")
+    return Map(
+        name,
+        "conv",
+        shape,
+        (step.filters, *after),
+        step.filters * channels * step.size**2,
+        place,
+        size=step.size,
+        stride=step.stride,
+        padding=step.padding,
+    )
+
+
+def _pool(place: int, step: Pool, shape: Shape) -> Map:
+    channels, height, width = shape
+    after = (height // step.size, width // step.size) if step.size else (1, 1)
+    if min(after) < 1:
+        raise NetworkError(f"Step {place + 1} ({step}) needs at least {step.size} pixels a side, and {height} x {width} reach it.")
+    return Map(f"{step.kind}{place + 1}", step.kind, shape, (channels, *after), 0, place, size=step.size)
+
+
+def _size(shape: Shape) -> int:
+    count = 1
+    for side in shape:
+        count *= side
+    return count
+
+
+def _stride(stride: int) -> str:
+    return f" /{stride}" if stride > 1 else ""
