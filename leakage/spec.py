@@ -65,6 +65,9 @@ class Experiment(_Data):
     channels: Literal[1, 3] = 3
     model: Part = Part(id="lenet")
     checkpoint: str = Field(default="", max_length=100)  # "id@rounds" of trained weights; empty: untrained, drawn by the seed
+    task: Literal["classes", "two", "flipped"] = "classes"  # one output per class; or one in all, which tells two classes apart: labels are
+    # what the network itself says of each picture (two), or the opposite (flipped), as R-GAP's authors ran it
+    precision: Literal["float32", "float64"] = "float32"  # of the client's arithmetic, and of what it sends
     batch_norm: Literal["eval", "batch"] = "eval"  # BatchNorm uses its stored statistics, or those of the batch, as in training
     protocol: Part = Part(id="fedsgd")
     aggregation: Part | None = None  # laid over the protocol: the server sees a sum of several clients' updates only
@@ -78,7 +81,12 @@ class Experiment(_Data):
 
     @property
     def num_classes(self) -> int:
-        """How many classes the model tells apart: 100 when a CIFAR-100 picture is among them, else 10."""
+        """How many classes the model tells apart: those of its pictures, or 2 when it has one output."""
+        return 2 if self.task != "classes" else self.picture_classes
+
+    @property
+    def picture_classes(self) -> int:
+        """How many classes the pictures are sorted into: 100 when a CIFAR-100 picture is among them, else 10."""
         return 100 if any(picture.source == "cifar100" for picture in self.pictures) else 10
 
     @property
@@ -104,8 +112,8 @@ class Experiment(_Data):
 
         try:
             for picture in self.pictures:
-                if picture.label is not None and picture.label >= self.num_classes:
-                    raise SpecError(f"pictures.label: allowed is 0 to {self.num_classes - 1}, given was {picture.label}.")
+                if picture.label is not None and picture.label >= self.picture_classes:
+                    raise SpecError(f"pictures.label: allowed is 0 to {self.picture_classes - 1}, given was {picture.label}.")
                 if picture.source == "upload" and picture.label is None:
                     raise SpecError("pictures.label: an upload needs a class, given was none.")
             most = MAX_PIXELS // self.size**2
@@ -116,6 +124,8 @@ class Experiment(_Data):
             _check_size(catalog, self.model, self.size)
             self._check_setting(catalog)
             model = spelled("model", self.model)
+            if self.checkpoint and self.task != "classes":
+                raise SpecError("task: with trained weights only classes, one output for each. Choose classes, or an untrained model.")
             if self.checkpoint:
                 self._check_fit(model, catalog)
             return self.model_copy(

@@ -63,7 +63,7 @@ def loop(chosen: Experiment, threads: int, start: int) -> dict[str, float]:
 
 
 def lanes(most: int) -> list[dict[str, Any]]:
-    """STARTS starts at once on `most` threads, beside one start on the number of threads that suits it best: in turn, the best of ROUNDS."""
+    """STARTS starts at once on `most` threads beside one on the number of threads that suits it best: in turn, the best of ROUNDS."""
     rows = []
     for model, steps in LANES.items():
         one, many = experiment(model, steps), experiment(model, steps, STARTS)

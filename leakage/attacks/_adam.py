@@ -70,7 +70,7 @@ class Descent:
         pixels, (low, high) = to_pixels(seen), box(seen)
         z = z.clone().requires_grad_()
         optimiser = torch.optim.Adam([z], lr=self.step_size, fused=z.device.type != "mps")
-        lowest, kept = torch.full((len(z),), math.inf, device=z.device), z.detach().clone()
+        lowest, kept = torch.full((len(z),), math.inf, device=z.device, dtype=z.dtype), z.detach().clone()
         shown = 0
         for step in range(1, self.steps + 1):
             x = pixels(z)

@@ -66,7 +66,7 @@ def one_start(seen: Observation, rng: torch.Generator, *, labels: Tensor | None,
     """
     distance, pixels = squared_distance(seen.as_gradient()), to_pixels(seen)
     z = normal_start(seen, rng).requires_grad_()  # (B, C, H, W)
-    logits = torch.randn((seen.batch_size, seen.num_classes), generator=rng).to(seen.device).requires_grad_()
+    logits = torch.randn((seen.batch_size, seen.num_classes), generator=rng).to(seen.device, seen.dtype).requires_grad_()
     leaves = [z, logits] if labels is None else [z]
     optimiser = torch.optim.LBFGS(leaves, lr=1, max_iter=20, history_size=100)
 

@@ -160,6 +160,10 @@ class Observation:
         return next(iter(self.weights.values())).device
 
     @property
+    def dtype(self) -> torch.dtype:
+        return next(iter(self.weights.values())).dtype
+
+    @property
     def scale(self) -> tuple[Tensor, Tensor]:
         """Mean and standard deviation, (1, C, 1, 1) each, of the model's first layer; 0 and 1 when the model takes raw pixels."""
         for layer in self.model.modules():

@@ -24,6 +24,7 @@ WORDS = {  # rule -> how the page names it for a batch
 }
 RULES = ("best", *WORDS)
 SINGLE = "iDLG: the most negative row"
+ONE_OUTPUT = "R-GAP: the sign of the last layer's gradient"
 PROBES, AREA, FEWEST = 64, 64 * 32 * 32, 16  # probe pictures: 64 of 32 x 32, fewer of larger ones
 
 
@@ -53,6 +54,14 @@ class Predictions(NamedTuple):
     features: Tensor
 
 
+class Head(NamedTuple):
+    """The last layer, a row per class: its weight and that weight's gradient (K, D), and the gradient of its bias (K,) or None."""
+
+    weight: Tensor
+    slopes: Tensor
+    bias: Tensor | None
+
+
 class Means(NamedTuple):
     """(K,) each: the gradient of the last bias, and the model's mean prediction on probes before and after `moved`."""
 
@@ -75,6 +84,16 @@ def last_layer(model: nn.Module) -> tuple[str, str | None]:
     return f"{prefix}weight", f"{prefix}bias" if model.get_submodule(names[-1]).bias is not None else None
 
 
+def head(seen: Observation) -> Head:
+    """The last layer as the server holds it. One output z, for two classes, stands for the logits (0, z): its row beside one of zeros."""
+    weight, bias = last_layer(seen.model)
+    gradient = seen.as_gradient()
+    own, slopes, rows = seen.weights[weight].detach(), gradient[weight].detach(), gradient[bias].detach() if bias else None
+    if len(own) == seen.num_classes:
+        return Head(own, slopes, rows)
+    return Head(torch.cat([torch.zeros_like(own), own]), torch.cat([-slopes, slopes]), None if rows is None else torch.cat([-rows, rows]))
+
+
 def recover(seen: Observation, rule: str = "best") -> Recovered:
     """The B labels by one of RULES. Raises ValueError for any other word.
 
@@ -84,15 +103,15 @@ def recover(seen: Observation, rule: str = "best") -> Recovered:
     """
     if rule not in RULES:
         raise ValueError(f"The rule for labels must be one of {', '.join(RULES)}; got {rule!r}. Choose one of them.")
-    weight, bias = last_layer(seen.model)
-    gradient, size = seen.as_gradient(), seen.batch_size
-    slopes = gradient[weight].detach()  # (K, D)
+    (_, slopes, bias), size = head(seen), seen.batch_size
+    if size == 1 and bias is None and seen.num_classes == 2:
+        return one_output(slopes[1])
     if size == 1:
-        return single(gradient[bias].detach() if bias else sign_free(slopes))
-    rows = gradient[bias].detach() if bias else slopes.sum(1)  # (K,)
+        return single(sign_free(slopes) if bias is None else bias)
+    biased, rows = bias is not None, slopes.sum(1) if bias is None else bias  # (K,)
     if rule in ("best", "matched prior"):
-        rule = "matched prior" if bias else "model prior"
-    words, certainty, means = WORDS[rule], None, mean_predictions(seen) if bias or rule == "model prior" else None
+        rule = "matched prior" if biased else "model prior"
+    words, certainty, means = WORDS[rule], None, mean_predictions(seen) if biased or rule == "model prior" else None
     if means is None and "prior" in rule:
         rule, words = "bias-corrected", f"{WORDS['bias-corrected']}: the model's prediction is not finite"
 
@@ -107,7 +126,7 @@ def recover(seen: Observation, rule: str = "best") -> Recovered:
         found = again(rows.argsort()[: max(int((rows < 0).sum()), 1)], size)
     else:
         found = counts(rows, size)
-    if bias and means:
+    if biased and means:
         certainty = warranted(found, means)
     return Recovered(found.to(seen.device), words, certainty)
 
@@ -122,6 +141,16 @@ def single(rows: Tensor) -> Recovered:
     Source: Zhao et al. 2020, section 3.
     """
     return Recovered(rows.argmin().view(1), SINGLE, float((rows < 0).sum() == 1))
+
+
+def one_output(slope: Tensor) -> Recovered:
+    """The class, 0 or 1, of one picture from the weight's gradient (D,) of a single output without a bias: (p - y) h.
+
+    p - y is negative for class 1 alone, and features h behind a ReLU or sigmoid are not: certain when all entries agree, else their sum
+    decides. Source: Zhu and Blaschko 2021, section 3.
+    """
+    agree = bool((slope >= 0).all()) or bool((slope <= 0).all())
+    return Recovered((slope.sum() < 0).long().view(1), ONE_OUTPUT, 1.0 if agree else None)
 
 
 def sign_free(slopes: Tensor) -> Tensor:
@@ -192,11 +221,9 @@ def predict(seen: Observation) -> Predictions:
 
 def mean_predictions(seen: Observation) -> Means | None:
     """What the priors are made of; None where a number is not finite. Without a bias its gradient is that of `along`, and nothing moves."""
-    weight, bias = last_layer(seen.model)
-    gradient, probes = seen.as_gradient(), predict(seen)
-    slopes = gradient[weight].detach()  # (K, D)
-    shown = gradient[bias].detach() if bias else along(slopes, probes.features)
-    logits = moved(probes, seen.weights[weight].detach(), shown, slopes) if bias else probes.logits
+    (weight, slopes, bias), probes = head(seen), predict(seen)
+    shown = along(slopes, probes.features) if bias is None else bias
+    logits = probes.logits if bias is None else moved(probes, weight, shown, slopes)
     means = Means(shown, probes.logits.softmax(1).mean(0), logits.softmax(1).mean(0))
     return means if all(bool(mean.isfinite().all()) for mean in means) else None
 

@@ -114,10 +114,10 @@ def start(kind: str, seen: Observation, rng: torch.Generator) -> Tensor:
     if kind == "tiles":
         height, width = shape[2:]
         tile = torch.randn((*shape[:2], TILE, TILE), generator=rng)
-        return tile.repeat(1, 1, -(-height // TILE), -(-width // TILE))[..., :height, :width].contiguous().to(seen.device)
+        return tile.repeat(1, 1, -(-height // TILE), -(-width // TILE))[..., :height, :width].contiguous().to(seen.device, seen.dtype)
     if kind == "uniform":
-        return (2 * torch.rand(shape, generator=rng) - 1).to(seen.device)
-    return (torch.zeros(shape) if kind == "grey" else torch.randn(shape, generator=rng)).to(seen.device)
+        return (2 * torch.rand(shape, generator=rng) - 1).to(seen.device, seen.dtype)
+    return (torch.zeros(shape) if kind == "grey" else torch.randn(shape, generator=rng)).to(seen.device, seen.dtype)
 
 
 def normal_start(seen: Observation, rng: torch.Generator) -> Tensor:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from leakage import catalog
-from leakage.engine.client import gradient_client, lanes_client, use_batch_statistics, weights_of
+from leakage.engine.client import TwoClasses, gradient_client, lanes_client, use_batch_statistics, weights_of
 from leakage.engine.core import Client, Defense, Memory, Observation, Params, Protocol, Round, Simulator, Statistics, generator
 from leakage.engine.statistics import batch_statistics, stored_statistics
 from leakage.engine.trained import load_checkpoint, untrained
@@ -138,15 +138,25 @@ class Setting:
 
 def _model(experiment: Experiment, x: Tensor) -> nn.Module:
     """The model as the client got it in the first round, on the device of x."""
-    model = untrained(experiment.model, (x.shape[1], x.shape[2], x.shape[3]), experiment.num_classes, seed=experiment.seed)
+    outputs = 1 if experiment.task != "classes" else experiment.num_classes
+    model = untrained(experiment.model, (x.shape[1], x.shape[2], x.shape[3]), outputs, seed=experiment.seed)
+    if experiment.task != "classes":
+        model.add_module("two", TwoClasses())  # our models are sequences
     if experiment.checkpoint:
         load_checkpoint(model, experiment.checkpoint)
-    model = model.to(x.device).eval()
+    model = model.to(x.device, x.dtype).eval()
     if x.device.type == "cpu":  # the colours of a pixel side by side in memory: 5 to 10 % faster there, the same numbers
         model = model.to(memory_format=torch.channels_last)
     if experiment.batch_norm == "batch":
         use_batch_statistics(model, x)
     return model
+
+
+def said(experiment: Experiment, x: Tensor) -> Tensor:
+    """The classes (B,) that a network of one output gives the pictures before any training, or the opposite ones (flipped)."""
+    with torch.no_grad():
+        own = _model(experiment, x)(x).argmax(1)
+    return 1 - own if experiment.task == "flipped" else own
 
 
 def _watch(setting: Setting, model: nn.Module, x: Tensor, y: Tensor, rounds: int) -> tuple[list[Round], list[Memory]]:

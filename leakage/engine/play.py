@@ -13,7 +13,7 @@ from leakage.engine import metrics
 from leakage.engine.client import gradient_client, single_gradients
 from leakage.engine.core import Attack, Observation, Snapshot, generator
 from leakage.engine.data import load
-from leakage.engine.observe import observe, plugin
+from leakage.engine.observe import observe, plugin, said
 from leakage.engine.received import describe
 from leakage.engine.referee import Frame, Referee
 from leakage.engine.standards import Standards, standards
@@ -23,6 +23,7 @@ __all__ = ["Frame", "Scene", "best_device", "observe", "play", "plugin", "prepar
 
 PER_SECOND = 10.0  # frames kept per second at most
 SHOWN = 8  # gradients of single pictures that are drawn
+PRECISIONS = {"float32": torch.float32, "float64": torch.float64}
 SHARE = 0.02  # ... and never more than this share of the time is spent on keeping them
 
 
@@ -49,17 +50,19 @@ def best_device() -> torch.device:
 def prepare(experiment: Experiment, *, uploads: Mapping[str, bytes] | None = None, device: torch.device | None = None) -> Scene:
     """Load the pictures, let the client send its update, and note what pictures that know nothing would score."""
     device = device or best_device()
-    x, y = (tensor.to(device) for tensor in load(experiment, uploads or {}))
-    seen = observe(experiment, x, y)
-    plain, _ = gradient_client(seen.model)(seen.weights, x, y, {})
+    x, classes = (tensor.to(device) for tensor in load(experiment, uploads or {}))
+    private = x.to(PRECISIONS[experiment.precision])
+    y = classes if experiment.task == "classes" else said(experiment, private)
+    seen = observe(experiment, private, y)
+    plain, _ = gradient_client(seen.model)(seen.weights, private, y, {})
     alone = len(x) > 1 and experiment.batch_norm == "eval"  # whose BatchNorm needs the others has no gradient of its own
-    singles = islice(single_gradients(seen.model, seen.weights, x, y), SHOWN if alone else 0)
+    singles = islice(single_gradients(seen.model, seen.weights, private, y), SHOWN if alone else 0)
     return Scene(
         experiment=experiment,
         x=x.cpu(),
         y=y.cpu(),
         seen=seen,
-        standards=standards(experiment, x.cpu(), y.cpu()),
+        standards=standards(experiment, x.cpu(), classes.cpu()),
         received=describe(seen.simulator.update, seen.as_gradient(), singles),
         changed=metrics.gradient_distances(seen.as_gradient(), plain),
     )

@@ -69,7 +69,7 @@ class Referee:
             self.due = now + max(PAUSE, (time.perf_counter() - now) / SHARE)
         if final:
             seen = self.seen
-            replayed = seen.gradient(guess[self.order.argsort()].to(seen.device), y.to(seen.device))
+            replayed = seen.gradient(guess[self.order.argsort()].to(seen.device, seen.dtype), y.to(seen.device))
             scores |= metrics.gradient_distances(replayed, seen.as_gradient())
             raw = snapshot.x.detach().cpu()[self.order]
             scores["mse_norm"] = float(metrics.mse_norm(raw, self.x, seen.scale[1].cpu()).mean())

@@ -33,7 +33,7 @@ def measure(device: torch.device) -> Iterator[tuple[str, tuple[float, float]]]:
 
 def fitting_threads(seen: Observation, most: int, starts: int = 1) -> int:
     """1 or `most`, whichever suits this replay: a small network gains nothing from a second core. Leaves the number in force."""
-    x = torch.rand((seen.batch_size, *seen.image_shape), device=seen.device)
+    x = torch.rand((seen.batch_size, *seen.image_shape), device=seen.device, dtype=seen.dtype)
     replay = seen.gradient if starts == 1 else lambda x, y: {n: g[0] for n, g in seen.gradients(x.expand(starts, *x.shape), y).items()}
     y = torch.zeros(seen.batch_size, dtype=torch.long, device=seen.device)
     seconds = []

@@ -31,6 +31,7 @@ from leakage.settings import Settings, cores, settings
 from leakage.spec import Experiment, Part, Training, parse, parse_training
 
 STUCK = "Stopped in the middle of a step that took too long to wait for; the pictures so far are kept."
+TWO = ["class 0", "class 1"]  # of a model with one output
 PATIENCE = 10.0  # seconds a step may take after the run should have stopped
 MEMORY = "This needs more memory than one run may use here. Choose a smaller batch, a smaller picture or a narrower model."
 log = logging.getLogger(__name__)
@@ -159,8 +160,8 @@ def describe(scene: Scene, run: Run, device: torch.device) -> dict[str, Any]:
         "size": experiment.size,
         "channels": experiment.channels,
         "private": f"/api/runs/{run.id}/private.png",
-        "pictures": pictures(experiment),
-        "class_names": class_names(experiment.pictures[0].source),
+        "pictures": [one | {"label": label} for one, label in zip(pictures(experiment), scene.y.tolist(), strict=True)],
+        "class_names": class_names(experiment.pictures[0].source) if experiment.task == "classes" else TWO,
         "received": scene.received,
         "baselines": finite(held.baselines),
         "lineup": {"size": held.lineup.size, "words": held.lineup.words},
@@ -179,13 +180,13 @@ def describe(scene: Scene, run: Run, device: torch.device) -> dict[str, Any]:
 
 
 def pictures(experiment: Experiment) -> list[dict[str, Any]]:
-    """Title, class and class name of every private picture, for the page."""
+    """Title and class name of every private picture, for the page."""
 
     def one(source: str, name: str, label: int | None) -> dict[str, Any]:
         if source == "upload":
-            return {"title": "Your picture", "label": label, "class_name": class_names(source)[label or 0]}
+            return {"title": "Your picture", "class_name": class_names(source)[label or 0]}
         item = find(source, name)
-        return {"title": item.title, "label": item.label, "class_name": item.class_name}
+        return {"title": item.title, "class_name": item.class_name}
 
     return [one(p.source, p.id, p.label) for p in experiment.pictures]
 

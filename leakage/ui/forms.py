@@ -15,6 +15,11 @@ DEFAULT = Experiment()
 More: TypeAlias = Callable[[dict[str, Any]], None]  # draws further widgets, given the values of a plug-in's fields
 SOURCES = {"gallery": "Gallery", "upload": "Your own", "mnist": "MNIST", "cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}
 DEFAULTS = {"model": DEFAULT.model.id, "protocol": DEFAULT.protocol.id, "defense": NONE, "attack": DEFAULT.attack.id}
+TASKS = {
+    "classes": "one for each class",
+    "two": "one in all, label as it says itself",
+    "flipped": "one in all, label the opposite",
+}
 BATCH_NORM = {"eval": "stored statistics (eval)", "batch": "statistics of this batch"}
 ADAPTIVE = {"true": "Adaptive", "false": "Naive"}
 STATISTICS = {"none": "none", "running": "those stored in the model", "exact": "exactly those of the batch"}
@@ -57,6 +62,7 @@ def _menus(known: Catalog) -> dict[str, list[Any]]:
         "checkpoint": [UNTRAINED, *(f"{id}@{stage.rounds}" for id, card in checkpoints.cards().items() for stage in card.stages)],
         "size": sorted(SIZES, key=lambda size: size != DEFAULT.size),
         "channels": [DEFAULT.channels, 1],
+        "task": list(TASKS),
         "batch_norm": list(BATCH_NORM),
         "phones": list(range(1, MAX_PHONES + 1)),
         **({"aggregation": over} if (over := [entry.id for entry in aggregations(known)]) else {}),
@@ -211,7 +217,7 @@ def load(experiment: Experiment) -> None:
     state["rounds"], state["attacked_round"] = experiment.rounds, experiment.attacked_round
     state["labels_known"], state["adaptive"] = experiment.assume.labels, "true" if experiment.assume.adaptive else "false"
     state["statistics"] = experiment.assume.statistics
-    state["max_seconds"], state["batch_norm"] = experiment.max_seconds, experiment.batch_norm
+    state["max_seconds"], state["batch_norm"], state["task"] = experiment.max_seconds, experiment.batch_norm, experiment.task
     pictures = experiment.pictures
     state["source"], state["batch"] = pictures[0].source, len(pictures)
     state[PICKED] = [f"{picture.source}:{picture.id}" for picture in pictures]

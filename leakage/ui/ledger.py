@@ -13,6 +13,11 @@ BATCH_NORM = {
     "eval": "uses the statistics stored in the model, not those of this batch (eval mode)",
     "batch": "uses the statistics of the batch (as while training); the replay takes those of the attacker's guess, never the true ones",
 }
+OUTPUTS = {
+    "classes": "{} classes, cross-entropy",
+    "two": "one output, logistic loss; the label is what the network says itself",
+    "flipped": "one output, logistic loss; the label is the opposite of what the network says, as R-GAP's authors ran it",
+}
 STATISTICS = {
     "none": "not granted",
     "running": "those stored in the model, which the server sends itself",
@@ -54,7 +59,7 @@ def assumptions(experiment: Experiment, known: Catalog, meta: dict[str, Any] | N
     what = meaning(doing, protections, attack, experiment.attack.fields, adaptive=adaptive)
     own = f" In the attack's own words: {note['attacker']}." if "attacker" in note else ""
     rows = [
-        ("knows", "The model and its weights", f"{model.title}, {weights}, {experiment.num_classes} classes, cross-entropy"),
+        ("knows", "The model and its weights", f"{model.title}, {weights}, {OUTPUTS[experiment.task].format(experiment.num_classes)}"),
         ("knows" if sees else "does not know", "What the client does", doing.told(experiment.rounds)),
         ("assumed", "Naive or adaptive", what + own),
         *_sum(doing),

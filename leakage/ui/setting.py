@@ -18,6 +18,7 @@ class Setting:
 
     model: Part
     checkpoint: str
+    task: Literal["classes", "two", "flipped"]
     batch_norm: Literal["eval", "batch"]
     protocol: Part
     aggregation: Part | None
@@ -27,7 +28,7 @@ class Setting:
 
 def choose_setting(known: Catalog, pictures: int) -> Setting:
     """The second step as widgets, with a picture of what is sent and what is not."""
-    model = forms.choose(known, "model", "Model on the phone", more=batch_norm_menu)
+    model = forms.choose(known, "model", "Model on the phone", more=model_menus)
     assert model
     checkpoint = forms.checkpoint(known, model)
     protocol = forms.choose(known, "protocol", "What it sends", apart=tuple(APART))
@@ -49,7 +50,7 @@ def choose_setting(known: Catalog, pictures: int) -> Setting:
     attacked = round_attacked(rounds)
     doing = Doing.of(known, protocol, aggregation, pictures)
     sent.show(protocol.id, phones=doing.phones, steps=doing.steps)
-    return Setting(model, checkpoint, batch_norm(model), protocol, aggregation, rounds, attacked)
+    return Setting(model, checkpoint, st.session_state["task"], batch_norm(model), protocol, aggregation, rounds, attacked)
 
 
 def hidden_in_a_sum(known: Catalog) -> Part | None:
@@ -88,8 +89,16 @@ def round_attacked(rounds: int) -> int:
     )
 
 
-def batch_norm_menu(fields: dict[str, Any]) -> None:
-    """Which statistics BatchNorm uses, where the model with these fields has it."""
+def model_menus(fields: dict[str, Any]) -> None:
+    """How many outputs the model has, and, where it has BatchNorm, which statistics that uses."""
+    st.selectbox(
+        "Outputs",
+        list(forms.TASKS),
+        format_func=forms.TASKS.__getitem__,
+        key="task",
+        help="One in all tells two classes apart. Which of them a picture is in has no meaning then; R-GAP's authors took the opposite of "
+        "what the untrained network says, which leaves one solution where the other label can leave two.",
+    )
     if has_batch_norm(fields):
         st.selectbox(
             "BatchNorm uses",
