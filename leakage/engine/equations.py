@@ -7,8 +7,16 @@ gradient   dL/dw[o, c] = sum over positions of k[o] x[c]: the same matrix K0 for
 weight     z = w * x
 """
 
+from dataclasses import dataclass
+
+import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional as F
+
+FIRM = 1e-3  # gradient rows whose singular value is below this share of the largest are solved together with the weight rows
+SINGULAR = 1e11  # a system with a larger condition number counts as one of too small a rank
+TINY = 1e-300
 
 
 def gradient_rows(k: Tensor, size: int, stride: int, padding: int, sides: tuple[int, int]) -> Tensor:
@@ -43,3 +51,90 @@ def _reach(size: int, stride: int, padding: int, after: tuple[int, int], sides: 
     column = across.reshape(1, -1) * stride + v.reshape(-1, 1) - padding
     inside = (row >= 0) & (row < sides[0]) & (column >= 0) & (column < sides[1])
     return torch.arange(after[0] * after[1]), row * sides[1] + column, inside
+
+
+@dataclass(frozen=True)
+class Solved:
+    """The input of a convolution and how well its equations determine it.
+
+    x            (Ci, H, W); of several solutions the shortest
+    equations    how many were used; unknowns: Ci H W; rank: how many unknowns they determine
+    condition    of the system that was solved, estimated from its triangular factor (infinite where the rank is too small)
+    residual     ||equations x - right side|| / ||right side||, the larger one of gradient and weight rows
+    """
+
+    x: Tensor
+    equations: int
+    unknowns: int
+    rank: int
+    condition: float
+    residual: float
+
+
+def solve(k: Tensor, g: Tensor, w: Tensor, z: Tensor, known: Tensor, *, stride: int, padding: int, sides: tuple[int, int]) -> Solved:
+    """x from the gradient g = dL/dw (Co, Ci, s, s), k = dL/dz and z (Co, Ho, Wo), weights w; `known` (Co, Ho, Wo): which z are.
+
+    The gradient rows are one matrix K0 for all input channels, so its singular vectors are split: along the firm ones every channel
+    follows by a division; what is left, few unknowns in late layers, is solved by QR from the weight rows and the soft gradient rows, these
+    multiplied by max|w| / max|k|. Where that has not full rank the shortest solution is taken (from singular values).
+    """
+    channels = w.shape[1]
+    rows, right = gradient_rows(k, w.shape[-1], stride, padding, sides), g.permute(0, 2, 3, 1).flatten(0, 2)  # (Co s^2, H W), (Co s^2, Ci)
+    u, s, v = torch.linalg.svd(rows, full_matrices=False)
+    firm = s > FIRM * s[0] if len(s) and s[0] > 0 else torch.zeros_like(s, dtype=torch.bool)
+    said = u.T @ right  # (q, Ci)
+    along = v[firm]  # (r, H W)
+    x = along.T @ (said[firm] / s[firm, None])  # (H W, Ci)
+    rank, condition = int(firm.sum()) * channels, float(s[firm].max() / s[firm].min()) if bool(firm.any()) else 1.0
+    rest = sides[0] * sides[1] - len(along)
+    if rest:
+        across = torch.linalg.qr(along.T, mode="complete").Q[:, len(along) :]  # (H W, m): what the firm rows leave open
+        weigh = weight_rows(w, stride, padding, sides)[known.flatten()]
+        open_rows = (weigh.view(-1, x.shape[0]) @ across).view(len(weigh), -1)  # (N, Ci m)
+        open_right = z[known] - weigh @ x.T.flatten()
+        soft = (s[~firm, None] * v[~firm]) @ across * (w.abs().max() / k.abs().max().clamp(min=TINY))  # (q, m)
+        soft_right = said[~firm] * (w.abs().max() / k.abs().max().clamp(min=TINY))  # (q, Ci)
+        system = torch.cat([open_rows, torch.block_diag(*[soft] * channels)]) if len(soft) else open_rows
+        found, held, bad = least_squares(system, torch.cat([open_right, soft_right.T.flatten()]) if len(soft) else open_right)
+        x = x + across @ found.view(channels, rest).T
+        rank, condition = rank + held, max(condition, bad)
+    shown = x.T.reshape(channels, *sides)
+    again = F.conv2d(shown[None], w, stride=stride, padding=padding)[0]
+    off = max(_share(rows @ x - right, right), _share((again - z)[known], z[known]))
+    return Solved(shown, len(rows) * channels + int(known.sum()), channels * len(x), rank, condition, off)
+
+
+def solve_as_published(
+    k: Tensor, g: Tensor, w: Tensor, z: Tensor, known: Tensor, *, stride: int, padding: int, sides: tuple[int, int]
+) -> Solved:
+    """As `solve`, but all rows at once as they are, the shortest least-squares solution by numpy: the authors' code.
+
+    What goes in and out is float32 there; numpy computes in float64. Unlike the code, columns of padding are left out, which are 0.
+    """
+    channels = w.shape[1]
+    rows = torch.block_diag(*[gradient_rows(k, w.shape[-1], stride, padding, sides)] * channels)
+    system = torch.cat([rows, weight_rows(w, stride, padding, sides)[known.flatten()]])
+    right = torch.cat([g.permute(1, 0, 2, 3).flatten(), z[known]])
+    found, _, rank, singular = np.linalg.lstsq(system.float().numpy(), right.float().numpy(), rcond=None)
+    x = torch.from_numpy(found).to(right)
+    condition = float(singular[0] / singular[-1]) if singular[-1] > 0 else float("inf")
+    return Solved(x.view(channels, *sides), len(system), len(x), int(rank), condition, _share(system @ x - right, right))
+
+
+def _share(gap: Tensor, of: Tensor) -> float:
+    return float(gap.norm() / of.norm().clamp(min=TINY)) if gap.numel() else 0.0
+
+
+def least_squares(system: Tensor, right: Tensor) -> tuple[Tensor, int, float]:
+    """The x with the smallest ||system x - right||, of several the shortest; the rank; the condition number as far as QR shows it."""
+    count = system.shape[1]
+    if len(system) >= count:
+        factor = torch.linalg.qr(torch.cat([system, right[:, None]], 1), mode="r").R  # Q is never needed
+        diagonal = factor.diagonal()[:count].abs()
+        condition = float(diagonal.max() / diagonal.min().clamp(min=TINY))
+        if condition < SINGULAR:
+            return torch.linalg.solve_triangular(factor[:count, :count], factor[:count, count:], upper=True)[:, 0], count, condition
+        system, right = factor[:, :count], factor[:, count]  # the same solutions, fewer rows
+    u, s, v = torch.linalg.svd(system, full_matrices=False)
+    kept = s > s[0] / SINGULAR
+    return v[kept].T @ ((u.T @ right)[kept] / s[kept]), int(kept.sum()), float("inf")

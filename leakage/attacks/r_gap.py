@@ -1,0 +1,159 @@
+"""R-GAP: the picture worked out layer by layer, from the output back, by linear equations."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from leakage.attacks._labels import labels_of
+from leakage.attacks._logit import Top, tops
+from leakage.engine.chain import Link, chain
+from leakage.engine.core import Attack, Observation, Params, Snapshot, choice
+from leakage.engine.equations import Solved, solve, solve_as_published
+from leakage.engine.matching import flatten, to_pixels
+
+SYSTEMS = ("balanced", "as published")
+ALIKE = 10.0  # an explanation is kept while its equations hold at most so many times worse than the best one's
+EXACT = 1e-6  # ... or as well as this
+BOX = 0.02  # pixels may leave [0, 1] by so much
+NOT_A_CHAIN = "R-GAP needs a plain chain of convolutions and linear layers. This network has {}, so it answers with grey."
+MIXTURE = "R-GAP takes the gradient for that of one picture. Of several it finds one mixture, shown in every place."
+SILENT = "The last layer's gradient is zero, as behind a ReLU that lets nothing through: this update says nothing of the picture."
+UNDECIDED = "{} pictures explain this gradient, and nothing in it says which is the private one. The first is shown, none is the answer."
+SHORT = "Layer {}: {:,} equations determine {:,} of {:,} unknowns. The rest is guessed: the shortest solution."
+
+
+@dataclass(frozen=True)
+class Climb:
+    """One explanation of the gradient, worked out down to the input x of one layer, from k = dL/dz of that layer.
+
+    solved     how that layer's equations were solved; None for a linear one
+    residual   the largest of all layers so far
+    short      the first layer whose equations did not determine its input
+    """
+
+    top: Top
+    link: Link
+    x: Tensor
+    k: Tensor
+    solved: Solved | None = None
+    residual: float = 0.0
+    short: str = ""
+
+    @property
+    def words(self) -> str:
+        """Its name for the page."""
+        return f"label {self.top.label}" + (f", mu = {self.top.mu:.3g}" if self.top.mu is not None else "")
+
+    @property
+    def note(self) -> dict[str, str | int | float]:
+        """The layer in numbers."""
+        told: dict[str, str | int | float] = {"layer": self.link.name}
+        return told | ({name: value for name, value in vars(self.solved).items() if name != "x"} if self.solved else {})
+
+
+@dataclass(frozen=True, kw_only=True)
+class RGap(Attack):
+    """Recursion from the last layer: z = bend^-1(x of the layer above), k = (W^T k above) * bend'(z), then x from linear equations.
+
+    A linear layer gives x by least squares over the rows of k x^T. A convolution gives gradient equations (k against dL/dw) and weight
+    equations (w * x = z), without those of a ReLU's zeros. The logit follows from <g, w> = mu l'(mu): one root for mu < 0, two for mu > 0;
+    both are worked out, and where pixels in [0, 1] do not decide neither is called the answer. The label is read from the sign of the last
+    layer's gradient; where that is not certain, from which label's equations are solved. With a bias in the last layer k is its gradient;
+    with several outputs and none, k's length is searched. "as published": float32 between layers, rows unbalanced. Of a batch it finds
+    a mixture. It imitates no protection: it takes the update for a gradient.
+    Unlike the paper: float64 and balanced rows by default; both roots; several outputs.
+    Source: Zhu and Blaschko 2021, algorithm 1, equations 4 to 9.
+    """
+
+    title = "R-GAP (recursion)"
+    plain = "Works the picture out by solving equations, from the last layer back to the first. No search, no luck."
+    hint = "For plain chains without skips and pooling, such as CNN6, LeNet* or nets A to E. Where equations are too few, it shows noise."
+    source = "https://arxiv.org/abs/2010.07733"
+    loss_name = "relative gradient distance"
+
+    system: str = choice("balanced", SYSTEMS, "How each layer is solved: well scaled in float64, or as the authors' code does it.")
+
+    def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:  # noqa: ARG002
+        labels, note = labels_of(seen, "best")
+        grey = torch.full((seen.batch_size, *seen.image_shape), 0.5, device=seen.device, dtype=seen.dtype)
+        blank = Snapshot(0, grey, labels, distance(seen, grey, labels), note)
+        try:
+            links = chain(seen.model, seen.image_shape)
+        except ValueError as error:
+            yield replace(blank, note={**note, "event": NOT_A_CHAIN.format(error)})
+            return
+        if seen.batch_size > 1:
+            blank = replace(blank, note={**note, "event": MIXTURE})
+            yield blank
+        weights = {name: value.detach().cpu().double() for name, value in seen.weights.items()}
+        gradient = {name: value.detach().cpu().double() for name, value in seen.as_gradient().items()}
+        last = links[-1]
+        if not bool(gradient[f"{last.name}.weight"].any()):
+            yield replace(blank, note={**note, "event": SILENT})
+            return
+        climbs = [Climb(top, last, top.x.view(last.x), top.k) for top in self._tops(seen, last, weights, gradient, labels, note)]
+        for step, link in enumerate([last, *links[-2::-1]]):
+            if step:
+                climbs = agreeing([self._down(climb, link, weights, gradient) for climb in climbs])
+            best = climbs[0]
+            told = {**note, **best.note, "explanations": len(climbs)}
+            if best.short == link.name and best.solved:
+                told["event"] = SHORT.format(link.name, best.solved.equations, best.solved.rank, best.solved.unknowns)
+            yield replace(blank, step=step + 1, note=told, views={f"{link.name}, {climb.words}": climb.x for climb in climbs})
+        yield self._answer(seen, climbs, replace(blank, step=len(links), note=note))
+
+    def _tops(
+        self, seen: Observation, last: Link, weights: Params, gradient: Params, labels: Tensor, note: dict[str, str | int | float]
+    ) -> list[Top]:
+        sure = seen.labels is not None or note.get("label certainty") == 1
+        possible = [int(labels[0])] if sure or seen.num_classes > 2 else [int(labels[0]), 1 - int(labels[0])]
+        return tops(last, weights[f"{last.name}.weight"], gradient[f"{last.name}.weight"], gradient.get(f"{last.name}.bias"), possible)
+
+    def _down(self, climb: Climb, link: Link, weights: Params, gradient: Params) -> Climb:
+        """One layer further down: the input of `link`, whose output is the input that has been found."""
+        out = climb.x.reshape(link.z)
+        z = link.before(out)
+        k = climb.link.pull(weights[f"{climb.link.name}.weight"], climb.k).reshape(link.z) * link.slope(z)
+        g, w, bias = gradient[f"{link.name}.weight"], weights[f"{link.name}.weight"], weights.get(f"{link.name}.bias")
+        if w.dim() == 2:
+            x = k @ g / k.square().sum()
+            off = float((torch.outer(k, x) - g).norm() / g.norm())
+            return replace(climb, link=link, x=x.view(link.x), k=k, solved=None, residual=max(climb.residual, off))
+        known = out > 0 if isinstance(link.bend, torch.nn.ReLU) else torch.ones_like(out, dtype=torch.bool)
+        z = z if bias is None else z - bias.view(-1, 1, 1)
+        how = solve if self.system == "balanced" else solve_as_published
+        stride, padding = link.layer.stride[0], int(link.layer.padding[0])
+        solved = how(k, g, w, z, known, stride=stride, padding=padding, sides=(link.x[1], link.x[2]))
+        short = climb.short or (link.name if solved.rank < solved.unknowns else "")
+        return Climb(climb.top, link, solved.x, k, solved, max(climb.residual, solved.residual), short)
+
+    def _answer(self, seen: Observation, climbs: list[Climb], blank: Snapshot) -> Snapshot:
+        """The explanation whose pixels are pixels; all of them beside it where that does not decide."""
+        pixels = to_pixels(seen)
+        shown = [pixels(climb.x.view(1, *seen.image_shape).to(seen.device, seen.dtype)) for climb in climbs]
+        beyond = [float(torch.maximum(-x, x - 1).max()) for x in shown]
+        inside = [place for place, far in enumerate(beyond) if far <= BOX]
+        chosen = inside[0] if inside else beyond.index(min(beyond))
+        top, note = climbs[chosen].top, {**blank.note, "explanations": len(climbs)}
+        if len(inside) > 1:
+            note["event"] = UNDECIDED.format(len(inside))
+        if top.mu is not None:
+            note["mu"] = top.mu
+        x = shown[chosen].expand(seen.batch_size, -1, -1, -1)
+        labels = blank.y if seen.batch_size > 1 else torch.full_like(blank.y, top.label)
+        views = {climb.words: picture for climb, picture in zip(climbs, shown, strict=True)}
+        return Snapshot(blank.step, x, labels, distance(seen, x, labels), note, views)
+
+
+def agreeing(climbs: list[Climb]) -> list[Climb]:
+    """Those whose equations hold about as well as the best one's, which comes first: a wrong label soon contradicts itself."""
+    climbs = sorted(climbs, key=lambda climb: climb.residual)
+    return [climb for climb in climbs if climb.residual <= max(ALIKE * climbs[0].residual, EXACT)]
+
+
+def distance(seen: Observation, x: Tensor, labels: Tensor) -> Tensor:
+    """||g(x, y) - g*|| / ||g*||."""
+    target = flatten(seen.as_gradient())
+    return (flatten(seen.gradient(x, labels)) - target).norm().detach() / target.norm()

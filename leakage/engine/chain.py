@@ -1,0 +1,98 @@
+"""A network as a chain of linear maps with a bend behind each: what closed-form attacks climb from the output to the picture."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from leakage.engine.client import TwoClasses
+from leakage.engine.core import Normalise
+
+BENDS = (nn.ReLU, nn.LeakyReLU, nn.Sigmoid, nn.Tanh)
+
+
+@dataclass(frozen=True)
+class Link:
+    """One map x -> z -> bend(z). Shapes are those of one picture: (C, H, W), or (n,); a linear layer flattens what it is given.
+
+    name      its weight is `name`.weight
+    bend      the activation behind it, or None
+    """
+
+    name: str
+    layer: nn.Conv2d | nn.Linear
+    x: tuple[int, ...]
+    z: tuple[int, ...]
+    bend: nn.Module | None = None
+
+    @property
+    def homogeneous(self) -> bool:
+        """bend(a z) = a bend(z) for a > 0."""
+        return self.bend is None or isinstance(self.bend, nn.ReLU | nn.LeakyReLU)
+
+    def before(self, out: Tensor) -> Tensor:
+        """z, from what came out of the bend; values that it cannot give count as the nearest that it can. Behind a ReLU 0 stays 0."""
+        edge = torch.finfo(out.dtype).eps
+        if isinstance(self.bend, nn.LeakyReLU):
+            return torch.where(out >= 0, out, out / self.bend.negative_slope)
+        if isinstance(self.bend, nn.Sigmoid):
+            return out.clamp(edge, 1 - edge).logit()
+        if isinstance(self.bend, nn.Tanh):
+            return out.clamp(edge - 1, 1 - edge).atanh()
+        return out.clamp(min=0) if isinstance(self.bend, nn.ReLU) else out
+
+    def slope(self, z: Tensor) -> Tensor:
+        """bend'(z)."""
+        if isinstance(self.bend, nn.LeakyReLU):
+            return torch.where(z >= 0, torch.ones_like(z), self.bend.negative_slope)
+        if isinstance(self.bend, nn.Sigmoid):
+            return z.sigmoid() * (1 - z.sigmoid())
+        if isinstance(self.bend, nn.Tanh):
+            return 1 - z.tanh().square()
+        return (z > 0).to(z) if isinstance(self.bend, nn.ReLU) else torch.ones_like(z)
+
+    def pull(self, weight: Tensor, k: Tensor) -> Tensor:
+        """dL/dx (of shape x) from k = dL/dz (of shape z): W^T k, without what falls on the padding."""
+        if isinstance(self.layer, nn.Linear):
+            return (k @ weight).view(self.x)
+        stride, padding = self.layer.stride[0], int(self.layer.padding[0])
+        missed = [side - ((out - 1) * stride - 2 * padding + weight.shape[-1]) for side, out in zip(self.x[1:], self.z[1:], strict=True)]
+        return F.conv_transpose2d(k[None], weight, stride=stride, padding=padding, output_padding=missed)[0]
+
+
+def chain(model: nn.Module, image_shape: tuple[int, int, int]) -> list[Link]:
+    """The links of a model from picture to outputs. Raises ValueError naming the first layer that has no place in a chain."""
+    links: list[Link] = []
+    shape: tuple[int, ...] = image_shape
+    for name, layer in _layers(model):
+        if isinstance(layer, nn.Linear):
+            links.append(Link(name, layer, shape, (layer.out_features,)))
+        elif isinstance(layer, nn.Conv2d) and _plain(layer):
+            sides = [_side(side, layer) for side in shape[1:]]
+            links.append(Link(name, layer, shape, (layer.out_channels, *sides)))
+        elif isinstance(layer, BENDS) and links and links[-1].bend is None:
+            links[-1] = Link(links[-1].name, links[-1].layer, links[-1].x, links[-1].z, layer)
+        elif not isinstance(layer, Normalise | nn.Flatten | TwoClasses):
+            raise ValueError(f"{name} ({type(layer).__name__})")
+        shape = links[-1].z if links else shape
+    return links
+
+
+def _layers(model: nn.Module) -> Iterator[tuple[str, nn.Module]]:
+    for name, layer in model.named_children():
+        if isinstance(layer, nn.Sequential):
+            yield from ((f"{name}.{inner}", found) for inner, found in _layers(layer))
+        else:
+            yield name, layer
+
+
+def _plain(layer: nn.Conv2d) -> bool:
+    """Zeros around it, square, and nothing that normalises behind it."""
+    same = layer.kernel_size[0] == layer.kernel_size[1] and layer.groups == 1 and layer.dilation[0] == 1
+    return same and layer.padding_mode == "zeros" and isinstance(getattr(layer, "norm", nn.Identity()), nn.Identity)
+
+
+def _side(side: int, layer: nn.Conv2d) -> int:
+    return (side + 2 * int(layer.padding[0]) - layer.kernel_size[0]) // layer.stride[0] + 1
