@@ -37,6 +37,8 @@ ALLOWED = {  # room -> the rooms it may import (a folder may import itself)
     "success": "",
     "network": "",
     "templates": "network",
+    "exact": "network",
+    "rank": "exact network",
     "fetch": "backbones pictures",
     # processes of their own
     "__main__": "engine.play engine.train engine.trainer runs.archive runs.service runs.store runs.worker "
