@@ -12,6 +12,7 @@ Steps are joined by " - ". An activation follows every convolution, block and li
 
 import re
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Literal
 
 Shape = tuple[int, ...]  # (C, H, W), or (n,) after a linear layer
@@ -104,6 +105,16 @@ class Map:
     last: bool = True
     shortcut: int = 0
 
+    @property
+    def inputs(self) -> int:
+        """Numbers in x."""
+        return prod(self.x)
+
+    @property
+    def outputs(self) -> int:
+        """Numbers in z."""
+        return prod(self.z)
+
 
 def parse(text: str) -> tuple[Step, ...]:
     """The steps of a network. Raises NetworkError."""
@@ -126,9 +137,8 @@ def unroll(steps: tuple[Step, ...], image_shape: tuple[int, int, int], outputs: 
         head = place == len(steps)
         before = shape
         if isinstance(step, Linear):
-            inputs = _size(shape)
             name = "linear" if head else f"linear{place + 1}"
-            maps.append(Map(name, "linear", shape, (step.units,), inputs * step.units, place))
+            maps.append(Map(name, "linear", shape, (step.units,), prod(shape) * step.units, place))
         elif len(shape) == 1:
             raise NetworkError(f"Step {place + 1} ({step}) needs a picture, and a linear step has made a list of it. Move it before.")
         elif isinstance(step, Pool):
@@ -213,13 +223,6 @@ def _pool(place: int, step: Pool, shape: Shape) -> Map:
     if min(after) < 1:
         raise NetworkError(f"Step {place + 1} ({step}) needs at least {step.size} pixels a side, and {height} x {width} reach it.")
     return Map(f"{step.kind}{place + 1}", step.kind, shape, (channels, *after), 0, place, size=step.size)
-
-
-def _size(shape: Shape) -> int:
-    count = 1
-    for side in shape:
-        count *= side
-    return count
 
 
 def _stride(stride: int) -> str:

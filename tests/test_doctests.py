@@ -4,11 +4,12 @@ import doctest
 
 import pytest
 
+from leakage import rank
 from leakage.engine import metrics
 from leakage.runs import thin
 
 
-@pytest.mark.parametrize("module", [metrics, thin], ids=lambda module: module.__name__)
+@pytest.mark.parametrize("module", [metrics, rank, thin], ids=lambda module: module.__name__)
 def test_the_examples_of_a_module_hold(module: object) -> None:
     result = doctest.testmod(module)
     assert result.attempted > 0

@@ -35,6 +35,10 @@ ALLOWED = {  # room -> the rooms it may import (a folder may import itself)
     "readers": "",
     "backbones": "datasets",
     "success": "",
+    "network": "",
+    "templates": "network",
+    "exact": "network",
+    "rank": "exact network",
     "fetch": "backbones pictures",
     # processes of their own
     "__main__": "engine.play engine.train engine.trainer runs.archive runs.service runs.store runs.worker "
@@ -65,6 +69,7 @@ ALLOWED = {  # room -> the rooms it may import (a folder may import itself)
     "engine.metrics": "engine.core",
     "engine.received": "engine.core",
     "engine.pairing": "",
+    "engine.equations": "",
     "engine.core": "",
     "attacks": "engine.matching engine.labels engine.statistics engine.core",  # never metrics, play, data: the truth is there
     "defenses": "engine.core engine.client",
