@@ -35,7 +35,7 @@ class UnreadableError(ValueError):
 class Dense:
     """A linear layer and what bends its output (None: nothing).
 
-    weight   (m, n) float64
+    weight   (m, n)
     bias     whether it has one
     """
 
@@ -79,7 +79,7 @@ def layers_of(seen: Observation) -> tuple[list[Dense], str]:
     found: list[Dense] = []
     for name, layer in _leaves(seen.model):
         if isinstance(layer, nn.Linear):
-            found.append(Dense(name, exact(seen.weights[f"{name}.weight"]), layer.bias is not None))
+            found.append(Dense(name, seen.weights[f"{name}.weight"], layer.bias is not None))
         elif type(layer) in SLOPES and found and found[-1].bend is None:
             found[-1] = replace(found[-1], bend=layer)
         elif isinstance(layer, Normalise) and not found:  # undone at the end, with `Observation.scale`
@@ -104,7 +104,7 @@ def _leaves(module: nn.Module, prefix: str = "") -> Iterator[tuple[str, nn.Modul
 def back(layers: Sequence[Dense], gradient: Params, x: Tensor, d: Tensor) -> Tensor:
     """The input (n,) of the first of `layers`, given the input x and the slope d = dL/dz of the last. Raises UnreadableError."""
     for below, layer in reversed(list(pairwise(layers))):
-        d = (d @ layer.weight) * below.slope(x)
+        d = (d @ exact(layer.weight)) * below.slope(x)
         if not d.any():
             raise UnreadableError(f"No gradient passes through {below.name}: its units are dead, so what is below cannot be read off.")
         x = estimate("least squares", received(gradient, f"{below.name}.weight"), d)
@@ -124,7 +124,7 @@ def from_loss(layer: Dense, slopes: Tensor) -> list[tuple[Tensor, Tensor]]:
     left, size, right = rank_one(slopes)
     found: list[tuple[float, Tensor, Tensor]] = []
     for sign in (1, -1):
-        k, z = sign * left, layer.weight @ (sign * right)
+        k, z = sign * left, exact(layer.weight) @ (sign * right)
         label = torch.zeros_like(k).scatter(0, k.argmin().view(1), 1.0)
 
         def gap(t: Tensor, k: Tensor = k, z: Tensor = z, label: Tensor = label) -> Tensor:

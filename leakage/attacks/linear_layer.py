@@ -12,7 +12,6 @@ from leakage.attacks._labels import labels_of
 from leakage.attacks._rows import ESTIMATES, estimate, separate
 from leakage.engine.core import Attack, Observation, Snapshot, choice, param
 from leakage.engine.labels import last_layer, rule_field
-from leakage.engine.matching import flatten
 
 ROUNDING = 1e-10  # a squared relative distance below this is no distance
 AS_GOOD = 10.0  # guesses within so many times the smallest distance explain the gradient equally well
@@ -60,6 +59,7 @@ class LinearLayer(Attack):
         labels, note = labels_of(seen, self.label_rule)
         try:
             reading = self._batch(seen) if seen.batch_size > 1 else self._single(seen)
+            found = [guess(seen, in_order(seen, x, labels), labels) for x in reading.x]
         except UnreadableError as error:
             grey, inner = torch.full((seen.batch_size, *seen.image_shape), 0.5), self._last_input(seen)
             also = f" The {inner.numel():,} numbers that enter its last linear layer leak all the same." if inner is not None else ""
@@ -67,7 +67,6 @@ class LinearLayer(Attack):
             views = {"what enters the last linear layer": inner.float().view(1, 1, 1, -1)} if inner is not None else {}
             yield replace(moment, note={**note, "event": f"{error}{also}"}, views=views)
             return
-        found = [guess(seen, in_order(seen, x, labels), labels) for x in reading.x]
         least = min(float(one.loss) for one in found)
         likely = [one for one in found if float(one.loss) <= max(ROUNDING, AS_GOOD * least)]
         answer = min(likely, key=lambda one: float((one.x - one.x.clamp(0, 1)).abs().max()))
@@ -121,7 +120,7 @@ class LinearLayer(Attack):
             name = weight.rpartition(".")[0]
             if bias:
                 return estimate(self.estimate, *rows_of(gradient, name, self.threshold))
-            return from_loss(Dense(name, exact(seen.weights[weight]), bias=False), received(gradient, weight))[0][0]
+            return from_loss(Dense(name, seen.weights[weight], bias=False), received(gradient, weight))[0][0]
         except ValueError:  # there is no such layer, or its gradient says nothing either
             return None
 
@@ -135,9 +134,9 @@ def in_pixels(seen: Observation, flat: Tensor) -> Tensor:
 def guess(seen: Observation, x: Tensor, labels: Tensor) -> Snapshot:
     """These pictures with ||g(x, y) - g*||^2 / ||g*||^2."""
     x = as_pictures(seen, x)
-    target = exact(flatten(seen.as_gradient()))
-    length = target.square().sum()
-    gap = (exact(flatten(seen.gradient(x, labels))) - target).square().sum()
+    target, replayed = seen.as_gradient(), seen.gradient(x, labels)
+    length = torch.stack([g.square().sum() for g in target.values()]).sum()
+    gap = torch.stack([(replayed[name].detach() - g).square().sum() for name, g in target.items()]).sum()
     return Snapshot(step=1, x=x, y=labels, loss=gap / length if length > 0 else gap)
 
 
@@ -147,7 +146,7 @@ def as_pictures(seen: Observation, x: Tensor) -> Tensor:
 
 
 def in_order(seen: Observation, pixels: Tensor, labels: Tensor) -> Tensor:
-    """The pictures (B, n) in the order of their labels (B,), as the last layer's gradient tells.
+    """The pictures (B, n) in the order of their labels (B,), as the last layer's gradient tells. Raises UnreadableError.
 
     B dL/dW = sum_b (p_b - e_(y_b)) h_b^T; with predictions p and inputs h of the last layer by the model, least squares finds all e_(y_b).
     """
@@ -163,7 +162,7 @@ def in_order(seen: Observation, pixels: Tensor, labels: Tensor) -> Tensor:
     finally:
         hook.remove()
     h = exact(entered[0])  # (B, D)
-    said = torch.linalg.pinv(h.T) @ (h.T @ p - len(x) * exact(seen.as_gradient()[name]).T)  # (B, K)
+    said = torch.linalg.pinv(h.T) @ (h.T @ p - len(x) * received(seen.as_gradient(), name).T)  # (B, K)
     _, places = linear_sum_assignment(-said[:, labels.cpu()].numpy())
     return pixels[torch.as_tensor(places.argsort())]
 
