@@ -102,11 +102,14 @@ def run_file(experiment: Experiment, out: Path) -> dict[str, Any]:
         "baselines": finite(scene.standards.baselines),
         "answer": answer,
         "verdict": frame.verdict,
+        "note": frame.note,
         "frames": rows,
     }
     (out / "metrics.json").write_text(json.dumps(result, indent=1))
     grey = scene.standards.baselines["grey"]["psnr"]
     scores, word = answer["scores"], (frame.verdict or {})["word"]
+    if "event" in frame.note:
+        log.info("%s", frame.note["event"])
     log.info("PSNR %.1f dB (a grey picture: %.1f dB), rank %g, %s. Results are in %s.", scores["psnr"], grey, scores["rank"], word, out)
     return result
 

@@ -91,6 +91,24 @@ def test_a_frame_with_an_event_is_kept_whatever_the_clock_says() -> None:
     assert ["event" in frame.note for frame in frames] == [False, True, True, False]  # the first, two events, the answer
 
 
+def test_what_was_said_on_the_way_is_not_said_of_the_answer_of_a_stopped_run() -> None:
+    experiment = Experiment(attack=Part(id="idlg", fields={"steps": 30, "tries": 4}))
+    seen = by_hand(lambda x: x**2 + 1, torch.zeros(1, 1, 1, 1))  # never 0: a start is said to be stuck
+    kept: list[Frame] = []
+    for frame in play(experiment, scene=scene_of(experiment, smooth(side=1), seen=seen), pulse=lambda: "event" in kept[-1].note):
+        kept.append(frame)
+    assert ["event" in frame.note for frame in kept] == [*[False] * (len(kept) - 2), True, False]
+    assert kept[-1].note["label rule"]
+
+
+def test_what_an_attack_says_of_its_answer_stays_with_the_answer() -> None:
+    experiment = Experiment(attack=Part(id="linear_layer"))  # on LeNet it cannot work
+    first, answer = play(experiment, scene=scene_of(experiment, smooth(side=28)))
+    assert str(answer.note["event"]).startswith("This attack needs a network whose first layer is fully connected")
+    assert answer.note == first.note
+    assert answer.x[answer.x == 0.5].numel() == 28**2
+
+
 def test_a_guess_that_is_no_number_is_scored_as_grey() -> None:
     experiment = Experiment(attack=short("idlg", steps=2), assume=GRANTED)
     x, seen = smooth(), by_hand(lambda x: x.log() * x.sum(), torch.zeros(1, 1, 8, 8), side=8)

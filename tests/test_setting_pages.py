@@ -9,10 +9,10 @@ from problems import CATALOG
 from test_pages import Open, asked, bare, door, fine, press_run, visit, words, written
 
 from leakage import catalog
-from leakage.runs.service import Service, like
+from leakage.runs.service import Service, like, planned
 from leakage.spec import Assumptions, Experiment, Part, Picture
 from leakage.ui import explain, overturned, sent
-from leakage.ui.ledger import assumptions
+from leakage.ui.ledger import assumptions, settings
 from leakage.ui.live import Shown
 from leakage.ui.result import found
 
@@ -208,6 +208,28 @@ def test_the_ledger_repeats_what_the_attack_says_of_itself() -> None:
     assert rows(Experiment(), {"label rule": "a rule"})["The labels"][1] == "a rule"
     assert "more than 99 %" in rows(Experiment(), {"label rule": "a rule", "label certainty": 0.999})["The labels"][1]
     assert rows(Experiment(assume=Assumptions(labels=True)), note)["The labels"] == ("granted", "granted by a switch")
+
+
+def test_the_ledger_says_where_an_answer_was_read_and_what_the_attack_thinks_of_it() -> None:
+    scores = {"cosine": 0.1, "relative_l2": 0.2, "mse": 0.3, "psnr": 5.2}
+    experiment = Experiment(attack=Part(id="linear_layer")).resolve(CATALOG)
+
+    def said(**note: object) -> dict[str, str]:
+        return {what: value for _, what, value in settings(experiment, CATALOG, None, {"scores": scores, "note": note})}
+
+    closed = said(**{"read from": "130 rows of linear1", "event": "It is no exact copy."})
+    assert (closed["Read from"], closed["In the attack's own words"]) == ("130 rows of linear1", "It is no exact copy.")
+    assert "Which start it was" not in closed
+    searched = said(start=2)
+    assert searched["Which start it was"] == "start 2"
+    assert not {"Read from", "In the attack's own words"} & set(searched)
+
+
+def test_an_attack_without_steps_costs_the_replays_of_its_answer() -> None:
+    at_once = Experiment(attack=Part(id="linear_layer")).resolve(CATALOG)
+    assert planned(at_once) == 1
+    assert planned(at_once.model_copy(update={"protocol": Part(id="fedavg", fields={"epochs": 5})})) == 5
+    assert planned(Experiment(attack=Part(id="inverting_gradients", fields={"steps": 60, "starts": 2})).resolve(CATALOG)) == 120
 
 
 @pytest.mark.parametrize(("given", "tag"), [("none", "does not know"), ("running", "granted"), ("exact", "granted")])

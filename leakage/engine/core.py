@@ -213,7 +213,7 @@ class Normalise(nn.Module):
 class Attack(Plugin):
     """Reconstructs pictures from an Observation alone.
 
-    A field `steps`, and `starts` where several are played at once, tell the page how long it takes.
+    A field `steps`, and `starts` where several are played at once, tell the page how long it takes; without `steps` it answers at once.
     """
 
     evaluations_per_step: ClassVar[float] = 1  # replays of the client that one step usually costs

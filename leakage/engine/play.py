@@ -93,7 +93,8 @@ def play(
             frame = referee.score(last)
             yield frame
             if best is None or best.loss.isnan() or last.loss < best.loss:
-                best = replace(last, x=last.x.detach().clone(), y=last.y.detach().clone(), loss=last.loss.detach().clone())
+                note = {name: value for name, value in last.note.items() if name != "event"}  # that has been said when it happened
+                best = replace(last, x=last.x.detach().clone(), y=last.y.detach().clone(), loss=last.loss.detach().clone(), note=note)
             due = now + max(1 / per_second, 0.0 if first else (time.perf_counter() - now) / SHARE)
         if pulse():
             break

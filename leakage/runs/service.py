@@ -199,10 +199,10 @@ def _weights(experiment: Experiment) -> str:
 
 
 def planned(experiment: Experiment) -> float:
-    """Passes over the batch that the attack will replay at most: steps, for every start, times the client's own epochs."""
+    """Passes over the batch that the attack will replay at most: steps (or 1), for every start, times the client's own epochs."""
     fields = experiment.attack.fields
     epochs = experiment.protocol.fields.get("epochs", 1) if experiment.assume.adaptive else 1
-    return max(1.0, float(fields.get("steps", 0)) * float(fields.get("starts", 1)) * float(epochs))
+    return max(1.0, float(fields.get("steps", 1)) * float(fields.get("starts", 1)) * float(epochs))
 
 
 def like(experiment: Experiment) -> str:

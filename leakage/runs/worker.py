@@ -101,7 +101,7 @@ def attack(store: Store, run: Run, experiment: Experiment, pulse: Pulse, device:
     scene = prepare(experiment, uploads=uploads, device=device)
     store.put_file(run.id, "private.png", contact_sheet(scene.x))
     store.add_event(run.id, "meta", describe(scene, run, device))
-    if device.type == "cpu":
+    if device.type == "cpu" and "steps" in experiment.attack.fields:
         pulse.most = fitting_threads(scene.seen, cores(), int(experiment.attack.fields.get("starts", 1)))
     frame: Frame | None = None
     for frame in play(experiment, scene=scene, pulse=pulse):
@@ -166,7 +166,7 @@ def describe(scene: Scene, run: Run, device: torch.device) -> dict[str, Any]:
         "baselines": finite(held.baselines),
         "lineup": {"size": held.lineup.size, "words": held.lineup.words},
         "lpips": {"net": held.perceptual.net, "words": held.perceptual.words},
-        "steps": int(experiment.attack.fields.get("steps", 0)),
+        "steps": experiment.attack.fields.get("steps"),  # None: it answers at once
         "attack": catalog.load("attack", experiment.attack.id).title,
         "loss_name": catalog.load("attack", experiment.attack.id).loss_name,
         "labels_granted": experiment.assume.labels,

@@ -24,6 +24,11 @@ STATISTICS = {
     "exact": "exactly those of the private batch",
 }
 Row = tuple[str, str, str]  # a tag, what it is about, what holds
+TOLD = {  # by the attack, of its answer: in its note -> what it is about, and what is written before it
+    "read from": ("Read from", ""),
+    "start": ("Which start it was", "start "),
+    "event": ("In the attack's own words", ""),
+}
 INSTRUMENTS = {"lineup": "The line-up", "lpips": "LPIPS"}
 BASELINES = {
     "grey": "A grey picture",
@@ -137,7 +142,8 @@ def settings(experiment: Experiment, known: Catalog, meta: dict[str, Any] | None
         distances = f"cosine {scores['cosine']:.2g}, relative {scores['relative_l2']:.2g}"
         rows.append(("measured", "Gradient distances", distances))
         rows += details(scores)
-        rows.append(("measured", "Which start it was", f"start {result['note'].get('start', 1)}"))
+        note = result["note"]
+        rows += [("measured", what, f"{before}{note[name]}") for name, (what, before) in TOLD.items() if name in note]
     return rows
 
 

@@ -17,7 +17,7 @@ from leakage.runs.dispatch import KILL_AFTER, LOST
 from leakage.runs.service import SPEEDS
 from leakage.runs.store import MAX_FRAMES, Run, Store
 from leakage.runs.worker import STUCK, chores
-from leakage.spec import Experiment, Picture
+from leakage.spec import Experiment, Part, Picture
 
 
 def upload() -> tuple[Experiment, dict[str, bytes]]:
@@ -80,6 +80,16 @@ def test_frames_are_contact_sheets_with_scores(dispatcher: Place) -> None:
         assert frame["scores"]["psnr"] > 0
     assert frames[-1]["loss"] < frames[0]["loss"]
     assert frames[-1]["scores"]["psnr"] > frames[0]["scores"]["psnr"]
+
+
+def test_an_attack_that_answers_at_once_is_a_run_like_any_other(dispatcher: Place) -> None:
+    run = dispatcher.finished(dispatcher.submit(Experiment(attack=Part(id="linear_layer"))))
+    meta = next(event for event in dispatcher.store.events([run.id], 0) if event["kind"] == "meta")
+    assert (run.status, meta["steps"]) == ("done", None)
+    assert run.result is not None
+    assert run.result["steps"] == 1
+    assert "first layer is fully connected" in run.result["note"]["event"]  # LeNet's is not
+    assert [frame["step"] for frame in dispatcher.frames(run.id)] == [1, 1]  # the guess, and as the answer
 
 
 def test_the_same_experiment_is_answered_by_the_same_run(dispatcher: Place) -> None:

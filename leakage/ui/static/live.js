@@ -182,7 +182,7 @@ class RunView {
     const { state, note, meta, frames, end } = this.record, device = meta?.device;
     const time = end ? duration(frames[frames.length - 1]?.seconds) : isNumber(meta?.estimate) ? `about ${duration(meta.estimate)}` : '';
     this.$('facts').textContent = [meta?.attack, device, time].filter(Boolean).join(' · ');
-    const words = [stateWords(state), FINAL.has(state.status) ? '' : note].filter(Boolean).join('. ');
+    const words = [stateWords(state), FINAL.has(state.status) ? (state.status === 'done' && end?.note?.event) || '' : note].filter(Boolean).join('. ');
     if (words === this.spoken) return;
     this.spoken = words;
     this.$('status-text').textContent = words;

@@ -1,0 +1,155 @@
+"""A fully connected network, undone layer by layer from the gradient of one picture, in float64.
+
+z_l = A_l x_l (+ b_l), x_(l+1) = act_l(z_l), and d_l = dL/dz_l. Going back from layer l + 1 to layer l:
+    d_l = (A_(l+1)^T d_(l+1)) * act_l'(z_l), which x_(l+1) = act_l(z_l) determines;    x_l = sum_j d_lj dA_lj / sum_j d_lj^2.
+Source: Geiping et al. 2020, proposition 3.1, for ReLU; other activations are undone here by act'(act^-1(x)).
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from leakage.attacks._rows import estimate, kept, rank_one
+from leakage.engine.core import Normalise, Observation, Params
+
+STILL = (nn.Flatten, nn.Identity, nn.Dropout)  # what changes no number in eval mode
+SLOPES: dict[type[nn.Module], Callable[[Any, Tensor], Tensor]] = {  # act' as a function of what act returned
+    nn.ReLU: lambda _, x: (x > 0).to(x),
+    nn.LeakyReLU: lambda bend, x: torch.where(x > 0, 1.0, bend.negative_slope).to(x),
+    nn.Sigmoid: lambda _, x: (x * (1 - x)).clamp(min=0),
+    nn.Tanh: lambda _, x: (1 - x * x).clamp(min=0),
+}
+SCALES = torch.logspace(-8, 8, 6401, dtype=torch.float64)  # of the last layer's input: neighbours are 0.6 % apart
+HALVINGS = 60  # from 0.6 % down to float64's rounding
+
+
+class UnreadableError(ValueError):
+    """The gradient does not determine the picture in this way; the message is a sentence for the page."""
+
+
+@dataclass(frozen=True)
+class Dense:
+    """A linear layer and what bends its output (None: nothing).
+
+    weight   (m, n)
+    bias     whether it has one
+    """
+
+    name: str
+    weight: Tensor
+    bias: bool
+    bend: nn.Module | None = None
+
+    def slope(self, x: Tensor) -> Tensor:
+        """act'(z) where act(z) = x."""
+        return torch.ones_like(x) if self.bend is None else SLOPES[type(self.bend)](self.bend, x)
+
+
+def exact(value: Tensor) -> Tensor:
+    """In float64 on the CPU: some accelerators have no float64."""
+    return value.detach().cpu().double()
+
+
+def received(gradient: Params, name: str) -> Tensor:
+    """The gradient of one parameter, `exact`. Raises UnreadableError where it is not finite."""
+    found = exact(gradient[name])
+    if not found.isfinite().all():
+        raise UnreadableError(f"The gradient of {name} holds numbers that are not finite, so nothing can be read off.")
+    return found
+
+
+def rows_of(gradient: Params, name: str, threshold: float) -> tuple[Tensor, Tensor]:
+    """The rows of a layer with a bias that are used: dL/dW (m, n) and dL/db (m,). Raises UnreadableError where there are none."""
+    slopes, d = received(gradient, f"{name}.weight"), received(gradient, f"{name}.bias")
+    if not d.any():
+        raise UnreadableError(f"The bias of {name} receives no gradient (dead units, or nothing left to learn): nothing can be read off.")
+    used = kept(d, threshold)
+    return slopes[used], d[used]
+
+
+def layers_of(seen: Observation) -> tuple[list[Dense], str]:
+    """The model's fully connected layers from the pixels on, and the kind of layer after which it goes on otherwise ("": it does not).
+
+    Raises UnreadableError when the first layer is none of them.
+    """
+    found: list[Dense] = []
+    for name, layer in _leaves(seen.model):
+        if isinstance(layer, nn.Linear):
+            found.append(Dense(name, seen.weights[f"{name}.weight"], layer.bias is not None))
+        elif type(layer) in SLOPES and found and found[-1].bend is None:
+            found[-1] = replace(found[-1], bend=layer)
+        elif isinstance(layer, Normalise) and not found:  # undone at the end, with `Observation.scale`
+            continue
+        elif not isinstance(layer, STILL):
+            if not found:
+                what = "a convolution" if isinstance(layer, nn.Conv2d) else f"of kind {type(layer).__name__}"
+                raise UnreadableError(f"This attack needs a network whose first layer is fully connected, as the MLP's; here it is {what}.")
+            return found, type(layer).__name__
+    return found, ""
+
+
+def _leaves(module: nn.Module, prefix: str = "") -> Iterator[tuple[str, nn.Module]]:
+    """The layers of nested nn.Sequential in their order, by name; one that is used twice comes twice."""
+    if isinstance(module, nn.Sequential):
+        for name, child in zip(module._modules, module, strict=True):
+            yield from _leaves(child, f"{prefix}{name}.")
+    else:
+        yield prefix.removesuffix("."), module
+
+
+def back(layers: Sequence[Dense], gradient: Params, x: Tensor, d: Tensor) -> Tensor:
+    """The input (n,) of the first of `layers`, given the input x and the slope d = dL/dz of the last. Raises UnreadableError."""
+    for below, layer in reversed(list(pairwise(layers))):
+        d = (d @ exact(layer.weight)) * below.slope(x)
+        if not d.any():
+            raise UnreadableError(f"No gradient passes through {below.name}: its units are dead, so what is below cannot be read off.")
+        x = estimate("least squares", received(gradient, f"{below.name}.weight"), d)
+    return x
+
+
+def from_loss(layer: Dense, slopes: Tensor) -> list[tuple[Tensor, Tensor]]:
+    """Input x and slope d = dL/dz of a last layer without a bias, from its gradient d x^T and the loss: candidates, the likeliest first.
+
+    The gradient (K, n) is s k h^T with unit vectors k, h: x = t h and d = k s / t, up to a common sign and the scale t. Cross-entropy says
+    d = act'(z) * (softmax(act(z)) - e_y) at z = W x, whose most negative entry is the label's. For either sign t is a root of
+    <d(t) - k s / t, k>, the likelier the more of d(t) - k s / t vanishes with it.
+    Source: Zhu and Blaschko 2021, section 3, for one output. Raises UnreadableError where the gradient is 0.
+    """
+    if not slopes.any():
+        raise UnreadableError(f"{layer.name} receives no gradient (dead units, or nothing left to learn): nothing can be read off.")
+    left, size, right = rank_one(slopes)
+    found: list[tuple[float, Tensor, Tensor]] = []
+    for sign in (1, -1):
+        k, z = sign * left, exact(layer.weight) @ (sign * right)
+        label = torch.zeros_like(k).scatter(0, k.argmin().view(1), 1.0)
+
+        def gap(t: Tensor, k: Tensor = k, z: Tensor = z, label: Tensor = label) -> Tensor:
+            """t d(t) - s k for scales (T,): (T, K)."""
+            t = t.unsqueeze(1)
+            out = t * z if layer.bend is None else layer.bend(t * z)
+            return t * layer.slope(out) * (out.softmax(1) - label) - size * k
+
+        def along(t: Tensor, gap: Callable[[Tensor], Tensor] = gap, k: Tensor = k) -> Tensor:
+            return gap(t) @ k
+
+        for t in roots(along, SCALES):
+            found.append((float(gap(t.view(1)).norm()), sign * t * right, k * size / t))
+    return [(x, d) for _, x, d in sorted(found, key=lambda one: one[0])]
+
+
+def roots(f: Callable[[Tensor], Tensor], grid: Tensor) -> list[Tensor]:
+    """Where f changes sign between neighbours of the rising, positive grid (T,), by halving; if nowhere, where |f| is least on it."""
+    values = f(grid)
+    places = (values[:-1].sign() != values[1:].sign()).nonzero().flatten()
+    if not len(places):
+        return [grid[values.abs().argmin()]]
+    low, high, before = grid[places], grid[places + 1], values[places].sign()
+    for _ in range(HALVINGS):
+        middle = (low * high).sqrt()
+        same = f(middle).sign() == before
+        low, high = torch.where(same, middle, low), torch.where(same, high, middle)
+    return list((low + high) / 2)

@@ -1,0 +1,179 @@
+"""The bias attack: the gradient of a fully connected layer is its input, scaled. No search, no guess."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import torch
+from scipy.optimize import linear_sum_assignment
+from torch import Tensor, nn
+
+from leakage.attacks._dense import Dense, UnreadableError, back, exact, from_loss, layers_of, received, rows_of
+from leakage.attacks._labels import labels_of
+from leakage.attacks._rows import ESTIMATES, estimate, separate
+from leakage.engine.core import Attack, Observation, Snapshot, choice, param
+from leakage.engine.labels import last_layer, rule_field
+
+ROUNDING = 1e-10  # a squared relative distance below this is no distance
+AS_GOOD = 10.0  # guesses within so many times the smallest distance explain the gradient equally well
+EXACT = 1e-4  # 1 % of the gradient's length: above this something came in between, even where weights were subtracted from each other
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What the rows say.
+
+    x        guesses at the whole batch, (B, n) each, pixels in float64
+    place    where they were read, in words
+    agreed   on how many pictures of the batch several rows agree
+    """
+
+    x: list[Tensor]
+    place: str
+    agreed: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinearLayer(Attack):
+    """x = dL/dW_j / dL/db_j: the weight's gradient is d x^T and the bias's is d, so every row of the first layer is a copy of the picture.
+
+    `estimate` says how the copies become one picture (`attacks/_rows.py`). Without a bias in the first layer: from the first layer that has
+    one back to the pixels; without any from the last layer, with the slope that the loss allows (`attacks/_dense.py`).
+    Of a batch every row is a mixture, but a row that ReLU leaves active for one picture alone is that picture: the pictures on which most
+    rows agree are the answer, put in the order of their labels by the last layer's gradient.
+    Where the first layer is not fully connected the answer is grey, and `views` holds what enters the last linear layer.
+    Unlike the papers: least squares over the rows instead of their mean, activations other than ReLU, several classes without any bias.
+    Source: Phong et al. 2018, section 3; Geiping et al. 2020, propositions 3.1 and D.1; Zhu and Blaschko 2021, section 3.
+    """
+
+    title = "Bias attack (closed form)"
+    plain = "Divides the gradient of the first layer's weights by that of its biases: the result is the picture, without any search."
+    hint = "Needs a fully connected first layer: choose the MLP. Then add noise, or a second picture, and see what the rows still agree on."
+    loss_name = "squared relative gradient distance"
+    source = "https://eprint.iacr.org/2017/715"
+
+    estimate: str = choice("least squares", ESTIMATES, "How the copies of the picture, one in every row of the gradient, become one.")
+    threshold: float = param(1e-12, 0, 1, "Rows whose bias's gradient is below this share of the largest are left out.")
+    label_rule: str = rule_field()
+
+    def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
+        labels, note = labels_of(seen, self.label_rule)
+        try:
+            reading = self._batch(seen) if seen.batch_size > 1 else self._single(seen)
+            found = [guess(seen, in_order(seen, x, labels), labels) for x in reading.x]
+        except UnreadableError as error:
+            grey, inner = torch.full((seen.batch_size, *seen.image_shape), 0.5), self._last_input(seen)
+            also = f" The {inner.numel():,} numbers that enter its last linear layer leak all the same." if inner is not None else ""
+            moment = guess(seen, grey, labels)
+            views = {"what enters the last linear layer": inner.float().view(1, 1, 1, -1)} if inner is not None else {}
+            yield replace(moment, note={**note, "event": f"{error}{also}"}, views=views)
+            return
+        least = min(float(one.loss) for one in found)
+        likely = [one for one in found if float(one.loss) <= max(ROUNDING, AS_GOOD * least)]
+        answer = min(likely, key=lambda one: float((one.x - one.x.clamp(0, 1)).abs().max()))
+        event = words(reading, seen.batch_size, float(answer.loss))
+        yield replace(answer, note={**note, "read from": reading.place} | ({"event": event} if event else {}))
+
+    def _single(self, seen: Observation) -> Reading:
+        """One picture: from the first layer with a bias, or else from the last one, back to the pixels. Raises UnreadableError."""
+        (layers, stop), gradient = layers_of(seen), seen.as_gradient()
+        start = next((place for place, layer in enumerate(layers) if layer.bias), None)
+        if start is not None:
+            slopes, d = rows_of(gradient, layers[start].name, self.threshold)
+            whole = received(gradient, f"{layers[start].name}.bias")
+            below, ends = layers[: start + 1], [(estimate(self.estimate, slopes, d), whole)]
+            place = f"{len(d)} rows of {layers[start].name}"
+        elif stop:
+            raise UnreadableError(f"Without any bias this attack begins at the last layer, and there is no way back through {stop}.")
+        else:
+            below, ends = layers, from_loss(layers[-1], received(gradient, f"{layers[-1].name}.weight"))
+            place = f"{layers[-1].name} and the loss"
+        found, dead = [], ""
+        for x, d in ends:
+            try:
+                found.append(in_pixels(seen, back(below, gradient, x, d).unsqueeze(0)))
+            except UnreadableError as error:
+                dead = dead or str(error)
+        if not found:
+            raise UnreadableError(dead)
+        layers_back = f", {len(below) - 1} layers back" if len(below) > 1 else ""
+        return Reading(found, place + layers_back)
+
+    def _batch(self, seen: Observation) -> Reading:
+        """Several pictures: the rows of the first layer that belong to one alone; where those do not suffice, mixtures."""
+        (first, *_), _ = layers_of(seen)
+        if not first.bias:
+            raise UnreadableError("Without a bias in the first layer a batch cannot be told apart; of one picture nothing would be hidden.")
+        slopes, d = rows_of(seen.as_gradient(), first.name, self.threshold)
+        x, sizes = separate(in_pixels(seen, slopes / d.unsqueeze(1)), d, seen.batch_size)
+        mixture = in_pixels(seen, estimate("least squares", slopes, d).unsqueeze(0))
+        x = torch.cat([x, mixture.expand(seen.batch_size - len(x), -1)])
+        agreed = sum(size > 1 for size in sizes) if isinstance(first.bend, nn.ReLU) else 0
+        return Reading([x], f"{sum(sizes)} of {len(d)} rows of {first.name}", agreed)
+
+    def _last_input(self, seen: Observation) -> Tensor | None:
+        """What entered the last linear layer, (n,), of a single picture; None where that cannot be read off either."""
+        if seen.batch_size > 1:
+            return None
+        gradient = seen.as_gradient()
+        try:
+            weight, bias = last_layer(seen.model)
+            name = weight.rpartition(".")[0]
+            if bias:
+                return estimate(self.estimate, *rows_of(gradient, name, self.threshold))
+            return from_loss(Dense(name, seen.weights[weight], bias=False), received(gradient, weight))[0][0]
+        except ValueError:  # there is no such layer, or its gradient says nothing either
+            return None
+
+
+def in_pixels(seen: Observation, flat: Tensor) -> Tensor:
+    """Inputs of the first layer (..., n) as pixels: the model's normalisation undone, in float64."""
+    mean, std = (exact(part).expand(1, *seen.image_shape).flatten() for part in seen.scale)
+    return flat * std + mean
+
+
+def guess(seen: Observation, x: Tensor, labels: Tensor) -> Snapshot:
+    """These pictures with ||g(x, y) - g*||^2 / ||g*||^2."""
+    x = as_pictures(seen, x)
+    target, replayed = seen.as_gradient(), seen.gradient(x, labels)
+    length = torch.stack([g.square().sum() for g in target.values()]).sum()
+    gap = torch.stack([(replayed[name].detach() - g).square().sum() for name, g in target.items()]).sum()
+    return Snapshot(step=1, x=x, y=labels, loss=gap / length if length > 0 else gap)
+
+
+def as_pictures(seen: Observation, x: Tensor) -> Tensor:
+    """Pixels (B, ...) where the model is, and as precise: (B, C, H, W)."""
+    return x.view(-1, *seen.image_shape).to(seen.device, next(iter(seen.weights.values())).dtype)
+
+
+def in_order(seen: Observation, pixels: Tensor, labels: Tensor) -> Tensor:
+    """The pictures (B, n) in the order of their labels (B,), as the last layer's gradient tells. Raises UnreadableError.
+
+    B dL/dW = sum_b (p_b - e_(y_b)) h_b^T; with predictions p and inputs h of the last layer by the model, least squares finds all e_(y_b).
+    """
+    if len(pixels) == 1:
+        return pixels
+    x = as_pictures(seen, pixels)
+    name = last_layer(seen.model)[0]
+    entered: list[Tensor] = []
+    hook = seen.model.get_submodule(name.rpartition(".")[0]).register_forward_pre_hook(lambda _, given: entered.append(given[0]))
+    try:
+        with torch.no_grad():
+            p = exact(seen.model(x)).softmax(1)  # (B, K)
+    finally:
+        hook.remove()
+    h = exact(entered[0])  # (B, D)
+    said = torch.linalg.pinv(h.T) @ (h.T @ p - len(x) * received(seen.as_gradient(), name).T)  # (B, K)
+    _, places = linear_sum_assignment(-said[:, labels.cpu()].numpy())
+    return pixels[torch.as_tensor(places.argsort())]
+
+
+def words(reading: Reading, count: int, loss: float) -> str:
+    """What the user must not miss about an answer at this distance; empty where it is exact."""
+    if reading.agreed < count and loss > ROUNDING:
+        return f"Several rows agree on {reading.agreed} of the {count} pictures; the others shown may be mixtures of several."
+    if loss <= EXACT:
+        return ""
+    return (
+        f"The gradient of what was read off is {loss**0.5:.0%} away from the one received: it is no exact copy. "
+        "Noise, a protection or local steps came in between."
+    )
