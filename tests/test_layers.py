@@ -51,7 +51,7 @@ ALLOWED = {  # room -> the rooms it may import (a folder may import itself)
     # the mathematics; plug-ins come to `play` and `timing` through the catalog
     "engine.play": "engine.core engine.client engine.data engine.metrics engine.observe engine.received engine.referee "
     "engine.standards spec",
-    "engine.observe": "engine.core engine.client engine.statistics engine.trained spec catalog",
+    "engine.observe": "engine.core engine.chain engine.client engine.statistics engine.trained spec catalog",
     "engine.statistics": "engine.core",
     "engine.trainer": "engine.core engine.train engine.trained checkpoints settings spec catalog",
     "engine.train": "engine.core engine.trained checkpoints pictures spec",
@@ -69,9 +69,11 @@ ALLOWED = {  # room -> the rooms it may import (a folder may import itself)
     "engine.metrics": "engine.core",
     "engine.received": "engine.core",
     "engine.pairing": "",
+    "engine.chain": "engine.core",
     "engine.equations": "",
     "engine.core": "",
-    "attacks": "engine.matching engine.labels engine.statistics engine.core",  # never metrics, play, data: the truth is there
+    # never metrics, play, data: the truth is there
+    "attacks": "engine.matching engine.labels engine.statistics engine.chain engine.equations engine.core",
     "defenses": "engine.core engine.client",
     "protocols": "engine.core engine.client",
     "models": "engine.core engine.client",

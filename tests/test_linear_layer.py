@@ -11,8 +11,9 @@ from leakage.attacks._dense import roots
 from leakage.attacks._rows import ESTIMATES, estimate, rank_one, separate
 from leakage.engine.client import gradient_client, weights_of
 from leakage.engine.core import Observation, Snapshot
+from leakage.engine.observe import observe, said
 from leakage.engine.pairing import pair
-from leakage.spec import Part
+from leakage.spec import Experiment, Part
 
 ATTACK = Part(id="linear_layer")
 MLP, FCN3, LENET = Part(id="mlp", fields={"width": 64}), Part(id="fcn3"), Part(id="lenet")
@@ -329,3 +330,13 @@ def test_behind_convolutions_the_input_of_the_last_layer_leaks_all_the_same(mode
     found = answer(seen)
     assert f"The {entered[0].numel():,} numbers that enter its last linear layer leak all the same." in str(found.note["event"])
     torch.testing.assert_close(found.views["what enters the last linear layer"][0, 0], entered[0], atol=1e-4, rtol=1e-3)
+
+
+@pytest.mark.parametrize("task", ["flipped", "two"])
+def test_a_single_output_without_any_bias_is_undone_from_its_logit(task: str) -> None:
+    with precision(torch.float64):
+        x = smooth(channels=1, side=8)
+        asked = Experiment(model=Part(id="fcn3"), task=task)
+        seen = observe(asked, x, said(asked, x))
+        last = moments(Part(id="linear_layer"), seen)[-1]
+    assert float((last.x - x).abs().max()) < 1e-9

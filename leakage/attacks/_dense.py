@@ -13,10 +13,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from leakage.attacks._logit import one_output
 from leakage.attacks._rows import estimate, kept, rank_one
+from leakage.engine.chain import TwoClasses
 from leakage.engine.core import Normalise, Observation, Params
 
-STILL = (nn.Flatten, nn.Identity, nn.Dropout)  # what changes no number in eval mode
+STILL = (nn.Flatten, nn.Identity, nn.Dropout, TwoClasses)  # what changes no number in eval mode
 SLOPES: dict[type[nn.Module], Callable[[Any, Tensor], Tensor]] = {  # act' as a function of what act returned
     nn.ReLU: lambda _, x: (x > 0).to(x),
     nn.LeakyReLU: lambda bend, x: torch.where(x > 0, 1.0, bend.negative_slope).to(x),
@@ -121,6 +123,8 @@ def from_loss(layer: Dense, slopes: Tensor) -> list[tuple[Tensor, Tensor]]:
     """
     if not slopes.any():
         raise UnreadableError(f"{layer.name} receives no gradient (dead units, or nothing left to learn): nothing can be read off.")
+    if len(slopes) == 1:
+        return [(top.x, top.k) for top in one_output(exact(layer.weight), slopes, [0, 1], layer.slope)]
     left, size, right = rank_one(slopes)
     found: list[tuple[float, Tensor, Tensor]] = []
     for sign in (1, -1):

@@ -1,23 +1,19 @@
-"""What the last layer's gradient says of one picture: the label, the logit, the features that enter that layer."""
+"""What the gradient of a single output says of one picture: the logit, and with it what enters the last layer."""
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import torch
 from scipy.optimize import brentq
 from torch import Tensor
 
-from leakage.engine.chain import Link
-
 TURN = 1.2784645427610738  # where mu / (1 + exp(mu)) is largest: mu = 1 + exp(-mu)
 FAR = 700.0  # beyond it exp overflows
-SCALES = torch.logspace(-4, 4, 2001, dtype=torch.float64)  # lengths of the features that are tried
 
 
 @dataclass(frozen=True)
 class Top:
-    """One explanation of the last layer's gradient.
+    """One explanation of the last layer's gradient k x^T.
 
     label    the class
     k        dL/dz of the last layer, (K,)
@@ -32,10 +28,7 @@ class Top:
 
 
 def roots(c: float) -> list[float]:
-    """Every mu with -mu / (1 + exp(mu)) = c: one for c >= 0, two below; the turning point where noise has put c below the minimum.
-
-    mu l'(mu) = <g, w> for the logistic loss l and the last layer's gradient g and weight w (Zhu and Blaschko 2021, equation 5).
-    """
+    """Every mu with -mu / (1 + exp(mu)) = c: one for c >= 0, two below; the turning point where noise has put c below the minimum."""
 
     def gap(mu: float) -> float:
         return -mu / (1 + math.exp(mu)) - c
@@ -47,52 +40,17 @@ def roots(c: float) -> list[float]:
     return [brentq(gap, 0.0, TURN, xtol=1e-300, rtol=1e-15), brentq(gap, TURN, FAR, xtol=1e-300, rtol=1e-15)]
 
 
-def tops(last: Link, weight: Tensor, gradient: Tensor, bias: Tensor | None, labels: list[int]) -> list[Top]:
-    """Every explanation, for the labels that are possible. weight, gradient (K, D); bias: the gradient of the bias (K,), or None.
+def one_output(weight: Tensor, gradient: Tensor, labels: list[int], slope: Callable[[Tensor], Tensor]) -> list[Top]:
+    """Every explanation of the gradient (1, D) of a single output without a bias, for the labels that are possible.
 
-    With a bias k is its gradient. One output without: k follows from mu. More outputs without: from the length of the features.
+    mu l'(mu) = <gradient, weight> for the logistic loss l; then k = +-l'(mu). `slope` is that of the bend behind the output, as a function
+    of what comes out; the bend must be homogeneous (ReLU, LeakyReLU).
+    Source: Zhu and Blaschko 2021, section 3, equation 5.
     """
-    if bias is not None:
-        return [Top(label, bias, bias @ gradient / bias.square().sum()) for label in labels[:1]]
-    if len(weight) > 1:
-        return softmax_tops(last, weight, gradient)
     found = []
     for label in labels:
         sign = 2 * label - 1
         for mu in roots(float((gradient * weight).sum())):
-            logit = gradient.new_tensor([sign * mu])
-            k = -sign / (1 + math.exp(mu)) * last.slope(last.before(logit))  # a bend behind the last layer is homogeneous
+            k = -sign / (1 + math.exp(mu)) * slope(gradient.new_tensor([sign * mu]))
             found.append(Top(label, k, gradient[0] / k, mu))
     return found
-
-
-def softmax_tops(last: Link, weight: Tensor, gradient: Tensor) -> list[Top]:
-    """One picture, cross-entropy over K outputs without a bias: gradient = k x^T with k = softmax(W x) - e_label, times the bend's slope.
-
-    The direction of x and of k follow from the singular vectors; k has one negative entry, the label. The length t of x solves
-    softmax(t W u) - e_label = k / t along k: every change of sign on a grid, refined; those that fit all of k come first.
-    """
-    left, length, right = torch.linalg.svd(gradient, full_matrices=False)
-    k, u = left[:, 0] * length[0], right[0]
-    if int((k < 0).sum()) != 1:
-        k, u = -k, -u
-    label = int(k.argmin())
-    slope = last.slope(weight @ u)
-    logits, whole, k = weight @ u * slope, k, k / slope.clamp(min=1e-12)
-
-    def off(t: float) -> Tensor:
-        p = (t * logits).softmax(0)
-        p[label] = -(p.sum() - p[label])  # softmax - 1, without cancelling
-        return p - k / t
-
-    def along(t: float) -> float:
-        return float(off(t) @ k)
-
-    values = [along(float(t)) for t in SCALES]
-    lengths = [_refined(along, float(SCALES[n]), float(SCALES[n + 1])) for n in range(len(values) - 1) if values[n] * values[n + 1] <= 0]
-    lengths.sort(key=lambda t: float(off(t).norm()) * t)
-    return [Top(label, whole / t, u * t) for t in lengths[:2]] or [Top(label, whole, u)]
-
-
-def _refined(gap: Callable[[float], float], low: float, high: float) -> float:
-    return low if gap(low) == 0 else high if gap(high) == 0 else float(brentq(gap, low, high, rtol=1e-15))

@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from leakage.attacks._dense import Dense, from_loss
 from leakage.attacks._labels import labels_of
-from leakage.attacks._logit import Top, tops
+from leakage.attacks._logit import Top, one_output
 from leakage.engine.chain import Link, chain
 from leakage.engine.core import Attack, Observation, Params, Snapshot, choice
 from leakage.engine.equations import Solved, solve, solve_as_published
@@ -16,6 +17,7 @@ from leakage.engine.matching import flatten, to_pixels
 SYSTEMS = ("balanced", "as published")
 ALIKE = 10.0  # an explanation is kept while its equations hold at most so many times worse than the best one's
 EXACT = 1e-6  # ... or as well as this
+MOST = 3  # lengths of the last layer's input that are followed, where there are several outputs
 BOX = 0.02  # pixels may leave [0, 1] by so much
 NOT_A_CHAIN = "R-GAP needs a plain chain of convolutions and linear layers. This network has {}, so it answers with grey."
 MIXTURE = "R-GAP takes the gradient for that of one picture. Of several it finds one mixture, shown in every place."
@@ -107,9 +109,16 @@ class RGap(Attack):
     def _tops(
         self, seen: Observation, last: Link, weights: Params, gradient: Params, labels: Tensor, note: dict[str, str | int | float]
     ) -> list[Top]:
+        """Every explanation of the last layer's gradient."""
+        weight, slopes, k = weights[f"{last.name}.weight"], gradient[f"{last.name}.weight"], gradient.get(f"{last.name}.bias")
+        label = int(labels[0])
+        if k is not None:
+            return [Top(label, k, k @ slopes / k.square().sum())]
+        if len(weight) > 1:
+            ends = from_loss(Dense(last.name, weight, bias=False, bend=last.bend), slopes)
+            return [Top(int(d.argmin()), d, x) for x, d in ends[:MOST]]
         sure = seen.labels is not None or note.get("label certainty") == 1
-        possible = [int(labels[0])] if sure or seen.num_classes > 2 else [int(labels[0]), 1 - int(labels[0])]
-        return tops(last, weights[f"{last.name}.weight"], gradient[f"{last.name}.weight"], gradient.get(f"{last.name}.bias"), possible)
+        return one_output(weight, slopes, [label] if sure else [label, 1 - label], lambda out: last.slope(last.before(out)))
 
     def _down(self, climb: Climb, link: Link, weights: Params, gradient: Params) -> Climb:
         """One layer further down: the input of `link`, whose output is the input that has been found."""

@@ -11,13 +11,6 @@ from torch.nn import functional as F
 from leakage.engine.core import Client, Memory, Params, Update
 
 
-class TwoClasses(nn.Module):
-    """Behind a network of one output z: logits (0, z), whose cross-entropy is the logistic loss log(1 + exp(-z)) of class 1."""
-
-    def forward(self, z: Tensor) -> Tensor:
-        return torch.cat([torch.zeros_like(z), z], 1)  # (B, 2)
-
-
 def weights_of(model: nn.Module) -> Params:
     """The model's own parameters by name."""
     return dict(model.named_parameters())

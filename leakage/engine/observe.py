@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from leakage import catalog
-from leakage.engine.client import TwoClasses, gradient_client, lanes_client, use_batch_statistics, weights_of
+from leakage.engine.chain import TwoClasses
+from leakage.engine.client import gradient_client, lanes_client, use_batch_statistics, weights_of
 from leakage.engine.core import Client, Defense, Memory, Observation, Params, Protocol, Round, Simulator, Statistics, generator
 from leakage.engine.statistics import batch_statistics, stored_statistics
 from leakage.engine.trained import load_checkpoint, untrained
