@@ -139,6 +139,12 @@ def to_pixels(seen: Observation) -> Callable[[Tensor], Tensor]:
     return lambda z: z * std + mean
 
 
+def from_pixels(seen: Observation, x: Tensor) -> Tensor:
+    """Pixels in the model's normalised space: `to_pixels` undone."""
+    mean, std = seen.scale
+    return (x - mean) / std
+
+
 def lost(x: Tensor, loss: float) -> bool:
     """Whether this start has diverged: the loss is not finite, or a pixel lies beyond LOST."""
     return loss != loss or loss == float("inf") or not bool(torch.isfinite(x).all()) or float(x.abs().max()) > LOST

@@ -1,0 +1,41 @@
+"""R-GAP as the start of DLG."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import torch
+
+from leakage.attacks._lbfgs import one_start
+from leakage.attacks.r_gap import RGap, distance
+from leakage.engine.core import Attack, Observation, Snapshot, param
+from leakage.engine.matching import from_pixels
+
+
+@dataclass(frozen=True, kw_only=True)
+class RGapDLG(Attack):
+    """L-BFGS on the squared gradient distance from R-GAP's picture; the better of the two by gradient distance is the answer.
+
+    The paper takes 8 % of DLG's usual 300 steps. Unlike the paper: DLG's picture is not the answer where it is further from the gradient.
+    Source: Zhu and Blaschko 2021, section 4.3, table 2.
+    """
+
+    title = "R-GAP, then DLG"
+    plain = "Works the picture out by equations, then polishes it by search."
+    hint = "Where equations were almost enough, as with a noisy or rounded gradient, a few steps of search repair much."
+    source = "https://arxiv.org/abs/2010.07733"
+    evaluations_per_step = 10
+    loss_name = "relative gradient distance"
+
+    steps: int = param(24, 1, 2000, "L-BFGS steps of DLG, 20 evaluations of the gradient at most in each.")
+
+    def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
+        first: Snapshot | None = None
+        for first in RGap().run(seen, rng):
+            yield replace(first, note={**first.note, "way": "R-GAP"})
+        assert first is not None
+        best = replace(first, note={name: value for name, value in first.note.items() if name != "event"} | {"way": "R-GAP"})
+        for moment in one_start(seen, rng, labels=first.y, steps=self.steps, begin=from_pixels(seen, first.x)):
+            near = replace(moment, step=first.step + moment.step, loss=distance(seen, moment.x, first.y), note={**best.note, "way": "DLG"})
+            yield near
+            best = near if near.loss < best.loss else best
+        yield replace(best, views={"R-GAP": first.x, "DLG": near.x})
