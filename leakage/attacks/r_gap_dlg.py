@@ -38,4 +38,4 @@ class RGapDLG(Attack):
             near = replace(moment, step=first.step + moment.step, loss=distance(seen, moment.x, first.y), note={**best.note, "way": "DLG"})
             yield near
             best = near if near.loss < best.loss else best
-        yield replace(best, views={"R-GAP": first.x, "DLG": near.x})
+        yield replace(best, step=near.step, views={"R-GAP": first.x, "DLG": near.x})
