@@ -133,8 +133,7 @@ class RGap(Attack):
         known = out > 0 if isinstance(link.bend, torch.nn.ReLU) else torch.ones_like(out, dtype=torch.bool)
         z = z if bias is None else z - bias.view(-1, 1, 1)
         how = solve if self.system == "balanced" else solve_as_published
-        stride, padding = link.layer.stride[0], int(link.layer.padding[0])
-        solved = how(k, g, w, z, known, stride=stride, padding=padding, sides=(link.x[1], link.x[2]))
+        solved = how(k, g, w, z, known, stride=link.stride, padding=link.padding, sides=(link.x[1], link.x[2]))
         short = climb.short or (link.name if solved.rank < solved.unknowns else "")
         return Climb(climb.top, link, solved.x, k, solved, max(climb.residual, solved.residual), short)
 
@@ -165,4 +164,5 @@ def agreeing(climbs: list[Climb]) -> list[Climb]:
 def distance(seen: Observation, x: Tensor, labels: Tensor) -> Tensor:
     """||g(x, y) - g*|| / ||g*||."""
     target = flatten(seen.as_gradient())
-    return (flatten(seen.gradient(x, labels)) - target).norm().detach() / target.norm()
+    share: Tensor = (flatten(seen.gradient(x, labels)) - target).norm().detach() / target.norm()
+    return share

@@ -34,9 +34,12 @@ class Link:
     bend: nn.Module | None = None
 
     @property
-    def homogeneous(self) -> bool:
-        """bend(a z) = a bend(z) for a > 0."""
-        return self.bend is None or isinstance(self.bend, nn.ReLU | nn.LeakyReLU)
+    def stride(self) -> int:
+        return self.layer.stride[0] if isinstance(self.layer, nn.Conv2d) else 1
+
+    @property
+    def padding(self) -> int:
+        return int(self.layer.padding[0]) if isinstance(self.layer, nn.Conv2d) else 0
 
     def before(self, out: Tensor) -> Tensor:
         """z, from what came out of the bend; values that it cannot give count as the nearest that it can. Behind a ReLU 0 stays 0."""
@@ -63,9 +66,9 @@ class Link:
         """dL/dx (of shape x) from k = dL/dz (of shape z): W^T k, without what falls on the padding."""
         if isinstance(self.layer, nn.Linear):
             return (k @ weight).view(self.x)
-        stride, padding = self.layer.stride[0], int(self.layer.padding[0])
-        missed = [side - ((out - 1) * stride - 2 * padding + weight.shape[-1]) for side, out in zip(self.x[1:], self.z[1:], strict=True)]
-        return F.conv_transpose2d(k[None], weight, stride=stride, padding=padding, output_padding=missed)[0]
+        reach = [(out - 1) * self.stride - 2 * self.padding + weight.shape[-1] for out in self.z[1:]]
+        missed = [side - reached for side, reached in zip(self.x[1:], reach, strict=True)]
+        return F.conv_transpose2d(k[None], weight, stride=self.stride, padding=self.padding, output_padding=missed)[0]
 
 
 def chain(model: nn.Module, image_shape: tuple[int, int, int]) -> list[Link]:

@@ -94,7 +94,7 @@ def solve(k: Tensor, g: Tensor, w: Tensor, z: Tensor, known: Tensor, *, stride: 
         open_right = z[known] - weigh @ x.T.flatten()
         soft = (s[~firm, None] * v[~firm]) @ across * (w.abs().max() / k.abs().max().clamp(min=TINY))  # (q, m)
         soft_right = said[~firm] * (w.abs().max() / k.abs().max().clamp(min=TINY))  # (q, Ci)
-        system = torch.cat([open_rows, torch.block_diag(*[soft] * channels)]) if len(soft) else open_rows
+        system = torch.cat([open_rows, _each(soft, channels)]) if len(soft) else open_rows
         found, held, bad = least_squares(system, torch.cat([open_right, soft_right.T.flatten()]) if len(soft) else open_right)
         x = x + across @ found.view(channels, rest).T
         rank, condition = rank + held, max(condition, bad)
@@ -112,13 +112,18 @@ def solve_as_published(
     What goes in and out is float32 there; numpy computes in float64. Unlike the code, columns of padding are left out, which are 0.
     """
     channels = w.shape[1]
-    rows = torch.block_diag(*[gradient_rows(k, w.shape[-1], stride, padding, sides)] * channels)
+    rows = _each(gradient_rows(k, w.shape[-1], stride, padding, sides), channels)
     system = torch.cat([rows, weight_rows(w, stride, padding, sides)[known.flatten()]])
     right = torch.cat([g.permute(1, 0, 2, 3).flatten(), z[known]])
     found, _, rank, singular = np.linalg.lstsq(system.float().numpy(), right.float().numpy(), rcond=None)
     x = torch.from_numpy(found).to(right)
     condition = float(singular[0] / singular[-1]) if singular[-1] > 0 else float("inf")
     return Solved(x.view(channels, *sides), len(system), len(x), int(rank), condition, _share(system @ x - right, right))
+
+
+def _each(rows: Tensor, channels: int) -> Tensor:
+    """The same rows for every channel: blocks along the diagonal."""
+    return torch.kron(torch.eye(channels, dtype=rows.dtype), rows)
 
 
 def _share(gap: Tensor, of: Tensor) -> float:

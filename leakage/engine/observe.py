@@ -156,7 +156,7 @@ def _model(experiment: Experiment, x: Tensor) -> nn.Module:
 def said(experiment: Experiment, x: Tensor) -> Tensor:
     """The classes (B,) that a network of one output gives the pictures before any training, or the opposite ones (flipped)."""
     with torch.no_grad():
-        own = _model(experiment, x)(x).argmax(1)
+        own: Tensor = _model(experiment, x)(x).argmax(1)
     return 1 - own if experiment.task == "flipped" else own
 
 
