@@ -1,8 +1,8 @@
 """R-GAP, DLG, H-GAP and R-GAP followed by DLG on the networks of R-GAP's tables 1 and 2 (Zhu and Blaschko 2021).
 
-One output, one picture: the first CIFAR-10 test pictures, and MNIST's with a black frame of 2 pixels and three equal colours. The label is
-the opposite of what the network says, as the authors ran it (mu < 0, one root), or ("true") what it says itself (two roots). MSE of unclamped
-pixels in [0, 1]. DLG is given the label, as in the paper: L-BFGS, at most STEPS steps a start and TRIES starts.
+One output, one picture: the first CIFAR-10 test pictures, and MNIST's with a black frame of 2 pixels and three equal colours. Their label
+is the opposite of what the network says, as the authors ran it (mu < 0, one root), or ("true") what it says itself (two roots). MSE without
+clamping, pixels in [0, 1]. DLG is given the label, as in the paper: L-BFGS, at most STEPS steps a start and TRIES starts.
 Published, CIFAR-10: CNN6 R-GAP 0.010, DLG 0.050, H-GAP 0.0069; CNN6-d 1.4, 0.053, 0.053. MNIST: CNN6 1.9e-4, 4.2e-4, 1.4e-4; CNN6-d 0.0090,
 0.0012, 0.0012. LeNet R-GAP 1.1e-4, DLG 3.7e-8, R-GAP then DLG 1.1e-6; LeNet* 1.5e-10, 5.2e-2, 4.8e-4.
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -56,10 +57,28 @@ def loop(chosen: Experiment, threads: int, start: int) -> dict[str, float]:
     attack = plugin("attack", chosen.attack)
     for _ in islice(attack.run(scene.seen, generator(start, "warm")), 3):
         pass
-    began = time.perf_counter()
+    began, idle = time.perf_counter(), peak_mb()
     for last in attack.run(scene.seen, generator(start, "attack")):  # noqa: B007 (the last one is the answer)
         pass
-    return {"seconds": time.perf_counter() - began, "psnr": float(metrics.psnr(last.x, scene.x).mean())}
+    seconds, more = time.perf_counter() - began, peak_mb() - idle
+    return {"seconds": seconds, "psnr": float(metrics.psnr(last.x, scene.x).mean()), "more_mb": more}
+
+
+def peak_mb() -> float:
+    """The most memory that this process has held so far."""
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most / (2**20 if sys.platform == "darwin" else 2**10)
+
+
+def closed_form(most: int) -> list[dict[str, Any]]:
+    """R-GAP on one picture of CNN6, one output, float64: seconds and memory beyond those of a worker that is ready, medians of ROUNDS."""
+    chosen = Experiment(model=Part(id="cnn6"), task="flipped", precision="float64", attack=Part(id="r_gap")).resolve(catalog.describe())
+    rows = []
+    for threads in sorted({1, most}):
+        runs = [ours(chosen, threads, start) for start in range(ROUNDS)]
+        row = {name: statistics.median(run[name] for run in runs) for name in ("seconds", "more_mb", "psnr")}
+        rows.append({"model": "cnn6", "threads": threads, **row})
+    return rows
 
 
 def lanes(most: int) -> list[dict[str, Any]]:

@@ -18,7 +18,7 @@ from leakage.settings import cores
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--peer", type=Path, help="the Python of the peer's environment; without it the comparison is left out")
-parser.add_argument("--only", choices=("peer", "live", "lanes"), help="one half only")
+parser.add_argument("--only", choices=("peer", "live", "lanes", "closed"), help="one part only")
 given = parser.parse_args()
 body: dict[str, object] = {
     "machine": f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores",
@@ -30,6 +30,14 @@ if given.only in (None, "lanes"):
     body["lanes"] = rows
     say("Eight starts of Inverting Gradients at once, against the fastest single one (target for LeNet on 2 threads: at most 3 times)")
     heads = ["model", "threads", "starts", "one_ms", "all_ms", "ratio"]
+    table(heads, [[row[head] for head in heads] for row in rows])
+    say()
+
+if given.only in (None, "closed"):
+    rows = loop.closed_form(cores())
+    body["closed"] = rows
+    say("R-GAP on one picture of CNN6, float64 (target on 2 cores: at most 4 s, under 1,000 MB more than an idle worker)")
+    heads = ["model", "threads", "seconds", "more_mb", "psnr"]
     table(heads, [[row[head] for head in heads] for row in rows])
     say()
 
