@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-sync"]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a dashboard that is up."""
     home = tmp_path_factory.mktemp("home")
@@ -45,7 +45,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     os.kill(int((home / "dispatch.lock").read_text().split()[0]), signal.SIGTERM)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
     """LEAKAGE_BROWSER is set by `make test`."""
     path = os.environ.get("LEAKAGE_BROWSER") or subprocess.check_output(["bash", str(ROOT / "scripts" / "browser.sh")], text=True).strip()
@@ -53,3 +53,11 @@ def chromium() -> Iterator[Browser]:
         browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
         yield browser
         browser.close()
+
+
+@pytest.fixture(autouse=True)
+def no_page_stays_open(chromium: Browser) -> Iterator[None]:
+    """What plays by itself would go on beside the tests that follow."""
+    yield
+    for context in chromium.contexts:
+        context.close()
