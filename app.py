@@ -20,5 +20,6 @@ else:  # ... and, inside it, the script of every page
     st.html(ROOT / "assets" / "style.css")
     lab = st.Page("pages/lab.py", title="Lab", icon=":material/science:", default=True)
     training = st.Page("pages/training.py", title="Training", icon=":material/model_training:")
+    architecture = st.Page("pages/architecture.py", title="Architecture", icon=":material/account_tree:")
     runs = st.Page("pages/runs.py", title="Your runs", icon=":material/history:")
-    st.navigation([lab, training, runs], position="top").run()
+    st.navigation([lab, training, architecture, runs], position="top").run()

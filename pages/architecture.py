@@ -1,0 +1,52 @@
+"""Architecture: can a network's gradient hold the picture at all? Counted before any attack."""
+
+import streamlit as st
+
+from leakage.network import JOINT, unroll
+from leakage.rank import CAVEATS, analyse
+from leakage.ui import architecture as counts
+from leakage.ui import editor
+
+RANKS = "Exact ranks hold for almost all weights; – where no formula is known to hold."
+INDEX = "The index of rank analysis (RA-i): unknowns less equations in the layer that has the fewest to spare. Below 0 they suffice."
+
+
+def answer(given: editor.Given) -> None:
+    """The verdict, the bars, what would protect, the table and the small print."""
+    steps = given.steps
+    found = analyse(unroll(steps, given.shape, given.outputs), batch=given.batch, convention=given.convention)
+    said = counts.verdict(found, steps, given.batch)
+    with st.container(border=True, gap="small", key="verdict"):
+        st.caption(counts.template_of(JOINT.join(map(str, steps))) or "Your own network")
+        st.markdown(f"#### {said.icon} {said.headline}")
+        st.markdown(said.why)
+        if found.critical:
+            decided = f"decided by **{counts.layer(found.critical, steps)}**"
+            st.markdown(f"**RA-i = {found.index:,}**, {decided} · [The paper]({counts.PAPER})", help=INDEX)
+        st.caption(f"R-GAP, which works layer by layer: {said.recursion}.")
+        if link := counts.lab_link(steps, given.shape, given.outputs):
+            st.link_button("Verify in the lab", link, icon=":material/science:", type="primary")
+        else:
+            st.caption("The lab has no such model: the counts stand alone.")
+    st.html(counts.legend())
+    st.plotly_chart(counts.figure(found, steps), key="bars", config={"displayModeBar": False}, alt=said.headline)
+    editor.protect(given)
+    st.markdown("**Layer by layer**")
+    st.html(counts.table(found, steps))
+    st.caption(" ".join((*CAVEATS, RANKS)))
+
+
+def page() -> None:
+    """The whole page, top to bottom."""
+    st.markdown("#### Can this network's gradient hold the picture at all? Count before any attack.")
+    left, right = st.columns([0.3, 0.7], gap="medium")
+    with left:
+        given = editor.settings()
+    with right:
+        if given:
+            answer(given)
+        else:
+            st.info("A line of the network is not a step yet. The counts come back when it is.")
+
+
+page()
