@@ -47,11 +47,13 @@ def error(guess: torch.Tensor, truth: torch.Tensor) -> float:
         (STAR, 12),
         (Part(id="cnn6"), 16),
         (Part(id="fcn3"), 8),
+        (Part(id="cnn6", fields={"activation": "relu"}), 16),
+        (Part(id="lenet", fields={"activation": "relu", "initialisation": "default"}), 12),
         (Part(id="lenet"), 12),  # sigmoid, with biases
         (Part(id="lenet", fields={"activation": "tanh", "initialisation": "default"}), 12),
         (Part(id="rgap_net", fields={"normalise": "cifar10"}), 12),
     ],
-    ids=["A", "LeNet*", "CNN6", "FCN3", "LeNet", "LeNet tanh", "A normalised"],
+    ids=["A", "LeNet*", "CNN6", "FCN3", "CNN6 ReLU", "LeNet ReLU", "LeNet", "LeNet tanh", "A normalised"],
 )
 @pytest.mark.parametrize("task", ["flipped", "classes"])
 def test_the_picture_is_exact_where_the_equations_suffice(model: Part, side: int, task: str) -> None:
@@ -112,6 +114,20 @@ def test_a_gradient_of_nothing_gets_a_sentence_and_grey() -> None:
     (only,) = climb(silent)
     assert "zero" in only.note["event"]
     assert bool((only.x == 0.5).all())
+
+
+@pytest.mark.parametrize(("broken", "where"), [(math.nan, "some layer"), (0.0, "linear1")])
+def test_a_gradient_that_leads_nowhere_gets_a_sentence_and_grey(broken: float, where: str) -> None:
+    seen = observed(smooth(side=8), model=Part(id="fcn3", fields={"activation": "relu"}))
+    if broken == 0:  # dead units below the last two layers
+        with torch.no_grad():
+            seen.model.linear2.weight.zero_()
+        update = {name: torch.ones_like(value) for name, value in seen.update.items()}
+    else:
+        update = {name: torch.full_like(value, broken) for name, value in seen.update.items()}
+    last = climb(replace(seen, update=update))[-1]
+    assert where in last.note["event"]
+    assert bool((last.x == 0.5).all())
 
 
 def test_of_a_batch_it_finds_one_mixture_in_the_span_of_the_pictures() -> None:
@@ -221,6 +237,22 @@ def test_both_ways_of_solving_agree_where_the_rank_is_full_and_where_it_is_not()
             assert (ours.equations, ours.unknowns) == (theirs.equations, theirs.unknowns) == (27 * filters + 16 * filters, 192)
             assert torch.allclose(ours.x, theirs.x, atol=1e-4)  # float32 goes into theirs
             assert bool(torch.allclose(ours.x, x)) == (ours.rank == 192) == (filters == 8)
+
+
+def test_faint_gradient_rows_are_used_and_unknown_outputs_are_not() -> None:
+    with precision(torch.float64):
+        x, w = torch.rand(3, 8, 8), torch.rand(8, 3, 3, 3).requires_grad_()
+        z = F.conv2d(x[None], w, padding=1, stride=2)[0]
+        k = torch.randn_like(z)
+        k[1:] *= 1e-5  # far below FIRM: one filter and the weight rows alone would not suffice
+        (g,) = torch.autograd.grad((z * k).sum(), w)
+        found = solve(k, g, w.detach(), z.detach(), torch.ones_like(z, dtype=torch.bool), stride=2, padding=1, sides=(8, 8))
+        assert torch.allclose(found.x, x, atol=1e-6)
+        known = torch.rand(z.shape) < 0.9
+        junk = torch.where(known, z.detach(), 99.0)
+        masked = solve(k, g, w.detach(), junk, known, stride=2, padding=1, sides=(8, 8))
+        assert masked.equations == found.equations - int((~known).sum())
+        assert torch.allclose(masked.x, x, atol=1e-6)
 
 
 def test_least_squares_is_the_shortest_solution_with_its_rank() -> None:

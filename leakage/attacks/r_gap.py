@@ -1,5 +1,6 @@
 """R-GAP: the picture worked out layer by layer, from the output back, by linear equations."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -21,6 +22,7 @@ MOST = 3  # lengths of the last layer's input that are followed, where there are
 BOX = 0.02  # pixels may leave [0, 1] by so much
 NOT_A_CHAIN = "R-GAP needs a plain chain of convolutions and linear layers. This network has {}, so it answers with grey."
 MIXTURE = "R-GAP takes the gradient for that of one picture. Of several it finds one mixture, shown in every place."
+BROKEN = "This update holds numbers that are not finite, or passes no gradient through {}: R-GAP can go no further, and answers with grey."
 SILENT = "The last layer's gradient is zero, as behind a ReLU that lets nothing through: this update says nothing of the picture."
 UNDECIDED = "{} pictures explain this gradient, and nothing in it says which is the private one. The first is shown, none is the answer."
 SHORT = "Layer {}: {:,} equations determine {:,} of {:,} unknowns. The rest is guessed: the shortest solution."
@@ -92,6 +94,9 @@ class RGap(Attack):
         weights = {name: value.detach().cpu().double() for name, value in seen.weights.items()}
         gradient = {name: value.detach().cpu().double() for name, value in seen.as_gradient().items()}
         last = links[-1]
+        if not all(bool(value.isfinite().all()) for value in gradient.values()):
+            yield replace(blank, note={**note, "event": BROKEN.format("some layer")})
+            return
         if not bool(gradient[f"{last.name}.weight"].any()):
             yield replace(blank, note={**note, "event": SILENT})
             return
@@ -99,6 +104,9 @@ class RGap(Attack):
         for step, link in enumerate([last, *links[-2::-1]]):
             if step:
                 climbs = agreeing([self._down(climb, link, weights, gradient) for climb in climbs])
+            if not climbs:
+                yield replace(blank, step=step + 1, note={**note, "event": BROKEN.format(link.name)})
+                return
             best = climbs[0]
             told = {**note, **best.note, "explanations": len(climbs)}
             if best.short == link.name and best.solved:
@@ -128,9 +136,9 @@ class RGap(Attack):
         g, w, bias = gradient[f"{link.name}.weight"], weights[f"{link.name}.weight"], weights.get(f"{link.name}.bias")
         if w.dim() == 2:
             x = k @ g / k.square().sum()
-            off = float((torch.outer(k, x) - g).norm() / g.norm())
-            return replace(climb, link=link, x=x.view(link.x), k=k, solved=None, residual=max(climb.residual, off))
-        known = out > 0 if isinstance(link.bend, torch.nn.ReLU) else torch.ones_like(out, dtype=torch.bool)
+            off = float((torch.outer(k, x) - g).norm() / g.norm())  # not a number where k is 0
+            return replace(climb, link=link, x=x.view(link.x), k=k, solved=None, residual=max(off, climb.residual))
+        known = z > 0 if isinstance(link.bend, torch.nn.ReLU) else torch.ones_like(out, dtype=torch.bool)
         z = z if bias is None else z - bias.view(-1, 1, 1)
         how = solve if self.system == "balanced" else solve_as_published
         solved = how(k, g, w, z, known, stride=link.stride, padding=link.padding, sides=(link.x[1], link.x[2]))
@@ -157,7 +165,7 @@ class RGap(Attack):
 
 def agreeing(climbs: list[Climb]) -> list[Climb]:
     """Those whose equations hold about as well as the best one's, which comes first: a wrong label soon contradicts itself."""
-    climbs = sorted(climbs, key=lambda climb: climb.residual)
+    climbs = sorted((climb for climb in climbs if math.isfinite(climb.residual)), key=lambda climb: climb.residual)
     return [climb for climb in climbs if climb.residual <= max(ALIKE * climbs[0].residual, EXACT)]
 
 

@@ -9,6 +9,7 @@ from torch.nn import functional as F
 
 from leakage.engine.core import Normalise
 
+NOTHING = 1e-6  # what came out of a ReLU was worked out: below this share of the largest it counts as 0
 BENDS = (nn.ReLU, nn.LeakyReLU, nn.Sigmoid, nn.Tanh)
 
 
@@ -50,7 +51,9 @@ class Link:
             return out.clamp(edge, 1 - edge).logit()
         if isinstance(self.bend, nn.Tanh):
             return out.clamp(edge - 1, 1 - edge).atanh()
-        return out.clamp(min=0) if isinstance(self.bend, nn.ReLU) else out
+        if isinstance(self.bend, nn.ReLU):
+            return torch.where(out > NOTHING * out.abs().max(), out, torch.zeros_like(out))
+        return out
 
     def slope(self, z: Tensor) -> Tensor:
         """bend'(z)."""
