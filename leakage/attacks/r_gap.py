@@ -133,10 +133,12 @@ class RGap(Attack):
         out = climb.x.reshape(link.z)
         z = link.before(out)
         k = climb.link.pull(weights[f"{climb.link.name}.weight"], climb.k).reshape(link.z) * link.slope(z)
+        if not bool(k.any()):  # nothing passes: where a ReLU lets nothing through, or a wrong label says so
+            return replace(climb, link=link, residual=math.inf)
         g, w, bias = gradient[f"{link.name}.weight"], weights[f"{link.name}.weight"], weights.get(f"{link.name}.bias")
         if w.dim() == 2:
             x = k @ g / k.square().sum()
-            off = float((torch.outer(k, x) - g).norm() / g.norm())  # not a number where k is 0
+            off = float((torch.outer(k, x) - g).norm() / g.norm())
             return replace(climb, link=link, x=x.view(link.x), k=k, solved=None, residual=max(off, climb.residual))
         known = z > 0 if isinstance(link.bend, torch.nn.ReLU) else torch.ones_like(out, dtype=torch.bool)
         z = z if bias is None else z - bias.view(-1, 1, 1)
