@@ -84,7 +84,8 @@ def details(runs: list[Run], known: Catalog) -> None:
         st.html(ledger(experiments[0], known, service().meta(runs[0].id), runs[0].result))
     else:
         questions(experiments[-1], known)
-        for tab, run, experiment in zip(st.tabs(titles, default=titles[-1]), runs, experiments, strict=True):
+        tabs = st.tabs(titles, default=titles[-1], key="whose", on_change="rerun")  # keyed: the choice outlives the last redraw
+        for tab, run, experiment in zip(tabs, runs, experiments, strict=True):
             with tab:
                 actions(run, of=f"-{run.id}")
                 st.html(ledger(experiment, known, service().meta(run.id), run.result))
