@@ -40,8 +40,7 @@ def predicted_rank(layer: Map) -> int | None:
     corner = filters <= channels * (size - padding) ** 2 and (padding == 0 or size - padding >= 2)
     if not (met and corner and stride <= size < min(after) and channels >= 2):
         return None
-    classes = [(u * v, rows * columns) for (u, rows), (v, columns) in product(*(_classes(layer, side) for side in sides))]
-    gradient = channels * sum(min(filters * places, pixels) for places, pixels in classes)
+    classes, gradient = _classes(layer), gradient_rank(layer)
     if gradient == layer.inputs:
         return gradient
     more = 0
@@ -53,8 +52,18 @@ def predicted_rank(layer: Map) -> int | None:
     return max(gradient, weight, min(layer.inputs, gradient + weight - filters**2 - more))
 
 
-def _classes(layer: Map, side: int) -> list[Class]:
-    """Along one side, for every residue modulo the stride."""
+def gradient_rank(layer: Map) -> int:
+    """rank K of a convolution for almost all gradients; never more than this."""
+    return layer.x[0] * sum(min(layer.z[0] * places, pixels) for places, pixels in _classes(layer))
+
+
+def _classes(layer: Map) -> list[Class]:
+    """The classes of pixels, for every pair of residues modulo the stride."""
+    return [(u * v, rows * columns) for (u, rows), (v, columns) in product(*(_along(layer, side) for side in layer.x[1:]))]
+
+
+def _along(layer: Map, side: int) -> list[Class]:
+    """The same along one side."""
     return [
         (len(range((residue + layer.padding) % layer.stride, layer.size, layer.stride)), len(range(residue, side, layer.stride)))
         for residue in range(layer.stride)

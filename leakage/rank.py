@@ -40,6 +40,7 @@ class Row:
 
     outputs   |z|; z is less where a measured share of the outputs is not 0
     rank      the exact rank of its own equations (w and z), None where no formula is known to hold
+    measured  the same by singular values, None where it was not measured
     counted   whether it takes part in the maximum
     step      the place of its step in the network, from 0
     """
@@ -54,6 +55,7 @@ class Row:
     v: int
     rank: int | None
     counted: bool = True
+    measured: int | None = None
 
     @property
     def local(self) -> int:
@@ -66,9 +68,14 @@ class Row:
         return self.local - self.v
 
     @property
+    def known(self) -> int | None:
+        """The rank by the formula, else as measured."""
+        return self.measured if self.rank is None else self.rank
+
+    @property
     def deficiency(self) -> int | None:
-        """Directions of x that its own equations leave open, by the exact rank."""
-        return None if self.rank is None else self.x - self.rank
+        """Directions of x that its own equations leave open, by that rank."""
+        return None if self.known is None else self.x - self.known
 
 
 @dataclass(frozen=True)
@@ -76,6 +83,10 @@ class Analysis:
     """All layers of a network, from the picture to the outputs."""
 
     rows: tuple[Row, ...]
+
+    def with_measured(self, ranks: Mapping[str, int]) -> "Analysis":
+        """The same with the ranks that were measured, by the names of their layers."""
+        return Analysis(tuple(replace(row, measured=ranks.get(row.name, row.measured)) for row in self.rows))
 
     @property
     def critical(self) -> Row | None:

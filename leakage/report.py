@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,11 +31,8 @@ class Made:
 def make(store: Store, run: str, name: str) -> Made | None:
     """One of final.png, run.webp, curves.csv, experiment.json; None for another name, or when the run has nothing to show."""
     found = store.get(run)
-    if found and found.kind == "train":
-        rows = {"curves.csv": _rounds, "experiment.json": _experiment}
-        return rows[name](store, found) if name in rows else None
-    makers = {"final.png": _final, "run.webp": _animation, "curves.csv": _curves, "experiment.json": _experiment}
-    return makers[name](store, found) if found and name in makers else None
+    maker = MAKERS[found.kind].get(name) if found else None
+    return maker(store, found) if found and maker else None
 
 
 def _frames(store: Store, run: Run) -> list[dict[str, Any]]:
@@ -151,3 +149,10 @@ def _rounds(store: Store, run: Run) -> Made | None:
 
 def _experiment(store: Store, run: Run) -> Made | None:
     return Made("application/json", json.dumps(_parsed(run), indent=2).encode())
+
+
+MAKERS: dict[str, dict[str, Callable[[Store, Run], Made | None]]] = {  # kind of run -> what can be taken away
+    "attack": {"final.png": _final, "run.webp": _animation, "curves.csv": _curves, "experiment.json": _experiment},
+    "train": {"curves.csv": _rounds, "experiment.json": _experiment},
+    "rank": {"experiment.json": _experiment},
+}

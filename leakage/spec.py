@@ -4,10 +4,13 @@ import hashlib
 import json
 from typing import Any, Literal, TypeVar
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from leakage.catalog import Catalog, CatalogError
 from leakage.checkpoints import CheckpointError, find
+from leakage.effort import seconds, to_measure, too_large
+from leakage.network import Map, unroll, write
+from leakage.network import parse as parse_network
 
 VERSION: Literal[1] = 1
 MAX_BATCH = 128
@@ -215,6 +218,40 @@ class Training(_Data):
         return self.model_copy(update={"model": Part(id=self.model.id, fields=fields)})
 
 
+class Ranks(_Data):
+    """The ranks of what a network's convolutions say about one picture, to be measured by singular values."""
+
+    version: Literal[1] = VERSION
+    network: str = Field(max_length=2000)  # as `network.parse` reads it; kept as `network.write` writes it
+    size: Literal[28, 32, 64, 224] = 32
+    channels: Literal[1, 3] = 3
+    seed: int = Field(default=1, ge=0, le=2**31 - 1)  # of the random weights and derivatives
+    max_seconds: int = Field(default=900, ge=1, le=MAX_SECONDS)
+
+    @field_validator("network")
+    @classmethod
+    def _written(cls, text: str) -> str:
+        return write(parse_network(text))
+
+    @model_validator(mode="after")
+    def _fits(self) -> "Ranks":
+        self._maps()  # a NetworkError, which is a ValueError, where a step does not fit its input
+        return self
+
+    def _maps(self) -> tuple[Map, ...]:
+        return unroll(parse_network(self.network), (self.channels, self.size, self.size), 1)
+
+    @property
+    def layers(self) -> tuple[Map, ...]:
+        """The convolutions, whatever their size."""
+        return to_measure(self._maps())
+
+    @property
+    def seconds(self) -> float:
+        """How long it will take, about."""
+        return sum(seconds(layer) for layer in self.layers if not too_large(layer))
+
+
 def _check_size(catalog: Catalog, model: Part, size: int) -> None:
     """Raise SpecError when the model cannot take pictures so small."""
     entry = catalog.get("model", model.id)
@@ -230,6 +267,11 @@ def parse(text: str | bytes | dict[str, Any]) -> Experiment:
 def parse_training(text: str | bytes | dict[str, Any]) -> Training:
     """A Training from JSON, as `parse`."""
     return _parse(text, Training, "a training")
+
+
+def parse_ranks(text: str | bytes | dict[str, Any]) -> Ranks:
+    """Ranks from JSON, as `parse`."""
+    return _parse(text, Ranks, "a measurement of ranks")
 
 
 def _parse(text: str | bytes | dict[str, Any], kind: type[Data], what: str) -> Data:

@@ -26,7 +26,7 @@ ALLOWED = {  # room -> the rooms it may import (a folder may import itself)
     "runs.database": "",
     "report": "runs.store pictures",
     # plain data
-    "spec": "catalog checkpoints",
+    "spec": "catalog checkpoints effort network",
     "checkpoints": "datasets settings",
     "catalog": "",
     "settings": "",
@@ -39,15 +39,18 @@ ALLOWED = {  # room -> the rooms it may import (a folder may import itself)
     "templates": "network",
     "exact": "network",
     "rank": "exact network",
+    "effort": "exact network",
     "fetch": "backbones pictures",
     # processes of their own
     "__main__": "engine.play engine.train engine.trainer runs.archive runs.service runs.store runs.worker "
     "fetch pictures settings spec success catalog checkpoints",
     "runs.dispatch": "runs.database runs.service runs.store catalog settings",
     # the bridge to the engine
-    "runs.worker": "engine.play engine.timing runs.database runs.service runs.store runs.training "
+    "runs.worker": "engine.play engine.timing runs.database runs.pulse runs.ranks runs.service runs.store runs.training "
     "pictures settings spec catalog checkpoints",
     "runs.training": "engine.train engine.trainer runs.store settings spec",
+    "runs.pulse": "runs.database runs.store",
+    "runs.ranks": "engine.measured_rank runs.store spec",
     # the mathematics; plug-ins come to `play` and `timing` through the catalog
     "engine.play": "engine.core engine.client engine.data engine.metrics engine.observe engine.received engine.referee "
     "engine.standards spec",
@@ -71,6 +74,7 @@ ALLOWED = {  # room -> the rooms it may import (a folder may import itself)
     "engine.pairing": "",
     "engine.chain": "engine.core",
     "engine.equations": "",
+    "engine.measured_rank": "engine.equations effort network",
     "engine.core": "",
     # never metrics, play, data: the truth is there
     "attacks": "engine.matching engine.labels engine.statistics engine.chain engine.equations engine.core",
@@ -84,7 +88,7 @@ HEAVY = ("torch", "torchvision", "safetensors", "lpips", "ray", "skimage", "skle
 FOREIGN = {  # package -> the rooms that may import it
     "streamlit": "app pages ui",
     "sqlite3": "runs.database",
-    **dict.fromkeys(HEAVY, "__main__ runs.worker runs.training attacks defenses protocols models engine."),
+    **dict.fromkeys(HEAVY, "__main__ runs.worker runs.training runs.pulse attacks defenses protocols models engine."),
 }
 DYNAMIC = "catalog fetch"  # may import by a name that is computed: plug-ins, torchvision's data sets
 

@@ -16,7 +16,7 @@ from leakage.checkpoints import find
 from leakage.runs.database import StoreError, is_full
 from leakage.runs.store import OPEN, RECORDED, Run, Store
 from leakage.settings import Settings, settings
-from leakage.spec import Experiment, SpecError, Training
+from leakage.spec import Experiment, Ranks, SpecError, Training
 
 MAX_WAITING = 20  # runs one owner may have waiting or running
 SPEEDS = "speeds"  # the note in which the workers keep what they measured: model -> seconds per replay at a batch of 1 and of 8
@@ -60,6 +60,18 @@ class Service:
         """Queue a training and answer the run's id; an equal one that somebody already asked for is shared. Raises SpecError."""
         return self._queue(training.resolve(self._ready()), "train", owner)
 
+    def measure(self, ranks: Ranks, owner: str) -> str:
+        """Queue the measurement of a network's ranks, or share it, as a training. Raises SpecError."""
+        return self._queue(ranks, "rank", owner)
+
+    def measurement(self, ranks: Ranks, owner: str) -> Run | None:
+        """This owner's latest run that measured these ranks, however it stands."""
+        return next((run for run in self.mine(owner) if (run.kind, run.digest) == ("rank", ranks.digest())), None)
+
+    def ranks(self, run: str) -> dict[str, int | None]:
+        """What such a run has measured so far: layer -> rank, None where it is too large."""
+        return {event["name"]: event["rank"] for event in self.events(run) if event["kind"] == "rank"}
+
     def _ready(self) -> Catalog:
         known = self.catalog()
         if known is None:
@@ -68,7 +80,7 @@ class Service:
 
     def _queue(
         self,
-        asked: Experiment | Training,
+        asked: Experiment | Training | Ranks,
         kind: str,
         owner: str,
         *,
@@ -93,7 +105,7 @@ class Service:
             version=version,
             experiment=asked.model_dump_json(),
             shareable=not files,
-            estimate=self.estimate(asked) if isinstance(asked, Experiment) else None,
+            estimate=self.estimate(asked),
             status="queued",
             message="",
             created=time.time(),
@@ -164,14 +176,15 @@ class Service:
         known = all(r.estimate is not None for r in (*running, *waiting[: position - 1]))
         return Place(position, sum(left + ahead) / self.config.slots if known else None)
 
-    def estimate(self, experiment: Experiment) -> float | None:
-        """Seconds this (resolved) experiment will take on this machine.
+    def estimate(self, experiment: Experiment | Training | Ranks) -> float | None:
+        """Seconds this (resolved) experiment will take on this machine; None when nothing is known.
 
-        What the same attack on the same model took lately, else what the workers measured when they were idle; None when neither
-        is known.
+        What the same attack on the same model took lately, else what the workers measured when they were idle. Ranks: by their sizes.
         """
+        if isinstance(experiment, Ranks):
+            return experiment.seconds
         known = self.catalog()
-        if known is None:
+        if known is None or isinstance(experiment, Training):
             return None
         steps = planned(experiment)
         lately = [

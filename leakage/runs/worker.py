@@ -1,18 +1,16 @@
 """One run from claim to finish, in a warm process of its own: `python -m leakage.runs.worker SLOT DISPATCHER`."""
 
-import contextlib
 import importlib.metadata
 import logging
-import math
 import os
 import resource
 import signal
 import sys
-import threading
 import time
 import traceback
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,50 +21,17 @@ from leakage.checkpoints import words
 from leakage.engine.play import Frame, Scene, best_device, play, prepare
 from leakage.engine.timing import fitting_threads, measure
 from leakage.pictures import class_names, find, sheet
-from leakage.runs import training
+from leakage.runs import ranks, training
 from leakage.runs.database import StoreError, is_full
+from leakage.runs.pulse import Pulse
 from leakage.runs.service import FULL, SPEEDS, like
 from leakage.runs.store import Run, Store
 from leakage.settings import Settings, cores, settings
-from leakage.spec import Experiment, Part, Training, parse, parse_training
+from leakage.spec import Experiment, Part, Ranks, Training, parse, parse_ranks, parse_training
 
-STUCK = "Stopped in the middle of a step that took too long to wait for; the pictures so far are kept."
 TWO = ["class 0", "class 1"]  # of a model with one output
-PATIENCE = 10.0  # seconds a step may take after the run should have stopped
 MEMORY = "This needs more memory than one run may use here. Choose a smaller batch, a smaller picture or a narrower model."
 log = logging.getLogger(__name__)
-
-
-class Pulse(threading.Thread):
-    """Signs of life every second; knows whether to stop and how many threads this run may use. Asked at every step, so it must be cheap."""
-
-    def __init__(self, store: Store, run: Run) -> None:
-        super().__init__(daemon=True)
-        self.store, self.run_id = store, run.id
-        self.deadline = math.inf
-        self.stopped, self.alone, self.over, self.late = False, True, threading.Event(), False
-        self.most = 1
-
-    def run(self) -> None:
-        last_call = float("inf")
-        while not self.over.wait(0.25):
-            with contextlib.suppress(StoreError):  # a full disk is reported by the frames
-                self.stopped, running = self.store.beat(self.run_id)
-                self.alone = running <= 1
-                last_call = min(last_call, (time.monotonic() if self.stopped else self.deadline) + PATIENCE)
-                if time.monotonic() > last_call:  # only between two steps can a run stop by itself
-                    log.error("run %s is stuck in one step: leaving", self.run_id)
-                    self.store.finish(self.run_id, "cancelled", message=STUCK)
-                    os._exit(1)
-        self.store.close()
-
-    def __call__(self) -> bool:
-        """Should the run stop? Also adapts this thread's share of the cores: a lone run may take `most`, else one each."""
-        threads = self.most if self.alone else 1
-        if torch.get_num_threads() != threads:
-            torch.set_num_threads(threads)
-        self.late = time.monotonic() > self.deadline
-        return self.stopped or self.late
 
 
 def perform(store: Store, run: Run, device: torch.device) -> None:
@@ -74,19 +39,14 @@ def perform(store: Store, run: Run, device: torch.device) -> None:
     pulse = Pulse(store, run)
     pulse.start()
     try:
-        asked = parse_training(run.experiment) if run.kind == "train" else parse(run.experiment)
+        kind = KINDS[run.kind]
+        asked = kind.parse(run.experiment)
         pulse.deadline = time.monotonic() + asked.max_seconds
-        if isinstance(asked, Training):
-            pulse.most, so_far = cores(), "the same training, asked for again, goes on from its last full round"
-            result = training.perform(store, run, pulse, device)
-        else:
-            so_far = "the best so far is shown"
-            result = attack(store, run, asked, pulse, device)
-        message = f"Stopped after {asked.max_seconds} s, the limit for one run; {so_far}." if pulse.late else ""
+        result = kind.perform(store, run, pulse, device)
+        message = f"Stopped after {asked.max_seconds} s, the limit for one run; {kind.so_far}." if pulse.late else ""
         if pulse.stopped:
-            message = f"Cancelled; {so_far}."
-        unfinished = run.kind == "train" and result["checkpoint"] is None  # asked for again, it must go on instead of being shared
-        store.finish(run.id, "cancelled" if pulse.stopped or unfinished else "done", message=message, result=result)
+            message = f"Cancelled; {kind.so_far}."
+        store.finish(run.id, "done" if kind.whole(result) and not pulse.stopped else "cancelled", message=message, result=result)
     except Exception as error:  # the one place that must survive anything a run may do
         log.error("run %s failed:\n%s", run.id, traceback.format_exc())
         fail(store, run, error)
@@ -95,8 +55,9 @@ def perform(store: Store, run: Run, device: torch.device) -> None:
         pulse.join()
 
 
-def attack(store: Store, run: Run, experiment: Experiment, pulse: Pulse, device: torch.device) -> dict[str, Any]:
+def attack(store: Store, run: Run, pulse: Pulse, device: torch.device) -> dict[str, Any]:
     """Play the attack, keep its frames and answer the result."""
+    experiment = parse(run.experiment)
     uploads = {name.removeprefix("upload:"): data for name, data in store.files(run.id, "upload:").items()}
     scene = prepare(experiment, uploads=uploads, device=device)
     store.put_file(run.id, "private.png", contact_sheet(scene.x))
@@ -118,6 +79,42 @@ def attack(store: Store, run: Run, experiment: Experiment, pulse: Pulse, device:
         "verdict": frame.verdict,
         "like": like(experiment),
     }
+
+
+def train(store: Store, run: Run, pulse: Pulse, device: torch.device) -> dict[str, Any]:
+    """Train, with all cores while alone."""
+    pulse.most = cores()
+    return training.perform(store, run, pulse, device)
+
+
+def measure_ranks(store: Store, run: Run, pulse: Pulse, _device: torch.device) -> dict[str, Any]:
+    """Measure ranks, on one core."""
+    return ranks.perform(store, run, pulse)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What is done with one kind of run, and what is said of one that was stopped.
+
+    whole   whether a result answers all that was asked: if not, the same asked for again must go on instead of being shared
+    """
+
+    parse: Callable[[str], Experiment | Training | Ranks]
+    perform: Callable[[Store, Run, Pulse, torch.device], dict[str, Any]]
+    so_far: str
+    whole: Callable[[dict[str, Any]], bool]
+
+
+KINDS = {
+    "attack": Kind(parse, attack, "the best so far is shown", lambda result: True),
+    "train": Kind(
+        parse_training,
+        train,
+        "the same training, asked for again, goes on from its last full round",
+        lambda result: result["checkpoint"] is not None,
+    ),
+    "rank": Kind(parse_ranks, measure_ranks, "the ranks so far are shown", lambda result: result["whole"]),
+}
 
 
 def keep(store: Store, run: str, frame: Frame) -> int:

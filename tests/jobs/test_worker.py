@@ -14,9 +14,10 @@ from test_store import python
 from test_store import run as row
 
 from leakage.runs.dispatch import KILL_AFTER, LOST
+from leakage.runs.pulse import STUCK
 from leakage.runs.service import SPEEDS
 from leakage.runs.store import MAX_FRAMES, Run, Store
-from leakage.runs.worker import STUCK, chores
+from leakage.runs.worker import chores
 from leakage.spec import Experiment, Part, Picture
 
 
@@ -168,10 +169,10 @@ def test_a_run_that_is_deleted_stops(dispatcher: Place) -> None:
 
 
 STUCK_WORKER = """
-    from leakage.runs import worker
-    worker.PATIENCE = 0.5
+    from leakage.runs import pulse as pulses
+    pulses.PATIENCE = 0.5
     run = store.claim("0:1")
-    pulse = worker.Pulse(store, run)
+    pulse = pulses.Pulse(store, run)
     pulse.deadline = time.monotonic() + float(sys.argv[2])
     pulse.start()
     time.sleep(60)  # one step
