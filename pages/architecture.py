@@ -5,7 +5,7 @@ import streamlit as st
 from leakage.network import JOINT, unroll
 from leakage.rank import CAVEATS, analyse
 from leakage.ui import architecture as counts
-from leakage.ui import editor
+from leakage.ui import editor, ranks
 
 RANKS = "Exact ranks hold for almost all weights; – where no formula is known to hold."
 INDEX = "The index of rank analysis (RA-i): unknowns less equations in the layer that has the fewest to spare. Below 0 they suffice."
@@ -15,6 +15,7 @@ def answer(given: editor.Given) -> None:
     """The verdict, the bars, what would protect, the table and the small print."""
     steps = given.steps
     found = analyse(unroll(steps, given.shape, given.outputs), batch=given.batch, convention=given.convention)
+    found = ranks.measured(given, found)
     said = counts.verdict(found, steps, given.batch)
     with st.container(border=True, gap="small", key="verdict"):
         st.caption(counts.template_of(JOINT.join(map(str, steps))) or "Your own network")
@@ -33,6 +34,7 @@ def answer(given: editor.Given) -> None:
     editor.protect(given)
     st.markdown("**Layer by layer**")
     st.html(counts.table(found, steps))
+    ranks.offer(given, found)
     st.caption(" ".join((*CAVEATS, RANKS)))
 
 

@@ -7,7 +7,7 @@ import streamlit as st
 from leakage.catalog import Catalog
 from leakage.runs.service import service
 from leakage.runs.store import Run
-from leakage.spec import Experiment, Training
+from leakage.spec import Experiment, Ranks, Training
 from leakage.ui import explain
 from leakage.ui.session import delete_all, owner
 
@@ -17,26 +17,37 @@ WORDS = {"queued": "waiting", "running": "running", "done": "finished", "cancell
 def attack_row(run: Run, known: Catalog) -> tuple[str, str, str]:
     """How it ended, what it was, and its page."""
     how = f"PSNR {run.result['scores']['psnr']:.1f} dB, {run.result['verdict']['word']}" if run.result else run.message
-    return how, explain.title(Experiment.model_validate_json(run.experiment), known), "/"
+    return how, explain.title(Experiment.model_validate_json(run.experiment), known), f"/?run={run.id}"
 
 
 def training_row(run: Run, known: Catalog) -> tuple[str, str, str]:
     """The same of a training."""
     reached = run.result["accuracy"] if run.result else None
     how = run.message if reached is None else f"{reached:.1%} of the test pictures named right"
-    return how, explain.training_title(Training.model_validate_json(run.experiment), known), "/training"
+    return how, explain.training_title(Training.model_validate_json(run.experiment), known), f"/training?run={run.id}"
+
+
+def ranks_row(run: Run, _known: Catalog) -> tuple[str, str, str]:
+    """The same of ranks that were measured."""
+    asked = Ranks.model_validate_json(run.experiment)
+    found = [rank for rank in service().ranks(run.id).values() if rank is not None]
+    how = run.message if run.status == "failed" else f"{len(found)} of {len(asked.layers)} layers measured"
+    return how, explain.ranks_title(asked), explain.ranks_link(asked)
+
+
+ROWS = {"attack": attack_row, "train": training_row, "rank": ranks_row}
 
 
 def row(run: Run, known: Catalog) -> None:
     """One run: what, when, how it ended."""
-    how, title, link = training_row(run, known) if run.kind == "train" else attack_row(run, known)
+    how, title, link = ROWS[run.kind](run, known)
     when = time.strftime("%d %b %H:%M", time.localtime(run.created))
     with st.container(border=True, horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         with st.container(horizontal=True, vertical_alignment="center", width="content"):
             if run.result and run.kind == "attack":
                 picture = f"/api/runs/{run.id}/final.png"
                 st.html(f'<img class="gle-mini" alt="Private pictures above, reconstructions below" src="{picture}">', width="content")
-            st.markdown(f"[**{title}**]({link}?run={run.id})  \n{when} · {WORDS[run.status]} · {how}", width="content")
+            st.markdown(f"[**{title}**]({link})  \n{when} · {WORDS[run.status]} · {how}", width="content")
         forget = {"on_click": service().delete, "args": (run.id, owner())}
         st.button("Delete", key=f"delete-{run.id}", icon=":material/delete:", type="tertiary", **forget)
 

@@ -16,7 +16,7 @@ ALLOWED = {  # room -> the rooms it may import (a folder may import itself)
     # the web server
     "app": "runs.server ui settings",
     "pages": "ui runs.service runs.store spec catalog datasets network rank",
-    "ui": "runs.service runs.store spec catalog checkpoints datasets pictures network templates rank",
+    "ui": "runs.service runs.store spec catalog checkpoints datasets pictures network templates rank effort",
     "runs.server": "runs.archive runs.dispatch runs.service runs.stream catalog settings",
     "runs.stream": "runs.database runs.service report",
     "runs.service": "runs.database runs.store spec catalog checkpoints backbones settings",

@@ -43,7 +43,7 @@ class Verdict:
 
 
 def missing(row: Row) -> int:
-    """Unknowns that the layer's own equations leave open: exact where the rank is known, else by counting; a linear layer leaves none."""
+    """Unknowns that the layer's own equations leave open: by the rank where it is known, else by counting; a linear layer leaves none."""
     if not row.counted:
         return 0
     return max(row.local, 0) if row.deficiency is None else row.deficiency
@@ -98,7 +98,7 @@ def verdict(found: Analysis, steps: tuple[Step, ...], batch: int) -> Verdict:
 
 
 def _determined(row: Row) -> str:
-    most = "at most " if row.rank is None else ""
+    most = "at most " if row.known is None else ""
     return f"{most}{row.x - missing(row):,} of {row.x:,} unknowns determined"
 
 
@@ -121,7 +121,7 @@ def shares(row: Row) -> list[float]:
 
     Equations that follow from others are left out where the exact rank shows them.
     """
-    own = row.rank if row.deficiency and row.rank is not None else row.w + row.z
+    own = row.known if row.deficiency and row.known is not None else row.w + row.z
     counts = [min(row.w, own), max(own - row.w, 0), max(row.v, 0), max(short(row), 0) if missing(row) else 0]
     left, made = MOST, []
     for count in counts:
@@ -141,7 +141,7 @@ def sentences(row: Row, name: str) -> str:
     if not row.counted:
         lines.append("Fully connected: its gradient holds its whole input.")
     elif row.deficiency:
-        lines.append(f"Alone they determine {row.rank:,}: {row.deficiency:,} stay open.")
+        lines.append(f"Alone they determine {row.known:,}: {row.deficiency:,} stay open.")
     elif missing(row):
         lines.append(f"By counting, they leave {missing(row):,} open.")
     return "<br>".join(lines)
@@ -196,18 +196,28 @@ def figure(found: Analysis, steps: tuple[Step, ...]) -> go.Figure:
 
 
 def table(found: Analysis, steps: tuple[Step, ...]) -> str:
-    """The same numbers, and the exact rank where a formula is known to hold, as an HTML table."""
+    """The same numbers, and the exact rank where a formula is known to hold or it was measured, as an HTML table."""
     heads = ("Layer", "Unknowns", "From the gradient", "From the weights", "Handed on", "Index", "Exact rank", "Left open")
     lines = []
     for row in found.rows:
-        left = "none" if not row.counted else f"{missing(row):,}, {'by counting' if row.rank is None else 'exact'}"
+        how = "exact" if row.rank is not None else "by counting" if row.measured is None else "measured"
+        left = f"{missing(row):,}, {how}" if row.counted else "none"
         cells = [f"{row.x:,}", f"{row.w:,}", f"{row.z:,}", f"{row.v:,}"]
-        cells += [f"{row.index:,}" if row.counted else "–", "–" if row.rank is None else f"{row.rank:,}", left]
+        cells += [f"{row.index:,}" if row.counted else "–", _rank(row), left]
         kind = ' class="gle-decides" title="The layer that decides the index"' if row is found.critical else ""
         lines.append(f'<tr{kind}><th scope="row">{html.escape(label(row, steps))}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>')
     head = "".join(f'<th scope="col">{word}</th>' for word in heads)
     inside = f"<thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody>"
     return f'<div class="gle-wide"><table class="gle-ledger gle-counts">{inside}</table></div>'
+
+
+def _rank(row: Row) -> str:
+    """The rank by the formula, as measured, or both, in the warning colour where they differ."""
+    if row.measured is None:
+        return "–" if row.rank is None else f"{row.rank:,}"
+    if row.rank in (None, row.measured):
+        return f"{row.measured:,}, measured"
+    return f'{row.rank:,} <span class="gle-differs">measured {row.measured:,}</span>'
 
 
 # ---------------------------------------------------------------- texts

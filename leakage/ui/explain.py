@@ -1,11 +1,13 @@
 """The words beside the pictures: the question, the glossary, what-ifs, a run in one line."""
 
 from contextlib import suppress
+from urllib.parse import quote, urlencode
 
 from leakage.catalog import Catalog
 from leakage.checkpoints import cards, words
 from leakage.datasets import TITLES
-from leakage.spec import Experiment, Part, Picture, SpecError, Training
+from leakage.spec import Experiment, Part, Picture, Ranks, SpecError, Training
+from leakage.ui import architecture
 
 QUESTION = "A phone trains on its owner's pictures and sends only this update. What can the server see?"
 PROMISE = "Pictures go to this machine only. A run with your own pictures is deleted with one click, at the latest after 7 days."
@@ -157,3 +159,14 @@ def training_title(training: Training, known: Catalog) -> str:
     model = next((entry.title for entry in known.of("model") if entry.id == training.model.id), training.model.id)
     who = "centrally" if training.clients == 1 else f"by {training.clients} clients"
     return f"{model} trained on {TITLES[training.data]}, {training.rounds} rounds {who}"
+
+
+def ranks_title(ranks: Ranks) -> str:
+    """A measurement of ranks in one line."""
+    return f"Ranks of {architecture.template_of(ranks.network) or ranks.network[:60]}"
+
+
+def ranks_link(ranks: Ranks) -> str:
+    """The page with its network."""
+    given = {"net": ranks.network, "size": str(ranks.size), "channels": str(ranks.channels)}
+    return "/architecture?" + urlencode(given, quote_via=quote)

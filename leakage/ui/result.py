@@ -8,7 +8,7 @@ from leakage.catalog import Catalog
 from leakage.pictures import gallery
 from leakage.runs.service import service
 from leakage.runs.store import OPEN, Run
-from leakage.spec import Experiment, Picture, SpecError
+from leakage.spec import Experiment, Picture, Ranks, SpecError
 from leakage.ui import explain, fallback, forms, overturned, sent
 from leakage.ui.ledger import ledger
 from leakage.ui.live import Shown, stage
@@ -33,6 +33,10 @@ def show(asked: str | None, known: Catalog) -> None:
     if runs and runs[0].kind == "train":
         st.info(f"This is a training, not an attack: [watch it on its own page](/training?run={runs[0].id}).")
         return
+    if runs and runs[0].kind == "rank":
+        page = explain.ranks_link(Ranks.model_validate_json(runs[0].experiment))
+        st.info(f"These are measured ranks of a network, not an attack: [see them on their own page]({page}).")
+        return
     if not runs:
         st.info("Press Run to watch the first reconstruction.")
         return
@@ -54,9 +58,9 @@ def show(asked: str | None, known: Catalog) -> None:
 
 
 def found(asked: str | None) -> list[Run]:
-    """The runs of an address, without those that are not here; a training stands alone."""
+    """The runs of an address, without those that are not here; what is no attack stands alone."""
     runs = [run for id in (asked or "").split(",")[:MOST] if (run := service().look(id))]
-    return [run for run in runs if run.kind == runs[0].kind][: 1 if runs and runs[0].kind == "train" else MOST]
+    return [run for run in runs if run.kind == runs[0].kind][: MOST if runs and runs[0].kind == "attack" else 1]
 
 
 def _shown(id: str, title: str, experiment: Experiment) -> Shown:

@@ -27,7 +27,12 @@ class OwnerCookie:
                 message["headers"] = [*message["headers"], (b"set-cookie", cookie.encode())]
             await send(message)
 
-        page = new and scope["path"].rsplit("/", 1)[-1] in ("", "training", "runs")  # the page itself, not its dozens of scripts
+        page = new and scope["path"].rsplit("/", 1)[-1] in (
+            "",
+            "architecture",
+            "training",
+            "runs",
+        )  # the page itself, not its dozens of scripts
         await self.app(scope, receive, marked if page else send)
 
 
