@@ -181,7 +181,7 @@ class Snapshot:
     x, y       the guess: pictures (B, C, H, W) in pixel space, not clamped; labels (B,) or probabilities (B, K)
     loss       the attack's own objective, never a distance to the truth
     note       words and numbers for the page: which start, which label rule; under "event" a sentence that the user must not miss
-    views      named pictures beside the guess (a layer, a candidate)
+    views      what stands beside the guess, by name: pictures (B, C, H, W) in pixel space, maps of a layer (C, H, W) or a list (n,)
     """
 
     step: int
@@ -216,6 +216,7 @@ class Attack(Plugin):
     A field `steps`, and `starts` where several are played at once, tell the page how long it takes; without `steps` it answers at once.
     """
 
+    way: ClassVar[str] = "Guess, compare, improve."  # how it works, below its guess
     evaluations_per_step: ClassVar[float] = 1  # replays of the client that one step usually costs
     loss_name: ClassVar[str] = "gradient distance"  # what `Snapshot.loss` is
 

@@ -1,5 +1,6 @@
 """One run from claim to finish, in a warm process of its own: `python -m leakage.runs.worker SLOT DISPATCHER`."""
 
+import base64
 import contextlib
 import importlib.metadata
 import logging
@@ -134,12 +135,19 @@ def keep(store: Store, run: str, frame: Frame) -> int:
     }
     if frame.verdict:
         body["verdict"] = frame.verdict
+    if frame.views:
+        body["views"] = {name: picture_address(view) for name, view in frame.views.items()}
     return store.add_frame(run, body, contact_sheet(frame.x))
 
 
 def contact_sheet(x: torch.Tensor) -> bytes:
     """Pictures (B, C, H, W) in [0, 1] as one lossless PNG."""
     return sheet((x * 255).round().byte().permute(0, 2, 3, 1).numpy())
+
+
+def picture_address(picture: torch.Tensor) -> str:
+    """A small picture (C, H, W) in [0, 1] as an address that holds it."""
+    return "data:image/png;base64," + base64.b64encode(contact_sheet(picture.unsqueeze(0))).decode()
 
 
 def finite(value: Any) -> Any:
@@ -169,6 +177,7 @@ def describe(scene: Scene, run: Run, device: torch.device) -> dict[str, Any]:
         "steps": experiment.attack.fields.get("steps"),  # None: it answers at once
         "attack": catalog.load("attack", experiment.attack.id).title,
         "loss_name": catalog.load("attack", experiment.attack.id).loss_name,
+        "way": catalog.load("attack", experiment.attack.id).way,
         "labels_granted": experiment.assume.labels,
         "weights": words(experiment.checkpoint),
         "batch_norm": any(isinstance(layer, torch.nn.modules.batchnorm._BatchNorm) for layer in scene.seen.model.modules()),
