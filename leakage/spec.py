@@ -8,6 +8,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 
 from leakage.catalog import Catalog, CatalogError
 from leakage.checkpoints import CheckpointError, find
+from leakage.syntax import SYNTAXES
 
 VERSION: Literal[1] = 1
 MAX_BATCH = 128
@@ -121,9 +122,10 @@ class Experiment(_Data):
                 raise SpecError(
                     f"pictures: of {self.size} x {self.size} pixels allowed are at most {most}, given were {len(self.pictures)}."
                 )
-            _check_size(catalog, self.model, self.size)
-            self._check_setting(catalog)
             model = spelled("model", self.model)
+            outputs = self.num_classes if self.task == "classes" else 1
+            _check_size(catalog, model, (self.channels, self.size, self.size), outputs)
+            self._check_setting(catalog)
             if self.checkpoint and self.task != "classes":
                 raise SpecError("task: with trained weights only classes, one output for each. Choose classes, or an untrained model.")
             if self.checkpoint:
@@ -211,15 +213,22 @@ class Training(_Data):
             fields = catalog.get("model", self.model.id).resolve(self.model.fields)
         except CatalogError as error:
             raise SpecError(str(error)) from None
-        _check_size(catalog, self.model, self.image_shape[1])
-        return self.model_copy(update={"model": Part(id=self.model.id, fields=fields)})
+        model = Part(id=self.model.id, fields=fields)
+        _check_size(catalog, model, self.image_shape, self.num_classes)
+        return self.model_copy(update={"model": model})
 
 
-def _check_size(catalog: Catalog, model: Part, size: int) -> None:
-    """Raise SpecError when the model cannot take pictures so small."""
-    entry = catalog.get("model", model.id)
+def _check_size(catalog: Catalog, model: Part, image_shape: tuple[int, int, int], outputs: int) -> None:
+    """Raise SpecError when the (resolved) model cannot take pictures of this size, or a text in its fields does not fit them."""
+    entry, size = catalog.get("model", model.id), image_shape[1]
     if size < entry.smallest:
         raise SpecError(f"size: {entry.title} needs pictures of at least {entry.smallest} pixels, given was {size}.")
+    for field in entry.fields:
+        if field.syntax:
+            try:
+                SYNTAXES[field.syntax].check_fit(str(model.fields[field.name]), image_shape, outputs)
+            except ValueError as error:
+                raise SpecError(f"model {model.id}.{field.name}: {error}") from None
 
 
 def parse(text: str | bytes | dict[str, Any]) -> Experiment:
