@@ -14,6 +14,7 @@ from leakage.fetch import NAMES
 from leakage.settings import ROOT, settings
 from leakage.spec import Experiment, SpecError, Training, parse, parse_training
 from leakage.success import success_words
+from leakage.syntax import SYNTAXES
 
 RECORDED = Experiment()  # the lab as it opens
 log = logging.getLogger("leakage")
@@ -207,10 +208,16 @@ def plugins_page(known: catalog.Catalog) -> str:
             if entry.fields:
                 lines += ["| field | default | allowed | what it is |", "|---|---|---|---|"]
                 for field in entry.fields:
-                    allowed = ", ".join(field.options) or ("true, false" if field.type == "bool" else f"{field.low} to {field.high}")
-                    lines.append(f"| `{field.name}` | {field.default} | {allowed} | {field.help} |")
+                    lines.append(f"| `{field.name}` | {field.default} | {allowed(field)} | {field.help} |")
                 lines.append("")
     return "\n".join(lines)
+
+
+def allowed(field: catalog.Field) -> str:
+    """What a field may be, for its row on that page."""
+    if field.syntax:
+        return f"a {field.syntax}, in steps such as {SYNTAXES[field.syntax].forms}"
+    return ", ".join(field.options) or ("true, false" if field.type == "bool" else f"{field.low} to {field.high}")
 
 
 if __name__ == "__main__":

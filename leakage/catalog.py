@@ -13,6 +13,8 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from leakage.syntax import read as read_text
+
 KINDS = {"attack": "attacks", "defense": "defenses", "protocol": "protocols", "model": "models"}
 PACKAGE = Path(__file__).parent
 
@@ -23,7 +25,7 @@ class CatalogError(ValueError):
 
 @dataclass(frozen=True)
 class Field:
-    """One setting of a plug-in: a number with a range, a word out of options, or a switch."""
+    """One setting of a plug-in: a number with a range, a word out of options, a text in a syntax, or a switch."""
 
     name: str
     type: str  # "int", "float", "bool" or "str"
@@ -32,9 +34,15 @@ class Field:
     low: float | None = None
     high: float | None = None
     options: tuple[str, ...] = ()
+    syntax: str = ""  # of a free text: a name of `syntax.SYNTAXES`
 
     def check(self, value: Any, where: str) -> Any:
-        """`value` in the field's type. Raises CatalogError."""
+        """`value` in the field's type, a text in its one spelling. Raises CatalogError."""
+        if self.syntax:
+            try:
+                return read_text(self.syntax, value, f"{where}.{self.name}")
+            except ValueError as error:
+                raise CatalogError(str(error)) from None
         if self.type == "str":
             allowed, good = " or ".join(repr(word) for word in self.options), value in self.options
         elif self.type == "bool":
@@ -165,6 +173,7 @@ def _entry(kind: str, name: str) -> Entry:
             low=field.metadata.get("low"),
             high=field.metadata.get("high"),
             options=field.metadata.get("options", ()),
+            syntax=field.metadata.get("syntax", ""),
         )
         for field in fields(plugin)
     ]

@@ -17,8 +17,16 @@ from typing import Literal
 
 Shape = tuple[int, ...]  # (C, H, W), or (n,) after a linear layer
 JOINT = " - "
-MOST_STEPS = 60
+MOST_STEPS, MOST_CHARACTERS = 60, 2000
+MOST_NUMBERS = 50_000_000  # weights of a network that is built, and numbers that its layers make of one picture
 FORMS = "conv 3@16 /2 p1, block 16 /2, block 16 cut, deep 16, mean 2, max 2, mean, linear 100"
+GRAMMAR = """One step per line, or joined by " - ", from the picture to the outputs; a linear layer to the outputs comes last by itself.
+
+- `conv 3@16 /2 p1`: 16 filters of 3 x 3 pixels, stride 2, padding 1
+- `block 16 /2`: a residual block, two convolutions and a skip past both; `block 16 cut`: without its skip
+- `deep 16`: a bottleneck of three convolutions and a skip
+- `mean 2`, `max 2`: the mean or largest of every 2 x 2; `mean` alone: of everything
+- `linear 100`: 100 units, each connected to everything before"""
 
 
 class NetworkError(ValueError):
@@ -118,6 +126,8 @@ class Map:
 
 def parse(text: str) -> tuple[Step, ...]:
     """The steps of a network. Raises NetworkError."""
+    if len(text) > MOST_CHARACTERS:
+        raise NetworkError(f"A network has at most {MOST_CHARACTERS} characters; this one has {len(text)}.")
     words = [step.strip() for step in re.split(r"\s+-\s+|\n", text.strip()) if step.strip()]
     if len(words) > MOST_STEPS:
         raise NetworkError(f"A network has at most {MOST_STEPS} steps; this one has {len(words)}.")
@@ -127,6 +137,24 @@ def parse(text: str) -> tuple[Step, ...]:
 def write(steps: tuple[Step, ...]) -> str:
     """The text that `parse` reads."""
     return JOINT.join(map(str, steps))
+
+
+def canonical(text: str) -> str:
+    """The one spelling of a network: equal for equal networks. Raises NetworkError."""
+    return write(parse(text))
+
+
+def check_fit(text: str, image_shape: tuple[int, int, int], outputs: int) -> None:
+    """Raise NetworkError unless the network can be built for such pictures and is no larger than MOST_NUMBERS."""
+    maps = unroll(parse(text), image_shape, outputs)
+    numbers = {
+        "weights": sum(one.weights + one.shortcut for one in maps),
+        "numbers made of one picture by its layers": sum(one.outputs for one in maps),
+    }
+    for what, count in numbers.items():
+        if count > MOST_NUMBERS:
+            remedy = "Take fewer filters or units, longer strides or smaller pictures."
+            raise NetworkError(f"A network has at most {MOST_NUMBERS:,} {what}; this one would have {count:,}. {remedy}")
 
 
 def unroll(steps: tuple[Step, ...], image_shape: tuple[int, int, int], outputs: int) -> tuple[Map, ...]:

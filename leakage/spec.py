@@ -2,15 +2,16 @@
 
 import hashlib
 import json
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from leakage.catalog import Catalog, CatalogError
 from leakage.checkpoints import CheckpointError, find
 from leakage.effort import seconds, to_measure, too_large
 from leakage.network import Map, unroll, write
 from leakage.network import parse as parse_network
+from leakage.syntax import SYNTAXES
 
 VERSION: Literal[1] = 1
 MAX_BATCH = 128
@@ -124,9 +125,10 @@ class Experiment(_Data):
                 raise SpecError(
                     f"pictures: of {self.size} x {self.size} pixels allowed are at most {most}, given were {len(self.pictures)}."
                 )
-            _check_size(catalog, self.model, self.size)
-            self._check_setting(catalog)
             model = spelled("model", self.model)
+            outputs = self.num_classes if self.task == "classes" else 1
+            _check_size(catalog, model, (self.channels, self.size, self.size), outputs)
+            self._check_setting(catalog)
             if self.checkpoint and self.task != "classes":
                 raise SpecError("task: with trained weights only classes, one output for each. Choose classes, or an untrained model.")
             if self.checkpoint:
@@ -214,24 +216,20 @@ class Training(_Data):
             fields = catalog.get("model", self.model.id).resolve(self.model.fields)
         except CatalogError as error:
             raise SpecError(str(error)) from None
-        _check_size(catalog, self.model, self.image_shape[1])
-        return self.model_copy(update={"model": Part(id=self.model.id, fields=fields)})
+        model = Part(id=self.model.id, fields=fields)
+        _check_size(catalog, model, self.image_shape, self.num_classes)
+        return self.model_copy(update={"model": model})
 
 
 class Ranks(_Data):
     """The ranks of what a network's convolutions say about one picture, to be measured by singular values."""
 
     version: Literal[1] = VERSION
-    network: str = Field(max_length=2000)  # as `network.parse` reads it; kept as `network.write` writes it
+    network: Annotated[str, AfterValidator(lambda text: write(parse_network(text)))] = Field(max_length=2000)  # in one spelling
     size: Literal[28, 32, 64, 224] = 32
     channels: Literal[1, 3] = 3
     seed: int = Field(default=1, ge=0, le=2**31 - 1)  # of the random weights and derivatives
     max_seconds: int = Field(default=900, ge=1, le=MAX_SECONDS)
-
-    @field_validator("network")
-    @classmethod
-    def _written(cls, text: str) -> str:
-        return write(parse_network(text))
 
     @model_validator(mode="after")
     def _fits(self) -> "Ranks":
@@ -252,11 +250,17 @@ class Ranks(_Data):
         return sum(seconds(layer) for layer in self.layers if not too_large(layer))
 
 
-def _check_size(catalog: Catalog, model: Part, size: int) -> None:
-    """Raise SpecError when the model cannot take pictures so small."""
-    entry = catalog.get("model", model.id)
+def _check_size(catalog: Catalog, model: Part, image_shape: tuple[int, int, int], outputs: int) -> None:
+    """Raise SpecError when the (resolved) model cannot take pictures of this size, or a text in its fields does not fit them."""
+    entry, size = catalog.get("model", model.id), image_shape[1]
     if size < entry.smallest:
         raise SpecError(f"size: {entry.title} needs pictures of at least {entry.smallest} pixels, given was {size}.")
+    for field in entry.fields:
+        if field.syntax:
+            try:
+                SYNTAXES[field.syntax].check_fit(str(model.fields[field.name]), image_shape, outputs)
+            except ValueError as error:
+                raise SpecError(f"model {model.id}.{field.name}: {error}") from None
 
 
 def parse(text: str | bytes | dict[str, Any]) -> Experiment:
@@ -267,11 +271,6 @@ def parse(text: str | bytes | dict[str, Any]) -> Experiment:
 def parse_training(text: str | bytes | dict[str, Any]) -> Training:
     """A Training from JSON, as `parse`."""
     return _parse(text, Training, "a training")
-
-
-def parse_ranks(text: str | bytes | dict[str, Any]) -> Ranks:
-    """Ranks from JSON, as `parse`."""
-    return _parse(text, Ranks, "a measurement of ranks")
 
 
 def _parse(text: str | bytes | dict[str, Any], kind: type[Data], what: str) -> Data:

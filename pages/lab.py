@@ -75,7 +75,7 @@ def start(experiment: Experiment | None, known: Catalog) -> None:
             "Run", type="primary", icon=":material/play_arrow:", width="stretch", disabled=experiment is None, key="run-button"
         )
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-            st.caption(words)
+            st.caption(forms.verbatim(words))
             st.button("Reset to defaults", on_click=forms.reset, args=(known,), icon=":material/restart_alt:", type="tertiary")
     asked = st.session_state.pop("go", False)  # by a what-if
     if experiment and (pressed or asked):
@@ -85,7 +85,7 @@ def start(experiment: Experiment | None, known: Catalog) -> None:
                 st.toast("This is the run of these settings: the same seed gives the same run. Change the seed for another.")
             st.query_params["run"] = run
         except SpecError as error:
-            st.error(str(error))
+            st.error(forms.verbatim(str(error)))
 
 
 def wait_for_catalog() -> Catalog | None:

@@ -76,7 +76,7 @@ def start(asked: Training | None) -> None:
             try:
                 st.query_params["run"] = service().train(asked, owner())
             except SpecError as error:
-                st.error(str(error))
+                st.error(forms.verbatim(str(error)))
 
 
 def page() -> None:

@@ -72,24 +72,29 @@ def twins(x: torch.Tensor) -> Observation:
     return replace(seen, update={name: value.detach() for name, value in seen.replay(x, y).items()})
 
 
-def test_a_twin_has_the_same_gradient_and_dlg_started_near_it_ends_there() -> None:
+def test_a_twin_has_the_same_gradient_and_dlg_started_near_it_goes_there() -> None:
     with precision(torch.float64):
         x = smooth(channels=3, side=12)
         seen = twins(x)
-        last = moments(Part(id="twin_data", fields={"steps": 60, "noise": 0.02}), seen)[-1]
-        pictures = [picture for name, picture in last.views.items() if name != "found"]
-        private, twin = sorted(pictures, key=lambda picture: float(F.mse_loss(picture, x)))
+        shown = moments(Part(id="twin_data", fields={"steps": 60, "noise": 0.02}), seen)
+        last, solved = shown[-1], next(moment for moment in shown if moment.views and "layer" not in moment.note)
+        private, twin = sorted(solved.views.values(), key=lambda picture: float(F.mse_loss(picture, x)))
         assert float(F.mse_loss(private, x)) < 1e-18
         assert torch.allclose(twin, x * (1.3610 / 1.2), atol=1e-3)
         assert apart(seen, private, twin, last.y) < 1e-12
         assert max(float(last.note["distance of the picture"]), float(last.note["distance of the twin"])) < 1e-12
-        gap = float(F.mse_loss(private, twin))
-        assert float(F.mse_loss(last.x, twin)) < 0.02 * gap
-        assert last.note["from the twin"] == pytest.approx(float(F.mse_loss(last.x, twin)))
+        *_, found = last.views.values()
+        far = float((found - x).norm() / x.norm())  # of the dimmed ones
+        assert far < 0.5 * float(last.note["start from the twin"])
+        assert far == pytest.approx(last.note["end from the twin"])
+        assert float(last.note["start from the twin"]) == pytest.approx(0.02 * float(twin.std() * x.numel() ** 0.5 / twin.norm()), rel=0.1)
+        assert list(last.views) == ["the picture", "its twin, 1.13 times as bright, shown dimmed", "found by DLG"]
+        assert all(float(F.mse_loss(view, private)) < 1e-18 for view in list(last.views.values())[:2])
+        assert torch.equal(last.x, solved.x)
 
 
 def test_without_a_second_explanation_it_says_that_there_is_no_twin() -> None:
     with precision(torch.float64):
         last = moments(Part(id="twin_data"), seen_by(smooth(channels=3, side=12), NET_A))[-1]
     assert "no twin" in last.note["event"]
-    assert "twin" not in last.note
+    assert "distance of the twin" not in last.note

@@ -43,7 +43,7 @@ def test_a_plugins_fields_are_flat_with_a_default_inside_the_range_and_a_sentenc
         assert is_sentence(field.help), field.help
         assert field.check(field.default, entry.id) == field.default
         assert (field.low is None) == (field.type in ("bool", "str"))
-        assert bool(field.options) == (field.type == "str")
+        assert bool(field.options) + bool(field.syntax) == (field.type == "str")
 
 
 @PLUGINS

@@ -16,7 +16,7 @@ ALLOWED = {  # room -> the rooms it may import (a folder may import itself)
     # the web server
     "app": "runs.server ui settings",
     "pages": "ui runs.service runs.store spec catalog datasets network rank",
-    "ui": "runs.service runs.store spec catalog checkpoints datasets pictures network templates rank effort",
+    "ui": "runs.service runs.store spec catalog checkpoints datasets pictures network syntax templates rank effort",
     "runs.server": "runs.archive runs.dispatch runs.service runs.stream catalog settings",
     "runs.stream": "runs.database runs.service report",
     "runs.service": "runs.database runs.store spec catalog checkpoints backbones settings",
@@ -26,9 +26,9 @@ ALLOWED = {  # room -> the rooms it may import (a folder may import itself)
     "runs.database": "",
     "report": "runs.store pictures",
     # plain data
-    "spec": "catalog checkpoints effort network",
+    "spec": "catalog checkpoints effort network syntax",
     "checkpoints": "datasets settings",
-    "catalog": "",
+    "catalog": "syntax",
     "settings": "",
     "pictures": "datasets readers",
     "datasets": "readers",
@@ -36,6 +36,7 @@ ALLOWED = {  # room -> the rooms it may import (a folder may import itself)
     "backbones": "datasets",
     "success": "",
     "network": "",
+    "syntax": "network",
     "templates": "network",
     "exact": "network",
     "rank": "exact network",
@@ -43,7 +44,7 @@ ALLOWED = {  # room -> the rooms it may import (a folder may import itself)
     "fetch": "backbones pictures",
     # processes of their own
     "__main__": "engine.play engine.train engine.trainer runs.archive runs.service runs.store runs.worker "
-    "fetch pictures settings spec success catalog checkpoints",
+    "fetch pictures settings spec success syntax catalog checkpoints",
     "runs.dispatch": "runs.database runs.service runs.store catalog settings",
     # the bridge to the engine
     "runs.worker": "engine.play engine.timing runs.database runs.pulse runs.ranks runs.service runs.store runs.training "
@@ -75,12 +76,12 @@ ALLOWED = {  # room -> the rooms it may import (a folder may import itself)
     "engine.chain": "engine.core",
     "engine.equations": "",
     "engine.measured_rank": "engine.equations effort network",
-    "engine.core": "",
+    "engine.core": "syntax",
     # never metrics, play, data: the truth is there
     "attacks": "engine.matching engine.labels engine.statistics engine.chain engine.equations engine.core",
     "defenses": "engine.core engine.client",
     "protocols": "engine.core engine.client",
-    "models": "engine.core engine.client",
+    "models": "engine.core engine.client network templates",
 }
 PROMISED = {(room, "engine.client") for room in ("defenses", "protocols", "models")}  # to authors of plug-ins; not used yet
 WEB = ("app", "pages", "ui", "runs.server", "report")  # what the web process starts from

@@ -329,7 +329,7 @@ def test_behind_convolutions_the_input_of_the_last_layer_leaks_all_the_same(mode
         seen.model(x)
     found = answer(seen)
     assert f"The {entered[0].numel():,} numbers that enter its last linear layer leak all the same." in str(found.note["event"])
-    torch.testing.assert_close(found.views["what enters the last linear layer"][0, 0], entered[0], atol=1e-4, rtol=1e-3)
+    torch.testing.assert_close(found.views["what enters the last linear layer"], entered[0].flatten(), atol=1e-4, rtol=1e-3)
 
 
 @pytest.mark.parametrize("task", ["flipped", "two"])

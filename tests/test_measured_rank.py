@@ -10,7 +10,7 @@ from leakage.effort import seconds, sides, to_measure, too_large
 from leakage.engine.measured_rank import measured_rank
 from leakage.exact import gradient_rank, predicted_rank
 from leakage.network import Conv, Map, NetworkError, unroll
-from leakage.spec import Ranks, SpecError, parse_ranks
+from leakage.spec import Ranks
 from leakage.templates import TEMPLATES
 
 
@@ -118,9 +118,9 @@ def test_equal_networks_have_equal_digests_however_they_are_written() -> None:
         ({"network": "cnv 4@4"}, "'cnv 4@4' is not a step"),
         ({"network": "conv 9@4 - conv 11@4 - conv 11@4 - conv 11@4"}, "needs at least 11 pixels a side"),
         ({"network": "conv 4@4", "size": 31}, "28, 32, 64"),
-        ({}, "network: field required"),
+        ({}, "Field required"),
     ],
 )
 def test_what_cannot_be_measured_is_refused(raw: dict[str, object], sentence: str) -> None:
-    with pytest.raises(SpecError, match=sentence):
-        parse_ranks(raw)
+    with pytest.raises(ValueError, match=sentence):
+        Ranks.model_validate(raw)

@@ -60,19 +60,26 @@ def goal(seen: Observation) -> float:
 
 
 def one_start(
-    seen: Observation, rng: torch.Generator, *, labels: Tensor | None, steps: int, begin: Tensor | None = None
+    seen: Observation,
+    rng: torch.Generator,
+    *,
+    labels: Tensor | None,
+    steps: int,
+    begin: Tensor | None = None,
+    line_search: str | None = None,
 ) -> Iterator[Snapshot]:
     """min over x (and over soft labels y when `labels` is None) of ||g(x, y) - g*||^2; ends early when settled or lost.
 
     Starts from `begin` (B, C, H, W) in the model's normalised space, or else from N(0, 1).
 
-    torch.optim.LBFGS with step 1, 20 inner iterations, history 100 and no line search, as the DLG code runs it.
+    torch.optim.LBFGS with step 1, 20 inner iterations, history 100 and no line search, as the DLG code runs it; with "strong_wolfe" every
+    step goes down.
     """
     distance, pixels = squared_distance(seen.as_gradient()), to_pixels(seen)
     z = (normal_start(seen, rng) if begin is None else begin.detach().clone()).requires_grad_()  # (B, C, H, W)
     logits = torch.randn((seen.batch_size, seen.num_classes), generator=rng).to(seen.device, seen.dtype).requires_grad_()
     leaves = [z, logits] if labels is None else [z]
-    optimiser = torch.optim.LBFGS(leaves, lr=1, max_iter=20, history_size=100)
+    optimiser = torch.optim.LBFGS(leaves, lr=1, max_iter=20, history_size=100, line_search_fn=line_search)
 
     def classes() -> Tensor:
         return logits.softmax(1) if labels is None else labels  # (B, K) or (B,)

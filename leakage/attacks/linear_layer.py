@@ -48,6 +48,7 @@ class LinearLayer(Attack):
     title = "Bias attack (closed form)"
     plain = "Divides the gradient of the first layer's weights by that of its biases: the result is the picture, without any search."
     hint = "Needs a fully connected first layer: choose the MLP. Then add noise, or a second picture, and see what the rows still agree on."
+    way = "Divide one gradient by another: no search."
     loss_name = "squared relative gradient distance"
     source = "https://eprint.iacr.org/2017/715"
 
@@ -64,7 +65,7 @@ class LinearLayer(Attack):
             grey, inner = torch.full((seen.batch_size, *seen.image_shape), 0.5), self._last_input(seen)
             also = f" The {inner.numel():,} numbers that enter its last linear layer leak all the same." if inner is not None else ""
             moment = guess(seen, grey, labels)
-            views = {"what enters the last linear layer": inner.float().view(1, 1, 1, -1)} if inner is not None else {}
+            views = {"what enters the last linear layer": inner.float().flatten()} if inner is not None else {}
             yield replace(moment, note={**note, "event": f"{error}{also}"}, views=views)
             return
         least = min(float(one.loss) for one in found)

@@ -75,6 +75,7 @@ class RGap(Attack):
     plain = "Works the picture out by solving equations, from the last layer back to the first. No search, no luck."
     hint = "For plain chains without skips and pooling, such as CNN6, LeNet* or nets A to E. Where equations are too few, it shows noise."
     source = "https://arxiv.org/abs/2010.07733"
+    way = "Solve layer by layer, from the output down."
     loss_name = "relative gradient distance"
 
     system: str = choice("balanced", SYSTEMS, "How each layer is solved: well scaled in float64, or as the authors' code does it.")

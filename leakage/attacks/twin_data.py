@@ -8,7 +8,7 @@ import torch
 from leakage.attacks._lbfgs import one_start
 from leakage.attacks.r_gap import RGap, distance
 from leakage.engine.core import Attack, Observation, Snapshot, param
-from leakage.engine.matching import from_pixels
+from leakage.engine.matching import from_pixels, to_pixels
 
 NONE = "There is one explanation of this gradient only, so no twin. A twin needs one output, the label the network says itself, no biases."
 
@@ -18,8 +18,9 @@ class TwinData(Attack):
     """The picture at the other root of the logit, and DLG started near it.
 
     In a network without biases whose bends are ReLU or LeakyReLU, with one output and mu > 0, the picture x and a x have the same gradient,
-    where a = mu2 / mu1 for the two roots of -mu / (1 + exp(mu)) = c. Both are worked out by R-GAP; of the two the answer is the one that
-    is less like a picture (further outside [0, 1]), then L-BFGS starts at it, with noise of `noise` times its deviation, and ends at it.
+    where a = mu2 / mu1 for the two roots of -mu / (1 + exp(mu)) = c. Both are worked out by R-GAP, whose answer is the one that is more
+    like a picture (less outside [0, 1]); at the other L-BFGS starts, with noise of `noise` times its deviation, and goes there.
+    In an untrained network mu1 is small and a is 50 to 300, where L-BFGS of step 1 leaps away: unlike DLG it searches along every line.
     Source: Zhu and Blaschko 2021, appendix B.
     """
 
@@ -27,6 +28,7 @@ class TwinData(Attack):
     plain = "Finds a second picture that would have sent exactly the same gradient: a search can end at either."
     hint = "Choose net A, one output, its label as it says itself. Both pictures send the same; only one has the colours of a picture."
     source = "https://arxiv.org/abs/2010.07733"
+    way = "Solve both ways; then search from the second."
     evaluations_per_step = 10
     loss_name = "relative gradient distance"
 
@@ -42,13 +44,22 @@ class TwinData(Attack):
         if not others:
             yield replace(answer, note={**answer.note, "event": NONE})
             return
-        name, twin = next(iter(others.items()))
-        note = {key: value for key, value in answer.note.items() if key != "event"} | {"twin": name}
+        twin = next(iter(others.values()))
+        note = {key: value for key, value in answer.note.items() if key != "event"}
         note |= {"distance of the picture": float(answer.loss), "distance of the twin": float(distance(seen, twin, answer.y))}
         z = from_pixels(seen, twin)
         begin = z + self.noise * z.std() * torch.randn(z.shape, generator=rng).to(z)
         last = answer
-        for moment in one_start(seen, rng, labels=answer.y, steps=self.steps, begin=begin):
+        for moment in one_start(seen, rng, labels=answer.y, steps=self.steps, begin=begin, line_search="strong_wolfe"):
             last = replace(moment, step=answer.step + moment.step, loss=distance(seen, moment.x, answer.y), note=note)
             yield last
-        yield replace(last, note={**note, "from the twin": float((last.x - twin).square().mean())}, views={**answer.views, "found": last.x})
+        x = from_pixels(seen, answer.x)
+        times = max(1.0, float((z * x).sum() / x.square().sum()))
+        dim = f", {times:.3g} times as bright, shown dimmed" if times > 1 else ""
+        shown = [to_pixels(seen)(from_pixels(seen, picture) / times) for picture in (twin, last.x)]
+        views = {"the picture": answer.x, f"its twin{dim}": shown[0], "found by DLG": shown[1]}
+        far = {
+            f"{when} from the twin": float((at - z).norm() / z.norm())
+            for when, at in (("start", begin), ("end", from_pixels(seen, last.x)))
+        }
+        yield replace(answer, step=last.step, note={**note, **far}, views=views)

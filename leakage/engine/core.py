@@ -11,6 +11,8 @@ from typing import Any, ClassVar, TypeAlias
 import torch
 from torch import Tensor, nn
 
+from leakage.syntax import read as read_text
+
 Params: TypeAlias = dict[str, Tensor]  # parameter name -> tensor
 Memory: TypeAlias = dict[str, Tensor]  # what one client carries from one call to the next
 Update: TypeAlias = tuple[Params, Memory]
@@ -25,9 +27,6 @@ def generator(seed: int, *purpose: str | int) -> torch.Generator:
     return torch.Generator().manual_seed(int.from_bytes(hashlib.sha256(words).digest()[:7], "big"))
 
 
-# ---------------------------------------------------------------- fields of plug-ins
-
-
 def param(default: float, low: float, high: float, sentence: str) -> Any:
     """A number of a plug-in: default, allowed range (both ends included) and the sentence shown beside the widget."""
     return field(default=default, metadata={"low": low, "high": high, "help": sentence})
@@ -38,6 +37,11 @@ def choice(default: str, options: Sequence[str], sentence: str) -> Any:
     return field(default=default, metadata={"options": tuple(options), "help": sentence})
 
 
+def text(default: str, syntax: str, sentence: str) -> Any:
+    """Free text in a syntax of `leakage.syntax`, such as "network"."""
+    return field(default=default, metadata={"syntax": syntax, "help": sentence})
+
+
 def flag(default: bool, sentence: str) -> Any:  # noqa: FBT001  (the default is the value, as in `param`)
     """A switch."""
     return field(default=default, metadata={"help": sentence})
@@ -45,10 +49,7 @@ def flag(default: bool, sentence: str) -> Any:  # noqa: FBT001  (the default is 
 
 @dataclass(frozen=True, kw_only=True)
 class Plugin:
-    """A described value: frozen, flat, every field with a range and a sentence. The file's name is its id.
-
-    Raises ValueError when a field lies outside its range.
-    """
+    """A described value: frozen, flat, every field with a rule, which it must obey, and a sentence. The file's name is its id."""
 
     title: ClassVar[str]  # the field's term, as a menu shows it
     plain: ClassVar[str]  # one sentence for somebody who has never heard of it
@@ -62,8 +63,10 @@ class Plugin:
 
 
 def check_field(name: str, value: object, kind: object, rules: Any) -> None:
-    """Raise ValueError with name, expectation and value unless `value` obeys the rules that `param`, `choice` or `flag` declared."""
-    if "options" in rules:
+    """Raise ValueError with name, expectation and value unless `value` obeys the rules of `param`, `choice`, `text` or `flag`."""
+    if "syntax" in rules:
+        read_text(rules["syntax"], value, name)
+    elif "options" in rules:
         if value not in rules["options"]:
             raise ValueError(f"{name} must be one of {', '.join(rules['options'])}; got {value!r}")
     elif kind is bool:
@@ -181,7 +184,7 @@ class Snapshot:
     x, y       the guess: pictures (B, C, H, W) in pixel space, not clamped; labels (B,) or probabilities (B, K)
     loss       the attack's own objective, never a distance to the truth
     note       words and numbers for the page: which start, which label rule; under "event" a sentence that the user must not miss
-    views      named pictures beside the guess (a layer, a candidate)
+    views      what stands beside the guess, by name: pictures (B, C, H, W) in pixel space, maps of a layer (C, H, W) or a list (n,)
     """
 
     step: int
@@ -216,6 +219,7 @@ class Attack(Plugin):
     A field `steps`, and `starts` where several are played at once, tell the page how long it takes; without `steps` it answers at once.
     """
 
+    way: ClassVar[str] = "Guess, compare, improve."  # how it works, below its guess
     evaluations_per_step: ClassVar[float] = 1  # replays of the client that one step usually costs
     loss_name: ClassVar[str] = "gradient distance"  # what `Snapshot.loss` is
 

@@ -77,6 +77,8 @@ def play(
 ) -> Iterator[Frame]:
     """Run the attack and yield scored Frames, at most `per_second` and so few that keeping them costs next to nothing.
 
+    Snapshots that carry an event or views are always kept.
+
     The last Frame is final: the attack's answer, or, when `pulse()` said stop (it is asked at every step), the kept frame of lowest
     attack loss. Never the one of highest PSNR.
     """
@@ -88,7 +90,7 @@ def play(
     due = 0.0
     for last in attack.run(scene.seen, generator(experiment.seed, "attack")):
         now = time.perf_counter()
-        if now >= due or "event" in last.note:
+        if now >= due or "event" in last.note or last.views:
             first = best is None  # it may have to load what scoring needs: that says nothing about those to come
             frame = referee.score(last)
             yield frame

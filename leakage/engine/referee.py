@@ -13,6 +13,7 @@ from leakage.engine.lineup import pixel_ranks
 from leakage.engine.pairing import pair
 from leakage.engine.standards import Scores, Standards, measure
 from leakage.engine.verdict import unknown, verdict
+from leakage.engine.views import drawn
 
 PAUSE = 0.5  # seconds between two measurements of SSIM at least
 SHARE = 0.02  # ... and never more than this share of the time is spent on them
@@ -25,6 +26,7 @@ class Frame:
     scores    always psnr, mse, label_accuracy; at most twice a second also ssim, rank (by pixels) and a verdict; at the end everything:
               rank (median over the distances), identified, registered_psnr, lpips, mse_norm, rmse255, gradient distances. A name that
               ends in _each, or begins with rank_, holds one value per picture; the others are means, of ranks the median.
+    views     what stands beside the guess, drawn: (1 or 3, H', W') in [0, 1]
     """
 
     step: int
@@ -34,6 +36,7 @@ class Frame:
     loss: float
     scores: dict[str, Any]
     note: dict[str, Any] = field(default_factory=dict)
+    views: dict[str, Tensor] = field(default_factory=dict)
     verdict: dict[str, str] | None = None
     final: bool = False
 
@@ -81,6 +84,7 @@ class Referee:
             loss=float(snapshot.loss),
             scores=scores,
             note=dict(snapshot.note),
+            views={name: drawn(view) for name, view in snapshot.views.items()},
             verdict=word,
             final=final,
         )

@@ -80,19 +80,47 @@ class GlobalMean(nn.Module):
 
 @dataclass(frozen=True)
 class Style:
-    """How a network's convolutions and bends are made: the words of its fields."""
+    """How a network's convolutions and bends are made: the words of its fields. bias: whether every convolution has one."""
 
     activation: str
     norm: str
     padding: str
+    bias: bool = False
 
     def bend(self) -> nn.Module:
         return ACTIVATIONS[self.activation]()
 
-    def conv(self, before: int, after: int, size: int, stride: int = 1, *, bias: bool = False) -> ConvNorm:
+    def conv(self, before: int, after: int, size: int, stride: int = 1) -> ConvNorm:
         """A convolution that keeps height and width (but for the stride), with its norm."""
         mode: Literal["zeros", "circular"] = "circular" if self.padding == "circular" else "zeros"
-        return ConvNorm(before, after, size, stride=stride, padding=size // 2, padding_mode=mode, bias=bias, norm=self.norm)
+        return ConvNorm(before, after, size, stride=stride, padding=size // 2, padding_mode=mode, bias=self.bias, norm=self.norm)
+
+
+class Block(nn.Module):
+    """A residual block: activation(body(x) + skip(x)); without a skip activation(body(x)).
+
+    Two convolutions of size 3 with `inner` filters; a bottleneck has three, of size 1, 3 and 1, the last with four times as many. Where
+    the shape changes the skip is a convolution of size 1.
+    """
+
+    def __init__(self, style: Style, before: int, inner: int, stride: int, *, bottleneck: bool, skip: bool) -> None:
+        super().__init__()
+        self.width = 4 * inner if bottleneck else inner
+        if bottleneck:
+            steps = [(before, inner, 1, 1), (inner, inner, 3, stride), (inner, self.width, 1, 1)]
+        else:
+            steps = [(before, inner, 3, stride), (inner, inner, 3, 1)]
+        parts = [part for step in steps for part in (style.conv(*step), style.bend())]
+        self.body = nn.Sequential(*parts[:-1])
+        self.skip: nn.Module | None = None
+        if skip:
+            self.skip = nn.Identity() if stride == 1 and before == self.width else style.conv(before, self.width, 1, stride)
+        self.bend = style.bend()
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.body(x)
+        bent: Tensor = self.bend(out if self.skip is None else out + self.skip(x))
+        return bent
 
 
 def normalising(name: str, channels: int) -> nn.Module:

@@ -43,10 +43,10 @@ class ConvNet(Model):
     def build(self, image_shape: tuple[int, int, int], num_classes: int) -> nn.Module:
         channels, height, width = image_shape
         layers = OrderedDict(normalisation(self.normalise, channels))
-        before, style = channels, Style(self.activation, self.norm, self.padding)
+        before, style = channels, Style(self.activation, self.norm, self.padding, bias=True)
         for number, times in enumerate((1, 2, 2, 4, 4, 4, 4, 4)):
             after = times * self.width
-            layers[f"conv{number}"] = style.conv(before, after, 3, bias=True)
+            layers[f"conv{number}"] = style.conv(before, after, 3)
             layers[f"act{number}"] = style.bend()
             if number in (5, 7):
                 layers[f"pool{number}"] = nn.MaxPool2d(3)

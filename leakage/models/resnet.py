@@ -3,10 +3,10 @@
 from collections import OrderedDict
 from dataclasses import dataclass
 
-from torch import Tensor, nn
+from torch import nn
 
 from leakage.engine.core import Model, choice, param
-from leakage.models._layers import NORM_HELP, NORMS, PADDING_HELP, PADDINGS, ConvNorm, GlobalMean, Style
+from leakage.models._layers import NORM_HELP, NORMS, PADDING_HELP, PADDINGS, Block, ConvNorm, GlobalMean, Style
 from leakage.models._parts import ACTIVATION_HELP, ACTIVATIONS, NORMALISATIONS, NORMALISE_HELP, normalisation
 
 STAGES = {  # name -> blocks per stage, whether they are bottlenecks
@@ -62,7 +62,7 @@ class ResNet(Model):
             for place in range(blocks):
                 number += 1
                 stride = 2 if stage and not place else 1
-                block = _Block(style, before, inner, stride, bottleneck=bottleneck, skip=number != self.cut)
+                block = Block(style, before, inner, stride, bottleneck=bottleneck, skip=number != self.cut)
                 layers[f"block{number}"] = block
                 before = block.width
         layers["pool"] = GlobalMean()  # (B, filters of the last stage)
@@ -72,26 +72,3 @@ class ResNet(Model):
             if isinstance(layer, ConvNorm):
                 nn.init.kaiming_normal_(layer.weight, mode="fan_out", nonlinearity="relu")
         return net
-
-
-class _Block(nn.Module):
-    """activation(body(x) + skip(x)); without a skip activation(body(x))."""
-
-    def __init__(self, style: Style, before: int, inner: int, stride: int, *, bottleneck: bool, skip: bool) -> None:
-        super().__init__()
-        self.width = 4 * inner if bottleneck else inner
-        if bottleneck:
-            steps = [(before, inner, 1, 1), (inner, inner, 3, stride), (inner, self.width, 1, 1)]
-        else:
-            steps = [(before, inner, 3, stride), (inner, inner, 3, 1)]
-        parts = [part for step in steps for part in (style.conv(*step), style.bend())]
-        self.body = nn.Sequential(*parts[:-1])
-        self.skip: nn.Module | None = None
-        if skip:
-            self.skip = nn.Identity() if stride == 1 and before == self.width else style.conv(before, self.width, 1, stride)
-        self.bend = style.bend()
-
-    def forward(self, x: Tensor) -> Tensor:
-        out: Tensor = self.body(x)
-        bent: Tensor = self.bend(out if self.skip is None else out + self.skip(x))
-        return bent

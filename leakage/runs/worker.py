@@ -1,5 +1,6 @@
 """One run from claim to finish, in a warm process of its own: `python -m leakage.runs.worker SLOT DISPATCHER`."""
 
+import base64
 import importlib.metadata
 import logging
 import os
@@ -27,7 +28,7 @@ from leakage.runs.pulse import Pulse
 from leakage.runs.service import FULL, SPEEDS, like
 from leakage.runs.store import Run, Store
 from leakage.settings import Settings, cores, settings
-from leakage.spec import Experiment, Part, Ranks, Training, parse, parse_ranks, parse_training
+from leakage.spec import Experiment, Part, Ranks, Training, parse, parse_training
 
 TWO = ["class 0", "class 1"]  # of a model with one output
 MEMORY = "This needs more memory than one run may use here. Choose a smaller batch, a smaller picture or a narrower model."
@@ -113,7 +114,7 @@ KINDS = {
         "the same training, asked for again, goes on from its last full round",
         lambda result: result["checkpoint"] is not None,
     ),
-    "rank": Kind(parse_ranks, measure_ranks, "the ranks so far are shown", lambda result: result["whole"]),
+    "rank": Kind(Ranks.model_validate_json, measure_ranks, "the ranks so far are shown", lambda result: result["whole"]),
 }
 
 
@@ -131,12 +132,19 @@ def keep(store: Store, run: str, frame: Frame) -> int:
     }
     if frame.verdict:
         body["verdict"] = frame.verdict
+    if frame.views:
+        body["views"] = {name: picture_address(view) for name, view in frame.views.items()}
     return store.add_frame(run, body, contact_sheet(frame.x))
 
 
 def contact_sheet(x: torch.Tensor) -> bytes:
     """Pictures (B, C, H, W) in [0, 1] as one lossless PNG."""
     return sheet((x * 255).round().byte().permute(0, 2, 3, 1).numpy())
+
+
+def picture_address(picture: torch.Tensor) -> str:
+    """A small picture (C, H, W) in [0, 1] as an address that holds it."""
+    return "data:image/png;base64," + base64.b64encode(contact_sheet(picture.unsqueeze(0))).decode()
 
 
 def finite(value: Any) -> Any:
@@ -166,6 +174,7 @@ def describe(scene: Scene, run: Run, device: torch.device) -> dict[str, Any]:
         "steps": experiment.attack.fields.get("steps"),  # None: it answers at once
         "attack": catalog.load("attack", experiment.attack.id).title,
         "loss_name": catalog.load("attack", experiment.attack.id).loss_name,
+        "way": catalog.load("attack", experiment.attack.id).way,
         "labels_granted": experiment.assume.labels,
         "weights": words(experiment.checkpoint),
         "batch_norm": any(isinstance(layer, torch.nn.modules.batchnorm._BatchNorm) for layer in scene.seen.model.modules()),

@@ -5,7 +5,7 @@ from typing import Any
 
 import streamlit as st
 
-from leakage.network import JOINT, Block, NetworkError, Step, parse, unroll
+from leakage.network import GRAMMAR, JOINT, Block, NetworkError, Step, parse, unroll
 from leakage.rank import CONVENTIONS, Convention, Cut, advice
 from leakage.spec import SIZES
 from leakage.templates import TEMPLATES
@@ -24,13 +24,6 @@ SETTINGS: dict[str, tuple[Any, ...]] = {  # name in the address -> what it may b
 }
 COLOURS = {3: "Colour", 1: "Grey"}
 CONVENTION_NAMES = {"unit": "of its last convolution", "w1_plus_shortcut": "of its first convolution and of the skip itself"}
-HELP = """One step per line, from the picture to the outputs; a linear layer to the outputs comes last by itself.
-
-- `conv 3@16 /2 p1`: 16 filters of 3 x 3 pixels, stride 2, padding 1
-- `block 16 /2`: a residual block, two convolutions and a skip past both; `block 16 cut`: without its skip
-- `deep 16`: a bottleneck of three convolutions and a skip
-- `mean 2`, `max 2`: the mean or largest of every 2 x 2; `mean` alone: of everything
-- `linear 100`: 100 units, each connected to everything before"""
 
 
 @dataclass(frozen=True)
@@ -90,7 +83,7 @@ def settings() -> Given | None:
         state[key("template")] = counts.template_of(state[key("net")])
         words = "Your own network"
         st.selectbox("Start from", list(TEMPLATES), index=None, placeholder=words, key=key("template"), on_change=put_template)
-        text = st.text_area("Its steps, one per line", height=230, key=key("net"), help=HELP) or ""
+        text = st.text_area("Its steps, one per line", height=230, key=key("net"), help=GRAMMAR) or ""
         problem = st.container()
     with st.container(border=True, gap="small", key="step-2"):
         st.markdown("**2 · What goes in and out**")

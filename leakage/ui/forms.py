@@ -1,5 +1,6 @@
 """Settings as widgets, all of them in the URL, and an Experiment out of their values. Everything is built from the catalog."""
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
@@ -8,6 +9,7 @@ import streamlit as st
 from leakage import checkpoints
 from leakage.catalog import Catalog, Entry, Field
 from leakage.spec import MAX_ROUNDS, SIZES, VERSION, Experiment, Part
+from leakage.syntax import SYNTAXES
 
 NONE = "none"
 UNTRAINED = ""
@@ -87,7 +89,7 @@ def aggregations(known: Catalog) -> list[Entry]:
 def choose(known: Catalog, kind: str, label: str, *, more: More | None = None, apart: Sequence[str] = ()) -> Part | None:
     """A menu of the plug-ins of one kind with its sentence, and beside it, folded away, the fine settings and what `more` adds to them.
 
-    Fields named in `apart` are not among them: they are drawn elsewhere, and kept out of the answer.
+    Fields named in `apart` are not among them: they are drawn elsewhere, and kept out of the answer. Free texts stand below, in the open.
     """
     entries = {entry.id: entry for entry in offered(known, kind)}
     options = [*([NONE] if kind == "defense" else []), *entries]
@@ -100,12 +102,14 @@ def choose(known: Catalog, kind: str, label: str, *, more: More | None = None, a
             key=kind,
             label_visibility="collapsed",
         )
-        part = Part(id=picked, fields=fine_settings(entries[picked], more, apart)) if picked in entries else None
-    if part:
-        st.caption(entries[part.id].plain, help=f"{entries[part.id].hint}\n\n[The paper]({entries[part.id].source})")
-    else:
+        texts = [field for field in entries[picked].fields if field.syntax] if picked in entries else []
+        fields = fine_settings(entries[picked], more, [*apart, *(field.name for field in texts)]) if picked in entries else {}
+    if picked == NONE:
         st.caption("What leaves the phone is sent as it is.")
-    return part
+        return None
+    entry = entries[picked]
+    st.caption(entry.plain, help=f"{entry.hint}\n\n[The paper]({entry.source})")
+    return Part(id=picked, fields={**fields, **{field.name: widget(entry, field) for field in texts}})
 
 
 def checkpoint(known: Catalog, model: Part) -> str:
@@ -176,11 +180,14 @@ def apply_preset(entry: Entry) -> None:
 
 
 def widget(entry: Entry, field: Field, label: str = "") -> Any:
-    """The widget that fits a field: a switch, a menu, a slider for short ranges, else a number."""
+    """The widget that fits a field: a switch, a menu, lines of text, a slider for short ranges, else a number."""
     words = label or field.name.replace("tv_", "TV_").replace("_", " ")
     label, key = words[0].upper() + words[1:], f"{entry.id}.{field.name}"
     if field.type == "bool":
         return st.toggle(label, field.default, key=key, help=field.help, bind="query-params")
+    if field.syntax:
+        about = f"{field.help}\n\n{SYNTAXES[field.syntax].grammar}"
+        return st.text_area(label, field.default, height=120, key=key, help=about, bind="query-params") or ""
     if field.type == "str":
         return st.selectbox(label, field.options, field.options.index(field.default), key=key, help=field.help, bind="query-params")
     number = int if field.type == "int" else float
@@ -193,6 +200,11 @@ def widget(entry: Entry, field: Field, label: str = "") -> Any:
     if high <= 1:
         return st.slider(label, low, high, value, 0.001, "%.3f", key=key, help=field.help, bind="query-params")
     return st.number_input(label, low, high, value, value / 10 or 0.001, "%g", key=key, help=field.help, bind="query-params")
+
+
+def verbatim(text: str) -> str:
+    """A sentence that may repeat what was typed, or came in a link, for Markdown: no links, no pictures, no colours."""
+    return re.sub(r"([\[\]`<])", r"\\\1", text)
 
 
 def load(experiment: Experiment) -> None:

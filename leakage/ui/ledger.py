@@ -4,8 +4,8 @@ import html
 from statistics import median
 from typing import Any
 
-from leakage.catalog import Catalog
-from leakage.spec import Experiment
+from leakage.catalog import Catalog, Entry
+from leakage.spec import Experiment, Part
 from leakage.ui.attacker import imitates, meaning
 from leakage.ui.setting import Doing, shown
 
@@ -64,7 +64,11 @@ def assumptions(experiment: Experiment, known: Catalog, meta: dict[str, Any] | N
     what = meaning(doing, protections, attack, experiment.attack.fields, adaptive=adaptive)
     own = f" In the attack's own words: {note['attacker']}." if "attacker" in note else ""
     rows = [
-        ("knows", "The model and its weights", f"{model.title}, {weights}, {OUTPUTS[experiment.task].format(experiment.num_classes)}"),
+        (
+            "knows",
+            "The model and its weights",
+            f"{_model(model, experiment.model)}, {weights}, {OUTPUTS[experiment.task].format(experiment.num_classes)}",
+        ),
         ("knows" if sees else "does not know", "What the client does", doing.told(experiment.rounds)),
         ("assumed", "Naive or adaptive", what + own),
         *_sum(doing),
@@ -91,6 +95,12 @@ def assumptions(experiment: Experiment, known: Catalog, meta: dict[str, Any] | N
         fewer = "" if numbers >= unknowns else ": fewer than there are unknowns, so some guessing remains"
         rows.append(("receives", "Numbers against unknowns", f"{numbers:,} numbers for {unknowns:,} pixel values{fewer}"))
     return [*rows, ("never sees", "The private pictures", "they are with the referee, who computes the scores")]
+
+
+def _model(entry: Entry, model: Part) -> str:
+    """The model's title, and in quotes what its user wrote."""
+    texts = [shown(model.fields[field.name]) for field in entry.fields if field.syntax and model.fields.get(field.name)]
+    return " ".join([entry.title, *texts])
 
 
 def _sum(doing: Doing) -> list[Row]:

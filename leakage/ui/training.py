@@ -1,6 +1,7 @@
 """A training on the page: how good the model is after every round, live or later, and where to attack it."""
 
 from typing import Any
+from urllib.parse import quote
 
 import plotly.graph_objects as go
 import streamlit as st
@@ -147,7 +148,7 @@ def lab_link(name: str) -> str:
         card, _ = checkpoints.find(name)
     except checkpoints.CheckpointError:
         return "/"
-    fields = "".join(f"&{card.model}.{field}={value}" for field, value in card.fields.items())
+    fields = "".join(f"&{card.model}.{field}={quote(str(value))}" for field, value in card.fields.items())
     attack = "" if card.model == "lenet" else "&attack=inverting_gradients"
     return f"/?model={card.model}{fields}&checkpoint={name}&size={card.image_shape[1]}&channels={card.image_shape[0]}{attack}"
 

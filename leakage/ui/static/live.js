@@ -16,6 +16,7 @@ class RunView {
     this.root.addEventListener('keydown', (event) => this.player.key(event));
     this.root.addEventListener('pointerover', (event) => this.pair(event));
     this.root.addEventListener('pointerleave', () => this.pair({}));
+    this.ladder = new Ladder(this.$('ladder'), (seq) => this.player.seek(placeOf(this.record.pictures, seq)));
     layGauges(this.$('gauges'));
     drawStrip(this.$('ramp'), Array.from({ length: 64 }, (_, cell) => cell * 4));
   }
@@ -34,6 +35,7 @@ class RunView {
     this.$('title').textContent = this.title;
     this.tellWhere();
     this.player.reset();
+    this.ladder.reset();
     this.refresh();
   }
 
@@ -100,6 +102,7 @@ class RunView {
     this.tell();
     tellVerdict(this.$('verdict'), record);
     this.curves.update(record);
+    this.ladder.update(record);
     this.paint();
   }
 
@@ -156,11 +159,12 @@ class RunView {
     fillGauges(this.$('gauges'), { scores, meta, first: frames[0]?.loss });
     if (this.shown) this.captionGuesses(frame, isAnswer(record, frame) ? end.scores?.psnr_each : null);
     this.curves.place(frame);
+    this.ladder.mark(this.shown?.seq);
     const steps = meta?.steps, of = isNumber(steps) ? ` of ${whole(Math.max(steps, frame?.step ?? 0))}` : '';
     const extra = [duration(frame?.seconds), noteWords(frame?.note)].filter(Boolean).join(' · ');
     this.$('now').textContent = frame ? `step ${whole(frame.step)}${of}` : 'no pictures yet';
     this.$('now').title = extra;
-    this.$('guess-foot').textContent = `Guess, compare, improve.\n${extra}`;
+    this.$('guess-foot').textContent = `${meta?.way ?? ''}\n${extra}`;
     player.$slider.setAttribute('aria-valuetext', frame ? `step ${whole(frame.step)}${of}, PSNR ${decibel(scores.psnr)}` : 'no pictures yet');
     const facts = { status: record.state.status ?? 'opening', step: frame?.step ?? '', psnr: isNumber(scores.psnr) ? scores.psnr.toFixed(2) : '', frames: this.seen.size, seq: this.shown?.seq ?? '', mode: player.mode };
     Object.assign(this.root.dataset, facts);

@@ -43,7 +43,7 @@ function stateWords({ status, position, wait, message } = {}) {
 }
 
 /** The words of a note such as {start: 2, rule: "sign"}: "start 2, rule sign". What has a place of its own on the page is left out. */
-const ELSEWHERE = ['event', 'label certainty'];
+const ELSEWHERE = ['event', 'label certainty', 'equations', 'unknowns', 'rank', 'condition', 'residual', 'layer', 'explanations', 'distance of the picture', 'distance of the twin', 'start from the twin', 'end from the twin'];
 const noteWords = (note) =>
   Object.entries(note ?? {}).filter(([name, value]) => !ELSEWHERE.includes(name) && value !== null && typeof value !== 'object').map(([name, value]) => `${name.replaceAll('_', ' ')} ${typeof value === 'number' ? short(value) : value}`).join(', ');
 

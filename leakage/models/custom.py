@@ -1,0 +1,72 @@
+"""A network that the user writes, step by step."""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from math import prod
+
+from torch import nn
+
+from leakage.engine.core import Model, choice, flag, text
+from leakage.models._layers import Block, Conv2d, GlobalMean, Style
+from leakage.models._parts import ACTIVATION_HELP, ACTIVATIONS, BIAS_HELP, NORMALISATIONS, NORMALISE_HELP, normalisation
+from leakage.network import Block as Residual
+from leakage.network import Conv, Linear, Pool, Step, parse, unroll
+from leakage.templates import TEMPLATES
+
+
+@dataclass(frozen=True, kw_only=True)
+class Custom(Model):
+    """The steps of a text in their order, an activation after each convolution, block and linear layer; then a linear layer to the outputs.
+
+    Padding is black; residual blocks have no norm, and where the shape changes their skip is a convolution of size 1. PyTorch's default
+    initialisation. At most 50 million weights. The default is LeNet* without its last convolution.
+    Source: none of its own; residual blocks and bottlenecks: He et al. 2016, section 3.3; the presets: Zhu and Blaschko 2021.
+    """
+
+    title = "Your own network"
+    plain = "A network of your own: convolutions, residual blocks, pooling and linear layers, step by step."
+    hint = "R-GAP runs on plain chains of convolutions and linear layers. The page Architecture counts whether the equations suffice."
+    source = "https://arxiv.org/abs/2010.07733"
+    presets = {
+        "R-GAP's net A": {"network": TEMPLATES["R-GAP's net A"]},
+        "CNN6": {"network": TEMPLATES["CNN6"]},
+        "ResNet18, width 16": {"network": TEMPLATES["ResNet18, width 16"], "activation": "relu"},
+        "ResNet18, width 16, skip 3 cut": {"network": TEMPLATES["ResNet18, width 16, skip 3 cut"], "activation": "relu"},
+    }
+
+    network: str = text("conv 5@12 /2 p2 - conv 5@12 /2 p2", "network", "The layers between the picture and the outputs.")
+    activation: str = choice("leaky_relu", tuple(ACTIVATIONS), ACTIVATION_HELP)
+    bias: bool = flag(False, BIAS_HELP)
+    normalise: str = choice("none", NORMALISATIONS, NORMALISE_HELP)
+
+    def build(self, image_shape: tuple[int, int, int], num_classes: int) -> nn.Module:
+        steps = (*parse(self.network), Linear(num_classes))
+        reach = {one.step: one.x for one in reversed(unroll(steps[:-1], image_shape, num_classes))}  # step -> the shape that it is given
+        style = Style(self.activation, "none", "zeros", bias=self.bias)
+        layers = OrderedDict(normalisation(self.normalise, image_shape[0]))
+        for place, step in enumerate(steps):
+            shape, number, last = reach[place], place + 1, place == len(steps) - 1
+            if isinstance(step, Conv):
+                layers[f"conv{number}"] = Conv2d(
+                    shape[0], step.filters, step.size, stride=step.stride, padding=step.padding, bias=self.bias
+                )
+            elif isinstance(step, Residual):
+                layers[f"block{number}"] = Block(style, shape[0], step.filters, step.stride, bottleneck=step.deep, skip=step.skip)
+            elif isinstance(step, Pool):
+                layers[f"{step.kind}{number}"] = _pool(step, shape, steps[place + 1])
+            else:
+                if len(shape) == 3:
+                    layers["flatten"] = nn.Flatten()  # (B, C * H * W)
+                layers["linear" if last else f"linear{number}"] = nn.Linear(prod(shape), step.units, bias=self.bias)
+            if isinstance(step, Conv | Linear) and not last:
+                layers[f"act{number}"] = style.bend()
+        return nn.Sequential(layers)
+
+
+def _pool(step: Pool, shape: tuple[int, ...], then: Step) -> nn.Module:
+    """A pooling step that is given `shape`; the mean of the whole picture drops height and width where a linear step follows."""
+    if step.kind == "max":
+        return nn.MaxPool2d(step.size)
+    if step.size:
+        return nn.AvgPool2d(step.size)
+    return GlobalMean() if isinstance(then, Linear) else nn.AvgPool2d((shape[1], shape[2]))  # (B, C), or (B, C, 1, 1)
