@@ -5,7 +5,7 @@ import streamlit as st
 from leakage.network import JOINT, unroll
 from leakage.rank import CAVEATS, analyse
 from leakage.ui import architecture as counts
-from leakage.ui import editor, ranks
+from leakage.ui import editor, ranks, verify
 
 RANKS = "Exact ranks hold for almost all weights; – where no formula is known to hold."
 INDEX = "The index of rank analysis (RA-i): unknowns less equations in the layer that has the fewest to spare. Below 0 they suffice."
@@ -25,10 +25,7 @@ def answer(given: editor.Given) -> None:
             decided = f"decided by **{counts.layer(found.critical, steps)}**"
             st.markdown(f"**RA-i = {found.index:,}**, {decided} · [The paper]({counts.PAPER})", help=INDEX)
         st.caption(f"R-GAP, which works layer by layer: {said.recursion}.")
-        if link := counts.lab_link(steps, given.shape, given.outputs):
-            st.link_button("Verify in the lab", link, icon=":material/science:", type="primary")
-        else:
-            st.caption("The lab has no such model: the counts stand alone.")
+        verify.offer(given, said)
     st.html(counts.legend())
     st.plotly_chart(counts.figure(found, steps), key="bars", config={"displayModeBar": False}, alt=said.headline)
     editor.protect(given)

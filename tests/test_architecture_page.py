@@ -10,7 +10,7 @@ from leakage.rank import Analysis, analyse
 from leakage.runs.service import Service
 from leakage.settings import ROOT
 from leakage.templates import TEMPLATES
-from leakage.ui.architecture import PARTS, figure, lab_link, label, missing, sentences, shares, short, table, template_of, verdict
+from leakage.ui.architecture import PARTS, figure, label, missing, sentences, shares, short, table, template_of, verdict
 
 __all__ = ["bare"]  # fixture
 SHAPE = (3, 32, 32)
@@ -83,7 +83,6 @@ def test_editing_a_line_changes_the_verdict_and_the_address(look: Open) -> None:
     assert at.query_params["net"] == "conv 4@3"
     at = write(at, "conv 4@3\nconv 3@8")
     assert at.selectbox(key="architecture.template").value is None
-    assert "The lab has no such model: the counts stand alone." in words(at)
 
 
 @pytest.mark.parametrize(
@@ -198,20 +197,6 @@ def test_the_table_says_what_is_exact_what_is_counted_and_what_is_not_known() ->
     text = table(counted("CNN6-d"), parse(TEMPLATES["CNN6-d"]))
     assert "<td>3,188</td><td>280, exact</td>" in text
     assert "<td>–</td><td>0, by counting</td>" in table(counted(RESNET18), parse(TEMPLATES[RESNET18]))
-
-
-@pytest.mark.parametrize(
-    ("text", "outputs", "link"),
-    [
-        ("CNN6-d", 10, "/?model=cnn6&cnn6.second=20&attack=r_gap"),
-        ("CNN6", 1, "/?model=cnn6&attack=r_gap&task=flipped"),
-        ("ResNet18, width 16, skip 3 cut", 10, "/?model=resnet&attack=inverting_gradients&resnet.cut=3"),
-        ("conv 4@5", 10, ""),
-        ("CNN6", 7, ""),
-    ],
-)
-def test_the_lab_is_offered_where_it_has_the_same_network(text: str, outputs: int, link: str) -> None:
-    assert lab_link(parse(TEMPLATES.get(text, text)), SHAPE, outputs) == link
 
 
 def test_a_template_is_known_however_it_is_written() -> None:

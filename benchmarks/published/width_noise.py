@@ -69,7 +69,9 @@ for part, wider in WIDER.items():
                     *_, answer = plugin("attack", Part(id="r_gap")).run(seen, generator(asked.seed, "attack"))
                     errors[noise].append(float(mse(answer.x.float(), scene.x)))
         row = {"wider": part, "times": times, "network": text, "index": found.index, "critical": found.critical.name}
-        rows.append({**row, "mse": {str(noise): statistics.median(values) for noise, values in errors.items()}, "grey": statistics.median(grey)})
+        rows.append(
+            {**row, "mse": {str(noise): statistics.median(values) for noise, values in errors.items()}, "grey": statistics.median(grey)}
+        )
         say(f"{part}, {times} times: index {found.index}, {rows[-1]['mse']}")
 say()
 heads = ["wider", "times", "index", "decided by", *(f"noise {noise:g}" for noise in NOISES), "grey"]

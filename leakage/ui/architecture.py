@@ -17,19 +17,6 @@ PARTS = {  # what a bar is made of -> its colour, on white and on black; the las
     "handed on by layers before": "#8c99a8",
     "missing": "#e69f00",
 }
-LAB = {  # template -> how the lab names the same network, and an attack made for it
-    "R-GAP's net A": "model=rgap_net&attack=r_gap",
-    "R-GAP's net B": "model=rgap_net&rgap_net.net=B&attack=r_gap",
-    "R-GAP's net C": "model=rgap_net&rgap_net.net=C&attack=r_gap",
-    "R-GAP's net D": "model=rgap_net&rgap_net.net=D&attack=r_gap",
-    "R-GAP's net E": "model=rgap_net&rgap_net.net=E&attack=r_gap",
-    "LeNet (Zhu)": "model=lenet",
-    "CNN6": "model=cnn6&attack=r_gap",
-    "CNN6-d": "model=cnn6&cnn6.second=20&attack=r_gap",
-    "FCN3": "model=fcn3&attack=r_gap",
-    "ResNet18, width 16": "model=resnet&attack=inverting_gradients",
-    "ResNet101, width 16": "model=resnet&resnet.kind=resnet101&attack=inverting_gradients",
-}
 
 
 @dataclass(frozen=True)
@@ -242,21 +229,6 @@ def with_filters(steps: tuple[Step, ...], place: int, filters: int) -> str:
     """The network with another number of filters in one convolution."""
     step = steps[place]
     return write((*steps[:place], replace(step, filters=filters), *steps[place + 1 :])) if isinstance(step, Conv) else write(steps)
-
-
-def lab_link(steps: tuple[Step, ...], shape: tuple[int, int, int], outputs: int) -> str:
-    """The lab with this network chosen; empty where no plug-in builds it. ResNets of the lab may lack one skip."""
-    blocks = [place for place, step in enumerate(steps) if isinstance(step, Block)]
-    cut = [number for number, place in enumerate(blocks, 1) if (step := steps[place]) and isinstance(step, Block) and not step.skip]
-    whole = tuple(replace(step, skip=True) if isinstance(step, Block) else step for step in steps)
-    address = LAB.get(template_of(write(whole)) or "")
-    if not address or len(cut) > 1 or outputs not in (1, 10):
-        return ""
-    more = [f"resnet.cut={cut[0]}"] if cut else []
-    more += ["task=flipped"] if outputs == 1 else []
-    more += [f"size={shape[1]}"] if shape[1] != 32 else []
-    more += [f"channels={shape[0]}"] if shape[0] != 3 else []
-    return "/?" + "&".join([address, *more])
 
 
 def lines(text: str) -> str:
