@@ -1,8 +1,8 @@
 """R-GAP on a noisy gradient, all layers or one layer of a network made 2 and 4 times as wide: does width help, or does the index decide?
 
-The network: conv 4@6 /2 p2 - conv 3@10 /2 p1 - conv 3@18 /2 p1, bias-free, LeakyReLU, one output, label flipped: half of CNN6-d's first layers, whose
-second has too few filters. One CIFAR-10 test picture a run; to every tensor of the gradient Gaussian noise is added, NOISE times its own
-root mean square. MSE of the picture as found, without clamping, median over pictures and draws of weights and noise.
+The network: conv 4@6 /2 p2 - conv 3@10 /2 p1 - conv 3@18 /2 p1, bias-free, LeakyReLU, one output, label flipped: half of CNN6-d's first
+layers, whose second has too few filters. One CIFAR-10 test picture a run; to every tensor of the gradient Gaussian noise is added, NOISE
+times its own root mean square. MSE of the picture as found, without clamping, median over pictures and draws of weights and noise.
 Zhu and Blaschko 2021, section 3.4: width helps only where it lowers the index of rank analysis.
 
     python benchmarks/published/width_noise.py [--pictures 3] [--draws 1]        about 20 minutes on one core

@@ -1,7 +1,5 @@
 """Prediction and result together: the network of the page, attacked by equations (R-GAP) and by search, side by side under the counts."""
 
-from typing import Literal
-
 import streamlit as st
 
 from leakage.network import Linear, write
@@ -15,7 +13,7 @@ from leakage.ui.live import Shown, stage
 from leakage.ui.session import owner
 
 GROUP = "verify"
-TASKS: dict[int, Literal["flipped", "classes"]] = {
+TASKS = {1: "flipped", 10: "classes"}  # outputs -> the task; the gallery's pictures have 10 classes
     1: "flipped",
     10: "classes",
 }  # outputs -> the task; what the gallery's pictures can be sorted into
@@ -64,15 +62,17 @@ def settings(given: Given) -> None:
 def start(given: Given) -> None:
     """Submit both attacks and put them into the address."""
     state = st.session_state
-    r_gap = Experiment(
-        pictures=(Picture(source="gallery", id=state[key("picture")]),),
-        model=Part(id="custom", fields={"network": write(given.steps), "activation": state[key("bend")]}),
-        task=TASKS[given.outputs],
-        size=given.shape[1],
-        channels=given.shape[0],
-        attack=Part(id="r_gap"),
-        precision="float64",
-        max_seconds=MAX_SECONDS,
+    r_gap = Experiment.model_validate(
+        {
+            "pictures": (Picture(source="gallery", id=state[key("picture")]),),
+            "model": Part(id="custom", fields={"network": write(given.steps), "activation": state[key("bend")]}),
+            "task": TASKS[given.outputs],
+            "size": given.shape[1],
+            "channels": given.shape[0],
+            "attack": Part(id="r_gap"),
+            "precision": "float64",
+            "max_seconds": MAX_SECONDS,
+        }
     )
     _, search = SEARCHES[state[key("search")]]
     searched = r_gap.model_copy(update={"attack": search, "precision": "float32", "assume": Assumptions(labels=True)})
