@@ -1,8 +1,9 @@
 """DLG on the five networks of R-GAP's rank analysis (Zhu and Blaschko 2021, table 3): does the order of errors follow the index?
 
 The first CIFAR-10 test pictures, nets A to E with one output; the label is the opposite of what the network says, and known to the attack.
-Activation and optimiser are not stated in the paper. "leaky_relu": that of its code; "sigmoid": smooth, as L-BFGS needs it. L-BFGS, at most STEPS steps a start, all TRIES starts (unless one succeeds), the best by gradient distance.
-MSE without clamping, pixels in [0, 1]. Published: A 4.2e-9, B 0.056, C 0.063, D 2.7e-4, E 0.013; index -484, 405, 405, -208, 316.
+Activation and optimiser are not stated in the paper. "leaky_relu": that of its code; "sigmoid": smooth, as L-BFGS needs it. At most
+STEPS steps a start, TRIES starts unless one succeeds, the best by gradient distance. MSE without clamping, pixels in [0, 1].
+Published: A 4.2e-9, B 0.056, C 0.063, D 2.7e-4, E 0.013; index -484, 405, 405, -208, 316.
 
     python benchmarks/published/dlg_nets.py [--pictures 5] [--only TEXT]        about half an hour on one core; goes on where it stopped
 """

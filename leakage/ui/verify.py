@@ -14,9 +14,6 @@ from leakage.ui.session import owner
 
 GROUP = "verify"
 TASKS = {1: "flipped", 10: "classes"}  # outputs -> the task; the gallery's pictures have 10 classes
-    1: "flipped",
-    10: "classes",
-}  # outputs -> the task; what the gallery's pictures can be sorted into
 BENDS = {"sigmoid": "Sigmoid (smooth)", "leaky_relu": "LeakyReLU"}
 SEARCHES = {
     "idlg": ("DLG", Part(id="idlg", fields={"steps": 100, "tries": 3})),
@@ -95,12 +92,12 @@ def shown(given: Given) -> list[tuple[Run, Experiment]]:
 
 
 def result(runs: list[tuple[Run, Experiment]], said: counts.Verdict) -> None:
-    """Both attacks live, and the prediction beside what they reached."""
+    """The prediction beside what both attacks reached, once they have ended, and both live."""
+    if not any(run.status in OPEN for run, _ in runs):
+        st.markdown(came(runs, said))
     stage([Shown(run.id, title) for (run, _), title in zip(runs, titles(runs), strict=True)], key="verified")
     if any(run.status in OPEN for run, _ in runs):
         watch([run.id for run, _ in runs])
-    else:
-        st.markdown(came(runs, said))
 
 
 @st.fragment(run_every=1.0)
