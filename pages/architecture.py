@@ -5,7 +5,7 @@ import streamlit as st
 from leakage.network import JOINT, unroll
 from leakage.rank import CAVEATS, analyse
 from leakage.ui import architecture as counts
-from leakage.ui import editor, ranks, verify
+from leakage.ui import editor, ranks, verify, width
 
 RANKS = "Exact ranks hold for almost all weights; – where no formula is known to hold."
 INDEX = "The index of rank analysis (RA-i): unknowns less equations in the layer that has the fewest to spare. Below 0 they suffice."
@@ -33,6 +33,7 @@ def answer(given: editor.Given) -> None:
     st.html(counts.table(found, steps))
     ranks.offer(given, found)
     st.caption(" ".join((*CAVEATS, RANKS)))
+    width.show()
 
 
 def page() -> None:

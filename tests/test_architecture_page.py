@@ -10,6 +10,7 @@ from leakage.rank import Analysis, analyse
 from leakage.runs.service import Service
 from leakage.settings import ROOT
 from leakage.templates import TEMPLATES
+from leakage.ui import width
 from leakage.ui.architecture import PARTS, figure, label, missing, sentences, shares, short, table, template_of, verdict
 
 __all__ = ["bare"]  # fixture
@@ -197,6 +198,21 @@ def test_the_table_says_what_is_exact_what_is_counted_and_what_is_not_known() ->
     text = table(counted("CNN6-d"), parse(TEMPLATES["CNN6-d"]))
     assert "<td>3,188</td><td>280, exact</td>" in text
     assert "<td>–</td><td>0, by counting</td>" in table(counted(RESNET18), parse(TEMPLATES[RESNET18]))
+
+
+def test_the_measured_figure_of_width_has_the_index_of_every_network_and_falls_only_where_that_falls(look: Open) -> None:
+    rows = width.measured()["rows"]
+    for row in rows:
+        found = analyse(unroll(parse(row["network"]), SHAPE, 1))
+        assert (row["index"], row["critical"]) == (found.index, found.critical.name if found.critical else "")
+    drawn = {line.name: list(zip(line.x, line.y, strict=True)) for line in width.figure().data}
+    parts = dict.fromkeys(row["wider"] for row in rows)
+    assert drawn == {part: [(row["index"], row["mse"][width.NOISE]) for row in rows if row["wider"] == part] for part in parts}
+    first = rows[0]
+    halved = [row for row in rows if row["mse"][width.NOISE] < 0.5 * first["mse"][width.NOISE]]
+    assert halved
+    assert all(row["index"] < 0 < first["index"] for row in halved)
+    assert "Does a wider network leak more? Measured" in [box.label for box in look().expander]
 
 
 def test_a_template_is_known_however_it_is_written() -> None:

@@ -1,0 +1,70 @@
+"""Measured: does a wider network leak more? R-GAP's error on noisy gradients against the index of rank analysis."""
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import plotly.graph_objects as go
+import streamlit as st
+
+FILE = Path(__file__).parents[2] / "assets" / "width_noise.json"
+NOISE = "0.0001"  # of those measured: the least
+LOOKS = {  # what was widened -> colour and marker; Okabe-Ito, readable on white and on black
+    "every layer": ("#d55e00", "circle"),
+    "the first layer": ("#0072b2", "square"),
+    "the second layer": ("#009e73", "diamond"),
+    "the third layer": ("#cc79a7", "triangle-up"),
+}
+STORY = """A wider network has more numbers in its gradient, and more unknowns. What counts is the index. Here one small network,
+whose second layer has too few equations, was made 2 and 4 times as wide, in every layer or in one, and R-GAP was run on its gradient
+with a little noise. Its error falls where the index falls, to next to nothing where that is far below 0. Widening a layer that is not
+the tight one changes little."""
+
+
+@cache
+def measured() -> dict[str, Any]:
+    """What `benchmarks/published/width_noise.py` found."""
+    return dict(json.loads(FILE.read_text()))
+
+
+def figure() -> go.Figure:
+    """One line for every way of widening: index across, error up, from 1 to 4 times the width."""
+    made = go.Figure()
+    rows = measured()["rows"]
+    for part, (colour, symbol) in LOOKS.items():
+        line = [row for row in rows if row["wider"] == part]
+        made.add_scatter(
+            x=[row["index"] for row in line],
+            y=[row["mse"][NOISE] for row in line],
+            mode="lines+markers",
+            name=part,
+            line={"color": colour, "width": 2},
+            marker={"symbol": symbol, "size": 10},
+            text=[f"{part}, {row['times']} times as wide<br>{row['network']}" for row in line],
+            hovertemplate="%{text}<br>index %{x:,}, error %{y:.3f}<extra></extra>",
+        )
+    made.add_hline(rows[0]["grey"], line_dash="dot", line_width=1.5, line_color="#888", annotation_text="a grey picture")
+    made.add_vline(0, line_width=1, line_color="#888")
+    made.update_layout(
+        height=320,
+        margin={"l": 4, "r": 12, "t": 8, "b": 4},
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        legend={"orientation": "h", "y": -0.28, "title": "widened: "},
+        xaxis={"title": "index of rank analysis (below 0 equations suffice)", "fixedrange": True},
+        yaxis={"title": "R-GAP's error (MSE)", "rangemode": "tozero", "fixedrange": True},
+    )
+    return made
+
+
+def show() -> None:
+    """Folded away below the counts."""
+    with st.expander("Does a wider network leak more? Measured"):
+        st.markdown(STORY)
+        found = measured()
+        st.plotly_chart(figure(), key="width", config={"displayModeBar": False}, alt="Error against index")
+        runs = found["pictures"] * found["draws"]
+        st.caption(
+            f"Noise: {float(NOISE):g} of each tensor's root mean square; medians of {runs} runs, float64, one output, label flipped."
+        )
