@@ -16,7 +16,7 @@ from leakage.ui.session import owner
 HOW = "Measured for random weights and a random derivative, in float64: the singular values above 10⁻¹² times the largest."
 AGREE = "The formula, where there is one, agrees."
 BLOCKS = "Blocks with a skip are only counted."
-ASK = "Measure the ranks by singular values"
+ASK = "Measure the ranks"
 
 
 def asked(given: Given) -> Ranks:

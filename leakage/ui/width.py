@@ -18,8 +18,8 @@ LOOKS = {  # what was widened -> colour and marker; Okabe-Ito, readable on white
 }
 STORY = """A wider network has more numbers in its gradient, and more unknowns. What counts is the index. Here one small network,
 whose second layer has too few equations, was made 2 and 4 times as wide, in every layer or in one, and R-GAP was run on its gradient
-with a little noise. Its error falls where the index falls, to next to nothing where that is far below 0. Widening a layer that is not
-the tight one changes little."""
+with a little noise. Its error falls where the index falls, below that of a grey picture where the index is far below 0; an index just
+below 0 is not enough, for it also counts equations that follow from others. Widening a layer that is not the tight one changes little."""
 
 
 @cache
@@ -52,7 +52,7 @@ def figure() -> go.Figure:
         paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",
         legend={"orientation": "h", "y": -0.28, "title": "widened: "},
-        xaxis={"title": "index of rank analysis (below 0 equations suffice)", "fixedrange": True},
+        xaxis={"title": "index (below 0: enough equations)", "fixedrange": True},
         yaxis={"title": "R-GAP's error (MSE)", "rangemode": "tozero", "fixedrange": True},
     )
     return made

@@ -195,3 +195,28 @@ def test_a_batch_stands_in_pairs_each_private_picture_above_its_guess(site: str,
         assert 0 <= top - bottom < 12
         assert wide > 60
     expect(page.locator(".gle-network .gle-where")).to_have_text("over the network: the gradient")
+
+
+def test_the_recursion_climbs_layer_by_layer_and_each_can_be_looked_at_again(site: str, chromium: Browser) -> None:
+    page = opened(chromium, f"{site}/?model=cnn6&attack=r_gap&task=flipped")
+    press_run(page)
+    run = page.locator(".gle-run")
+    cards = run.locator(".gle-rung")
+    expect(cards).to_have_count(8, timeout=LONG)
+    expect(run).to_have_attribute("data-status", "done", timeout=LONG)
+    names = ["linear", *(f"conv{number}" for number in range(6, 0, -1))]
+    assert cards.locator("> b").all_inner_texts() == [*(f"what enters {name}" for name in names), "the answer"]
+    third = cards.nth(2)
+    expect(third).to_contain_text("all 2,916 unknowns")  # 36 maps of 9 x 9
+    expect(third).to_contain_text("from 22,336 equations")  # 64 filters: 3 x 3 x 36 gradients each, 5 x 5 outputs each
+    third.click()
+    expect(run).to_have_attribute("data-step", "3")
+    expect(third).to_have_attribute("aria-current", "step")
+    expect(cards.nth(3)).to_have_class(re.compile("gle-later"))
+    cards.last.click()
+    page.wait_for_function("() => Number(document.querySelector('.gle-run').dataset.psnr) > 60")
+    expect(run.locator(".gle-later")).to_have_count(0)
+    page.set_viewport_size({"width": 400, "height": 900})
+    wide = page.evaluate("() => Math.max(...[...document.querySelectorAll('.gle-rung')].map((e) => e.offsetWidth))")
+    assert wide <= 400
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= 400
