@@ -5,7 +5,7 @@ z_l = A_l x_l (+ b_l), x_(l+1) = act_l(z_l), and d_l = dL/dz_l. Going back from 
 Source: Geiping et al. 2020, proposition 3.1, for ReLU; other activations are undone here by act'(act^-1(x)).
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from leakage.attacks._logit import one_output
 from leakage.attacks._rows import estimate, kept, rank_one
-from leakage.engine.chain import TwoClasses
+from leakage.engine.chain import TwoClasses, leaves
 from leakage.engine.core import Normalise, Observation, Params
 
 STILL = (nn.Flatten, nn.Identity, nn.Dropout, TwoClasses)  # what changes no number in eval mode
@@ -79,7 +79,7 @@ def layers_of(seen: Observation) -> tuple[list[Dense], str]:
     Raises UnreadableError when the first layer is none of them.
     """
     found: list[Dense] = []
-    for name, layer in _leaves(seen.model):
+    for name, layer in leaves(seen.model):
         if isinstance(layer, nn.Linear):
             found.append(Dense(name, seen.weights[f"{name}.weight"], layer.bias is not None))
         elif type(layer) in SLOPES and found and found[-1].bend is None:
@@ -92,15 +92,6 @@ def layers_of(seen: Observation) -> tuple[list[Dense], str]:
                 raise UnreadableError(f"This attack needs a network whose first layer is fully connected, as the MLP's; here it is {what}.")
             return found, type(layer).__name__
     return found, ""
-
-
-def _leaves(module: nn.Module, prefix: str = "") -> Iterator[tuple[str, nn.Module]]:
-    """The layers of nested nn.Sequential in their order, by name; one that is used twice comes twice."""
-    if isinstance(module, nn.Sequential):
-        for name, child in zip(module._modules, module, strict=True):
-            yield from _leaves(child, f"{prefix}{name}.")
-    else:
-        yield prefix.removesuffix("."), module
 
 
 def back(layers: Sequence[Dense], gradient: Params, x: Tensor, d: Tensor) -> Tensor:
@@ -140,12 +131,12 @@ def from_loss(layer: Dense, slopes: Tensor) -> list[tuple[Tensor, Tensor]]:
         def along(t: Tensor, gap: Callable[[Tensor], Tensor] = gap, k: Tensor = k) -> Tensor:
             return gap(t) @ k
 
-        for t in roots(along, SCALES):
+        for t in crossings(along, SCALES):
             found.append((float(gap(t.view(1)).norm()), sign * t * right, k * size / t))
     return [(x, d) for _, x, d in sorted(found, key=lambda one: one[0])]
 
 
-def roots(f: Callable[[Tensor], Tensor], grid: Tensor) -> list[Tensor]:
+def crossings(f: Callable[[Tensor], Tensor], grid: Tensor) -> list[Tensor]:
     """Where f changes sign between neighbours of the rising, positive grid (T,), by halving; if nowhere, where |f| is least on it."""
     values = f(grid)
     places = (values[:-1].sign() != values[1:].sign()).nonzero().flatten()

@@ -78,7 +78,7 @@ def chain(model: nn.Module, image_shape: tuple[int, int, int]) -> list[Link]:
     """The links of a model from picture to outputs. Raises ValueError naming the first layer that has no place in a chain."""
     links: list[Link] = []
     shape: tuple[int, ...] = image_shape
-    for name, layer in _layers(model):
+    for name, layer in leaves(model):
         if isinstance(layer, nn.Linear):
             links.append(Link(name, layer, shape, (layer.out_features,)))
         elif isinstance(layer, nn.Conv2d) and _plain(layer):
@@ -87,17 +87,18 @@ def chain(model: nn.Module, image_shape: tuple[int, int, int]) -> list[Link]:
         elif isinstance(layer, BENDS) and links and links[-1].bend is None:
             links[-1] = Link(links[-1].name, links[-1].layer, links[-1].x, links[-1].z, layer)
         elif not isinstance(layer, Normalise | nn.Flatten | TwoClasses):
-            raise ValueError(f"{name} ({type(layer).__name__})")
+            raise ValueError(f"{name} ({type(layer).__name__})".strip())
         shape = links[-1].z if links else shape
     return links
 
 
-def _layers(model: nn.Module) -> Iterator[tuple[str, nn.Module]]:
-    for name, layer in model.named_children():
-        if isinstance(layer, nn.Sequential):
-            yield from ((f"{name}.{inner}", found) for inner, found in _layers(layer))
-        else:
-            yield name, layer
+def leaves(module: nn.Module, prefix: str = "") -> Iterator[tuple[str, nn.Module]]:
+    """The layers of nested nn.Sequential in their order, by name; one that is used twice comes twice."""
+    if isinstance(module, nn.Sequential):
+        for name, child in zip(module._modules, module, strict=True):
+            yield from leaves(child, f"{prefix}{name}.")
+    else:
+        yield prefix.removesuffix("."), module
 
 
 def _plain(layer: nn.Conv2d) -> bool:
