@@ -200,7 +200,7 @@ def test_the_table_says_what_is_exact_what_is_counted_and_what_is_not_known() ->
     assert "<td>–</td><td>0, by counting</td>" in table(counted(RESNET18), parse(TEMPLATES[RESNET18]))
 
 
-def test_the_measured_figure_of_width_has_the_index_of_every_network_and_falls_only_where_that_falls(look: Open) -> None:
+def test_the_measured_figure_of_width_has_the_index_of_every_network_and_halves_only_where_that_is_below_0(look: Open) -> None:
     rows = width.measured()["rows"]
     for row in rows:
         found = analyse(unroll(parse(row["network"]), SHAPE, 1))

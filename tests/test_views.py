@@ -22,6 +22,11 @@ def test_pictures_stand_side_by_side_and_are_clamped_and_a_list_becomes_a_block(
     torch.testing.assert_close(drawn(torch.tensor([[[[torch.nan, torch.inf]]]])), torch.tensor([[[0.5, 1.0]]]))
 
 
+def test_what_is_no_number_is_drawn_at_the_edge_of_the_others_or_grey() -> None:
+    torch.testing.assert_close(drawn(torch.tensor([[[-2.0, torch.inf, 2.0, torch.nan, 0.0]]])), torch.tensor([[[0, 1, 1, 0.5, 0.5]]]))
+    assert torch.equal(drawn(torch.full((1, 1, 3), torch.nan)), torch.full((1, 1, 3), 0.5))
+
+
 def test_every_layer_of_a_recursion_is_kept_however_fast_it_comes() -> None:
     experiment = Experiment(
         pictures=(Picture(source="gallery", id="digit-3"),), model=Part(id="cnn6"), attack=Part(id="r_gap"), task="flipped"

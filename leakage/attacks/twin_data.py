@@ -10,6 +10,7 @@ from leakage.attacks.r_gap import RGap, distance
 from leakage.engine.core import Attack, Observation, Snapshot, param
 from leakage.engine.matching import from_pixels, to_pixels
 
+OF_ONE = "A twin is worked out for one picture; of several R-GAP finds one mixture only. Choose a batch of 1."
 NONE = "There is one explanation of this gradient only, so no twin. A twin needs one output, the label the network says itself, no biases."
 
 
@@ -20,7 +21,7 @@ class TwinData(Attack):
     In a network without biases whose bends are ReLU or LeakyReLU, with one output and mu > 0, the picture x and a x have the same gradient,
     where a = mu2 / mu1 for the two roots of -mu / (1 + exp(mu)) = c. Both are worked out by R-GAP, whose answer is the one that is more
     like a picture (less outside [0, 1]); at the other L-BFGS starts, with noise of `noise` times its deviation, and goes there.
-    In an untrained network mu1 is small and a is 50 to 300, where L-BFGS of step 1 leaps away: unlike DLG it searches along every line.
+    In an untrained network mu1 is small and a often 20 to 300, where L-BFGS of step 1 leaps away: unlike DLG it searches every line.
     Source: Zhu and Blaschko 2021, appendix B.
     """
 
@@ -40,11 +41,11 @@ class TwinData(Attack):
         for answer in RGap().run(seen, rng):
             yield answer
         assert answer is not None
-        others = {name: x for name, x in answer.views.items() if answer.note.get("explanations", 1) != 1 and not torch.equal(x, answer.x)}
-        if not others:
-            yield replace(answer, note={**answer.note, "event": NONE})
+        others = [x for x in answer.views.values() if not torch.equal(x, answer.x)] if answer.note.get("explanations", 1) != 1 else []
+        if seen.batch_size > 1 or not others:
+            yield replace(answer, note={**answer.note, "event": NONE if seen.batch_size == 1 else OF_ONE})
             return
-        twin = next(iter(others.values()))
+        twin = others[0]
         note = {key: value for key, value in answer.note.items() if key != "event"}
         note |= {"distance of the picture": float(answer.loss), "distance of the twin": float(distance(seen, twin, answer.y))}
         z = from_pixels(seen, twin)

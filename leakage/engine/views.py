@@ -14,9 +14,9 @@ def drawn(view: Tensor) -> Tensor:
     view    pictures (B, C, H, W) in pixel space, drawn side by side and clamped; maps of a layer (C, H, W), at most MOST_MAPS of them,
             each stretched from its smallest to its largest value, in a mosaic; or a list (n,), as a block row by row, stretched alike
     """
-    x = torch.nan_to_num(view.detach().to("cpu", torch.float32), nan=0.5, posinf=1.0, neginf=0.0)
+    x = view.detach().to("cpu", torch.float32)
     if x.dim() == 4:
-        return torch.cat(list(x.clamp(0, 1)), 2)
+        return torch.cat(list(torch.nan_to_num(x, nan=0.5).clamp(0, 1)), 2)
     if x.dim() == 3:
         return _mosaic(_stretched(x[:MOST_MAPS].flatten(1)).view_as(x[:MOST_MAPS]))
     side = math.ceil(math.sqrt(x.numel()))
@@ -27,9 +27,12 @@ def drawn(view: Tensor) -> Tensor:
 
 
 def _stretched(x: Tensor) -> Tensor:
-    """Every row (n, m) from 0 to 1; a row of equal values is grey."""
-    low, high = x.amin(1, keepdim=True), x.amax(1, keepdim=True)
-    return torch.where(high > low, (x - low) / (high - low).clamp(min=torch.finfo(x.dtype).tiny), torch.full_like(x, 0.5))
+    """Every row (n, m) from 0, its smallest finite value, to 1; a row of equal values is grey, and so is what is no number."""
+    known = x.isfinite()
+    low = torch.where(known, x, torch.inf).amin(1, keepdim=True)
+    high = torch.where(known, x, -torch.inf).amax(1, keepdim=True)
+    scaled = torch.where(high > low, (x - low) / (high - low), 0.5)
+    return torch.nan_to_num(scaled, nan=0.5).clamp(0, 1)
 
 
 def _mosaic(maps: Tensor) -> Tensor:

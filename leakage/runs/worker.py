@@ -76,7 +76,7 @@ def attack(store: Store, run: Run, pulse: Pulse, device: torch.device) -> dict[s
         "seconds": frame.seconds,
         "scores": finite(frame.scores),
         "labels": frame.labels,
-        "note": frame.note,
+        "note": finite(frame.note),
         "verdict": frame.verdict,
         "like": like(experiment),
     }
@@ -128,7 +128,7 @@ def keep(store: Store, run: str, frame: Frame) -> int:
         "loss": finite(frame.loss),
         "scores": finite(frame.scores),
         "labels": frame.labels,
-        "note": frame.note,
+        "note": finite(frame.note),
     }
     if frame.verdict:
         body["verdict"] = frame.verdict
@@ -159,6 +159,7 @@ def finite(value: Any) -> Any:
 def describe(scene: Scene, run: Run, device: torch.device) -> dict[str, Any]:
     """The "meta" event: everything a page shows that does not change during the run."""
     experiment, held = scene.experiment, scene.standards
+    plugin = catalog.load("attack", experiment.attack.id)
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else f"{device.type}, {cores()} cores"
     return {
         "batch": len(experiment.pictures),
@@ -172,9 +173,9 @@ def describe(scene: Scene, run: Run, device: torch.device) -> dict[str, Any]:
         "lineup": {"size": held.lineup.size, "words": held.lineup.words},
         "lpips": {"net": held.perceptual.net, "words": held.perceptual.words},
         "steps": experiment.attack.fields.get("steps"),  # None: it answers at once
-        "attack": catalog.load("attack", experiment.attack.id).title,
-        "loss_name": catalog.load("attack", experiment.attack.id).loss_name,
-        "way": catalog.load("attack", experiment.attack.id).way,
+        "attack": plugin.title,
+        "loss_name": plugin.loss_name,
+        "way": plugin.way,
         "labels_granted": experiment.assume.labels,
         "weights": words(experiment.checkpoint),
         "batch_norm": any(isinstance(layer, torch.nn.modules.batchnorm._BatchNorm) for layer in scene.seen.model.modules()),

@@ -10,6 +10,7 @@ from leakage.rank import CONVENTIONS, Convention, Cut, advice
 from leakage.spec import SIZES
 from leakage.templates import TEMPLATES
 from leakage.ui import architecture as counts
+from leakage.ui.forms import verbatim
 
 START = "CNN6"
 MOST_OUTPUTS, MOST_PICTURES = 1000, 32
@@ -98,7 +99,7 @@ def settings() -> Given | None:
         steps = parse(text)
         unroll(steps, (channels, size, size), outputs)
     except NetworkError as error:
-        problem.error(str(error))
+        problem.error(verbatim(str(error)))
         write_url()
         return None
     convention = choose_convention(steps)

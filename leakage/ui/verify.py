@@ -1,5 +1,7 @@
 """Prediction and result together: the network of the page, attacked by equations (R-GAP) and by search, side by side under the counts."""
 
+from typing import Any
+
 import streamlit as st
 
 from leakage.network import Linear, write
@@ -21,10 +23,9 @@ SEARCHES = {
 }
 SHALLOW = 3  # so many layers before the outputs: deeper, sigmoids pass next to no gradient on, and DLG loses its way
 MAX_SECONDS = 180
-WHY = (
-    "DLG needs smooth layers, and deep smooth networks pass next to no gradient on: Inverting Gradients on LeakyReLU then searches better."
-)
+WHY = "DLG needs smooth layers, and deep smooth networks pass on next to no gradient: there Inverting Gradients on LeakyReLU finds more."
 ABOUT = "Runs both on this network with random weights; the search is told the class, as in the paper."
+Pair = list[tuple[Run, Experiment]]  # R-GAP, then the search
 
 
 def offer(given: Given, said: counts.Verdict) -> None:
@@ -38,8 +39,7 @@ def offer(given: Given, said: counts.Verdict) -> None:
             settings(given)
     if refused := st.session_state.pop(key("refused"), ""):
         st.error(refused)
-    runs = shown(given)
-    if runs:
+    if runs := shown(given):
         result(runs, said)
 
 
@@ -47,7 +47,7 @@ def settings(given: Given) -> None:
     """What is attacked, and how it is searched; the defaults follow the depth of the network."""
     smooth = sum(not isinstance(step, Linear) for step in given.steps) <= SHALLOW
     state = st.session_state
-    if state.get(key("depth")) != smooth:
+    if key("bend") not in state or state.get(key("depth")) != smooth:  # widgets that were not drawn for a while are forgotten
         state[key("depth")] = smooth
         state[key("bend")], state[key("search")] = ("sigmoid", "idlg") if smooth else ("leaky_relu", "inverting_gradients")
     names = {item.id: item.title for item in gallery()}
@@ -56,13 +56,15 @@ def settings(given: Given) -> None:
     st.segmented_control("Search", list(SEARCHES), format_func=lambda id: SEARCHES[id][0], required=True, key=key("search"), help=WHY)
 
 
-def start(given: Given) -> None:
-    """Submit both attacks and put them into the address."""
-    state = st.session_state
+def pair(given: Given, picture: str, bend: str, search: str) -> tuple[Experiment, Experiment]:
+    """R-GAP and the search on one picture of the gallery. Raises SpecError."""
+    known = service().catalog()
+    if known is None:
+        raise SpecError("The attacks are not ready yet. Try again in a few seconds.")
     r_gap = Experiment.model_validate(
         {
-            "pictures": (Picture(source="gallery", id=state[key("picture")]),),
-            "model": Part(id="custom", fields={"network": write(given.steps), "activation": state[key("bend")]}),
+            "pictures": (Picture(source="gallery", id=picture),),
+            "model": Part(id="custom", fields={"network": write(given.steps), "activation": bend}),
             "task": TASKS[given.outputs],
             "size": given.shape[1],
             "channels": given.shape[0],
@@ -71,27 +73,35 @@ def start(given: Given) -> None:
             "max_seconds": MAX_SECONDS,
         }
     )
-    _, search = SEARCHES[state[key("search")]]
-    searched = r_gap.model_copy(update={"attack": search, "precision": "float32", "assume": Assumptions(labels=True)})
+    told: dict[str, Any] = {"attack": SEARCHES[search][1], "precision": "float32", "assume": Assumptions(labels=True)}
+    return r_gap.resolve(known), r_gap.model_copy(update=told).resolve(known)
+
+
+def start(given: Given) -> None:
+    """Submit both attacks and put them into the address."""
+    state = st.session_state
     try:
-        st.query_params["run"] = ",".join(service().submit(experiment, owner(), group=GROUP) for experiment in (r_gap, searched))
+        both = pair(given, state[key("picture")], state[key("bend")], state[key("search")])
+        st.query_params["run"] = ",".join(service().submit(experiment, owner(), group=GROUP) for experiment in both)
     except SpecError as error:
         state[key("refused")] = str(error)
 
 
-def shown(given: Given) -> list[tuple[Run, Experiment]]:
-    """The two runs of the address, if they are of this network."""
+def shown(given: Given) -> Pair:
+    """The two runs of the address, if they are what `pair` makes of this network."""
     runs = [run for id in st.query_params.get("run", "").split(",")[:2] if (run := service().look(id)) and run.kind == "attack"]
     found = [(run, Experiment.model_validate_json(run.experiment)) for run in runs]
-    now = (write(given.steps), given.shape, TASKS.get(given.outputs))
-    same = [
-        (asked.model.fields.get("network"), (asked.channels, asked.size, asked.size), asked.task) == now and len(asked.pictures) == 1
-        for _, asked in found
-    ]
-    return found if len(found) == 2 and all(same) else []
+    if len(found) != 2 or found[1][1].attack.id not in SEARCHES:
+        return []
+    solved, searched = (experiment for _, experiment in found)
+    try:
+        made = pair(given, solved.pictures[0].id, str(solved.model.fields.get("activation")), searched.attack.id)
+    except SpecError:
+        return []
+    return found if made == (solved, searched) else []
 
 
-def result(runs: list[tuple[Run, Experiment]], said: counts.Verdict) -> None:
+def result(runs: Pair, said: counts.Verdict) -> None:
     """The prediction beside what both attacks reached, once they have ended, and both live."""
     if not any(run.status in OPEN for run, _ in runs):
         st.markdown(came(runs, said))
@@ -107,19 +117,26 @@ def watch(ids: list[str]) -> None:
         st.rerun()
 
 
-def titles(runs: list[tuple[Run, Experiment]]) -> list[str]:
+def titles(runs: Pair) -> list[str]:
     """By equations, and by which search."""
-    return ["R-GAP: solve equations" if asked.attack.id == "r_gap" else f"{SEARCHES[asked.attack.id][0]}: search" for _, asked in runs]
+    return ["R-GAP: solve equations", f"{SEARCHES[runs[1][1].attack.id][0]}: search"]
 
 
-def came(runs: list[tuple[Run, Experiment]], said: counts.Verdict) -> str:
-    """Prediction and result in one line."""
+def came(runs: Pair, said: counts.Verdict) -> str:
+    """Prediction and result in a few lines, with what was assumed."""
     reached = []
     for (run, _), title in zip(runs, titles(runs), strict=True):
         psnr = ((run.result or {}).get("scores") or {}).get("psnr")
         reached.append(f"{title.split(':')[0]} {'failed' if psnr is None else f'{psnr:.1f} dB'}")
     meta = service().meta(runs[0][0].id) or {}
     grey = ((meta.get("baselines") or {}).get("grey") or {}).get("psnr")
-    baseline = f" (a grey picture: {grey:.1f} dB)" if grey is not None else ""
+    baseline = f", a grey picture {grey:.1f} dB" if grey is not None else ""
+    searched = runs[1][1]
+    fields = searched.attack.fields
+    names = {item.id: item.title for item in gallery()}
+    steps = f"{fields['steps']} steps" + (f" a start, {fields['tries']} starts at most" if "tries" in fields else "")
+    bend = BENDS[str(searched.model.fields["activation"])]
+    assumed = f"{names[searched.pictures[0].id]}, {bend}, random weights, seed {searched.seed}; the search knows the class, {steps}"
     link = f"[Open both in the lab](/?run={','.join(run.id for run, _ in runs)})"
-    return f"**Predicted:** {said.headline}. R-GAP alone: {said.recursion}.  \n**Measured:** {', '.join(reached)}{baseline}. {link}"
+    predicted = f"**Predicted:** {said.headline}. R-GAP alone: {said.recursion}."
+    return f"{predicted}  \n**Measured:** {', '.join(reached)}{baseline}. {link}  \n:small[{assumed}.]"

@@ -9,17 +9,17 @@ import plotly.graph_objects as go
 import streamlit as st
 
 FILE = Path(__file__).parents[2] / "assets" / "width_noise.json"
-NOISE = "0.0001"  # of those measured: the least
+NOISE = "0.0001"
 LOOKS = {  # what was widened -> colour and marker; Okabe-Ito, readable on white and on black
     "every layer": ("#d55e00", "circle"),
     "the first layer": ("#0072b2", "square"),
     "the second layer": ("#009e73", "diamond"),
     "the third layer": ("#cc79a7", "triangle-up"),
 }
-STORY = """A wider network has more numbers in its gradient, and more unknowns. What counts is the index. Here one small network,
-whose second layer has too few equations, was made 2 and 4 times as wide, in every layer or in one, and R-GAP was run on its gradient
-with a little noise. Its error falls where the index falls, below that of a grey picture where the index is far below 0; an index just
-below 0 is not enough, for it also counts equations that follow from others. Widening a layer that is not the tight one changes little."""
+STORY = """A wider network has more numbers in its gradient, but more unknowns too. Here one small network, whose second layer has too few
+equations, was made 2 and 4 times as wide, in every layer or in one, and R-GAP was run on its gradient with a little noise. Only where
+**every** layer is 4 times as wide, and the index far below 0, does its error fall below that of a grey picture. Widening a single layer
+moves it little: the tight layer alone hands the bottleneck on to the first, and its index hardly falls."""
 
 
 @cache

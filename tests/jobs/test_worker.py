@@ -1,6 +1,7 @@
 """A run from queue to answer in real worker processes: what it leaves behind, and how it stops."""
 
 import io
+import json
 import os
 import signal
 import time
@@ -91,6 +92,17 @@ def test_an_attack_that_answers_at_once_is_a_run_like_any_other(dispatcher: Plac
     assert run.result["steps"] == 1
     assert "first layer is fully connected" in run.result["note"]["event"]  # LeNet's is not
     assert [frame["step"] for frame in dispatcher.frames(run.id)] == [1, 1]  # the guess, and as the answer
+
+
+def test_a_layer_without_a_unique_solution_comes_as_json_that_a_browser_can_read(dispatcher: Place) -> None:
+    small = Part(id="custom", fields={"network": "conv 4@1"})  # 641 of 784 unknowns
+    picture = Picture(source="gallery", id="digit-3")
+    experiment = Experiment(pictures=(picture,), model=small, attack=Part(id="r_gap"), task="flipped", size=28, channels=1)
+    run = dispatcher.finished(dispatcher.submit(experiment))
+    layers = [frame for frame in dispatcher.frames(run.id) if frame["note"].get("layer") == "conv1"]
+    assert [(layer["note"]["rank"], layer["note"]["unknowns"], layer["note"]["condition"]) for layer in layers] == [(641, 784, None)]
+    assert all(view.startswith("data:image/png;base64,") for layer in layers for view in layer["views"].values())
+    json.dumps([dispatcher.store.events([run.id], 0), run.result], allow_nan=False)
 
 
 def test_the_same_experiment_is_answered_by_the_same_run(dispatcher: Place) -> None:

@@ -8,7 +8,7 @@ class Ladder {
   }
 
   reset() {
-    this.cards = new Map();
+    Object.assign(this, { cards: new Map(), heard: 0 });
     this.host.replaceChildren();
   }
 
