@@ -93,6 +93,13 @@ def test_a_twin_has_the_same_gradient_and_dlg_started_near_it_goes_there() -> No
         assert torch.equal(last.x, solved.x)
 
 
+def test_of_a_batch_there_is_no_twin() -> None:
+    with precision(torch.float64):
+        last = moments(Part(id="twin_data", fields={"steps": 1}), seen_by(smooth(2, channels=3, side=12), NET_A, "two"))[-1]
+    assert "Choose a batch of 1." in last.note["event"]
+    assert len(last.x) == 2
+
+
 def test_without_a_second_explanation_it_says_that_there_is_no_twin() -> None:
     with precision(torch.float64):
         last = moments(Part(id="twin_data"), seen_by(smooth(channels=3, side=12), NET_A))[-1]
