@@ -190,9 +190,9 @@ def _step(number: int, text: str) -> Step:
     kind, rest = words[0], words[1:]
     stride, padding, skip, plain = 1, 0, True, list[str]()
     for word in rest:
-        if re.fullmatch(r"/\d{1,2}", word):
+        if re.fullmatch(r"/\d{1,9}", word):
             stride = int(word[1:])
-        elif re.fullmatch(r"p\d{1,2}", word):
+        elif re.fullmatch(r"p\d{1,9}", word):
             padding = int(word[1:])
         elif word == "cut":
             skip = False
@@ -200,15 +200,15 @@ def _step(number: int, text: str) -> Step:
             plain.append(word)
     found = " ".join(plain)
     try:
-        if kind == "conv" and skip and (form := re.fullmatch(r"(\d{1,2})@(\d{1,4})", found)):
+        if kind == "conv" and skip and (form := re.fullmatch(r"(\d{1,9})@(\d{1,9})", found)):
             return _within(Conv(int(form[1]), int(form[2]), stride, padding))
-        if kind in ("block", "deep") and not padding and re.fullmatch(r"\d{1,4}", found):
+        if kind in ("block", "deep") and not padding and re.fullmatch(r"\d{1,9}", found):
             return _within(Block(int(found), stride, skip, deep=kind == "deep"))
-        if kind == "mean" and len(rest) == len(plain) and re.fullmatch(r"\d{0,2}", found):
+        if kind == "mean" and len(rest) == len(plain) and re.fullmatch(r"\d{0,9}", found):
             return _within(Pool("mean", int(found or 0)))
-        if kind == "max" and len(rest) == len(plain) and re.fullmatch(r"\d{1,2}", found):
+        if kind == "max" and len(rest) == len(plain) and re.fullmatch(r"\d{1,9}", found):
             return _within(Pool("max", int(found)))
-        if kind == "linear" and len(rest) == len(plain) and re.fullmatch(r"\d{1,4}", found):
+        if kind == "linear" and len(rest) == len(plain) and re.fullmatch(r"\d{1,9}", found):
             return _within(Linear(int(found)))
     except NetworkError as error:
         raise NetworkError(f"Step {number} ({text}): {error}") from None

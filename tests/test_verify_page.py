@@ -54,7 +54,15 @@ def test_the_runs_of_another_network_are_not_shown_beside_this_one(look: Open, d
     work()
     at = write(at.run(), "conv 4@9")
     assert "**Measured:**" not in words(at)
-    assert "**Measured:**" in words(write(at, "conv 4@8"))
+    assert "run" not in at.query_params
+    assert "**Measured:**" in words(press(write(at, "conv 4@8")))  # the same runs, shared
+
+
+def test_where_r_gap_does_not_apply_only_the_search_runs(look: Open, door: Service, work: Callable[[], None]) -> None:
+    at = press(look(net="conv 3@4 - mean 2", **SMALL))
+    assert [experiment.attack.id for experiment in asked(at, door)] == ["idlg"]
+    work()
+    assert "**Measured:** R-GAP does not apply, DLG " in words(at.run())
 
 
 def test_a_deep_network_is_searched_by_inverting_gradients(look: Open, door: Service) -> None:
@@ -81,7 +89,7 @@ def test_runs_of_the_lab_on_the_same_network_are_not_taken_for_a_verification(lo
     solved, searched = asked(at, door)
     other = searched.model_copy(update={"defenses": (Part(id="gaussian_noise"),)})
     dlg = searched.model_copy(update={"attack": Part(id="dlg")})
-    for runs in ((solved, other), (solved, dlg), (searched, solved)):
+    for runs in ((solved, other), (solved, dlg), (searched, solved), (searched,)):
         at.query_params["run"] = ",".join(door.submit(experiment, "somebody") for experiment in runs)
         while door.store.queue():
             work()

@@ -162,7 +162,8 @@ class RGap(Attack):
             note["mu"] = top.mu
         x = shown[chosen].expand(seen.batch_size, -1, -1, -1)
         labels = blank.y if seen.batch_size > 1 else torch.full_like(blank.y, top.label)
-        views = {climb.words: picture for climb, picture in zip(climbs, shown, strict=True)}
+        names = [climb.words for climb in climbs] if len(climbs) > 1 else ["the answer"]
+        views = dict(zip(names, shown, strict=True))
         return Snapshot(blank.step, x, labels, distance(seen, x, labels), note, views)
 
 

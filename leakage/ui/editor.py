@@ -6,7 +6,7 @@ from typing import Any
 import streamlit as st
 
 from leakage.network import GRAMMAR, JOINT, Block, NetworkError, Step, parse, unroll
-from leakage.rank import CONVENTIONS, Convention, Cut, advice
+from leakage.rank import CONVENTIONS, Convention, Cut, advice, analyse
 from leakage.spec import SIZES
 from leakage.templates import TEMPLATES
 from leakage.ui import architecture as counts
@@ -126,6 +126,8 @@ def protect(given: Given) -> None:
     blocks = [(place, step) for place, step in enumerate(steps) if isinstance(step, Block)]
     gone = [(number, place) for number, (place, block) in enumerate(blocks, 1) if not block.skip]
     few = [item for item in told.filters if item.most and item.most < item.now]
+    now = analyse(unroll(steps, given.shape, given.outputs), batch=given.batch, convention=given.convention).index
+    helping = [cut for cut in told.cuts if cut.index != now][:FIRST]
     if blocks:
         st.markdown("**Cut a skip, and the index becomes**", help="A skip carries the picture's features past its block.")
         with st.container(horizontal=True, gap="small"):
@@ -133,10 +135,10 @@ def protect(given: Given) -> None:
                 whole = counts.with_skip(steps, place, skip=True)
                 words = f"Put the skip of block {number} back"
                 st.button(words, key=f"back-{number}", on_click=put, args=(whole,), icon=":material/undo:")
-            for cut in told.cuts[:FIRST]:
+            for cut in helping:
                 cut_button(given, cut)
-            if more := told.cuts[FIRST:]:
-                with st.popover(f"{len(more)} more"):
+            if more := [cut for cut in told.cuts if cut not in helping]:
+                with st.popover(f"{len(more)} more" if helping else f"{len(more)} that change nothing"):
                     for cut in more:
                         cut_button(given, cut)
     if few:
@@ -144,7 +146,12 @@ def protect(given: Given) -> None:
         with st.container(horizontal=True, gap="small"):
             for item in few:
                 fewer = counts.with_filters(steps, item.step, item.most or 1)
-                st.button(f"conv{item.step + 1}: {item.most}, not {item.now}", key=f"filters-{item.step}", on_click=put, args=(fewer,))
+                st.button(
+                    f"conv{item.step + 1}: {item.most} filters instead of {item.now}",
+                    key=f"filters-{item.step}",
+                    on_click=put,
+                    args=(fewer,),
+                )
 
 
 def cut_button(given: Given, cut: Cut) -> None:

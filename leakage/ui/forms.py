@@ -204,7 +204,7 @@ def widget(entry: Entry, field: Field, label: str = "") -> Any:
 
 def verbatim(text: str) -> str:
     """A sentence that may repeat what was typed, or came in a link, for Markdown: no links, formulas or icons."""
-    return re.sub(r"([\[\]`<$:])", r"\\\1", text)
+    return re.sub(r"([\[\]`<$]|:(?=[a-z/]))", r"\\\1", text)
 
 
 def load(experiment: Experiment) -> None:

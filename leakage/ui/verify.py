@@ -4,7 +4,7 @@ from typing import Any
 
 import streamlit as st
 
-from leakage.network import Linear, write
+from leakage.network import Block, Linear, Pool, write
 from leakage.pictures import gallery
 from leakage.runs.service import service
 from leakage.runs.store import OPEN, Run
@@ -25,7 +25,7 @@ SHALLOW = 3  # so many layers before the outputs: deeper, sigmoids pass next to 
 MAX_SECONDS = 180
 WHY = "DLG needs smooth layers, and deep smooth networks pass on next to no gradient: there Inverting Gradients on LeakyReLU finds more."
 ABOUT = "Runs both on this network with random weights; the search is told the class, as in the paper."
-Pair = list[tuple[Run, Experiment]]  # R-GAP, then the search
+Runs = list[tuple[Run, Experiment]]  # R-GAP, where it applies, then the search
 
 
 def offer(given: Given, said: counts.Verdict) -> None:
@@ -56,8 +56,8 @@ def settings(given: Given) -> None:
     st.segmented_control("Search", list(SEARCHES), format_func=lambda id: SEARCHES[id][0], required=True, key=key("search"), help=WHY)
 
 
-def pair(given: Given, picture: str, bend: str, search: str) -> tuple[Experiment, Experiment]:
-    """R-GAP and the search on one picture of the gallery. Raises SpecError."""
+def attacks(given: Given, picture: str, bend: str, search: str) -> list[Experiment]:
+    """R-GAP, if the network is a plain chain, and the search on one picture of the gallery. Raises SpecError."""
     known = service().catalog()
     if known is None:
         raise SpecError("The attacks are not ready yet. Try again in a few seconds.")
@@ -74,34 +74,39 @@ def pair(given: Given, picture: str, bend: str, search: str) -> tuple[Experiment
         }
     )
     told: dict[str, Any] = {"attack": SEARCHES[search][1], "precision": "float32", "assume": Assumptions(labels=True)}
-    return r_gap.resolve(known), r_gap.model_copy(update=told).resolve(known)
+    chain = not any(isinstance(step, Block | Pool) for step in given.steps)
+    return [experiment.resolve(known) for experiment in ([r_gap] if chain else []) + [r_gap.model_copy(update=told)]]
 
 
 def start(given: Given) -> None:
-    """Submit both attacks and put them into the address."""
+    """Submit the attacks and put them into the address."""
     state = st.session_state
     try:
-        both = pair(given, state[key("picture")], state[key("bend")], state[key("search")])
-        st.query_params["run"] = ",".join(service().submit(experiment, owner(), group=GROUP) for experiment in both)
+        asked = attacks(given, state[key("picture")], state[key("bend")], state[key("search")])
+        st.query_params["run"] = ",".join(service().submit(experiment, owner(), group=GROUP) for experiment in asked)
     except SpecError as error:
         state[key("refused")] = str(error)
 
 
-def shown(given: Given) -> Pair:
-    """The two runs of the address, if they are what `pair` makes of this network."""
-    runs = [run for id in st.query_params.get("run", "").split(",")[:2] if (run := service().look(id)) and run.kind == "attack"]
+def shown(given: Given) -> Runs:
+    """The runs of the address, if they are what `attacks` makes of this network; others leave the address."""
+    address = st.query_params.get("run", "")
+    runs = [run for id in address.split(",")[:2] if (run := service().look(id)) and run.kind == "attack"]
     found = [(run, Experiment.model_validate_json(run.experiment)) for run in runs]
-    if len(found) != 2 or found[1][1].attack.id not in SEARCHES:
-        return []
-    solved, searched = (experiment for _, experiment in found)
-    try:
-        made = pair(given, solved.pictures[0].id, str(solved.model.fields.get("activation")), searched.attack.id)
-    except SpecError:
-        return []
-    return found if made == (solved, searched) else []
+    if found and found[-1][1].attack.id in SEARCHES:
+        searched = found[-1][1]
+        try:
+            made = attacks(given, searched.pictures[0].id, str(searched.model.fields.get("activation")), searched.attack.id)
+        except SpecError:
+            made = []
+        if made == [experiment for _, experiment in found]:
+            return found
+    if address:
+        st.query_params.pop("run")
+    return []
 
 
-def result(runs: Pair, said: counts.Verdict) -> None:
+def result(runs: Runs, said: counts.Verdict) -> None:
     """The prediction beside what both attacks reached, once they have ended, and both live."""
     if not any(run.status in OPEN for run, _ in runs):
         st.markdown(came(runs, said))
@@ -117,26 +122,26 @@ def watch(ids: list[str]) -> None:
         st.rerun()
 
 
-def titles(runs: Pair) -> list[str]:
+def titles(runs: Runs) -> list[str]:
     """By equations, and by which search."""
-    return ["R-GAP: solve equations", f"{SEARCHES[runs[1][1].attack.id][0]}: search"]
+    return ["R-GAP: solve equations" if asked.attack.id == "r_gap" else f"{SEARCHES[asked.attack.id][0]}: search" for _, asked in runs]
 
 
-def came(runs: Pair, said: counts.Verdict) -> str:
+def came(runs: Runs, said: counts.Verdict) -> str:
     """Prediction and result in a few lines, with what was assumed."""
-    reached = []
+    reached = [] if len(runs) > 1 else ["R-GAP does not apply"]
     for (run, _), title in zip(runs, titles(runs), strict=True):
         psnr = ((run.result or {}).get("scores") or {}).get("psnr")
         reached.append(f"{title.split(':')[0]} {'failed' if psnr is None else f'{psnr:.1f} dB'}")
     meta = service().meta(runs[0][0].id) or {}
     grey = ((meta.get("baselines") or {}).get("grey") or {}).get("psnr")
     baseline = f", a grey picture {grey:.1f} dB" if grey is not None else ""
-    searched = runs[1][1]
+    searched = runs[-1][1]
     fields = searched.attack.fields
     names = {item.id: item.title for item in gallery()}
     steps = f"{fields['steps']} steps" + (f" a start, {fields['tries']} starts at most" if "tries" in fields else "")
     bend = BENDS[str(searched.model.fields["activation"])]
     assumed = f"{names[searched.pictures[0].id]}, {bend}, random weights, seed {searched.seed}; the search knows the class, {steps}"
-    link = f"[Open both in the lab](/?run={','.join(run.id for run, _ in runs)})"
+    link = f"[Open in the lab](/?run={','.join(run.id for run, _ in runs)})"
     predicted = f"**Predicted:** {said.headline}. R-GAP alone: {said.recursion}."
     return f"{predicted}  \n**Measured:** {', '.join(reached)}{baseline}. {link}  \n:small[{assumed}.]"

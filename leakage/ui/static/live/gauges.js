@@ -89,7 +89,8 @@ function markGauge(bar, legend, marks) {
 }
 
 function tellVerdict(host, record) {
-  const { verdict, end, state } = record, part = (name) => host.querySelector(name);
+  const { end, state, frames } = record, part = (name) => host.querySelector(name);
+  const verdict = !end && frames[frames.length - 1]?.note?.layer ? null : record.verdict; // on its way from layer to layer it has no picture yet
   const failed = state.status === 'failed', waiting = state.status === 'queued' || !state.status;
   const words = {
     word: failed ? 'no result' : verdict?.word ?? (end ? 'no verdict' : 'verdict'),

@@ -44,7 +44,7 @@ function rung({ seq, views, note = {} }) {
   const card = element('button', 'gle-rung'), pictures = element('span', 'gle-views'), names = Object.keys(views);
   card.type = 'button';
   card.dataset.seq = seq;
-  card.append(element('b', '', note.layer ? `what enters ${note.layer}` : names.length > 1 ? 'the candidates' : 'the answer'), pictures);
+  card.append(element('b', '', note.layer ? `what enters ${note.layer}` : names.length > 1 ? `the candidates${note.way ? `: ${note.way} is chosen` : ''}` : names[0]), pictures);
   for (const name of names) {
     const figure = element('span', 'gle-view'), image = element('img', '');
     Object.assign(image, { src: views[name], alt: name });
@@ -63,6 +63,7 @@ function measured(note) {
     fill.style.width = `${(100 * note.rank) / note.unknowns}%`;
     bar.append(fill);
     const all = note.rank >= note.unknowns, condition = isNumber(note.condition) ? `condition ${short(note.condition, 2)}` : 'no unique solution';
+    bar.title = 'Condition: how much an error in the equations grows in their solution. Misfit: how far the equations are from holding.';
     return [bar, `${all ? 'all' : `${whole(note.rank)} of`} ${whole(note.unknowns)} unknowns`, `from ${whole(note.equations)} equations`, condition, `misfit ${short(note.residual, 2)}`];
   }
   if (note.layer) return ['fully connected:', 'read from its gradient'];

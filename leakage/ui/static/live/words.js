@@ -33,7 +33,7 @@ function duration(seconds) {
 const decibel = (value) => (isNumber(value) ? `${value.toFixed(1)} dB` : DASH);
 
 function stateWords({ status, position, wait, message } = {}) {
-  const about = isNumber(wait) ? `, about ${Math.max(1, Math.round(wait))} s` : '';
+  const about = isNumber(wait) ? `, about ${duration(Math.max(1, Math.round(wait)))}` : '';
   if (status === 'queued') {
     const before = isNumber(position) ? position - 1 : 0; // 1 is the next
     return before < 1 ? `Waiting: yours is next${about}` : `Waiting: ${before} ${before === 1 ? 'run' : 'runs'} before yours${about}`;
