@@ -9,7 +9,7 @@ from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field,
 from leakage.catalog import Catalog, CatalogError
 from leakage.checkpoints import CheckpointError, find
 from leakage.effort import seconds, to_measure, too_large
-from leakage.network import Map, unroll, write
+from leakage.network import Map, canonical, unroll
 from leakage.network import parse as parse_network
 from leakage.syntax import SYNTAXES
 
@@ -225,7 +225,7 @@ class Ranks(_Data):
     """The ranks of what a network's convolutions say about one picture, to be measured by singular values."""
 
     version: Literal[1] = VERSION
-    network: Annotated[str, AfterValidator(lambda text: write(parse_network(text)))] = Field(max_length=2000)  # in one spelling
+    network: Annotated[str, AfterValidator(canonical)]
     size: Literal[28, 32, 64, 224] = 32
     channels: Literal[1, 3] = 3
     seed: int = Field(default=1, ge=0, le=2**31 - 1)  # of the random weights and derivatives

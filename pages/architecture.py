@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from leakage.network import JOINT, unroll
+from leakage.network import unroll, write
 from leakage.rank import CAVEATS, analyse
 from leakage.ui import architecture as counts
 from leakage.ui import editor, ranks, verify, width
@@ -15,10 +15,11 @@ def answer(given: editor.Given) -> None:
     """The verdict, the bars, what would protect, the table and the small print."""
     steps = given.steps
     found = analyse(unroll(steps, given.shape, given.outputs), batch=given.batch, convention=given.convention)
-    found = ranks.measured(given, found)
+    seen = ranks.look(given)
+    found = ranks.measured(found, seen)
     said = counts.verdict(found, steps, given.batch)
     with st.container(border=True, gap="small", key="verdict"):
-        st.caption(counts.template_of(JOINT.join(map(str, steps))) or "Your own network")
+        st.caption(counts.template_of(write(steps)) or "Your own network")
         st.markdown(f"#### {said.icon} {said.headline}")
         st.markdown(said.why)
         if found.critical:
@@ -31,7 +32,7 @@ def answer(given: editor.Given) -> None:
     editor.protect(given)
     st.markdown("**Layer by layer**")
     st.html(counts.table(found, steps))
-    ranks.offer(given, found)
+    ranks.offer(given, found, seen)
     st.caption(" ".join((*CAVEATS, RANKS)))
     width.show()
 

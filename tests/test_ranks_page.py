@@ -1,6 +1,7 @@
 """Ranks measured on demand: the button on the architecture page, what comes of it in table and verdict, and its place among the runs."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ from test_pages import Open, bare, door, fine, visit, words, written
 from leakage.network import parse, unroll
 from leakage.rank import Analysis, analyse
 from leakage.report import make
+from leakage.runs import ranks
 from leakage.runs.service import Service
 from leakage.runs.worker import perform
 from leakage.spec import Ranks
@@ -70,18 +72,64 @@ def test_a_press_measures_the_ranks_and_the_verdict_goes_by_them(look: Open, doo
 
 def test_a_stopped_measurement_says_so_and_can_be_asked_for_again(look: Open, door: Service, work: Callable[[], None]) -> None:
     at = press(press(look(net=ONE, **GREY)), "stop-ranks")
-    assert "Stopped; the ranks so far are shown." in words(at)
+    assert "Stopped before it began." in words(at)
     press(at)
     work()
     assert "**144**" in words(at.run())
 
 
-def test_ranks_that_somebody_measured_come_at_once(look: Open, door: Service, work: Callable[[], None]) -> None:
-    door.measure(Ranks(network=ONE, size=28, channels=1), "somebody")
+def test_a_measurement_that_the_time_limit_ended_says_so_and_shows_its_ranks(look: Open, door: Service) -> None:
+    run = door.measure(Ranks(network=ONE, size=28, channels=1), "browser me")
+    door.store.claim("0:1")
+    door.store.add_event(run, "rank", {"name": "conv1", "rank": 640})
+    door.store.finish(run, "cancelled", message="Stopped after 900 s, the limit for one run; the ranks so far are shown.")
+    at = look(net=ONE, **GREY)
+    assert "Stopped after 900 s" in words(at)
+    assert "**144**" in words(at)
+    assert "measure-ranks" in [button.key for button in at.button]
+
+
+def test_a_run_that_ends_while_the_page_is_drawn_leaves_no_page_without_its_ranks(
+    look: Open, work: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = press(look(net=ONE, **GREY))
+    late = iter([work])
+
+    def slow(*given: object) -> str:
+        for end in late:
+            end()
+        return table(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("leakage.ui.architecture.table", slow)
+    at.run()
+    fine(at)
+    assert "**144**" in words(at)
+    assert "640, measured" in "".join(str(element.proto) for element in at.get("html"))
+
+
+def test_ranks_that_somebody_measured_are_shown_to_everybody(look: Open, door: Service, work: Callable[[], None]) -> None:
+    run = door.measure(Ranks(network=ONE, size=28, channels=1), "somebody")
+    at = look(net=ONE, **GREY)
+    assert "Stop" not in labels(at)
+    assert "measure-ranks" in [button.key for button in at.button]
+    work()
+    at.run()
+    assert "**144**" in words(at)
+    assert "measure-ranks" not in [button.key for button in at.button]
+    assert door.mine("browser me") == []
+    door.delete(run, "somebody")
+    assert "**144**" not in words(at.run())
+
+
+def test_ranks_of_an_older_version_are_not_shown(look: Open, door: Service, work: Callable[[], None]) -> None:
+    run = door.look(door.measure(Ranks(network=ONE, size=28, channels=1), "browser me"))
+    assert run is not None
+    door.delete(run.id, "browser me")
+    door.store.add(replace(run, version="older"), {})
     work()
     at = look(net=ONE, **GREY)
     assert "**144**" not in words(at)
-    assert "**144**" in words(press(at))
+    assert "measure-ranks" in [button.key for button in at.button]
 
 
 def test_without_a_catalog_the_page_asks_for_patience(look: Open) -> None:
@@ -151,3 +199,13 @@ def test_a_measurement_is_among_the_runs_and_not_taken_for_an_attack(door: Servi
     assert make(door.store, run, "experiment.json") is not None
     press(visit("pages/runs.py"), f"delete-{run}")
     assert door.look(run) is None
+
+
+def test_a_stop_in_the_middle_of_a_layer_keeps_the_ranks_before_it(door: Service) -> None:
+    run = door.look(door.measure(Ranks(network="conv 4@1 - conv 4@1", size=28, channels=1), "browser me"))
+    assert run is not None
+    told = iter([False] * 5)  # before both layers, and before the three decompositions of the first
+    result = ranks.perform(door.store, run, lambda: next(told, True))
+    assert (result["ranks"], result["whole"]) == ({"conv1": 640}, False)
+    assert [event["name"] for event in door.events(run.id) if event["kind"] == "turn"] == ["conv1", "conv2"]
+    assert door.ranks(run.id) == {"conv1": 640}

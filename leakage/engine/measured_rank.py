@@ -9,7 +9,7 @@ Each row of W times a picture is an output of its convolution, so W itself is ne
 1e-12 of the largest. Source: ours; the sum holds for every pair of matrices.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor
@@ -23,20 +23,30 @@ FAINT = 1e-12
 AHEAD = 1.5  # rows that are read at once, for each column: so many are well conditioned
 
 
-def measured_rank(layer: Map, seed: int) -> int | None:
-    """The rank of all equations of one picture, |x| at most; None where the layer is too large."""
+class StoppedError(Exception):
+    """The pulse said stop before the rank was known."""
+
+
+def measured_rank(layer: Map, seed: int, *, pulse: Callable[[], bool] = lambda: False) -> int | None:
+    """The rank of all equations of one picture, |x| at most; None where the layer is too large.
+
+    `pulse` is asked before every decomposition; when it says stop: StoppedError.
+    """
     if too_large(layer):
         return None
     rng = torch.Generator().manual_seed(seed)
     channels, height, width = layer.x
     k = torch.randn(layer.z, generator=rng, dtype=torch.float64)
     w = torch.randn(layer.z[0], channels, layer.size, layer.size, generator=rng, dtype=torch.float64)
-    known, rows = _rank(_gradient(k, layer), 0.0)
-    if known == height * width:
-        return layer.inputs
+    met = int(gradient_rows(k[:1], layer.size, layer.stride, layer.padding, (height, width)).any(0).sum())  # pixels that some place meets
+    known, rows = _rank(_gradient(k, layer), met, 0.0, pulse)
+    if known == met:
+        return channels * met
+    if pulse():
+        raise StoppedError
     free = torch.linalg.svd(rows).Vh[known:].reshape(-1, 1, height, width)  # N: (m, 1, H, W)
     longest = float(w.flatten(1).norm(dim=1).max())
-    return channels * known + _rank(_weight(w, free, layer), longest)[0]
+    return channels * known + _rank(_weight(w, free, layer), channels * (met - known), longest, pulse)[0]
 
 
 def _gradient(k: Tensor, layer: Map) -> Iterator[Tensor]:
@@ -60,18 +70,21 @@ def _at_once(rows: int, columns: int) -> int:
     return max(1, round(AHEAD * columns / rows))
 
 
-def _rank(parts: Iterator[Tensor], scale: float) -> tuple[int, Tensor]:
-    """The rank of the rows of all parts, and rows that span the same; parts that can add nothing are not read.
+def _rank(parts: Iterator[Tensor], full: int, scale: float, pulse: Callable[[], bool]) -> tuple[int, Tensor]:
+    """The rank of the rows of all parts, `full` at most, and rows that span the same; parts that can add nothing are not read.
 
+    Filters are drawn alike and independently, so a part adds at most what the one before it added: after one that adds nothing none does.
     A singular value counts if it is above FAINT times the largest, or times `scale` where that is larger.
     """
-    held = next(parts)
+    held, rank = next(parts), 0
     while True:
+        if pulse():
+            raise StoppedError
         if len(held) > held.shape[1]:
             held = torch.linalg.qr(held, mode="r").R  # the same singular values
         values = torch.linalg.svdvals(held)
-        rank = int((values > FAINT * max(float(values[0]), scale)).sum())
-        more = next(parts, None) if rank < held.shape[1] else None
+        before, rank = rank, int((values > FAINT * max(float(values[0]), scale)).sum())
+        more = next(parts, None) if before < rank < full else None
         if more is None:
             return rank, held
         held = torch.cat((held, more))

@@ -120,7 +120,7 @@ class Dispatcher:
         # An earlier dispatcher's worker may still finish its run. Its process is not ours to touch: the number may be anybody's by now.
         elif now - run.heartbeat > SILENCE or any(gone.plays(run) for gone in self.ended):
             if run.cancelled:
-                self.store.finish(run.id, "cancelled", message="Cancelled; the pictures so far are kept.")
+                self.store.finish(run.id, "cancelled", message="Cancelled; what there was until then is kept.")
             else:
                 self.store.finish(run.id, "failed", message=LOST)
 

@@ -12,7 +12,7 @@ import torch
 from leakage.runs.database import StoreError
 from leakage.runs.store import Run, Store
 
-STUCK = "Stopped in the middle of a step that took too long to wait for; the pictures so far are kept."
+STUCK = "Stopped in the middle of a step that took too long to wait for; what came before it is kept."
 PATIENCE = 10.0  # seconds a step may take after the run should have stopped
 log = logging.getLogger(__name__)
 

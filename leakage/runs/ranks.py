@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from leakage.engine.measured_rank import measured_rank
+from leakage.engine.measured_rank import StoppedError, measured_rank
 from leakage.runs.store import Run, Store
 from leakage.spec import Ranks
 
@@ -17,6 +17,9 @@ def perform(store: Store, run: Run, pulse: Callable[[], bool]) -> dict[str, Any]
         if pulse():
             break
         store.add_event(run.id, "turn", {"name": layer.name, "number": number, "layers": len(layers)})
-        ranks[layer.name] = measured_rank(layer, asked.seed)
+        try:
+            ranks[layer.name] = measured_rank(layer, asked.seed, pulse=pulse)
+        except StoppedError:
+            break
         store.add_event(run.id, "rank", {"name": layer.name, "rank": ranks[layer.name]})
     return {"ranks": ranks, "seconds": round(time.monotonic() - begun, 1), "whole": len(ranks) == len(layers)}

@@ -65,8 +65,11 @@ class Service:
         return self._queue(ranks, "rank", owner)
 
     def measurement(self, ranks: Ranks, owner: str) -> Run | None:
-        """This owner's latest run that measured these ranks, however it stands."""
-        return next((run for run in self.mine(owner) if (run.kind, run.digest) == ("rank", ranks.digest())), None)
+        """A finished run of anybody that measured these ranks by today's code, else this owner's latest, however it stands."""
+        known = self.catalog()
+        equal = [run for run in self.store.equal("rank", ranks.digest()) if known and run.version == known.version]
+        done = (run for run in equal if run.status == "done")
+        return next(done, None) or next((run for run in equal if owner in self.store.holders(run.id)), None)
 
     def ranks(self, run: str) -> dict[str, int | None]:
         """What such a run has measured so far: layer -> rank, None where it is too large."""
@@ -151,7 +154,7 @@ class Service:
         """Drop this owner's reference; the last one removes run, frames, uploads and what was trained. It is stopped first."""
         found = self.look(run)
         self.store.drop(run, owner)
-        if found and found.kind == "train" and not self.store.equal_to(found):
+        if found and found.kind == "train" and not self.store.equal(found.kind, found.digest):
             shutil.rmtree(self.config.checkpoints / Training.model_validate_json(found.experiment).name, ignore_errors=True)
 
     def delete_all(self, owner: str) -> int:

@@ -237,9 +237,9 @@ class Store:
         """The runs of one owner, newest first."""
         return self._runs("id IN (SELECT run FROM holders WHERE owner = ?) ORDER BY created DESC", owner)
 
-    def equal_to(self, run: Run) -> list[Run]:
-        """Every run that asked the same, of whatever version; `run` itself too, as long as it is there."""
-        return self._runs("kind = ? AND digest = ?", run.kind, run.digest)
+    def equal(self, kind: str, digest: str) -> list[Run]:
+        """Every run that asked this, of whatever owner and version; newest first."""
+        return self._runs("kind = ? AND digest = ? ORDER BY created DESC", kind, digest)
 
     def holders(self, run: str) -> list[str]:
         """The owners who asked for this run."""

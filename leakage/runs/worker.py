@@ -97,7 +97,8 @@ def measure_ranks(store: Store, run: Run, pulse: Pulse, _device: torch.device) -
 class Kind:
     """What is done with one kind of run, and what is said of one that was stopped.
 
-    whole   whether a result answers all that was asked: if not, the same asked for again must go on instead of being shared
+    whole   whether a result answers all that was asked: if not, it is not shared with who asks for the same again; a training then goes on
+            from its checkpoint, ranks begin anew
     """
 
     parse: Callable[[str], Experiment | Training | Ranks]

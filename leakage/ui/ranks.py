@@ -1,5 +1,7 @@
 """Ranks measured on demand: a button under the table of counts, its progress, and what was measured put into the counts."""
 
+from dataclasses import dataclass
+
 import streamlit as st
 
 from leakage.effort import too_large
@@ -17,6 +19,15 @@ HOW = "Measured for random weights and a random derivative, in float64: the sing
 AGREE = "The formula, where there is one, agrees."
 BLOCKS = "Blocks with a skip are only counted."
 ASK = "Measure the ranks"
+NEVER_BEGUN = "Stopped before it began."  # a run that was stopped while it waited has no message of its own
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The run that measures a network, and its ranks so far: what one drawing of the page goes by from top to bottom."""
+
+    run: Run | None
+    ranks: dict[str, int | None]
 
 
 def asked(given: Given) -> Ranks:
@@ -24,14 +35,18 @@ def asked(given: Given) -> Ranks:
     return Ranks.model_validate({"network": write(given.steps), "size": given.shape[1], "channels": given.shape[0]})
 
 
-def measured(given: Given, found: Analysis) -> Analysis:
-    """The counts with what was measured of this network, for one picture."""
+def look(given: Given) -> Seen:
+    """What is measured of this network, for one picture; the run is read first, so one that has ended has all its ranks."""
     run = service().measurement(asked(given), owner()) if given.batch == 1 else None
-    ranks = service().ranks(run.id) if run else {}
-    return found.with_measured({name: rank for name, rank in ranks.items() if rank is not None})
+    return Seen(run, service().ranks(run.id) if run else {})
 
 
-def offer(given: Given, found: Analysis) -> None:
+def measured(found: Analysis, seen: Seen) -> Analysis:
+    """The counts with what was measured."""
+    return found.with_measured({name: rank for name, rank in seen.ranks.items() if rank is not None})
+
+
+def offer(given: Given, found: Analysis, seen: Seen) -> None:
     """The button, or how far the measurement is, or how it was made."""
     wanted = asked(given)
     layers = wanted.layers
@@ -41,12 +56,12 @@ def offer(given: Given, found: Analysis) -> None:
         st.caption("Ranks can be measured for one picture: choose a batch of 1.")
         return
     names = {row.name: counts.layer(row, given.steps) for row in found.rows}
-    run = service().measurement(wanted, owner())
+    run = seen.run
     if run and run.status in OPEN:
-        watch(run.id, names, shown=len(service().ranks(run.id)))
+        watch(run.id, names, shown=len(seen.ranks))
     elif wanted.seconds and (run is None or run.status != "done"):
         if run:
-            st.caption(ended(run))
+            st.caption(run.message or NEVER_BEGUN)
         ask(wanted)
     elif run:
         st.caption(how(found))
@@ -91,8 +106,3 @@ def watch(run_id: str, names: dict[str, str], shown: int) -> None:
     st.progress(done, text=words)
     if service().may_cancel(run_id, owner()):
         st.button("Stop", on_click=service().cancel, args=(run_id, owner()), icon=":material/stop:", key="stop-ranks")
-
-
-def ended(run: Run) -> str:
-    """What is said of a measurement that gave not all ranks."""
-    return run.message if run.status == "failed" else "Stopped; the ranks so far are shown."

@@ -34,14 +34,14 @@ def test_equal_ranks_are_shared_and_go_with_the_last_who_asked(dispatcher: Place
     ranks = SMALL.model_copy(update={"seed": 2})
     run = measured(dispatcher, ranks)
     service = dispatcher.service
-    assert service.measurement(ranks, "you") is None
-    assert service.measure(ranks, "you") == run.id
     assert service.measurement(ranks, "you") == service.look(run.id)
+    assert service.mine("you") == []
+    assert service.measure(ranks, "you") == run.id
     service.delete(run.id, "me")
-    assert service.measurement(ranks, "me") is None
-    assert service.look(run.id) is not None
+    assert service.measurement(ranks, "me") == service.look(run.id) is not None
     service.delete(run.id, "you")
     assert service.look(run.id) is None
+    assert service.measurement(ranks, "you") is None
 
 
 def test_what_was_measured_before_the_time_limit_is_kept_and_asked_again_it_starts_anew(dispatcher: Place) -> None:
@@ -53,5 +53,6 @@ def test_what_was_measured_before_the_time_limit_is_kept_and_asked_again_it_star
     assert 0 < len(run.result["ranks"]) < 58
     again = dispatcher.service.measure(many, "me")
     assert again != run.id
+    assert dispatcher.service.measurement(many, "you") is None  # what goes on, or was not finished, is its owner's
     dispatcher.service.cancel(again, "me")
     until(lambda: (found := dispatcher.service.look(again)) and found.status == "cancelled", what="it has stopped")

@@ -161,7 +161,7 @@ def test_a_worker_that_ignores_cancel_is_killed(dispatcher: Place) -> None:
     ended = dispatcher.finished(run, within=KILL_AFTER + 5)
     assert ended.cancelled is not None
     assert time.time() - ended.cancelled > KILL_AFTER - 1, "it was not given the time to obey"
-    assert (ended.status, ended.message) == ("cancelled", "Cancelled; the pictures so far are kept.")
+    assert (ended.status, ended.message) == ("cancelled", "Cancelled; what there was until then is kept.")
     assert len(dispatcher.frames(run)) >= frames
     assert not alive(pid)
 
