@@ -10,7 +10,7 @@ from leakage.exact import gradient_rank
 from leakage.network import Map
 
 SECONDS = 5e-10  # times the shorter side squared times the longer one; measured on one core: 4e-10 to 9e-10
-LONGEST = 9.5  # seconds for one layer: a worker waits 10 s for a step when its run is stopped, and most of a layer may be one step
+LONGEST = 20.0  # seconds for one layer, most of it perhaps in one step: a worker whose run is stopped then leaves after 10 s
 MOST_PIXELS = 4500
 MOST_NUMBERS = 2e7  # in one matrix, 8 bytes each
 

@@ -7,12 +7,11 @@ import pytest
 import torch
 from test_rank import maps, numerical_rank
 
-from leakage.effort import LONGEST, seconds, sides, to_measure, too_large
+from leakage.effort import seconds, sides, to_measure, too_large
 from leakage.engine import measured_rank as module
 from leakage.engine.measured_rank import StoppedError, measured_rank
 from leakage.exact import gradient_rank, predicted_rank
 from leakage.network import Conv, Map, NetworkError, unroll
-from leakage.runs.pulse import PATIENCE
 from leakage.spec import Ranks
 from leakage.templates import TEMPLATES
 
@@ -87,6 +86,7 @@ def test_it_stops_between_two_decompositions(steps: int) -> None:
     [
         pytest.param("CNN6-d", 1, 12 * (20 + 40 + 40 + 64) + 1620 - 20**2, id="CNN6-d"),  # 3188 of 3468
         pytest.param("R-GAP's net B", 0, 144 + 2523 - 3**2, marks=pytest.mark.slow, id="B"),  # 2658 of 3072
+        pytest.param("R-GAP's net D", 1, 144 + 3136 - 4**2, marks=pytest.mark.slow, id="D"),  # 3264 of 3600
         pytest.param("ResNet18, width 16", 0, 3072, marks=pytest.mark.slow, id="ResNet18"),  # no formula; as the plain SVD
     ],
 )
@@ -129,13 +129,9 @@ def test_the_sides_of_the_two_matrices() -> None:
     assert seconds(layer("conv 4@3", 3, 32, 32)) > seconds(layer("conv 4@3", 1, 32, 32))
 
 
-def test_a_layer_takes_no_longer_than_a_worker_waits_and_published_ones_without_a_formula_can_be_measured() -> None:
-    assert LONGEST < PATIENCE
-    layers = {(name, one.name): one for name, text in TEMPLATES.items() for one in to_measure(maps(text)) if too_large(one)}
-    cut = {f"{name} cut" for name in ("ResNet18, width 16, skip 3", "ResNet101, width 16, skip 3", "ResNet101, width 16, skip 1")}
-    formula = {f"R-GAP's net {net}" for net in "ADE"}
-    assert {name for name, _ in layers} == cut | formula
-    assert all(predicted_rank(one) is not None for (name, _), one in layers.items() if name in formula)
+def test_every_published_chain_can_be_measured() -> None:
+    large = {name for name, text in TEMPLATES.items() if any(map(too_large, to_measure(maps(text))))}
+    assert large == {f"{name} cut" for name in ("ResNet18, width 16, skip 3", "ResNet101, width 16, skip 3", "ResNet101, width 16, skip 1")}
 
 
 # ---------------------------------------------------------------- as data
