@@ -72,7 +72,7 @@ def twins(x: torch.Tensor) -> Observation:
     return replace(seen, update={name: value.detach() for name, value in seen.replay(x, y).items()})
 
 
-def test_a_twin_has_the_same_gradient_and_dlg_started_near_it_goes_there() -> None:
+def test_a_twin_has_the_same_gradient_and_dlg_started_near_it_comes_nearer() -> None:
     with precision(torch.float64):
         x = smooth(channels=3, side=12)
         seen = twins(x)
@@ -91,6 +91,13 @@ def test_a_twin_has_the_same_gradient_and_dlg_started_near_it_goes_there() -> No
         assert list(last.views) == ["the picture", "its twin, 1.13 times as bright, shown dimmed", "found by DLG"]
         assert all(float(F.mse_loss(view, private)) < 1e-18 for view in list(last.views.values())[:2])
         assert torch.equal(last.x, solved.x)
+
+
+def test_dlg_stays_near_a_twin_that_is_many_times_as_bright() -> None:
+    with precision(torch.float64):
+        last = moments(Part(id="twin_data", fields={"steps": 24}), seen_by(smooth(channels=3, side=12), NET_A, "two"))[-1]
+    assert float(list(last.views)[1].split()[2]) > 10  # times as bright
+    assert float(last.note["end from the twin"]) < float(last.note["start from the twin"])
 
 
 def test_of_a_batch_there_is_no_twin() -> None:

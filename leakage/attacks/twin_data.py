@@ -20,13 +20,14 @@ class TwinData(Attack):
 
     In a network without biases whose bends are ReLU or LeakyReLU, with one output and mu > 0, the picture x and a x have the same gradient,
     where a = mu2 / mu1 for the two roots of -mu / (1 + exp(mu)) = c. Both are worked out by R-GAP, whose answer is the one that is more
-    like a picture (less outside [0, 1]); at the other L-BFGS starts, with noise of `noise` times its deviation, and goes there.
-    In an untrained network mu1 is small and a often 20 to 300, where L-BFGS of step 1 leaps away: unlike DLG it searches every line.
+    like a picture (less outside [0, 1]); at the other L-BFGS starts, with noise of `noise` times its deviation: it stays there and
+    comes nearer, but sticks at the bends before it arrives. In an untrained network mu1 is small and a often 20 to 300, where L-BFGS of
+    step 1 leaps away: unlike DLG it searches along every line.
     Source: Zhu and Blaschko 2021, appendix B.
     """
 
     title = "Twin data"
-    plain = "Finds a second picture that would have sent exactly the same gradient: a search can end at either."
+    plain = "Finds a second picture that would have sent exactly the same gradient: a search can be drawn to either."
     hint = "Choose net A, one output, its label as it says itself. Both pictures send the same; only one has the colours of a picture."
     source = "https://arxiv.org/abs/2010.07733"
     way = "Solve both ways; then search from the second."
