@@ -1,0 +1,56 @@
+"""A search near a solution: DLG's distance, minimised by damped Gauss-Newton steps."""
+
+import math
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from leakage.engine.core import Observation, Snapshot
+from leakage.engine.matching import flatten, to_pixels
+
+DAMPING = 1e-3  # at first, as a share of the mean of (J^T J)'s diagonal
+LEAST = 1e-14
+ROWS = 256  # of the Jacobian, worked out at once
+ARRIVED = 1e-12  # relative distance at which the search ends
+LARGEST = 20_000  # numbers in a gradient; the work of a step grows with them, and with the square of the pixels
+
+
+def gauss_newton(seen: Observation, labels: Tensor, begin: Tensor, steps: int) -> Iterator[Snapshot]:
+    """min over x of sum over the tensors of ||g_l(x, y) - g_l*||^2 / ||g_l*||^2, from `begin` (B, C, H, W) in normalised space.
+
+    x <- x - (J^T J + damping)^-1 J^T r, where r holds all differences and J is their Jacobian. Behind ReLU and LeakyReLU the distance
+    jumps where a unit changes its sign, and a search that must go down is caught there: here every step is taken, and the damping falls
+    tenfold with each that comes nearest so far. `loss` is the root of the distance; the last Snapshot is the nearest of all.
+    Source: Levenberg 1944, Marquardt 1963.
+    """
+    pixels = to_pixels(seen)
+    target = {name: value for name, value in seen.as_gradient().items() if bool(value.any())}
+    z, damping, step = begin.detach().clone(), DAMPING, 0
+    best = Snapshot(0, pixels(z), labels, torch.tensor(math.inf))
+    for step in range(steps + 1):  # noqa: B007 (the last step is reported below)
+        z.requires_grad_()
+        sent = seen.gradient(pixels(z), labels)
+        r = flatten({name: (sent[name] - value) / value.norm() for name, value in target.items()})
+        now = Snapshot(step, pixels(z.detach()), labels, r.detach().norm())
+        yield now
+        if now.loss < best.loss:
+            damping = max(damping / 10, LEAST) if step else damping
+            best = now
+        if float(best.loss) < ARRIVED or not bool(now.loss.isfinite()):
+            break
+        z = z.detach() - descent(r, z, damping)
+    yield Snapshot(step, best.x, labels, best.loss)
+
+
+def descent(r: Tensor, z: Tensor, damping: float) -> Tensor:
+    """(J^T J + damping * mean of its diagonal)^-1 J^T r, shaped as z, for J = dr/dz."""
+    square, right = r.new_zeros(z.numel(), z.numel()), r.new_zeros(z.numel())
+    for wanted in torch.eye(len(r)).split(ROWS):
+        (rows,) = torch.autograd.grad(r, z, wanted.to(r), retain_graph=True, is_grads_batched=True)
+        rows = rows.flatten(1)  # (ROWS, n)
+        square += rows.T @ rows
+        right += rows.T @ (wanted.to(r) @ r.detach())
+    square.diagonal().add_(damping * square.diagonal().mean())
+    step: Tensor = torch.linalg.solve(square, right)
+    return step.view_as(z)
