@@ -19,7 +19,7 @@ LOOKS = {  # what was widened -> colour and marker; Okabe-Ito, readable on white
 STORY = """A wider network has more numbers in its gradient, but more unknowns too. Here one small network, whose second layer has too few
 equations, was made 2 and 4 times as wide, in every layer or in one, and R-GAP was run on its gradient with a little noise. Only where
 **every** layer is 4 times as wide, and the index far below 0, does its error fall below that of a grey picture. Widening a single layer
-moves it little: the tight layer alone hands the bottleneck on to the first, and its index hardly falls."""
+leaves too few equations somewhere: the index stays above 0, and the error above grey."""
 
 
 @cache
