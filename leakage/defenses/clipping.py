@@ -39,7 +39,7 @@ class Clipping(Defense):
         """The shortened update."""
         if self.scope == "each layer":
             return {name: g * self._share(g.norm()) for name, g in update.items()}
-        share = self._share(torch.stack([g.square().sum() for g in update.values()]).sum().sqrt())
+        share = self._share(torch.stack([g.norm() for g in update.values()]).norm())
         return {name: g * share for name, g in update.items()}
 
     def _share(self, norm: Tensor) -> Tensor:

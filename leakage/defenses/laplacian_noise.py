@@ -25,9 +25,7 @@ class LaplacianNoise(Defense):
     elementwise = True
     source = "https://arxiv.org/abs/1906.08935"
 
-    scale: float = param(
-        0.01, 0, 10, "Scale b of the noise, in units of the gradient's entries (deviation 1.4 b). 0 switches it off."
-    )
+    scale: float = param(0.01, 0, 10, "Scale b of the noise, in units of the gradient's entries (deviation 1.4 b). 0 switches it off.")
 
     def guard(self, client: Client, model: nn.Module, draws: Draws) -> Client:
         def noisy(g: Tensor, rng: torch.Generator) -> Tensor:

@@ -17,7 +17,8 @@ LEVELS = 127  # of int8 on either side of 0
 class LowPrecision(Defense):
     """Every entry in 16 bits (fp16, bf16), or in 8: int8 sends round(g / s) with s = max|g| / 127 of its tensor.
 
-    Rounding "stochastic" (int8 alone): up with the probability that keeps the mean, g / s = floor + u. fp16 turns what is below 6e-8 into 0.
+    Rounding "stochastic" (int8 alone) keeps the mean: floor(g / s + u) with u ~ U(0, 1). fp16 turns what is below 3e-8 into 0: half of
+    2^-24, its smallest number.
     An attacker who knows it rounds its own gradient likewise, to the nearest, and differentiates as if nothing were rounded
     (straight-through, Bengio et al. 2013).
     Source: Zhu et al. 2019, section 5.1.
@@ -29,9 +30,7 @@ class LowPrecision(Defense):
     source = "https://arxiv.org/abs/1906.08935"
     presets = {"int8 (Zhu et al. 2019)": {"number": "int8"}, "fp16 (Zhu et al. 2019)": {"number": "fp16"}}
 
-    number: str = choice(
-        "int8", ("int8", *FLOATS), "How an entry is written: in 8 bits, or in 16 (bf16 has fewer digits and more range)."
-    )
+    number: str = choice("int8", ("int8", *FLOATS), "How an entry is written: in 8 bits, or in 16 (bf16 has fewer digits and more range).")
     rounding: str = choice("nearest", ROUNDINGS, "How int8 rounds: to the nearest level, or by chance, right on average.")
 
     def guard(self, client: Client, model: nn.Module, draws: Draws) -> Client:
