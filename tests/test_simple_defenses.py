@@ -1,4 +1,4 @@
-"""Noise, few bits, clipping, sampling: the mathematics of the small defenses, on gradients that a test writes down."""
+"""Noise, few bits, clipping, pruning, sampling: the mathematics of the small defenses, on gradients that a test writes down."""
 
 import math
 from functools import partial
@@ -51,6 +51,10 @@ def in_standard_errors(samples: torch.Tensor, mean: torch.Tensor) -> torch.Tenso
 def ramp(*shape: int) -> torch.Tensor:
     """Different entries of both signs, none of them 0."""
     return torch.randn(shape, generator=torch.Generator().manual_seed(3))
+
+
+def flat(update: Params) -> torch.Tensor:
+    return torch.cat([value.flatten() for value in update.values()])
 
 
 # ---------------------------------------------------------------- Laplacian noise
@@ -130,10 +134,6 @@ def layers() -> Params:
     return {"a": 3 * torch.nn.functional.normalize(ramp(6, 5).flatten(), dim=0).view(6, 5), "b": torch.tensor([0.0, -4.0])}
 
 
-def flat(update: Params) -> torch.Tensor:
-    return torch.cat([value.flatten() for value in update.values()])
-
-
 @pytest.mark.parametrize("bound", [1e-3, 1.0, 4.9])
 def test_a_clipped_gradient_is_as_long_as_the_bound_and_points_the_same_way(bound: float) -> None:
     got = flat(ask(guarded("clipping", layers(), bound=bound))[0])
@@ -161,3 +161,148 @@ def test_clipping_a_gradient_of_zeros_leaves_zeros_and_a_finite_slope(scope: str
     got = sent("clipping", g, scope=scope)
     assert got.tolist() == [0] * 3
     assert torch.autograd.grad(got.sum(), g)[0].tolist() == [1] * 3
+
+
+# ---------------------------------------------------------------- pruning: what is dropped, and what is done with it
+
+
+def two(step: int = 0) -> Params:
+    """A gradient of two tensors, one a hundred times as large, without ties: 40 + 60 entries."""
+    g = torch.randn(100, generator=torch.Generator().manual_seed(step))
+    return {"small": 0.01 * g[:40].view(5, 8), "large": g[40:]}
+
+
+def survivors(update: Params) -> dict[str, int]:
+    return {name: int((value != 0).sum()) for name, value in update.items()}
+
+
+@pytest.mark.parametrize("share", [0.25, 0.5, 0.93])
+@pytest.mark.parametrize("scope", ["each tensor", "random"])
+def test_of_each_tensor_the_same_share_survives_as_it_was(scope: str, share: float) -> None:
+    got, _ = ask(guarded("pruning", two(), scope=scope, share=share))
+    assert survivors(got) == {"small": 40 - int(share * 40), "large": 60 - int(share * 60)}
+    for name, value in two().items():
+        assert torch.equal(got[name], value * (got[name] != 0))
+
+
+@pytest.mark.parametrize("share", [0.3, 0.75, 0.93])
+def test_of_the_whole_gradient_the_largest_entries_survive_wherever_they_are(share: float) -> None:
+    got, _ = ask(guarded("pruning", two(), scope="whole gradient", share=share))
+    order = flat(two()).abs().argsort()
+    expected = flat(two()).index_fill(0, order[: int(share * 100)], 0)
+    assert torch.equal(flat(got), expected)
+    assert sum(survivors(got).values()) == 100 - int(share * 100)
+    assert survivors(got)["small"] < (40 - int(share * 40)) / 2  # nearly all of the small tensor goes first
+
+
+def test_random_pruning_takes_every_entry_alike_and_others_in_every_step() -> None:
+    rows = draws("pruning", ramp(20), scope="random", share=0.75) != 0
+    frequency = rows.double().mean(0)
+    assert float((frequency - 0.25).abs().max()) < 4 * math.sqrt(0.25 * 0.75 / DRAWS)
+    same = (rows[1:] == rows[:-1]).all(1)
+    assert float(same.double().mean()) < 0.01  # one of 15504 masks by chance
+
+
+@pytest.mark.parametrize("scope", ["each tensor", "whole gradient", "random"])
+def test_with_feedback_nothing_is_lost_only_late(scope: str) -> None:
+    memory, total, given = Memory(), torch.zeros(100, dtype=torch.float64), torch.zeros(100, dtype=torch.float64)
+    for step in range(20):
+        before = dict(memory)
+        client = guarded("pruning", two(step), scope=scope, share=0.9, feedback=True)
+        update, after = ask(client, memory)
+        again, _ = ask(client, memory)
+        assert torch.equal(flat(again), flat(update))
+        assert all(memory[name] is before[name] for name in memory)  # what it was given, it leaves alone
+        assert sum(survivors(update).values()) == 10
+        memory, total, given = after, total + flat(update), given + flat(two(step))
+    assert all(name.startswith("pruning.") for name in memory)
+    owed = torch.cat([value.flatten() for name, value in memory.items() if ".owed." in name])
+    torch.testing.assert_close(total + owed, given, rtol=0, atol=1e-6)
+    assert float(owed.abs().max()) > 0.01
+    assert not any(value.requires_grad for value in memory.values())
+
+
+def test_two_prunings_with_feedback_do_not_share_what_they_owe() -> None:
+    memory, total, given = Memory(), torch.zeros(100), torch.zeros(100)
+    for step in range(5):
+        inner = guarded("pruning", two(step), share=0.5, feedback=True)
+        prune = plugin("defense", Part(id="pruning", fields={"share": 0.9, "scope": "whole gradient", "feedback": True}))
+        update, memory = ask(prune.guard(inner, torch.nn.Identity(), partial(generator, 2)), memory)
+        total, given = total + flat(update), given + flat(two(step))
+    owed = torch.cat([value.flatten() for value in memory.values()]).view(2, 100).sum(0)
+    torch.testing.assert_close(total + owed, given, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("scope", ["each tensor", "whole gradient"])
+def test_without_feedback_pruning_carries_nothing(scope: str) -> None:
+    client = guarded("pruning", two(), scope=scope)
+    first, memory = ask(client)
+    assert memory == {}
+    assert torch.equal(flat(ask(client, memory)[0]), flat(first))
+
+
+def replayed(name: str, received: Params, gradient: Params, **fields: float | str) -> Params:
+    """What an attacker who holds `received` believes to be sent of `gradient`."""
+    return ask(plugin("defense", Part(id=name, fields=fields)).adapt(sends(gradient), received))[0]
+
+
+@pytest.mark.parametrize("scope", ["each tensor", "whole gradient", "random"])
+def test_whoever_knows_how_it_was_pruned_replays_the_gradient_to_what_was_sent(scope: str) -> None:
+    gradient = two()
+    gradient["large"][:30] = 0  # black pixels
+    received, _ = ask(guarded("pruning", gradient, scope=scope, share=0.4))
+    got = replayed("pruning", received, gradient, scope=scope, share=0.4)
+    assert torch.equal(flat(got), flat(received))
+
+
+def test_an_attacker_takes_zeros_for_real_only_where_pruning_made_fewer() -> None:
+    received = {"a": torch.tensor([0.0, 0.0, 0.0, 5.0]), "b": torch.tensor([1.0, 2.0, 3.0, 4.0])}  # 3 of 8 entries are zero
+    ones = {name: torch.ones(4) for name in received}
+    assert flat(replayed("pruning", received, ones, scope="whole gradient", share=0.375)).tolist() == [0, 0, 0, 1, 1, 1, 1, 1]
+    assert flat(replayed("pruning", received, ones, scope="whole gradient", share=0.25)).tolist() == [1] * 8
+    assert flat(replayed("pruning", received, ones, scope="each tensor", share=0.5)).tolist() == [1] * 8
+    assert flat(replayed("pruning", received, ones, scope="random", share=0.25)).tolist() == [0, 0, 0, 1, 1, 1, 1, 1]  # any may be pruned
+
+
+# ---------------------------------------------------------------- MinMax sampling
+
+
+def test_minmax_sampling_sends_as_many_entries_as_asked_enlarged_and_with_their_signs() -> None:
+    gradient = {name: value.double() for name, value in two().items()}
+    for ratio, count in ((0.05, 5), (0.5, 50), (1e-6, 1), (0.999, 99)):
+        got, _ = ask(guarded("minmax_sampling", gradient, ratio=ratio))
+        assert sum(survivors(got).values()) == count
+        g, arrived = flat(gradient), flat(got)
+        place = arrived != 0
+        assert torch.equal(arrived[place].sign(), g[place].sign())
+        added = ((arrived - g) * g)[place]  # C, the same for all
+        assert float(added.min()) > 0
+        torch.testing.assert_close(added, added.mean().expand(count), rtol=1e-6, atol=0)  # a small difference of large numbers
+
+
+@pytest.mark.parametrize("ratio", [0.2, 0.5, 0.9])
+def test_minmax_sampling_is_right_on_average(ratio: float) -> None:
+    g = torch.tensor([4.0, -3.0, 2.0, -1.0, 1.0, 0.5, -0.5, 0.25, 3.0, 0.1], dtype=torch.float64)
+    got = draws("minmax_sampling", g, ratio=ratio)
+    assert float(in_standard_errors(got, g).max()) < 3
+    assert torch.equal((got != 0).sum(1), torch.full((DRAWS,), round(10 * ratio)))
+
+
+def test_minmax_sampling_takes_large_entries_more_often() -> None:
+    """Two entries, one sent: w_1 > w_2 with r_1, r_2 ~ U(0, 1) and g = (2, 1) has the probability q (q - 1 - ln q) / (q - 1)^2, q = 4."""
+    often = (draws("minmax_sampling", torch.tensor([2.0, 1.0]), ratio=0.5) != 0).double().mean(0)
+    expected = 4 * (3 - math.log(4)) / 9
+    assert float(often[0]) == pytest.approx(expected, abs=3 * math.sqrt(expected * (1 - expected) / DRAWS))
+
+
+def test_minmax_sampling_sends_all_that_is_not_zero_when_that_is_less_than_it_may() -> None:
+    g = torch.tensor([0.0, 3.0, 0.0, -1e-30, 0.0])
+    assert torch.equal(sent("minmax_sampling", g, ratio=0.6), g)
+    assert torch.equal(sent("minmax_sampling", torch.zeros(5), ratio=0.6), torch.zeros(5))
+    assert torch.equal(replayed("minmax_sampling", {"w": g}, {"w": torch.ones(5)}, ratio=0.6)["w"], torch.ones(5))
+
+
+def test_the_attacker_of_minmax_sampling_compares_what_arrived() -> None:
+    received = {"a": torch.tensor([0.0, 3.0]), "b": torch.tensor([-4.0, 0.0])}
+    guess = {"a": torch.tensor([1.0, 2.0]), "b": torch.tensor([3.0, 4.0])}
+    assert flat(replayed("minmax_sampling", received, guess, ratio=0.5)).tolist() == [0, 2, 3, 0]
