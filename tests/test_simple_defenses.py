@@ -219,7 +219,11 @@ def test_with_feedback_nothing_is_lost_only_late(scope: str) -> None:
     owed = torch.cat([value.flatten() for name, value in memory.items() if ".owed." in name])
     torch.testing.assert_close(total + owed, given, rtol=0, atol=1e-6)
     assert float(owed.abs().max()) > 0.01
-    assert not any(value.requires_grad for value in memory.values())
+
+
+def test_what_is_owed_carries_no_derivatives() -> None:
+    _, memory = ask(guarded("pruning", {"w": ramp(10).requires_grad_()}, feedback=True))
+    assert [value.requires_grad for value in memory.values()] == [False]
 
 
 def test_two_prunings_with_feedback_do_not_share_what_they_owe() -> None:
