@@ -14,7 +14,13 @@ from leakage.engine.play import Scene, play, plugin
 from leakage.engine.standards import standards
 from leakage.spec import Assumptions, Experiment, Part
 
-NEUTRAL = {"gaussian_noise": {"scale": 0.0}, "pruning": {"share": 0.0}}
+NEUTRAL = {
+    "gaussian_noise": {"scale": 0.0},
+    "laplacian_noise": {"scale": 0.0},
+    "clipping": {"bound": 1e6},  # the longest that is allowed
+    "pruning": {"share": 0.0},
+    "minmax_sampling": {"ratio": 1.0},
+}
 EVERY = pytest.mark.parametrize("name", IDS["defense"])
 UNDER_EVERY_PROTOCOL = pytest.mark.parametrize("protocol", IDS["protocol"])
 
@@ -102,7 +108,7 @@ def test_adding_a_defense_moves_neither_the_weights_nor_the_attackers_start(name
     starts = []
     for defenses in ((), (Part(id=name),)):
         seen = observed(x, defenses=defenses)
-        experiment = Experiment(attack=short("inverting_gradients", steps=1), defenses=defenses, assume=Assumptions(labels=True))
+        experiment = Experiment(attack=short("inverting_gradients", steps=1, starts=1), defenses=defenses, assume=Assumptions(labels=True))
         scene = Scene(experiment, x, LABELS[:1], seen, standards(experiment, x, LABELS[:1]), {}, {})
         starts.append((next(iter(play(experiment, scene=scene))), seen.weights))
     (one, weights), (other, same) = starts

@@ -51,7 +51,8 @@ def test_resolving_spells_out_every_field_and_changes_nothing_the_second_time() 
     declared = {field.name: field.default for field in CATALOG.get("attack", "inverting_gradients").fields}
     assert resolved.attack.fields == declared | {"steps": 10, "tv_weight": 1e-6, "signed": False}
     assert resolved.model.fields == {"width": 64, "depth": 2, "activation": "tanh", "normalise": "none"}
-    assert [part.fields for part in resolved.defenses] == [{"share": 0.5}, {"scale": 0.01}]
+    pruning = {"share": 0.5, "scope": "each tensor", "feedback": False}  # also of a file from before there was a choice
+    assert [part.fields for part in resolved.defenses] == [pruning, {"scale": 0.01}]
     assert resolved.resolve(CATALOG) == resolved
 
 

@@ -1,54 +1,90 @@
-"""Gradient pruning: send the largest entries only."""
+"""Gradient pruning: send a part of the entries only."""
 
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
-from leakage.engine.core import Client, Defense, Draws, Memory, Params, Update, param
+from leakage.defenses._each import changed
+from leakage.engine.core import Client, Defense, Draws, Memory, Params, Update, choice, flag, param
+
+SCOPES = ("each tensor", "whole gradient", "random")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pruning(Defense):
-    """Per tensor, the `share` of entries of smallest magnitude is set to zero: g~ = g * [|g| >= t].
+    """The `share` of entries of smallest magnitude is set to zero: g~ = g * [|g| >= t].
 
-    The threshold t is such that floor(share * n) of the tensor's n entries lie below it.
-    Source: Zhu et al. 2019, section 5.2; per tensor as in Li et al. 2022 (GGL) and Sun et al. 2021 (Soteria).
+    The threshold t is such that floor(share * n) of n entries lie below it: of each tensor's, or of all that the gradient has.
+    Scope "random": floor(share * n) entries of each tensor, drawn afresh in every step; the others are sent as they are, not enlarged.
+    Feedback: what was not sent is added to the next gradient, a = g + r, send a~, r <- a - a~; all is sent in the end.
+    An attacker who knows it compares the entries that arrived. What feedback adds from earlier steps it cannot know.
+    Source: Zhu et al. 2019, section 5.2; per tensor as in Li et al. 2022 (GGL) and Sun et al. 2021 (Soteria); feedback as in
+    Lin et al. 2018 (Deep Gradient Compression), section 3, there with momentum.
     """
 
     title = "Pruning"
-    plain = "The phone sends only the largest entries of each layer's gradient and sets the others to zero."
+    plain = "The phone sends only some entries of the gradient, usually the largest, and sets the others to zero."
     hint = "An attacker who knows it compares the surviving entries only. Try 90 % with and without that knowledge."
+    imitation = "known, and only the entries that survived are compared"
     elementwise = True
     source = "https://arxiv.org/abs/1906.08935"
 
-    share: float = param(0.9, 0, 0.999, "Share of the entries set to zero in every layer. 0 switches it off.")
+    share: float = param(0.9, 0, 0.999, "Share of the entries set to zero. 0 switches it off.")
+    scope: str = choice("each tensor", SCOPES, "The smallest of each tensor, the smallest of the whole gradient, or any, by chance.")
+    feedback: bool = flag(False, "What was not sent is added to the next gradient, so that nothing is lost in the long run.")
 
     def guard(self, client: Client, model: nn.Module, draws: Draws) -> Client:
+        owed = f"pruning.{draws(0).initial_seed()}.owed."  # of this pruning: an experiment may have two
+
         def send(weights: Params, x: Tensor, y: Tensor, memory: Memory) -> Update:
             update, memory = client(weights, x, y, memory)
-            return {name: g * (g.detach().abs() >= self.threshold(g)) for name, g in update.items()}, memory
+            step = int(memory.get("pruning.step", torch.tensor(0)))
+            if self.feedback:
+                update = {name: g + memory.get(owed + name, 0) for name, g in update.items()}
+            kept = self.kept(update, draws(step))
+            sent = {name: g * kept[name] for name, g in update.items()}
+            if self.feedback:
+                memory = memory | {owed + name: (g - sent[name]).detach() for name, g in update.items()}
+            if self.scope == "random":
+                memory = memory | {"pruning.step": torch.tensor(step + 1)}
+            return sent, memory
 
         return send
 
     def adapt(self, client: Client, received: Params) -> Client:
         """Keep the entries that survived in `received`.
 
-        Unlike a plain mask of the nonzero entries, a tensor with more zeros than pruning makes is kept whole: its threshold was 0,
-        so its zeros are real (black pixels, dead units) and tell the attacker something.
+        Unlike a plain mask of the nonzero entries, a tensor (or gradient) with more zeros than pruning makes is kept whole: its threshold
+        was 0, so its zeros are real (black pixels, dead units) and tell the attacker something. With random entries they may be either.
         """
-        masks = {name: (g != 0) if int((g == 0).sum()) <= self.dropped(g) else torch.ones_like(g) for name, g in received.items()}
+        arrived = {name: g != 0 for name, g in received.items()}
+        groups = [list(received)] if self.scope == "whole gradient" else [[name] for name in received]
+        for names in groups if self.scope != "random" else []:
+            zeros = sum(int((~arrived[name]).sum()) for name in names)
+            if zeros > self.dropped(sum(arrived[name].numel() for name in names)):
+                arrived |= {name: torch.ones_like(arrived[name]) for name in names}
+        return changed(client, lambda update: {name: g * arrived[name] for name, g in update.items()})
 
-        def send(weights: Params, x: Tensor, y: Tensor, memory: Memory) -> Update:
-            update, memory = client(weights, x, y, memory)
-            return {name: g * masks[name] for name, g in update.items()}, memory
+    def kept(self, update: Params, rng: torch.Generator) -> dict[str, Tensor]:
+        """Which entries are sent, as masks by name."""
+        if self.scope == "random":
+            return {name: self._drawn(g, rng) for name, g in update.items()}
+        sizes = {name: g.detach().abs() for name, g in update.items()}
+        if self.scope == "whole gradient":
+            threshold = self.threshold(torch.cat([size.flatten() for size in sizes.values()]))
+            return {name: size >= threshold for name, size in sizes.items()}
+        return {name: size >= self.threshold(size.flatten()) for name, size in sizes.items()}
 
-        return send
+    def dropped(self, count: int) -> int:
+        """How many of `count` entries pruning sets to zero."""
+        return int(self.share * count)
 
-    def dropped(self, g: Tensor) -> int:
-        """How many entries of this tensor pruning sets to zero."""
-        return int(self.share * g.numel())
+    def threshold(self, sizes: Tensor) -> Tensor:
+        """The smallest magnitude (n,) that is kept."""
+        return sizes.kthvalue(self.dropped(len(sizes)) + 1).values
 
-    def threshold(self, g: Tensor) -> Tensor:
-        """The smallest magnitude that is kept."""
-        return g.detach().abs().flatten().kthvalue(self.dropped(g) + 1).values
+    def _drawn(self, g: Tensor, rng: torch.Generator) -> Tensor:
+        mask = torch.ones(g.numel(), dtype=torch.bool)
+        mask[torch.randperm(g.numel(), generator=rng)[: self.dropped(g.numel())]] = False
+        return mask.view(g.shape).to(g.device)
