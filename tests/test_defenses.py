@@ -112,7 +112,7 @@ def test_adding_a_defense_moves_neither_the_weights_nor_the_attackers_start(name
     starts = []
     for defenses in ((), (Part(id=name),)):
         seen = observed(x, defenses=defenses)
-        experiment = Experiment(attack=short("inverting_gradients", steps=1), defenses=defenses, assume=Assumptions(labels=True))
+        experiment = Experiment(attack=short("inverting_gradients", steps=1, starts=1), defenses=defenses, assume=Assumptions(labels=True))
         scene = Scene(experiment, x, LABELS[:1], seen, standards(experiment, x, LABELS[:1]), {}, {})
         starts.append((next(iter(play(experiment, scene=scene))), seen.weights))
     (one, weights), (other, same) = starts
