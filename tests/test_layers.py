@@ -35,6 +35,7 @@ ALLOWED = {  # room -> the rooms it may import (a folder may import itself)
     "readers": "",
     "backbones": "datasets",
     "success": "",
+    "privacy": "",
     "network": "",
     "syntax": "network",
     "templates": "network",
@@ -86,11 +87,12 @@ ALLOWED = {  # room -> the rooms it may import (a folder may import itself)
 }
 PROMISED = {(room, "engine.client") for room in ("defenses", "protocols", "models")}  # to authors of plug-ins; not used yet
 WEB = ("app", "pages", "ui", "runs.server", "report")  # what the web process starts from
-HEAVY = ("torch", "torchvision", "safetensors", "lpips", "ray", "skimage", "sklearn", "scipy")  # what must not get there
+HEAVY = ("torch", "torchvision", "safetensors", "lpips", "opacus", "ray", "skimage", "sklearn", "scipy")  # what must not get there
 FOREIGN = {  # package -> the rooms that may import it
     "streamlit": "app pages ui",
     "sqlite3": "runs.database",
     **dict.fromkeys(HEAVY, "__main__ runs.worker runs.training runs.pulse attacks defenses protocols models engine."),
+    "opacus": "privacy",
 }
 DYNAMIC = "catalog fetch"  # may import by a name that is computed: plug-ins, torchvision's data sets
 

@@ -1,0 +1,51 @@
+"""What defenses share that bound every picture's part of a gradient before noise is added: differential privacy's two steps."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from leakage.engine.core import Client, Draws, Memory, Params, Update
+
+
+def one_by_one(
+    client: Client,
+    name: str,
+    clip: Callable[[Params, int], Params],
+    *,
+    noise: Callable[[int], float] = lambda _step: 0.0,
+    draws: Draws | None = None,
+) -> Client:
+    """(1/B) (sum_b clip(g_b, t) + N(0, noise(t)^2)), g_b what the client sends for picture b alone; without `draws`, without noise.
+
+    t counts the client's local steps, under `name` in its memory. Costs B gradients of one picture instead of one of B.
+    """
+    counter = f"{name}.step"
+
+    def send(weights: Params, x: Tensor, y: Tensor, memory: Memory) -> Update:
+        step = int(memory.get(counter, torch.tensor(0)))
+        total: Params = {}
+        for place in range(len(x)):
+            alone, memory = client(weights, x[place : place + 1], y[place : place + 1], memory)
+            short = clip(alone, step)
+            total = {layer: total[layer] + g for layer, g in short.items()} if total else short
+        if draws is not None:
+            rng, deviation = draws(step), noise(step)
+            total = {layer: g + deviation * torch.randn(g.shape, generator=rng).to(g) for layer, g in total.items()}
+        return {layer: g / len(x) for layer, g in total.items()}, {**memory, counter: torch.tensor(step + 1)}
+
+    return send
+
+
+def share(norm: Tensor, bound: float) -> Tensor:
+    """min(1, bound / norm), without a division by zero."""
+    return bound / norm.clamp(min=bound)
+
+
+def refuse_mixed_pictures(model: nn.Module, title: str) -> None:
+    """Raise ValueError when a BatchNorm of the model takes the statistics of the batch: then no picture has a gradient of its own."""
+    if any(isinstance(layer, nn.modules.batchnorm._BatchNorm) and layer.training for layer in model.modules()):
+        raise ValueError(
+            f"{title} limits what each picture says alone, and BatchNorm with the statistics of the batch mixes the pictures. "
+            "Choose its stored statistics, or a model with GroupNorm."
+        )
