@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from leakage.engine.core import Client, Defense, Draws, Memory, Params, Update, param
+from leakage.defenses._each import at_random
+from leakage.engine.core import Client, Defense, Draws, param
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,13 +28,7 @@ class GaussianNoise(Defense):
     scale: float = param(0.01, 0, 10, "Standard deviation of the noise, in units of the gradient's entries. 0 switches it off.")
 
     def guard(self, client: Client, model: nn.Module, draws: Draws) -> Client:
-        counter = "gaussian_noise.step"
+        def noisy(g: Tensor, rng: torch.Generator) -> Tensor:
+            return g + self.scale * torch.randn(g.shape, generator=rng).to(g)
 
-        def send(weights: Params, x: Tensor, y: Tensor, memory: Memory) -> Update:
-            update, memory = client(weights, x, y, memory)
-            step = int(memory.get(counter, torch.tensor(0)))
-            rng = draws(step)
-            noisy = {name: g + self.scale * torch.randn(g.shape, generator=rng).to(g) for name, g in update.items()}
-            return noisy, {**memory, counter: torch.tensor(step + 1)}
-
-        return send
+        return at_random(client, draws, "gaussian_noise", noisy)

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from leakage.engine.core import Client, Defense, Draws, Memory, Params, Update, param
+from leakage.defenses._each import changed
+from leakage.engine.core import Client, Defense, Draws, Params, param
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,11 +26,7 @@ class Pruning(Defense):
     share: float = param(0.9, 0, 0.999, "Share of the entries set to zero in every layer. 0 switches it off.")
 
     def guard(self, client: Client, model: nn.Module, draws: Draws) -> Client:
-        def send(weights: Params, x: Tensor, y: Tensor, memory: Memory) -> Update:
-            update, memory = client(weights, x, y, memory)
-            return {name: g * (g.detach().abs() >= self.threshold(g)) for name, g in update.items()}, memory
-
-        return send
+        return changed(client, lambda update: {name: g * (g.detach().abs() >= self.threshold(g)) for name, g in update.items()})
 
     def adapt(self, client: Client, received: Params) -> Client:
         """Keep the entries that survived in `received`.
@@ -38,12 +35,7 @@ class Pruning(Defense):
         so its zeros are real (black pixels, dead units) and tell the attacker something.
         """
         masks = {name: (g != 0) if int((g == 0).sum()) <= self.dropped(g) else torch.ones_like(g) for name, g in received.items()}
-
-        def send(weights: Params, x: Tensor, y: Tensor, memory: Memory) -> Update:
-            update, memory = client(weights, x, y, memory)
-            return {name: g * masks[name] for name, g in update.items()}, memory
-
-        return send
+        return changed(client, lambda update: {name: g * masks[name] for name, g in update.items()})
 
     def dropped(self, g: Tensor) -> int:
         """How many entries of this tensor pruning sets to zero."""

@@ -1,0 +1,46 @@
+"""Gradient clipping: no update is longer than a bound."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from leakage.defenses._each import changed
+from leakage.engine.core import Client, Defense, Draws, Params, choice, param
+
+SCOPES = ("whole gradient", "each layer")
+SMALL = 1e-6  # added to the norm, as the papers' code does
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clipping(Defense):
+    """g~ = g * min(1, bound / (||g||_2 + 1e-6)), with the norm of the whole gradient or of each tensor.
+
+    By itself it hides next to nothing: the direction stays. It is what makes noise differential privacy, by bounding what one upload says.
+    An attacker who knows it clips its own gradient likewise.
+    Source: Abadi et al. 2016, algorithm 1, there for every example; for a whole update as in Li et al. 2022 (GGL), bound 4.
+    """
+
+    title = "Clipping"
+    plain = "An update that is too long is shortened before it is sent. Its direction stays the same."
+    hint = "Attacks that compare directions do not notice it. Clip each layer to change the direction too."
+    source = "https://arxiv.org/abs/1607.00133"
+
+    bound: float = param(4.0, 1e-6, 1e6, "The longest that an update, or each of its layers, may be.")
+    scope: str = choice("whole gradient", SCOPES, "Whether the whole gradient is shortened at once, or each layer by itself.")
+
+    def guard(self, client: Client, model: nn.Module, draws: Draws) -> Client:
+        return changed(client, self.clip)
+
+    def adapt(self, client: Client, received: Params) -> Client:
+        return changed(client, self.clip)
+
+    def clip(self, update: Params) -> Params:
+        """The shortened update."""
+        if self.scope == "each layer":
+            return {name: g * self._share(g.norm()) for name, g in update.items()}
+        share = self._share(torch.stack([g.square().sum() for g in update.values()]).sum().sqrt())
+        return {name: g * share for name, g in update.items()}
+
+    def _share(self, norm: Tensor) -> Tensor:
+        return (self.bound / (norm + SMALL)).clamp(max=1)

@@ -1,0 +1,37 @@
+"""Laplacian noise on the gradient."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from leakage.defenses._each import at_random
+from leakage.engine.core import Client, Defense, Draws, param
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaplacianNoise(Defense):
+    """g~ = g + Laplace(0, scale), independently for every entry and every local step; its standard deviation is scale * sqrt(2).
+
+    Drawn as -scale * sign(u) * ln(1 - 2 |u|), u ~ U(-1/2, 1/2). As with Gaussian noise nothing bounds the gradient, so no epsilon can be
+    stated, and an attacker who knows the noise cannot undo it.
+    Source: Zhu et al. 2019, section 5.1.
+    """
+
+    title = "Laplacian noise"
+    plain = "Before sending, the phone adds a random number to every entry of the gradient: mostly small ones, now and then a large one."
+    hint = "At the same scale it hides a little more than Gaussian noise, for it is 1.4 times as strong. Try 0.001, then 0.1."
+    imitation = "known, but nobody can imitate random noise"
+    elementwise = True
+    source = "https://arxiv.org/abs/1906.08935"
+
+    scale: float = param(
+        0.01, 0, 10, "Scale b of the noise, in units of the gradient's entries (deviation 1.4 b). 0 switches it off."
+    )
+
+    def guard(self, client: Client, model: nn.Module, draws: Draws) -> Client:
+        def noisy(g: Tensor, rng: torch.Generator) -> Tensor:
+            u = torch.rand(g.shape, generator=rng, dtype=torch.float64) - 0.5
+            return g - self.scale * (u.sign() * torch.log1p(-2 * u.abs().clamp(max=0.5 - 2**-54))).to(g)
+
+        return at_random(client, draws, "laplacian_noise", noisy)

@@ -1,0 +1,60 @@
+"""Low precision: fewer bits for every entry of the update."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from leakage.defenses._each import at_random, changed
+from leakage.engine.core import Client, Defense, Draws, Params, choice
+
+FLOATS = {"fp16": torch.float16, "bf16": torch.bfloat16}
+ROUNDINGS = ("nearest", "stochastic")
+LEVELS = 127  # of int8 on either side of 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class LowPrecision(Defense):
+    """Every entry in 16 bits (fp16, bf16), or in 8: int8 sends round(g / s) with s = max|g| / 127 of its tensor.
+
+    Rounding "stochastic" (int8 alone): up with the probability that keeps the mean, g / s = floor + u. fp16 turns what is below 6e-8 into 0.
+    An attacker who knows it rounds its own gradient likewise, to the nearest, and differentiates as if nothing were rounded
+    (straight-through, Bengio et al. 2013).
+    Source: Zhu et al. 2019, section 5.1.
+    """
+
+    title = "Low precision"
+    plain = "The phone sends every entry of the gradient with fewer digits, which also saves bandwidth."
+    hint = "16 bits hide nothing. With 8 bits, most small entries become 0: see which attacks mind."
+    source = "https://arxiv.org/abs/1906.08935"
+    presets = {"int8 (Zhu et al. 2019)": {"number": "int8"}, "fp16 (Zhu et al. 2019)": {"number": "fp16"}}
+
+    number: str = choice(
+        "int8", ("int8", *FLOATS), "How an entry is written: in 8 bits, or in 16 (bf16 has fewer digits and more range)."
+    )
+    rounding: str = choice("nearest", ROUNDINGS, "How int8 rounds: to the nearest level, or by chance, right on average.")
+
+    def guard(self, client: Client, model: nn.Module, draws: Draws) -> Client:
+        if self.number == "int8" and self.rounding == "stochastic":
+            return at_random(client, draws, "low_precision", self._by_chance)
+        return self.adapt(client, {})
+
+    def adapt(self, client: Client, received: Params) -> Client:  # noqa: ARG002
+        return changed(client, lambda update: {name: g + (self.rounded(g.detach()) - g.detach()) for name, g in update.items()})
+
+    def rounded(self, g: Tensor) -> Tensor:
+        """Every entry to the nearest that the format has."""
+        if self.number in FLOATS:
+            return g.to(FLOATS[self.number]).to(g)
+        level = _level(g)
+        return (g / level).round() * level
+
+    def _by_chance(self, g: Tensor, rng: torch.Generator) -> Tensor:
+        level = _level(g.detach())
+        up = torch.rand(g.shape, generator=rng).to(g)
+        return g + ((g.detach() / level + up).floor() * level - g.detach())
+
+
+def _level(g: Tensor) -> Tensor:
+    """The step between two levels of int8."""
+    return g.abs().max().clamp(min=torch.finfo(g.dtype).tiny) / LEVELS
