@@ -14,7 +14,12 @@ from leakage.engine.play import Scene, play, plugin
 from leakage.engine.standards import standards
 from leakage.spec import Assumptions, Experiment, Part
 
-NEUTRAL = {"gaussian_noise": {"scale": 0.0}, "pruning": {"share": 0.0}}
+NEUTRAL = {
+    "gaussian_noise": {"scale": 0.0},
+    "pruning": {"share": 0.0},
+    "soteria": {"share": 0.0},
+    "outpost": {"prune_base": 0.0, "noise_base": 0.0},
+}
 EVERY = pytest.mark.parametrize("name", IDS["defense"])
 UNDER_EVERY_PROTOCOL = pytest.mark.parametrize("protocol", IDS["protocol"])
 
