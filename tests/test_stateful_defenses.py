@@ -140,6 +140,8 @@ def test_the_moments_are_kept_from_round_to_round_and_turn_once_in_each() -> Non
         updates.append(here)
     for expected, part in zip(rounds(own, updates), seen.history, strict=True):
         assert gradient_distances(part.update, expected)["relative_l2"] < 1e-4  # 1e-8 of a gradient far below 1 is left of some entries
+    (forgetful,) = rounds(own, updates[2:])  # of a client that carries nothing
+    assert gradient_distances(seen.history[2].update, forgetful)["relative_l2"] > 0.01
 
 
 def test_an_attacker_finds_the_labels_in_a_stand_in() -> None:
