@@ -44,13 +44,15 @@ def gauss_newton(seen: Observation, labels: Tensor, begin: Tensor, steps: int) -
 
 
 def descent(r: Tensor, z: Tensor, damping: float) -> Tensor:
-    """(J^T J + damping * mean of its diagonal)^-1 J^T r, shaped as z, for J = dr/dz."""
-    square, right = r.new_zeros(z.numel(), z.numel()), r.new_zeros(z.numel())
-    for wanted in torch.eye(len(r)).split(ROWS):
-        (rows,) = torch.autograd.grad(r, z, wanted.to(r), retain_graph=True, is_grads_batched=True)
-        rows = rows.flatten(1)  # (ROWS, n)
+    """(J^T J + damping * mean of its diagonal)^-1 J^T r, shaped as z, for J = dr/dz; in float64, for it is badly conditioned."""
+    square = r.new_zeros(z.numel(), z.numel(), dtype=torch.float64)
+    right = square.new_zeros(z.numel())
+    for place in torch.arange(len(r), device=r.device).split(ROWS):
+        wanted = torch.nn.functional.one_hot(place, len(r)).to(r)
+        (slopes,) = torch.autograd.grad(r, z, wanted, retain_graph=True, is_grads_batched=True)
+        rows = slopes.flatten(1).double()  # (ROWS, n)
         square += rows.T @ rows
-        right += rows.T @ (wanted.to(r) @ r.detach())
+        right += rows.T @ r.detach()[place].double()
     square.diagonal().add_(damping * square.diagonal().mean())
     step: Tensor = torch.linalg.solve(square, right)
-    return step.view_as(z)
+    return step.view_as(z).to(z)

@@ -12,7 +12,7 @@ from leakage.engine.core import Attack, Observation, Snapshot, choice, param
 from leakage.engine.matching import flatten, from_pixels, to_pixels
 
 SEARCHES = ("Gauss-Newton", "L-BFGS")
-ENDED = "Two pictures, one gradient. Started at a distance of {:.1g} from the twin (the twin's length is 1), the search ended at {:.1g}."
+ENDED = "Two pictures, one gradient. Started {:.2g} % away from the twin, the search ended {:.2g} % away."
 LARGE = "A gradient of {:,} numbers is too long for Gauss-Newton steps: L-BFGS searches instead, and sticks at bends before it arrives."
 OF_ONE = "A twin is worked out for one picture; of several R-GAP finds one mixture only. Choose a batch of 1."
 NONE = "There is one explanation of this gradient only, so no twin. A twin needs one output, the label the network says itself, no biases."
@@ -76,5 +76,5 @@ class TwinData(Attack):
         shown = [to_pixels(seen)(from_pixels(seen, picture) / times) for picture in (twin, last.x)]
         views = {"the picture": answer.x, f"its twin{dim}": shown[0], "where the search ended": shown[1]}
         start, end = (float((at - z).norm() / z.norm()) for at in (begin, from_pixels(seen, last.x)))
-        note = {**note, "start from the twin": start, "end from the twin": end, "event": ENDED.format(start, end)}
+        note = {**note, "start from the twin": start, "end from the twin": end, "event": ENDED.format(100 * start, 100 * end)}
         yield replace(answer, step=last.step, note=note, views=views)

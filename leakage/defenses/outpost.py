@@ -1,0 +1,80 @@
+"""Outpost: prune, and add noise where it counts, now and then, less and less often."""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from leakage.defenses.pruning import Pruning
+from leakage.engine.core import Client, Defense, Draws, Memory, Params, Update, param
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outpost(Defense):
+    """In local step i = 1, 2, ..., with probability 1 / (1 + decay * i): g~ = g * [|g| >= t] + N(0, (v * noise_base)^2) * [F >= q].
+
+    By tensor: v = min(Var(theta), 1), the risk; t such that floor(prune_base % of n) of its n entries lie below it; F = the mean of g^2
+    over the first dimension (the empirical Fisher), the same for all rows. q: such that phi % of all tensors' F, rounded up, reach it.
+    In the other steps g is sent as it is. A tensor of equal weights, such as BatchNorm's first scale, has risk 0 and gets no noise; nor
+    does one of a single number. An attacker who knows it leaves out what arrives as zero, as with pruning; the noise it cannot imitate.
+    The description leaves open, and here is chosen: F is taken before pruning; noise falls on pruned entries too; a layer is a parameter
+    tensor; v * noise_base is a deviation, not a variance; i counts the client's local steps over all rounds.
+    Unlike the code: its function returns the gradient unchanged (it assigns to a local variable); its i is epoch * batch in the round.
+    Source: Wang et al. 2023 (the link: 2024, in a journal); decay, phi, prune_base and noise_base as in the notes of their code.
+    """
+
+    title = "Outpost"
+    plain = "Now and then, and less often with time, the phone drops small entries of the gradient and adds random numbers to others."
+    hint = "It protects early rounds most, when pictures leak most. Watch several rounds and attack a late one."
+    imitation = "known: what arrives as zero is left out of the guess too, but nobody can imitate random noise"
+    elementwise = True
+    source = "https://doi.org/10.1109/TNET.2024.3377655"
+
+    prune_base: float = param(80, 0, 99.9, "Per cent of each layer's entries that are set to zero. 0: none.")
+    noise_base: float = param(0.8, 0, 10, "Deviation of the noise for a layer of risk 1. 0: no noise.")
+    phi: float = param(40, 0, 100, "Per cent of the entries that get noise: those that matter most to the model.")
+    decay: float = param(0.125, 0, 100, "How fast it becomes rare: 0.125 halves its chance after 8 local steps. 0: always.")
+
+    def guard(self, client: Client, model: nn.Module, draws: Draws) -> Client:
+        def send(weights: Params, x: Tensor, y: Tensor, memory: Memory) -> Update:
+            update, memory = client(weights, x, y, memory)
+            step = int(memory.get("outpost.step", torch.tensor(0)))
+            memory = {**memory, "outpost.step": torch.tensor(step + 1)}
+            rng = draws(step)
+            if float(torch.rand((), generator=rng)) < 1 / (1 + self.decay * (step + 1)):
+                update = self.perturbed(update, weights, rng)
+            return update, memory
+
+        return send
+
+    def adapt(self, client: Client, received: Params) -> Client:
+        return self._pruning.adapt(client, received)
+
+    def perturbed(self, update: Params, weights: Params, rng: torch.Generator) -> Params:
+        """The update, pruned and with noise; where either goes counts as constant."""
+        fisher = {name: g.detach().square().mean(0) for name, g in update.items()}
+        matters = self._matters(fisher)
+        result = Params()
+        for name, g in update.items():
+            noise = risk(weights[name]) * self.noise_base * torch.randn(g.shape, generator=rng).to(g)
+            result[name] = g * (g.detach().abs() >= self._pruning.threshold(g.detach().abs().flatten())) + noise * matters[name]
+        return result
+
+    def _matters(self, fisher: Params) -> dict[str, Tensor]:
+        """Where F is among the top phi % of all: masks of the shapes of `fisher`."""
+        every = torch.cat([value.flatten() for value in fisher.values()])
+        below = every.numel() - math.ceil(self.phi / 100 * every.numel())
+        if below == every.numel():
+            return {name: torch.zeros_like(value, dtype=torch.bool) for name, value in fisher.items()}
+        least = every.kthvalue(below + 1).values
+        return {name: value >= least for name, value in fisher.items()}
+
+    @property
+    def _pruning(self) -> Pruning:
+        return Pruning(share=self.prune_base / 100)
+
+
+def risk(weight: Tensor) -> float:
+    """min(Var, 1) of a tensor's entries; 0 for a single one."""
+    return min(float(weight.detach().var()), 1.0) if weight.numel() > 1 else 0.0

@@ -1,0 +1,105 @@
+"""Soteria: hide those inputs of the last layer that a reconstruction would miss most."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from leakage.engine.core import Client, Defense, Draws, Memory, Params, Update, param
+
+SMALL = 1e-10  # added to |r_f|; the code adds 0.1, 1e-10 or nothing
+AT_ONCE = 2**20  # numbers in the pictures' derivatives that are computed together
+FEATURES = 64  # and at most so many features
+
+
+@dataclass(frozen=True, kw_only=True)
+class Soteria(Defense):
+    """Columns of dL/dW (K, D) of the last linear layer are set to zero: the floor(share * D) of smallest score.
+
+    score_f = sum over pictures b of ||d r_f(x_b) / d x_b||_2 / (|r_f(x_b)| + 1e-10), with r (B, D) the input of that layer.
+    All else is sent as it is. The scores count as constants; they cost D backward passes.
+    An attacker who knows it leaves the same columns of its guess out, which it reads from the zero columns of what it received.
+    A feature that is 0 for every picture (a dead ReLU) has score 0 and is hidden first, though its column is zero anyway.
+    Unlike the code: it divides by r_f with its sign and takes the absolute value of the sum, so that pictures may cancel.
+    Source: Sun et al. 2021; the default share is that of Li et al. 2022 (GGL).
+    """
+
+    title = "Soteria"
+    plain = "In the gradient of the last layer the phone sets those columns to zero that a reconstruction would miss most."
+    hint = "All other layers are sent as they are, and they are enough: compare a naive and an adaptive attacker."
+    imitation = "known: the columns that arrive as zeros are left out of the guess too"
+    elementwise = True
+    source = "https://arxiv.org/abs/2012.06043"
+    presets = {"Sun et al. 2021, against DLG": {"share": 0.01}, "Sun et al. 2021, against Inverting Gradients": {"share": 0.6}}
+
+    share: float = param(0.1, 0, 0.99, "Share of the last layer's inputs that are hidden. 0 switches it off.")
+
+    def guard(self, client: Client, model: nn.Module, draws: Draws) -> Client:
+        layer = last_linear(model)
+        weight = f"{layer}.weight" if layer else "weight"
+
+        def send(weights: Params, x: Tensor, y: Tensor, memory: Memory) -> Update:
+            update, memory = client(weights, x, y, memory)
+            hidden = scores(model, layer, weights, x).argsort(stable=True)[: self.hidden(update[weight])]  # (count,)
+            mask = torch.ones_like(update[weight][0]).index_fill(0, hidden, 0)  # (D,)
+            return {**update, weight: update[weight] * mask}, memory
+
+        return send
+
+    def adapt(self, client: Client, received: Params) -> Client:
+        """Leave out the columns that are zero in `received`; none, if there are more than are hidden: then they are zero by themselves."""
+        tables = [name for name, g in received.items() if g.dim() == 2]
+        if not tables:
+            return client
+        weight = tables[-1]
+        mask = (received[weight] != 0).any(0)  # (D,)
+        if int((~mask).sum()) > self.hidden(received[weight]):
+            return client
+
+        def send(weights: Params, x: Tensor, y: Tensor, memory: Memory) -> Update:
+            update, memory = client(weights, x, y, memory)
+            return {**update, weight: update[weight] * mask}, memory
+
+        return send
+
+    def hidden(self, weight: Tensor) -> int:
+        """How many columns of this weight (K, D) are set to zero."""
+        return int(self.share * weight.shape[-1])
+
+
+def last_linear(model: nn.Module) -> str:
+    """Name of the model's last linear layer. Raises ValueError when there is none."""
+    names: list[str] = [name for name, layer in model.named_modules() if isinstance(layer, nn.Linear)]
+    if not names:
+        raise ValueError(
+            "Soteria hides inputs of a linear last layer; this model has none. Choose another protection, or a model with one."
+        )
+    return names[-1]
+
+
+def scores(model: nn.Module, layer: str, weights: Params, x: Tensor) -> Tensor:
+    """score_f (D,) of every input of the linear layer, summed over the pictures. Constant: no derivative passes through.
+
+    The derivatives of several features are computed together, as many as memory allows.
+    """
+    seen = list[Tensor]()
+    own = {name: value.detach() for name, value in weights.items()}
+    handle = model.get_submodule(layer).register_forward_pre_hook(lambda _layer, given: seen.append(given[0]))
+    try:
+        with torch.enable_grad():
+            pictures = x.detach().requires_grad_()  # (B, C, H, W)
+            functional_call(model, own, (pictures,))
+    finally:
+        handle.remove()
+    (r,) = seen  # (B, D)
+    count, chunk = r.shape[1], max(1, min(FEATURES, AT_ONCE // x.numel()))
+    lengths = list[Tensor]()
+    for start in range(0, count, chunk):
+        chosen = torch.eye(count, dtype=r.dtype, device=r.device)[start : start + chunk]  # (c, D)
+        (slopes,) = torch.autograd.grad(
+            r, pictures, chosen.unsqueeze(1).expand(-1, *r.shape), retain_graph=True, is_grads_batched=True
+        )  # (c, B, C, H, W)
+        lengths.append(slopes.flatten(2).norm(dim=2))  # (c, B)
+    found: Tensor = (torch.cat(lengths).T / (r.detach().abs() + SMALL)).sum(0)  # (D,)
+    return found
