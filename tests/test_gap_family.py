@@ -104,6 +104,12 @@ def test_it_ends_at_a_twin_that_is_many_times_as_bright(seed: int) -> None:
     assert float(last.note["end from the twin"]) < 1e-8
 
 
+def test_in_float32_it_comes_as_near_as_the_digits_allow() -> None:
+    last = moments(Part(id="twin_data"), seen_by(smooth(channels=3, side=12), NET_A, "two"))[-1]
+    assert float(last.note["end from the twin"]) < 1e-4 < 1e-3 < float(last.note["start from the twin"])
+    assert "Two pictures, one gradient" in last.note["event"]
+
+
 def test_dlgs_own_search_comes_nearer_to_the_twin_and_sticks() -> None:
     with precision(torch.float64):
         seen = twins(smooth(channels=3, side=12))

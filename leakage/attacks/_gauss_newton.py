@@ -12,7 +12,8 @@ from leakage.engine.matching import flatten, to_pixels
 DAMPING = 1e-3  # at first, as a share of the mean of (J^T J)'s diagonal
 LEAST = 1e-14
 ROWS = 256  # of the Jacobian, worked out at once
-ARRIVED = 1e-12  # relative distance at which the search ends
+NEAR = 1e-4  # below this distance the search ends when PATIENCE steps in a row come no nearer
+PATIENCE = 2
 LARGEST = 20_000  # numbers in a gradient; the work of a step grows with them, and with the square of the pixels
 
 
@@ -26,7 +27,7 @@ def gauss_newton(seen: Observation, labels: Tensor, begin: Tensor, steps: int) -
     """
     pixels = to_pixels(seen)
     target = {name: value for name, value in seen.as_gradient().items() if bool(value.any())}
-    z, damping, step = begin.detach().clone(), DAMPING, 0
+    z, damping, step, nearest = begin.detach().clone(), DAMPING, 0, 0
     best = Snapshot(0, pixels(z), labels, torch.tensor(math.inf))
     for step in range(steps + 1):  # noqa: B007 (the last step is reported below)
         z.requires_grad_()
@@ -36,8 +37,9 @@ def gauss_newton(seen: Observation, labels: Tensor, begin: Tensor, steps: int) -
         yield now
         if now.loss < best.loss:
             damping = max(damping / 10, LEAST) if step else damping
-            best = now
-        if float(best.loss) < ARRIVED or not bool(now.loss.isfinite()):
+            best, nearest = now, step
+        settled = float(best.loss) < NEAR and step - nearest >= PATIENCE
+        if settled or not bool(now.loss.isfinite()):
             break
         z = z.detach() - descent(r, z, damping)
     yield Snapshot(step, best.x, labels, best.loss)
