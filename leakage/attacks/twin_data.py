@@ -26,8 +26,8 @@ class TwinData(Attack):
     where a = mu2 / mu1 for the two roots of -mu / (1 + exp(mu)) = c. Both are worked out by R-GAP, whose answer is the one that is more
     like a picture (less outside [0, 1]). Near the other, with noise of `noise` times its deviation, DLG's distance is minimised: it
     ends at the twin. Gauss-Newton steps arrive in about ten; of the gallery's pictures one in seven leads them astray, for where a unit
-    changes its sign the distance jumps. L-BFGS, DLG's own, comes nearer and sticks there, and creeps in between. In an untrained network mu1 is small and a often 20 to 300, where L-BFGS
-    of step 1 leaps away: unlike DLG it searches along every line.
+    changes its sign the distance jumps. L-BFGS, DLG's own, comes nearer, sticks there and creeps in between. In an untrained network
+    mu1 is small and a often 20 to 300, where L-BFGS of step 1 leaps away: unlike DLG it searches along every line.
     Source: Zhu and Blaschko 2021, appendix B.
     """
 
