@@ -19,7 +19,8 @@ LOOKS = {  # what was widened -> colour and marker; Okabe-Ito, readable on white
 STORY = """A wider network has more numbers in its gradient, but more unknowns too. Here one small network, whose second layer has too few
 equations, was made 2 and 4 times as wide, in every layer or in one, and R-GAP was run on its gradient with a little noise. Only where
 **every** layer is 4 times as wide, and the index far below 0, does its error fall below that of a grey picture. Widening a single layer
-leaves too few equations somewhere: the index stays above 0, and the error above grey."""
+leaves too few equations somewhere: the index stays above 0, and the error above grey. Where the index does not move, width only averages
+noise away: with a hundred times this noise a wider third layer lowers the error from 0.23 to 0.20, and without noise not at all."""
 
 
 @cache
