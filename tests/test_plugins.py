@@ -55,13 +55,13 @@ from leakage.engine.core import Client, Defense, Draws, Memory, Params, Update, 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Clipping(Defense):
+class Shortening(Defense):
     """g~ = g * min(1, bound / ||g||)."""
 
-    title = "Clipping"
+    title = "Shortening"
     plain = "The phone shortens a gradient that is too long."
     hint = "Planted by a test."
-    source = "https://example.org/clipping"
+    source = "https://example.org/shortening"
 
     bound: float = param(0.5, 0.001, 100, "Longest gradient that is sent.")
 
@@ -131,14 +131,14 @@ class Straight(Model):
         channels, height, width = image_shape
         return nn.Sequential(nn.Flatten(), nn.Linear(channels * height * width, num_classes, bias=self.bias))
 '''
-NEW = {"attacks/steepest.py": ATTACK, "defenses/clipping.py": DEFENSE, "protocols/one_step.py": PROTOCOL, "models/straight.py": MODEL}
+NEW = {"attacks/steepest.py": ATTACK, "defenses/shortening.py": DEFENSE, "protocols/one_step.py": PROTOCOL, "models/straight.py": MODEL}
 QUESTION = {
     "pictures": [{"id": "digit-3"}],
     "size": 28,
     "channels": 1,
     "model": {"id": "straight", "fields": {"bias": True}},
     "protocol": {"id": "one_step", "fields": {"rate": 0.25}},
-    "defenses": [{"id": "clipping", "fields": {"bound": 0.5}}],
+    "defenses": [{"id": "shortening", "fields": {"bound": 0.5}}],
     "attack": {"id": "steepest", "fields": {"steps": 50, "speed": 0.05}},
 }
 
@@ -161,7 +161,7 @@ def python(project: Path, *arguments: str) -> str:
     """What Python says in the copy; the call must succeed."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": ""}
     done = subprocess.run(
-        [sys.executable, *arguments], cwd=project, env=environment, capture_output=True, text=True, timeout=180, check=False
+        [sys.executable, *arguments], cwd=project, env=environment, capture_output=True, text=True, timeout=400, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -197,14 +197,14 @@ def test_an_experiment_of_new_plugins_runs_from_a_file(project: Path) -> None:
 
 def test_new_plugins_are_collected_by_the_contract_tests_and_keep_the_contract(project: Path) -> None:
     files = [f"tests/test_{name}.py" for name in ("attacks", "defenses", "protocols", "models", "truth", "house")]
-    said = python(project, "-m", "pytest", "-p", "no:cacheprovider", "-rA", "-k", "steepest or clipping or one_step or straight", *files)
+    said = python(project, "-m", "pytest", "-p", "no:cacheprovider", "-rA", "-k", "steepest or shortening or one_step or straight", *files)
     for line in (
         "test_attacks.py::test_an_attack_depends_on_its_generator_alone[steepest]",
         "test_attacks.py::test_labels_that_are_not_granted_are_found[3-steepest]",
-        "test_defenses.py::test_whoever_knows_the_protection_replays_the_truth_to_the_update[dtype1-1e-10-clipping-one_step]",
+        "test_defenses.py::test_whoever_knows_the_protection_replays_the_truth_to_the_update[dtype1-1e-10-shortening-one_step]",
         "test_protocols.py::test_replaying_the_truth_gives_the_update[one_step-straight-dtype0-1e-06]",
         "test_models.py::test_every_model_takes_every_size_and_colour_with_every_normalisation[64-3-straight]",
-        "test_truth.py::test_no_attack_can_reach_the_pictures_nor_labels_that_were_not_granted[clipping-True-one_step-steepest]",
+        "test_truth.py::test_no_attack_can_reach_the_pictures_nor_labels_that_were_not_granted[shortening-True-one_step-steepest]",
         "test_house.py::test_a_plugins_fields_are_flat_with_a_default_inside_the_range_and_a_sentence[attack-steepest]",
     ):
         assert f"PASSED tests/{line}" in said
