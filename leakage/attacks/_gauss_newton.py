@@ -39,7 +39,7 @@ def gauss_newton(seen: Observation, labels: Tensor, begin: Tensor, steps: int) -
             damping = max(damping / 10, LEAST) if step else damping
             best, nearest = now, step
         settled = float(best.loss) < NEAR and step - nearest >= PATIENCE
-        if settled or not bool(now.loss.isfinite()):
+        if settled or step == steps or not bool(now.loss.isfinite()):
             break
         z = z.detach() - descent(r, z, damping)
     yield Snapshot(step, best.x, labels, best.loss)

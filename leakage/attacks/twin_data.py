@@ -32,7 +32,7 @@ class TwinData(Attack):
     """
 
     title = "Twin data"
-    plain = "Finds a second picture that would have sent exactly the same gradient: a search can be drawn to either."
+    plain = "Finds a second picture that would have sent exactly the same gradient: a search can end at either."
     hint = "Choose net A, one output, its label as it says itself. Both pictures send the same; only one has the colours of a picture."
     source = "https://arxiv.org/abs/2010.07733"
     way = "Solve both ways; then search from the second."

@@ -1,4 +1,4 @@
-"""What defenses share that treat every tensor of an update: a client whose update is changed, with or without fresh randomness."""
+"""What defenses share: a client whose update is changed, with or without fresh randomness; local steps counted; gradients shortened."""
 
 from collections.abc import Callable
 
@@ -20,12 +20,11 @@ def changed(client: Client, change: Callable[[Params], Params]) -> Client:
 
 def drawn(client: Client, draws: Draws, name: str, change: Callable[[Params, torch.Generator], Params]) -> Client:
     """The client, its update changed with the randomness of this local step, which the client's memory counts under `name`."""
-    counter = f"{name}.step"
 
     def send(weights: Params, x: Tensor, y: Tensor, memory: Memory) -> Update:
         update, memory = client(weights, x, y, memory)
-        step = int(memory.get(counter, torch.tensor(0)))
-        return change(update, draws(step)), {**memory, counter: torch.tensor(step + 1)}
+        step, memory = counted(memory, name)
+        return change(update, draws(step)), memory
 
     return send
 
@@ -33,3 +32,21 @@ def drawn(client: Client, draws: Draws, name: str, change: Callable[[Params, tor
 def at_random(client: Client, draws: Draws, name: str, change: Callable[[Tensor, torch.Generator], Tensor]) -> Client:
     """The client, every tensor changed by itself with that randomness."""
     return drawn(client, draws, name, lambda update, rng: {layer: change(g, rng) for layer, g in update.items()})
+
+
+def counted(memory: Memory, name: str) -> tuple[int, Memory]:
+    """How many local steps the client has taken, which its memory counts under `name`, and the memory after one more."""
+    step = int(memory.get(f"{name}.step", torch.tensor(0)))
+    return step, {**memory, f"{name}.step": torch.tensor(step + 1)}
+
+
+def shortened(update: Params, bound: float) -> Params:
+    """g min(1, bound / ||g||) with the norm of the whole gradient; differentiable, also where it is zero."""
+    norm = torch.stack([torch.linalg.vector_norm(g) for g in update.values()])
+    share = bound / torch.linalg.vector_norm(norm).clamp(min=bound)
+    return {name: g * share for name, g in update.items()}
+
+
+def each_shortened(update: Params, bound: float) -> Params:
+    """The same with every tensor by itself."""
+    return {name: shortened({name: g}, bound)[name] for name, g in update.items()}

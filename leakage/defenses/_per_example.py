@@ -5,6 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from leakage.defenses._each import counted
 from leakage.engine.core import Client, Draws, Memory, Params, Update
 
 
@@ -20,10 +21,9 @@ def one_by_one(
 
     t counts the client's local steps, under `name` in its memory. Costs B gradients of one picture instead of one of B.
     """
-    counter = f"{name}.step"
 
     def send(weights: Params, x: Tensor, y: Tensor, memory: Memory) -> Update:
-        step = int(memory.get(counter, torch.tensor(0)))
+        step, memory = counted(memory, name)
         total: Params = {}
         for place in range(len(x)):
             alone, memory = client(weights, x[place : place + 1], y[place : place + 1], memory)
@@ -32,14 +32,9 @@ def one_by_one(
         if draws is not None:
             rng, deviation = draws(step), noise(step)
             total = {layer: g + deviation * torch.randn(g.shape, generator=rng).to(g) for layer, g in total.items()}
-        return {layer: g / len(x) for layer, g in total.items()}, {**memory, counter: torch.tensor(step + 1)}
+        return {layer: g / len(x) for layer, g in total.items()}, memory
 
     return send
-
-
-def share(norm: Tensor, bound: float) -> Tensor:
-    """min(1, bound / norm), without a division by zero."""
-    return bound / norm.clamp(min=bound)
 
 
 def refuse_mixed_pictures(model: nn.Module, title: str) -> None:

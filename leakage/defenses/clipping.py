@@ -2,19 +2,17 @@
 
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 
-from leakage.defenses._each import changed
+from leakage.defenses._each import changed, each_shortened, shortened
 from leakage.engine.core import Client, Defense, Draws, Params, choice, param
 
 SCOPES = ("whole gradient", "each layer")
-SMALL = 1e-6  # added to the norm, as the papers' code does
 
 
 @dataclass(frozen=True, kw_only=True)
 class Clipping(Defense):
-    """g~ = g * min(1, bound / (||g||_2 + 1e-6)), with the norm of the whole gradient or of each tensor.
+    """g~ = g * min(1, bound / ||g||_2), with the norm of the whole gradient or of each tensor.
 
     By itself it hides next to nothing: the direction stays. It is what makes noise differential privacy, by bounding what one upload says.
     An attacker who knows it clips its own gradient likewise.
@@ -37,10 +35,4 @@ class Clipping(Defense):
 
     def clip(self, update: Params) -> Params:
         """The shortened update."""
-        if self.scope == "each layer":
-            return {name: g * self._share(g.norm()) for name, g in update.items()}
-        share = self._share(torch.stack([g.norm() for g in update.values()]).norm())
-        return {name: g * share for name, g in update.items()}
-
-    def _share(self, norm: Tensor) -> Tensor:
-        return (self.bound / (norm + SMALL)).clamp(max=1)
+        return (each_shortened if self.scope == "each layer" else shortened)(update, self.bound)

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 
-from leakage.defenses._per_example import one_by_one, refuse_mixed_pictures, share
+from leakage.defenses._each import shortened
+from leakage.defenses._per_example import one_by_one, refuse_mixed_pictures
 from leakage.engine.core import Client, Defense, Draws, Params, param
 
 
@@ -34,13 +34,10 @@ class DPSGD(Defense):
 
     def guard(self, client: Client, model: nn.Module, draws: Draws) -> Client:
         refuse_mixed_pictures(model, self.title)
-        return one_by_one(client, "dp_sgd", self.shortened, noise=lambda _step: self.sigma * self.clip, draws=draws)
+        return one_by_one(client, "dp_sgd", self._clip, noise=lambda _step: self.sigma * self.clip, draws=draws)
 
     def adapt(self, client: Client, received: Params) -> Client:
-        return one_by_one(client, "dp_sgd", self.shortened)
+        return one_by_one(client, "dp_sgd", self._clip)
 
-    def shortened(self, g: Params, _step: int) -> Params:
-        """One picture's gradient, no longer than `clip`."""
-        norm: Tensor = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(part) for part in g.values()]))
-        part = share(norm, self.clip)
-        return {layer: value * part for layer, value in g.items()}
+    def _clip(self, g: Params, _step: int) -> Params:
+        return shortened(g, self.clip)

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-import torch
 from torch import nn
 
-from leakage.defenses._per_example import one_by_one, refuse_mixed_pictures, share
+from leakage.defenses._each import each_shortened
+from leakage.defenses._per_example import one_by_one, refuse_mixed_pictures
 from leakage.engine.core import Client, Defense, Draws, Params, param
 
 
@@ -38,16 +38,14 @@ class FedCDP(Defense):
 
     def guard(self, client: Client, model: nn.Module, draws: Draws) -> Client:
         refuse_mixed_pictures(model, self.title)
-        return one_by_one(client, "fed_cdp", self.shortened, noise=lambda step: self.sigma * self.bound_at(step), draws=draws)
+        return one_by_one(client, "fed_cdp", self._clip, noise=lambda step: self.sigma * self.bound_at(step), draws=draws)
 
     def adapt(self, client: Client, received: Params) -> Client:
-        return one_by_one(client, "fed_cdp", self.shortened)
+        return one_by_one(client, "fed_cdp", self._clip)
 
     def bound_at(self, step: int) -> float:
         """C in this local step."""
         return self.bound + (self.last_bound - self.bound) * min(1.0, step / self.decay)
 
-    def shortened(self, g: Params, step: int) -> Params:
-        """One picture's gradient, no layer longer than the bound."""
-        bound = self.bound_at(step)
-        return {layer: value * share(torch.linalg.vector_norm(value), bound) for layer, value in g.items()}
+    def _clip(self, g: Params, step: int) -> Params:
+        return each_shortened(g, self.bound_at(step))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from leakage.defenses._each import counted
 from leakage.defenses.pruning import Pruning
 from leakage.engine.core import Client, Defense, Draws, Memory, Params, Update, param
 
@@ -39,8 +40,7 @@ class Outpost(Defense):
     def guard(self, client: Client, model: nn.Module, draws: Draws) -> Client:
         def send(weights: Params, x: Tensor, y: Tensor, memory: Memory) -> Update:
             update, memory = client(weights, x, y, memory)
-            step = int(memory.get("outpost.step", torch.tensor(0)))
-            memory = {**memory, "outpost.step": torch.tensor(step + 1)}
+            step, memory = counted(memory, "outpost")
             rng = draws(step)
             if float(torch.rand((), generator=rng)) < 1 / (1 + self.decay * (step + 1)):
                 update = self.perturbed(update, weights, rng)

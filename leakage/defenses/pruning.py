@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from leakage.defenses._each import changed
+from leakage.defenses._each import changed, counted
 from leakage.engine.core import Client, Defense, Draws, Memory, Params, Update, choice, flag, param
 
 SCOPES = ("each tensor", "whole gradient", "random")
@@ -39,15 +39,15 @@ class Pruning(Defense):
 
         def send(weights: Params, x: Tensor, y: Tensor, memory: Memory) -> Update:
             update, memory = client(weights, x, y, memory)
-            step = int(memory.get("pruning.step", torch.tensor(0)))
+            step, after = counted(memory, "pruning")
+            if self.scope == "random":
+                memory = after
             if self.feedback:
                 update = {name: g + memory.get(owed + name, 0) for name, g in update.items()}
             kept = self.kept(update, draws(step))
             sent = {name: g * kept[name] for name, g in update.items()}
             if self.feedback:
                 memory = memory | {owed + name: (g - sent[name]).detach() for name, g in update.items()}
-            if self.scope == "random":
-                memory = memory | {"pruning.step": torch.tensor(step + 1)}
             return sent, memory
 
         return send

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from leakage.defenses._each import changed
 from leakage.engine.core import Client, Defense, Draws, Memory, Params, Update, param
 
 SMALL = 1e-10  # added to |r_f|; the code adds 0.1, 1e-10 or nothing
@@ -37,7 +38,7 @@ class Soteria(Defense):
 
     def guard(self, client: Client, model: nn.Module, draws: Draws) -> Client:
         layer = last_linear(model)
-        weight = f"{layer}.weight" if layer else "weight"
+        weight = f"{layer}.weight"
 
         def send(weights: Params, x: Tensor, y: Tensor, memory: Memory) -> Update:
             update, memory = client(weights, x, y, memory)
@@ -56,12 +57,7 @@ class Soteria(Defense):
         mask = (received[weight] != 0).any(0)  # (D,)
         if int((~mask).sum()) > self.hidden(received[weight]):
             return client
-
-        def send(weights: Params, x: Tensor, y: Tensor, memory: Memory) -> Update:
-            update, memory = client(weights, x, y, memory)
-            return {**update, weight: update[weight] * mask}, memory
-
-        return send
+        return changed(client, lambda update: {**update, weight: update[weight] * mask})
 
     def hidden(self, weight: Tensor) -> int:
         """How many columns of this weight (K, D) are set to zero."""

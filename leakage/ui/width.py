@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 FILE = Path(__file__).parents[2] / "assets" / "width_noise.json"
-NOISE = "0.0001"
+NOISE, MUCH = "0.0001", "0.01"
 LOOKS = {  # what was widened -> colour and marker; Okabe-Ito, readable on white and on black
     "every layer": ("#d55e00", "circle"),
     "the first layer": ("#0072b2", "square"),
@@ -20,7 +20,8 @@ STORY = """A wider network has more numbers in its gradient, but more unknowns t
 equations, was made 2 and 4 times as wide, in every layer or in one, and R-GAP was run on its gradient with a little noise. Only where
 **every** layer is 4 times as wide, and the index far below 0, does its error fall below that of a grey picture. Widening a single layer
 leaves too few equations somewhere: the index stays above 0, and the error above grey. Where the index does not move, width only averages
-noise away: with a hundred times this noise a wider third layer lowers the error from 0.23 to 0.20, and without noise not at all."""
+noise away: with a hundred times this noise a third layer 4 times as wide lowers the error from {narrow:.2f} to {wide:.2f}; without noise it
+stays at {without:.2f}."""
 
 
 @cache
@@ -62,8 +63,9 @@ def figure() -> go.Figure:
 def show() -> None:
     """Folded away below the counts."""
     with st.expander("Does a wider network leak more? Measured"):
-        st.markdown(STORY)
         found = measured()
+        first, third = found["rows"][0], found["rows"][-1]["mse"]
+        st.markdown(STORY.format(narrow=first["mse"][MUCH], wide=third[MUCH], without=third["0.0"]))
         st.plotly_chart(figure(), key="width", config={"displayModeBar": False}, alt="Error against index")
         runs = found["pictures"] * found["draws"]
         st.caption(
