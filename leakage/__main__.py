@@ -12,9 +12,10 @@ from typing import Any
 from leakage import catalog, checkpoints
 from leakage.fetch import NAMES
 from leakage.settings import ROOT, settings
-from leakage.spec import Experiment, SpecError, Training, parse, parse_training
+from leakage.spec import Experiment, SpecError, parse
 from leakage.success import success_words
 from leakage.syntax import SYNTAXES
+from leakage.tasks import Training, parse_training
 
 RECORDED = Experiment()  # the lab as it opens
 log = logging.getLogger("leakage")

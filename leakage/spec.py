@@ -2,15 +2,12 @@
 
 import hashlib
 import json
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
-from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 
 from leakage.catalog import Catalog, CatalogError
 from leakage.checkpoints import CheckpointError, find
-from leakage.effort import seconds, to_measure, too_large
-from leakage.network import Map, canonical, unroll
-from leakage.network import parse as parse_network
 from leakage.syntax import SYNTAXES
 
 VERSION: Literal[1] = 1
@@ -25,7 +22,9 @@ class SpecError(ValueError):
     """An experiment that cannot be run; the message names the field, what is allowed and what was given."""
 
 
-class _Data(BaseModel):
+class Base(BaseModel):
+    """Frozen data that refuses fields it does not know."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     def digest(self) -> str:
@@ -33,10 +32,10 @@ class _Data(BaseModel):
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:32]
 
 
-Data = TypeVar("Data", bound=_Data)
+Data = TypeVar("Data", bound=Base)
 
 
-class Picture(_Data):
+class Picture(Base):
     """One private picture: where it is from, its id there, and its class (None: the class it has there)."""
 
     source: Literal["gallery", "upload", "mnist", "cifar10", "cifar100"] = "gallery"
@@ -44,14 +43,14 @@ class Picture(_Data):
     label: int | None = Field(default=None, ge=0, le=999)
 
 
-class Part(_Data):
+class Part(Base):
     """One plug-in with the fields that differ from its defaults."""
 
     id: str = Field(max_length=60)
     fields: dict[str, bool | int | float | str] = Field(default_factory=dict)
 
 
-class Assumptions(_Data):
+class Assumptions(Base):
     """What the attacker is granted beyond the update, the weights, the batch size and the shape of a picture."""
 
     labels: bool = False  # False: recovered from the update, or optimised with the pictures
@@ -60,7 +59,7 @@ class Assumptions(_Data):
     statistics: Literal["none", "running", "exact"] = "none"  # of BatchNorm: those the model stores, or those of the private batch itself
 
 
-class Experiment(_Data):
+class Experiment(Base):
     """One question: these pictures, this client, this protection, this attacker, this seed."""
 
     version: Literal[1] = VERSION
@@ -127,7 +126,7 @@ class Experiment(_Data):
                 )
             model = spelled("model", self.model)
             outputs = self.num_classes if self.task == "classes" else 1
-            _check_size(catalog, model, (self.channels, self.size, self.size), outputs)
+            check_size(catalog, model, (self.channels, self.size, self.size), outputs)
             self._check_setting(catalog)
             if self.checkpoint and self.task != "classes":
                 raise SpecError("task: with trained weights only classes, one output for each. Choose classes, or an untrained model.")
@@ -175,82 +174,7 @@ class Experiment(_Data):
                 raise SpecError(f"checkpoint: {card.id} was trained with {name} {value}, given was {given.get(name)}. {remedy}.")
 
 
-class Training(_Data):
-    """One model trained on the training pictures of a data set, by federated averaging; with one client: centrally, a round an epoch."""
-
-    version: Literal[1] = VERSION
-    model: Part = Part(id="lenet")
-    data: Literal["mnist", "cifar10"] = "mnist"
-    pictures: int = Field(default=0, ge=0, le=60_000)  # of the training pictures, from the first; 0: all that this machine has
-    rounds: int = Field(default=5, ge=1, le=1000)
-    clients: int = Field(default=1, ge=1, le=100)
-    local_epochs: int = Field(default=1, ge=1, le=20)
-    partition: Literal["iid", "shards"] = "iid"  # shards: two runs of the pictures sorted by class for each client
-    batch: int = Field(default=128, ge=1, le=1024)
-    optimiser: Literal["sgd", "adam"] = "sgd"
-    rate: float = Field(default=0.1, gt=0, le=10)
-    schedule: Literal["cosine", "steps", "constant"] = "cosine"
-    momentum: float = Field(default=0.9, ge=0, lt=1)
-    decay: float = Field(default=5e-4, ge=0, le=0.1)
-    augment: bool = False  # random shifts by up to 4 pixels and mirroring
-    precision: Literal["float32", "bfloat16"] = "float32"  # of the arithmetic; the weights themselves stay float32
-    seed: int = Field(default=1, ge=0, le=2**31 - 1)
-    max_seconds: int = Field(default=MAX_SECONDS, ge=1, le=24 * 3600)
-
-    @property
-    def image_shape(self) -> tuple[int, int, int]:
-        return (1, 28, 28) if self.data == "mnist" else (3, 32, 32)
-
-    @property
-    def num_classes(self) -> int:
-        return 10
-
-    @property
-    def name(self) -> str:
-        """What its checkpoint is called: model and data in words, and a hash of everything."""
-        return f"{self.model.id}-{self.data}-{self.model_copy(update={'max_seconds': MAX_SECONDS}).digest()[:8]}"
-
-    def resolve(self, catalog: Catalog) -> "Training":
-        """The same training with every field of the model spelled out. Raises SpecError."""
-        try:
-            fields = catalog.get("model", self.model.id).resolve(self.model.fields)
-        except CatalogError as error:
-            raise SpecError(str(error)) from None
-        model = Part(id=self.model.id, fields=fields)
-        _check_size(catalog, model, self.image_shape, self.num_classes)
-        return self.model_copy(update={"model": model})
-
-
-class Ranks(_Data):
-    """The ranks of what a network's convolutions say about one picture, to be measured by singular values."""
-
-    version: Literal[1] = VERSION
-    network: Annotated[str, AfterValidator(canonical)]
-    size: Literal[28, 32, 64, 224] = 32
-    channels: Literal[1, 3] = 3
-    seed: int = Field(default=1, ge=0, le=2**31 - 1)  # of the random weights and derivatives
-    max_seconds: int = Field(default=900, ge=1, le=MAX_SECONDS)
-
-    @model_validator(mode="after")
-    def _fits(self) -> "Ranks":
-        self._maps()  # a NetworkError, which is a ValueError, where a step does not fit its input
-        return self
-
-    def _maps(self) -> tuple[Map, ...]:
-        return unroll(parse_network(self.network), (self.channels, self.size, self.size), 1)
-
-    @property
-    def layers(self) -> tuple[Map, ...]:
-        """The convolutions, whatever their size."""
-        return to_measure(self._maps())
-
-    @property
-    def seconds(self) -> float:
-        """How long it will take, about."""
-        return sum(seconds(layer) for layer in self.layers if not too_large(layer))
-
-
-def _check_size(catalog: Catalog, model: Part, image_shape: tuple[int, int, int], outputs: int) -> None:
+def check_size(catalog: Catalog, model: Part, image_shape: tuple[int, int, int], outputs: int) -> None:
     """Raise SpecError when the (resolved) model cannot take pictures of this size, or a text in its fields does not fit them."""
     entry, size = catalog.get("model", model.id), image_shape[1]
     if size < entry.smallest:
@@ -265,15 +189,11 @@ def _check_size(catalog: Catalog, model: Part, image_shape: tuple[int, int, int]
 
 def parse(text: str | bytes | dict[str, Any]) -> Experiment:
     """An Experiment from JSON. Raises SpecError naming the first field that is wrong, what is allowed and what was given."""
-    return _parse(text, Experiment, "an experiment")
+    return parse_as(text, Experiment, "an experiment")
 
 
-def parse_training(text: str | bytes | dict[str, Any]) -> Training:
-    """A Training from JSON, as `parse`."""
-    return _parse(text, Training, "a training")
-
-
-def _parse(text: str | bytes | dict[str, Any], kind: type[Data], what: str) -> Data:
+def parse_as(text: str | bytes | dict[str, Any], kind: type[Data], what: str) -> Data:
+    """Data of that kind from JSON; `what` names it in messages. Raises SpecError."""
     try:
         raw = text if isinstance(text, dict) else json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -7,7 +7,8 @@ import streamlit as st
 from leakage.catalog import Catalog
 from leakage.runs.service import service
 from leakage.runs.store import Run
-from leakage.spec import Experiment, Ranks, Training
+from leakage.spec import Experiment
+from leakage.tasks import Ranks, Training
 from leakage.ui import explain
 from leakage.ui.session import delete_all, owner
 

@@ -5,7 +5,8 @@ import streamlit as st
 from leakage.catalog import Catalog
 from leakage.datasets import TITLES
 from leakage.runs.service import service
-from leakage.spec import SpecError, Training
+from leakage.spec import SpecError
+from leakage.tasks import Training
 from leakage.ui import forms, training
 from leakage.ui.session import owner
 

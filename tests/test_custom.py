@@ -21,7 +21,8 @@ from leakage.engine.play import play, plugin, prepare
 from leakage.models.custom import Custom
 from leakage.network import LIMITS, MOST_NUMBERS, NetworkError, check_fit, parse, unroll
 from leakage.runs.service import SPEEDS, Service
-from leakage.spec import Experiment, Part, SpecError, Training
+from leakage.spec import Experiment, Part, SpecError
+from leakage.tasks import Training
 from leakage.templates import TEMPLATES
 from leakage.ui.ledger import assumptions
 from leakage.ui.training import lab_link

@@ -15,18 +15,19 @@ FOLDERS = ("attacks", "defenses", "protocols", "models", "ui")  # a room each; e
 ALLOWED = {  # room -> the rooms it may import (a folder may import itself)
     # the web server
     "app": "runs.server ui settings",
-    "pages": "ui runs.service runs.store spec catalog datasets network rank",
-    "ui": "runs.service runs.store spec catalog checkpoints datasets pictures network syntax templates rank effort",
+    "pages": "ui runs.service runs.store spec tasks catalog datasets network rank",
+    "ui": "runs.service runs.store spec tasks catalog checkpoints datasets pictures network syntax templates rank effort",
     "runs.server": "runs.archive runs.dispatch runs.service runs.stream catalog settings",
     "runs.stream": "runs.database runs.service report",
-    "runs.service": "runs.database runs.store spec catalog checkpoints backbones settings",
+    "runs.service": "runs.database runs.store spec tasks catalog checkpoints backbones settings",
     "runs.archive": "runs.store",
     "runs.store": "runs.database runs.thin",
     "runs.thin": "",
     "runs.database": "",
     "report": "runs.store pictures",
     # plain data
-    "spec": "catalog checkpoints effort network syntax",
+    "spec": "catalog checkpoints syntax",
+    "tasks": "catalog effort network spec",
     "checkpoints": "datasets settings",
     "catalog": "syntax",
     "settings": "",
@@ -45,21 +46,21 @@ ALLOWED = {  # room -> the rooms it may import (a folder may import itself)
     "fetch": "backbones pictures",
     # processes of their own
     "__main__": "engine.play engine.train engine.trainer runs.archive runs.service runs.store runs.worker "
-    "fetch pictures settings spec success syntax catalog checkpoints",
+    "fetch pictures settings spec tasks success syntax catalog checkpoints",
     "runs.dispatch": "runs.database runs.service runs.store catalog settings",
     # the bridge to the engine
     "runs.worker": "engine.play engine.timing runs.database runs.pulse runs.ranks runs.service runs.store runs.training "
-    "pictures settings spec catalog checkpoints",
-    "runs.training": "engine.train engine.trainer runs.store settings spec",
+    "pictures settings spec tasks catalog checkpoints",
+    "runs.training": "engine.train engine.trainer runs.store settings tasks",
     "runs.pulse": "runs.database runs.store",
-    "runs.ranks": "engine.measured_rank runs.store spec",
+    "runs.ranks": "engine.measured_rank runs.store tasks",
     # the mathematics; plug-ins come to `play` and `timing` through the catalog
     "engine.play": "engine.core engine.client engine.data engine.metrics engine.observe engine.received engine.referee "
     "engine.standards spec",
     "engine.observe": "engine.core engine.chain engine.client engine.statistics engine.trained spec catalog",
     "engine.statistics": "engine.core",
-    "engine.trainer": "engine.core engine.train engine.trained checkpoints settings spec catalog",
-    "engine.train": "engine.core engine.trained checkpoints pictures spec",
+    "engine.trainer": "engine.core engine.train engine.trained checkpoints settings tasks catalog",
+    "engine.train": "engine.core engine.trained checkpoints pictures spec tasks",
     "engine.trained": "engine.core checkpoints spec catalog",
     "engine.referee": "engine.core engine.lineup engine.metrics engine.pairing engine.standards engine.verdict engine.views",
     "engine.views": "",
@@ -78,7 +79,8 @@ ALLOWED = {  # room -> the rooms it may import (a folder may import itself)
     "engine.chain": "engine.core",
     "engine.equations": "",
     "engine.measured_rank": "engine.equations effort network",
-    "engine.core": "syntax",
+    "engine.core": "engine.plugin",
+    "engine.plugin": "syntax",
     # never metrics, play, data: the truth is there
     "attacks": "engine.matching engine.labels engine.statistics engine.chain engine.equations engine.core",
     "defenses": "engine.core engine.client",

@@ -12,7 +12,7 @@ from leakage.engine import measured_rank as module
 from leakage.engine.measured_rank import StoppedError, measured_rank
 from leakage.exact import gradient_rank, predicted_rank
 from leakage.network import Conv, Map, NetworkError, unroll
-from leakage.spec import Ranks
+from leakage.tasks import Ranks
 from leakage.templates import TEMPLATES
 
 

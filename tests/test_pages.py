@@ -19,7 +19,8 @@ from leakage.checkpoints import find
 from leakage.runs import archive
 from leakage.runs.service import SPEEDS, Service, service
 from leakage.settings import ROOT, settings
-from leakage.spec import Experiment, Training
+from leakage.spec import Experiment
+from leakage.tasks import Training
 
 STEPS = ("1 · ", "2 · ", "3 · ", "4 · ")
 Open = Callable[..., AppTest]

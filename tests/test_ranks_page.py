@@ -15,7 +15,7 @@ from leakage.report import make
 from leakage.runs import ranks
 from leakage.runs.service import Service
 from leakage.runs.worker import perform
-from leakage.spec import Ranks
+from leakage.tasks import Ranks
 from leakage.ui.architecture import missing, sentences, shares, table, verdict
 from leakage.ui.ranks import AGREE, BLOCKS, how
 

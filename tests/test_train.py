@@ -15,7 +15,8 @@ from leakage.engine import train as engine
 from leakage.engine import trainer
 from leakage.engine.client import gradient_client, weights_of
 from leakage.engine.train import PADDING, Pictures, Progress, TrainingError, augmented, average, build, factor, partition
-from leakage.spec import Part, Training
+from leakage.spec import Part
+from leakage.tasks import Training
 
 CPU = torch.device("cpu")
 PLAIN = Training(rounds=1, schedule="constant", momentum=0, decay=0, batch=1000)

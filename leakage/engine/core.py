@@ -4,14 +4,18 @@ Pictures are float32 in [0, 1], shape (B, C, H, W). Labels are int64 (B,), or pr
 """
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, TypeAlias
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, TypeAlias
 
 import torch
 from torch import Tensor, nn
 
-from leakage.syntax import read as read_text
+from leakage.engine.plugin import Plugin as Plugin
+from leakage.engine.plugin import choice as choice
+from leakage.engine.plugin import flag as flag
+from leakage.engine.plugin import param as param
+from leakage.engine.plugin import text as text
 
 Params: TypeAlias = dict[str, Tensor]  # parameter name -> tensor
 Memory: TypeAlias = dict[str, Tensor]  # what one client carries from one call to the next
@@ -25,59 +29,6 @@ def generator(seed: int, *purpose: str | int) -> torch.Generator:
     """A CPU generator for one purpose, derived from the experiment's seed: adding a defense does not move the attack's start."""
     words = ":".join(str(word) for word in (seed, *purpose)).encode()
     return torch.Generator().manual_seed(int.from_bytes(hashlib.sha256(words).digest()[:7], "big"))
-
-
-def param(default: float, low: float, high: float, sentence: str) -> Any:
-    """A number of a plug-in: default, allowed range (both ends included) and the sentence shown beside the widget."""
-    return field(default=default, metadata={"low": low, "high": high, "help": sentence})
-
-
-def choice(default: str, options: Sequence[str], sentence: str) -> Any:
-    """One word out of `options`."""
-    return field(default=default, metadata={"options": tuple(options), "help": sentence})
-
-
-def text(default: str, syntax: str, sentence: str) -> Any:
-    """Free text in a syntax of `leakage.syntax`, such as "network"."""
-    return field(default=default, metadata={"syntax": syntax, "help": sentence})
-
-
-def flag(default: bool, sentence: str) -> Any:  # noqa: FBT001  (the default is the value, as in `param`)
-    """A switch."""
-    return field(default=default, metadata={"help": sentence})
-
-
-@dataclass(frozen=True, kw_only=True)
-class Plugin:
-    """A described value: frozen, flat, every field with a rule, which it must obey, and a sentence. The file's name is its id."""
-
-    title: ClassVar[str]  # the field's term, as a menu shows it
-    plain: ClassVar[str]  # one sentence for somebody who has never heard of it
-    hint: ClassVar[str]  # what the attacker learns from it, and what to try
-    source: ClassVar[str]  # https link to the paper
-    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # named settings: what differs from the defaults
-
-    def __post_init__(self) -> None:
-        for declared in fields(self):
-            check_field(f"{type(self).__name__}.{declared.name}", getattr(self, declared.name), declared.type, declared.metadata)
-
-
-def check_field(name: str, value: object, kind: object, rules: Any) -> None:
-    """Raise ValueError with name, expectation and value unless `value` obeys the rules of `param`, `choice`, `text` or `flag`."""
-    if "syntax" in rules:
-        read_text(rules["syntax"], value, name)
-    elif "options" in rules:
-        if value not in rules["options"]:
-            raise ValueError(f"{name} must be one of {', '.join(rules['options'])}; got {value!r}")
-    elif kind is bool:
-        if not isinstance(value, bool):
-            raise ValueError(f"{name} must be true or false; got {value!r}")
-    else:
-        whole = kind is int
-        if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
-            raise ValueError(f"{name} must be a {'whole ' if whole else ''}number; got {value!r}")
-        if not rules["low"] <= value <= rules["high"]:
-            raise ValueError(f"{name} must lie in [{rules['low']}, {rules['high']}]; got {value}")
 
 
 # ---------------------------------------------------------------- what the server holds, what an attack says

@@ -16,7 +16,8 @@ from leakage.checkpoints import Card, Stage
 from leakage.engine.core import Params, generator
 from leakage.engine.trained import load_checkpoint, untrained
 from leakage.pictures import Rows, datasets, training_pictures
-from leakage.spec import Part, Training
+from leakage.spec import Part
+from leakage.tasks import Training
 
 PADDING = 4  # pixels around a picture before a crop of its old size is taken
 SHARDS = 2  # per client, of the pictures sorted by class

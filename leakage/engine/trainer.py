@@ -21,7 +21,7 @@ from leakage.engine.core import Params
 from leakage.engine.train import Progress
 from leakage.engine.trained import pack, put, unpack
 from leakage.settings import ROOT
-from leakage.spec import Training
+from leakage.tasks import Training
 
 PATIENCE = 20.0  # seconds in which somebody who was told to stop should have left the folder
 STAGES = (1, 5)  # rounds after which the weights are kept, as float16; and after the last one, as float32

@@ -6,7 +6,7 @@ from typing import Any
 
 from leakage.engine.measured_rank import StoppedError, measured_rank
 from leakage.runs.store import Run, Store
-from leakage.spec import Ranks
+from leakage.tasks import Ranks
 
 
 def perform(store: Store, run: Run, pulse: Callable[[], bool]) -> dict[str, Any]:

@@ -16,7 +16,8 @@ from leakage.checkpoints import find
 from leakage.runs.database import StoreError, is_full
 from leakage.runs.store import OPEN, RECORDED, Run, Store
 from leakage.settings import Settings, settings
-from leakage.spec import Experiment, Ranks, SpecError, Training
+from leakage.spec import Experiment, SpecError
+from leakage.tasks import Ranks, Training
 
 MAX_WAITING = 20  # runs one owner may have waiting or running
 SPEEDS = "speeds"  # the note in which the workers keep what they measured: model -> seconds per replay at a batch of 1 and of 8

@@ -10,7 +10,7 @@ from leakage.engine.train import Progress
 from leakage.engine.trainer import train
 from leakage.runs.store import Run, Store
 from leakage.settings import settings
-from leakage.spec import Training
+from leakage.tasks import Training
 
 
 def perform(store: Store, run: Run, pulse: Callable[[], bool], device: torch.device) -> dict[str, Any]:

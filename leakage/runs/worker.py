@@ -28,7 +28,8 @@ from leakage.runs.pulse import Pulse
 from leakage.runs.service import FULL, SPEEDS, like
 from leakage.runs.store import Run, Store
 from leakage.settings import Settings, cores, settings
-from leakage.spec import Experiment, Part, Ranks, Training, parse, parse_training
+from leakage.spec import Experiment, Part, parse
+from leakage.tasks import Ranks, Training, parse_training
 
 TWO = ["class 0", "class 1"]  # of a model with one output
 MEMORY = "This needs more memory than one run may use here. Choose a smaller batch, a smaller picture or a narrower model."

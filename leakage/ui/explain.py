@@ -6,7 +6,8 @@ from urllib.parse import quote, urlencode
 from leakage.catalog import Catalog
 from leakage.checkpoints import cards, words
 from leakage.datasets import TITLES
-from leakage.spec import Experiment, Part, Picture, Ranks, SpecError, Training
+from leakage.spec import Experiment, Part, Picture, SpecError
+from leakage.tasks import Ranks, Training
 from leakage.ui import architecture
 
 QUESTION = "A phone trains on its owner's pictures and sends only this update. What can the server see?"

@@ -9,7 +9,8 @@ from leakage.network import write
 from leakage.rank import Analysis
 from leakage.runs.service import service
 from leakage.runs.store import OPEN, Run
-from leakage.spec import Ranks, SpecError
+from leakage.spec import SpecError
+from leakage.tasks import Ranks
 from leakage.ui import architecture as counts
 from leakage.ui.editor import Given
 from leakage.ui.result import duration

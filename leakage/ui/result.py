@@ -8,7 +8,8 @@ from leakage.catalog import Catalog
 from leakage.pictures import gallery
 from leakage.runs.service import service
 from leakage.runs.store import OPEN, Run
-from leakage.spec import Experiment, Picture, Ranks, SpecError
+from leakage.spec import Experiment, Picture, SpecError
+from leakage.tasks import Ranks
 from leakage.ui import explain, fallback, forms, overturned, sent
 from leakage.ui.ledger import ledger
 from leakage.ui.live import Shown, stage

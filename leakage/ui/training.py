@@ -11,7 +11,8 @@ from leakage.catalog import Catalog
 from leakage.datasets import PictureError, datasets, training_files
 from leakage.runs.service import service
 from leakage.runs.store import OPEN, Run
-from leakage.spec import SpecError, Training
+from leakage.spec import SpecError
+from leakage.tasks import Training
 from leakage.ui.result import duration
 from leakage.ui.session import owner
 

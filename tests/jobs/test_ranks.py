@@ -3,7 +3,7 @@
 from place import Place, until
 
 from leakage.runs.store import Run
-from leakage.spec import Ranks
+from leakage.tasks import Ranks
 
 SMALL = Ranks(network="conv 4@1 - block 4 - mean", size=28, channels=1)
 

@@ -10,7 +10,8 @@ from digits import write_digits
 from place import Place, place, until
 
 from leakage.runs.store import Run
-from leakage.spec import Experiment, Part, Training
+from leakage.spec import Experiment, Part
+from leakage.tasks import Training
 
 SHORT = Training(rounds=2, rate=0.3, batch=32, decay=0)
 ENDLESS = SHORT.model_copy(update={"rounds": 1000, "rate": 0.01})
