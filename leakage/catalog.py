@@ -70,10 +70,14 @@ class Entry:
     doc: str
     presets: dict[str, dict[str, Any]]
     evaluations_per_step: float  # of an attack
-    imitation: str  # of a defense
+    counters: dict[str, str]  # of a defense: what attackers can do who know it, name -> in words; the first is the usual one
     smallest: int  # of a model: the shortest side of a picture that it can take, in pixels
     over_others: bool  # of a protocol: laid over another one
     fields: tuple[Field, ...]
+
+    def answer(self, counter: str) -> str:
+        """Of a defense, in words: what the attacker does who chose this counter, or the usual one."""
+        return self.counters.get(counter) or next(iter(self.counters.values()))
 
     def resolve(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Every field with its value, defaults filled in. Raises CatalogError for unknown names and values out of range."""
@@ -186,7 +190,7 @@ def _entry(kind: str, name: str) -> Entry:
         source=plugin.source,
         doc=inspect.cleandoc(plugin.__doc__ or ""),
         evaluations_per_step=getattr(plugin, "evaluations_per_step", 0),
-        imitation=getattr(plugin, "imitation", ""),
+        counters={name: counter.words for name, counter in plugin().counters().items()} if kind == "defense" else {},
         smallest=getattr(plugin, "smallest", 0),
         over_others=getattr(plugin, "over_others", False),
         presets={name: dict(values) for name, values in plugin.presets.items()},

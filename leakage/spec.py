@@ -56,6 +56,7 @@ class Assumptions(Base):
     labels: bool = False  # False: recovered from the update, or optimised with the pictures
     adaptive: bool = Field(default=True, validation_alias=AliasChoices("adaptive", "defense"))  # "defense" in files before version 0.2
     # True: the attacker knows protocol and protection and imitates them ("adaptive"); False: it replays plain FedSGD ("naive")
+    counter: str = Field(default="", max_length=60)  # what the adaptive attacker does about a protection, by name; empty: its first counter
     statistics: Literal["none", "running", "exact"] = "none"  # of BatchNorm: those the model stores, or those of the private batch itself
 
 
@@ -145,7 +146,11 @@ class Experiment(Base):
             raise SpecError(str(error)) from None
 
     def _check_setting(self, catalog: Catalog) -> None:
-        """Raise SpecError unless rounds, protocol, aggregation and the number of pictures go together."""
+        """Raise SpecError unless rounds, protocol, aggregation, protections and the number of pictures go together."""
+        counters = {name for part in self.defenses for name in catalog.get("defense", part.id).counters}
+        if self.assume.counter and self.assume.counter not in counters:
+            allowed = ", ".join(sorted(counters)) or "none, without a protection"
+            raise SpecError(f"assume.counter: allowed is {allowed}; given was {self.assume.counter!r}.")
         if self.attacked_round > self.rounds:
             raise SpecError(
                 f"attacked_round: allowed is 1 to {self.rounds}, the rounds that were watched; given was {self.attacked_round}."

@@ -8,7 +8,7 @@ from streamlit.delta_generator import DeltaGenerator
 from leakage.catalog import Catalog
 from leakage.runs.service import service
 from leakage.spec import SIZES, Experiment, SpecError
-from leakage.ui import explain, forms, overturned, result
+from leakage.ui import explain, forms, presets, result
 from leakage.ui.attacker import choose_attacker
 from leakage.ui.chooser import choose_pictures, describe, uploads_of
 from leakage.ui.session import delete_all, owner
@@ -106,12 +106,12 @@ def page() -> None:
     """The whole page, top to bottom."""
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute", gap="small"):
         st.markdown(f"#### {explain.QUESTION}", width="content")
-        overturned.offer()
+        presets.offer()
     known = service().catalog() or wait_for_catalog()
     if known is None:
         return
-    if st.query_params.get("preset") == overturned.NAME:
-        overturned.start()
+    if preset := presets.named(st.query_params.get("preset")):
+        presets.start(preset)
     if refused := st.session_state.pop("refused", ""):
         st.error(refused)
     shown = st.query_params.get("run")

@@ -50,14 +50,15 @@ ALLOWED = {  # room -> the rooms it may import (a folder may import itself)
     "runs.dispatch": "runs.database runs.service runs.store catalog settings",
     # the bridge to the engine
     "runs.worker": "engine.play engine.timing runs.database runs.pulse runs.ranks runs.service runs.store runs.training "
-    "pictures settings spec tasks catalog checkpoints",
+    "pictures privacy settings spec tasks catalog checkpoints",
     "runs.training": "engine.train engine.trainer runs.store settings tasks",
     "runs.pulse": "runs.database runs.store",
     "runs.ranks": "engine.measured_rank runs.store tasks",
     # the mathematics; plug-ins come to `play` and `timing` through the catalog
     "engine.play": "engine.core engine.client engine.data engine.metrics engine.observe engine.received engine.referee "
-    "engine.standards spec",
-    "engine.observe": "engine.core engine.chain engine.client engine.statistics engine.trained spec catalog",
+    "engine.setting engine.standards spec",
+    "engine.observe": "engine.core engine.chain engine.client engine.setting engine.statistics engine.trained spec",
+    "engine.setting": "engine.core engine.client spec catalog",
     "engine.statistics": "engine.core",
     "engine.trainer": "engine.core engine.train engine.trained checkpoints settings tasks catalog",
     "engine.train": "engine.core engine.trained checkpoints pictures spec tasks",

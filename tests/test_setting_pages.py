@@ -11,7 +11,7 @@ from test_pages import Open, asked, bare, door, fine, press_run, visit, words, w
 from leakage import catalog
 from leakage.runs.service import Service, like, planned
 from leakage.spec import Assumptions, Experiment, Part, Picture
-from leakage.ui import explain, overturned, sent
+from leakage.ui import explain, sent
 from leakage.ui.ledger import assumptions, settings
 from leakage.ui.live import Shown
 from leakage.ui.result import found
@@ -282,7 +282,7 @@ def test_the_preset_runs_the_naive_and_the_adaptive_attack_side_by_side(
     first, second = (Experiment.model_validate_json(run.experiment) for run in runs)
     assert (first.assume.adaptive, second.assume.adaptive) == (False, True)
     assert first == second.model_copy(update={"assume": first.assume})
-    assert [run.grp for run in runs] == [overturned.NAME] * 2
+    assert [run.grp for run in runs] == ["overturned"] * 2
     assert [(shown.id, shown.title) for shown in stages[-1]] == [
         (runs[0].id, "Naive: as reported"),
         (runs[1].id, "Adaptive: same data, same seed"),

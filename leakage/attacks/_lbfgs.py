@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from leakage.engine.core import Observation, Snapshot
-from leakage.engine.matching import bent, flatten, lost, normal_start, squared_distance, to_pixels
+from leakage.engine.matching import bent, lost, normal_start, squared_distance, to_pixels
 
 SOLVED = 1e-4  # a start has succeeded when the distance is below this share of ||g*||^2
 PATIENCE = 20  # a start ends when over so many steps the distance fell by less than
@@ -56,7 +56,8 @@ def descend(seen: Observation, rng: torch.Generator, *, labels: Tensor | None, n
 
 def goal(seen: Observation) -> float:
     """The distance at which a start has succeeded."""
-    return SOLVED * float(flatten(seen.as_gradient()).square().sum())
+    target = seen.as_gradient()
+    return SOLVED * float(squared_distance(target, seen.trust)({name: torch.zeros_like(g) for name, g in target.items()}))
 
 
 def one_start(
@@ -75,7 +76,7 @@ def one_start(
     torch.optim.LBFGS with step 1, 20 inner iterations, history 100 and no line search, as the DLG code runs it; with "strong_wolfe" every
     step goes down.
     """
-    distance, pixels = squared_distance(seen.as_gradient()), to_pixels(seen)
+    distance, pixels = squared_distance(seen.as_gradient(), seen.trust), to_pixels(seen)
     z = (normal_start(seen, rng) if begin is None else begin.detach().clone()).requires_grad_()  # (B, C, H, W)
     logits = torch.randn((seen.batch_size, seen.num_classes), generator=rng).to(seen.device, seen.dtype).requires_grad_()
     leaves = [z, logits] if labels is None else [z]

@@ -1,4 +1,4 @@
-"""What defenses share: a client whose update is changed, with or without fresh randomness; local steps counted; gradients shortened."""
+"""What defenses share: updates changed, with or without fresh randomness; local steps counted; gradients shortened; what rounding hides."""
 
 from collections.abc import Callable
 
@@ -32,6 +32,16 @@ def drawn(client: Client, draws: Draws, name: str, change: Callable[[Params, tor
 def at_random(client: Client, draws: Draws, name: str, change: Callable[[Tensor, torch.Generator], Tensor]) -> Client:
     """The client, every tensor changed by itself with that randomness."""
     return drawn(client, draws, name, lambda update, rng: {layer: change(g, rng) for layer, g in update.items()})
+
+
+def within(client: Client, received: Params, slack: Params) -> Client:
+    """The client whose entries count as those in `received` while they are no further from them than `slack`, and by the rest beyond."""
+
+    def nearer(name: str, g: Tensor) -> Tensor:
+        gap = g - received[name]
+        return received[name] + gap.sign() * (gap.abs() - slack[name]).clamp(min=0)
+
+    return changed(client, lambda update: {name: nearer(name, g) for name, g in update.items()})
 
 
 def counted(memory: Memory, name: str) -> tuple[int, Memory]:

@@ -1,16 +1,21 @@
-"""AdaDefense: what leaves the phone is Adam's step, not the gradient; and how to read the gradient off the first one."""
+"""AdaDefense: what leaves the phone is Adam's step, not the gradient; and how to read the gradient off it."""
 
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
-from leakage.engine.core import Client, Defense, Draws, Memory, Params, Update, choice, param
+from leakage.defenses._each import changed
+from leakage.engine.core import Client, Counter, Defense, Draws, Memory, Params, Update, choice, param
 
 PUBLISHED, CODE = "as published", "as in the code"
 RULES = ("adam", "adagrad", "yogi")
 STEP = 0.001  # the step size that the code multiplies in
 FIRST, SECOND, ROUND = "ada_defense.m.", "ada_defense.v.", "ada_defense.round"  # what the client carries; the moments by parameter
+LAST = "ada_defense.g."  # the gradient that an attacker read in the round before
+REPEATS = 8  # of solving a quadratic equation, each with the eps that the last root suggests
+FITS = 1e-3  # a root is one when the stand-in it gives differs by no more than this share
+FLOOR, MOST = 1e-3, 100.0  # of trust: errors below this share of the gradient's rms count as that; no entry counts more than so many usual
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,12 +29,16 @@ class AdaDefense(Defense):
     As published: m^ = m_r / (1 - beta1^r), v^ = v_r / (1 - beta2^r) (adagrad forgets nothing: v^ = v_r); every entry is about 1 or -1, and
     their server steps along it as it is. As in the code: 0.001 sqrt(1 - beta2^r) / (1 - beta1^r) * m_r / (sqrt(v_r) + eps), for every rule.
     It acts once per round on what is sent, a gradient or what local training changed, as in the paper.
-    The first round sends g / (|g| + e): all signs, the true zeros, and with enough digits |g| too (`invert`).
+    The first round sends g / (|g| + e): all signs, the true zeros, and with enough digits |g| too.
 
-    An attacker who knows it makes the same stand-in of its guess. That is flat almost everywhere, so for the derivative alone it takes
+    An attacker who knows it has three ways.
+    "read it off": solves the formula for g, entry by entry, and keeps the client's moments with it from round to round (`read`); what the
+    rounding of the stand-in has lost counts less (`trusted`). It needs to have watched the client from its first round.
+    "stand-in of the guess": makes the same stand-in of its guess. That is flat almost everywhere, so for the derivative alone it takes
     g / (|g| + e') with e' = rms(g) of the guess's tensor, which has a slope wherever entries are of usual size (straight-through). Were
-    the value softened too, the true pictures would no longer match: on LeNet the answers were 6 dB worse.
-    What the client carries is private: in later rounds the attacker plays a first one, which fits while the gradient hardly turns.
+    the value softened too, the true pictures would no longer match: on LeNet the answers were 6 dB worse. In later rounds it plays a
+    first one, which fits while the gradient hardly turns.
+    "signs alone": compares tanh(g / rms(g)) of its guess.
     Unlike the code: the first two rounds do not share one r, and no two clients share their moments.
     Source: Hu et al. 2024 (equation 19: what the server does); adagrad and yogi as in their code.
     """
@@ -38,7 +47,6 @@ class AdaDefense(Defense):
     plain = "The phone sends a stand-in: of the gradient little more than the direction of each entry is left."
     hint = "It looks like noise to a naive attacker, but all signs are there. Compare a naive and an adaptive attacker in the first round."
     stage = "update"
-    imitation = "known: the guess is turned into a stand-in too, as in a first round"
     elementwise = True
     source = "https://arxiv.org/abs/2410.08734"
 
@@ -63,20 +71,121 @@ class AdaDefense(Defense):
 
         return send
 
+    def counters(self) -> dict[str, Counter]:
+        return {
+            "read it off": Counter(
+                "known: the gradient is worked out from the stand-in, and the moments with it, round by round",
+                read=lambda received, memory: self.read(received, memory)[0],
+                trust=self.trusted,
+                track=self._track,
+            ),
+            "stand-in of the guess": Counter("known: the guess is turned into a stand-in too, as in a first round", self.adapt),
+            "signs alone": Counter("known: the signs of the guess's gradient are compared", self._signs),
+        }
+
     def stand_in(self, update: Params, memory: Memory) -> Update:
         """What is sent instead of `update`, and the memory with the moments of this round. Finite derivatives, also at 0."""
-        number = int(memory.get(ROUND, torch.tensor(0))) + 1
-        shrink, grow = 1 - self.beta1**number, 1 - self.beta2**number
+        number = _number(memory)
+        unit, eps = self.unit_and_eps(number)
         sent, carried = Params(), {**memory, ROUND: torch.tensor(number)}
         for name, g in update.items():
             m = self.beta1 * memory.get(FIRST + name, torch.zeros_like(g)) + (1 - self.beta1) * g
             v = self._second(memory.get(SECOND + name, torch.zeros_like(g)), g)
-            if self.variant == CODE:
-                sent[name] = STEP * grow**0.5 / shrink * m / (_root(v) + self.eps)
-            else:
-                sent[name] = m / shrink / (_root(v if self.rule == "adagrad" else v / grow) + self.eps)
+            sent[name] = unit * m / (_root(v) + eps)
             carried |= {FIRST + name: m.detach(), SECOND + name: v.detach()}
         return sent, carried
+
+    def unit_and_eps(self, number: int) -> tuple[float, float]:
+        """(u, e) of round `number`, which sends u * m / (sqrt(v) + e).
+
+        >>> unit, eps = AdaDefense(variant=CODE).unit_and_eps(1)
+        >>> f"{unit * 0.1 / 0.001**0.5:.3g} {eps / 0.001**0.5:.3g}"  # sends 0.001 g / (|g| + 3.16e-7)
+        '0.001 3.16e-07'
+        """
+        shrink, grow = 1 - self.beta1**number, (1 - self.beta2**number) ** 0.5
+        if self.variant == CODE:
+            return STEP * grow / shrink, self.eps
+        return (1 / shrink, self.eps) if self.rule == "adagrad" else (grow / shrink, self.eps * grow)
+
+    # ------------------------------------------------------------ the attacker who reads it off
+
+    def read(self, sent: Params, memory: Memory) -> tuple[Params, Params]:
+        """The gradient behind a stand-in of a client that carried `memory`, and by how much each entry may be wrong.
+
+        s = sent / u = (a + b g) / (sqrt(c + d g^2) + e), with what the moments are without this round (a, c) and the weights of the new
+        gradient (b, d). Where nothing was before, |g| = e |s| / (b - sqrt(d) |s|); an entry is lost where |s| has been rounded to
+        b / sqrt(d): it counts as the nearest number below, and its error as infinite. Else g is a root of
+        (b^2 - s^2 d) g^2 + 2 a b g + a^2 - s^2 c = 0, solved again for s (1 + e / sqrt(c + d g^2)) to make up for e; of two that fit, the
+        one nearer the last gradient. Computed in float64.
+        """
+        unit, eps = self.unit_and_eps(_number(memory))
+        found, wrong = Params(), Params()
+        for name, value in sent.items():
+            rounding = torch.finfo(value.dtype).eps
+            s, empty = value.detach().double() / unit, torch.zeros_like(value, dtype=torch.float64)
+            a, before = self.beta1 * memory.get(FIRST + name, empty).double(), memory.get(SECOND + name, empty).double()
+            first, lost = self._first(s, eps, rounding)
+            g = torch.where(before > 0, self._later(s, a, before, eps, memory.get(LAST + name, empty).double()), first)
+            _, slope = self._ratio(g, a, before, eps)
+            found[name] = g.to(value)
+            wrong[name] = torch.where(lost & (before == 0), torch.inf, rounding * s.abs() / slope.abs().clamp(min=1e-300)).to(value)
+        return found, wrong
+
+    def trusted(self, sent: Params, memory: Memory) -> Params:
+        """How much each entry that was read counts: 1 / (error^2 + floor^2), divided by the median, at most MOST."""
+        found, wrong = self.read(sent, memory)
+        usual = torch.cat([g.flatten() for g in found.values()]).square().mean().sqrt()
+        weight = {name: 1 / (error.square() + (FLOOR * usual).square()) for name, error in wrong.items()}
+        middle = torch.cat([part.flatten() for part in weight.values()]).median()
+        return {name: (part / middle).clamp(max=MOST) for name, part in weight.items()}
+
+    def _track(self, sent: Params, memory: Memory) -> Memory:
+        found, _ = self.read(sent, memory)
+        _, carried = self.stand_in(found, memory)
+        return carried | {LAST + name: g for name, g in found.items()}
+
+    def _first(self, s: Tensor, eps: float, rounding: float) -> tuple[Tensor, Tensor]:
+        """g of an entry without a history, and whether its size was lost."""
+        new = 1.0 if self.rule == "adagrad" else (1 - self.beta2) ** 0.5
+        share = s * new / (1 - self.beta1)
+        gap = 1 - share.abs()
+        return eps / new * share / gap.clamp(min=rounding / 2), gap <= 0
+
+    def _later(self, s: Tensor, a: Tensor, before: Tensor, eps: float, last: Tensor) -> Tensor:
+        """g of an entry with a history."""
+        b = 1 - self.beta1
+        c = before * self.beta2 if self.rule == "adam" else before
+        fits = list[tuple[Tensor, Tensor]]()
+        for d in {"adam": [1 - self.beta2], "adagrad": [1.0], "yogi": [1 - self.beta2, self.beta2 - 1]}[self.rule]:
+            for branch in (1, -1):
+                t = s
+                for _ in range(REPEATS):
+                    root = t.abs() * (b * b * c + d * a * a - t * t * d * c).clamp(min=0).sqrt()
+                    q = -b * a - torch.where(a >= 0, 1, -1) * root  # so that nothing cancels
+                    g = q / (b * b - t * t * d) if branch == 1 else (a * a - t * t * c) / q
+                    g = g.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
+                    t = s * (1 + eps / _root(self._second(before, g)).clamp(min=eps))
+                fits.append((g, (self._ratio(g, a, before, eps)[0] - s).abs().nan_to_num(nan=torch.inf)))
+        closest = torch.stack([gap for _, gap in fits]).amin(0)
+        enough = torch.maximum(closest, FITS * s.abs())
+        far = torch.stack([torch.where(gap <= enough, (g - last).abs(), torch.inf) for g, gap in fits])
+        return torch.stack([g for g, _ in fits]).gather(0, far.argmin(0, keepdim=True))[0]
+
+    def _ratio(self, g: Tensor, a: Tensor, before: Tensor, eps: float) -> tuple[Tensor, Tensor]:
+        """(a + b g) / (sqrt(v) + e) and its derivative, entry by entry."""
+        with torch.enable_grad():
+            g = g.detach().requires_grad_()
+            ratio = (a + (1 - self.beta1) * g) / (_root(self._second(before, g)) + eps)
+            (slope,) = torch.autograd.grad(ratio.sum(), g)
+        return ratio.detach(), slope
+
+    # ------------------------------------------------------------ parts
+
+    def _signs(self, client: Client, received: Params) -> Client:
+        def soft(name: str, g: Tensor) -> Tensor:
+            return self._unit * (g / self._usual(g, received[name].dim())).tanh()
+
+        return changed(client, lambda update: {name: soft(name, g) for name, g in update.items()})
 
     def _second(self, v: Tensor, g: Tensor) -> Tensor:
         square = g.square()
@@ -88,42 +197,22 @@ class AdaDefense(Defense):
 
     def _slope(self, g: Tensor, dimensions: int) -> Tensor:
         """0, with the derivative of scale * g / (|g| + rms(g)); the tensor is the last `dimensions` of g, guesses stand in front."""
-        own = g.detach()
-        usual = own.square().mean(tuple(range(-dimensions, 0)), keepdim=True).sqrt() + self.eps
-        soft = scale_and_eps(self.variant, self.rule, eps=self.eps, beta2=self.beta2)[0] * g / (g.abs() + usual)
+        soft = self._unit * g / (g.abs() + self._usual(g, dimensions))
         return soft - soft.detach()
 
+    def _usual(self, g: Tensor, dimensions: int) -> Tensor:
+        return g.detach().square().mean(tuple(range(-dimensions, 0)), keepdim=True).sqrt() + self.eps
 
-def scale_and_eps(variant: str, rule: str, *, eps: float, beta2: float) -> tuple[float, float]:
-    """(s, e) of the first round, which sends s * g / (|g| + e); beta1 cancels.
-
-    >>> scale_and_eps(PUBLISHED, "adam", eps=1e-8, beta2=0.999)
-    (1.0, 1e-08)
-    >>> scale, small = scale_and_eps(CODE, "adam", eps=1e-8, beta2=0.999)
-    >>> f"{scale:.3f} {small:.3g}"
-    '0.001 3.16e-07'
-    """
-    if variant == PUBLISHED:
-        return 1.0, eps
-    share = (1 - beta2) ** 0.5
-    return (STEP * share, eps) if rule == "adagrad" else (STEP, eps / share)
+    @property
+    def _unit(self) -> float:
+        """What a large entry sends in the first round."""
+        unit, _ = self.unit_and_eps(1)
+        return unit * (1 - self.beta1) / (1.0 if self.rule == "adagrad" else (1 - self.beta2) ** 0.5)
 
 
-def invert(update: Params, variant: str, *, rule: str = "adam", eps: float = 1e-8, beta2: float = 0.999) -> tuple[Params, Params]:
-    """The gradient behind a stand-in of the first round, and how wrong each entry may be, relative to itself.
-
-    With s = g~ / scale: |g| = e |s| / (1 - |s|), and an error of one rounding u of s is u / (1 - |s|) of |g|. So an entry is lost where
-    |g| is above e / u: there |s| has been rounded to 1; it counts as the nearest number below, and its error as infinite.
-    """
-    scale, small = scale_and_eps(variant, rule, eps=eps, beta2=beta2)
-    found, errors = Params(), Params()
-    for name, sent in update.items():
-        rounding = torch.finfo(sent.dtype).eps
-        share = sent.detach().double() / scale
-        gap = 1 - share.abs()
-        found[name] = (small * share / gap.clamp(min=rounding / 2)).to(sent)
-        errors[name] = torch.where(gap > 0, rounding / gap.clamp(min=rounding / 2), torch.inf).to(sent)
-    return found, errors
+def _number(memory: Memory) -> int:
+    """Which round it is for a client with this memory."""
+    return int(memory.get(ROUND, torch.tensor(0))) + 1
 
 
 def _root(v: Tensor) -> Tensor:

@@ -39,5 +39,8 @@ class DPSGD(Defense):
     def adapt(self, client: Client, received: Params) -> Client:
         return one_by_one(client, "dp_sgd", self._clip)
 
+    def multiplier(self, tensors: int) -> float:  # noqa: ARG002
+        return self.sigma
+
     def _clip(self, g: Params, _step: int) -> Params:
         return shortened(g, self.clip)

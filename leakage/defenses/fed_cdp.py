@@ -1,5 +1,6 @@
 """Fed-CDP: every layer of every picture's gradient clipped, then noise on their sum."""
 
+import math
 from dataclasses import dataclass
 
 from torch import nn
@@ -42,6 +43,10 @@ class FedCDP(Defense):
 
     def adapt(self, client: Client, received: Params) -> Client:
         return one_by_one(client, "fed_cdp", self._clip)
+
+    def multiplier(self, tensors: int) -> float:
+        """Every tensor may be as long as the bound: together they are sqrt(tensors) times as long."""
+        return self.sigma / math.sqrt(tensors)
 
     def bound_at(self, step: int) -> float:
         """C in this local step."""

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from leakage.defenses._each import at_random, changed
-from leakage.engine.core import Client, Defense, Draws, Params, choice
+from leakage.defenses._each import at_random, changed, within
+from leakage.engine.core import Client, Counter, Defense, Draws, Params, choice
 
 FLOATS = {"fp16": torch.float16, "bf16": torch.bfloat16}
 ROUNDINGS = ("nearest", "stochastic")
@@ -19,8 +19,9 @@ class LowPrecision(Defense):
 
     Rounding "stochastic" (int8 alone) keeps the mean: floor(g / s + u) with u ~ U(0, 1). fp16 turns what is below 3e-8 into 0: half of
     2^-24, its smallest number.
-    An attacker who knows it rounds its own gradient likewise, to the nearest, and differentiates as if nothing were rounded
-    (straight-through, Bengio et al. 2013).
+    An attacker who knows it minds an entry of its guess only as far as it lies outside the numbers that would have been rounded to the
+    one received; or rounds its own gradient likewise, to the nearest, and differentiates as if nothing were rounded (straight-through,
+    Bengio et al. 2013).
     Source: Zhu et al. 2019, section 5.1.
     """
 
@@ -40,6 +41,22 @@ class LowPrecision(Defense):
 
     def adapt(self, client: Client, received: Params) -> Client:  # noqa: ARG002
         return changed(client, lambda update: {name: g + (self.rounded(g.detach()) - g.detach()) for name, g in update.items()})
+
+    def counters(self) -> dict[str, Counter]:
+        return {
+            "within the step": Counter(
+                "known: an entry may lie anywhere among the numbers that are rounded to the one received",
+                lambda client, received: within(client, received, {name: self.slack(g) for name, g in received.items()}),
+            ),
+            "round the guess": Counter("known: the guess is rounded too", self.adapt),
+        }
+
+    def slack(self, g: Tensor) -> Tensor:
+        """How far an entry of the gradient can be from the one received."""
+        if self.number in FLOATS:
+            kind = torch.finfo(FLOATS[self.number])
+            return g.abs().clamp(min=kind.smallest_normal) * kind.eps / 2
+        return (_level(g) * (1 if self.rounding == "stochastic" else 0.5)).expand_as(g)
 
     def rounded(self, g: Tensor) -> Tensor:
         """Every entry to the nearest that the format has."""

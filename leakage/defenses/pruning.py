@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from leakage.defenses._each import changed, counted
-from leakage.engine.core import Client, Defense, Draws, Memory, Params, Update, choice, flag, param
+from leakage.defenses._each import changed, counted, within
+from leakage.engine.core import Client, Counter, Defense, Draws, Memory, Params, Update, choice, flag, param
 
 SCOPES = ("each tensor", "whole gradient", "random")
 
@@ -18,7 +18,8 @@ class Pruning(Defense):
     The threshold t is such that floor(share * n) of n entries lie below it: of each tensor's, or of all that the gradient has.
     Scope "random": floor(share * n) entries of each tensor, drawn afresh in every step; the others are sent as they are, not enlarged.
     Feedback: what was not sent is added to the next gradient, a = g + r, send a~, r <- a - a~; all is sent in the end.
-    An attacker who knows it compares the entries that arrived. What feedback adds from earlier steps it cannot know.
+    An attacker who knows it compares the entries that arrived; and, where the smallest were pruned, minds the others as far as they are
+    larger in its guess than the smallest that arrived. What feedback adds from earlier steps it cannot know.
     Source: Zhu et al. 2019, section 5.2; per tensor as in Li et al. 2022 (GGL) and Sun et al. 2021 (Soteria); feedback as in
     Lin et al. 2018 (Deep Gradient Compression), section 3, there with momentum.
     """
@@ -53,7 +54,31 @@ class Pruning(Defense):
         return send
 
     def adapt(self, client: Client, received: Params) -> Client:
-        """Keep the entries that survived in `received`.
+        """Keep the entries that survived in `received`."""
+        arrived = self.arrived(received)
+        return changed(client, lambda update: {name: g * arrived[name] for name, g in update.items()})
+
+    def counters(self) -> dict[str, Counter]:
+        return {
+            "what arrived": Counter(self.imitation, self.adapt),
+            "what arrived, and bounds": Counter(
+                "known: entries that survived are compared, and the others must be smaller than those",
+                lambda client, received: within(client, received, self.slack(received)),
+            ),
+        }
+
+    def slack(self, received: Params) -> Params:
+        """How far an entry can be from the one received: 0 where it arrived, else up to the smallest that did; by chance, anything."""
+        arrived = self.arrived(received)
+        least = {name: g.abs().where(g != 0, torch.inf).min() for name, g in received.items()}
+        if self.scope == "whole gradient":
+            least = dict.fromkeys(least, torch.stack(list(least.values())).min())
+        if self.scope == "random":
+            least = {name: torch.full_like(value, torch.inf) for name, value in least.items()}
+        return {name: torch.where(kept, 0, least[name]) for name, kept in arrived.items()}
+
+    def arrived(self, received: Params) -> dict[str, Tensor]:
+        """Which entries were not pruned.
 
         Unlike a plain mask of the nonzero entries, a tensor (or gradient) with more zeros than pruning makes is kept whole: its threshold
         was 0, so its zeros are real (black pixels, dead units) and tell the attacker something. With random entries they may be either.
@@ -64,7 +89,7 @@ class Pruning(Defense):
             zeros = sum(int((~arrived[name]).sum()) for name in names)
             if zeros > self.dropped(sum(arrived[name].numel() for name in names)):
                 arrived |= {name: torch.ones_like(arrived[name]) for name in names}
-        return changed(client, lambda update: {name: g * arrived[name] for name, g in update.items()})
+        return arrived
 
     def kept(self, update: Params, rng: torch.Generator) -> dict[str, Tensor]:
         """Which entries are sent, as masks by name."""

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from leakage.defenses._each import changed
-from leakage.engine.core import Client, Defense, Draws, Memory, Params, Update, param
+from leakage.engine.core import Client, Counter, Defense, Draws, Memory, Params, Update, param
 
 SMALL = 1e-10  # added to |r_f|; the code adds 0.1, 1e-10 or nothing
 AT_ONCE = 2**20  # numbers in the pictures' derivatives that are computed together
@@ -20,7 +20,8 @@ class Soteria(Defense):
 
     score_f = sum over pictures b of ||d r_f(x_b) / d x_b||_2 / (|r_f(x_b)| + 1e-10), with r (B, D) the input of that layer.
     All else is sent as it is. The scores count as constants; they cost D backward passes.
-    An attacker who knows it leaves the same columns of its guess out, which it reads from the zero columns of what it received.
+    An attacker who knows it leaves the same columns of its guess out, which it reads from the zero columns of what it received; or the
+    whole table, as Balunovic et al. 2022 do.
     A feature that is 0 for every picture (a dead ReLU) has score 0 and is hidden first, though its column is zero anyway.
     Unlike the code: it divides by r_f with its sign and takes the absolute value of the sum, so that pictures may cancel.
     Source: Sun et al. 2021; the default share is that of Li et al. 2022 (GGL).
@@ -50,18 +51,30 @@ class Soteria(Defense):
 
     def adapt(self, client: Client, received: Params) -> Client:
         """Leave out the columns that are zero in `received`; none, if there are more than are hidden: then they are zero by themselves."""
-        tables = [name for name, g in received.items() if g.dim() == 2]
-        if not tables:
-            return client
-        weight = tables[-1]
+        weight = _table(received)
         mask = (received[weight] != 0).any(0)  # (D,)
         if int((~mask).sum()) > self.hidden(received[weight]):
             return client
         return changed(client, lambda update: {**update, weight: update[weight] * mask})
 
+    def counters(self) -> dict[str, Counter]:
+        return {
+            "same columns": Counter(self.imitation, self.adapt),
+            "without that layer": Counter("known: the table of the last layer is not compared at all", trust=_without),
+        }
+
     def hidden(self, weight: Tensor) -> int:
         """How many columns of this weight (K, D) are set to zero."""
         return int(self.share * weight.shape[-1])
+
+
+def _table(received: Params) -> str:
+    """Name of the last linear layer's weight."""
+    return [name for name, g in received.items() if g.dim() == 2][-1]
+
+
+def _without(received: Params, _memory: Memory) -> Params:
+    return {_table(received): torch.zeros_like(received[_table(received)])}
 
 
 def last_linear(model: nn.Module) -> str:

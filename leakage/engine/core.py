@@ -71,7 +71,7 @@ class Observation:
     """All the server holds. No tensor of the truth is reachable from here unless the experiment grants it.
 
     model          the architecture, in eval mode (BatchNorm as the experiment says); its parameters are `weights`
-    update         what the client sent; for a naive attacker: what it takes for the gradient
+    update         what the client sent, as the attacker reads it; for a naive one: what it takes for the gradient
     replay         (x (B, C, H, W), y (B,) or (B, K)) -> what the attacker believes this client would have sent; differentiable in x and y
     replays        the same for S guesses at once: (S, B, C, H, W), (B,) or (S, B, K) -> an update with S in front of every shape
     average        turns an update into an average gradient
@@ -80,6 +80,7 @@ class Observation:
     history        every round that the server has watched
     labels         (B,) when the experiment grants them, else None
     statistics     BatchNorm layer -> mean and variance (C,) of what enters it, when the experiment grants them, else None
+    trust          how much each entry of the update counts when gradients are compared, by parameter; unnamed parameters count 1
     """
 
     model: nn.Module
@@ -96,6 +97,7 @@ class Observation:
     history: tuple[Round, ...] = ()
     labels: Tensor | None = None
     statistics: Statistics | None = None
+    trust: Params = field(default_factory=dict)
 
     def as_gradient(self) -> Params:
         """The update as an average gradient over the batch."""
@@ -179,12 +181,30 @@ class Attack(Plugin):
         raise NotImplementedError
 
 
+@dataclass(frozen=True)
+class Counter:
+    """One thing that an attacker can do who knows a defense.
+
+    words    what it does, for the page
+    adapt    (client, received) -> the best differentiable imitation of the defended client
+    read     (received, memory) -> what the attacker works with in place of what it received; None: that itself
+    trust    (received, memory) -> how much each entry counts when gradients are compared, by parameter; unnamed parameters count 1
+    track    (received, memory) -> what the client carries after this round, as far as the server can compute that
+    """
+
+    words: str
+    adapt: Callable[[Client, Params], Client] = lambda client, _received: client
+    read: Callable[[Params, Memory], Params] | None = None
+    trust: Callable[[Params, Memory], Params] = lambda _received, _memory: {}
+    track: Callable[[Params, Memory], Memory] = lambda _received, memory: memory
+
+
 class Defense(Plugin):
     """Changes what leaves the client. stage "gradient" acts in each local step, "update" on what is sent."""
 
     stage: ClassVar[str] = "gradient"
-    imitation: ClassVar[str] = "known and imitated"  # what an attacker who knows it can do, for the ledger
-    elementwise: ClassVar[bool] = False  # whether `adapt` treats every entry alike, so that several guesses can be replayed at once
+    imitation: ClassVar[str] = "known and imitated"  # what `adapt` does, in words
+    elementwise: ClassVar[bool] = False  # whether imitations treat every entry alike, so that several guesses can be replayed at once
 
     def guard(self, client: Client, model: nn.Module, draws: Draws) -> Client:
         """The client, defended. Pure: called twice with the same memory it sends the same."""
@@ -193,6 +213,14 @@ class Defense(Plugin):
     def adapt(self, client: Client, received: Params) -> Client:  # noqa: ARG002
         """The best differentiable imitation of the defense for an attacker who knows it and holds `received`; identity if none."""
         return client
+
+    def multiplier(self, tensors: int) -> float | None:  # noqa: ARG002
+        """The noise multiplier of one picture's part in one gradient of so many tensors, if the defense promises differential privacy."""
+        return None
+
+    def counters(self) -> dict[str, Counter]:
+        """What attackers can do who know it, by name, whatever the fields; the first is done unless the experiment names another."""
+        return {"imitate": Counter(self.imitation, self.adapt)}
 
 
 class Protocol(Plugin):

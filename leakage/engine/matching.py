@@ -33,9 +33,9 @@ def flatten_lanes(update: Params) -> Tensor:
     return torch.cat([value.flatten(1) for value in update.values()], 1)
 
 
-def squared_distance(target: Params) -> Distance:
-    """||g - g*||^2 over all tensors (Zhu et al. 2019), of one gradient."""
-    return _single(distance("squared", target))
+def squared_distance(target: Params, trust: Params | None = None) -> Distance:
+    """||g - g*||^2 over all tensors (Zhu et al. 2019), of one gradient; `trust` as in `distance`."""
+    return _single(distance("squared", target, trust=trust))
 
 
 def cosine_distance(target: Params) -> Distance:
@@ -47,8 +47,10 @@ def _single(lanes: Distance) -> Distance:
     return lambda update: lanes({name: value.unsqueeze(0) for name, value in update.items()})[0]
 
 
-def distance(kind: str, target: Params, importance: Mapping[str, float] | None = None) -> Distance:
-    """How far S gradients are from `target`: (S,). `importance` weighs the tensors; those that it does not name are left out.
+def distance(kind: str, target: Params, importance: Mapping[str, float] | None = None, trust: Params | None = None) -> Distance:
+    """How far S gradients are from `target`: (S,).
+
+    `importance` weighs the tensors; those that it does not name are left out. `trust` weighs single entries; unnamed tensors count 1.
 
     cosine            1 - <g, g*> / (||g|| ||g*||), sums over all tensors
     squared           sum of (g - g*)^2
@@ -60,8 +62,9 @@ def distance(kind: str, target: Params, importance: Mapping[str, float] | None =
     weights = {name: 1.0 for name in target} if importance is None else dict(importance)
     kept = {name: target[name].detach() for name in weights}
     wanted = flatten(kept)
-    equal = all(weight == 1 for weight in weights.values())
-    scale = torch.ones(()) if equal else flatten({name: torch.full_like(value, weights[name]) for name, value in kept.items()})
+    shares = {name: weights[name] * (trust or {}).get(name, torch.ones_like(value)) for name, value in kept.items()}
+    equal = not trust and all(weight == 1 for weight in weights.values())
+    scale = torch.ones(()) if equal else flatten(shares)
     unit = wanted * scale / (wanted.square() * scale).sum().sqrt()
 
     def cosine(flat: Tensor) -> Tensor:
@@ -83,11 +86,12 @@ def distance(kind: str, target: Params, importance: Mapping[str, float] | None =
     def per_layer(update: Params) -> Tensor:
         parts = []
         for name, value in kept.items():
-            g = update[name].flatten(1)
+            g, wanted, share = update[name].flatten(1), value.flatten(), shares[name].flatten()
             if kind == "largest":
-                parts.append(weights[name] * (g - value.flatten()).abs().amax(1))
+                parts.append((share * (g - wanted).abs()).amax(1))
             else:
-                parts.append(weights[name] * (1 - F.cosine_similarity(g, value.flatten()[None], dim=1)) / len(kept))
+                root = (share / weights[name]).sqrt()
+                parts.append(weights[name] * (1 - F.cosine_similarity(root * g, (root * wanted)[None], dim=1)) / len(kept))
         return torch.stack(parts).sum(0)
 
     return per_layer

@@ -1,33 +1,23 @@
 """What the server holds: the client sends, round by round, and the attacker's imitation is built beside it, never from it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from leakage import catalog
 from leakage.engine.chain import TwoClasses
 from leakage.engine.client import gradient_client, lanes_client, use_batch_statistics, weights_of
-from leakage.engine.core import Client, Defense, Memory, Observation, Params, Protocol, Round, Simulator, Statistics, generator
+from leakage.engine.core import Client, Memory, Observation, Params, Round, Simulator, Statistics
+from leakage.engine.setting import Setting
 from leakage.engine.statistics import batch_statistics, stored_statistics
 from leakage.engine.trained import load_checkpoint, untrained
-from leakage.spec import Experiment, Part
-
-STAGES = ("gradient", "update")
-
-
-def plugin(kind: str, part: Part) -> Any:
-    """The plug-in that `part` names, with its fields. Raises ValueError when a field lies outside its range."""
-    return catalog.load(kind, part.id)(**part.fields)
+from leakage.spec import Experiment
 
 
 def observe(experiment: Experiment, x: Tensor, y: Tensor) -> Observation:
     """All that the server holds after it has watched the client with (x, y) for the experiment's rounds.
 
-    The attacker's replay is built beside the client, never from it: the protocol, with the defense imitated (`adapt`), when the
+    The attacker's replay is built beside the client, never from it: the protocol, with each defense answered by a counter, when the
     experiment says that the attacker is adaptive; else FedSGD, and the update is taken for its gradient.
     """
     model = _model(experiment, x)
@@ -40,9 +30,9 @@ def observe(experiment: Experiment, x: Tensor, y: Tensor) -> Observation:
                 value.copy_(attacked.weights[name])
     weights = weights_of(model)
 
-    adaptive = experiment.assume.adaptive
-    client = setting.imitation(gradient_client(model), attacked.update, defenses=adaptive)
-    memory, update = setting.over.spread(shadow), attacked.update
+    adaptive, memory = setting.adaptive, setting.over.spread(shadow)
+    update = setting.read(attacked.update, shadow)
+    client = setting.imitation(gradient_client(model), update)
 
     def average(update: Params, memory: Memory) -> Params:
         return setting.average(update, Round(weights, attacked.update, memory, attacked.count))
@@ -52,7 +42,7 @@ def observe(experiment: Experiment, x: Tensor, y: Tensor) -> Observation:
         weights=weights,
         update=update if adaptive else setting.naive(attacked),
         replay=_replay(client if adaptive else gradient_client(model), weights, memory if adaptive else {}),
-        replays=_replays(setting, model, weights, memory, attacked.update, adaptive=adaptive),
+        replays=_replays(setting, model, weights, memory, update),
         average=(lambda update: average(update, shadow)) if adaptive else (lambda update: update),
         simulator=Simulator(lambda x, y, memory: client(weights, x, y, memory), update, memory, lambda u, m: average(u, setting.one(m))),
         batch_size=len(x),
@@ -62,79 +52,8 @@ def observe(experiment: Experiment, x: Tensor, y: Tensor) -> Observation:
         history=tuple(history),
         labels=y.clone() if experiment.assume.labels else None,
         statistics=_statistics(experiment, model, x),
+        trust=setting.trust(attacked.update, shadow),
     )
-
-
-@dataclass(frozen=True)
-class Setting:
-    """The federated setting of an experiment: a protocol, what is laid over it, and the protections before and after it."""
-
-    protocol: Protocol
-    over: Protocol  # secure aggregation, or nothing: then a protocol of one member
-    defenses: tuple[tuple[int, str, Defense], ...]
-    seed: int
-
-    @staticmethod
-    def of(experiment: Experiment) -> "Setting":
-        over = plugin("protocol", experiment.aggregation) if experiment.aggregation else plugin("protocol", Part(id="fedsgd"))
-        defenses = tuple((number, part.id, plugin("defense", part)) for number, part in enumerate(experiment.defenses))
-        return Setting(plugin("protocol", experiment.protocol), over, defenses, experiment.seed)
-
-    def client(self, model: nn.Module) -> Client:
-        """The honest client, or the honest clients whose updates are summed, each with chances of its own."""
-
-        def member(number: int) -> Client:
-            who = () if number == 0 else (number,)
-            client = gradient_client(model)
-            for stage in STAGES:
-                for place, name, defense in self.defenses:
-                    if defense.stage == stage:
-                        client = defense.guard(client, model, partial(generator, self.seed, "defense", place, name, *who))
-                if stage == "gradient":
-                    client = self.protocol.client(client, partial(generator, self.seed, "client", *who))
-            return client
-
-        return self.over.together([member(number) for number in range(self.over.members)])
-
-    def imitation(self, gradient: Client, received: Params, *, defenses: bool) -> Client:
-        """The client as an attacker imitates it, who may know the protections."""
-        client = gradient
-        for stage in STAGES:
-            for _, _, defense in self.defenses if defenses else ():
-                if defense.stage == stage:
-                    client = defense.adapt(client, received)
-            if stage == "gradient":
-                client = self.protocol.client(client)
-        return self.over.together([client] * self.over.members)
-
-    @property
-    def elementwise(self) -> bool:
-        """Whether several guesses can be replayed at once."""
-        return self.protocol.elementwise and self.over.elementwise and all(defense.elementwise for *_, defense in self.defenses)
-
-    def average(self, update: Params, seen: Round) -> Params:
-        """An update of the round as an average gradient; `seen.memory` is what one client carried, on average."""
-        return self.protocol.average(self.over.average(update, seen), self._of_one(seen))
-
-    def naive(self, seen: Round) -> Params:
-        """What an attacker takes for the gradient who knows nothing of the protocol but its step."""
-        one = self._of_one(seen)
-        return self.protocol.naive(one.update, one)
-
-    def track(self, seen: Round) -> Memory:
-        """What one client carries after this round, on average."""
-        return self.protocol.track(self._of_one(seen))
-
-    def serve(self, seen: Round) -> Params:
-        """The weights of the next round."""
-        return {name: value.detach().requires_grad_() for name, value in self.protocol.serve(self._of_one(seen)).items()}
-
-    def one(self, memory: Memory) -> Memory:
-        """What the first client carries, out of the memory of all."""
-        return {name.removeprefix("0/"): value for name, value in memory.items() if self.over.members == 1 or name.startswith("0/")}
-
-    def _of_one(self, seen: Round) -> Round:
-        return Round(seen.weights, self.over.average(seen.update, seen), seen.memory, -(-seen.count // self.over.members))
 
 
 def _model(experiment: Experiment, x: Tensor) -> nn.Module:
@@ -181,12 +100,10 @@ def _replay(client: Client, weights: Params, memory: Memory) -> Callable[[Tensor
     return lambda x, y: client(weights, x, y, memory)[0]
 
 
-def _replays(
-    setting: Setting, model: nn.Module, weights: Params, memory: Memory, received: Params, *, adaptive: bool
-) -> Callable[[Tensor, Tensor], Params]:
+def _replays(setting: Setting, model: nn.Module, weights: Params, memory: Memory, read: Params) -> Callable[[Tensor, Tensor], Params]:
     """The replay of S guesses: together where every entry is treated alike, else one after the other."""
-    if adaptive and not setting.elementwise:
-        alone = _replay(setting.imitation(gradient_client(model), received, defenses=True), weights, memory)
+    if setting.adaptive and not setting.elementwise:
+        alone = _replay(setting.imitation(gradient_client(model), read), weights, memory)
 
         def one_by_one(x: Tensor, y: Tensor) -> Params:
             sent = [alone(guess, y[lane] if y.dim() == 3 else y) for lane, guess in enumerate(x)]
@@ -194,13 +111,13 @@ def _replays(
 
         return one_by_one
     lanes = lanes_client(model)
-    client = setting.imitation(lanes, received, defenses=True) if adaptive else lanes
+    client = setting.imitation(lanes, read) if setting.adaptive else lanes
 
     def together(x: Tensor, y: Tensor) -> Params:
         count = len(x)
         own = {name: value.expand(count, *value.shape) for name, value in weights.items()}
         labels = y.transpose(0, 1) if y.dim() == 3 else y.unsqueeze(1).expand(-1, count)
-        return client(own, x.transpose(0, 1), labels, memory if adaptive else {})[0]
+        return client(own, x.transpose(0, 1), labels, memory if setting.adaptive else {})[0]
 
     return together
 

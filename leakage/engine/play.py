@@ -13,9 +13,10 @@ from leakage.engine import metrics
 from leakage.engine.client import gradient_client, single_gradients
 from leakage.engine.core import Attack, Observation, Snapshot, generator
 from leakage.engine.data import load
-from leakage.engine.observe import observe, plugin, said
+from leakage.engine.observe import observe, said
 from leakage.engine.received import describe
 from leakage.engine.referee import Frame, Referee
+from leakage.engine.setting import plugin
 from leakage.engine.standards import Standards, standards
 from leakage.spec import Experiment
 
@@ -37,7 +38,8 @@ class Scene:
     seen: Observation
     standards: Standards  # what guesses are held against
     received: dict[str, Any]
-    changed: dict[str, float]  # how far the update is from the undefended gradient
+    changed: dict[str, float]  # how far what was sent is from the undefended gradient ...
+    known: dict[str, float]  # ... and how far that is what the attacker works with
 
 
 def best_device() -> torch.device:
@@ -56,6 +58,7 @@ def prepare(experiment: Experiment, *, uploads: Mapping[str, bytes] | None = Non
     seen = observe(experiment, private, y)
     plain, _ = gradient_client(seen.model)(seen.weights, private, y, {})
     alone = len(x) > 1 and experiment.batch_norm == "eval"  # whose BatchNorm needs the others has no gradient of its own
+    sent = seen.history[experiment.attacked_round - 1].update
     singles = islice(single_gradients(seen.model, seen.weights, private, y), SHOWN if alone else 0)
     return Scene(
         experiment=experiment,
@@ -63,8 +66,9 @@ def prepare(experiment: Experiment, *, uploads: Mapping[str, bytes] | None = Non
         y=y.cpu(),
         seen=seen,
         standards=standards(experiment, x.cpu(), classes.cpu()),
-        received=describe(seen.simulator.update, seen.as_gradient(), singles),
-        changed=metrics.gradient_distances(seen.as_gradient(), plain),
+        received=describe(sent, seen.as_gradient(), singles),
+        changed=metrics.gradient_distances(seen.average(sent), plain),
+        known=metrics.gradient_distances(seen.as_gradient(), plain),
     )
 
 

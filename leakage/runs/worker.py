@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from leakage import catalog
+from leakage import catalog, privacy
 from leakage.checkpoints import words
-from leakage.engine.play import Frame, Scene, best_device, play, prepare
+from leakage.engine.play import Frame, Scene, best_device, play, plugin, prepare
 from leakage.engine.timing import fitting_threads, measure
 from leakage.pictures import class_names, find, sheet
 from leakage.runs import ranks, training
@@ -32,6 +32,7 @@ from leakage.spec import Experiment, Part, parse
 from leakage.tasks import Ranks, Training, parse_training
 
 TWO = ["class 0", "class 1"]  # of a model with one output
+DELTA = 1e-5  # of differential privacy
 MEMORY = "This needs more memory than one run may use here. Choose a smaller batch, a smaller picture or a narrower model."
 log = logging.getLogger(__name__)
 
@@ -161,7 +162,7 @@ def finite(value: Any) -> Any:
 def describe(scene: Scene, run: Run, device: torch.device) -> dict[str, Any]:
     """The "meta" event: everything a page shows that does not change during the run."""
     experiment, held = scene.experiment, scene.standards
-    plugin = catalog.load("attack", experiment.attack.id)
+    attack = catalog.load("attack", experiment.attack.id)
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else f"{device.type}, {cores()} cores"
     return {
         "batch": len(experiment.pictures),
@@ -175,17 +176,30 @@ def describe(scene: Scene, run: Run, device: torch.device) -> dict[str, Any]:
         "lineup": {"size": held.lineup.size, "words": held.lineup.words},
         "lpips": {"net": held.perceptual.net, "words": held.perceptual.words},
         "steps": experiment.attack.fields.get("steps"),  # None: it answers at once
-        "attack": plugin.title,
-        "loss_name": plugin.loss_name,
-        "way": plugin.way,
+        "attack": attack.title,
+        "loss_name": attack.loss_name,
+        "way": attack.way,
         "labels_granted": experiment.assume.labels,
         "weights": words(experiment.checkpoint),
         "batch_norm": any(isinstance(layer, torch.nn.modules.batchnorm._BatchNorm) for layer in scene.seen.model.modules()),
         "changed": scene.changed,
+        "known": scene.known,
+        "epsilon": finite(guarantee(scene)),
         "device": name,
         "versions": {package: importlib.metadata.version(package) for package in ("torch", "scikit-image")} | {"engine": run.version},
         "estimate": run.estimate,
     }
+
+
+def guarantee(scene: Scene) -> dict[str, Any] | None:
+    """Epsilon of the first protection that promises one: for one picture, in all that this client has sent."""
+    experiment = scene.experiment
+    for part in experiment.defenses:
+        sigma = plugin("defense", part).multiplier(len(scene.seen.weights))
+        if sigma is not None:
+            times = experiment.rounds * int(experiment.protocol.fields.get("epochs", 1))
+            return {"value": privacy.epsilon(sigma, times, delta=DELTA), "delta": DELTA, "times": times}
+    return None
 
 
 def pictures(experiment: Experiment) -> list[dict[str, Any]]:

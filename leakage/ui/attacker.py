@@ -42,8 +42,29 @@ def choose_attacker(known: Catalog, model: Part, doing: Doing, defenses: Sequenc
         "that stops only the naive attacker is none.",
     )
     adaptive, protections = chosen == "true", [known.get("defense", part.id) for part in defenses]
-    st.caption(meaning(doing, protections, known.get("attack", attack.id), attack.fields, adaptive=adaptive))
-    return attack, Assumptions(labels=labels, adaptive=adaptive, statistics=statistics)
+    counter = choose_counter(protections) if adaptive else forms.USUAL
+    answers = [entry.answer(counter) for entry in protections] if adaptive else None
+    st.caption(meaning(doing, protections, known.get("attack", attack.id), attack.fields, answers=answers))
+    return attack, Assumptions(labels=labels, adaptive=adaptive, counter=counter, statistics=statistics)
+
+
+def choose_counter(protections: Sequence[Entry]) -> str:
+    """What the adaptive attacker does about the protection, where it has a choice."""
+    choices = {name: entry for entry in protections for name in entry.counters if len(entry.counters) > 1}
+    if not choices:
+        st.session_state.pop("counter", None)
+        return forms.USUAL
+    usual, *others = choices
+    options = [forms.USUAL, *others]
+    if st.session_state.get("counter") not in options:
+        st.session_state["counter"] = forms.USUAL
+    return st.selectbox(
+        "What it does about the protection",
+        options,
+        format_func=lambda name: f"{(name or usual)[0].upper()}{(name or usual)[1:]}",
+        key="counter",
+        help="Who knows a protection can answer it in several ways. Try each: a protection is worth what is left against the best of them.",
+    )
 
 
 def fine(model: Part) -> Literal["none", "running", "exact"]:
@@ -74,12 +95,14 @@ def fine(model: Part) -> Literal["none", "running", "exact"]:
     return chosen or "none"
 
 
-def meaning(doing: Doing, protections: Sequence[Entry], attack: Entry, fields: dict[str, Any], *, adaptive: bool) -> str:
-    """What being adaptive, or naive, amounts to for this protocol, this protection and this attack."""
-    return f"Adaptive: {_adaptive(doing, protections)}" if adaptive else f"Naive: {_naive(doing, protections, attack, fields)}"
+def meaning(doing: Doing, protections: Sequence[Entry], attack: Entry, fields: dict[str, Any], *, answers: Sequence[str] | None) -> str:
+    """What being adaptive (then `answers` says what is done about each protection), or naive, amounts to here."""
+    if answers is None:
+        return f"Naive: {_naive(doing, protections, attack, fields)}"
+    return f"Adaptive: {_adaptive(doing, protections, answers)}"
 
 
-def _adaptive(doing: Doing, protections: Sequence[Entry]) -> str:
+def _adaptive(doing: Doing, protections: Sequence[Entry], answers: Sequence[str]) -> str:
     if doing.plain and doing.phones == 1 and not protections:
         return "it computes what the phone computes. The phone sends a plain gradient, so a naive attacker would do the same."
     each = " of each phone" if doing.phones > 1 else ""
@@ -91,8 +114,9 @@ def _adaptive(doing: Doing, protections: Sequence[Entry]) -> str:
         "fedadmm": f"it imitates {steps}{each}, and works out the hidden duals round by round",
     }.get(doing.protocol.id, f"it imitates what {doing.name} does")
     sum_of = f"; of {doing.phones} phones it knows the sum alone, and guesses the pictures of all" if doing.phones > 1 else ""
+    known = "".join(f" {entry.title} is {answer}." for entry, answer in zip(protections, answers, strict=True))
     order = " The random order of the pictures it cannot know." if doing.fields.get("shuffled") else ""
-    return f"{how}{sum_of}.{order}{''.join(f' {entry.title} is {entry.imitation}.' for entry in protections)}"
+    return f"{how}{sum_of}.{order}{known}"
 
 
 def _naive(doing: Doing, protections: Sequence[Entry], attack: Entry, fields: dict[str, Any]) -> str:

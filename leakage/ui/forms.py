@@ -13,6 +13,7 @@ from leakage.syntax import SYNTAXES
 
 NONE = "none"
 UNTRAINED = ""
+USUAL = ""  # the first of a protection's counters
 DEFAULT = Experiment()
 More: TypeAlias = Callable[[dict[str, Any]], None]  # draws further widgets, given the values of a plug-in's fields
 SOURCES = {"gallery": "Gallery", "upload": "Your own", "mnist": "MNIST", "cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}
@@ -71,6 +72,7 @@ def _menus(known: Catalog) -> dict[str, list[Any]]:
         "rounds": list(range(1, MAX_ROUNDS + 1)),
         "attacked_round": list(range(1, MAX_ROUNDS + 1)),
         "adaptive": list(ADAPTIVE),
+        "counter": [USUAL, *dict.fromkeys(name for entry in known.of("defense") for name in list(entry.counters)[1:])],
         "statistics": list(STATISTICS),
         "source": list(SOURCES),
     }
@@ -228,7 +230,7 @@ def load(experiment: Experiment) -> None:
         state["aggregation"], state["phones"] = experiment.aggregation.id, experiment.aggregation.fields.get("clients", 2)
     state["rounds"], state["attacked_round"] = experiment.rounds, experiment.attacked_round
     state["labels_known"], state["adaptive"] = experiment.assume.labels, "true" if experiment.assume.adaptive else "false"
-    state["statistics"] = experiment.assume.statistics
+    state["statistics"], state["counter"] = experiment.assume.statistics, experiment.assume.counter
     state["max_seconds"], state["batch_norm"], state["task"] = experiment.max_seconds, experiment.batch_norm, experiment.task
     pictures = experiment.pictures
     state["source"], state["batch"] = pictures[0].source, len(pictures)

@@ -7,7 +7,7 @@ from typing import Any
 from leakage.catalog import Catalog, Entry
 from leakage.spec import Experiment, Part
 from leakage.ui.attacker import imitates, meaning
-from leakage.ui.setting import Doing, shown
+from leakage.ui.setting import Doing, counted, shown
 
 BATCH_NORM = {
     "eval": "uses the statistics stored in the model, not those of this batch (eval mode)",
@@ -61,7 +61,8 @@ def assumptions(experiment: Experiment, known: Catalog, meta: dict[str, Any] | N
     doing, adaptive = Doing.in_experiment(experiment, known), experiment.assume.adaptive
     attack, protections = known.get("attack", experiment.attack.id), [known.get("defense", part.id) for part in experiment.defenses]
     sees = adaptive or doing.plain or imitates(attack)
-    what = meaning(doing, protections, attack, experiment.attack.fields, adaptive=adaptive)
+    answers = [entry.answer(experiment.assume.counter) for entry in protections]
+    what = meaning(doing, protections, attack, experiment.attack.fields, answers=answers if adaptive else None)
     own = f" In the attack's own words: {note['attacker']}." if "attacker" in note else ""
     rows = [
         (
@@ -84,7 +85,7 @@ def assumptions(experiment: Experiment, known: Catalog, meta: dict[str, Any] | N
     for part, defense in zip(experiment.defenses, protections, strict=True):
         told = adaptive
         fields = ", ".join(f"{name} {shown(value)}" for name, value in part.fields.items())
-        what = defense.imitation if told else "not known: the update is taken as it came"
+        what = defense.answer(experiment.assume.counter) if told else "not known: the update is taken as it came"
         rows.append(("knows" if told else "does not know", "The protection", f"{defense.title} ({fields}): {what}"))
     if meta and meta.get("batch_norm"):
         rows.append(("knows", "BatchNorm", BATCH_NORM[experiment.batch_norm]))
@@ -139,22 +140,31 @@ def settings(experiment: Experiment, known: Catalog, meta: dict[str, Any] | None
         rows.append(("setting", "Device and versions", f"{meta['device']}; {versions}"))
         rows += [("setting", what, meta[name]["words"]) for name, what in INSTRUMENTS.items() if meta.get(name)]
     if meta and meta.get("changed") and experiment.defenses:
-        changed = meta["changed"]
-        rows.append(
-            (
-                "measured",
-                "What the protection changed",
-                f"cosine distance {changed['cosine']:.2g}, relative distance {changed['relative_l2']:.2g}",
-            )
-        )
+        rows.append(("measured", "What the protection changed", _distances(meta["changed"])))
+        if meta.get("known", meta["changed"]) != meta["changed"]:
+            rows.append(("measured", "What the attacker made of that", f"{_distances(meta['known'])} from the gradient"))
+    if meta and (promise := meta.get("epsilon")):
+        rows.append(("guaranteed", "Differential privacy", _promise(promise)))
     if result:
         scores = result["scores"]
-        distances = f"cosine {scores['cosine']:.2g}, relative {scores['relative_l2']:.2g}"
-        rows.append(("measured", "Gradient distances", distances))
+        rows.append(("measured", "Gradient distances", _distances(scores)))
         rows += details(scores)
         note = result["note"]
         rows += [("measured", what, f"{before}{note[name]}") for name, (what, before) in TOLD.items() if name in note]
     return rows
+
+
+def _promise(promise: dict[str, Any]) -> str:
+    """Epsilon with its scope."""
+    size = "no epsilon below 200" if promise["value"] is None else f"epsilon {promise['value']:.2f}"
+    uses = counted(promise["times"], "use")
+    return (
+        f"{size} at delta {promise['delta']:g}: for one picture, present or absent, in {uses} by this client; not that of a whole training"
+    )
+
+
+def _distances(found: dict[str, float]) -> str:
+    return f"cosine distance {found['cosine']:.2g}, relative distance {found['relative_l2']:.2g}"
 
 
 def details(scores: dict[str, Any]) -> list[Row]:

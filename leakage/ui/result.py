@@ -10,7 +10,7 @@ from leakage.runs.service import service
 from leakage.runs.store import OPEN, Run
 from leakage.spec import Experiment, Picture, SpecError
 from leakage.tasks import Ranks
-from leakage.ui import explain, fallback, forms, overturned, sent
+from leakage.ui import explain, fallback, forms, presets, sent
 from leakage.ui.ledger import ledger
 from leakage.ui.live import Shown, stage
 from leakage.ui.session import owner
@@ -44,9 +44,9 @@ def show(asked: str | None, known: Catalog) -> None:
     experiments = [Experiment.model_validate_json(run.experiment) for run in runs]
     if runs[0].id == recorded and not asked:
         st.markdown("**A recorded run, played again.** Choose your own settings and press **Run**.")
-    if overturned.is_shown(experiments, known):
-        st.markdown(overturned.STORY)
-    titles = overturned.titles(experiments, known)
+    if preset := presets.shown(experiments, known):
+        st.markdown(preset.story)
+    titles = presets.titles(experiments, known)
     shown = [_shown(run.id, title, experiment) for run, title, experiment in zip(runs, titles, experiments, strict=True)]
     if stage(shown, key="stage"):
         for run in runs:
@@ -82,7 +82,7 @@ def watch(ids: list[str], known: Catalog) -> None:
 def details(runs: list[Run], known: Catalog) -> None:
     """What to take away, what to ask next, what was assumed; of several runs one behind the other."""
     experiments = [Experiment.model_validate_json(run.experiment) for run in runs]
-    titles = overturned.titles(experiments, known)
+    titles = presets.titles(experiments, known)
     if len(runs) == 1:
         actions(runs[0])
         questions(experiments[0], known)

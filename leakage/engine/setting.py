@@ -1,0 +1,137 @@
+"""The federated setting of an experiment: the honest client it makes, and how the attacker imitates and reads what that sends."""
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from torch import nn
+
+from leakage import catalog
+from leakage.engine.client import gradient_client
+from leakage.engine.core import Client, Counter, Defense, Memory, Params, Protocol, Round, generator
+from leakage.spec import Experiment, Part
+
+STAGES = ("gradient", "update")
+
+
+def plugin(kind: str, part: Part) -> Any:
+    """The plug-in that `part` names, with its fields. Raises ValueError when a field lies outside its range."""
+    return catalog.load(kind, part.id)(**part.fields)
+
+
+@dataclass(frozen=True)
+class Protection:
+    """One defense of an experiment, the place where it stands there, and what the attacker does about it."""
+
+    place: int
+    id: str
+    defense: Defense
+    counter: Counter
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A protocol, what is laid over it, and the protections before and after it, in the order in which they act.
+
+    `adaptive`: the attacker knows the protections, and answers each by its counter.
+    """
+
+    protocol: Protocol
+    over: Protocol  # secure aggregation, or nothing: then a protocol of one member
+    protections: tuple[Protection, ...]
+    adaptive: bool
+    seed: int
+
+    @staticmethod
+    def of(experiment: Experiment) -> "Setting":
+        """Each stage's protections in the order in which they are named. A counter that reads what was received needs the last word."""
+        over = plugin("protocol", experiment.aggregation or Part(id="fedsgd"))
+        defenses = [(place, part.id, plugin("defense", part)) for place, part in enumerate(experiment.defenses)]
+        ordered = [named for stage in STAGES for named in defenses if named[2].stage == stage]
+        protections = [
+            Protection(
+                place, name, defense, _counter(defense, experiment.assume.counter, last=over.members == 1 and number == len(ordered))
+            )
+            for number, (place, name, defense) in enumerate(ordered, 1)
+        ]
+        return Setting(plugin("protocol", experiment.protocol), over, tuple(protections), experiment.assume.adaptive, experiment.seed)
+
+    def client(self, model: nn.Module) -> Client:
+        """The honest client, or the honest clients whose updates are summed, each with chances of its own."""
+
+        def member(number: int) -> Client:
+            who = () if number == 0 else (number,)
+            client = gradient_client(model)
+            for stage in STAGES:
+                for own in self._of(stage):
+                    client = own.defense.guard(client, model, partial(generator, self.seed, "defense", own.place, own.id, *who))
+                if stage == "gradient":
+                    client = self.protocol.client(client, partial(generator, self.seed, "client", *who))
+            return client
+
+        return self.over.together([member(number) for number in range(self.over.members)])
+
+    def imitation(self, gradient: Client, read: Params) -> Client:
+        """The client as the attacker imitates it who works with `read`."""
+        client = gradient
+        for stage in STAGES:
+            for own in self._of(stage) if self.adaptive else ():
+                client = own.counter.adapt(client, read)
+            if stage == "gradient":
+                client = self.protocol.client(client)
+        return self.over.together([client] * self.over.members)
+
+    @property
+    def elementwise(self) -> bool:
+        """Whether several guesses can be replayed at once."""
+        return self.protocol.elementwise and self.over.elementwise and all(own.defense.elementwise for own in self.protections)
+
+    def read(self, received: Params, memory: Memory) -> Params:
+        """What the attacker works with in place of what it received from a client that carried `memory`."""
+        reader = self.protections[-1].counter.read if self.adaptive and self.protections else None
+        return reader(received, memory) if reader else received
+
+    def trust(self, received: Params, memory: Memory) -> Params:
+        """How much each entry counts when gradients are compared."""
+        trust = Params()
+        for own in self.protections if self.adaptive else ():
+            for name, weight in own.counter.trust(received, memory).items():
+                trust[name] = trust.get(name, 1) * weight
+        return trust
+
+    def average(self, update: Params, seen: Round) -> Params:
+        """An update of the round as an average gradient; `seen.memory` is what one client carried, on average."""
+        return self.protocol.average(self.over.average(update, seen), self._of_one(seen))
+
+    def naive(self, seen: Round) -> Params:
+        """What an attacker takes for the gradient who knows nothing of the protocol but its step."""
+        one = self._of_one(seen)
+        return self.protocol.naive(one.update, one)
+
+    def track(self, seen: Round) -> Memory:
+        """What one client carries after this round, on average, as far as the server can compute that."""
+        one = self._of_one(seen)
+        memory = self.protocol.track(replace(one, update=self.read(one.update, one.memory)))
+        for own in self.protections if self.adaptive else ():
+            memory = own.counter.track(one.update, memory)
+        return memory
+
+    def serve(self, seen: Round) -> Params:
+        """The weights of the next round."""
+        return {name: value.detach().requires_grad_() for name, value in self.protocol.serve(self._of_one(seen)).items()}
+
+    def one(self, memory: Memory) -> Memory:
+        """What the first client carries, out of the memory of all."""
+        return {name.removeprefix("0/"): value for name, value in memory.items() if self.over.members == 1 or name.startswith("0/")}
+
+    def _of(self, stage: str) -> list[Protection]:
+        return [own for own in self.protections if own.defense.stage == stage]
+
+    def _of_one(self, seen: Round) -> Round:
+        return Round(seen.weights, self.over.average(seen.update, seen), seen.memory, -(-seen.count // self.over.members))
+
+
+def _counter(defense: Defense, name: str, *, last: bool) -> Counter:
+    """The counter of that name, or the first that can be used here."""
+    usable = {own: counter for own, counter in defense.counters().items() if last or counter.read is None}
+    return usable.get(name) or next(iter(usable.values()))
