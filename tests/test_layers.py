@@ -25,6 +25,7 @@ ALLOWED = {  # room -> the rooms it may import (a folder may import itself)
     "runs.thin": "",
     "runs.database": "",
     "report": "runs.store pictures",
+    "comparison": "runs.store catalog datasets pictures settings spec",
     # plain data
     "spec": "catalog checkpoints syntax",
     "tasks": "catalog effort network spec",
