@@ -147,10 +147,9 @@ def differs(experiments: Sequence[Experiment], known: Catalog) -> tuple[list[str
     voices = ["naive" if voice(one) == "naive" else "adaptive" for one in experiments if voice(one) != "both"]
     aspects = [*_aspects(experiments, known, short=False), ("How the attacker reads what arrives", voices)]
     lines = [(about, list(dict.fromkeys(words))) for about, words in aspects if words]
-    if not any(one.model.fields.get("norm") == "batch" for one in experiments):
-        lines = [line for line in lines if "BatchNorm" not in line[0]]
+    normed = any(one.model.fields.get("norm") == "batch" for one in experiments)
     apart = [f"{about}: {'; '.join(words)}" for about, words in lines if len(words) > 1]
-    return apart, [f"{about}: {words[0]}" for about, words in lines if len(words) == 1]
+    return apart, [f"{about}: {words[0]}" for about, words in lines if len(words) == 1 and (normed or "BatchNorm" not in about)]
 
 
 def _aspects(experiments: Sequence[Experiment], known: Catalog, *, short: bool) -> list[tuple[str, list[str]]]:
@@ -193,7 +192,7 @@ def _stack(experiment: Experiment, peers: Sequence[Part], known: Catalog, *, sho
 
 
 def _part(kind: str, part: Part, peers: Iterable[Part], known: Catalog, *, short: bool) -> str:
-    """Title and fields. Short: of a protection its strength and what is not as usual; of all, what differs from their like."""
+    """Title and fields: what differs from its like; of a protection its strength and, as of all unless short, what is not as usual."""
     entry = next((entry for entry in known.of(kind) if entry.id == part.id), None)
     if entry is None:  # gone since
         return ", ".join([part.id, *(f"{name} {_value(value)}" for name, value in part.fields.items())])
@@ -203,10 +202,10 @@ def _part(kind: str, part: Part, peers: Iterable[Part], known: Catalog, *, short
     words = [entry.title.split(":")[0]]
     for field in entry.fields:
         value = values[field.name]
-        unusual = value != field.default and (kind == "defense" or not short)
+        telling = (value != field.default and (kind == "defense" or not short)) or (kind == "attack" and not short)
         if field.name in lead and field.type != "str":
             words[0] += f" {_value(value)}"
-        elif field.name in lead or unusual or any(other[field.name] != value for other in alike):
+        elif field.name in lead or telling or any(other[field.name] != value for other in alike):
             name = "" if field.type == "str" else f"{field.name.replace('_', ' ')} "
             words.append(f"{name}{_value(value)}")
     return ", ".join(words)

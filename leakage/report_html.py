@@ -48,7 +48,7 @@ def page(arms: Sequence[Arm], known: Catalog) -> str:
         *(f'<p class="warning">{escape(sentence)}</p>' for sentence in warnings),
         _section("The pictures", _figures(arms)),
         _section("What each attack found", _table(arms) + _verdicts(arms)),
-        _section("Closer with every step", _curves(arms)),
+        _section("How close, step by step", _curves(arms)),
         _section("What differs", _list(apart) if apart else "<p>Nothing.</p>"),
         _section("What is equal", _list(alike)),
         _section("What each result assumes", "".join(_assumed(arm, known) for arm in arms)),
