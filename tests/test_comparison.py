@@ -176,6 +176,12 @@ def test_both_voices_share_a_title_and_the_voice_is_told(known: Catalog) -> None
     assert any(line.startswith("The attack: Inverting Gradients") and "steps 20" in line for line in alike)
 
 
+@pytest.mark.parametrize("kind", ["attack", "model", "protocol"])
+def test_no_two_plug_ins_share_a_short_name(kind: str, known: Catalog) -> None:
+    named = [titles([arm(seed=2), arm(**{kind: Part(id=entry.id)})], known)[1] for entry in known.of(kind)]
+    assert len(set(named)) == len(named)
+
+
 def test_a_protection_that_is_gone_keeps_its_id(known: Catalog) -> None:
     assert titles([arm(), defended("forgotten", strength=3)], known) == ["no protection", "forgotten, strength 3"]
 
