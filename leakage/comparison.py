@@ -106,7 +106,8 @@ def accuracy(defenses: Sequence[Part], known: Catalog, path: Path = PRICES) -> f
     if not path.exists():
         return None
     wanted = [_spelled(part, known) for part in defenses]
-    measured = [row for row in json.loads(path.read_text())["rows"] if [_spelled(Part(**one), known) for one in row["defenses"]] == wanted]
+    trained = [row for row in json.loads(path.read_text())["rows"] if row["accuracy"]]
+    measured = [row for row in trained if [_spelled(Part(**one), known) for one in row["defenses"]] == wanted]
     if not measured:
         return None
     found = max(measured, key=lambda row: row["rounds"])["accuracy"]

@@ -230,6 +230,7 @@ def test_accuracy_is_the_mean_over_seeds_of_the_same_protections(tmp_path: Path,
     measured = [
         {"defenses": [], "accuracy": [0.9, 0.98], "rounds": 20},
         {"defenses": [], "accuracy": [0.5], "rounds": 5},
+        {"defenses": [], "accuracy": [], "rounds": 40},  # asked for, and not trained yet
         {"defenses": [noise, {"id": "clipping", "fields": {}}], "accuracy": [0.7], "rounds": 20},
     ]
     path.write_text(json.dumps({"recipe": {}, "rows": measured}))
