@@ -5,6 +5,7 @@ import time
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from leakage.assumed import Doing
 from leakage.catalog import Catalog
 from leakage.runs.service import service
 from leakage.spec import SIZES, Experiment, SpecError
@@ -12,7 +13,7 @@ from leakage.ui import explain, forms, presets, result
 from leakage.ui.attacker import choose_attacker
 from leakage.ui.chooser import choose_pictures, describe, uploads_of
 from leakage.ui.session import delete_all, owner
-from leakage.ui.setting import Doing, choose_setting
+from leakage.ui.setting import choose_setting
 
 PATIENCE = 30.0  # seconds to wait for the dispatcher
 COLOURS = {3: "Colour", 1: "Grey"}

@@ -26,10 +26,9 @@ class Preset:
     pair: tuple[Experiment, Experiment]
 
 
-def naive_and_adaptive(**settings: object) -> tuple[Experiment, Experiment]:
-    """The same experiment against an attacker who knows nothing of the client, and against one who knows all."""
-    naive, adaptive = (Experiment(assume=Assumptions(adaptive=knows), **settings) for knows in (False, True))
-    return naive, adaptive
+def naive_and_adaptive(adaptive: Experiment) -> tuple[Experiment, Experiment]:
+    """The experiment against an attacker who knows nothing of the client, and as it is, against one who knows all."""
+    return adaptive.model_copy(update={"assume": Assumptions(adaptive=False)}), adaptive
 
 
 PRESETS = (
@@ -45,7 +44,7 @@ Repair both, and the same data give the picture away: a failed attack is no prot
 of the attack.
 """,
         titles=("Naive: as reported", "Adaptive: same data, same seed"),
-        pair=naive_and_adaptive(protocol=Part(id="fedadmm"), attack=Part(id="dlg_admm")),
+        pair=naive_and_adaptive(Experiment(protocol=Part(id="fedadmm"), attack=Part(id="dlg_admm"))),
     ),
     Preset(
         name="stand-in",
@@ -58,7 +57,7 @@ and how far it is from 1 says how large g was. Who knows the formula solves it f
 goes on as if nothing had been hidden.
 """,
         titles=("Naive: takes it for a gradient", "Adaptive: reads the gradient off"),
-        pair=naive_and_adaptive(defenses=STAND_IN, attack=SEARCH),
+        pair=naive_and_adaptive(Experiment(defenses=STAND_IN, attack=SEARCH)),
     ),
 )
 

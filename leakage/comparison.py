@@ -1,0 +1,269 @@
+"""Several attacks side by side as plain data: what tells the arms apart, what each one came to, and the file that repeats them."""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from leakage.assumed import shown
+from leakage.catalog import Catalog, CatalogError, Entry
+from leakage.datasets import TITLES
+from leakage.pictures import PictureError, find
+from leakage.runs.store import Run, Store
+from leakage.settings import ROOT
+from leakage.spec import Experiment, Part, Picture, SpecError, parse
+
+PRICES = ROOT / "assets" / "price.json"
+EXPORTS = {
+    "comparison.html": "Report (HTML)",
+    "table.csv": "Table (CSV)",
+    "comparison.json": "Data (JSON)",
+    "pictures.png": "Picture (PNG)",
+}
+MAX_ARMS = 16  # of one file, both voices of an arm counted
+NOTHING = "no protection"
+HIDDEN = "not recognisable"  # the verdict's word for an attack that found nothing
+TASKS = {"classes": "one for each class", "two": "one in all", "flipped": "one in all, label the opposite"}
+BATCH_NORM = {"eval": "stored statistics", "batch": "statistics of this batch"}
+STATISTICS = {"none": "not granted", "running": "granted as stored", "exact": "granted for this very batch"}
+OPENS, CLOSES = '<script type="application/json" id="comparison">', "</script>"  # the data inside a report
+
+
+@dataclass(frozen=True)
+class Row:
+    """One run of a comparison; a number is None where it was not measured, or is not known.
+
+    voice           "adaptive", "naive", or "both" where the phone does nothing that an adaptive attacker could imitate
+    verdict, words  the verdict's word (recognisable, partly recognisable, not recognisable) and the sentence that says why
+    psnr            in dB; ssim, lpips as published; rank is the median place of the private picture in the line-up
+    accuracy        share of test pictures named right by a model trained with these protections, the mean over seeds
+    epsilon         of differential privacy, for one picture in what was sent
+    grey            what a grey picture scores: psnr, ssim, lpips, rank, as far as they were measured
+    """
+
+    title: str
+    voice: str
+    run: str
+    status: str
+    verdict: str | None
+    words: str | None
+    psnr: float | None
+    ssim: float | None
+    lpips: float | None
+    rank: float | None
+    label_accuracy: float | None
+    epsilon: float | None
+    accuracy: float | None
+    grey: dict[str, float]
+
+    @property
+    def name(self) -> str:
+        """Title and voice."""
+        return self.title if self.voice == "both" else f"{self.title} ({self.voice})"
+
+
+def rows(store: Store, runs: list[Run], known: Catalog) -> list[Row]:
+    """One row for every run, in their order."""
+    asked = [Experiment.model_validate_json(run.experiment) for run in runs]
+    return [
+        _row(store.meta(run.id) or {}, run, experiment, title, known)
+        for run, experiment, title in zip(runs, asked, titles(asked, known), strict=True)
+    ]
+
+
+def _row(meta: dict[str, Any], run: Run, experiment: Experiment, title: str, known: Catalog) -> Row:
+    result = run.result or {}
+    scores, verdict = result.get("scores", {}), result.get("verdict", {})
+    grey = meta.get("baselines", {}).get("grey", {})
+    return Row(
+        title=title,
+        voice=voice(experiment),
+        run=run.id,
+        status=run.status,
+        verdict=verdict.get("word"),
+        words=verdict.get("why"),
+        psnr=scores.get("psnr"),
+        ssim=scores.get("ssim"),
+        lpips=scores.get("lpips"),
+        rank=scores.get("rank"),
+        label_accuracy=scores.get("label_accuracy"),
+        epsilon=meta.get("epsilon"),
+        accuracy=accuracy(experiment.defenses, known),
+        grey={name: grey[name] for name in ("psnr", "ssim", "lpips", "rank") if grey.get(name) is not None},
+    )
+
+
+def voice(experiment: Experiment) -> str:
+    """Whether the attacker imitates what the phone does; "both" where it sends one plain gradient and there is nothing to imitate."""
+    if experiment.protocol.id == "fedsgd" and experiment.aggregation is None and not experiment.defenses:
+        return "both"
+    return "adaptive" if experiment.assume.adaptive else "naive"
+
+
+def accuracy(defenses: Sequence[Part], known: Catalog, path: Path = PRICES) -> float | None:
+    """What a model trained with these protections gets right, the mean over seeds, after the most rounds; None where nobody measured it."""
+    if not path.exists():
+        return None
+    wanted = [_spelled(part, known) for part in defenses]
+    trained = [row for row in json.loads(path.read_text())["rows"] if row["accuracy"]]
+    measured = [row for row in trained if [_spelled(Part(**one), known) for one in row["defenses"]] == wanted]
+    if not measured:
+        return None
+    found = max(measured, key=lambda row: row["rounds"])["accuracy"]
+    return float(sum(found) / len(found))
+
+
+def _spelled(part: Part, known: Catalog) -> Part:
+    """With every field; as it is where this program knows no such protection."""
+    try:
+        return Part(id=part.id, fields=known.get("defense", part.id).resolve(part.fields))
+    except CatalogError:
+        return part
+
+
+def only_naive(rows: list[Row]) -> list[str]:
+    """A sentence for each arm that stopped the naive attacker and not the one who knows what the phone does."""
+    seen = {row.title for row in rows if row.voice == "adaptive" and row.verdict not in (None, HIDDEN)}
+    stopped = dict.fromkeys(row.title for row in rows if row.voice == "naive" and row.verdict == HIDDEN)
+    return [
+        f"{title[0].upper()}{title[1:]} hides the picture only from an attacker who does not know of it."
+        for title in stopped
+        if title in seen
+    ]
+
+
+# ---------------------------------------------------------------- what tells the arms apart
+
+
+def titles(experiments: Sequence[Experiment], known: Catalog) -> list[str]:
+    """The shortest words that tell the arms apart; an attacker's two voices share a title. One arm alone is named by its protection."""
+    told = [words for _, words in _aspects(experiments, known, short=True) if len(set(words)) > 1]
+    told = told or [words for about, words in _aspects(experiments, known, short=True) if about == "The protection"]
+    return [", ".join(words) for words in zip(*told, strict=True)]
+
+
+def differs(experiments: Sequence[Experiment], known: Catalog) -> tuple[list[str], list[str]]:
+    """What differs, and what is equal, a line each."""
+    voices = ["naive" if voice(one) == "naive" else "adaptive" for one in experiments if voice(one) != "both"]
+    aspects = [*_aspects(experiments, known, short=False), ("How the attacker reads what arrives", voices)]
+    lines = [(about, list(dict.fromkeys(words))) for about, words in aspects if words]
+    normed = any(one.model.fields.get("norm") == "batch" for one in experiments)
+    apart = [f"{about}: {'; '.join(words)}" for about, words in lines if len(words) > 1]
+    return apart, [f"{about}: {words[0]}" for about, words in lines if len(words) == 1 and (normed or "BatchNorm" not in about)]
+
+
+def _aspects(experiments: Sequence[Experiment], known: Catalog, *, short: bool) -> list[tuple[str, list[str]]]:
+    """What an experiment consists of: what it is about, and the words for every one of them."""
+
+    def every(words: Callable[[Experiment], str]) -> list[str]:
+        return [words(one) for one in experiments]
+
+    def part(kind: str, of: Callable[[Experiment], Part]) -> list[str]:
+        return [_part(kind, of(one), [of(other) for other in experiments], known, short=short) for one in experiments]
+
+    stacked = [defense for one in experiments for defense in one.defenses]
+    summed = [one.aggregation for one in experiments if one.aggregation]
+    return [
+        ("The protection", every(lambda one: _stack(one, stacked, known, short=short))),
+        ("The attack", part("attack", lambda one: one.attack)),
+        ("The pictures", _pictures(experiments, short=short)),
+        ("Their size", every(lambda one: f"{one.size} px")),
+        ("Their colours", every(lambda one: "grey" if one.channels == 1 else "colour")),
+        ("The model", part("model", lambda one: one.model)),
+        ("Its weights", every(lambda one: f"trained ({one.checkpoint})" if one.checkpoint else "untrained")),
+        ("Its outputs", every(lambda one: TASKS[one.task])),
+        ("Its arithmetic", every(lambda one: one.precision)),
+        ("BatchNorm uses", every(lambda one: BATCH_NORM[one.batch_norm])),
+        ("What is sent", part("protocol", lambda one: one.protocol)),
+        (
+            "Hidden in a sum",
+            every(lambda one: _part("protocol", one.aggregation, summed, known, short=short) if one.aggregation else "not in a sum"),
+        ),
+        ("The round", every(lambda one: f"{'round ' if short else ''}{one.attacked_round} of {one.rounds}")),
+        ("The labels", every(lambda one: f"{'labels ' if short else ''}{'granted' if one.assume.labels else 'found out'}")),
+        ("BatchNorm statistics", every(lambda one: f"{'statistics ' if short else ''}{STATISTICS[one.assume.statistics]}")),
+        ("The seed", every(lambda one: f"{'seed ' if short else ''}{one.seed}")),
+        ("The time limit", every(lambda one: f"at most {one.max_seconds} s")),
+    ]
+
+
+def _stack(experiment: Experiment, peers: Sequence[Part], known: Catalog, *, short: bool) -> str:
+    return ", then ".join(_part("defense", part, peers, known, short=short) for part in experiment.defenses) or NOTHING
+
+
+def _part(kind: str, part: Part, peers: Iterable[Part], known: Catalog, *, short: bool) -> str:
+    """Title and fields: what differs from its like; of a protection its strength and, as of all unless short, what is not as usual."""
+    entry = next((entry for entry in known.of(kind) if entry.id == part.id), None)
+    if entry is None:  # gone since
+        return ", ".join([part.id, *(f"{name} {_value(value)}" for name, value in part.fields.items())])
+    values, alike = _filled(entry, part), [_filled(entry, peer) for peer in peers if peer.id == part.id]
+    numbers = [field.name for field in entry.fields if field.type in ("int", "float")]
+    lead = (numbers if len(numbers) == 1 else [] if numbers else [field.name for field in entry.fields][:1]) if kind == "defense" else []
+    words = [_name(entry, short=short)]
+    for field in entry.fields:
+        value = values[field.name]
+        telling = (value != field.default and (kind == "defense" or not short)) or (kind == "attack" and not short)
+        if field.name in lead and field.type != "str":
+            words[0] += f" {_value(value)}"
+        elif field.name in lead or telling or any(other[field.name] != value for other in alike):
+            name = "" if field.type == "str" else f"{field.name.replace('_', ' ')} "
+            words.append(f"{name}{_value(value)}")
+    return ", ".join(words)
+
+
+def _name(entry: Entry, *, short: bool) -> str:
+    """The title without what explains it: FedAvg; short, also without what stands in brackets: DLG."""
+    return entry.title.split(":")[0].split(" (" if short else ":")[0]
+
+
+def _filled(entry: Entry, part: Part) -> dict[str, Any]:
+    return {field.name: part.fields.get(field.name, field.default) for field in entry.fields}
+
+
+def _value(value: float | str) -> str:
+    return value if isinstance(value, str) else shown(value)
+
+
+def _pictures(experiments: Sequence[Experiment], *, short: bool) -> list[str]:
+    """How many, where that is what differs; else which."""
+    batches = [one.pictures for one in experiments]
+    if short and len({len(batch) for batch in batches}) == len(set(batches)):
+        return [f"{len(batch)} picture{'' if len(batch) == 1 else 's'}" for batch in batches]
+    return [" + ".join(_picture(picture) for picture in batch) for batch in batches]
+
+
+def _picture(picture: Picture) -> str:
+    if picture.source == "upload":
+        return f"own picture {picture.id} (class {picture.label})"
+    try:
+        title = find("gallery", picture.id).title if picture.source == "gallery" else f"{TITLES[picture.source]} {picture.id}"
+    except PictureError:  # gone since
+        title = picture.id
+    return title if picture.label is None else f"{title} (class {picture.label})"
+
+
+# ---------------------------------------------------------------- the file that repeats them
+
+
+def experiments(text: str) -> list[Experiment]:
+    """The arms of an exported comparison.json, or of a report, so that they can be run again. Raises SpecError."""
+    if OPENS in text:
+        text = text.split(OPENS, 1)[1].split(CLOSES, 1)[0]
+    try:
+        raw = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise SpecError(f"This is no exported comparison: expected its JSON or its report, and {error}.") from None
+    arms = raw.get("experiments") if isinstance(raw, dict) else None
+    if not isinstance(arms, list) or not all(isinstance(arm, dict) for arm in arms):
+        raise SpecError("This is no exported comparison: expected an object with a list of experiments.")
+    if not 1 <= len(arms) <= MAX_ARMS:
+        raise SpecError(f"experiments: allowed are 1 to {MAX_ARMS}, given were {len(arms)}.")
+    return [_arm(number, arm) for number, arm in enumerate(arms, 1)]
+
+
+def _arm(number: int, arm: dict[str, Any]) -> Experiment:
+    try:
+        return parse(arm)
+    except SpecError as error:
+        raise SpecError(f"experiment {number}: {error}") from None
