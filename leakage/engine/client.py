@@ -17,17 +17,20 @@ def weights_of(model: nn.Module) -> Params:
 
 
 def gradient_client(model: nn.Module) -> Client:
-    """A client that sends dL/dw of the mean cross-entropy; differentiable in x and in probabilities y."""
-    own = tuple(model.parameters())
+    """A client that sends dL/dw of the mean cross-entropy; differentiable in x and in probabilities y.
+
+    Beside the weights it may be given buffers of the model, by name: it computes with them and does not send their gradient.
+    """
+    own = weights_of(model)
 
     def send(weights: Params, x: Tensor, y: Tensor, memory: Memory) -> Update:
         # At its own weights the model can be called as it is: exchanging them first costs 5 % of an iteration on a small net.
-        at_home = all(map(operator.is_, weights.values(), own))
+        at_home = len(weights) == len(own) and all(map(operator.is_, weights.values(), own.values()))
         logits = model(x) if at_home else functional_call(model, weights, (x,))  # (B, K)
         loss = F.cross_entropy(logits, y)
         follow = torch.is_grad_enabled() and (x.requires_grad or y.requires_grad)
-        gradient = torch.autograd.grad(loss, list(weights.values()), create_graph=follow)
-        return dict(zip(weights, gradient, strict=True)), memory
+        gradient = torch.autograd.grad(loss, [weights[name] for name in own], create_graph=follow)
+        return dict(zip(own, gradient, strict=True)), memory
 
     return send
 
@@ -37,13 +40,14 @@ def lanes_client(model: nn.Module) -> Client:
 
     Cheaper than vmap over the gradient: only the forward pass is vectorised, one ordinary derivative serves all.
     """
+    own = weights_of(model)
 
     def send(weights: Params, x: Tensor, y: Tensor, memory: Memory) -> Update:
-        logits = vmap(lambda own, pictures: functional_call(model, own, (pictures,)), in_dims=(0, 1), out_dims=1)(weights, x)  # (B, S, K)
+        logits = vmap(lambda held, pictures: functional_call(model, held, (pictures,)), in_dims=(0, 1), out_dims=1)(weights, x)  # (B, S, K)
         loss = F.cross_entropy(logits.flatten(0, 1), y.flatten(0, 1)) * x.shape[1]  # of every lane the mean over its pictures
         follow = torch.is_grad_enabled() and (x.requires_grad or y.requires_grad)
-        gradient = torch.autograd.grad(loss, list(weights.values()), create_graph=follow)
-        return dict(zip(weights, gradient, strict=True)), memory
+        gradient = torch.autograd.grad(loss, [weights[name] for name in own], create_graph=follow)
+        return dict(zip(own, gradient, strict=True)), memory
 
     return send
 
