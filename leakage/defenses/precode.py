@@ -3,34 +3,16 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from leakage.defenses._each import counted
+from leakage.engine.client import join_loss
 from leakage.engine.core import Client, Defense, Draws, Memory, Params, Update, param
 
 NAME = "bottleneck"
-
-
-class WithLoss(torch.autograd.Function):
-    """h, unchanged; `extra` (a scalar) joins whatever loss is computed from it: its derivative is 1. Differentiable any number of times."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(h: Tensor, extra: Tensor) -> Tensor:  # noqa: ARG004  (its value is not needed)
-        return h.clone()
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
-        pass
-
-    @staticmethod
-    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor, Tensor]:
-        return slope, slope.new_ones(())
 
 
 class Bottleneck(nn.Module):
@@ -56,7 +38,8 @@ class Bottleneck(nn.Module):
         mu, s = self.encode(h).chunk(2, 1)
         std = F.softplus(s)
         bits = (mu.square() + std.square() - 1 - 2 * std.log()).sum(1) / (2 * math.log(2))  # (B,)
-        out: Tensor = WithLoss.apply(self.decode(mu + std * self.eps), self.beta * bits.mean())
+        join_loss(self.beta * bits.mean())
+        out: Tensor = self.decode(mu + std * self.eps)
         return out
 
 
