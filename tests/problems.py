@@ -17,6 +17,7 @@ IDS = {kind: [entry.id for entry in CATALOG.of(kind)] for kind in catalog.KINDS}
 TINY = Part(
     id="mlp", fields={"width": 32, "depth": 1, "activation": "sigmoid"}
 )  # smooth, and its first layer has a bias: one picture is determined
+FITTING = {"fedkl": Part(id="resnet", fields={"kind": "resnet20-4", "width": 4})}  # needs BatchNorm
 LIGHT = {"vgg16": {"units": 16}}  # what a model too large for a test is made with
 SHORT = {"steps": 60, "tries": 4, "starts": 2}  # enough for a problem of this size
 GRANTED = Assumptions(labels=True)
@@ -32,6 +33,11 @@ def smooth(batch: int = 1, channels: int = 1, side: int = 8, seed: int = 0) -> t
 def light(name: str) -> Part:
     """A model with its default fields, or with those that keep a test small."""
     return Part(id=name, fields=LIGHT.get(name, {}))
+
+
+def protected(*defenses: Part) -> dict[str, object]:
+    """The experiment's fields for these defenses: with the tiny network, or with another that they need."""
+    return {"model": next((FITTING[part.id] for part in defenses if part.id in FITTING), TINY), "defenses": defenses}
 
 
 def observed(x: torch.Tensor, *, model: Part = TINY, **settings: object) -> Observation:

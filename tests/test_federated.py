@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from problems import IDS, LABELS, light, observed, precision, smooth
+from problems import IDS, LABELS, light, observed, precision, protected, smooth
 from torch import nn
 
 import leakage.protocols._local as local
@@ -218,7 +218,7 @@ def test_guesses_replayed_together_are_replayed_as_alone(
     known: bool, protocol: str, aggregation: Part | None, protection: tuple[Part, ...]
 ) -> None:
     with precision(torch.float64):
-        settings = {"protocol": Part(id=protocol), "aggregation": aggregation, "defenses": protection}
+        settings = {"protocol": Part(id=protocol), "aggregation": aggregation, **protected(*protection)}
         seen = observed(smooth(3), **settings, assume=Assumptions(adaptive=known))
         guesses = torch.stack([smooth(3, seed=seed) for seed in (5, 6)])
         close(seen, guesses, LABELS)

@@ -93,7 +93,7 @@ ALLOWED = {  # room -> the rooms it may import (a folder may import itself)
     "protocols": "engine.core engine.client",
     "models": "engine.core engine.client network templates",
 }
-PROMISED = {(room, "engine.client") for room in ("defenses", "protocols", "models")}  # to authors of plug-ins; not used yet
+PROMISED = {(room, "engine.client") for room in ("protocols", "models")}  # to authors of plug-ins; not used yet
 WEB = ("app", "pages", "ui", "runs.server", "report")  # what the web process starts from
 HEAVY = ("torch", "torchvision", "safetensors", "lpips", "opacus", "ray", "skimage", "sklearn", "scipy")  # what must not get there
 FOREIGN = {  # package -> the rooms that may import it

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from problems import IDS, LABELS, observed, short, smooth, using
+from problems import IDS, LABELS, observed, protected, short, smooth, using
 from walk import leaks, reached
 
 import leakage.protocols
@@ -27,7 +27,7 @@ def test_no_attack_can_reach_the_pictures_nor_labels_that_were_not_granted(
     attack: str, protocol: str, known: bool, protection: tuple[Part, ...]
 ) -> None:
     x = smooth(3)
-    settings = {"attack": short(attack), **using(protocol), "defenses": protection}
+    settings = {"attack": short(attack), **using(protocol), **protected(*protection)}
     seen = observed(x, **settings, assume=Assumptions(adaptive=known))
     attacker = plugin("attack", settings["attack"])
     running = attacker.run(seen, generator(1, "attack"))

@@ -2,6 +2,8 @@
 
 import operator
 from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 import torch
 from torch import Tensor, nn
@@ -10,24 +12,48 @@ from torch.nn import functional as F
 
 from leakage.engine.core import Client, Memory, Params, Update
 
+_HEARD: ContextVar[list[Tensor] | None] = ContextVar("heard", default=None)
+
 
 def weights_of(model: nn.Module) -> Params:
     """The model's own parameters by name."""
     return dict(model.named_parameters())
 
 
+def join_loss(extra: Tensor) -> None:
+    """To be called by a layer of a model while it computes: `extra`, a scalar, is added to the loss of this batch, if there is one."""
+    heard = _HEARD.get()
+    if heard is not None:
+        heard.append(extra)
+
+
+@contextmanager
+def _hearing() -> Iterator[list[Tensor]]:
+    """What the layers add to the loss meanwhile."""
+    heard: list[Tensor] = []
+    before = _HEARD.set(heard)
+    try:
+        yield heard
+    finally:
+        _HEARD.reset(before)
+
+
 def gradient_client(model: nn.Module) -> Client:
-    """A client that sends dL/dw of the mean cross-entropy; differentiable in x and in probabilities y."""
-    own = tuple(model.parameters())
+    """A client that sends dL/dw of the mean cross-entropy and what layers add to it; differentiable in x and in probabilities y.
+
+    Beside the weights it may be given buffers of the model, by name: it computes with them and does not send their gradient.
+    """
+    own = weights_of(model)
 
     def send(weights: Params, x: Tensor, y: Tensor, memory: Memory) -> Update:
         # At its own weights the model can be called as it is: exchanging them first costs 5 % of an iteration on a small net.
-        at_home = all(map(operator.is_, weights.values(), own))
-        logits = model(x) if at_home else functional_call(model, weights, (x,))  # (B, K)
-        loss = F.cross_entropy(logits, y)
+        at_home = len(weights) == len(own) and all(map(operator.is_, weights.values(), own.values()))
+        with _hearing() as extra:
+            logits = model(x) if at_home else functional_call(model, weights, (x,))  # (B, K)
+        loss = sum(extra, F.cross_entropy(logits, y))
         follow = torch.is_grad_enabled() and (x.requires_grad or y.requires_grad)
-        gradient = torch.autograd.grad(loss, list(weights.values()), create_graph=follow)
-        return dict(zip(weights, gradient, strict=True)), memory
+        gradient = torch.autograd.grad(loss, [weights[name] for name in own], create_graph=follow)
+        return dict(zip(own, gradient, strict=True)), memory
 
     return send
 
@@ -37,13 +63,20 @@ def lanes_client(model: nn.Module) -> Client:
 
     Cheaper than vmap over the gradient: only the forward pass is vectorised, one ordinary derivative serves all.
     """
+    own = weights_of(model)
+
+    def forward(held: Params, pictures: Tensor) -> tuple[Tensor, Tensor]:
+        with _hearing() as extra:
+            logits: Tensor = functional_call(model, held, (pictures,))
+        return logits, sum(extra, logits.new_zeros(()))
 
     def send(weights: Params, x: Tensor, y: Tensor, memory: Memory) -> Update:
-        logits = vmap(lambda own, pictures: functional_call(model, own, (pictures,)), in_dims=(0, 1), out_dims=1)(weights, x)  # (B, S, K)
+        logits, extra = vmap(forward, in_dims=(0, 1), out_dims=(1, 0))(weights, x)  # (B, S, K), (S,)
         loss = F.cross_entropy(logits.flatten(0, 1), y.flatten(0, 1)) * x.shape[1]  # of every lane the mean over its pictures
+        loss = loss + extra.sum()
         follow = torch.is_grad_enabled() and (x.requires_grad or y.requires_grad)
-        gradient = torch.autograd.grad(loss, list(weights.values()), create_graph=follow)
-        return dict(zip(weights, gradient, strict=True)), memory
+        gradient = torch.autograd.grad(loss, [weights[name] for name in own], create_graph=follow)
+        return dict(zip(own, gradient, strict=True)), memory
 
     return send
 

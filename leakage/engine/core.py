@@ -200,11 +200,19 @@ class Counter:
 
 
 class Defense(Plugin):
-    """Changes what leaves the client. stage "gradient" acts in each local step, "update" on what is sent."""
+    """Changes what leaves the client, or the model itself. stage "gradient" acts in each local step, "update" on what is sent."""
 
     stage: ClassVar[str] = "gradient"
     imitation: ClassVar[str] = "known and imitated"  # what `adapt` does, in words
     elementwise: ClassVar[bool] = False  # whether imitations treat every entry alike, so that several guesses can be replayed at once
+
+    def change(self, model: nn.Module) -> nn.Module:
+        """The model that is trained with this defense, `model` itself as a rule; it may be altered in place.
+
+        New weights come from torch's global generator, which `observe` forks and seeds; what a client keeps to itself are buffers there,
+        which `guard` replaces and the server never sees. Raises ValueError when the model has no place for it.
+        """
+        return model
 
     def guard(self, client: Client, model: nn.Module, draws: Draws) -> Client:
         """The client, defended. Pure: called twice with the same memory it sends the same."""

@@ -1,6 +1,8 @@
 """Models with their weights: drawn by a seed, or trained, from a safetensors file, which holds numbers and runs no code."""
 
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 from safetensors import SafetensorError
@@ -16,9 +18,16 @@ from leakage.spec import Part
 def untrained(part: Part, image_shape: tuple[int, int, int], num_classes: int, *, seed: int) -> nn.Module:
     """The model that `part` names, for pictures (C, H, W), its weights drawn by the seed; torch's global generator stays as it is."""
     plugin: Model = catalog.load("model", part.id)(**part.fields)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(generator(seed, "model").initial_seed())
+    with drawing(seed, "model"):
         return plugin.build(image_shape, num_classes)
+
+
+@contextmanager
+def drawing(seed: int, *purpose: str | int) -> Iterator[None]:
+    """Inside, torch's global generator draws for this purpose; afterwards it is as it was."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(generator(seed, *purpose).initial_seed())
+        yield
 
 
 def load_checkpoint(model: nn.Module, name: str) -> None:
