@@ -60,7 +60,8 @@ ALLOWED = {  # room -> the rooms it may import (a folder may import itself)
     "engine.observe": "engine.core engine.chain engine.client engine.statistics engine.trained spec catalog",
     "engine.statistics": "engine.core",
     "engine.trainer": "engine.core engine.train engine.trained checkpoints settings tasks catalog",
-    "engine.train": "engine.core engine.trained checkpoints pictures spec tasks",
+    "engine.train": "engine.client engine.core engine.phone engine.trained checkpoints pictures spec tasks",
+    "engine.phone": "engine.client engine.core engine.observe tasks",
     "engine.trained": "engine.core checkpoints spec catalog",
     "engine.referee": "engine.core engine.lineup engine.metrics engine.pairing engine.standards engine.verdict engine.views",
     "engine.views": "",
@@ -87,7 +88,7 @@ ALLOWED = {  # room -> the rooms it may import (a folder may import itself)
     "protocols": "engine.core engine.client",
     "models": "engine.core engine.client network templates",
 }
-PROMISED = {(room, "engine.client") for room in ("defenses", "protocols", "models")}  # to authors of plug-ins; not used yet
+PROMISED = {(room, "engine.client") for room in ("protocols", "models")}  # to authors of plug-ins; not used yet
 WEB = ("app", "pages", "ui", "runs.server", "report")  # what the web process starts from
 HEAVY = ("torch", "torchvision", "safetensors", "lpips", "opacus", "ray", "skimage", "sklearn", "scipy")  # what must not get there
 FOREIGN = {  # package -> the rooms that may import it

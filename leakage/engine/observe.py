@@ -1,9 +1,9 @@
 """What the server holds: the client sends, round by round, and the attacker's imitation is built beside it, never from it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -17,11 +17,26 @@ from leakage.engine.trained import load_checkpoint, untrained
 from leakage.spec import Experiment, Part
 
 STAGES = ("gradient", "update")
+Numbered: TypeAlias = tuple[tuple[int, str, Defense], ...]  # place in the stack, id, protection
 
 
 def plugin(kind: str, part: Part) -> Any:
     """The plug-in that `part` names, with its fields. Raises ValueError when a field lies outside its range."""
     return catalog.load(kind, part.id)(**part.fields)
+
+
+def numbered(defenses: Sequence[Part]) -> Numbered:
+    """The protections with their places and names. Raises ValueError when a field lies outside its range."""
+    return tuple((place, part.id, plugin("defense", part)) for place, part in enumerate(defenses))
+
+
+def guarded(client: Client, stage: str, defenses: Numbered, model: nn.Module, *, seed: int, who: int) -> Client:
+    """The client number `who` behind the protections of that stage, in their order, each with chances of its own."""
+    others = () if who == 0 else (who,)
+    for place, name, defense in defenses:
+        if defense.stage == stage:
+            client = defense.guard(client, model, partial(generator, seed, "defense", place, name, *others))
+    return client
 
 
 def observe(experiment: Experiment, x: Tensor, y: Tensor) -> Observation:
@@ -71,14 +86,13 @@ class Setting:
 
     protocol: Protocol
     over: Protocol  # secure aggregation, or nothing: then a protocol of one member
-    defenses: tuple[tuple[int, str, Defense], ...]
+    defenses: Numbered
     seed: int
 
     @staticmethod
     def of(experiment: Experiment) -> "Setting":
         over = plugin("protocol", experiment.aggregation) if experiment.aggregation else plugin("protocol", Part(id="fedsgd"))
-        defenses = tuple((number, part.id, plugin("defense", part)) for number, part in enumerate(experiment.defenses))
-        return Setting(plugin("protocol", experiment.protocol), over, defenses, experiment.seed)
+        return Setting(plugin("protocol", experiment.protocol), over, numbered(experiment.defenses), experiment.seed)
 
     def client(self, model: nn.Module) -> Client:
         """The honest client, or the honest clients whose updates are summed, each with chances of its own."""
@@ -87,9 +101,7 @@ class Setting:
             who = () if number == 0 else (number,)
             client = gradient_client(model)
             for stage in STAGES:
-                for place, name, defense in self.defenses:
-                    if defense.stage == stage:
-                        client = defense.guard(client, model, partial(generator, self.seed, "defense", place, name, *who))
+                client = guarded(client, stage, self.defenses, model, seed=self.seed, who=number)
                 if stage == "gradient":
                     client = self.protocol.client(client, partial(generator, self.seed, "client", *who))
             return client
