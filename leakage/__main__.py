@@ -31,10 +31,12 @@ def main(arguments: list[str]) -> int:
     run.add_argument("--seeds", type=int, default=1, help="so many runs, from the experiment's seed on, and how often the attack succeeds")
     train = commands.add_parser("train", help="train a model; called again with the same words it goes on where it was interrupted")
     for name, about in Training.model_fields.items():
-        if name not in ("version", "model"):
+        if name not in ("version", "model", "defenses"):
             train.add_argument(f"--{name.replace('_', '-')}", default=argparse.SUPPRESS, help=f"default {about.default}")
     train.add_argument("--model", default="lenet", help="the id of a model, see docs/plugins.md; default lenet")
     train.add_argument("--field", action="append", default=[], metavar="NAME=VALUE", help="a field of the model, for example width=16")
+    words = "a protection, for example clipping,bound=1; up to 4, in their order"
+    train.add_argument("--defense", action="append", default=[], metavar="ID[,NAME=VALUE...]", help=words)
     train.add_argument("--out", type=Path, help="folder for weights, card and metrics; default: one in LEAKAGE_HOME/checkpoints")
     evaluate = commands.add_parser("evaluate", help="accuracy of checkpoints on the whole test sets, beside what their cards say")
     evaluate.add_argument("checkpoint", nargs="*", help="ids of checkpoints; default: all on this machine")
@@ -121,9 +123,9 @@ def train_here(given: dict[str, Any]) -> None:
     from leakage.engine.play import best_device
     from leakage.engine.trainer import train
 
-    fields = {name: _value(text) for name, _, text in (pair.partition("=") for pair in given["field"])}
-    asked = {name: value for name, value in given.items() if name in Training.model_fields and name != "model"}
-    training = parse_training({**asked, "model": {"id": given["model"], "fields": fields}}).resolve(catalog.describe())
+    asked = {name: value for name, value in given.items() if name in Training.model_fields}
+    asked |= {"model": _part([given["model"], *given["field"]]), "defenses": [_part(words.split(",")) for words in given["defense"]]}
+    training = parse_training(asked).resolve(catalog.describe())
     folder = given["out"] or settings().checkpoints / training.name
     deadline = time.monotonic() + training.max_seconds
     for word in train(training, folder, device=best_device(), pulse=lambda: time.monotonic() > deadline):
@@ -139,6 +141,11 @@ def train_here(given: dict[str, Any]) -> None:
     if not (folder / "card.json").exists():
         raise RuntimeError(f"Stopped after {training.max_seconds} s, as --max-seconds says. The same command goes on from here.")
     log.info("Everything is in %s.", folder)
+
+
+def _part(words: list[str]) -> dict[str, Any]:
+    """A plug-in from its id and NAME=VALUE for each field that is not to be its default."""
+    return {"id": words[0], "fields": {name: _value(text) for name, _, text in (pair.partition("=") for pair in words[1:])}}
 
 
 def _value(text: str) -> bool | int | float | str:

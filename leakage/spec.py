@@ -110,10 +110,6 @@ class Experiment(Base):
 
     def resolve(self, catalog: Catalog) -> "Experiment":
         """The same experiment with every field of every plug-in spelled out. Raises SpecError."""
-
-        def spelled(kind: str, part: Part) -> Part:
-            return Part(id=part.id, fields=catalog.get(kind, part.id).resolve(part.fields))
-
         try:
             for picture in self.pictures:
                 if picture.label is not None and picture.label >= self.picture_classes:
@@ -125,7 +121,7 @@ class Experiment(Base):
                 raise SpecError(
                     f"pictures: of {self.size} x {self.size} pixels allowed are at most {most}, given were {len(self.pictures)}."
                 )
-            model = spelled("model", self.model)
+            model = spelled(catalog, "model", self.model)
             outputs = self.num_classes if self.task == "classes" else 1
             check_size(catalog, model, (self.channels, self.size, self.size), outputs)
             self._check_setting(catalog)
@@ -136,10 +132,10 @@ class Experiment(Base):
             return self.model_copy(
                 update={
                     "model": model,
-                    "protocol": spelled("protocol", self.protocol),
-                    "aggregation": spelled("protocol", self.aggregation) if self.aggregation else None,
-                    "defenses": tuple(spelled("defense", part) for part in self.defenses),
-                    "attack": spelled("attack", self.attack),
+                    "protocol": spelled(catalog, "protocol", self.protocol),
+                    "aggregation": spelled(catalog, "protocol", self.aggregation) if self.aggregation else None,
+                    "defenses": tuple(spelled(catalog, "defense", part) for part in self.defenses),
+                    "attack": spelled(catalog, "attack", self.attack),
                 }
             )
         except (CatalogError, CheckpointError) as error:
@@ -177,6 +173,11 @@ class Experiment(Base):
             if given.get(name) != value:
                 remedy = f"Set {name} to {value}, or choose an untrained model"
                 raise SpecError(f"checkpoint: {card.id} was trained with {name} {value}, given was {given.get(name)}. {remedy}.")
+
+
+def spelled(catalog: Catalog, kind: str, part: Part) -> Part:
+    """The plug-in with every field. Raises CatalogError."""
+    return Part(id=part.id, fields=catalog.get(kind, part.id).resolve(part.fields))
 
 
 def check_size(catalog: Catalog, model: Part, image_shape: tuple[int, int, int], outputs: int) -> None:

@@ -8,7 +8,7 @@ from leakage.catalog import Catalog, CatalogError
 from leakage.effort import seconds, to_measure, too_large
 from leakage.network import Map, canonical, unroll
 from leakage.network import parse as parse_network
-from leakage.spec import MAX_SECONDS, VERSION, Base, Part, SpecError, check_size, parse_as
+from leakage.spec import MAX_SECONDS, VERSION, Base, Part, SpecError, check_size, parse_as, spelled
 
 
 class Training(Base):
@@ -30,6 +30,10 @@ class Training(Base):
     decay: float = Field(default=5e-4, ge=0, le=0.1)
     augment: bool = False  # random shifts by up to 4 pixels and mirroring
     precision: Literal["float32", "bfloat16"] = "float32"  # of the arithmetic; the weights themselves stay float32
+    # Both are left out of the JSON where they change nothing: what was trained before they came keeps its name.
+    defenses: tuple[Part, ...] = Field(default=(), max_length=4, exclude_if=lambda given: given == ())
+    server_rate: float = Field(default=1.0, gt=0, le=10, exclude_if=lambda given: given == 1)  # of the server's step along the mean of
+    # how far the clients' parameters moved; 1: it takes the mean of what they send
     seed: int = Field(default=1, ge=0, le=2**31 - 1)
     max_seconds: int = Field(default=MAX_SECONDS, ge=1, le=24 * 3600)
 
@@ -47,14 +51,14 @@ class Training(Base):
         return f"{self.model.id}-{self.data}-{self.model_copy(update={'max_seconds': MAX_SECONDS}).digest()[:8]}"
 
     def resolve(self, catalog: Catalog) -> "Training":
-        """The same training with every field of the model spelled out. Raises SpecError."""
+        """The same training with every field of the model and of the protections spelled out. Raises SpecError."""
         try:
-            fields = catalog.get("model", self.model.id).resolve(self.model.fields)
+            model = spelled(catalog, "model", self.model)
+            defenses = tuple(spelled(catalog, "defense", part) for part in self.defenses)
         except CatalogError as error:
             raise SpecError(str(error)) from None
-        model = Part(id=self.model.id, fields=fields)
         check_size(catalog, model, self.image_shape, self.num_classes)
-        return self.model_copy(update={"model": model})
+        return self.model_copy(update={"model": model, "defenses": defenses})
 
 
 class Ranks(Base):

@@ -1,4 +1,4 @@
-"""Training: teach a model, centrally or as a federation, and watch how good it gets. What it learned can then be attacked in the lab."""
+"""Training: teach a model, centrally or as a federation, protected or not, and watch how good it gets. The lab can then attack it."""
 
 import streamlit as st
 
@@ -16,7 +16,7 @@ DEFAULT = Training()
 
 
 def settings(known: Catalog) -> Training | None:
-    """Three cards: model, pictures, and who trains how."""
+    """Four cards: model, pictures, who trains how, and what protects them."""
     with st.container(border=True, gap="small", key="step-1"):
         st.markdown("**1 · The model**")
         model = forms.choose(known, "model", "Model")
@@ -46,9 +46,23 @@ def settings(known: Catalog) -> Training | None:
             )
             local_epochs = st.number_input("Epochs on each phone per round", 1, 20, 1, key="local_epochs")
         fine = fine_settings(data)
+    with st.container(border=True, gap="small", key="step-4"):
+        st.markdown("**4 · Protection**")
+        defense = forms.choose(known, "defense", "Protection")
+        if defense:
+            st.caption("Train once with it and once without, all else equal: the difference is its price.")
     if problem or not model:
         return None
-    return Training(model=model, data=data, rounds=rounds, clients=clients, partition=partition, local_epochs=local_epochs, **fine)
+    return Training(
+        model=model,
+        data=data,
+        rounds=rounds,
+        clients=clients,
+        partition=partition,
+        local_epochs=local_epochs,
+        defenses=(defense,) if defense else (),
+        **fine,
+    )
 
 
 def fine_settings(data: str) -> dict[str, object]:
@@ -63,6 +77,16 @@ def fine_settings(data: str) -> dict[str, object]:
                 "Learning rate", 0.00001, 10.0, 0.1 if optimiser == "sgd" else 0.001, format="%g", key=f"rate-{optimiser}"
             ),
             "batch": st.number_input("Batch size", 1, 1024, DEFAULT.batch, key="training-batch"),
+            "server_rate": st.number_input(
+                "Step of the server",
+                0.0001,
+                10.0,
+                1.0,
+                format="%g",
+                key="server-rate",
+                help="How far the server follows what arrives. 1: it takes the mean (FedAvg). A stand-in as published, "
+                "whose every entry is about 1 or -1, needs far less: try 0.01.",
+            ),
             "schedule": st.selectbox("Learning rate over time", ["cosine", "steps", "constant"], key="schedule"),
             "augment": st.toggle("Shift and mirror pictures at random", data == "cifar10", key=f"augment-{data}"),
             "pictures": st.number_input("Use only the first (0: all)", 0, 60_000, 0, 1000, key="training-pictures"),

@@ -63,10 +63,11 @@ ALLOWED = {  # room -> the rooms it may import (a folder may import itself)
     "engine.play": "engine.core engine.client engine.data engine.metrics engine.observe engine.received engine.referee "
     "engine.setting engine.standards spec",
     "engine.observe": "engine.core engine.chain engine.client engine.setting engine.statistics engine.trained spec",
-    "engine.setting": "engine.core engine.client spec catalog",
+    "engine.setting": "engine.core engine.client engine.trained spec catalog",
     "engine.statistics": "engine.core",
     "engine.trainer": "engine.core engine.train engine.trained checkpoints settings tasks catalog",
-    "engine.train": "engine.core engine.trained checkpoints pictures spec tasks",
+    "engine.train": "engine.client engine.core engine.phone engine.setting engine.trained checkpoints pictures spec tasks",
+    "engine.phone": "engine.client engine.core engine.setting tasks",
     "engine.trained": "engine.core checkpoints spec catalog",
     "engine.referee": "engine.core engine.lineup engine.metrics engine.pairing engine.standards engine.verdict engine.views",
     "engine.views": "",

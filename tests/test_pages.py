@@ -446,6 +446,20 @@ def test_train_submits_what_the_page_shows(door: Service, visit: Open) -> None:
 
 
 @pytest.mark.usefixtures("digits")
+def test_train_submits_the_protection_with_its_fields_and_the_runs_page_names_it(door: Service, visit: Open) -> None:
+    at = visit("pages/training.py")
+    at.selectbox(key="defense").set_value("ada_defense").run()
+    at.selectbox(key="ada_defense.variant").set_value("as in the code").run()
+    at.number_input(key="server-rate").set_value(0.5).run()
+    at = press_train(at)
+    fine(at)
+    (part,) = trained(door, at).defenses
+    assert (part.id, part.fields["variant"], part.fields["beta1"]) == ("ada_defense", "as in the code", 0.9)
+    assert trained(door, at).server_rate == 0.5
+    assert "5 rounds centrally, with adadefense: a stand-in" in words(visit("pages/runs.py"))
+
+
+@pytest.mark.usefixtures("digits")
 def test_a_data_set_that_is_not_here_says_how_to_get_it_and_cannot_be_trained_on(door: Service, visit: Open) -> None:
     at = visit("pages/training.py")
     at.segmented_control(key="data").set_value("cifar10").run()

@@ -14,6 +14,7 @@ from leakage.datasets import PictureError, training_pictures
 from leakage.engine import train as engine
 from leakage.engine import trainer
 from leakage.engine.client import gradient_client, weights_of
+from leakage.engine.phone import Phone
 from leakage.engine.train import PADDING, Pictures, Progress, TrainingError, augmented, average, build, factor, partition
 from leakage.spec import Part
 from leakage.tasks import Training
@@ -131,7 +132,7 @@ def test_dropout_draws_from_the_training_and_leaves_the_global_generator_alone()
             torch.manual_seed(0)
             model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(784, 50), torch.nn.Dropout(0.5), torch.nn.Linear(50, 10))
         training = PLAIN.model_copy(update={"batch": 10, "rate": 0.01})
-        losses = engine.local_steps(model, few(), torch.arange(40), training=training, round_number=0, client=0)
+        losses = engine.local_steps(Phone(model, training), few(), torch.arange(40), round_number=0)
         return [loss for _, loss in losses]
 
     state = torch.get_rng_state()
@@ -146,7 +147,7 @@ def test_every_round_and_every_client_has_an_order_of_its_own() -> None:
     training = PLAIN.model_copy(update={"batch": 10, "rate": 1e-12})
 
     def losses(round_number: int, client: int) -> list[float]:
-        steps = engine.local_steps(build(PLAIN), few(), torch.arange(40), training=training, round_number=round_number, client=client)
+        steps = engine.local_steps(Phone(build(PLAIN), training, client), few(), torch.arange(40), round_number=round_number)
         return [round(loss, 5) for _, loss in steps]
 
     told = [losses(0, 0), losses(0, 0), losses(1, 0), losses(0, 1)]
@@ -158,7 +159,7 @@ def test_every_round_and_every_client_has_an_order_of_its_own() -> None:
 def test_a_last_batch_of_one_picture_is_left_out() -> None:
     def count(pictures: int) -> int:
         training = PLAIN.model_copy(update={"batch": 10})
-        return len(list(engine.local_steps(build(PLAIN), few(), torch.arange(pictures), training=training, round_number=0, client=0)))
+        return len(list(engine.local_steps(Phone(build(PLAIN), training), few(), torch.arange(pictures), round_number=0)))
 
     assert [count(pictures) for pictures in (1, 10, 11, 12)] == [1, 1, 1, 2]
 

@@ -4,9 +4,13 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
+from torch.func import vmap
 
 from leakage.defenses._each import counted
+from leakage.engine.client import Gradient
 from leakage.engine.core import Client, Draws, Memory, Params, Update
+
+AT_ONCE = 2**24  # numbers in the gradients that are computed together
 
 
 def one_by_one(
@@ -19,15 +23,21 @@ def one_by_one(
 ) -> Client:
     """(1/B) (sum_b clip(g_b, t) + N(0, noise(t)^2)), g_b what the client sends for picture b alone; without `draws`, without noise.
 
-    t counts the client's local steps, under `name` in its memory. Costs B gradients of one picture instead of one of B.
+    t counts the client's local steps, under `name` in its memory. Costs B gradients of one picture instead of one of B: together where
+    nothing acts before this, as many as memory allows, else one after the other.
     """
 
     def send(weights: Params, x: Tensor, y: Tensor, memory: Memory) -> Update:
         step, memory = counted(memory, name)
         total: Params = {}
-        for place in range(len(x)):
-            alone, memory = client(weights, x[place : place + 1], y[place : place + 1], memory)
-            short = clip(alone, step)
+        together = min(len(x), AT_ONCE // sum(weight.numel() for weight in weights.values())) if isinstance(client, Gradient) else 1
+        for mine, labels in zip(x.split(max(1, together)), y.split(max(1, together)), strict=True):
+            if isinstance(client, Gradient) and together > 1:
+                every = vmap(lambda g: clip(g, step))(client.each(weights, mine, labels))
+                short = {layer: g.sum(0) for layer, g in every.items()}
+            else:
+                alone, memory = client(weights, mine, labels, memory)
+                short = clip(alone, step)
             total = {layer: total[layer] + g for layer, g in short.items()} if total else short
         if draws is not None:
             rng, deviation = draws(step), noise(step)

@@ -90,10 +90,10 @@ def last_linear(model: nn.Module) -> str:
 def scores(model: nn.Module, layer: str, weights: Params, x: Tensor) -> Tensor:
     """score_f (D,) of every input of the linear layer, summed over the pictures. Constant: no derivative passes through.
 
-    The derivatives of several features are computed together, as many as memory allows.
+    The derivatives of several features are computed together, as many as memory allows. BatchNorm's stored statistics stay as they are.
     """
     seen = list[Tensor]()
-    own = {name: value.detach() for name, value in weights.items()}
+    own = {name: value.detach() for name, value in weights.items()} | {name: value.clone() for name, value in model.named_buffers()}
     handle = model.get_submodule(layer).register_forward_pre_hook(lambda _layer, given: seen.append(given[0]))
     try:
         with torch.enable_grad():

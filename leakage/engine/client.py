@@ -38,47 +38,66 @@ def _hearing() -> Iterator[list[Tensor]]:
         _HEARD.reset(before)
 
 
-def gradient_client(model: nn.Module) -> Client:
+class Gradient:
     """A client that sends dL/dw of the mean cross-entropy and what layers add to it; differentiable in x and in probabilities y.
 
     Beside the weights it may be given buffers of the model, by name: it computes with them and does not send their gradient.
+
+    narrow     the model itself is computed in bfloat16
+    heard      gets the summed loss of every call, of what pictures ever
     """
-    own = weights_of(model)
 
-    def send(weights: Params, x: Tensor, y: Tensor, memory: Memory) -> Update:
+    def __init__(self, model: nn.Module, *, narrow: bool = False, heard: list[Tensor] | None = None) -> None:
+        self.model, self.narrow, self.heard = model, narrow, heard
+        self._own = weights_of(model)
+
+    def __call__(self, weights: Params, x: Tensor, y: Tensor, memory: Memory) -> Update:
         # At its own weights the model can be called as it is: exchanging them first costs 5 % of an iteration on a small net.
-        at_home = len(weights) == len(own) and all(map(operator.is_, weights.values(), own.values()))
-        with _hearing() as extra:
-            logits = model(x) if at_home else functional_call(model, weights, (x,))  # (B, K)
-        loss = sum(extra, F.cross_entropy(logits, y))
-        follow = torch.is_grad_enabled() and (x.requires_grad or y.requires_grad)
-        gradient = torch.autograd.grad(loss, [weights[name] for name in own], create_graph=follow)
-        return dict(zip(own, gradient, strict=True)), memory
+        at_home = len(weights) == len(self._own) and all(map(operator.is_, weights.values(), self._own.values()))
+        with torch.autocast(x.device.type, torch.bfloat16, enabled=self.narrow):
+            with _hearing() as extra:
+                logits = self.model(x) if at_home else functional_call(self.model, weights, (x,))  # (B, K)
+            loss = sum(extra, F.cross_entropy(logits, y))
+        return self._slopes(loss, weights, x, y), memory
 
-    return send
+    def lanes(self, weights: Params, x: Tensor, y: Tensor, memory: Memory) -> Update:
+        """The same for S guesses at once: weights (S, ...), x (B, S, C, H, W), y (B, S) or (B, S, K) -> gradients (S, ...).
+
+        Cheaper than vmap over the gradient: only the forward pass is vectorised, one ordinary derivative serves all.
+        """
+
+        def forward(held: Params, pictures: Tensor) -> tuple[Tensor, Tensor]:
+            with _hearing() as extra:
+                logits: Tensor = functional_call(self.model, held, (pictures,))
+            return logits, sum(extra, logits.new_zeros(()))
+
+        with torch.autocast(x.device.type, torch.bfloat16, enabled=self.narrow):
+            call = vmap(forward, in_dims=(0, 1), out_dims=(1, 0), randomness="different")
+            logits, extra = call(weights, x)  # (B, S, K), (S,)
+            loss = F.cross_entropy(logits.flatten(0, 1), y.flatten(0, 1)) * x.shape[1]  # of every lane the mean over its pictures
+        return self._slopes(loss + extra.sum(), weights, x, y), memory
+
+    def each(self, weights: Params, x: Tensor, y: Tensor) -> Params:
+        """The gradient of every picture alone, all at once, B in front of every shape."""
+        own = {name: value.expand(len(x), *value.shape) for name, value in weights.items()}
+        return self.lanes(own, x.unsqueeze(0), y.unsqueeze(0), {})[0]
+
+    def _slopes(self, loss: Tensor, weights: Params, x: Tensor, y: Tensor) -> Params:
+        if self.heard is not None:
+            self.heard.append(loss.detach() * len(x))
+        follow = torch.is_grad_enabled() and (x.requires_grad or y.requires_grad)
+        gradient = torch.autograd.grad(loss, [weights[name] for name in self._own], create_graph=follow)
+        return dict(zip(self._own, gradient, strict=True))
+
+
+def gradient_client(model: nn.Module) -> Client:
+    """A client that sends the gradient, see `Gradient`."""
+    return Gradient(model)
 
 
 def lanes_client(model: nn.Module) -> Client:
-    """`gradient_client` for S guesses at once: weights (S, ...), x (B, S, C, H, W), y (B, S) or (B, S, K) -> gradients (S, ...).
-
-    Cheaper than vmap over the gradient: only the forward pass is vectorised, one ordinary derivative serves all.
-    """
-    own = weights_of(model)
-
-    def forward(held: Params, pictures: Tensor) -> tuple[Tensor, Tensor]:
-        with _hearing() as extra:
-            logits: Tensor = functional_call(model, held, (pictures,))
-        return logits, sum(extra, logits.new_zeros(()))
-
-    def send(weights: Params, x: Tensor, y: Tensor, memory: Memory) -> Update:
-        logits, extra = vmap(forward, in_dims=(0, 1), out_dims=(1, 0))(weights, x)  # (B, S, K), (S,)
-        loss = F.cross_entropy(logits.flatten(0, 1), y.flatten(0, 1)) * x.shape[1]  # of every lane the mean over its pictures
-        loss = loss + extra.sum()
-        follow = torch.is_grad_enabled() and (x.requires_grad or y.requires_grad)
-        gradient = torch.autograd.grad(loss, [weights[name] for name in own], create_graph=follow)
-        return dict(zip(own, gradient, strict=True)), memory
-
-    return send
+    """The same for several guesses at once, see `Gradient.lanes`."""
+    return Gradient(model).lanes
 
 
 def use_batch_statistics(model: nn.Module, x: Tensor) -> None:

@@ -1,5 +1,6 @@
 """The federated setting of an experiment: the honest client it makes, and how the attacker imitates and reads what that sends."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -9,6 +10,7 @@ from torch import nn
 from leakage import catalog
 from leakage.engine.client import gradient_client
 from leakage.engine.core import Client, Counter, Defense, Memory, Params, Protocol, Round, generator
+from leakage.engine.trained import drawing
 from leakage.spec import Experiment, Part
 
 STAGES = ("gradient", "update")
@@ -29,6 +31,42 @@ class Protection:
     counter: Counter
 
 
+def stacked(defenses: Sequence[Part], counter: str = "", *, alone: bool = True) -> tuple[Protection, ...]:
+    """The protections in the order in which they act: each stage's in the order in which they are named.
+
+    Each is answered by the counter of that name, or by its first. A counter that reads what was received needs the last word, of a client
+    `alone`. Raises ValueError when a field lies outside its range.
+    """
+    found = [(place, part.id, plugin("defense", part)) for place, part in enumerate(defenses)]
+    ordered = [named for stage in STAGES for named in found if named[2].stage == stage]
+
+    def answer(defense: Defense, *, last: bool) -> Counter:
+        usable = {own: counter for own, counter in defense.counters().items() if last or counter.read is None}
+        return usable.get(counter) or next(iter(usable.values()))
+
+    return tuple(
+        Protection(place, name, defense, answer(defense, last=alone and number == len(ordered)))
+        for number, (place, name, defense) in enumerate(ordered, 1)
+    )
+
+
+def changed(model: nn.Module, protections: Sequence[Protection], *, seed: int) -> nn.Module:
+    """The model with what the protections put into it, which is untrained; drawn apart, so that all else is as without them."""
+    for own in protections:
+        with drawing(seed, "defense", own.place, own.id, "weights"):
+            model = own.defense.change(model)
+    return model
+
+
+def guarded(client: Client, stage: str, protections: Sequence[Protection], model: nn.Module, *, seed: int, who: int) -> Client:
+    """The client number `who` behind the protections of that stage, in their order, each with chances of its own."""
+    others = () if who == 0 else (who,)
+    for own in protections:
+        if own.defense.stage == stage:
+            client = own.defense.guard(client, model, partial(generator, seed, "defense", own.place, own.id, *others))
+    return client
+
+
 @dataclass(frozen=True)
 class Setting:
     """A protocol, what is laid over it, and the protections before and after it, in the order in which they act.
@@ -44,17 +82,10 @@ class Setting:
 
     @staticmethod
     def of(experiment: Experiment) -> "Setting":
-        """Each stage's protections in the order in which they are named. A counter that reads what was received needs the last word."""
+        """The setting; a stand-in inside a sum cannot be read off."""
         over = plugin("protocol", experiment.aggregation or Part(id="fedsgd"))
-        defenses = [(place, part.id, plugin("defense", part)) for place, part in enumerate(experiment.defenses)]
-        ordered = [named for stage in STAGES for named in defenses if named[2].stage == stage]
-        protections = [
-            Protection(
-                place, name, defense, _counter(defense, experiment.assume.counter, last=over.members == 1 and number == len(ordered))
-            )
-            for number, (place, name, defense) in enumerate(ordered, 1)
-        ]
-        return Setting(plugin("protocol", experiment.protocol), over, tuple(protections), experiment.assume.adaptive, experiment.seed)
+        protections = stacked(experiment.defenses, experiment.assume.counter, alone=over.members == 1)
+        return Setting(plugin("protocol", experiment.protocol), over, protections, experiment.assume.adaptive, experiment.seed)
 
     def client(self, model: nn.Module) -> Client:
         """The honest client, or the honest clients whose updates are summed, each with chances of its own."""
@@ -63,8 +94,7 @@ class Setting:
             who = () if number == 0 else (number,)
             client = gradient_client(model)
             for stage in STAGES:
-                for own in self._of(stage):
-                    client = own.defense.guard(client, model, partial(generator, self.seed, "defense", own.place, own.id, *who))
+                client = guarded(client, stage, self.protections, model, seed=self.seed, who=number)
                 if stage == "gradient":
                     client = self.protocol.client(client, partial(generator, self.seed, "client", *who))
             return client
@@ -75,8 +105,9 @@ class Setting:
         """The client as the attacker imitates it who works with `read`."""
         client = gradient
         for stage in STAGES:
-            for own in self._of(stage) if self.adaptive else ():
-                client = own.counter.adapt(client, read)
+            for own in self.protections if self.adaptive else ():
+                if own.defense.stage == stage:
+                    client = own.counter.adapt(client, read)
             if stage == "gradient":
                 client = self.protocol.client(client)
         return self.over.together([client] * self.over.members)
@@ -124,14 +155,5 @@ class Setting:
         """What the first client carries, out of the memory of all."""
         return {name.removeprefix("0/"): value for name, value in memory.items() if self.over.members == 1 or name.startswith("0/")}
 
-    def _of(self, stage: str) -> list[Protection]:
-        return [own for own in self.protections if own.defense.stage == stage]
-
     def _of_one(self, seen: Round) -> Round:
         return Round(seen.weights, self.over.average(seen.update, seen), seen.memory, -(-seen.count // self.over.members))
-
-
-def _counter(defense: Defense, name: str, *, last: bool) -> Counter:
-    """The counter of that name, or the first that can be used here."""
-    usable = {own: counter for own, counter in defense.counters().items() if last or counter.read is None}
-    return usable.get(name) or next(iter(usable.values()))

@@ -1,6 +1,7 @@
 """Training: federated averaging over any number of clients; with one client that holds all pictures it is ordinary, central training.
 
-Source: McMahan et al. 2017, algorithm 1 (FederatedAveraging), every client taking part in every round.
+Source: McMahan et al. 2017, algorithm 1 (FederatedAveraging), every client taking part in every round. The server's step of another size
+than 1 is that of Reddi et al. 2021, algorithm 1, with plain SGD.
 """
 
 import math
@@ -13,7 +14,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from leakage.checkpoints import Card, Stage
-from leakage.engine.core import Params, generator
+from leakage.engine.client import weights_of
+from leakage.engine.core import Memory, Params, generator
+from leakage.engine.phone import Phone
+from leakage.engine.setting import changed, stacked
 from leakage.engine.trained import load_checkpoint, untrained
 from leakage.pictures import Rows, datasets, training_pictures
 from leakage.spec import Part
@@ -42,6 +46,16 @@ class Progress:
     seconds: float
     accuracy: float | None = None
     weights: Params | None = None
+    memories: tuple[Memory, ...] = ()  # what the clients carry into the next round
+
+
+@dataclass(frozen=True)
+class State:
+    """All there is between two rounds: how many were done, the model's whole state, and what every client carries."""
+
+    rounds: int
+    weights: Params
+    memories: tuple[Memory, ...]
 
 
 @dataclass(frozen=True)
@@ -70,8 +84,9 @@ def _tensors(rows: Rows) -> Pictures:
 
 
 def build(training: Training) -> nn.Module:
-    """The untrained model, its weights drawn by the training's seed as an experiment of that seed draws them."""
-    return untrained(training.model, training.image_shape, training.num_classes, seed=training.seed)
+    """The untrained model with what protections put into it, drawn by the training's seed as an experiment of that seed draws it."""
+    model = untrained(training.model, training.image_shape, training.num_classes, seed=training.seed)
+    return changed(model, stacked(training.defenses), seed=training.seed)
 
 
 def train(
@@ -80,36 +95,39 @@ def train(
     test_set: Pictures,
     *,
     device: torch.device,
-    start: tuple[int, Params] | None = None,
+    start: State | None = None,
     pulse: Callable[[], bool] = lambda: False,
 ) -> Iterator[Progress]:
-    """Yield progress; goes on after `start` (rounds done, weights) exactly as if it had never stopped, and ends when `pulse()` says so.
+    """Yield progress; goes on after `start` exactly as if it had never stopped, and ends when `pulse()` says so.
 
-    The state between two rounds is the weights alone: optimisers start afresh in every round, and each round's order, crops and flips
-    come from a generator of its own.
+    Optimisers start afresh in every round, and each round's order, crops and flips come from a generator of its own.
     """
     model = build(training).to(device)
     if device.type == "cpu":
         model = model.to(memory_format=torch.channels_last)
-    first, weights = start or (0, copy_of(model))
+    start = start or State(0, copy_of(model), ({},) * training.clients)
+    weights = start.weights
     train_set, test_set = train_set.to(device), test_set.to(device)
+    phones = [
+        Phone(model, training, number, {name: value.to(device) for name, value in memory.items()})
+        for number, memory in enumerate(start.memories)
+    ]
     parts = partition(train_set.y.cpu(), training)
     began = told = time.perf_counter()
-    for number in range(first, training.rounds):
+    for number in range(start.rounds, training.rounds):
         sent, losses = list[Params](), list[float]()
-        for client, mine in enumerate(parts):
+        for phone, mine in zip(phones, parts, strict=False):  # of very few pictures some clients get none
             model.load_state_dict(weights)
-            steps = local_steps(model, train_set, mine, training=training, round_number=number, client=client)
-            for share, loss in steps:
+            for share, loss in local_steps(phone, train_set, mine, round_number=number):
                 losses.append(loss)
                 if time.perf_counter() - told > TELL:
-                    done = number + (client + share) / len(parts)
+                    done = number + (phone.number + share) / len(parts)
                     yield Progress(done, sum(losses) / len(losses), time.perf_counter() - began)
                     told = time.perf_counter()
                 if pulse():
                     return
-            sent.append(copy_of(model))
-        weights = average(sent, [len(mine) for mine in parts])
+            sent.append(phone.sent(weights, copy_of(model)))
+        weights = stepped(weights, average(sent, [len(mine) for mine in parts]), model, training.server_rate)
         if not all(value.isfinite().all() for value in weights.values()):
             raise TrainingError(f"The weights grew beyond all numbers in round {number + 1}. Choose a smaller learning rate.")
         model.load_state_dict(weights)
@@ -117,18 +135,18 @@ def train(
             found = accuracy(model, test_set, pulse)
         except Stopped:
             return
-        yield Progress(number + 1, sum(losses) / len(losses), time.perf_counter() - began, found, weights)
+        memories = tuple(phone.memory for phone in phones)
+        yield Progress(number + 1, sum(losses) / len(losses), time.perf_counter() - began, found, weights, memories)
 
 
-def local_steps(
-    model: nn.Module, data: Pictures, mine: Tensor, *, training: Training, round_number: int, client: int
-) -> Iterator[tuple[float, float]]:
+def local_steps(phone: Phone, data: Pictures, mine: Tensor, *, round_number: int) -> Iterator[tuple[float, float]]:
     """One client's part of one round: SGD or Adam over its pictures `mine` (N,), in place; yields (share done, loss) after every step."""
-    draws = generator(training.seed, "training", round_number, client)
+    model, training = phone.model, phone.training
+    weights = weights_of(model)
+    draws = generator(training.seed, "training", round_number, phone.number)
     optimiser = _optimiser(model, training)
     alone = len(mine) % training.batch == 1 < len(mine)  # a last batch of one picture, which BatchNorm may not take, is left out
     total = (math.ceil(len(mine) / training.batch) - alone) * training.local_epochs
-    narrow = training.precision == "bfloat16"
     drops_out = any(isinstance(layer, nn.Dropout) for layer in model.modules())
     model.train()
     step = 0
@@ -139,12 +157,12 @@ def local_steps(
                 group["lr"] = training.rate * factor(training.schedule, (round_number + step / total) / training.rounds)
             x = data.x[chosen.to(data.x.device)]  # (B, C, H, W)
             x = (augmented(x, draws) if training.augment else x).float() / 255
-            with torch.random.fork_rng(enabled=drops_out), torch.autocast(x.device.type, torch.bfloat16, enabled=narrow):
+            with torch.random.fork_rng(enabled=drops_out):
                 if drops_out:  # dropout knows only the global generator
                     torch.manual_seed(int(torch.randint(2**62, (1,), generator=draws)))
-                loss = F.cross_entropy(model(x), data.y[chosen.to(data.y.device)])
-            optimiser.zero_grad(set_to_none=True)
-            loss.backward()
+                gradient, loss = phone.gradient(weights, x, data.y[chosen.to(data.y.device)])
+            for name, value in weights.items():
+                value.grad = gradient[name]
             optimiser.step()
             step += 1
             yield step / total, loss.item()
@@ -200,6 +218,12 @@ def average(sent: list[Params], counts: list[int]) -> Params:
         else value
         for name, value in sent[0].items()
     }
+
+
+def stepped(weights: Params, mean: Params, model: nn.Module, rate: float) -> Params:
+    """weights + rate (mean - weights) for the model's parameters; all else, and everything at rate 1, is the mean."""
+    own = weights_of(model) if rate != 1 else {}
+    return {name: weights[name] + rate * (value - weights[name]) if name in own else value for name, value in mean.items()}
 
 
 @torch.no_grad()

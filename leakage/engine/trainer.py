@@ -8,6 +8,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,14 @@ from safetensors import safe_open
 from leakage import catalog
 from leakage.checkpoints import STATE, CheckpointError, write
 from leakage.engine import train as engine
-from leakage.engine.core import Params
-from leakage.engine.train import Progress
+from leakage.engine.core import Memory, Params
+from leakage.engine.train import Progress, State
 from leakage.engine.trained import pack, put, unpack
 from leakage.settings import ROOT
 from leakage.tasks import Training
 
 PATIENCE = 20.0  # seconds in which somebody who was told to stop should have left the folder
+CARRIED = "memory/{}/"  # before the names of what a client carries, in the state's file
 STAGES = (1, 5)  # rounds after which the weights are kept, as float16; and after the last one, as float32
 
 
@@ -48,14 +50,17 @@ def _train(training: Training, folder: Path, *, device: torch.device, pulse: Cal
     train_set, test_set = engine.load(training)
     before = rows[-1]["seconds"] if rows else 0.0
     for progress in engine.train(training, train_set, test_set, device=device, start=start, pulse=pulse):
-        word = Progress(progress.done, progress.loss, before + progress.seconds, progress.accuracy, progress.weights)
+        word = replace(progress, seconds=before + progress.seconds)
         if word.weights is not None:
             number = round(word.done)
             if number in STAGES and number < training.rounds:
                 (folder / f"{number}.safetensors").write_bytes(pack(word.weights, dtype=torch.float16))
             rows.append({"round": number, "loss": word.loss, "accuracy": word.accuracy, "seconds": round(word.seconds, 1)})
             write(folder / "metrics.json", {"training": training.model_dump(), "rounds": rows})
-            write(folder / STATE, pack(word.weights, rounds=number))
+            carried = {
+                CARRIED.format(client) + name: value for client, memory in enumerate(word.memories) for name, value in memory.items()
+            }
+            write(folder / STATE, pack({**word.weights, **carried}, rounds=number))
         yield word
     if len(rows) == training.rounds:
         with suppress(engine.Stopped):
@@ -79,8 +84,8 @@ def held(folder: Path, pulse: Callable[[], bool]) -> Iterator[None]:
         yield
 
 
-def resume(training: Training, folder: Path) -> tuple[tuple[int, Params] | None, list[dict[str, Any]]]:
-    """Rounds done, their weights, and the rows of metrics.json so far; None and no rows where nothing was begun."""
+def resume(training: Training, folder: Path) -> tuple[State | None, list[dict[str, Any]]]:
+    """Where the training stands, and the rows of metrics.json so far; None and no rows where nothing was begun."""
     state, metrics = folder / STATE, folder / "metrics.json"
     if not metrics.exists():
         return None, []
@@ -96,10 +101,18 @@ def resume(training: Training, folder: Path) -> tuple[tuple[int, Params] | None,
         return None, rows
     if not state.exists():  # killed within the first round's last moment
         return None, []
-    weights = unpack(state.read_bytes(), str(state))
+    weights, memories = kept_in(state, training.clients)
     with safe_open(state, "pt") as file:
         done = int(file.metadata()["rounds"])
-    return (done, weights), rows[:done]
+    return State(done, weights, memories), rows[:done]
+
+
+def kept_in(state: Path, clients: int) -> tuple[Params, tuple[Memory, ...]]:
+    """The weights in a state's file, and what every client carries."""
+    every = unpack(state.read_bytes(), str(state))
+    heads = [CARRIED.format(client) for client in range(clients)]
+    memories = tuple({name.removeprefix(head): every.pop(name) for name in list(every) if name.startswith(head)} for head in heads)
+    return every, memories
 
 
 def finish(
@@ -116,7 +129,7 @@ def finish(
     Raises Stopped when `pulse()` says so: then the training is not finished, and goes on here when it is asked for again.
     """
     model = engine.build(training).to(test_set.x.device)
-    last = unpack((folder / STATE).read_bytes(), STATE)
+    last, _ = kept_in(folder / STATE, training.clients)
     (folder / f"{training.rounds}.safetensors").write_bytes(pack(last))
     stages = []
     for number in sorted({*STAGES, training.rounds}):
@@ -159,6 +172,9 @@ def recipe(training: Training) -> str:
     how = "Adam" if training.optimiser == "adam" else f"SGD, Nesterov momentum {training.momentum:g}" if training.momentum else "SGD"
     words = f"{training.rounds} rounds {who}, {how}, learning rate {training.rate:g} ({training.schedule}), batch {training.batch}"
     words += f", weight decay {training.decay:g}, {'random shifts and mirroring' if training.augment else 'no augmentation'}"
+    words += f", the server steps by {training.server_rate:g}" if training.server_rate != 1 else ""
+    for part in training.defenses:
+        words += f", protected by {part.id} ({', '.join(f'{name} {value}' for name, value in part.fields.items())})"
     return f"{words}, {training.precision} arithmetic, seed {training.seed}"
 
 

@@ -157,9 +157,11 @@ def title(experiment: Experiment, known: Catalog) -> str:
 
 def training_title(training: Training, known: Catalog) -> str:
     """A training in one line."""
-    model = next((entry.title for entry in known.of("model") if entry.id == training.model.id), training.model.id)
+    titles = {(entry.kind, entry.id): entry.title for entry in known.entries}
+    model = titles.get(("model", training.model.id), training.model.id)
     who = "centrally" if training.clients == 1 else f"by {training.clients} clients"
-    return f"{model} trained on {TITLES[training.data]}, {training.rounds} rounds {who}"
+    behind = "".join(f", with {titles.get(('defense', part.id), part.id).lower()}" for part in training.defenses)
+    return f"{model} trained on {TITLES[training.data]}, {training.rounds} rounds {who}{behind}"
 
 
 def ranks_title(ranks: Ranks) -> str:

@@ -159,10 +159,12 @@ def shelf(known: Catalog) -> None:
     cards = checkpoints.cards()
     if not cards:
         return
-    titles = {entry.id: entry.title for entry in known.of("model")}
+    titles = {(entry.kind, entry.id): entry.title for entry in known.entries}
     st.markdown("**Trained models on this machine**")
     for id, card in cards.items():
         right = ", ".join(f"{stage.accuracy:.1%} after {stage.rounds}" for stage in card.stages)
-        what = f"**{titles.get(card.model, card.model)}** on {card.pictures:,} pictures of {card.trained_on}"
+        protected = [titles.get(("defense", part["id"]), part["id"]).lower() for part in card.training.get("defenses", ())]
+        model = "".join([f"**{titles.get(('model', card.model), card.model)}**", *(f" with {name}" for name in protected)])
+        what = f"{model} on {card.pictures:,} pictures of {card.trained_on}"
         link = lab_link(f"{id}@{card.stages[-1].rounds}")
         st.markdown(f"- {what}: {right} {card.unit}s named right. [Attack it]({link})", help=card.recipe)

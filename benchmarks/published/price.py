@@ -1,0 +1,160 @@
+"""What each protection costs in accuracy: LeNet on MNIST, three clients that share the training pictures at random, federated averaging.
+
+Zhu et al. 2019, section 5 (on CIFAR-100, 76.3 % without): Gaussian noise of 1e-4, 1e-3, 1e-2 and 1e-1 leaves 75.6, 73.3, 45.3 and at
+most 1 %, fp16 76.1 and int8 53.7 %. Hu et al. 2024, table 1: AdaDefense costs LeNet on MNIST 0.34 points.
+A stand-in of AdaDefense has a step in it, or needs one of the server (`server_rate`): both ways are here, and FedAvg for as many rounds.
+Soteria takes a pass for every input of the last layer, so it learns from fewer pictures, and so does the training that it is compared to.
+
+    python benchmarks/published/price.py [--seeds 1] [--plan]        2 hours on one core a seed; --plan: only say how long it takes
+"""
+
+import argparse
+import json
+import statistics
+import sys
+import time
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from _table import ROOT, say, table
+
+from leakage import catalog
+from leakage.engine.phone import Phone
+from leakage.engine.train import Pictures, TrainingError, build, load, local_steps, partition, train
+from leakage.spec import Part
+from leakage.tasks import Training
+
+NAME = "price.json"
+RECIPE = Training(model=Part(id="lenet"), data="mnist", clients=3, rounds=6, batch=64, rate=0.3, decay=0, max_seconds=24 * 3600)
+LONG = 100  # rounds of the arms whose every round moves a weight by at most 0.001
+SLOW = RECIPE.model_copy(update={"pictures": 2000, "rounds": 15, "batch": 16})  # Soteria: a pass for every input of the last layer, 588
+TIMED = 20  # local steps for an estimate
+SCALES = (1e-4, 1e-3, 1e-2, 1e-1)  # of noise, as published
+STACKS: list[tuple[Part, ...]] = [
+    (),
+    *((Part(id=name, fields={"scale": scale}),) for name in ("gaussian_noise", "laplacian_noise") for scale in SCALES),
+    *((Part(id="pruning", fields={"share": share}),) for share in (0.3, 0.7, 0.9, 0.99)),
+    *((Part(id="pruning", fields={"share": share, "feedback": True}),) for share in (0.9, 0.99)),
+    *((Part(id="pruning", fields={"share": 0.9, "scope": scope}),) for scope in ("whole gradient", "random")),
+    *((Part(id="low_precision", fields={"number": number}),) for number in ("fp16", "bf16", "int8")),
+    (Part(id="low_precision", fields={"rounding": "stochastic"}),),
+    *((Part(id="clipping", fields={"bound": bound}),) for bound in (4.0, 1.0, 0.1)),
+    (Part(id="clipping", fields={"bound": 0.1, "scope": "each layer"}),),
+    *((Part(id="minmax_sampling", fields={"ratio": ratio}),) for ratio in (0.2, 0.05, 0.01)),
+    *((Part(id="outpost", fields={"noise_base": noise}),) for noise in (0.08, 0.8)),
+    (Part(id="outpost", fields={"decay": 0.0}),),
+    *((Part(id="dp_sgd", fields={"sigma": sigma}),) for sigma in (0.0, 0.1, 1.0)),
+    (Part(id="fed_cdp"),),
+    (Part(id="fed_cdp", fields={"sigma": 0.05}),),
+    (Part(id="fed_cdp", fields={"bound": 6.0, "last_bound": 2.0}),),
+]
+STAND_IN = Part(id="ada_defense")
+IN_CODE = [Part(id="ada_defense", fields={"variant": "as in the code", "rule": rule}) for rule in ("adam", "adagrad", "yogi")]
+ARMS = [
+    *(RECIPE.model_copy(update={"defenses": stack}) for stack in STACKS),
+    *(RECIPE.model_copy(update={"defenses": (STAND_IN,), "server_rate": rate}) for rate in (1.0, 0.1, 0.03, 0.01)),
+    *(
+        SLOW.model_copy(update={"defenses": stack})
+        for stack in ((), *((Part(id="soteria", fields={"share": share}),) for share in (0.1, 0.6, 0.01)))
+    ),
+    RECIPE.model_copy(update={"rounds": LONG}),
+    *(RECIPE.model_copy(update={"defenses": (stand_in,), "rounds": LONG}) for stand_in in IN_CODE),
+]
+
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser.add_argument("--seeds", type=int, default=1)
+parser.add_argument("--plan", action="store_true")
+given = parser.parse_args()
+torch.set_num_threads(1)
+CPU = torch.device("cpu")
+FILE = ROOT / "benchmarks" / "results" / NAME
+train_set, test_set = load(RECIPE)
+known = catalog.describe()
+recipe = RECIPE.resolve(known).model_dump(exclude={"defenses", "server_rate", "seed", "max_seconds", "version"})
+recipe["pictures"] = len(train_set.y)
+kept = json.loads(FILE.read_text()) if FILE.exists() else {}
+rows: list[dict[str, Any]] = kept["rows"] if kept.get("recipe") == recipe else []
+
+
+def row_of(arm: Training) -> dict[str, Any]:
+    """Its row, which is made where there is none."""
+    defenses = [part.model_dump() for part in arm.resolve(known).defenses]
+    asked = {"defenses": defenses, "rounds": arm.rounds, "server_rate": arm.server_rate, "pictures": len(first(arm).y), "batch": arm.batch}
+    for row in rows:
+        if {name: row[name] for name in asked} == asked:
+            return row
+    rows.append({**asked, "accuracy": [], "curves": [], "seconds": []})
+    return rows[-1]
+
+
+def first(arm: Training) -> Pictures:
+    """The pictures that it learns from."""
+    return Pictures(train_set.x[: arm.pictures], train_set.y[: arm.pictures]) if arm.pictures else train_set
+
+
+def words(arm: Training) -> str:
+    """The arm for a reader."""
+    parts = [f"{part.id} {' '.join(f'{name} {value}' for name, value in part.fields.items())}".strip() for part in arm.defenses]
+    return "; ".join(
+        [
+            *(parts or ["none"]),
+            *([f"server {arm.server_rate:g}"] if arm.server_rate != 1 else []),
+            f"{arm.rounds} rounds of {len(first(arm).y):,} pictures",
+        ]
+    )
+
+
+def estimate(arm: Training) -> float:
+    """Seconds that its local steps will take on a core of its own."""
+    mine = partition(first(arm).y, arm)[0]
+    steps: Iterator[object] = local_steps(Phone(build(arm), arm), train_set, mine, round_number=0)
+    next(steps)
+    began = time.process_time()
+    taken = sum(1 for _ in islice(steps, 1 if arm.defenses and arm.defenses[0].id == "soteria" else TIMED))
+    return (time.process_time() - began) / taken * len(mine) * arm.clients / arm.batch * arm.local_epochs * arm.rounds
+
+
+def measure(arm: Training, row: dict[str, Any]) -> None:
+    """Train it with the next seed and keep the accuracy after every round. Weights beyond all numbers name nothing right."""
+    began, curve = time.perf_counter(), list[float]()
+    try:
+        for word in train(arm.model_copy(update={"seed": len(row["accuracy"]) + 1}), first(arm), test_set, device=CPU):
+            if word.accuracy is not None:
+                curve.append(word.accuracy)
+    except TrainingError as error:
+        say(str(error))
+        curve.append(0.0)
+    row["accuracy"].append(curve[-1])
+    row["curves"].append(curve)
+    row["seconds"].append(round(time.perf_counter() - began))
+
+
+hours = 0.0
+for arm in ARMS:
+    todo = given.seeds - len(row_of(arm)["accuracy"])
+    if todo > 0:
+        seconds = todo * estimate(arm)
+        hours += seconds / 3600
+        say(f"{seconds / 60:6.1f} min  {words(arm)}")
+say(f"{hours:.1f} hours, and the test pictures after every round")
+if given.plan:
+    sys.exit()
+for seed in range(given.seeds):
+    for arm in ARMS:
+        row = row_of(arm)
+        if len(row["accuracy"]) > seed:
+            continue
+        measure(arm, row)
+        say(f"seed {seed + 1}, {words(arm)}: {row['accuracy'][-1]:.2%}, {row['seconds'][-1]} s")
+        found = {"about": __doc__, "recipe": recipe, "rows": [row for row in rows if row["accuracy"]]}
+        for file in (FILE, ROOT / "assets" / NAME):  # the pages show it
+            file.write_text(json.dumps(found, indent=1) + "\n")
+say()
+plain = {(arm.rounds, arm.pictures): statistics.mean(row_of(arm)["accuracy"]) for arm in ARMS if not arm.defenses}
+means = [(words(arm), statistics.mean(row_of(arm)["accuracy"]), plain[arm.rounds, arm.pictures]) for arm in ARMS]
+table(["protection", "right", "points lost"], [[name, f"{mean:.2%}", f"{100 * (none - mean):.2f}"] for name, mean, none in means])

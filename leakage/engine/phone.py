@@ -1,0 +1,47 @@
+"""One client of a training: its gradients and what it sends, behind its protections."""
+
+import torch
+from torch import Tensor, nn
+
+from leakage.engine.client import Gradient, weights_of
+from leakage.engine.core import Memory, Params, Update
+from leakage.engine.setting import guarded, stacked
+from leakage.tasks import Training
+
+
+class Phone:
+    """One client of a training with its protections; `memory` is what it carries from step to step and from round to round.
+
+    Each protection has the chances that it has for this client in an experiment of the same seed. Raises ValueError when one does not go
+    with the model.
+    """
+
+    def __init__(self, model: nn.Module, training: Training, number: int = 0, memory: Memory | None = None) -> None:
+        self.model, self.training, self.number, self.memory = model, training, number, memory or {}
+        self._losses = list[Tensor]()
+        self._defenses = stacked(training.defenses)
+        plain = Gradient(model, narrow=training.precision == "bfloat16", heard=self._losses)
+        self._step = guarded(plain, "gradient", self._defenses, model, seed=training.seed, who=number)
+
+    def gradient(self, weights: Params, x: Tensor, y: Tensor) -> tuple[Params, Tensor]:
+        """What the optimiser of a local step is given, and the loss."""
+        self._losses.clear()
+        update, self.memory = self._step(weights, x, y, self.memory)
+        return update, torch.stack(self._losses).sum() / len(x)
+
+    def sent(self, weights: Params, state: Params) -> Params:
+        """The model's `state` after local training from `weights`, as the server takes it for this client's.
+
+        What acts on what is sent changes how far the parameters moved, and sees no pictures. BatchNorm's statistics arrive as they are.
+        """
+        if all(own.defense.stage == "gradient" for own in self._defenses):
+            return state
+        before = {name: weights[name] for name in weights_of(self.model)}
+
+        def moved(_weights: Params, _x: Tensor, _y: Tensor, memory: Memory) -> Update:
+            return {name: state[name] - value for name, value in before.items()}, memory
+
+        client = guarded(moved, "update", self._defenses, self.model, seed=self.training.seed, who=self.number)
+        nothing = next(iter(before.values())).new_zeros(0)
+        update, self.memory = client(before, nothing, nothing, self.memory)
+        return {**state, **{name: value + update[name] for name, value in before.items()}}
