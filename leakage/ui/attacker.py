@@ -17,8 +17,8 @@ MISTAKES = {  # of the naive attacker who imitates a FedADMM client: the field t
 }
 
 
-def choose_attacker(known: Catalog, model: Part, doing: Doing, defenses: Sequence[Part]) -> tuple[Part, Assumptions]:
-    """The fourth step as widgets."""
+def choose_attack(known: Catalog, model: Part) -> tuple[Part, Assumptions]:
+    """How it reconstructs, and what it is granted, as widgets; an adaptive attacker."""
     attack = forms.choose(known, "attack", "How the server reconstructs")
     assert attack
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
@@ -30,6 +30,12 @@ def choose_attacker(known: Catalog, model: Part, doing: Doing, defenses: Sequenc
         )
         with st.popover("", icon=":material/tune:", help="Seed, time limit, and what else it knows", key="fine-run"):
             statistics = fine(model)
+    return attack, Assumptions(labels=labels, statistics=statistics)
+
+
+def choose_attacker(known: Catalog, model: Part, doing: Doing, defenses: Sequence[Part]) -> tuple[Part, Assumptions]:
+    """The fourth step as widgets."""
+    attack, granted = choose_attack(known, model)
     chosen = st.segmented_control(
         "How it reads what arrives",
         list(forms.ADAPTIVE),
@@ -43,7 +49,7 @@ def choose_attacker(known: Catalog, model: Part, doing: Doing, defenses: Sequenc
     )
     adaptive, protections = chosen == "true", [known.get("defense", part.id) for part in defenses]
     st.caption(meaning(doing, protections, known.get("attack", attack.id), attack.fields, adaptive=adaptive))
-    return attack, Assumptions(labels=labels, adaptive=adaptive, statistics=statistics)
+    return attack, granted.model_copy(update={"adaptive": adaptive})
 
 
 def fine(model: Part) -> Literal["none", "running", "exact"]:
