@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from leakage.assumed import shown
 from leakage.catalog import Catalog, CatalogError, Entry
 from leakage.datasets import TITLES
 from leakage.pictures import PictureError, find
@@ -25,7 +26,7 @@ NOTHING = "no protection"
 HIDDEN = "not recognisable"  # the verdict's word for an attack that found nothing
 TASKS = {"classes": "one for each class", "two": "one in all", "flipped": "one in all, label the opposite"}
 BATCH_NORM = {"eval": "stored statistics", "batch": "statistics of this batch"}
-STATISTICS = {"none": "statistics not granted", "running": "stored statistics granted", "exact": "the batch's own statistics granted"}
+STATISTICS = {"none": "not granted", "running": "granted as stored", "exact": "granted for this very batch"}
 OPENS, CLOSES = '<script type="application/json" id="comparison">', "</script>"  # the data inside a report
 
 
@@ -55,6 +56,11 @@ class Row:
     epsilon: float | None
     accuracy: float | None
     grey: dict[str, float]
+
+    @property
+    def name(self) -> str:
+        """Title and voice."""
+        return self.title if self.voice == "both" else f"{self.title} ({self.voice})"
 
 
 def rows(store: Store, runs: list[Run], known: Catalog) -> list[Row]:
@@ -141,8 +147,9 @@ def differs(experiments: Sequence[Experiment], known: Catalog) -> tuple[list[str
     voices = ["naive" if voice(one) == "naive" else "adaptive" for one in experiments if voice(one) != "both"]
     aspects = [*_aspects(experiments, known, short=False), ("How the attacker reads what arrives", voices)]
     lines = [(about, list(dict.fromkeys(words))) for about, words in aspects if words]
+    normed = any(one.model.fields.get("norm") == "batch" for one in experiments)
     apart = [f"{about}: {'; '.join(words)}" for about, words in lines if len(words) > 1]
-    return apart, [f"{about}: {words[0]}" for about, words in lines if len(words) == 1]
+    return apart, [f"{about}: {words[0]}" for about, words in lines if len(words) == 1 and (normed or "BatchNorm" not in about)]
 
 
 def _aspects(experiments: Sequence[Experiment], known: Catalog, *, short: bool) -> list[tuple[str, list[str]]]:
@@ -172,10 +179,10 @@ def _aspects(experiments: Sequence[Experiment], known: Catalog, *, short: bool) 
             "Hidden in a sum",
             every(lambda one: _part("protocol", one.aggregation, summed, known, short=short) if one.aggregation else "not in a sum"),
         ),
-        ("The round", every(lambda one: f"round {one.attacked_round} of {one.rounds}")),
-        ("The labels", every(lambda one: "labels granted" if one.assume.labels else "labels found out")),
-        ("BatchNorm statistics", every(lambda one: STATISTICS[one.assume.statistics])),
-        ("The seed", every(lambda one: f"seed {one.seed}")),
+        ("The round", every(lambda one: f"{'round ' if short else ''}{one.attacked_round} of {one.rounds}")),
+        ("The labels", every(lambda one: f"{'labels ' if short else ''}{'granted' if one.assume.labels else 'found out'}")),
+        ("BatchNorm statistics", every(lambda one: f"{'statistics ' if short else ''}{STATISTICS[one.assume.statistics]}")),
+        ("The seed", every(lambda one: f"{'seed ' if short else ''}{one.seed}")),
         ("The time limit", every(lambda one: f"at most {one.max_seconds} s")),
     ]
 
@@ -185,7 +192,7 @@ def _stack(experiment: Experiment, peers: Sequence[Part], known: Catalog, *, sho
 
 
 def _part(kind: str, part: Part, peers: Iterable[Part], known: Catalog, *, short: bool) -> str:
-    """Title and fields. Short: of a protection its strength and what is not as usual; of all, what differs from their like."""
+    """Title and fields: what differs from its like; of a protection its strength and, as of all unless short, what is not as usual."""
     entry = next((entry for entry in known.of(kind) if entry.id == part.id), None)
     if entry is None:  # gone since
         return ", ".join([part.id, *(f"{name} {_value(value)}" for name, value in part.fields.items())])
@@ -195,10 +202,10 @@ def _part(kind: str, part: Part, peers: Iterable[Part], known: Catalog, *, short
     words = [entry.title.split(":")[0]]
     for field in entry.fields:
         value = values[field.name]
-        unusual = value != field.default and (kind == "defense" or not short)
+        telling = (value != field.default and (kind == "defense" or not short)) or (kind == "attack" and not short)
         if field.name in lead and field.type != "str":
             words[0] += f" {_value(value)}"
-        elif field.name in lead or unusual or any(other[field.name] != value for other in alike):
+        elif field.name in lead or telling or any(other[field.name] != value for other in alike):
             name = "" if field.type == "str" else f"{field.name.replace('_', ' ')} "
             words.append(f"{name}{_value(value)}")
     return ", ".join(words)
@@ -209,9 +216,7 @@ def _filled(entry: Entry, part: Part) -> dict[str, Any]:
 
 
 def _value(value: float | str) -> str:
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    return value if isinstance(value, str) else f"{value:g}"
+    return value if isinstance(value, str) else shown(value)
 
 
 def _pictures(experiments: Sequence[Experiment], *, short: bool) -> list[str]:

@@ -35,11 +35,12 @@ def make(store: Store, run: str, name: str) -> Made | None:
     return maker(store, found) if found and maker else None
 
 
-def _frames(store: Store, run: Run) -> list[dict[str, Any]]:
+def all_frames(store: Store, run: Run) -> list[dict[str, Any]]:
+    """The run's frame events, oldest first."""
     return [event for event in store.events([run.id], 0) if event["kind"] == "frame"]
 
 
-def _grid(run: Run, sheet: bytes | None) -> Image.Image | None:
+def as_grid(run: Run, sheet: bytes | None) -> Image.Image | None:
     """The pictures of a contact sheet in rows of COLUMNS, on white."""
     if sheet is None:
         return None
@@ -56,11 +57,11 @@ def _parsed(run: Run) -> dict[str, Any]:
     return parsed
 
 
-def _answer(store: Store, run: Run) -> int | None:
+def answer_of(store: Store, run: Run) -> int | None:
     """The sequence number of the frame that is the answer: the run's own, else the kept one of lowest attack loss."""
     if run.result:
         return int(run.result["answer"])
-    kept = [frame for frame in _frames(store, run) if frame["picture"] and frame["loss"] is not None]
+    kept = [frame for frame in all_frames(store, run) if frame["picture"] and frame["loss"] is not None]
     return min(kept, key=lambda frame: frame["loss"])["seq"] if kept else None
 
 
@@ -76,8 +77,9 @@ def _beside(private: Image.Image, guess: Image.Image, words: str, *, wide: int) 
     return page
 
 
-def _private(store: Store, run: Run) -> Image.Image | None:
-    return _grid(run, store.files(run.id, "private.png").get("private.png"))
+def private_grid(store: Store, run: Run) -> Image.Image | None:
+    """The private pictures; None before the run began."""
+    return as_grid(run, store.files(run.id, "private.png").get("private.png"))
 
 
 def _caption(frame: dict[str, Any]) -> str:
@@ -85,29 +87,29 @@ def _caption(frame: dict[str, Any]) -> str:
 
 
 def _final(store: Store, run: Run) -> Made | None:
-    answer, private = _answer(store, run), _private(store, run)
-    guess = _grid(run, store.frame(run.id, answer)) if answer else None
+    answer, private = answer_of(store, run), private_grid(store, run)
+    guess = as_grid(run, store.frame(run.id, answer)) if answer else None
     if guess is None or private is None:
         return None
-    frame = next(frame for frame in _frames(store, run) if frame["seq"] == answer)
-    return Made("image/png", _saved(_beside(private, guess, _caption(frame), wide=WIDE), "PNG"))
+    frame = next(frame for frame in all_frames(store, run) if frame["seq"] == answer)
+    return Made("image/png", saved(_beside(private, guess, _caption(frame), wide=WIDE), "PNG"))
 
 
 def _animation(store: Store, run: Run) -> Made | None:
-    private = _private(store, run)
-    frames = [frame for frame in _frames(store, run) if frame["picture"]]
+    private = private_grid(store, run)
+    frames = [frame for frame in all_frames(store, run) if frame["picture"]]
     if private is None or not frames:
         return None
     pages: list[Image.Image] = []
     for frame in _some(frames, private):
-        guess = _grid(run, store.frame(run.id, frame["seq"]))
+        guess = as_grid(run, store.frame(run.id, frame["seq"]))
         if guess:  # else it has been thinned out since
             pages.append(_beside(private, guess, _caption(frame), wide=NARROW))
     if not pages:
         return None
     durations = [SECONDS * 1000 // len(pages)] * (len(pages) - 1) + [3000]
     return Made(
-        "image/webp", _saved(pages[0], "WEBP", save_all=True, append_images=pages[1:], duration=durations, loop=0, quality=80, method=2)
+        "image/webp", saved(pages[0], "WEBP", save_all=True, append_images=pages[1:], duration=durations, loop=0, quality=80, method=2)
     )
 
 
@@ -119,7 +121,8 @@ def _some(frames: list[dict[str, Any]], private: Image.Image) -> list[dict[str, 
     return [frames[round(number * step)] for number in range(min(count, len(frames)))]
 
 
-def _saved(image: Image.Image, kind: str, **options: Any) -> bytes:
+def saved(image: Image.Image, kind: str, **options: Any) -> bytes:
+    """The image as a file of that kind."""
     out = io.BytesIO()
     image.save(out, kind, **options)
     return out.getvalue()
@@ -130,7 +133,7 @@ def _curves(store: Store, run: Run) -> Made | None:
     table = csv.writer(out)
     more = ["ssim", "label_accuracy", "rank", "identified", "registered_psnr", "lpips"]  # some are measured seldom, some at the end
     table.writerow(["step", "seconds", "gradient_distance", "psnr_db", "mse", *more])
-    for frame in _frames(store, run):
+    for frame in all_frames(store, run):
         scores = frame["scores"]
         start = [frame["step"], frame["seconds"], frame["loss"], scores["psnr"], scores["mse"]]
         table.writerow([*start, *(scores.get(name) for name in more)])

@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from leakage.assumed import Doing
 from leakage.catalog import Catalog
 from leakage.runs.service import service
 from leakage.spec import Experiment, SpecError
@@ -10,7 +11,7 @@ from leakage.ui.attacker import choose_attacker
 from leakage.ui.chooser import choose_pictures, choose_shape, uploads_of
 from leakage.ui.ready import catalog
 from leakage.ui.session import delete_all, owner
-from leakage.ui.setting import Doing, choose_setting
+from leakage.ui.setting import choose_setting
 
 
 def settings(known: Catalog) -> Experiment | None:

@@ -9,12 +9,12 @@ from torch import nn
 from torch.nn import functional as F
 from walk import leaks
 
+from leakage.assumed import assumptions
 from leakage.engine.client import use_batch_statistics, weights_of
 from leakage.engine.core import generator
 from leakage.engine.metrics import gradient_distances
 from leakage.engine.play import plugin, prepare
 from leakage.spec import Experiment, Part, Picture
-from leakage.ui.ledger import assumptions
 
 SIDE = 64  # at 32 pixels the last stage of torchvision's ResNet has one pixel
 MODELS = [entry.id for entry in CATALOG.of("model") if any(field.name == "norm" for field in entry.fields)]

@@ -14,6 +14,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from leakage.__main__ import main
+from leakage.assumed import assumptions
 from leakage.catalog import CatalogError, Field
 from leakage.engine.chain import chain
 from leakage.engine.observe import observe
@@ -24,7 +25,6 @@ from leakage.runs.service import SPEEDS, Service
 from leakage.spec import Experiment, Part, SpecError
 from leakage.tasks import Training
 from leakage.templates import TEMPLATES
-from leakage.ui.ledger import assumptions
 from leakage.ui.training import lab_link
 
 __all__ = ["bare", "door", "visit", "written"]  # fixtures

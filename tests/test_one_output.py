@@ -9,6 +9,7 @@ from problems import CATALOG, precision, smooth
 from test_pages import Open, asked, bare, door, fine, press_run, visit, written
 from torch.nn import functional as F
 
+from leakage.assumed import assumptions
 from leakage.engine.core import Observation
 from leakage.engine.labels import ONE_OUTPUT, RULES, head, recover
 from leakage.engine.observe import observe, said
@@ -16,7 +17,6 @@ from leakage.engine.play import play, prepare
 from leakage.runs.service import Service
 from leakage.runs.worker import TWO
 from leakage.spec import Experiment, Part, Picture, SpecError
-from leakage.ui.ledger import assumptions
 
 __all__ = ["bare", "door", "visit", "written"]  # fixtures
 STAR = Part(id="lenet", fields={"activation": "leaky_relu", "bias": False, "initialisation": "default"})

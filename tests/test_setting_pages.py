@@ -9,10 +9,11 @@ from problems import CATALOG
 from test_pages import Open, asked, bare, door, fine, press_run, visit, words, written
 
 from leakage import catalog
+from leakage.assumed import assumptions
 from leakage.runs.service import Service, like, planned
 from leakage.spec import Assumptions, Experiment, Part, Picture
 from leakage.ui import explain, overturned, sent
-from leakage.ui.ledger import assumptions, settings
+from leakage.ui.ledger import settings
 from leakage.ui.live import Shown
 from leakage.ui.result import found
 

@@ -5,7 +5,7 @@ import contextlib
 import json
 import logging
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,9 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from leakage import report
+from leakage import report, report_comparison
 from leakage.runs.database import StoreError
-from leakage.runs.service import SERVER, Service
+from leakage.runs.service import NOT_READY, SERVER, Service
 
 POLL = 0.1  # seconds
 ALIVE = 5.0  # seconds between signs of life, to the dispatcher and to quiet listeners
@@ -45,6 +45,7 @@ class Stream:
         return [
             Route("/api/runs/stream", self.stream),
             Route("/api/runs/{run}/{name:path}", self.file),
+            Route("/api/compare/{name}", self.comparison),
             Route("/api/plotly.min.js", self.plotly),
         ]
 
@@ -89,7 +90,7 @@ class Stream:
 
     async def stream(self, request: Request) -> Response:
         """Server-sent events of `ids` after `since`, or after the Last-Event-ID of a listener that comes back."""
-        ids = [run for run in request.query_params.get("ids", "").split(",") if run][:MAX_RUNS]
+        ids = asked(request)
         since = number(request.headers.get("last-event-id") or request.query_params.get("since", "0"))
         if since is None:
             return PlainTextResponse("since must be a whole number.", 400)
@@ -132,9 +133,17 @@ class Stream:
         made = await asyncio.to_thread(report.make, store, run, name)
         if made is None:
             return PlainTextResponse("Nothing to download: no such run, or it has no pictures yet.", 404)
-        return Response(
-            made.data, media_type=made.type, headers={"Content-Disposition": f'attachment; filename="leakage-{run[:6]}-{name}"'}
-        )
+        return download(made, f"leakage-{run[:6]}-{name}")
+
+    async def comparison(self, request: Request) -> Response:
+        """A download of the runs `ids` together; it changes while they run, and may show uploads, so no browser keeps it."""
+        name, known = request.path_params["name"], self.service.catalog()
+        if known is None:
+            return PlainTextResponse(NOT_READY, 503)
+        made = await asyncio.to_thread(report_comparison.make, self.service.store, asked(request), name, known)
+        if made is None:
+            return PlainTextResponse("Nothing to download: no such runs, or they have no pictures yet.", 404)
+        return download(made, f"leakage-{name}", UNKEPT)
 
     def picture(self, run: str, png: bytes | None) -> Response:
         """A picture that never changes. Uploads leave no trace in the browser's cache: it may be a shared computer."""
@@ -158,6 +167,16 @@ class Stream:
             yield
         finally:
             task.cancel()
+
+
+def asked(request: Request) -> list[str]:
+    """The runs in an address."""
+    return [run for run in request.query_params.get("ids", "").split(",") if run][:MAX_RUNS]
+
+
+def download(made: report.Made, name: str, headers: Mapping[str, str] | None = None) -> Response:
+    """A file that the browser saves instead of showing."""
+    return Response(made.data, media_type=made.type, headers={**(headers or {}), "Content-Disposition": f'attachment; filename="{name}"'})
 
 
 def number(text: str) -> int | None:

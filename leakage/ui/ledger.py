@@ -4,26 +4,10 @@ import html
 from statistics import median
 from typing import Any
 
-from leakage.catalog import Catalog, Entry
-from leakage.spec import Experiment, Part
-from leakage.ui.attacker import imitates, meaning
-from leakage.ui.setting import Doing, shown
+from leakage.assumed import Row, assumptions, shown
+from leakage.catalog import Catalog
+from leakage.spec import Experiment
 
-BATCH_NORM = {
-    "eval": "uses the statistics stored in the model, not those of this batch (eval mode)",
-    "batch": "uses the statistics of the batch (as while training); the replay takes those of the attacker's guess, never the true ones",
-}
-OUTPUTS = {
-    "classes": "{} classes, cross-entropy",
-    "two": "one output, logistic loss; the label is what the network says itself",
-    "flipped": "one output, logistic loss; the label is the opposite of what the network says, as R-GAP's authors ran it",
-}
-STATISTICS = {
-    "none": "not granted",
-    "running": "those stored in the model, which the server sends itself",
-    "exact": "exactly those of the private batch",
-}
-Row = tuple[str, str, str]  # a tag, what it is about, what holds
 TOLD = {  # by the attack, of its answer: in its note -> what it is about, and what is written before it
     "read from": ("Read from", ""),
     "start": ("Which start it was", "start "),
@@ -51,80 +35,6 @@ def ledger(experiment: Experiment, known: Catalog, meta: dict[str, Any] | None, 
         for tag, what, value in rows
     )
     return f'<table class="gle-ledger"><caption>What this result assumes</caption><tbody>{cells}</tbody></table>'
-
-
-def assumptions(experiment: Experiment, known: Catalog, meta: dict[str, Any] | None, note: dict[str, Any]) -> list[Row]:
-    """What the attacker knows, finds out, was granted, and never sees."""
-    model, granted = known.get("model", experiment.model.id), experiment.assume.labels
-    normalise = experiment.model.fields.get("normalise", "none")
-    weights = (meta or {}).get("weights", experiment.checkpoint or "untrained")
-    doing, adaptive = Doing.in_experiment(experiment, known), experiment.assume.adaptive
-    attack, protections = known.get("attack", experiment.attack.id), [known.get("defense", part.id) for part in experiment.defenses]
-    sees = adaptive or doing.plain or imitates(attack)
-    what = meaning(doing, protections, attack, experiment.attack.fields, adaptive=adaptive)
-    own = f" In the attack's own words: {note['attacker']}." if "attacker" in note else ""
-    rows = [
-        (
-            "knows",
-            "The model and its weights",
-            f"{_model(model, experiment.model)}, {weights}, {OUTPUTS[experiment.task].format(experiment.num_classes)}",
-        ),
-        ("knows" if sees else "does not know", "What the client does", doing.told(experiment.rounds)),
-        ("assumed", "Naive or adaptive", what + own),
-        *_sum(doing),
-        ("knows", "Rounds watched", _rounds(experiment)),
-        (
-            "knows",
-            "How many pictures, and their size",
-            f"{len(experiment.pictures)} of {experiment.channels} x {experiment.size} x {experiment.size}",
-        ),
-        ("knows", "How pixels are normalised", "not at all" if normalise == "none" else f"by the constants of {normalise}"),
-        ("granted" if granted else "finds out", "The labels", "granted by a switch" if granted else _labels(note)),
-    ]
-    for part, defense in zip(experiment.defenses, protections, strict=True):
-        told = adaptive
-        fields = ", ".join(f"{name} {shown(value)}" for name, value in part.fields.items())
-        what = defense.imitation if told else "not known: the update is taken as it came"
-        rows.append(("knows" if told else "does not know", "The protection", f"{defense.title} ({fields}): {what}"))
-    if meta and meta.get("batch_norm"):
-        rows.append(("knows", "BatchNorm", BATCH_NORM[experiment.batch_norm]))
-        given = experiment.assume.statistics
-        rows.append(("does not know" if given == "none" else "granted", "BatchNorm statistics", STATISTICS[given]))
-    if meta:
-        unknowns, numbers = len(experiment.pictures) * experiment.channels * experiment.size**2, meta["received"]["entries"]
-        fewer = "" if numbers >= unknowns else ": fewer than there are unknowns, so some guessing remains"
-        rows.append(("receives", "Numbers against unknowns", f"{numbers:,} numbers for {unknowns:,} pixel values{fewer}"))
-    return [*rows, ("never sees", "The private pictures", "they are with the referee, who computes the scores")]
-
-
-def _model(entry: Entry, model: Part) -> str:
-    """The model's title, and in quotes what its user wrote."""
-    texts = [shown(model.fields[field.name]) for field in entry.fields if field.syntax and model.fields.get(field.name)]
-    return " ".join([entry.title, *texts])
-
-
-def _sum(doing: Doing) -> list[Row]:
-    """Who else is in the sum that the server sees."""
-    if doing.phones == 1:
-        return []
-    shared = f"{doing.pictures} picture{'' if doing.pictures == 1 else 's'} each"
-    return [("receives", "A sum of several phones", f"of {doing.phones} phones with {shared}; never a single update")]
-
-
-def _rounds(experiment: Experiment) -> str:
-    """How long the server has listened, and which round it attacks."""
-    if experiment.rounds == 1:
-        return "1, which is attacked"
-    return f"{experiment.rounds}, of which round {experiment.attacked_round} is attacked"
-
-
-def _labels(note: dict[str, Any]) -> str:
-    """The rule that read the labels, and how sure it is."""
-    rule, certainty = str(note.get("label rule", "said when the run has ended")), note.get("label certainty")
-    if certainty is None:
-        return rule
-    percent = "more than 99" if 0.99 < certainty < 1 else f"{certainty:.0%}"[:-1]
-    return f"{rule}, expected to be right for {percent} %"
 
 
 def settings(experiment: Experiment, known: Catalog, meta: dict[str, Any] | None, result: dict[str, Any] | None) -> list[Row]:

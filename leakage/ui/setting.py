@@ -1,12 +1,13 @@
-"""Step 2: the client. Its model, its protocol, who else is in the sum, for how many rounds; and what it does, in words."""
+"""Step 2: the client. Its model, its protocol, who else is in the sum, and for how many rounds."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import streamlit as st
 
-from leakage.catalog import Catalog, Entry
-from leakage.spec import MAX_ROUNDS, Experiment, Part
+from leakage.assumed import Doing
+from leakage.catalog import Catalog
+from leakage.spec import MAX_ROUNDS, Part
 from leakage.ui import forms, sent
 
 APART = {"epochs": "Local epochs"}  # fields of protocols that get a slider in the open
@@ -121,66 +122,3 @@ def batch_norm(model: Part) -> Literal["eval", "batch"]:
 def has_batch_norm(fields: dict[str, Any]) -> bool:
     """A model says by its field `norm` that it has BatchNorm."""
     return fields.get("norm") == "batch"
-
-
-# ---------------------------------------------------------------- in words
-
-
-@dataclass(frozen=True)
-class Doing:
-    """What the phones do, as far as words need it. `steps`: local steps of each, None where it does not train by itself."""
-
-    protocol: Entry
-    fields: dict[str, Any]
-    steps: int | None
-    phones: int
-    pictures: int  # of each phone
-
-    @staticmethod
-    def of(known: Catalog, protocol: Part, aggregation: Part | None, pictures: int) -> "Doing":
-        entry = known.get("protocol", protocol.id)
-        fields = {field.name: protocol.fields.get(field.name, field.default) for field in entry.fields}
-        phones = int(aggregation.fields.get("clients", 2)) if aggregation else 1
-        each = max(1, -(-pictures // phones))
-        steps = fields["epochs"] * -(-each // (fields.get("mini_batch") or each)) if "epochs" in fields else None
-        return Doing(entry, fields, steps, phones, each)
-
-    @staticmethod
-    def in_experiment(experiment: Experiment, known: Catalog) -> "Doing":
-        return Doing.of(known, experiment.protocol, experiment.aggregation, len(experiment.pictures))
-
-    @property
-    def name(self) -> str:
-        """The protocol without what its title explains: FedAvg."""
-        return self.protocol.title.split(":")[0]
-
-    @property
-    def plain(self) -> bool:
-        """One gradient and no more."""
-        return self.protocol.id == "fedsgd"
-
-    def told(self, rounds: int = 1) -> str:
-        """The protocol with its settings, for the ledger."""
-        fields, words = dict(self.fields), [self.protocol.title]
-        if self.steps is not None:
-            epochs, part = fields.pop("epochs"), fields.pop("mini_batch", 0)
-            batches = f"mini-batches of {part}" if 0 < part < self.pictures else "all its pictures at once"
-            words.append(f"{counted(epochs, 'epoch')} over {batches}, {counted(self.steps, 'local step')}")
-        if "rate" in fields:
-            rate = fields.pop("rate")
-            words += [f"step size {rate:g}"] if self.steps is not None else [f"the server steps by {rate:g}"] if rounds > 1 else []
-        if "shuffled" in fields:
-            words.append("in a random order that nobody else knows" if fields.pop("shuffled") else "in a known order")
-        return "; ".join([*words, *(f"{name.replace('_', ' ')} {shown(value)}" for name, value in fields.items() if value != 0)])
-
-
-def shown(value: float | str) -> str:
-    """The value of a field for a reader: on and off, no spare zeros, words in quotes."""
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    return f"“{value}”" if isinstance(value, str) else f"{value:g}"
-
-
-def counted(number: int, what: str) -> str:
-    """1 epoch, 5 epochs."""
-    return f"{number} {what}{'' if number == 1 else 's'}"

@@ -20,8 +20,9 @@ from starlette.applications import Starlette
 from test_store import run
 
 from leakage import report
+from leakage.comparison import experiments
 from leakage.pictures import sheet
-from leakage.runs.service import Service
+from leakage.runs.service import NOT_READY, Service
 from leakage.runs.store import Store
 from leakage.runs.stream import Stream
 from leakage.settings import Settings
@@ -372,6 +373,21 @@ def test_the_experiment_comes_back_as_it_was_asked(site: Site) -> None:
 def test_a_run_without_pictures_has_none_to_download(site: Site, name: str) -> None:
     queued(site.store, "a")
     assert site.read(f"/api/runs/a/{name}")[0] == 404
+
+
+def test_a_comparison_is_downloaded_and_kept_by_no_browser(site: Site, written: Path) -> None:
+    played(site.store, "a")
+    played(site.store, "b", experiment=EXPERIMENT.model_copy(update={"seed": 2}))
+    address, place = "/api/compare/comparison.json?ids=a,b", site.stream.service.config.catalog
+    assert site.read(address) == (503, "text/plain", NOT_READY.encode())
+    place.write_bytes(written.read_bytes())
+    with site.get(address) as response:
+        assert (response.status, response.headers["Cache-Control"]) == (200, "no-store")
+        assert response.headers["Content-Disposition"] == 'attachment; filename="leakage-comparison.json"'
+        assert [one.seed for one in experiments(response.read().decode())] == [1, 2]
+    for path in ("comparison.json", "comparison.json?ids=", "comparison.json?ids=nobody", "nothing.txt?ids=a,b", "../runs/a/final.png"):
+        assert site.read(f"/api/compare/{path}")[0] == 404
+    place.unlink()
 
 
 @pytest.mark.parametrize(
