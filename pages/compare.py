@@ -1,6 +1,7 @@
 """Compare: one question in two to eight arms that differ in one thing; all run at once, side by side, with one table."""
 
 import streamlit as st
+from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from leakage import comparison
 from leakage.catalog import Catalog
@@ -89,10 +90,10 @@ def submit(experiments: list[Experiment]) -> None:
         st.query_params["runs"] = ",".join(ids[place] for place in sorted(ids))
 
 
-def again(file: object) -> None:
+def again(file: UploadedFile) -> None:
     """Run a comparison that was exported, with its settings in the widgets."""
     try:
-        experiments = comparison.experiments(file.getvalue().decode())  # type: ignore[attr-defined]
+        experiments = comparison.experiments(file.getvalue().decode())
     except (SpecError, UnicodeDecodeError) as error:
         st.session_state["refused"] = str(error)
         return

@@ -7,9 +7,10 @@ from leakage.comparison import EXPORTS, MAX_ARMS, Row, differs, only_naive, rows
 from leakage.runs.service import service
 from leakage.runs.store import OPEN, Run
 from leakage.spec import Experiment
-from leakage.ui import fallback, forms, sent, table
+from leakage.ui import fallback, forms, table
 from leakage.ui.arms import MOST
-from leakage.ui.live import Shown, stage
+from leakage.ui.live import stage
+from leakage.ui.result import staged
 from leakage.ui.session import owner
 
 WATCH = {"adaptive": "Adaptive attacker", "naive": "Naive attacker"}
@@ -33,14 +34,14 @@ def show(asked: str, known: Catalog) -> None:
     if len(heard) > 1:
         watched = st.segmented_control("Watch", heard, default=heard[0], required=True, format_func=WATCH.__getitem__, key="watch")
     shown = [
-        _shown(run, title, one)
+        staged(run.id, title[:1].upper() + title[1:], one)
         for run, title, one in zip(runs, titles(experiments, known), experiments, strict=True)
         if voice(one) in (watched, "both")
     ][:MOST]
     if stage(shown, key="compared", together=True):
         for one in shown:
             fallback.show(one.id)
-    with st.container(key="details"):
+    with st.container(key="comparison"):
         if any(run.status in OPEN for run in runs):
             watch(asked, known)
         else:
@@ -56,12 +57,6 @@ def found(asked: str) -> list[Run]:
 def experiment_of(run: Run) -> Experiment:
     """What was asked."""
     return Experiment.model_validate_json(run.experiment)
-
-
-def _shown(run: Run, title: str, experiment: Experiment) -> Shown:
-    phones = int(experiment.aggregation.fields.get("clients", 2)) if experiment.aggregation else 1
-    sends = sent.words(experiment.protocol.id, phones)
-    return Shown(run.id, title[:1].upper() + title[1:], len(experiment.pictures), sends, phones)
 
 
 @st.fragment(run_every=1.0)

@@ -71,7 +71,8 @@ def _line(title: str, found: dict[str, Row], heard: Sequence[str]) -> str:
     any_row = next(iter(found.values()))
     priced = DASH if any_row.accuracy is None else f"{any_row.accuracy:.1%}"
     epsilon = next((row.epsilon for row in found.values() if row.epsilon is not None), None)
-    first = f'<th scope="row">{html.escape(title[0].upper() + title[1:])}</th>'
+    words, runs = html.escape(title[0].upper() + title[1:]), ",".join(dict.fromkeys(row.run for row in found.values()))
+    first = f'<th scope="row"><a href="/?run={runs}" target="_self" title="Open in the lab">{words}</a></th>'
     return f"<tr>{first}{''.join(cells)}<td>{priced}</td><td>{number(epsilon, 1)}</td></tr>"
 
 
