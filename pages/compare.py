@@ -20,17 +20,18 @@ GROUP = "comparison"
 
 
 def settings(known: Catalog) -> tuple[list[Experiment], list[str]]:
-    """Three cards: the experiments, and what cannot run."""
+    """Three cards, the one that matters first though it is filled last: the experiments, and what cannot run."""
     arms.room_for_batches()
-    with forms.card(1, "The private pictures"):
+    differing = forms.card(1, "What differs")
+    with forms.card(2, "The private pictures"):
         items, pictures = choose_pictures()
         size, channels = choose_shape(items)
-    with forms.card(2, "Equal in all arms"):
+    with forms.card(3, "Equal in all arms"):
         with st.expander("The phone: model, training, what it sends", icon=":material/smartphone:"):
             setting = choose_setting(known, len(pictures))
         attack, granted = choose_attack(known, setting.model)
         protected = arms.shared_protection(known)
-    with forms.card(3, "What differs"):
+    with differing:
         if not pictures:
             st.caption("Choose a picture first.")
             return [], []
@@ -104,15 +105,15 @@ def again(file: UploadedFile) -> None:
 
 
 def prepare(known: Catalog) -> None:
-    """On a visitor's first run: the settings of a link, or of its runs; else a comparison worth watching, of the picture last chosen."""
+    """On a visitor's first run: the settings of the runs in a link, or of the link; else a comparison worth watching."""
     if "differs" in st.session_state:
         return
     runs = compared.found(st.query_params.get("runs", ""))
-    if "v" in st.query_params:
+    if runs:
+        arms.load([compared.experiment_of(run) for run in runs], known)
+    elif "v" in st.query_params:
         forms.read_url(known)
         arms.read_url(known)
-    elif runs:
-        arms.load([compared.experiment_of(run) for run in runs], known)
     else:
         kept = {name: st.session_state[name] for name in ("source", forms.PICKED) if name in st.session_state}
         forms.load(arms.PREPARED)
@@ -133,7 +134,7 @@ def page() -> None:
         arms.write_url()
         start(experiments, problems)
     with right:
-        compared.show(st.query_params.get("runs", ""), known)
+        compared.show(st.query_params.get("runs", ""), experiments, known)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption(explain.PROMISE, width="content")
         delete_all()

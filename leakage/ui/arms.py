@@ -19,7 +19,7 @@ VOICES = {"both": "Both", "adaptive": "Adaptive", "naive": "Naive"}
 MOST = 8  # arms
 STACKED = 4  # protections of one phone
 BATCHES = (1, 2, 4, 8)
-PREPARED = Experiment(attack=Part(id="inverting_gradients", fields={"steps": 1000}))
+PREPARED = Experiment(attack=Part(id="inverting_gradients", fields={"steps": 1000, "tv_weight": 0.01}))
 FIRST = {"arms": (forms.NONE, "gaussian_noise", "pruning", "ada_defense"), "attacks": ("inverting_gradients", "idlg")}
 LISTS = {"protection": "arms", "attack": "attacks", "batch": "sizes", "training": "states"}  # what differs -> the key of its menu
 

@@ -13,22 +13,31 @@ from leakage.ui.live import stage
 from leakage.ui.result import staged
 from leakage.ui.session import owner
 
+IN_SHORT = {
+    "The pictures": "",
+    "The protection": "",
+    "The attack": "",
+    "The model": "",
+    "Its weights": "",
+    "The seed": "seed ",
+}  # what is equal
 WATCH = {"adaptive": "Adaptive attacker", "naive": "Naive attacker"}
 
 
-def show(asked: str, known: Catalog) -> None:
-    """The comparison of an address: the ids of its runs, joined by commas."""
+def show(asked: str, planned: list[Experiment], known: Catalog) -> None:
+    """The comparison of an address: the ids of its runs, joined by commas; without one, what is planned."""
     runs = found(asked)
     if not runs:
         if asked:
             st.warning("This comparison is not here: its runs were deleted, or the link is incomplete.")
-        st.info("A comparison is prepared on the left. Press **Run all** to watch every arm at once.")
+        if len(planned) > 1:
+            sentence(planned, known)
+        st.info("A comparison is prepared. Press **Run all** to watch every arm at once.")
         return
     experiments = [experiment_of(run) for run in runs]
-    apart, equal = differs(experiments, known)
     if gone := len(set(asked.split(","))) - len(runs):
         st.warning(f"{gone} of the runs of this comparison are not here any more.")
-    st.markdown(f"**Differs.** {forms.verbatim('. '.join(apart) or 'Nothing')}.  \n:small[**Equal.** {forms.verbatim('. '.join(equal))}.]")
+    sentence(experiments, known)
     heard = [name for name in WATCH if name in {voice(one) for one in experiments}]
     watched = heard[0] if heard else "both"
     if len(heard) > 1:
@@ -46,6 +55,18 @@ def show(asked: str, known: Catalog) -> None:
             watch(asked, known)
         else:
             details(runs, known)
+
+
+def sentence(experiments: list[Experiment], known: Catalog) -> None:
+    """What differs, in a line; what is equal, named in short and listed behind a button."""
+    apart, equal = differs(experiments, known)
+    lines = dict(line.split(": ", 1) for line in equal)
+    told = ", ".join(before + lines[about].split(",")[0] for about, before in IN_SHORT.items() if about in lines)
+    st.markdown(f"**Differs.** {forms.verbatim('. '.join(apart) or 'Nothing')}.")
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.caption(f"**Equal.** {forms.verbatim(told)}, and all else.", width="content")
+        with st.popover("What is equal", type="tertiary"):
+            st.markdown("\n".join(f"- {forms.verbatim(line)}" for line in equal))
 
 
 def found(asked: str) -> list[Run]:

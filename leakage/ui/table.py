@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 
 from leakage.comparison import Row
 
-SHORT = {"recognisable": "recognisable", "partly recognisable": "partly", "not recognisable": "hidden"}
+SHORT = {"recognisable": "seen", "partly recognisable": "partly", "not recognisable": "hidden"}
 STATES = {"queued": "waiting", "running": "running …", "failed": "failed", "cancelled": "stopped"}
 VOICES = ("naive", "adaptive")
 DASH = "–"
@@ -62,10 +62,9 @@ def _grey(grey: dict[str, float], wide: int) -> str:
 
 def _line(title: str, found: dict[str, Row], heard: Sequence[str]) -> str:
     cells = []
-    for name, (_, read) in COLUMNS.items():
-        end = ' class="gle-last"' if name == "Verdict" else ""
+    for _, read in COLUMNS.values():
         if "both" in found:
-            cells.append(f'<td colspan="{len(heard)}"{end}>{read(found["both"])}</td>')
+            cells.append(f'<td colspan="{len(heard)}">{read(found["both"])}</td>')
         else:
             cells += [f"<td>{read(found[voice]) if voice in found else DASH}</td>" for voice in heard]
     any_row = next(iter(found.values()))

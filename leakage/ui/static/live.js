@@ -223,7 +223,7 @@ class Stage {
     const key = JSON.stringify([data.base, (data.runs ?? []).map(({ id }) => id)]);
     if (key === this.key) return this.views.forEach((view) => view.curves.update(view.record));
     if (this.key) this.bringIntoView();
-    else if (data.together) setTimeout(() => this.bringIntoView(), 400); // it came with a press of Run, or by a link and is in view
+    else if (data.together && navigator.userActivation?.hasBeenActive) setTimeout(() => this.bringIntoView(), 400); // it came by a press, not by a link
     Object.assign(this, { key, data, heard: false });
     this.stream?.close();
     const runs = data.runs ?? [], template = this.host.querySelector('template');

@@ -53,8 +53,8 @@ class Together {
 
   /** What every run has to show, and how long its way is. */
   ways() {
-    const planned = this.views.map(({ record }) => record.meta?.steps).filter(isNumber);
-    const ways = this.views.map((view) => {
+    const views = this.views.filter(({ record }) => record), planned = views.map(({ record }) => record.meta?.steps).filter(isNumber);
+    const ways = views.map((view) => {
       const { pictures, end, meta } = view.record, steps = stepsOf(pictures), last = steps[steps.length - 1] ?? 0;
       return { view, steps, last, length: Math.max(1, end ? last : Math.max(meta?.steps ?? 0, last)) };
     });
@@ -87,13 +87,13 @@ class Together {
 
   /** Called whenever a run has drawn something. */
   update() {
-    const { player } = this, ways = this.ways(), running = this.views.some((view) => view.player.running);
+    const { player } = this, ways = this.ways(), running = ways.some(({ view }) => view.player.running);
     const count = ways.some(({ steps }) => steps.length) ? HEADS : 0;
     const furthest = Math.max(0, ...ways.map(({ last, length }) => last / length));
     const place = player.mode !== 'follow' ? player.place : running ? Math.round(furthest * (HEADS - 2)) : HEADS - 1;
     if (count && !running && !this.played) {
       this.played = true;
-      if (this.autoplay && !this.calm && player.mode === 'follow' && this.views.every((view) => view.unseen || !view.record.pictures.length)) {
+      if (this.autoplay && !this.calm && player.mode === 'follow' && ways.every(({ view, steps }) => view.unseen || !steps.length)) {
         player.update({ count, place, answer: HEADS - 1, running: true }); // or it would come to rest at once
         player.play(0);
       }
