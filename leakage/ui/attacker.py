@@ -14,8 +14,8 @@ from leakage.ui.setting import has_batch_norm
 STATISTICS: tuple[Literal["none", "running", "exact"], ...] = ("none", "running", "exact")
 
 
-def choose_attacker(known: Catalog, model: Part, doing: Doing, defenses: Sequence[Part]) -> tuple[Part, Assumptions]:
-    """The fourth step as widgets."""
+def choose_attack(known: Catalog, model: Part) -> tuple[Part, Assumptions]:
+    """How it reconstructs, and what it is granted, as widgets; an adaptive attacker."""
     attack = forms.choose(known, "attack", "How the server reconstructs")
     assert attack
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
@@ -27,6 +27,12 @@ def choose_attacker(known: Catalog, model: Part, doing: Doing, defenses: Sequenc
         )
         with st.popover("", icon=":material/tune:", help="Seed, time limit, and what else it knows", key="fine-run"):
             statistics = fine(model)
+    return attack, Assumptions(labels=labels, statistics=statistics)
+
+
+def choose_attacker(known: Catalog, model: Part, doing: Doing, defenses: Sequence[Part]) -> tuple[Part, Assumptions]:
+    """The fourth step as widgets."""
+    attack, granted = choose_attack(known, model)
     chosen = st.segmented_control(
         "How it reads what arrives",
         list(forms.ADAPTIVE),
@@ -42,7 +48,7 @@ def choose_attacker(known: Catalog, model: Part, doing: Doing, defenses: Sequenc
     counter = choose_counter(protections) if adaptive else forms.USUAL
     answers = [entry.answer(counter) for entry in protections] if adaptive else None
     st.caption(meaning(doing, protections, known.get("attack", attack.id), attack.fields, answers=answers))
-    return attack, Assumptions(labels=labels, adaptive=adaptive, counter=counter, statistics=statistics)
+    return attack, granted.model_copy(update={"adaptive": adaptive, "counter": counter})
 
 
 def choose_counter(protections: Sequence[Entry]) -> str:

@@ -6,11 +6,12 @@ from contextlib import suppress
 import streamlit as st
 
 from leakage.pictures import GALLERY_CLASSES, Item, PictureError, check_upload, datasets, find, gallery, thumbnail
-from leakage.spec import MAX_BATCH, Picture
+from leakage.spec import MAX_BATCH, SIZES, Picture
 from leakage.ui.forms import PICKED, SOURCES
 from leakage.ui.picker import picker
 
 PER_PAGE = 40  # or as many as the batch needs
+COLOURS = {3: "Colour", 1: "Grey"}
 
 
 def choose_pictures() -> tuple[list[Item], tuple[Picture, ...]]:
@@ -54,6 +55,18 @@ def choose_pictures() -> tuple[list[Item], tuple[Picture, ...]]:
     spare = [name for name in shown if name not in picked]
     items = [shown[name] for name in [*picked, *spare[: max(0, batch - len(picked))]]]
     return items, tuple(_picture(item) for item in items)
+
+
+def choose_shape(items: list[Item]) -> tuple[int, int]:
+    """What the batch is, in a line, and folded away what is made of every picture: side in pixels, and channels."""
+    with st.container(horizontal=True, wrap=False, vertical_alignment="bottom", gap="small"):
+        st.caption(describe(items) if items else "No picture chosen.")
+        with st.popover("", icon=":material/tune:", help="Fine settings of the pictures", key="fine-pictures"):
+            size = st.segmented_control("Size", SIZES, default=32, required=True, format_func=lambda side: f"{side} px", key="size")
+            channels = st.segmented_control(
+                "Colours", list(COLOURS), default=3, required=True, format_func=COLOURS.__getitem__, key="channels"
+            )
+    return size, channels
 
 
 def available(source: str) -> list[Item]:

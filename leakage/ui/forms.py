@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from leakage import checkpoints
 from leakage.catalog import Catalog, Entry, Field
@@ -28,6 +29,13 @@ ADAPTIVE = {"true": "Adaptive", "false": "Naive"}
 STATISTICS = {"none": "none", "running": "those stored in the model", "exact": "exactly those of the batch"}
 MAX_PHONES = 16  # in one sum
 PICKED = "pictures"  # the picked pictures, as "source:id", in session state and, joined by commas, in the URL
+
+
+def card(number: int, title: str) -> DeltaGenerator:
+    """A card for one of the numbered steps of a page."""
+    box = st.container(border=True, gap="small", key=f"step-{number}")
+    box.markdown(f"**{number} · {title}**")
+    return box
 
 
 def read_url(known: Catalog) -> None:
@@ -116,12 +124,7 @@ def choose(known: Catalog, kind: str, label: str, *, more: More | None = None, a
 
 def checkpoint(known: Catalog, model: Part) -> str:
     """How long the model was trained: untrained, or one of the stages on this machine. Picking one sets the fields it was trained with."""
-    offered = {UNTRAINED: "Untrained: weights drawn at random"}
-    for id, card in checkpoints.cards().items():
-        for stage in card.stages if card.model == model.id else ():
-            length = f"{stage.rounds} {card.unit}{'' if stage.rounds == 1 else 's'}"
-            length = f"all {length}" if stage is card.stages[-1] else length
-            offered[f"{id}@{stage.rounds}"] = f"{card.trained_on}, {length}: {stage.accuracy:.1%} right"
+    offered = trainings(model)
     wanted = st.session_state.get("checkpoint", st.query_params.get("checkpoint", UNTRAINED))
     if wanted not in offered:
         st.session_state["lost"] = wanted
@@ -146,14 +149,29 @@ def checkpoint(known: Catalog, model: Part) -> str:
     return chosen
 
 
+def trainings(model: Part) -> dict[str, str]:
+    """How long this model can have been trained: not at all, or as the checkpoints on this machine; in words."""
+    offered = {UNTRAINED: "Untrained: weights drawn at random"}
+    for id, card in checkpoints.cards().items():
+        for stage in card.stages if card.model == model.id else ():
+            length = f"{stage.rounds} {card.unit}{'' if stage.rounds == 1 else 's'}"
+            length = f"all {length}" if stage is card.stages[-1] else length
+            offered[f"{id}@{stage.rounds}"] = f"{card.trained_on}, {length}: {stage.accuracy:.1%} right"
+    return offered
+
+
 def fit_checkpoint(known: Catalog) -> None:
     """Put the fields, the size and the colours of the chosen checkpoint into the widgets; one that is gone since is chosen no more."""
     st.session_state.pop("lost", None)
     try:
-        card, _ = checkpoints.find(st.session_state["checkpoint"])
+        fit(st.session_state["checkpoint"], known)
     except checkpoints.CheckpointError:
         st.session_state["checkpoint"] = UNTRAINED
-        return
+
+
+def fit(name: str, known: Catalog) -> None:
+    """What "id@rounds" was trained with, into the widgets. Raises CheckpointError."""
+    card, _ = checkpoints.find(name)
     st.session_state["channels"], st.session_state["size"] = card.image_shape[:2]
     for field, value in known.get("model", card.model).resolve(card.fields).items():
         st.session_state[f"{card.model}.{field}"] = value

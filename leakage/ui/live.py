@@ -28,25 +28,26 @@ def _component() -> ComponentRenderer:
     read = partial(Path.read_text, encoding="utf-8")
     # A component is one script without imports, so the parts share one scope; live.js exports and comes last.
     script = "\n".join(read(path) for path in [*sorted((STATIC / "live").glob("*.js")), STATIC / "live.js"])
+    style = "\n".join(read(path) for path in [STATIC / "live.css", *sorted((STATIC / "live").glob("*.css"))])
     # isolate_styles=False: inside a shadow root Plotly's own styles would be lost.
-    return st.components.v2.component(
-        "gle_stage", html=read(STATIC / "live.html"), css=read(STATIC / "live.css"), js=script, isolate_styles=False
-    )
+    return st.components.v2.component("gle_stage", html=read(STATIC / "live.html"), css=style, js=script, isolate_styles=False)
 
 
 def stage(
     runs: list[Shown],
     *,
     key: str,
+    together: bool = False,
     autoplay: bool = True,
     base: str = "",
     offline_after: float = 3.0,
 ) -> bool:
     """Show these runs, live or as a time lapse; True while the browser hears no events, then the page shows a fallback.
 
-    Several stand side by side where there is room, each in a compact form. `base` is the prefix of our routes.
+    Several stand side by side where there is room, each in a compact form. `together`: more compact still, the private pictures once for
+    all, and one play head and scrubber for all. `base` is the prefix of our routes.
     A rerun with the same arguments changes nothing in the browser.
     """
-    data = {"runs": [asdict(run) for run in runs], "base": base.rstrip("/"), "autoplay": autoplay}
+    data = {"runs": [asdict(run) for run in runs], "base": base.rstrip("/"), "autoplay": autoplay, "together": together}
     state = _component()(key=key, data={**data, "offline_after": offline_after}, on_offline_change=lambda: None)
     return bool(state.get("offline"))

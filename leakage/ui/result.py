@@ -47,7 +47,7 @@ def show(asked: str | None, known: Catalog) -> None:
     if preset := presets.shown(experiments, known):
         st.markdown(preset.story)
     titles = presets.titles(experiments, known)
-    shown = [_shown(run.id, title, experiment) for run, title, experiment in zip(runs, titles, experiments, strict=True)]
+    shown = [staged(run.id, title, experiment) for run, title, experiment in zip(runs, titles, experiments, strict=True)]
     if stage(shown, key="stage"):
         for run in runs:
             fallback.show(run.id)
@@ -64,7 +64,8 @@ def found(asked: str | None) -> list[Run]:
     return [run for run in runs if run.kind == runs[0].kind][: MOST if runs and runs[0].kind == "attack" else 1]
 
 
-def _shown(id: str, title: str, experiment: Experiment) -> Shown:
+def staged(id: str, title: str, experiment: Experiment) -> Shown:
+    """A run as the stage wants it."""
     phones = int(experiment.aggregation.fields.get("clients", 2)) if experiment.aggregation else 1
     sends = sent.words(experiment.protocol.id, phones)
     return Shown(id, title, len(experiment.pictures), sends, phones, plain=experiment.protocol.id == "fedsgd")

@@ -29,6 +29,7 @@ class OwnerCookie:
 
         page = new and scope["path"].rsplit("/", 1)[-1] in (
             "",
+            "compare",
             "architecture",
             "training",
             "runs",
@@ -58,4 +59,5 @@ def _forget() -> None:
     service().delete_all(owner())
     st.session_state["uploads"] = {}
     st.session_state["uploaders"] = st.session_state.get("uploaders", 0) + 1  # a new uploader, without the old one's files
-    st.query_params.pop("run", None)
+    for name in ("run", "runs"):
+        st.query_params.pop(name, None)

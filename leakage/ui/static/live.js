@@ -3,8 +3,8 @@ const BURST = 1500; // milliseconds: a run that ends this soon after its first f
 const HOLD = 200; // milliseconds: history arrives in one go, wait for it before the first picture is shown
 
 class RunView {
-  constructor(template, { base, autoplay }) {
-    Object.assign(this, { base, autoplay, calm: matchMedia('(prefers-reduced-motion: reduce)').matches });
+  constructor(template, { base, autoplay, together = null }) {
+    Object.assign(this, { base, autoplay, together, calm: matchMedia('(prefers-reduced-motion: reduce)').matches });
     this.root = template.content.firstElementChild.cloneNode(true);
     this.$ = (name) => this.root.querySelector(`.gle-${name}`);
     this.player = new Player(this.$('player'), {
@@ -12,8 +12,8 @@ class RunView {
       ready: (place) => this.isReady(this.record.pictures[place].seq),
       settled: () => this.settle(),
     });
-    this.curves = new Curves(this.$('plot'), base, (step) => this.seekStep(step));
-    this.root.addEventListener('keydown', (event) => this.player.key(event));
+    this.curves = together ? NO_CURVES : new Curves(this.$('plot'), base, (step) => this.seekStep(step));
+    this.root.addEventListener('keydown', (event) => (together ?? this).player.key(event));
     this.root.addEventListener('pointerover', (event) => this.pair(event));
     this.root.addEventListener('pointerleave', () => this.pair({}));
     this.ladder = new Ladder(this.$('ladder'), (seq) => this.player.seek(placeOf(this.record.pictures, seq)));
@@ -30,7 +30,7 @@ class RunView {
     this.root.classList.add('gle-waiting');
     this.root.dataset.run = id;
     for (const grid of [this.$('truth'), this.$('guess')]) if (!grid.childElementCount) layTiles(grid, this.expected, []);
-    layPairs(this.root, this.$('guess').childElementCount);
+    layPairs(this.root, this.together ? 0 : this.$('guess').childElementCount);
     if (!this.$('layers').childElementCount) drawLayers(this.$('layers'), Array.from({ length: 8 }, () => ({ name: '', strip: [] })));
     this.$('title').textContent = this.title;
     this.tellWhere();
@@ -51,7 +51,7 @@ class RunView {
     const names = pictures.map(({ title, class_name: name }) => ({ text: title || name || '', detail: title && batch > 1 ? name ?? '' : '', label: [title, batch > 1 ? '' : name].filter(Boolean).join(', class ') }));
     layTiles(this.$('truth'), batch, names);
     layTiles(this.$('guess'), batch, names.map(() => ({ text: '', label: 'not reconstructed yet' })));
-    layPairs(this.root, batch);
+    layPairs(this.root, this.together ? 0 : batch);
     if (sheet) loadImage(this.base + sheet).then((image) => drawSheet(image, this.$('truth')), () => {});
     drawLayers(this.$('layers'), received.layers ?? []);
     const singles = batch > 1 ? received.singles ?? [] : [];
@@ -62,6 +62,7 @@ class RunView {
     this.expected = batch;
     this.tellWhere();
     this.root.classList.remove('gle-waiting');
+    this.together?.introduce(this.record.meta);
   }
 
   /** Where the pictures are, what travels, and what the guesses are made of. */
@@ -78,10 +79,10 @@ class RunView {
 
   /** The run is over: rest on the answer, or play it as a time lapse if nobody saw it happen. */
   finish() {
-    const unseen = this.firstFrame !== null && performance.now() - this.firstFrame < BURST;
+    this.unseen = this.firstFrame !== null && performance.now() - this.firstFrame < BURST;
     this.update();
     if (this.player.mode !== 'follow') return;
-    if (unseen && this.autoplay && !this.calm) this.player.play(0);
+    if (this.unseen && this.autoplay && !this.calm && !this.together) this.player.play(0);
     else this.player.seek(this.player.answer);
     this.fetchAll();
   }
@@ -169,6 +170,7 @@ class RunView {
     const facts = { status: record.state.status ?? 'opening', step: frame?.step ?? '', psnr: isNumber(scores.psnr) ? scores.psnr.toFixed(2) : '', frames: this.seen.size, seq: this.shown?.seq ?? '', mode: player.mode };
     Object.assign(this.root.dataset, facts);
     if (this.root === this.root.parentElement?.querySelector('.gle-run')) Object.assign(this.root.parentElement.dataset, facts);
+    this.together?.update();
   }
 
   captionGuesses(frame, each) {
@@ -221,15 +223,18 @@ class Stage {
     const key = JSON.stringify([data.base, (data.runs ?? []).map(({ id }) => id)]);
     if (key === this.key) return this.views.forEach((view) => view.curves.update(view.record));
     if (this.key) this.bringIntoView();
+    else if (data.together && navigator.userActivation?.hasBeenActive) setTimeout(() => this.bringIntoView(), 400); // it came by a press, not by a link
     Object.assign(this, { key, data, heard: false });
     this.stream?.close();
     const runs = data.runs ?? [], template = this.host.querySelector('template');
     this.views.splice(runs.length).forEach((view) => view.destroy());
+    if (data.together) this.together ??= new Together(this.host, template, this.views, { base: data.base ?? '', autoplay: data.autoplay !== false });
     while (this.views.length < runs.length) {
-      this.views.push(new RunView(template, { base: data.base ?? '', autoplay: data.autoplay !== false }));
+      this.views.push(new RunView(template, { base: data.base ?? '', autoplay: data.autoplay !== false, together: this.together }));
       this.host.append(this.views[this.views.length - 1].root);
     }
-    this.host.classList.toggle('gle-several', runs.length > 1);
+    this.host.classList.toggle('gle-several', runs.length > 1 && !data.together);
+    this.together?.reset();
     this.views.forEach((view, place) => view.reset(runs[place]));
     const ids = runs.map(({ id }) => encodeURIComponent(id)).join(',');
     if (runs.length) this.stream = new Stream(() => `${data.base ?? ''}/api/runs/stream?ids=${ids}&since=${this.since()}`, (event, id) => this.hear(event, id));
@@ -269,6 +274,7 @@ class Stage {
     clearTimeout(this.alarm);
     document.removeEventListener('visibilitychange', this.look);
     this.stream?.close();
+    this.together?.destroy();
     this.views.forEach((view) => view.destroy());
   }
 }

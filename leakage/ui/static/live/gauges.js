@@ -59,7 +59,7 @@ function fillGauges(host, { scores, meta, first }) {
     const [head, bar, legend] = host.children[place].children, value = gauge.read(scores), number = head.lastElementChild;
     const text = gauge.text(value, meta), level = isNumber(value) ? clamp(gauge.fill(value, first, meta), 0, 1) : 0, hint = gauge.hint?.(meta) ?? '';
     if (head.title !== hint) head.title = hint;
-    const term = gauge.term && `(${gauge.term}${gauge.detail?.(meta) ?? ''})`, small = head.firstElementChild.lastElementChild;
+    const words = `${gauge.term}${gauge.detail?.(meta) ?? ''}`, term = words && (host.closest('.gle-compare') ? words : `(${words})`), small = head.firstElementChild.lastElementChild;
     if (small.textContent !== term) small.textContent = term;
     if (number.dataset.text !== text) {
       number.dataset.text = number.textContent = text;

@@ -1,0 +1,258 @@
+"""What differs between the arms of a comparison: protections, attacks, a strength, batch sizes or training; built from the catalog."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import streamlit as st
+
+from leakage.catalog import Catalog, CatalogError
+from leakage.checkpoints import CheckpointError
+from leakage.comparison import voice
+from leakage.spec import Experiment, Part, SpecError
+from leakage.ui import forms
+from leakage.ui.stacks import key_of, known_keys, named, ready_made, spaced, stack_of, typed
+
+DIFFERS = {"protection": "Protection", "attack": "Attack", "strength": "Strength", "batch": "Batch size", "training": "Training"}
+VOICES = {"both": "Both", "adaptive": "Adaptive", "naive": "Naive"}
+MOST = 8  # arms
+STACKED = 4  # protections of one phone
+BATCHES = (1, 2, 4, 8)
+PREPARED = Experiment(attack=Part(id="inverting_gradients", fields={"steps": 1000, "tv_weight": 0.01}))
+FIRST = {"arms": (forms.NONE, "gaussian_noise", "pruning", "ada_defense"), "attacks": ("inverting_gradients", "idlg")}
+LISTS = {"protection": "arms", "attack": "attacks", "batch": "sizes", "training": "states"}  # what differs -> the key of its menu
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One of the things compared: its name, and what it changes in the experiment that all share."""
+
+    title: str
+    change: dict[str, Any]
+
+
+# ---------------------------------------------------------------- the widgets
+
+
+def choose(base: Experiment, known: Catalog) -> list[Arm]:
+    """What differs, and in which arms."""
+    differs = st.segmented_control(
+        "What differs",
+        list(DIFFERS),
+        default="protection",
+        required=True,
+        format_func=DIFFERS.__getitem__,
+        key="differs",
+        label_visibility="collapsed",
+    )
+    offer = {"protection": _protections, "attack": _attacks, "strength": _strengths, "batch": _batches, "training": _trainings}
+    return offer[differs](base, known)
+
+
+def shared_protection(known: Catalog) -> tuple[Part, ...]:
+    """What protects the phone in every arm, where protections are not what differs."""
+    if st.session_state.get("differs", "protection") == "protection":
+        return ()
+    menu = _menu("protected", ready_made(known)[1:], known)
+    words, most = "Protection in all arms, in this order", STACKED - 1
+    picked = st.multiselect(words, menu, format_func=menu.__getitem__, key="protected", max_selections=most)
+    return tuple(part for key in picked for part in stack_of(key, known))
+
+
+def choose_voices() -> str:
+    """Who attacks."""
+    return st.segmented_control(
+        "Attackers",
+        list(VOICES),
+        default="both",
+        required=True,
+        format_func=VOICES.__getitem__,
+        key="voices",
+        width="stretch",
+        help="Adaptive: it knows what the phone does, and imitates that. Naive: it takes what arrives for a plain gradient. Both: two runs "
+        "for each arm, or one where there is nothing to imitate.",
+    )
+
+
+def _menu(key: str, options: list[str], known: Catalog) -> dict[str, str]:
+    """Protections on offer and in words, with those that a link or the visitor has added."""
+    return named([*options, *(one for one in known_keys(st.session_state.get(key, []), known) if one not in options)], known)
+
+
+def _protections(base: Experiment, known: Catalog) -> list[Arm]:
+    menu = _menu("arms", ready_made(known), known)
+    first = known_keys(FIRST["arms"], known)
+    picked = st.multiselect("Arms", menu, default=first, format_func=menu.__getitem__, key="arms", max_selections=MOST)
+    with st.popover("Several in one arm", icon=":material/layers:", type="tertiary"):
+        order = st.multiselect(
+            "Protections, in this order", list(menu)[1:], format_func=menu.__getitem__, key="stack", max_selections=STACKED
+        )
+        st.button("Add this arm", on_click=_add, args=("+".join(order), picked), disabled=len(order) < 2 or len(picked) >= MOST)
+    return [Arm(menu[key], {"defenses": stack_of(key, known)}) for key in picked]
+
+
+def _add(key: str, picked: list[str]) -> None:
+    st.session_state["arms"], st.session_state["stack"] = list(dict.fromkeys([*picked, key])), []
+
+
+def _attacks(base: Experiment, known: Catalog) -> list[Arm]:
+    names = {entry.id: entry.title for entry in known.of("attack")}
+    first = list(dict.fromkeys([base.attack.id, *(id for id in FIRST["attacks"] if id in names)]))
+    picked = st.multiselect("Attacks", names, default=first, format_func=names.__getitem__, key="attacks", max_selections=MOST)
+    st.caption("The attack chosen above keeps its fine settings; the others run with their defaults.")
+    return [Arm(names[id], {"attack": base.attack if id == base.attack.id else Part(id=id)}) for id in picked]
+
+
+def _strengths(base: Experiment, known: Catalog) -> list[Arm]:
+    sweeps = {
+        f"{entry.id}.{field.name}": (entry, field)
+        for entry in forms.offered(known, "defense")
+        for field in entry.fields
+        if field.type in ("int", "float")
+    }
+    swept = st.selectbox(
+        "Strength of",
+        list(sweeps),
+        format_func=lambda name: f"{sweeps[name][0].title.split(':')[0]}: {sweeps[name][1].name.replace('_', ' ')}",
+        index=list(sweeps).index("gaussian_noise.scale") if "gaussian_noise.scale" in sweeps else 0,
+        key="swept",
+    )
+    entry, field = sweeps[swept]
+    usual = ", ".join(f"{value:g}" for value in spaced(field, (0.01, 0.1, 1, 10), (5, 2, 1, 0.1)))
+    text = st.text_input(f"Values, {field.low:g} to {field.high:g}", usual, key=f"values.{swept}", help=field.help)
+    arms = []
+    for word in text.replace(",", " ").split()[:MOST]:
+        try:
+            value = typed(field.type, word)
+        except ValueError:
+            st.warning(f"{forms.verbatim(word)} is no number and is left out.")
+            continue
+        arms.append(Arm(f"{field.name} {word}", {"defenses": (*base.defenses, Part(id=entry.id, fields={field.name: value}))}))
+    return arms
+
+
+def _batches(base: Experiment, known: Catalog) -> list[Arm]:
+    sizes = st.multiselect("Pictures in one update", BATCHES, default=BATCHES, key="sizes")
+    return [
+        Arm(f"{size} picture{'s' if size > 1 else ''}", {"pictures": base.pictures[:size]})
+        for size in sorted(sizes)
+        if size <= len(base.pictures)
+    ]
+
+
+def room_for_batches() -> None:
+    """As many pictures as the largest batch needs; call it before the pictures are chosen."""
+    if st.session_state.get("differs") == "batch":
+        st.session_state["batch"] = max(st.session_state.get("sizes") or BATCHES)
+
+
+def _trainings(base: Experiment, known: Catalog) -> list[Arm]:
+    names = forms.trainings(base.model)
+    if len(names) == 1:
+        st.info("No trained weights of this model are here. Choose LeNet, or train it on the page Training.")
+    if "states" in st.session_state:  # of another model
+        st.session_state["states"] = [name for name in st.session_state["states"] if name in names]
+    arms = {name: Arm(words.split(":")[0], {"checkpoint": name}) for name, words in names.items()}
+    first = [name for name, arm in arms.items() if not isinstance(resolved(base, arm, known), str)][:MOST]
+    picked = st.multiselect(
+        "How long it was trained",
+        names,
+        default=first,
+        format_func=names.__getitem__,
+        key="states",
+        max_selections=MOST,
+        on_change=_fit,
+        args=(known,),
+    )
+    return [arms[name] for name in picked]
+
+
+def _fit(known: Catalog) -> None:
+    """What the first trained model that was chosen was trained with."""
+    for name in filter(None, st.session_state["states"][:2]):
+        with suppress(CheckpointError):
+            forms.fit(name, known)
+            return
+
+
+# ---------------------------------------------------------------- experiments
+
+
+def resolved(base: Experiment, arm: Arm, known: Catalog) -> Experiment | str:
+    """The arm as an experiment, or in a sentence why it cannot run."""
+    try:
+        return base.model_copy(update=arm.change).resolve(known)
+    except SpecError as error:
+        return f"{arm.title} cannot run and is left out: {error}"
+
+
+def plan(base: Experiment, arms: list[Arm], voices: str, known: Catalog) -> tuple[list[Experiment], list[str]]:
+    """Every arm in every voice, each experiment once; and a sentence on every arm that cannot run."""
+    made, problems = [], []
+    for arm in arms:
+        one = resolved(base, arm, known)
+        if isinstance(one, str):
+            problems.append(one)
+            continue
+        heard = (True,) if voice(one) == "both" else {"both": (False, True), "adaptive": (True,), "naive": (False,)}[voices]
+        made += [one.model_copy(update={"assume": one.assume.model_copy(update={"adaptive": adaptive})}) for adaptive in heard]
+    return list({one.digest(): one for one in made}.values()), problems
+
+
+# ---------------------------------------------------------------- address and links
+
+
+def read_url(known: Catalog) -> None:
+    """What differs and in which arms, from the address, on a visitor's first run; what is not known here is passed over."""
+    state, asked = st.session_state, st.query_params
+    for key, options in (("differs", DIFFERS), ("voices", VOICES)):
+        if asked.get(key) in options:
+            state[key] = asked[key]
+    lists: dict[str, list[Any]] = {key: asked[key].split(",") for key in (*LISTS.values(), "protected") if key in asked}
+    for key in {"arms", "protected"} & set(lists):
+        state[key] = known_keys(lists[key], known)[:MOST]
+    if "attacks" in lists:
+        state["attacks"] = [id for id in lists["attacks"] if id in {entry.id for entry in known.of("attack")}][:MOST]
+    if "sizes" in lists:
+        state["sizes"] = [size for size in BATCHES if str(size) in lists["sizes"]]
+    if "states" in lists:
+        state["states"] = lists["states"][:MOST]
+    if "swept" in asked and "values" in asked:
+        entry, _, name = asked["swept"].partition(".")
+        with suppress(CatalogError):
+            if any(field.name == name and field.type in ("int", "float") for field in known.get("defense", entry).fields):
+                state["swept"], state[f"values.{asked['swept']}"] = asked["swept"], asked["values"]
+
+
+def write_url() -> None:
+    """What differs, and the arms of it, into the address; what belongs to another choice leaves it."""
+    state = st.session_state
+    differs = state["differs"]
+    kept = {"differs": differs, "voices": state["voices"]}
+    keys = [LISTS[differs]] if differs in LISTS else []
+    kept |= {key: ",".join(map(str, state[key])) for key in [*keys, *(["protected"] if state.get("protected") else [])]}
+    if differs == "strength":
+        kept |= {"swept": state["swept"], "values": state[f"values.{state['swept']}"]}
+    for key in ("differs", "voices", *LISTS.values(), "protected", "swept", "values"):
+        if key not in kept:
+            st.query_params.pop(key, None)
+        elif st.query_params.get(key) != kept[key]:
+            st.query_params[key] = kept[key]
+
+
+def load(experiments: Sequence[Experiment], known: Catalog) -> None:
+    """The settings of a comparison that was run into the widgets (call it before they are drawn)."""
+    state = st.session_state
+    forms.load(max(experiments, key=lambda one: len(one.pictures)))
+    found: dict[str, list[Any]] = {
+        "protection": list(dict.fromkeys(key_of(one.defenses, known) for one in experiments)),
+        "attack": list(dict.fromkeys(one.attack.id for one in experiments)),
+        "batch": sorted({len(one.pictures) for one in experiments} & set(BATCHES)),
+        "training": list(dict.fromkeys(one.checkpoint for one in experiments)),
+    }
+    differs = next((about for about, values in found.items() if len(values) > 1), "protection")
+    state["differs"], state[LISTS[differs]] = differs, found[differs][:MOST]
+    state["protected"] = known_keys([key_of((part,), known) for part in experiments[0].defenses], known) if differs != "protection" else []
+    heard = {voice(one) for one in experiments} - {"both"}
+    state["voices"] = next(iter(heard)) if len(heard) == 1 else "both"

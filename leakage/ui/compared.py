@@ -1,0 +1,126 @@
+"""A comparison on the page: what differs, the runs of one attacker side by side, and below them the table that fills."""
+
+import streamlit as st
+
+from leakage.catalog import Catalog
+from leakage.comparison import EXPORTS, MAX_ARMS, Row, differs, only_naive, rows, titles, voice
+from leakage.runs.service import service
+from leakage.runs.store import OPEN, Run
+from leakage.spec import Experiment
+from leakage.ui import fallback, forms, table
+from leakage.ui.arms import MOST
+from leakage.ui.live import stage
+from leakage.ui.result import staged
+from leakage.ui.session import owner
+
+IN_SHORT = {
+    "The pictures": "",
+    "The protection": "",
+    "The attack": "",
+    "The model": "",
+    "Its weights": "",
+    "The seed": "seed ",
+}  # what is equal
+WATCH = {"adaptive": "Adaptive attacker", "naive": "Naive attacker"}
+
+
+def show(asked: str, planned: list[Experiment], known: Catalog) -> None:
+    """The comparison of an address: the ids of its runs, joined by commas; without one, what is planned."""
+    runs = found(asked)
+    if not runs:
+        if asked:
+            st.warning("This comparison is not here: its runs were deleted, or the link is incomplete.")
+        if len(planned) > 1:
+            sentence(planned, known)
+        st.info("A comparison is prepared. Press **Run all** to watch every arm at once.")
+        return
+    experiments = [experiment_of(run) for run in runs]
+    if gone := len(set(asked.split(","))) - len(runs):
+        st.warning(f"{gone} of the runs of this comparison are not here any more.")
+    sentence(experiments, known)
+    heard = [name for name in WATCH if name in {voice(one) for one in experiments}]
+    watched = heard[0] if heard else "both"
+    if len(heard) > 1:
+        watched = st.segmented_control("Watch", heard, default=heard[0], required=True, format_func=WATCH.__getitem__, key="watch")
+    shown = [
+        staged(run.id, title[:1].upper() + title[1:], one)
+        for run, title, one in zip(runs, titles(experiments, known), experiments, strict=True)
+        if voice(one) in (watched, "both")
+    ][:MOST]
+    if stage(shown, key="compared", together=True):
+        for one in shown:
+            fallback.show(one.id)
+    with st.container(key="comparison"):
+        if any(run.status in OPEN for run in runs):
+            watch(asked, known)
+        else:
+            details(runs, known)
+
+
+def sentence(experiments: list[Experiment], known: Catalog) -> None:
+    """What differs, in a line; what is equal, named in short and listed behind a button."""
+    apart, equal = differs(experiments, known)
+    lines = dict(line.split(": ", 1) for line in equal)
+    told = ", ".join(before + lines[about].split(",")[0] for about, before in IN_SHORT.items() if about in lines)
+    st.markdown(f"**Differs.** {forms.verbatim('. '.join(apart) or 'Nothing')}.")
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.caption(f"**Equal.** {forms.verbatim(told)}, and all else.", width="content")
+        with st.popover("What is equal", type="tertiary"):
+            st.markdown("\n".join(f"- {forms.verbatim(line)}" for line in equal))
+
+
+def found(asked: str) -> list[Run]:
+    """The attacks among the runs of an address, each once, without those that are not here."""
+    ids = list(dict.fromkeys(asked.split(",")))[:MAX_ARMS]
+    return [run for id in ids if (run := service().look(id)) and run.kind == "attack"]
+
+
+def experiment_of(run: Run) -> Experiment:
+    """What was asked."""
+    return Experiment.model_validate_json(run.experiment)
+
+
+@st.fragment(run_every=1.0)
+def watch(asked: str, known: Catalog) -> None:
+    """The table while runs still move; once all have ended the whole page is drawn again, and looks no more."""
+    runs = found(asked)
+    if all(run.status not in OPEN for run in runs):
+        st.rerun()
+    details(runs, known)
+
+
+def details(runs: list[Run], known: Catalog) -> None:
+    """Warnings, table, what to take away, and what protection costs where that is known."""
+    told = rows(service().store, runs, known)
+    for sentence in only_naive(told):
+        st.error(forms.verbatim(sentence), icon=":material/visibility:")
+    st.html(table.table(told))
+    st.caption(table.NOTE)
+    actions(runs)
+    prices(told)
+
+
+def actions(runs: list[Run]) -> None:
+    """Stop while it runs; then files and the link."""
+    stoppable = [run.id for run in runs if run.status in OPEN and service().may_cancel(run.id, owner())]
+    ids = ",".join(run.id for run in runs)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if stoppable:
+            st.button("Stop all and keep the best so far", on_click=_stop, args=(stoppable,), icon=":material/stop:", key="stop")
+        for name, label in EXPORTS.items():
+            st.link_button(label, f"/api/compare/{name}?ids={ids}", icon=":material/download:", type="tertiary")
+        with st.popover("Link to this comparison", icon=":material/link:", type="tertiary"):
+            st.code(f"{(st.context.url or '').split('?')[0]}?runs={ids}", language=None)
+
+
+def _stop(ids: list[str]) -> None:
+    for id in ids:
+        service().cancel(id, owner())
+
+
+def prices(told: list[Row]) -> None:
+    """Leakage against accuracy, where accuracies are known."""
+    figure = table.price(told)
+    if figure:
+        st.markdown("**What protection costs**")
+        st.plotly_chart(figure, key="price", config={"displayModeBar": False}, alt="Leakage against accuracy")

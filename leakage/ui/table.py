@@ -1,0 +1,123 @@
+"""The table of a comparison: a line for every arm, naive and adaptive beside each other, and first what a grey picture scores."""
+
+import html
+from collections.abc import Callable, Sequence
+
+import plotly.graph_objects as go
+
+from leakage.comparison import Row
+
+SHORT = {"recognisable": "seen", "partly recognisable": "partly", "not recognisable": "hidden"}
+STATES = {"queued": "waiting", "running": "running …", "failed": "failed", "cancelled": "stopped"}
+VOICES = ("naive", "adaptive")
+DASH = "–"
+COLUMNS: dict[str, tuple[str, Callable[[Row], str]]] = {  # title -> what it is, and how it is read
+    "Verdict": (
+        "Could the picture be picked out of a line-up, and is it better than pictures that know nothing?",
+        lambda row: verdict(row),
+    ),
+    "PSNR": ("How close the stolen picture is, in decibels: higher leaks more.", lambda row: number(row.psnr, 1)),
+    "SSIM": ("How alike the shapes are, up to 1: higher leaks more.", lambda row: number(row.ssim, 2)),
+    "LPIPS": ("How different it looks, 0 for equal: lower leaks more.", lambda row: number(row.lpips, 2)),
+    "Rank": ("Place of the private picture in a line-up of 100: 1 leaks most.", lambda row: number(row.rank, 0)),
+    "Label": ("Classes named right.", lambda row: DASH if row.label_accuracy is None else f"{row.label_accuracy:.0%}"),
+}
+NOTE = """“–”: not measured, or not defined. Accuracy: of a model trained with this protection, where that was measured. ε: of differential
+privacy, where a protection gives one. Where the phone does nothing that could be imitated, one run stands for both attackers."""
+Arms = dict[str, dict[str, Row]]  # title -> voice -> its run
+
+
+def arms_of(rows: Sequence[Row]) -> Arms:
+    """The runs of each arm by voice, in the order of the arms."""
+    arms: Arms = {}
+    for row in rows:
+        arms.setdefault(row.title, {})[row.voice] = row
+    return arms
+
+
+def table(rows: Sequence[Row]) -> str:
+    """The table as HTML, with what is known so far."""
+    heard = [voice for voice in VOICES if any(row.voice == voice for row in rows)] or ["both"]
+    wide = len(heard)
+    groups = "".join(
+        f'<th scope="colgroup" colspan="{wide}" title="{html.escape(what)}">{name}</th>' for name, (what, _) in COLUMNS.items()
+    )
+    head = f"<tr><th>Arm</th>{groups}<th>Accuracy</th><th>ε</th></tr>"
+    if wide > 1:
+        head += f"<tr><th></th>{''.join(f'<th>{voice}</th>' for voice in heard) * len(COLUMNS)}<th></th><th></th></tr>"
+    lines = [_grey(rows[0].grey if rows else {}, wide)]
+    lines += [_line(title, found, heard) for title, found in arms_of(rows).items()]
+    body = "".join(lines)
+    return (
+        f'<div class="gle-wide"><table class="gle-ledger gle-counts gle-compared"><thead>{head}</thead><tbody>{body}</tbody></table></div>'
+    )
+
+
+def _grey(grey: dict[str, float], wide: int) -> str:
+    digits = {"PSNR": 1, "SSIM": 2, "LPIPS": 2, "Rank": 0}
+    cells = [number(grey.get(name.lower()), digits[name]) if name in digits else "" for name in COLUMNS]
+    inside = "".join(f'<td colspan="{wide}">{cell}</td>' for cell in cells)
+    return f'<tr class="gle-baseline"><th scope="row">A grey picture</th>{inside}<td></td><td></td></tr>'
+
+
+def _line(title: str, found: dict[str, Row], heard: Sequence[str]) -> str:
+    cells = []
+    for _, read in COLUMNS.values():
+        if "both" in found:
+            cells.append(f'<td colspan="{len(heard)}">{read(found["both"])}</td>')
+        else:
+            cells += [f"<td>{read(found[voice]) if voice in found else DASH}</td>" for voice in heard]
+    any_row = next(iter(found.values()))
+    priced = DASH if any_row.accuracy is None else f"{any_row.accuracy:.1%}"
+    epsilon = next((row.epsilon for row in found.values() if row.epsilon is not None), None)
+    words, runs = html.escape(title[0].upper() + title[1:]), ",".join(dict.fromkeys(row.run for row in found.values()))
+    first = f'<th scope="row"><a href="/?run={runs}" target="_self" title="Open in the lab">{words}</a></th>'
+    return f"<tr>{first}{''.join(cells)}<td>{priced}</td><td>{number(epsilon, 1)}</td></tr>"
+
+
+def verdict(row: Row) -> str:
+    """The verdict as a coloured word, or how the run stands."""
+    if row.verdict is None:
+        return f"<small>{STATES.get(row.status, row.status)}</small>"
+    word, why = html.escape(row.verdict), html.escape(row.words or "")
+    return f'<span class="gle-said" data-word="{word}" title="{why}">{SHORT.get(row.verdict, word)}</span>'
+
+
+def number(value: float | None, digits: int) -> str:
+    """A number as it stands in the table."""
+    return DASH if value is None else f"{value:.{digits}f}"
+
+
+def price(rows: Sequence[Row]) -> go.Figure | None:
+    """Leakage against accuracy: the best voice's PSNR of every arm whose accuracy is known; None while there are not two of them."""
+    points = []
+    for title, found in arms_of(rows).items():
+        reached = [row.psnr for row in found.values() if row.psnr is not None]
+        accuracy = next(iter(found.values())).accuracy
+        if reached and accuracy is not None:
+            points.append((100 * accuracy, max(reached), title))
+    if len(points) < 2:
+        return None
+    right, leaked, words = (list(column) for column in zip(*points, strict=True))
+    made = go.Figure()
+    made.add_scatter(
+        x=right,
+        y=leaked,
+        text=words,
+        mode="markers+text",
+        textposition="top center",
+        cliponaxis=False,
+        marker={"size": 11, "color": "#d55e00"},
+        hovertemplate="%{text}<br>accuracy %{x:.1f} %, PSNR %{y:.1f} dB<extra></extra>",
+    )
+    if (grey := rows[0].grey.get("psnr")) is not None:
+        made.add_hline(grey, line_dash="dot", line_width=1.5, line_color="#888", annotation_text="a grey picture")
+    made.update_layout(
+        height=340,
+        margin={"l": 4, "r": 12, "t": 24, "b": 4},
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        xaxis={"title": "accuracy with this protection (%): to the right is cheaper", "fixedrange": True},
+        yaxis={"title": "what leaks (PSNR of the stronger attacker, dB)", "fixedrange": True},
+    )
+    return made

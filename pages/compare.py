@@ -1,0 +1,143 @@
+"""Compare: one question in two to eight arms that differ in one thing; all run at once, side by side, with one table."""
+
+import streamlit as st
+from streamlit.runtime.uploaded_file_manager import UploadedFile
+
+from leakage import comparison
+from leakage.catalog import Catalog
+from leakage.runs.service import service
+from leakage.spec import Experiment, SpecError
+from leakage.ui import arms, compared, explain, forms
+from leakage.ui.attacker import choose_attack
+from leakage.ui.chooser import choose_pictures, choose_shape, uploads_of
+from leakage.ui.ready import catalog
+from leakage.ui.result import duration
+from leakage.ui.session import delete_all, owner
+from leakage.ui.setting import choose_setting
+
+QUESTION = "The same picture, the same seed, several protections: what does each hide, and what does it cost?"
+GROUP = "comparison"
+
+
+def settings(known: Catalog) -> tuple[list[Experiment], list[str]]:
+    """Three cards, the one that matters first though it is filled last: the experiments, and what cannot run."""
+    arms.room_for_batches()
+    differing = forms.card(1, "What differs")
+    with forms.card(2, "The private pictures"):
+        items, pictures = choose_pictures()
+        size, channels = choose_shape(items)
+    with forms.card(3, "Equal in all arms"):
+        with st.expander("The phone: model, training, what it sends", icon=":material/smartphone:"):
+            setting = choose_setting(known, len(pictures))
+        attack, granted = choose_attack(known, setting.model)
+        protected = arms.shared_protection(known)
+    with differing:
+        if not pictures:
+            st.caption("Choose a picture first.")
+            return [], []
+        base = Experiment(
+            **vars(setting),
+            pictures=pictures,
+            size=size,
+            channels=channels,
+            defenses=protected,
+            attack=attack,
+            assume=granted,
+            seed=forms.number("seed"),
+            max_seconds=forms.number("max_seconds"),
+        )
+        chosen = arms.choose(base, known)
+        return arms.plan(base, chosen, arms.choose_voices(), known)
+
+
+def start(experiments: list[Experiment], problems: list[str]) -> None:
+    """What cannot run, the Run button with its estimate, and a file as another way to begin."""
+    for problem in problems:
+        st.warning(forms.verbatim(problem))
+    enough = len(experiments) > 1
+    with st.container(key="run-bar", gap="small"):
+        if st.button("Run all", type="primary", icon=":material/play_arrow:", width="stretch", disabled=not enough, key="run-button"):
+            submit(experiments)
+        st.caption(estimate(experiments) if enough else "Choose at least two arms.")
+    with st.popover("Load a comparison file", icon=":material/upload_file:", type="tertiary"):
+        number = st.session_state.setdefault("comparison-files", 0)
+        file = st.file_uploader("comparison.json, or a report", ["json", "html"], key=f"comparison-{number}")
+        st.button("Run it again", on_click=again, args=(file,), disabled=file is None)
+    if refused := st.session_state.pop("refused", ""):
+        st.error(forms.verbatim(refused))
+
+
+def estimate(experiments: list[Experiment]) -> str:
+    """How many runs, and about how long."""
+    seconds = [service().estimate(experiment) for experiment in experiments]
+    words = f"{len(experiments)} runs"
+    known = [one for one in seconds if one is not None]
+    if len(known) < len(seconds):
+        return f"{words}; no estimate yet for this model"
+    slots = service().config.slots
+    return f"{words}, about {duration(max(sum(known) / slots, *known))} on this machine, {slots} at a time"
+
+
+def submit(experiments: list[Experiment]) -> None:
+    """Queue all, the adaptive attacker first, and put those that were taken into the address, in the order of the arms."""
+    ids: dict[int, str] = {}
+    try:
+        for place in sorted(range(len(experiments)), key=lambda place: not experiments[place].assume.adaptive):
+            one = experiments[place]
+            ids[place] = service().submit(one, owner(), uploads=uploads_of(one.pictures), group=GROUP)
+    except SpecError as error:
+        st.session_state["refused"] = str(error)
+    if ids:
+        st.query_params["runs"] = ",".join(ids[place] for place in sorted(ids))
+
+
+def again(file: UploadedFile) -> None:
+    """Run a comparison that was exported, with its settings in the widgets."""
+    try:
+        experiments = comparison.experiments(file.getvalue().decode())
+    except (SpecError, UnicodeDecodeError) as error:
+        st.session_state["refused"] = str(error)
+        return
+    st.session_state["comparison-files"] += 1  # an empty uploader
+    if known := service().catalog():
+        arms.load(experiments, known)
+    submit(experiments)
+
+
+def prepare(known: Catalog) -> None:
+    """On a visitor's first run: the settings of the runs in a link, or of the link; else a comparison worth watching."""
+    if "differs" in st.session_state:
+        return
+    runs = compared.found(st.query_params.get("runs", ""))
+    if runs:
+        arms.load([compared.experiment_of(run) for run in runs], known)
+    elif "v" in st.query_params:
+        forms.read_url(known)
+        arms.read_url(known)
+    else:
+        kept = {name: st.session_state[name] for name in ("source", forms.PICKED) if name in st.session_state}
+        forms.load(arms.PREPARED)
+        st.session_state.update(kept)
+
+
+def page() -> None:
+    """The whole page, top to bottom."""
+    st.markdown(f"#### {QUESTION}")
+    known = catalog()
+    if known is None:
+        return
+    prepare(known)
+    left, right = st.columns([0.3, 0.7], gap="medium")
+    with left:
+        experiments, problems = settings(known)
+        forms.write_url(known)
+        arms.write_url()
+        start(experiments, problems)
+    with right:
+        compared.show(st.query_params.get("runs", ""), experiments, known)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption(explain.PROMISE, width="content")
+        delete_all()
+
+
+page()
