@@ -38,7 +38,7 @@ class FedKL(Defense):
 
     title = "FedKL: a key and its locks"
     plain = "The phone scales and shifts every channel of its network by numbers that follow from a key of its own, and keeps both secret."
-    hint = "Needs a model with BatchNorm. Ten thousand weights are known and some hundred numbers are not: compare who knows that."
+    hint = "Needs a model with BatchNorm. The attacker knows the weights, not the key: what it replays without it points elsewhere."
     imitation = "known: the model is replayed without the secret scales and shifts"
     elementwise = True
     source = "https://arxiv.org/abs/2305.04095"
