@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from digits import write_digits
-from problems import CATALOG, LABELS, observed, smooth
+from problems import CATALOG, LABELS, TINY, observed, smooth
 from test_defenses import NEUTRAL, SUMMED, relative
 
 from leakage.__main__ import main
@@ -25,7 +25,7 @@ from leakage.tasks import Training, parse_training
 
 CPU = torch.device("cpu")
 PLAIN = Training(rounds=1, schedule="constant", momentum=0, decay=0, batch=1000)
-BATCHES = PLAIN.model_copy(update={"rounds": 2, "clients": 2, "batch": 5, "momentum": 0.9, "rate": 0.05})
+BATCHES = PLAIN.model_copy(update={"model": TINY, "rounds": 2, "clients": 2, "batch": 5, "momentum": 0.9, "rate": 0.05})
 NORMED = Part(id="convnet", fields={"width": 4, "normalise": "none"})
 
 
@@ -193,7 +193,7 @@ def test_the_step_of_the_server_scales_how_far_the_average_moves() -> None:
 
 
 def test_statistics_of_batch_norm_are_sent_as_they_are_and_protections_that_look_again_do_not_move_them() -> None:
-    data, training = few(), PLAIN.model_copy(update={"model": NORMED, "rate": 1e-6})
+    data, training = few(4), PLAIN.model_copy(update={"model": NORMED, "rate": 1e-6})
     plain = trained(training, data)
     statistics = [name for name in plain if name not in weights_of(build(training))]
     assert any("running_mean" in name for name in statistics)
@@ -327,5 +327,5 @@ def test_the_command_takes_protections_with_their_fields(digits: Path, monkeypat
         {"id": "clipping", "fields": {"bound": 2, "scope": "each layer"}},
         {"id": "gaussian_noise", "fields": {"scale": 0.01}},
     ]
-    for sentence in ("protected by clipping (bound 2, scope each layer)", "gaussian_noise (scale 0.01)", "the server steps by 0.5"):
+    for sentence in ("protected by clipping (bound 2.0, scope each layer)", "gaussian_noise (scale 0.01)", "the server steps by 0.5"):
         assert sentence in card.recipe
