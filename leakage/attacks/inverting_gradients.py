@@ -86,4 +86,4 @@ class InvertingGradients(Attack):
             begin = from_pixels(seen, answer.x)
             for last in one_start(seen, rng, labels=labels, steps=self.polish, begin=begin, line_search="strong_wolfe"):
                 loss = match(replays(seen, last.x.unsqueeze(0), labels))[0].detach()
-                yield replace(last, step=answer.step + last.step, loss=loss, note={**note, "start": "polished"})
+                yield replace(last, step=answer.step + last.step, loss=loss, note={**note, "start": answer.note.get("start", 1)})
