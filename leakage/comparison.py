@@ -106,7 +106,8 @@ def accuracy(defenses: Sequence[Part], known: Catalog, path: Path = PRICES) -> f
     if not path.exists():
         return None
     wanted = [_spelled(part, known) for part in defenses]
-    measured = [row for row in json.loads(path.read_text())["rows"] if [_spelled(Part(**one), known) for one in row["defenses"]] == wanted]
+    trained = [row for row in json.loads(path.read_text())["rows"] if row["accuracy"]]
+    measured = [row for row in trained if [_spelled(Part(**one), known) for one in row["defenses"]] == wanted]
     if not measured:
         return None
     found = max(measured, key=lambda row: row["rounds"])["accuracy"]
@@ -199,7 +200,7 @@ def _part(kind: str, part: Part, peers: Iterable[Part], known: Catalog, *, short
     values, alike = _filled(entry, part), [_filled(entry, peer) for peer in peers if peer.id == part.id]
     numbers = [field.name for field in entry.fields if field.type in ("int", "float")]
     lead = (numbers if len(numbers) == 1 else [] if numbers else [field.name for field in entry.fields][:1]) if kind == "defense" else []
-    words = [entry.title.split(":")[0]]
+    words = [_name(entry, short=short)]
     for field in entry.fields:
         value = values[field.name]
         telling = (value != field.default and (kind == "defense" or not short)) or (kind == "attack" and not short)
@@ -209,6 +210,11 @@ def _part(kind: str, part: Part, peers: Iterable[Part], known: Catalog, *, short
             name = "" if field.type == "str" else f"{field.name.replace('_', ' ')} "
             words.append(f"{name}{_value(value)}")
     return ", ".join(words)
+
+
+def _name(entry: Entry, *, short: bool) -> str:
+    """The title without what explains it: FedAvg; short, also without what stands in brackets: DLG."""
+    return entry.title.split(":")[0].split(" (" if short else ":")[0]
 
 
 def _filled(entry: Entry, part: Part) -> dict[str, Any]:

@@ -176,6 +176,12 @@ def test_both_voices_share_a_title_and_the_voice_is_told(known: Catalog) -> None
     assert any(line.startswith("The attack: Inverting Gradients") and "steps 20" in line for line in alike)
 
 
+@pytest.mark.parametrize("kind", ["attack", "model", "protocol"])
+def test_no_two_plug_ins_share_a_short_name(kind: str, known: Catalog) -> None:
+    named = [titles([arm(seed=2), arm(**{kind: Part(id=entry.id)})], known)[1] for entry in known.of(kind)]
+    assert len(set(named)) == len(named)
+
+
 def test_a_protection_that_is_gone_keeps_its_id(known: Catalog) -> None:
     assert titles([arm(), defended("forgotten", strength=3)], known) == ["no protection", "forgotten, strength 3"]
 
@@ -224,6 +230,7 @@ def test_accuracy_is_the_mean_over_seeds_of_the_same_protections(tmp_path: Path,
     measured = [
         {"defenses": [], "accuracy": [0.9, 0.98], "rounds": 20},
         {"defenses": [], "accuracy": [0.5], "rounds": 5},
+        {"defenses": [], "accuracy": [], "rounds": 40},  # asked for, and not trained yet
         {"defenses": [noise, {"id": "clipping", "fields": {}}], "accuracy": [0.7], "rounds": 20},
     ]
     path.write_text(json.dumps({"recipe": {}, "rows": measured}))
