@@ -45,7 +45,7 @@ def table(rows: Sequence[Row]) -> str:
     head = f"<tr><th>Arm</th>{groups}<th>Accuracy</th><th>ε</th></tr>"
     if wide > 1:
         head += f"<tr><th></th>{''.join(f'<th>{voice}</th>' for voice in heard) * len(COLUMNS)}<th></th><th></th></tr>"
-    lines = [_grey(rows[0].grey if rows else {}, wide)]
+    lines = [_grey([row.grey for row in rows], wide)]
     lines += [_line(title, found, heard) for title, found in arms_of(rows).items()]
     body = "".join(lines)
     return (
@@ -53,9 +53,13 @@ def table(rows: Sequence[Row]) -> str:
     )
 
 
-def _grey(grey: dict[str, float], wide: int) -> str:
-    digits = {"PSNR": 1, "SSIM": 2, "LPIPS": 2, "Rank": 0}
-    cells = [number(grey.get(name.lower()), digits[name]) if name in digits else "" for name in COLUMNS]
+def _grey(greys: Sequence[dict[str, float]], wide: int) -> str:
+    """What a grey picture scores; the lowest and the highest where the arms have different pictures."""
+    digits, cells = {"PSNR": 1, "SSIM": 2, "LPIPS": 2, "Rank": 0}, []
+    for name in COLUMNS:
+        values = sorted(grey[name.lower()] for grey in greys if name.lower() in grey)
+        ends = dict.fromkeys(number(value, digits[name]) for value in (values[:1] + values[-1:]))
+        cells.append(" to ".join(ends) or (DASH if name in digits else ""))
     inside = "".join(f'<td colspan="{wide}">{cell}</td>' for cell in cells)
     return f'<tr class="gle-baseline"><th scope="row">A grey picture</th>{inside}<td></td><td></td></tr>'
 

@@ -19,7 +19,7 @@ class Together {
     this.truth = element('div', 'gle-tiles');
     const bar = template.content.querySelector('.gle-player').cloneNode(true), told = element('div', 'gle-told'), own = element('div', 'gle-own');
     this.title = element('h4', '');
-    told.append(this.title, element('p', 'gle-where', 'Every attacker below works on the same.'), bar);
+    told.append(this.title, element('p', 'gle-where', 'All arms below start from here.'), bar);
     own.append(this.truth);
     this.root.append(own, told);
     this.now = bar.querySelector('.gle-now');
