@@ -88,7 +88,7 @@ def _row(meta: dict[str, Any], run: Run, experiment: Experiment, title: str, kno
         lpips=scores.get("lpips"),
         rank=scores.get("rank"),
         label_accuracy=scores.get("label_accuracy"),
-        epsilon=meta.get("epsilon"),
+        epsilon=(meta.get("epsilon") or {}).get("value"),
         accuracy=accuracy(experiment.defenses, known),
         grey={name: grey[name] for name in ("psnr", "ssim", "lpips", "rank") if grey.get(name) is not None},
     )

@@ -217,7 +217,9 @@ def test_a_run_that_waits_has_a_row_without_numbers(bench: Bench) -> None:
 
 def test_epsilon_comes_from_what_the_worker_said(bench: Bench) -> None:
     id = bench.service.submit(PLAIN.model_copy(update={"seed": 6}), "me")
-    bench.store.add_event(id, "meta", {"epsilon": 4.5, "baselines": {"grey": {"psnr": 9.0, "lpips": None}}})
+    bench.store.add_event(
+        id, "meta", {"epsilon": {"value": 4.5, "delta": 1e-5, "times": 1}, "baselines": {"grey": {"psnr": 9.0, "lpips": None}}}
+    )
     (row,) = rows(bench.store, [bench.look(id)], bench.known)
     assert (row.epsilon, row.grey) == (4.5, {"psnr": 9.0})
     bench.store.drop(id, "me")
