@@ -15,6 +15,7 @@ from leakage.settings import ROOT
 from leakage.spec import Experiment, Part, Picture, SpecError, parse
 
 PRICES = ROOT / "assets" / "price.json"
+RECIPE = ("rounds", "pictures", "batch")  # of the table of prices: what rows that can be compared have in common
 EXPORTS = {
     "comparison.html": "Report (HTML)",
     "table.csv": "Table (CSV)",
@@ -102,16 +103,17 @@ def voice(experiment: Experiment) -> str:
 
 
 def accuracy(defenses: Sequence[Part], known: Catalog, path: Path = PRICES) -> float | None:
-    """What a model trained with these protections gets right, the mean over seeds, after the most rounds; None where nobody measured it."""
+    """What a model trained with these protections by the table's own recipe gets right, the mean over seeds; None where nobody measured it.
+
+    Of several steps of the server the best one: a protection is judged by what can be had with it.
+    """
     if not path.exists():
         return None
     wanted = [_spelled(part, known) for part in defenses]
-    trained = [row for row in json.loads(path.read_text())["rows"] if row["accuracy"]]
-    measured = [row for row in trained if [_spelled(Part(**one), known) for one in row["defenses"]] == wanted]
-    if not measured:
-        return None
-    found = max(measured, key=lambda row: row["rounds"])["accuracy"]
-    return float(sum(found) / len(found))
+    found = json.loads(path.read_text())
+    alike = [row for row in found["rows"] if all(row[name] == found["recipe"][name] for name in RECIPE)]
+    measured = [row["accuracy"] for row in alike if [_spelled(Part(**one), known) for one in row["defenses"]] == wanted]
+    return max((float(sum(one) / len(one)) for one in measured if one), default=None)
 
 
 def _spelled(part: Part, known: Catalog) -> Part:

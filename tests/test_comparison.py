@@ -229,13 +229,16 @@ def test_accuracy_is_the_mean_over_seeds_of_the_same_protections(tmp_path: Path,
     path = tmp_path / "price.json"
     assert accuracy((), known, path) is None
     noise = {"id": "gaussian_noise", "fields": {"scale": 0.01}}
+    recipe = {"rounds": 20, "pictures": 60_000, "batch": 64}
     measured = [
-        {"defenses": [], "accuracy": [0.9, 0.98], "rounds": 20},
-        {"defenses": [], "accuracy": [0.5], "rounds": 5},
-        {"defenses": [], "accuracy": [], "rounds": 40},  # asked for, and not trained yet
-        {"defenses": [noise, {"id": "clipping", "fields": {}}], "accuracy": [0.7], "rounds": 20},
+        {"defenses": [], "accuracy": [0.9, 0.98], **recipe},
+        {"defenses": [], "accuracy": [0.5], **recipe, "server_rate": 0.1},
+        {"defenses": [], "accuracy": [0.99], **recipe, "rounds": 100},  # another recipe: it says nothing beside the others
+        {"defenses": [], "accuracy": [0.99], **recipe, "pictures": 2000},
+        {"defenses": [], "accuracy": [], **recipe, "server_rate": 10},  # asked for, and not trained yet
+        {"defenses": [noise, {"id": "clipping", "fields": {}}], "accuracy": [0.7], **recipe},
     ]
-    path.write_text(json.dumps({"recipe": {}, "rows": measured}))
+    path.write_text(json.dumps({"recipe": recipe, "rows": measured}))
     assert accuracy((), known, path) == pytest.approx(0.94)
     spelled, short = Part(id="clipping", fields={"bound": 4.0, "scope": "whole gradient"}), Part(id="gaussian_noise")
     assert accuracy((short, spelled), known, path) == pytest.approx(0.7)

@@ -4,18 +4,20 @@ import math
 import subprocess
 import sys
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from problems import LABELS, observed, precision, smooth
+from problems import CATALOG, LABELS, TINY, observed, precision, smooth
 
 from leakage.engine.client import gradient_client
 from leakage.engine.core import Client, Memory, Params, generator
-from leakage.engine.play import plugin
+from leakage.engine.play import plugin, prepare
 from leakage.privacy import epsilon
+from leakage.runs.worker import guarantee
 from leakage.settings import ROOT
-from leakage.spec import Part
+from leakage.spec import Experiment, Part
 
 Arrays = dict[str, np.ndarray]
 BOUNDS = {"dp_sgd": "clip", "fed_cdp": "bound"}
@@ -232,3 +234,26 @@ def test_neither_the_defenses_nor_the_module_of_epsilon_load_opacus() -> None:
     script = f"import sys, {rooms}; print('opacus' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
     assert done.stdout.strip() == "False", done.stderr
+
+
+# ---------------------------------------------------------------- what a run promises
+
+
+def promised(defense: Part, **settings: object) -> dict[str, Any] | None:
+    return guarantee(prepare(Experiment(model=TINY, defenses=(defense,), **settings).resolve(CATALOG), device=torch.device("cpu")))
+
+
+def test_a_run_says_the_epsilon_of_all_that_its_client_sends_and_none_for_noise_without_a_bound() -> None:
+    own = Part(id="dp_sgd", fields={"sigma": 1.0})
+    once = promised(own)
+    assert once is not None
+    assert once["value"] == pytest.approx(4.38, abs=0.02)
+    assert (once["delta"], once["times"]) == (1e-5, 1)
+    often = promised(own, protocol=Part(id="fedavg", fields={"epochs": 2}), rounds=2)
+    assert often is not None
+    assert often["times"] == 4
+    assert often["value"] == pytest.approx(epsilon(0.5, 1), abs=0.02)  # four sums say what one with half the noise does
+    layers = promised(Part(id="fed_cdp", fields={"sigma": 2.0}))
+    assert layers is not None
+    assert layers["value"] == pytest.approx(once["value"], abs=0.02)  # four tensors, each as long as the bound: twice as long together
+    assert promised(Part(id="gaussian_noise")) is None
