@@ -157,7 +157,7 @@ def assumptions(experiment: Experiment, known: Catalog, meta: dict[str, Any] | N
     doing, adaptive = Doing.in_experiment(experiment, known), experiment.assume.adaptive
     attack, protections = known.get("attack", experiment.attack.id), [known.get("defense", part.id) for part in experiment.defenses]
     sees = adaptive or doing.plain or imitates(attack)
-    answers = [entry.answer(experiment.assume.counter) for entry in protections]
+    answers = (meta or {}).get("answers") or [entry.answer(experiment.assume.counter) for entry in protections]
     what = meaning(doing, protections, attack, experiment.attack.fields, answers=answers if adaptive else None)
     own = f" In the attack's own words: {note['attacker']}." if "attacker" in note else ""
     rows = [
@@ -178,10 +178,10 @@ def assumptions(experiment: Experiment, known: Catalog, meta: dict[str, Any] | N
         ("knows", "How pixels are normalised", "not at all" if normalise == "none" else f"by the constants of {normalise}"),
         ("granted" if granted else "finds out", "The labels", "granted by a switch" if granted else _labels(note)),
     ]
-    for part, defense in zip(experiment.defenses, protections, strict=True):
+    for part, defense, answer in zip(experiment.defenses, protections, answers, strict=True):
         told = adaptive
         fields = ", ".join(f"{name} {shown(value)}" for name, value in part.fields.items())
-        what = defense.answer(experiment.assume.counter) if told else "not known: the update is taken as it came"
+        what = answer if told else "not known: the update is taken as it came"
         rows.append(("knows" if told else "does not know", "The protection", f"{defense.title} ({fields}): {what}"))
     if meta and meta.get("batch_norm"):
         rows.append(("knows", "BatchNorm", BATCH_NORM[experiment.batch_norm]))

@@ -2,14 +2,15 @@
 
 import pytest
 import torch
-from problems import CATALOG, LABELS, observed, precision, short, smooth
+from problems import CATALOG, LABELS, TINY, observed, precision, short, smooth
 from torch import Tensor
 
+from leakage.assumed import assumptions
 from leakage.defenses._each import within
 from leakage.engine.core import Params
 from leakage.engine.matching import DISTANCES, distance
 from leakage.engine.metrics import gradient_distances
-from leakage.engine.play import plugin
+from leakage.engine.play import plugin, prepare
 from leakage.spec import Assumptions, Experiment, Part, SpecError
 
 ADA = Part(id="ada_defense", fields={"variant": "as in the code"})
@@ -151,3 +152,18 @@ def error(x: Tensor, counter: str, **settings: object) -> float:
 def test_whoever_reads_a_stand_in_off_and_polishes_comes_nearer_than_whoever_imitates_it() -> None:
     x = smooth()
     assert error(x, "read it off") < 1e-4 < error(x, "stand-in of the guess")
+
+
+# ---------------------------------------------------------------- what the page says
+
+
+def test_the_ledger_says_what_was_done_where_the_chosen_answer_cannot_be_used() -> None:
+    rounded = Experiment(model=TINY, defenses=(Part(id="low_precision"),)).resolve(CATALOG)
+    alone = prepare(rounded)
+    local = prepare(rounded.model_copy(update={"protocol": Part(id="fedavg")}).resolve(CATALOG))
+    noisy = prepare(rounded.model_copy(update={"defenses": (Part(id="low_precision"), NOISE)}).resolve(CATALOG))
+    assert "may lie anywhere among the numbers" in alone.answers[0]
+    assert local.answers[0] == noisy.answers[0] == "known: the guess is rounded too"
+    said = assumptions(local.experiment, CATALOG, {"answers": local.answers, "received": {"entries": 1}}, {})
+    (told,) = (text for _, about, text in said if about == "The protection")
+    assert told.endswith("known: the guess is rounded too")

@@ -47,6 +47,7 @@ class LowPrecision(Defense):
             "within the step": Counter(
                 "known: an entry may lie anywhere among the numbers that are rounded to the one received",
                 lambda client, received: within(client, received, {name: self.slack(g) for name, g in received.items()}),
+                exact=True,
             ),
             "round the guess": Counter("known: the guess is rounded too", self.adapt),
         }

@@ -64,6 +64,7 @@ class Pruning(Defense):
             "what arrived, and bounds": Counter(
                 "known: entries that survived are compared, and the others must be smaller than those",
                 lambda client, received: within(client, received, self.slack(received)),
+                exact=True,
             ),
         }
 

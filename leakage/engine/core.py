@@ -190,6 +190,7 @@ class Counter:
     read     (received, memory) -> what the attacker works with in place of what it received; None: that itself
     trust    (received, memory) -> how much each entry counts when gradients are compared, by parameter; unnamed parameters count 1
     track    (received, memory) -> what the client carries after this round, as far as the server can compute that
+    exact    it works with the very numbers received, so nothing may have changed them after the defense; `read` does too
     """
 
     words: str
@@ -197,6 +198,7 @@ class Counter:
     read: Callable[[Params, Memory], Params] | None = None
     trust: Callable[[Params, Memory], Params] = lambda _received, _memory: {}
     track: Callable[[Params, Memory], Memory] = lambda _received, memory: memory
+    exact: bool = False
 
 
 class Defense(Plugin):

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
@@ -16,7 +16,7 @@ from leakage.engine.data import load
 from leakage.engine.observe import observe, said
 from leakage.engine.received import describe
 from leakage.engine.referee import Frame, Referee
-from leakage.engine.setting import plugin
+from leakage.engine.setting import Setting, plugin
 from leakage.engine.standards import Standards, standards
 from leakage.spec import Experiment
 
@@ -39,7 +39,8 @@ class Scene:
     standards: Standards  # what guesses are held against
     received: dict[str, Any]
     changed: dict[str, float]  # how far what was sent is from the undefended gradient ...
-    known: dict[str, float]  # ... and how far that is what the attacker works with
+    known: dict[str, float] = field(default_factory=dict)  # ... and how far that is what the attacker works with
+    answers: tuple[str, ...] = ()  # what an adaptive attacker does about each protection, in words
 
 
 def best_device() -> torch.device:
@@ -69,6 +70,7 @@ def prepare(experiment: Experiment, *, uploads: Mapping[str, bytes] | None = Non
         received=describe(sent, seen.as_gradient(), singles),
         changed=metrics.gradient_distances(seen.average(sent), plain),
         known=metrics.gradient_distances(seen.as_gradient(), plain),
+        answers=tuple(own.counter.words for own in sorted(Setting.of(experiment).protections, key=lambda own: own.place)),
     )
 
 

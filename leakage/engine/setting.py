@@ -31,21 +31,22 @@ class Protection:
     counter: Counter
 
 
-def stacked(defenses: Sequence[Part], counter: str = "", *, alone: bool = True) -> tuple[Protection, ...]:
+def stacked(defenses: Sequence[Part], counter: str = "", *, shown: Sequence[str] = STAGES) -> tuple[Protection, ...]:
     """The protections in the order in which they act: each stage's in the order in which they are named.
 
-    Each is answered by the counter of that name, or by its first. A counter that reads what was received needs the last word, of a client
-    `alone`. Raises ValueError when a field lies outside its range.
+    Each is answered by the counter of that name, or by its first that can be used: one that works with the very numbers received needs a
+    defense that had the last word, in one of the stages whose numbers are `shown`. Raises ValueError when a field lies outside its range.
     """
     found = [(place, part.id, plugin("defense", part)) for place, part in enumerate(defenses)]
     ordered = [named for stage in STAGES for named in found if named[2].stage == stage]
 
     def answer(defense: Defense, *, last: bool) -> Counter:
-        usable = {own: counter for own, counter in defense.counters().items() if last or counter.read is None}
+        seen = last and defense.stage in shown
+        usable = {own: counter for own, counter in defense.counters().items() if seen or not (counter.exact or counter.read)}
         return usable.get(counter) or next(iter(usable.values()))
 
     return tuple(
-        Protection(place, name, defense, answer(defense, last=alone and number == len(ordered)))
+        Protection(place, name, defense, answer(defense, last=number == len(ordered)))
         for number, (place, name, defense) in enumerate(ordered, 1)
     )
 
@@ -82,9 +83,10 @@ class Setting:
 
     @staticmethod
     def of(experiment: Experiment) -> "Setting":
-        """The setting; a stand-in inside a sum cannot be read off."""
+        """The setting. Inside a sum nobody can tell the numbers of one client."""
         over = plugin("protocol", experiment.aggregation or Part(id="fedsgd"))
-        protections = stacked(experiment.defenses, experiment.assume.counter, alone=over.members == 1)
+        shown = () if over.members > 1 else STAGES if experiment.protocol.id == "fedsgd" else STAGES[1:]
+        protections = stacked(experiment.defenses, experiment.assume.counter, shown=shown)
         return Setting(plugin("protocol", experiment.protocol), over, protections, experiment.assume.adaptive, experiment.seed)
 
     def client(self, model: nn.Module) -> Client:

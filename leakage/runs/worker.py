@@ -184,6 +184,7 @@ def describe(scene: Scene, run: Run, device: torch.device) -> dict[str, Any]:
         "batch_norm": any(isinstance(layer, torch.nn.modules.batchnorm._BatchNorm) for layer in scene.seen.model.modules()),
         "changed": scene.changed,
         "known": scene.known,
+        "answers": scene.answers,
         "epsilon": finite(guarantee(scene)),
         "device": name,
         "versions": {package: importlib.metadata.version(package) for package in ("torch", "scikit-image")} | {"engine": run.version},
