@@ -42,7 +42,7 @@ def test_without_a_word_the_first_counter_is_taken() -> None:
     for counters in (entry.counters for entry in CATALOG.of("defense")):
         assert counters
     first, named = (
-        observed(x, defenses=(ADA,), assume=Assumptions(counter=counter)).update["linear.bias"] for counter in ("", "read it off")
+        observed(x, defenses=(ADA,), assume=Assumptions(counter=counter)).update["linear.bias"] for counter in ("", "stand-in of the guess")
     )
     assert torch.equal(first, named)
 
@@ -53,7 +53,7 @@ def test_without_a_word_the_first_counter_is_taken() -> None:
 def test_what_came_before_a_stand_in_is_imitated_once_that_is_read_off() -> None:
     with precision(torch.float64):
         x = smooth(3)
-        before = observed(x, defenses=(PRUNE, ADA))
+        before = observed(x, defenses=(PRUNE, ADA), assume=Assumptions(counter="read it off"))
         pruned = observed(x, defenses=(PRUNE,)).update
         assert gradient_distances(before.update, pruned)["relative_l2"] < 1e-6  # the pruned gradient is what was turned into a stand-in
         assert gradient_distances(before.gradient(x, LABELS), before.as_gradient())["relative_l2"] < 1e-6
@@ -72,7 +72,7 @@ def test_protections_of_gradients_act_in_the_order_in_which_they_are_named_and_b
 
 def test_the_stand_in_of_a_sum_is_imitated_as_nobody_can_read_it_off() -> None:
     summed = {"aggregation": Part(id="secure_aggregation", fields={"clients": 3})}
-    seen = observed(smooth(3), defenses=(ADA,), **summed)
+    seen = observed(smooth(3), defenses=(ADA,), assume=Assumptions(counter="read it off"), **summed)
     assert all(torch.equal(seen.update[layer], seen.history[0].update[layer]) for layer in seen.update)
     assert seen.trust == {}
 

@@ -198,7 +198,7 @@ def test_a_server_that_has_watched_from_the_first_round_reads_the_third() -> Non
     with precision(torch.float64):
         x, defenses = smooth(3), (Part(id="ada_defense", fields={"variant": CODE}),)
         settings = {"rounds": 3, "attacked_round": 3, "protocol": Part(id="fedsgd", fields={"rate": 0.1})}
-        seen = observed(x, **settings, defenses=defenses)
+        seen = observed(x, **settings, defenses=defenses, assume=Assumptions(counter="read it off"))
         true = gradient_client(seen.model)(seen.weights, x, LABELS, {})[0]
         assert gradient_distances(seen.as_gradient(), true)["cosine"] < 1e-6
         as_first, _ = AdaDefense(variant=CODE).read(seen.history[2].update, {})

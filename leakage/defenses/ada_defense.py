@@ -32,12 +32,12 @@ class AdaDefense(Defense):
     The first round sends g / (|g| + e): all signs, the true zeros, and with enough digits |g| too.
 
     An attacker who knows it has three ways.
-    "read it off": solves the formula for g, entry by entry, and keeps the client's moments with it from round to round (`read`); what the
-    rounding of the stand-in has lost counts less (`trusted`). It needs to have watched the client from its first round.
     "stand-in of the guess": makes the same stand-in of its guess. That is flat almost everywhere, so for the derivative alone it takes
     g / (|g| + e') with e' = rms(g) of the guess's tensor, which has a slope wherever entries are of usual size (straight-through). Were
     the value softened too, the true pictures would no longer match: on LeNet the answers were 6 dB worse. In later rounds it plays a
     first one, which fits while the gradient hardly turns.
+    "read it off": solves the formula for g, entry by entry, and keeps the client's moments with it from round to round (`read`); what the
+    rounding of the stand-in has lost counts less (`trusted`). It needs to have watched the client from its first round.
     "signs alone": compares tanh(g / rms(g)) of its guess.
     Unlike the code: the first two rounds do not share one r, and no two clients share their moments.
     Source: Hu et al. 2024 (equation 19: what the server does); adagrad and yogi as in their code.
@@ -73,13 +73,13 @@ class AdaDefense(Defense):
 
     def counters(self) -> dict[str, Counter]:
         return {
+            "stand-in of the guess": Counter("known: the guess is turned into a stand-in too, as in a first round", self.adapt),
             "read it off": Counter(
                 "known: the gradient is worked out from the stand-in, and the moments with it, round by round",
                 read=lambda received, memory: self.read(received, memory)[0],
                 trust=self.trusted,
                 track=self._track,
             ),
-            "stand-in of the guess": Counter("known: the guess is turned into a stand-in too, as in a first round", self.adapt),
             "signs alone": Counter("known: the signs of the guess's gradient are compared", self._signs),
         }
 

@@ -50,7 +50,8 @@ def _single(lanes: Distance) -> Distance:
 def distance(kind: str, target: Params, importance: Mapping[str, float] | None = None, trust: Params | None = None) -> Distance:
     """How far S gradients are from `target`: (S,).
 
-    `importance` weighs the tensors; those that it does not name are left out. `trust` weighs single entries; unnamed tensors count 1.
+    `importance` weighs the tensors; those that it does not name are left out. `trust` weighs the errors of single
+    entries; unnamed tensors count 1. Directions, which need the size of every entry, only leave out those that are not trusted at all.
 
     cosine            1 - <g, g*> / (||g|| ||g*||), sums over all tensors
     squared           sum of (g - g*)^2
@@ -62,7 +63,10 @@ def distance(kind: str, target: Params, importance: Mapping[str, float] | None =
     weights = {name: 1.0 for name in target} if importance is None else dict(importance)
     kept = {name: target[name].detach() for name in weights}
     wanted = flatten(kept)
-    shares = {name: weights[name] * (trust or {}).get(name, torch.ones_like(value)) for name, value in kept.items()}
+    believed = {name: (trust or {}).get(name, torch.ones_like(value)) for name, value in kept.items()}
+    if "cosine" in kind:
+        believed = {name: (share > 0).to(share) for name, share in believed.items()}
+    shares = {name: weights[name] * share for name, share in believed.items()}
     equal = not trust and all(weight == 1 for weight in weights.values())
     scale = torch.ones(()) if equal else flatten(shares)
     unit = wanted * scale / (wanted.square() * scale).sum().sqrt()
@@ -90,8 +94,8 @@ def distance(kind: str, target: Params, importance: Mapping[str, float] | None =
             if kind == "largest":
                 parts.append((share * (g - wanted).abs()).amax(1))
             else:
-                root = (share / weights[name]).sqrt()
-                parts.append(weights[name] * (1 - F.cosine_similarity(root * g, (root * wanted)[None], dim=1)) / len(kept))
+                seen = believed[name].flatten()
+                parts.append(weights[name] * (1 - F.cosine_similarity(seen * g, (seen * wanted)[None], dim=1)) / len(kept))
         return torch.stack(parts).sum(0)
 
     return per_layer

@@ -57,7 +57,7 @@ and how far it is from 1 says how large g was. Who knows the formula solves it f
 goes on as if nothing had been hidden.
 """,
         titles=("Naive: takes it for a gradient", "Adaptive: reads the gradient off"),
-        pair=naive_and_adaptive(Experiment(defenses=STAND_IN, attack=SEARCH)),
+        pair=naive_and_adaptive(Experiment(defenses=STAND_IN, attack=SEARCH, assume=Assumptions(counter="read it off"))),
     ),
 )
 
