@@ -298,6 +298,17 @@ def test_the_preset_runs_the_naive_and_the_adaptive_attack_side_by_side(
     assert [run.status for run in found(at.query_params["run"])] == ["cancelled", "queued"]
 
 
+def test_a_second_preset_reads_a_stand_in_off(door: Service, visit: Open) -> None:
+    at = visit(preset="stand-in")
+    fine(at)
+    naive, adaptive = (Experiment.model_validate_json(run.experiment) for run in found(at.query_params["run"]))
+    assert naive == adaptive.model_copy(update={"assume": Assumptions(adaptive=False)})
+    assert (adaptive.defenses[0].id, adaptive.assume.counter) == ("ada_defense", "read it off")
+    assert [tab.label for tab in at.tabs] == ["Naive: takes it for a gradient", "Adaptive: reads the gradient off"]
+    assert at.selectbox(key="counter").value == "read it off"
+    assert "Who knows the formula solves it" in words(at)
+
+
 def test_a_link_to_two_runs_shows_both_with_the_settings_of_the_second(door: Service, visit: Open) -> None:
     one, two = (press_run(visit(seed=seed)).query_params["run"] for seed in ("1", "2"))
     at = visit(who="you", run=f"{one},{two},nobody")
