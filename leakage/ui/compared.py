@@ -7,7 +7,7 @@ from leakage.comparison import EXPORTS, MAX_ARMS, Row, differs, only_naive, rows
 from leakage.runs.service import service
 from leakage.runs.store import OPEN, Run
 from leakage.spec import Experiment
-from leakage.ui import fallback, forms, table
+from leakage.ui import fallback, forms, sweep, table
 from leakage.ui.arms import MOST
 from leakage.ui.live import stage
 from leakage.ui.result import staged
@@ -97,6 +97,9 @@ def details(runs: list[Run], known: Catalog) -> None:
     st.html(table.table(told))
     st.caption(table.NOTE)
     actions(runs)
+    if curve := sweep.figure(told, [experiment_of(run) for run in runs]):
+        st.markdown("**What leaks at which strength**")
+        st.plotly_chart(curve, key="sweep", config={"displayModeBar": False}, alt="PSNR against strength")
     prices(told)
 
 

@@ -1,0 +1,69 @@
+"""A sweep on the page: what leaks against the strength of one protection, for each attacker."""
+
+import math
+from collections.abc import Sequence
+
+import plotly.graph_objects as go
+
+from leakage.comparison import Row
+from leakage.spec import Experiment
+
+LOOKS = {"naive": ("#0072b2", "circle"), "adaptive": ("#d55e00", "diamond"), "both": ("#d55e00", "diamond")}  # Okabe-Ito
+WIDE = 20.0  # from the smallest strength to so many times it the axis is linear, beyond logarithmic
+PUBLISHED = {  # protection and its field -> from which strength on it stopped DLG: where that began, and where it was sure
+    ("gaussian_noise", "scale"): (1e-3, 1e-2),
+    ("laplacian_noise", "scale"): (1e-3, 1e-2),
+    ("pruning", "share"): (0.2, 0.3),
+}
+
+
+def swept(experiments: Sequence[Experiment]) -> tuple[str, str, list[float]] | None:
+    """The protection and its number that alone differ, with its value in every experiment; None where something else differs, or none."""
+    stacks = [[(part.id, name, value) for part in one.defenses for name, value in part.fields.items()] for one in experiments]
+    if len({tuple((id, name) for id, name, _ in stack) for stack in stacks}) != 1:
+        return None
+    moved = [place for place, values in enumerate(zip(*stacks, strict=True)) if len(set(values)) > 1]
+    if len(moved) != 1:
+        return None
+    id, name, _ = stacks[0][moved[0]]
+    found = [stack[moved[0]][2] for stack in stacks]
+    if any(isinstance(value, bool | str) for value in found) or len({_rest(one) for one in experiments}) > 1:
+        return None
+    return id, name, [float(value) for value in found]
+
+
+def _rest(experiment: Experiment) -> str:
+    """All but the protections and who knows them."""
+    return experiment.model_copy(update={"defenses": (), "assume": experiment.assume.model_copy(update={"adaptive": True})}).digest()
+
+
+def figure(rows: Sequence[Row], experiments: Sequence[Experiment]) -> go.Figure | None:
+    """PSNR against strength, a line for each attacker, beside a grey picture and the published threshold; None where nothing was swept."""
+    found = swept(experiments)
+    if not found:
+        return None
+    id, name, values = found
+    made = go.Figure()
+    for voice, (colour, shape) in LOOKS.items():
+        points = sorted((value, row.psnr) for value, row in zip(values, rows, strict=True) if row.voice == voice and row.psnr is not None)
+        if points:
+            x, y = (list(column) for column in zip(*points, strict=True))
+            made.add_scatter(x=x, y=y, name=voice, mode="lines+markers", line_color=colour, marker={"symbol": shape, "size": 9})
+    if not made.data:
+        return None
+    wide = min(values) > 0 and max(values) / min(values) > WIDE
+    if (grey := rows[0].grey.get("psnr")) is not None:
+        made.add_hline(grey, line_dash="dot", line_width=1.5, line_color="#888", annotation_text="a grey picture")
+    if ends := PUBLISHED.get((id, name)):
+        at = [math.log10(end) if wide else end for end in ends]  # where shapes stand on a logarithmic axis
+        made.add_vrect(*at, fillcolor="#888", opacity=0.15, line_width=0, annotation_text="stopped DLG (Zhu et al. 2019)")
+    made.update_layout(
+        height=340,
+        margin={"l": 4, "r": 12, "t": 24, "b": 4},
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        legend={"orientation": "h", "y": 1.12},
+        xaxis={"title": f"strength ({name.replace('_', ' ')})", "type": "log" if wide else "linear", "fixedrange": True},
+        yaxis={"title": "what leaks (PSNR, dB)", "fixedrange": True},
+    )
+    return made
