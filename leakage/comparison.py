@@ -168,6 +168,7 @@ def _aspects(experiments: Sequence[Experiment], known: Catalog, *, short: bool) 
     summed = [one.aggregation for one in experiments if one.aggregation]
     return [
         ("The protection", every(lambda one: _stack(one, stacked, known, short=short))),
+        ("The answer to it", every(lambda one: one.assume.counter or ("the usual answer" if short else "the usual one"))),
         ("The attack", part("attack", lambda one: one.attack)),
         ("The pictures", _pictures(experiments, short=short)),
         ("Their size", every(lambda one: f"{one.size} px")),

@@ -225,6 +225,14 @@ def test_epsilon_comes_from_what_the_worker_said(bench: Bench) -> None:
     bench.store.drop(id, "me")
 
 
+def test_what_the_attacker_does_about_a_protection_tells_arms_apart(known: Catalog) -> None:
+    hidden = Experiment(defenses=(Part(id="soteria"),))
+    other = hidden.model_copy(update={"assume": Assumptions(counter="without that layer")})
+    assert titles([hidden, other], known) == ["the usual answer", "without that layer"]
+    apart, _ = differs([hidden, other], known)
+    assert apart == ["The answer to it: the usual one; without that layer"]
+
+
 def test_accuracy_is_the_mean_over_seeds_of_the_same_protections(tmp_path: Path, known: Catalog) -> None:
     path = tmp_path / "price.json"
     assert accuracy((), known, path) is None
