@@ -75,9 +75,7 @@ def page() -> None:
     """The whole page, top to bottom."""
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute", gap="small"):
         st.markdown(f"#### {explain.QUESTION}", width="content")
-        with st.container(horizontal=True, width="content", gap="small"):
-            st.page_link("pages/compare.py", label="Compare protections", icon=":material/compare_arrows:")
-            presets.offer()
+        presets.offer()
     known = catalog()
     if known is None:
         return

@@ -290,11 +290,6 @@ def test_the_plot_shows_the_stronger_attacker_where_accuracies_are_known() -> No
     assert list(zip(figure.data[0].text, figure.data[0].x, figure.data[0].y, strict=True)) == [("none", 99.0, 24.0), ("noise", 97.0, 12.0)]
 
 
-def test_the_lab_leads_to_the_page(visit: Open) -> None:
-    links = [element.proto.label for element in visit().get("page_link")]
-    assert "Compare protections" in links
-
-
 def test_defaults_are_left_out_of_the_address() -> None:
     assert (
         key_of((Part(id="clipping", fields={"bound": 1.0}), Part(id="pruning", fields={"share": 0.9})), CATALOG)
