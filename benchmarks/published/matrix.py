@@ -1,11 +1,11 @@
 """Every protection at some strengths, against some attacks, by a naive attacker and by each way of one who knows it: LeNet, CIFAR-10.
 
 Each cell: the first test pictures, one at a time, untrained LeNet (sigmoid) drawn by the seed, raw pixels. iDLG: 300 steps of L-BFGS, up
-to 4 starts. Inverting Gradients: 1,500 steps. R-GAP: in float64 on LeNet* (its convolutions are determined), label flipped.
+to 4 starts. Inverting Gradients: 1,500 steps, then 20 of L-BFGS. What refuses the model (FedKL) is left out.
 Started again, it goes on where it was stopped; `--share 0/2` and `--share 1/2` play halves of it in two processes with a book each.
-The page Compare shows assets/matrix.json: numbers only, no picture of a data set.
+assets/matrix.json holds numbers only, no picture of a data set.
 
-    python benchmarks/published/matrix.py [--pictures 3] [--seeds 2]        about 3 hours on one core
+    python benchmarks/published/matrix.py [--pictures 3] [--seeds 2]        about 5 hours on one core
 """
 
 import argparse
@@ -41,6 +41,7 @@ STRENGTHS: dict[str, list[dict[str, Any]]] = {  # of every protection; those tha
     "outpost": [{}],
     "ada_defense": [{"variant": "as published"}, {"variant": "as in the code"}],
     "minmax_sampling": [{"ratio": s} for s in (0.05, 0.5)],
+    "precode": [{"size": 32}, {"size": 256}],
 }
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
