@@ -201,7 +201,7 @@ def test_new_plugins_are_collected_by_the_contract_tests_and_keep_the_contract(p
     for line in (
         "test_attacks.py::test_an_attack_depends_on_its_generator_alone[steepest]",
         "test_attacks.py::test_labels_that_are_not_granted_are_found[3-steepest]",
-        "test_defenses.py::test_whoever_knows_the_protection_replays_the_truth_to_the_update[dtype1-1e-10-shortening-one_step]",
+        "test_defenses.py::test_whoever_knows_the_protection_replays_the_truth_to_the_update[dtype1-1e-10-shortening-imitate-one_step]",
         "test_protocols.py::test_replaying_the_truth_gives_the_update[one_step-straight-dtype0-1e-06]",
         "test_models.py::test_every_model_takes_every_size_and_colour_with_every_normalisation[64-3-straight]",
         "test_truth.py::test_no_attack_can_reach_the_pictures_nor_labels_that_were_not_granted[shortening-True-one_step-steepest]",
