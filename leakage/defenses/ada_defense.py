@@ -146,7 +146,7 @@ class AdaDefense(Defense):
 
     def _first(self, s: Tensor, eps: float, rounding: float) -> tuple[Tensor, Tensor]:
         """g of an entry without a history, and whether its size was lost."""
-        new = 1.0 if self.rule == "adagrad" else (1 - self.beta2) ** 0.5
+        new = self._new**0.5
         share = s * new / (1 - self.beta1)
         gap = 1 - share.abs()
         return eps / new * share / gap.clamp(min=rounding / 2), gap <= 0
@@ -156,7 +156,7 @@ class AdaDefense(Defense):
         b = 1 - self.beta1
         c = before * self.beta2 if self.rule == "adam" else before
         fits = list[tuple[Tensor, Tensor]]()
-        for d in {"adam": [1 - self.beta2], "adagrad": [1.0], "yogi": [1 - self.beta2, self.beta2 - 1]}[self.rule]:
+        for d in (self._new, -self._new) if self.rule == "yogi" else (self._new,):
             for branch in (1, -1):
                 t = s
                 for _ in range(REPEATS):
@@ -207,7 +207,12 @@ class AdaDefense(Defense):
     def _unit(self) -> float:
         """What a large entry sends in the first round."""
         unit, _ = self.unit_and_eps(1)
-        return unit * (1 - self.beta1) / (1.0 if self.rule == "adagrad" else (1 - self.beta2) ** 0.5)
+        return unit * (1 - self.beta1) / self._new**0.5
+
+    @property
+    def _new(self) -> float:
+        """What the newest square counts for in the second moment."""
+        return 1.0 if self.rule == "adagrad" else 1 - self.beta2
 
 
 def _number(memory: Memory) -> int:

@@ -51,7 +51,8 @@ class Precode(Defense):
     Loss: cross-entropy + beta KL(N(mu, std^2) || N(0, I)), the mean over the pictures of -1/2 sum (1 + 2 log std - mu^2 - std^2) in bits.
     V, d, W and c belong to the model, which the server knows. With trained weights they are untrained: the model was trained without them.
     An attacker who knows it replays the client with eps = 0. That is right for no gradient, but those before the gate depend on eps only
-    through what reaches them from above (`before`). A first linear layer with a bias is scaled by it and says the picture all the same.
+    through what reaches them from above, so it compares these alone (`before`), unless told otherwise. A first linear layer with a bias is
+    scaled by it and says the picture all the same.
     Source: Scheliga et al. 2022, section 3; the attack on it: Balunovic et al. 2022, section 5.
     """
 
