@@ -1,5 +1,6 @@
 """AdaDefense: what leaves the phone is Adam's step, not the gradient; and how to read the gradient off it."""
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -146,7 +147,7 @@ class AdaDefense(Defense):
 
     def _first(self, s: Tensor, eps: float, rounding: float) -> tuple[Tensor, Tensor]:
         """g of an entry without a history, and whether its size was lost."""
-        new = self._new**0.5
+        new = math.sqrt(self._new)
         share = s * new / (1 - self.beta1)
         gap = 1 - share.abs()
         return eps / new * share / gap.clamp(min=rounding / 2), gap <= 0
@@ -207,7 +208,7 @@ class AdaDefense(Defense):
     def _unit(self) -> float:
         """What a large entry sends in the first round."""
         unit, _ = self.unit_and_eps(1)
-        return unit * (1 - self.beta1) / self._new**0.5
+        return unit * (1 - self.beta1) / math.sqrt(self._new)
 
     @property
     def _new(self) -> float:
