@@ -167,3 +167,27 @@ def test_the_ledger_says_what_was_done_where_the_chosen_answer_cannot_be_used() 
     said = assumptions(local.experiment, CATALOG, {"answers": local.answers, "received": {"entries": 1}}, {})
     (told,) = (text for _, about, text in said if about == "The protection")
     assert told.endswith("known: the guess is rounded too")
+
+
+# ---------------------------------------------------------------- the mean over rounds
+
+
+@pytest.mark.parametrize(("name", "deviation"), [("gaussian_noise", 1.0), ("laplacian_noise", 2**0.5)])
+def test_averaged_over_sixteen_rounds_a_quarter_of_the_noise_is_left(name: str, deviation: float) -> None:
+    x, scale = smooth(3), 0.01
+    still = Part(id="fedsgd", fields={"rate": 1e-6})
+
+    def gap(rounds: int, counter: str = "average the rounds", protocol: Part = still) -> float:
+        """The standard deviation of what the attacker works with around the gradient without protection."""
+        noise = Part(id=name, fields={"scale": scale})
+        plain = observed(x).update
+        seen = observed(x, defenses=(noise,), assume=Assumptions(counter=counter), protocol=protocol, rounds=rounds, attacked_round=rounds)
+        return torch.cat([(seen.update[layer] - g).flatten() for layer, g in plain.items()]).std().item() / (scale * deviation)
+
+    count = sum(g.numel() for g in observed(x).update.values())
+    near = 4 / count**0.5  # four standard errors of a standard deviation, or more (of Laplace's law it is wider than of the normal one)
+    assert gap(1) == pytest.approx(1, rel=near)
+    assert gap(16) == pytest.approx(1 / 4, rel=near)
+    assert gap(16, "imitate") == pytest.approx(1, rel=near)
+    moved = gap(16, protocol=Part(id="fedsgd", fields={"rate": 1.0}))
+    assert moved > 1 / 2  # the mean is of sixteen different gradients then

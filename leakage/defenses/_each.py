@@ -1,11 +1,11 @@
-"""What defenses share: updates changed, with or without fresh randomness; local steps counted; gradients shortened; what rounding hides."""
+"""What defenses share: updates changed, with or without fresh randomness, and the mean over rounds; gradients shortened; rounding."""
 
 from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
-from leakage.engine.core import Client, Draws, Memory, Params, Update
+from leakage.engine.core import Client, Counter, Draws, Memory, Params, Update
 
 
 def changed(client: Client, change: Callable[[Params], Params]) -> Client:
@@ -48,6 +48,28 @@ def counted(memory: Memory, name: str) -> tuple[int, Memory]:
     """How many local steps the client has taken, which its memory counts under `name`, and the memory after one more."""
     step = int(memory.get(f"{name}.step", torch.tensor(0)))
     return step, {**memory, f"{name}.step": torch.tensor(step + 1)}
+
+
+def averaging(name: str) -> Counter:
+    """The answer to noise that is fresh in every round: the mean of all that was received so far.
+
+    Noise of deviation s is left with s / sqrt(rounds). It takes the pictures and the weights to stay the same: as far as the server moves
+    the weights between rounds, the mean is of other gradients too.
+    """
+
+    def total(received: Params, memory: Memory) -> Memory:
+        return {f"{name}.sum.{layer}": g + memory.get(f"{name}.sum.{layer}", 0) for layer, g in received.items()}
+
+    def read(received: Params, memory: Memory) -> Params:
+        rounds = int(memory.get(f"{name}.rounds", 0)) + 1
+        return {layer: value / rounds for layer, value in zip(received, total(received, memory).values(), strict=True)}
+
+    def track(received: Params, memory: Memory) -> Memory:
+        rounds = torch.tensor(int(memory.get(f"{name}.rounds", 0)) + 1)
+        return {**memory, **total(received, memory), f"{name}.rounds": rounds}
+
+    words = "known: it is averaged over the rounds watched, right as far as pictures and weights stay the same"
+    return Counter(words, read=read, track=track)
 
 
 def shortened(update: Params, bound: float) -> Params:

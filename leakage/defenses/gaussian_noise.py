@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from leakage.defenses._each import at_random
-from leakage.engine.core import Client, Defense, Draws, param
+from leakage.defenses._each import at_random, averaging
+from leakage.engine.core import Client, Counter, Defense, Draws, param
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -14,7 +14,7 @@ class GaussianNoise(Defense):
     """g~ = g + N(0, scale^2), independently for every entry and every local step.
 
     Not differential privacy: nothing bounds the gradient, so no epsilon can be stated. An attacker who knows the noise cannot undo it
-    (`adapt` is the identity); it can only average over rounds or lean on a stronger prior.
+    (`adapt` is the identity); it can only average over rounds, where weights stay as they are, or lean on a stronger prior.
     Source: Zhu et al. 2019, section 5.1.
     """
 
@@ -32,3 +32,6 @@ class GaussianNoise(Defense):
             return g + self.scale * torch.randn(g.shape, generator=rng).to(g)
 
         return at_random(client, draws, "gaussian_noise", noisy)
+
+    def counters(self) -> dict[str, Counter]:
+        return {**super().counters(), "average the rounds": averaging("gaussian_noise")}

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from leakage.defenses._each import at_random
-from leakage.engine.core import Client, Defense, Draws, param
+from leakage.defenses._each import at_random, averaging
+from leakage.engine.core import Client, Counter, Defense, Draws, param
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,3 +33,6 @@ class LaplacianNoise(Defense):
             return g - self.scale * (u.sign() * torch.log1p(-2 * u.abs().clamp(max=0.5 - 2**-54))).to(g)
 
         return at_random(client, draws, "laplacian_noise", noisy)
+
+    def counters(self) -> dict[str, Counter]:
+        return {**super().counters(), "average the rounds": averaging("laplacian_noise")}
