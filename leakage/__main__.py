@@ -88,7 +88,7 @@ def run_seeds(file: Path, out: Path, seeds: int) -> None:
 def run_file(experiment: Experiment, out: Path) -> dict[str, Any]:
     """Play an experiment; frames/NNNNNN.png, final.png and metrics.json, whose content is returned, appear in `out`."""
     from leakage.engine.play import play, prepare
-    from leakage.runs.worker import contact_sheet, finite
+    from leakage.runs.attack import contact_sheet, finite
 
     if experiment.has_uploads:
         raise SpecError("pictures: uploads live only on the page that received them. Choose gallery or data-set pictures.")

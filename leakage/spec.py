@@ -83,6 +83,14 @@ class Experiment(Base):
     seed: int = Field(default=1, ge=0, le=2**31 - 1)
     max_seconds: int = Field(default=900, ge=1, le=MAX_SECONDS)
 
+    def beside(self, other: "Experiment") -> bool:
+        """Whether both differ in nothing but the protection and what the attacker knows of it."""
+
+        def rest(one: Experiment) -> Experiment:
+            return one.model_copy(update={"defenses": (), "assume": one.assume.model_copy(update={"adaptive": True, "counter": ""})})
+
+        return rest(self) == rest(other)
+
     @property
     def num_classes(self) -> int:
         """How many classes the model tells apart: those of its pictures, or 2 when it has one output."""

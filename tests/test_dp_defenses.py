@@ -15,7 +15,7 @@ from leakage.engine.client import gradient_client
 from leakage.engine.core import Client, Memory, Params, generator
 from leakage.engine.play import plugin, prepare
 from leakage.privacy import epsilon
-from leakage.runs.worker import guarantee
+from leakage.runs.attack import guarantee
 from leakage.settings import ROOT
 from leakage.spec import Experiment, Part
 

@@ -22,7 +22,8 @@ ALLOWED = {  # room -> the rooms it may import (a folder may import itself)
     "runs.stream": "runs.database runs.service report report_comparison",
     "runs.service": "runs.database runs.store spec tasks catalog checkpoints backbones settings",
     "runs.archive": "runs.store",
-    "runs.store": "runs.database runs.thin",
+    "runs.store": "runs.database runs.tables runs.thin",
+    "runs.tables": "",
     "runs.thin": "",
     "runs.database": "",
     "report": "runs.store pictures",
@@ -51,12 +52,14 @@ ALLOWED = {  # room -> the rooms it may import (a folder may import itself)
     "effort": "exact network",
     "fetch": "backbones pictures",
     # processes of their own
-    "__main__": "engine.play engine.train engine.trainer runs.archive runs.service runs.store runs.worker "
+    "__main__": "engine.play engine.train engine.trainer runs.archive runs.service runs.attack runs.store runs.worker "
     "fetch pictures settings spec tasks success syntax catalog checkpoints",
     "runs.dispatch": "runs.database runs.service runs.store catalog settings",
     # the bridge to the engine
-    "runs.worker": "engine.play engine.timing runs.database runs.pulse runs.ranks runs.service runs.store runs.training "
-    "pictures privacy settings spec tasks catalog checkpoints",
+    "runs.worker": "engine.play engine.timing runs.attack runs.database runs.job runs.ranks runs.service runs.store runs.training "
+    "settings spec tasks catalog",
+    "runs.attack": "engine.play engine.timing runs.job runs.service runs.store pictures privacy settings spec catalog checkpoints",
+    "runs.job": "runs.database runs.pulse runs.service runs.store",
     "runs.training": "engine.train engine.trainer runs.store settings tasks",
     "runs.pulse": "runs.database runs.store",
     "runs.ranks": "engine.measured_rank runs.store tasks",
@@ -81,6 +84,7 @@ ALLOWED = {  # room -> the rooms it may import (a folder may import itself)
     "engine.client": "engine.core",
     "engine.labels": "engine.core",
     "engine.matching": "engine.core",
+    "engine.lanes": "engine.client engine.core",
     "engine.metrics": "engine.core",
     "engine.received": "engine.core",
     "engine.pairing": "",
@@ -90,7 +94,7 @@ ALLOWED = {  # room -> the rooms it may import (a folder may import itself)
     "engine.core": "engine.plugin",
     "engine.plugin": "syntax",
     # never metrics, play, data: the truth is there
-    "attacks": "engine.matching engine.labels engine.statistics engine.chain engine.equations engine.core",
+    "attacks": "engine.lanes engine.matching engine.labels engine.statistics engine.chain engine.equations engine.core",
     "defenses": "engine.core engine.client",
     "protocols": "engine.core engine.client",
     "models": "engine.core engine.client network templates",
@@ -101,7 +105,7 @@ HEAVY = ("torch", "torchvision", "safetensors", "lpips", "opacus", "ray", "skima
 FOREIGN = {  # package -> the rooms that may import it
     "streamlit": "app pages ui",
     "sqlite3": "runs.database",
-    **dict.fromkeys(HEAVY, "__main__ runs.worker runs.training runs.pulse attacks defenses protocols models engine."),
+    **dict.fromkeys(HEAVY, "__main__ runs.attack runs.job runs.worker runs.training runs.pulse attacks defenses protocols models engine."),
     "opacus": "privacy",
 }
 DYNAMIC = "catalog fetch"  # may import by a name that is computed: plug-ins, torchvision's data sets

@@ -14,8 +14,8 @@ from leakage.engine.core import Observation
 from leakage.engine.labels import ONE_OUTPUT, RULES, head, recover
 from leakage.engine.observe import observe, said
 from leakage.engine.play import play, prepare
+from leakage.runs.attack import TWO
 from leakage.runs.service import Service
-from leakage.runs.worker import TWO
 from leakage.spec import Experiment, Part, Picture, SpecError
 
 __all__ = ["bare", "door", "visit", "written"]  # fixtures

@@ -10,7 +10,7 @@ from problems import CATALOG, observed, smooth
 
 from leakage.engine import timing
 from leakage.engine.core import Params
-from leakage.engine.timing import fitting_threads
+from leakage.engine.timing import fitting_threads, lanes_pay
 
 
 @pytest.fixture(autouse=True)
@@ -31,6 +31,22 @@ def test_a_run_gets_a_second_thread_when_it_is_faster_by_it(alone: float, togeth
 
     assert fitting_threads(replace(seen, replay=slow), 2) == chosen
     assert torch.get_num_threads() == chosen
+
+
+@pytest.mark.parametrize(("one", "four", "pays"), [(0.02, 0.04, True), (0.01, 0.08, False)])
+def test_runs_share_a_loop_where_that_is_faster(one: float, four: float, pays: bool) -> None:
+    """A replay that takes so many seconds more alone, and with three others."""
+    seen = observed(smooth(1, 3, 8))
+
+    def alone(x: torch.Tensor, y: torch.Tensor) -> Params:
+        time.sleep(one)
+        return seen.replay(x, y)
+
+    def together(x: torch.Tensor, y: torch.Tensor) -> Params:
+        time.sleep(four)
+        return seen.replays(x, y)
+
+    assert lanes_pay(replace(seen, replay=alone, replays=together), 4) is pays
 
 
 @pytest.mark.parametrize(("large", "measured"), [(15_826, ["lenet"]), (15_825, [])])

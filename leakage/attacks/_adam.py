@@ -1,13 +1,14 @@
-"""The Adam loop that Inverting Gradients and GradInversion share: any number of starts at once."""
+"""The Adam loop that Inverting Gradients and GradInversion share: any number of starts, or of observations, at once."""
 
 import math
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from leakage.engine.core import Observation, Params, Snapshot
+from leakage.engine.lanes import joined
 from leakage.engine.matching import Distance, box, lost, median_filter, to_pixels
 
 SCHEDULES = ("steps", "cosine", "constant")
@@ -22,11 +23,13 @@ Prior = Callable[[Tensor], Tensor]  # z (S, B, C, H, W) -> (S,)
 
 
 @dataclass(frozen=True)
-class Ends:
-    """Where the starts ended: z (S, B, C, H, W) in the model's normalised space, and their distances (S,)."""
+class Moment:
+    """Where all guesses stand: x (S, B, C, H, W) in pixels, and their distances (S,). The last one is `over`, after the last step."""
 
-    z: Tensor
+    step: int
+    x: Tensor
     match: Tensor
+    over: bool = False
 
 
 @dataclass(frozen=True)
@@ -46,44 +49,81 @@ class Descent:
 
     def run(
         self, seen: Observation, z: Tensor, labels: Tensor, match: Distance, prior: Prior | None, *, note: Note, rng: torch.Generator
-    ) -> Generator[Snapshot]:
+    ) -> Iterator[Snapshot]:
         """Play all starts z (S, B, C, H, W); yield the closest of them, the last one as the answer."""
-        ends = yield from self._descend(seen, z, labels, match, prior, note=note, rng=rng)
-        pixels, count = to_pixels(seen), len(z)
-        broken = [lost(pixels(one), float(loss)) for one, loss in zip(ends.z, ends.match, strict=True)]
-        best = min(range(count), key=lambda lane: (broken[lane], float(ends.match[lane])))
-        answer = Snapshot(self.steps, pixels(ends.z[best]), labels, ends.match[best], {**note, "start": best + 1})
+
+        def matched(x: Tensor) -> Tensor:
+            return match(replays(seen, x, labels))
+
+        shown = 0
+        for now in self._descend(seen, z, matched, prior, rng):
+            if len(z) > 1 and now.step % ELECT == 1:
+                shown = int(now.match.nan_to_num(math.inf).argmin())
+            if now.over:
+                yield from self._answers(now, labels, matched, note)
+            else:
+                yield Snapshot(now.step, now.x[shown], labels, now.match[shown], {**note, "start": shown + 1})
+
+    def together(
+        self,
+        seen: Sequence[Observation],
+        z: Tensor,
+        labels: Sequence[Tensor],
+        match: Sequence[Distance],
+        prior: Prior | None,
+        *,
+        notes: Sequence[Note],
+        rng: torch.Generator,
+    ) -> Iterator[tuple[int, Snapshot]]:
+        """One start of each observation, z (S, B, C, H, W); yield every Snapshot with its place."""
+        replay = joined(seen, torch.stack(list(labels), 1))
+
+        def matched(x: Tensor) -> Tensor:
+            return torch.cat([own(update) for own, update in zip(match, replay(x), strict=True)])
+
+        for now in self._descend(seen[0], z, matched, prior, rng):
+            for lane, note in enumerate(notes):
+                if now.over:
+                    alone = replace(now, x=now.x[lane : lane + 1], match=now.match[lane : lane + 1])
+                    yield from ((lane, answer) for answer in self._answers(alone, labels[lane], matched, note))
+                else:
+                    yield lane, Snapshot(now.step, now.x[lane], labels[lane], now.match[lane], {**note, "start": 1})
+
+    def _answers(self, end: Moment, labels: Tensor, matched: Callable[[Tensor], Tensor], note: Note) -> Iterator[Snapshot]:
+        """What became of starts that diverged, and the answer."""
+        count = len(end.x)
+        broken = [lost(one, float(loss)) for one, loss in zip(end.x, end.match, strict=True)]
+        best = min(range(count), key=lambda lane: (broken[lane], float(end.match[lane])))
+        answer = Snapshot(self.steps, end.x[best], labels, end.match[best], {**note, "start": best + 1})
         for lane in range(count):
             if broken[lane]:
                 then = "Keep pixels between black and white, or choose smaller steps." if all(broken) else "Another is shown."
                 yield replace(answer, note={**answer.note, "event": f"Start {lane + 1} of {count} diverged. {then}"})
-        if self.combine != "closest" and not all(broken):
-            sound = ends.z[[lane for lane in range(count) if not broken[lane]]]
-            joined = sound.mean(0) if self.combine == "mean" else sound.median(0).values
-            loss = match(replays(seen, pixels(joined[None]), labels))[0]
-            answer = replace(answer, x=pixels(joined), loss=loss.detach(), note={**note, "start": f"{self.combine} of {len(sound)}"})
+        if self.combine != "closest" and count > 1 and not all(broken):
+            sound = end.x[[lane for lane in range(count) if not broken[lane]]]
+            x = sound.mean(0) if self.combine == "mean" else sound.median(0).values
+            loss = matched(x[None])[0].detach()
+            answer = replace(answer, x=x, loss=loss, note={**note, "start": f"{self.combine} of {len(sound)}"})
         yield answer
 
     def _descend(
-        self, seen: Observation, z: Tensor, labels: Tensor, match: Distance, prior: Prior | None, *, note: Note, rng: torch.Generator
-    ) -> Generator[Snapshot, None, Ends]:
+        self, seen: Observation, z: Tensor, matched: Callable[[Tensor], Tensor], prior: Prior | None, rng: torch.Generator
+    ) -> Iterator[Moment]:
+        """Adam on z (S, B, C, H, W); `matched`: pictures of that shape -> distances (S,)."""
         pixels, (low, high) = to_pixels(seen), box(seen)
         z = z.clone().requires_grad_()
         optimiser = torch.optim.Adam([z], lr=self.step_size, fused=z.device.type != "mps")
         lowest, kept = torch.full((len(z),), math.inf, device=z.device, dtype=z.dtype), z.detach().clone()
-        shown = 0
         for step in range(1, self.steps + 1):
             x = pixels(z)
-            matched = match(replays(seen, x, labels))  # (S,)
-            loss = matched + prior(z) if prior else matched
+            match = matched(x)  # (S,)
+            loss = match + prior(z) if prior else match
             (slope,) = torch.autograd.grad(loss.sum(), z)
             if self.keep_best:
                 better = loss.detach() < lowest
                 lowest = torch.where(better, loss.detach(), lowest)
                 kept = torch.where(better.view(-1, 1, 1, 1, 1), z.detach(), kept)
-            if len(z) > 1 and step % ELECT == 1:
-                shown = int(matched.detach().nan_to_num(math.inf).argmin())
-            yield Snapshot(step, x[shown].detach(), labels, matched[shown].detach(), {**note, "start": shown + 1})
+            yield Moment(step, x.detach(), match.detach())
             z.grad = self._turned(slope, step, rng)
             optimiser.param_groups[0]["lr"] = self.step_size * self._share(step)
             optimiser.step()
@@ -92,8 +132,8 @@ class Descent:
                     torch.clamp(z, low, high, out=z)
             if self.median and step % FILTERED == 0:
                 z.data.copy_(median_filter(z.detach()))
-        final = kept if self.keep_best else z.detach()
-        return Ends(final, match(replays(seen, pixels(final), labels)).detach())
+        final = pixels(kept if self.keep_best else z.detach())
+        yield Moment(self.steps, final, matched(final).detach(), over=True)
 
     def _turned(self, slope: Tensor, step: int, rng: torch.Generator) -> Tensor:
         """What Adam is given for a slope. Soft sign: tanh(s slope) / s, where s falls from 1 to 0 (package breaching).

@@ -1,16 +1,16 @@
 """Inverting Gradients: match the direction of the gradient, prefer smooth pictures."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import torch
 
-from leakage.attacks._adam import COMBINE, SCHEDULES, Descent, replays
+from leakage.attacks._adam import COMBINE, SCHEDULES, Descent, Prior, replays
 from leakage.attacks._labels import labels_of
 from leakage.attacks._lbfgs import one_start
 from leakage.engine.core import Attack, Observation, Snapshot, choice, flag, param
 from leakage.engine.labels import rule_field
-from leakage.engine.matching import DISTANCES, LAYERS, STARTS, WEIGHTS, distance, from_pixels, importance, start, total_variation
+from leakage.engine.matching import DISTANCES, LAYERS, STARTS, WEIGHTS, Distance, distance, from_pixels, importance, start, total_variation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,10 +64,28 @@ class InvertingGradients(Attack):
 
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
         labels, note = labels_of(seen, self.label_rule)
-        target = seen.as_gradient()
-        match = distance(self.distance, target, importance(target, self.layers, self.layer_weights), seen.trust)
         z = torch.stack([start(self.start, seen, rng) for _ in range(self.starts)])  # (S, B, C, H, W)
-        descent = Descent(
+        answer = Snapshot(0, z[0], labels, torch.tensor(torch.inf))
+        for answer in self._descent().run(seen, z, labels, self._match(seen), self._prior(), note=note, rng=rng):
+            yield answer
+        yield from self._polished(seen, answer, rng)
+
+    @property
+    def joins(self) -> bool:
+        return self.starts == 1
+
+    def together(self, seen: Sequence[Observation], rngs: Sequence[torch.Generator]) -> Iterator[tuple[int, Snapshot]]:
+        labels, notes = zip(*(labels_of(one, self.label_rule) for one in seen), strict=True)
+        z = torch.stack([start(self.start, one, rng) for one, rng in zip(seen, rngs, strict=True)])
+        match, answers = [self._match(one) for one in seen], dict[int, Snapshot]()
+        for lane, answer in self._descent().together(seen, z, labels, match, self._prior(), notes=notes, rng=rngs[0]):
+            yield lane, answer
+            answers[lane] = answer
+        for lane, answer in answers.items():
+            yield from ((lane, last) for last in self._polished(seen[lane], answer, rngs[lane]))
+
+    def _descent(self) -> Descent:
+        return Descent(
             steps=self.steps,
             step_size=self.step_size,
             schedule=self.schedule,
@@ -78,12 +96,19 @@ class InvertingGradients(Attack):
             median=self.median,
             combine=self.combine,
         )
-        prior = (lambda z: self.tv_weight * total_variation(z)) if self.tv_weight else None
-        answer = Snapshot(0, z[0], labels, torch.tensor(torch.inf))
-        for answer in descent.run(seen, z, labels, match, prior, note=note, rng=rng):
-            yield answer
-        if self.polish:
-            begin = from_pixels(seen, answer.x)
-            for last in one_start(seen, rng, labels=labels, steps=self.polish, begin=begin, line_search="strong_wolfe"):
-                loss = match(replays(seen, last.x.unsqueeze(0), labels))[0].detach()
-                yield replace(last, step=answer.step + last.step, loss=loss, note={**note, "start": answer.note.get("start", 1)})
+
+    def _match(self, seen: Observation) -> Distance:
+        target = seen.as_gradient()
+        return distance(self.distance, target, importance(target, self.layers, self.layer_weights), seen.trust)
+
+    def _prior(self) -> Prior | None:
+        return (lambda z: self.tv_weight * total_variation(z)) if self.tv_weight else None
+
+    def _polished(self, seen: Observation, answer: Snapshot, rng: torch.Generator) -> Iterator[Snapshot]:
+        """The answer, gone on from by `polish` steps of L-BFGS."""
+        if not self.polish:
+            return
+        match = self._match(seen)
+        for last in one_start(seen, rng, labels=answer.y, steps=self.polish, begin=from_pixels(seen, answer.x), line_search="strong_wolfe"):
+            loss = match(replays(seen, last.x.unsqueeze(0), answer.y))[0].detach()
+            yield replace(last, step=answer.step + last.step, loss=loss, note=answer.note)

@@ -74,6 +74,7 @@ class Observation:
     update         what the client sent, as the attacker reads it; for a naive one: what it takes for the gradient
     replay         (x (B, C, H, W), y (B,) or (B, K)) -> what the attacker believes this client would have sent; differentiable in x and y
     replays        the same for S guesses at once: (S, B, C, H, W), (B,) or (S, B, K) -> an update with S in front of every shape
+    imitate        gradients of S guesses -> what `replays` makes of them; None where that takes more than one gradient of each
     average        turns an update into an average gradient
     simulator      the protocol as the server knows it, whether or not the attacker makes use of that
     adaptive       False: the attacker takes what was sent for the gradient of FedSGD, and replays that
@@ -93,6 +94,7 @@ class Observation:
     batch_size: int
     image_shape: tuple[int, int, int]
     num_classes: int
+    imitate: Callable[[Params], Params] | None = None
     adaptive: bool = True
     history: tuple[Round, ...] = ()
     labels: Tensor | None = None
@@ -178,6 +180,15 @@ class Attack(Plugin):
 
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
         """Yield Snapshots; the last one is the answer."""
+        raise NotImplementedError
+
+    @property
+    def joins(self) -> bool:
+        """Whether it can play several observations `together`."""
+        return False
+
+    def together(self, seen: Sequence[Observation], rngs: Sequence[torch.Generator]) -> Iterator[tuple[int, Snapshot]]:
+        """Play observations of one model, each with an `imitate`, in one vectorised loop; yield Snapshots with their places."""
         raise NotImplementedError
 
 

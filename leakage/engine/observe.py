@@ -43,6 +43,7 @@ def observe(experiment: Experiment, x: Tensor, y: Tensor) -> Observation:
         update=update if adaptive else setting.naive(attacked),
         replay=_replay(client if adaptive else gradient_client(model), weights, memory if adaptive else {}),
         replays=_replays(setting, model, weights, memory, update),
+        imitate=_imitate(setting, weights, memory, update),
         average=(lambda update: average(update, shadow)) if adaptive else (lambda update: update),
         simulator=Simulator(lambda x, y, memory: client(weights, x, y, memory), update, memory, lambda u, m: average(u, setting.one(m))),
         batch_size=len(x),
@@ -121,6 +122,16 @@ def _replays(setting: Setting, model: nn.Module, weights: Params, memory: Memory
         return client(own, x.transpose(0, 1), labels, memory if setting.adaptive else {})[0]
 
     return together
+
+
+def _imitate(setting: Setting, weights: Params, memory: Memory, read: Params) -> Callable[[Params], Params] | None:
+    """What the attacker makes of gradients that were computed elsewhere, if that is all that its imitation needs."""
+    if not setting.adaptive:
+        return lambda gradients: gradients
+    if not setting.joins:
+        return None
+    nothing = next(iter(weights.values())).new_zeros(0)
+    return lambda gradients: setting.imitation(lambda _w, _x, _y, memory: (gradients, memory), read)(weights, nothing, nothing, memory)[0]
 
 
 def _statistics(experiment: Experiment, model: nn.Module, x: Tensor) -> Statistics | None:

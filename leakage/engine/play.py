@@ -1,7 +1,7 @@
 """The play: lets the client send, shows the attack what the server holds, and has the referee score its guesses against the truth."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
@@ -20,7 +20,7 @@ from leakage.engine.setting import Setting, plugin
 from leakage.engine.standards import Standards, standards
 from leakage.spec import Experiment
 
-__all__ = ["Frame", "Scene", "best_device", "observe", "play", "plugin", "prepare"]
+__all__ = ["Frame", "Scene", "best_device", "joins", "observe", "play", "play_together", "plugin", "prepare"]
 
 PER_SECOND = 10.0  # frames kept per second at most
 SHOWN = 8  # gradients of single pictures that are drawn
@@ -74,6 +74,38 @@ def prepare(experiment: Experiment, *, uploads: Mapping[str, bytes] | None = Non
     )
 
 
+class Keeper:
+    """Which Snapshots of one attack are kept, as scored Frames, so that keeping them costs next to nothing.
+
+    Those that carry an event or views are always kept.
+    """
+
+    def __init__(self, scene: Scene, per_second: float, share: float) -> None:
+        self.referee = Referee(scene.x, scene.y, scene.seen, scene.standards)
+        self.pause, self.share, self.due = 1 / per_second, share, 0.0
+        self.last: Snapshot | None = None
+        self.best: Snapshot | None = None  # a copy: what an attack yields may go on changing
+
+    def frame(self, last: Snapshot) -> Frame | None:
+        """The Snapshot as a Frame, if it is kept."""
+        self.last, now = last, time.perf_counter()
+        if not (now >= self.due or "event" in last.note or last.views):
+            return None
+        first = self.best is None  # it may have to load what scoring needs: that says nothing about those to come
+        frame = self.referee.score(last)
+        if self.best is None or self.best.loss.isnan() or last.loss < self.best.loss:
+            note = {name: value for name, value in last.note.items() if name != "event"}  # that has been said when it happened
+            self.best = replace(last, x=last.x.detach().clone(), y=last.y.detach().clone(), loss=last.loss.detach().clone(), note=note)
+        self.due = now + max(self.pause, 0.0 if first else (time.perf_counter() - now) / self.share)
+        return frame
+
+    def final(self, *, stopped: bool) -> Frame:
+        """The attack's answer, or, when it was stopped, the kept Snapshot of lowest attack loss. Never the one of highest PSNR."""
+        answer = self.best if stopped else self.last
+        assert answer is not None
+        return self.referee.score(answer, final=True)
+
+
 def play(
     experiment: Experiment,
     *,
@@ -81,34 +113,48 @@ def play(
     pulse: Callable[[], bool] = lambda: False,
     per_second: float = PER_SECOND,
 ) -> Iterator[Frame]:
-    """Run the attack and yield scored Frames, at most `per_second` and so few that keeping them costs next to nothing.
+    """Run the attack and yield scored Frames, at most `per_second`; the last one is final.
 
-    Snapshots that carry an event or views are always kept.
-
-    The last Frame is final: the attack's answer, or, when `pulse()` said stop (it is asked at every step), the kept frame of lowest
-    attack loss. Never the one of highest PSNR.
+    It ends early when `pulse()` says so, which is asked at every step.
     """
     scene = scene or prepare(experiment)
     attack: Attack = plugin("attack", experiment.attack)
-    referee = Referee(scene.x, scene.y, scene.seen, scene.standards)
-    best: Snapshot | None = None  # a copy: what an attack yields may go on changing
-    last: Snapshot | None = None
-    due = 0.0
-    for last in attack.run(scene.seen, generator(experiment.seed, "attack")):
-        now = time.perf_counter()
-        if now >= due or "event" in last.note or last.views:
-            first = best is None  # it may have to load what scoring needs: that says nothing about those to come
-            frame = referee.score(last)
+    keeper, stopped = Keeper(scene, per_second, SHARE), False
+    for moment in attack.run(scene.seen, generator(experiment.seed, "attack")):
+        frame = keeper.frame(moment)
+        if frame:
             yield frame
-            if best is None or best.loss.isnan() or last.loss < best.loss:
-                note = {name: value for name, value in last.note.items() if name != "event"}  # that has been said when it happened
-                best = replace(last, x=last.x.detach().clone(), y=last.y.detach().clone(), loss=last.loss.detach().clone(), note=note)
-            due = now + max(1 / per_second, 0.0 if first else (time.perf_counter() - now) / SHARE)
-        if pulse():
+        stopped = pulse()
+        if stopped:
             break
-    else:
-        assert last is not None
-        yield referee.score(last, final=True)
-        return
-    assert best is not None
-    yield referee.score(best, final=True)
+    yield keeper.final(stopped=stopped)
+
+
+def joins(experiment: Experiment) -> bool:
+    """Whether it can be played in one loop with others that differ in nothing but the protection and who attacks it."""
+    setting = Setting.of(experiment)
+    return plugin("attack", experiment.attack).joins and setting.joins and not setting.changes
+
+
+def play_together(
+    scenes: Sequence[Scene], pulses: Sequence[Callable[[], bool]], *, per_second: float = PER_SECOND
+) -> Iterator[tuple[int, Frame]]:
+    """Several experiments that can be joined, in one loop: Frames with their places.
+
+    Each is stopped by its own pulse; the last Frame of each is final.
+    """
+    attack: Attack = plugin("attack", scenes[0].experiment.attack)
+    moments = attack.together([scene.seen for scene in scenes], [generator(scene.experiment.seed, "attack") for scene in scenes])
+    playing = {place: Keeper(scene, per_second, SHARE / len(scenes)) for place, scene in enumerate(scenes)}
+    for place, moment in moments:
+        if place not in playing:
+            continue
+        frame = playing[place].frame(moment)
+        if frame:
+            yield place, frame
+        if pulses[place]():
+            yield place, playing.pop(place).final(stopped=True)
+            if not playing:
+                return
+    for place, keeper in playing.items():
+        yield place, keeper.final(stopped=False)

@@ -119,6 +119,17 @@ class Setting:
         """Whether several guesses can be replayed at once."""
         return self.protocol.elementwise and self.over.elementwise and all(own.defense.elementwise for own in self.protections)
 
+    @property
+    def joins(self) -> bool:
+        """Whether the attacker imitates what is made of one gradient of each guess, so that those of several settings can be shared."""
+        one_gradient = isinstance(self.protocol, catalog.load("protocol", "fedsgd")) and self.over.members == 1
+        return not self.adaptive or (self.elementwise and one_gradient)
+
+    @property
+    def changes(self) -> bool:
+        """Whether a protection changes the model."""
+        return any(type(own.defense).change is not Defense.change for own in self.protections)
+
     def read(self, received: Params, memory: Memory) -> Params:
         """What the attacker works with in place of what it received from a client that carried `memory`."""
         reader = self.protections[-1].counter.read if self.adaptive and self.protections else None

@@ -33,16 +33,26 @@ def measure(device: torch.device) -> Iterator[tuple[str, tuple[float, float]]]:
 
 def fitting_threads(seen: Observation, most: int, starts: int = 1) -> int:
     """1 or `most`, whichever suits this replay: a small network gains nothing from a second core. Leaves the number in force."""
-    x = torch.rand((seen.batch_size, *seen.image_shape), device=seen.device, dtype=seen.dtype)
-    replay = seen.gradient if starts == 1 else lambda x, y: {n: g[0] for n, g in seen.gradients(x.expand(starts, *x.shape), y).items()}
-    y = torch.zeros(seen.batch_size, dtype=torch.long, device=seen.device)
     seconds = []
     for threads in (1, most):
         torch.set_num_threads(threads)
-        seconds.append(_seconds(replay, seen.as_gradient(), x, y))
+        seconds.append(_guesses(seen, starts))
     chosen = most if seconds[0] > WORTH * seconds[1] else 1
     torch.set_num_threads(chosen)
     return chosen
+
+
+def lanes_pay(seen: Observation, count: int) -> bool:
+    """Whether so many guesses are replayed faster together than one after the other, on one thread."""
+    torch.set_num_threads(1)
+    return _guesses(seen, count) < count * _guesses(seen, 1)
+
+
+def _guesses(seen: Observation, count: int) -> float:
+    """Seconds for so many guesses of the pictures, replayed at once."""
+    x = torch.rand((seen.batch_size, *seen.image_shape), device=seen.device, dtype=seen.dtype)
+    replay = seen.gradient if count == 1 else lambda x, y: {n: g[0] for n, g in seen.gradients(x.expand(count, *x.shape), y).items()}
+    return _seconds(replay, seen.as_gradient(), x, torch.zeros(seen.batch_size, dtype=torch.long, device=seen.device))
 
 
 def _replays(model: nn.Module, batch: int, device: torch.device) -> float:

@@ -1,4 +1,4 @@
-"""The only file that knows SQL: runs, their events by sequence number, their frames. One SQLite file is database and queue."""
+"""All that is asked in SQL: runs, their events by sequence number, their frames. One SQLite file is database and queue."""
 
 import json
 import time
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from leakage.runs.database import Connection, Database, Row
+from leakage.runs.tables import TABLES
 from leakage.runs.thin import log_spaced
 
 MAX_FRAMES = 240  # pictures kept per run
@@ -15,24 +16,6 @@ THINNED = 160  # ... and how many remain when there were more
 OPEN = ("queued", "running")
 BEAT = 1.0  # seconds between a worker's noted signs of life
 RECORDED = "recorded"  # the note with the id of the run that a newcomer sees first
-
-TABLES = """
-CREATE TABLE runs (
-    id TEXT PRIMARY KEY, owner TEXT NOT NULL, grp TEXT, kind TEXT NOT NULL, digest TEXT NOT NULL, version TEXT NOT NULL,
-    experiment TEXT NOT NULL, shareable INTEGER NOT NULL, estimate REAL, status TEXT NOT NULL, message TEXT NOT NULL DEFAULT '',
-    created REAL NOT NULL, started REAL, finished REAL, heartbeat REAL, worker TEXT, cancelled REAL, result TEXT);
-CREATE INDEX runs_by_status ON runs (status, created);
-CREATE INDEX runs_by_digest ON runs (digest);
-CREATE TABLE holders (
-    run TEXT NOT NULL REFERENCES runs ON DELETE CASCADE, owner TEXT NOT NULL, since REAL NOT NULL, PRIMARY KEY (run, owner));
-CREATE TABLE events (
-    seq INTEGER PRIMARY KEY AUTOINCREMENT, run TEXT NOT NULL REFERENCES runs ON DELETE CASCADE, kind TEXT NOT NULL, body TEXT NOT NULL);
-CREATE INDEX events_by_run ON events (run, seq);
-CREATE TABLE frames (seq INTEGER PRIMARY KEY REFERENCES events ON DELETE CASCADE, run TEXT NOT NULL, png BLOB NOT NULL);
-CREATE INDEX frames_by_run ON frames (run, seq);
-CREATE TABLE files (run TEXT NOT NULL REFERENCES runs ON DELETE CASCADE, name TEXT NOT NULL, data BLOB NOT NULL, PRIMARY KEY (run, name));
-CREATE TABLE notes (name TEXT PRIMARY KEY, body TEXT NOT NULL);
-"""
 
 
 @dataclass(frozen=True)
@@ -100,13 +83,24 @@ class Store:
             return None
         with self.database.write() as db:
             row = db.execute(
-                "UPDATE runs SET status = 'running', started = :now, heartbeat = :now, worker = :worker WHERE id ="
-                " (SELECT id FROM runs q WHERE status = 'queued' ORDER BY"
-                " (SELECT COUNT(*) FROM runs r WHERE r.status = 'running' AND r.owner = q.owner), created LIMIT 1) RETURNING *",
-                {"now": time.time(), "worker": worker},
+                "SELECT id FROM runs q WHERE status = 'queued' ORDER BY"
+                " (SELECT COUNT(*) FROM runs r WHERE r.status = 'running' AND r.owner = q.owner), created LIMIT 1"
             ).fetchone()
-            if row:
-                self._event(db, row["id"], "state", {"status": "running"})
+            return self._begin(db, row["id"], worker) if row else None
+
+    def claim_also(self, runs: Iterable[str], worker: str) -> list[Run]:
+        """Those of these runs that still wait, for a worker that plays them beside another."""
+        with self.database.write() as db:
+            return [begun for run in runs if (begun := self._begin(db, run, worker))]
+
+    def _begin(self, db: Connection, run: str, worker: str) -> Run | None:
+        row = db.execute(
+            "UPDATE runs SET status = 'running', started = :now, heartbeat = :now, worker = :worker"
+            " WHERE id = :run AND status = 'queued' RETURNING *",
+            {"now": time.time(), "worker": worker, "run": run},
+        ).fetchone()
+        if row:
+            self._event(db, run, "state", {"status": "running"})
         return _run(row) if row else None
 
     def queue(self) -> list[Run]:

@@ -1,7 +1,6 @@
-"""One run from claim to finish, in a warm process of its own: `python -m leakage.runs.worker SLOT DISPATCHER`."""
+"""Runs from claim to finish, in a warm process of its own: `python -m leakage.runs.worker SLOT DISPATCHER`."""
 
-import base64
-import importlib.metadata
+import contextlib
 import logging
 import os
 import resource
@@ -12,224 +11,59 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
 import torch
 
-from leakage import catalog, privacy
-from leakage.checkpoints import words
-from leakage.engine.play import Frame, Scene, best_device, play, plugin, prepare
-from leakage.engine.timing import fitting_threads, measure
-from leakage.pictures import class_names, find, sheet
-from leakage.runs import ranks, training
-from leakage.runs.database import StoreError, is_full
-from leakage.runs.pulse import Pulse
-from leakage.runs.service import FULL, SPEEDS, like
+from leakage import catalog
+from leakage.engine.play import best_device, play
+from leakage.engine.timing import measure
+from leakage.runs import attack, ranks, training
+from leakage.runs.database import StoreError
+from leakage.runs.job import Job
+from leakage.runs.service import SPEEDS
 from leakage.runs.store import Run, Store
 from leakage.settings import Settings, cores, settings
-from leakage.spec import Experiment, Part, parse
-from leakage.tasks import Ranks, Training, parse_training
+from leakage.spec import Experiment, Part
+from leakage.tasks import Ranks, parse_training
 
-TWO = ["class 0", "class 1"]  # of a model with one output
-DELTA = 1e-5  # of differential privacy
-MEMORY = "This needs more memory than one run may use here. Choose a smaller batch, a smaller picture or a narrower model."
 log = logging.getLogger(__name__)
 
 
 def perform(store: Store, run: Run, device: torch.device) -> None:
     """Play one claimed run and close it, whatever happens."""
-    pulse = Pulse(store, run)
-    pulse.start()
-    try:
-        kind = KINDS[run.kind]
-        asked = kind.parse(run.experiment)
-        pulse.deadline = time.monotonic() + asked.max_seconds
-        result = kind.perform(store, run, pulse, device)
-        message = f"Stopped after {asked.max_seconds} s, the limit for one run; {kind.so_far}." if pulse.late else ""
-        if pulse.stopped:
-            message = f"Cancelled; {kind.so_far}."
-        store.finish(run.id, "done" if kind.whole(result) and not pulse.stopped else "cancelled", message=message, result=result)
-    except Exception as error:  # the one place that must survive anything a run may do
-        log.error("run %s failed:\n%s", run.id, traceback.format_exc())
-        fail(store, run, error)
-    finally:
-        pulse.over.set()
-        pulse.join()
+    kind = KINDS[run.kind]
+    with contextlib.suppress(Exception), Job(store, run, so_far=kind.so_far) as job:  # the job has told of it
+        kind.perform(job, device)
 
 
-def attack(store: Store, run: Run, pulse: Pulse, device: torch.device) -> dict[str, Any]:
-    """Play the attack, keep its frames and answer the result."""
-    experiment = parse(run.experiment)
-    uploads = {name.removeprefix("upload:"): data for name, data in store.files(run.id, "upload:").items()}
-    scene = prepare(experiment, uploads=uploads, device=device)
-    store.put_file(run.id, "private.png", contact_sheet(scene.x))
-    store.add_event(run.id, "meta", describe(scene, run, device))
-    if device.type == "cpu" and "steps" in experiment.attack.fields:
-        pulse.most = fitting_threads(scene.seen, cores(), int(experiment.attack.fields.get("starts", 1)))
-    frame: Frame | None = None
-    for frame in play(experiment, scene=scene, pulse=pulse):
-        seq = keep(store, run.id, frame)
-    assert frame is not None
-    assert frame.verdict is not None
-    return {
-        "answer": seq,
-        "steps": frame.step,
-        "seconds": frame.seconds,
-        "scores": finite(frame.scores),
-        "labels": frame.labels,
-        "note": finite(frame.note),
-        "verdict": frame.verdict,
-        "like": like(experiment),
-    }
-
-
-def train(store: Store, run: Run, pulse: Pulse, device: torch.device) -> dict[str, Any]:
+def train(job: Job, device: torch.device) -> None:
     """Train, with all cores while alone."""
-    pulse.most = cores()
-    return training.perform(store, run, pulse, device)
+    job.may_take(parse_training(job.run.experiment).max_seconds)
+    job.pulse.most = cores()
+    result = training.perform(job.store, job.run, job.pulse, device)
+    job.done(result, whole=result["checkpoint"] is not None)
 
 
-def measure_ranks(store: Store, run: Run, pulse: Pulse, _device: torch.device) -> dict[str, Any]:
+def measure_ranks(job: Job, _device: torch.device) -> None:
     """Measure ranks, on one core."""
-    return ranks.perform(store, run, pulse)
+    job.may_take(Ranks.model_validate_json(job.run.experiment).max_seconds)
+    result = ranks.perform(job.store, job.run, job.pulse)
+    job.done(result, whole=result["whole"])
 
 
 @dataclass(frozen=True)
 class Kind:
-    """What is done with one kind of run, and what is said of one that was stopped.
+    """How one kind of run is performed, and what is said of one that was stopped."""
 
-    whole   whether a result answers all that was asked: if not, it is not shared with who asks for the same again; a training then goes on
-            from its checkpoint, ranks begin anew
-    """
-
-    parse: Callable[[str], Experiment | Training | Ranks]
-    perform: Callable[[Store, Run, Pulse, torch.device], dict[str, Any]]
+    perform: Callable[[Job, torch.device], None]
     so_far: str
-    whole: Callable[[dict[str, Any]], bool]
 
 
 KINDS = {
-    "attack": Kind(parse, attack, "the best so far is shown", lambda result: True),
-    "train": Kind(
-        parse_training,
-        train,
-        "the same training, asked for again, goes on from its last full round",
-        lambda result: result["checkpoint"] is not None,
-    ),
-    "rank": Kind(Ranks.model_validate_json, measure_ranks, "the ranks so far are shown", lambda result: result["whole"]),
+    "attack": Kind(attack.perform, attack.SO_FAR),
+    "train": Kind(train, "the same training, asked for again, goes on from its last full round"),
+    "rank": Kind(measure_ranks, "the ranks so far are shown"),
 }
-
-
-def keep(store: Store, run: str, frame: Frame) -> int:
-    """Store one frame; what it could not miss saying becomes an event of its own."""
-    if "event" in frame.note:
-        store.add_event(run, "note", {"text": frame.note["event"]})
-    body: dict[str, Any] = {
-        "step": frame.step,
-        "seconds": round(frame.seconds, 3),
-        "loss": finite(frame.loss),
-        "scores": finite(frame.scores),
-        "labels": frame.labels,
-        "note": finite(frame.note),
-    }
-    if frame.verdict:
-        body["verdict"] = frame.verdict
-    if frame.views:
-        body["views"] = {name: picture_address(view) for name, view in frame.views.items()}
-    return store.add_frame(run, body, contact_sheet(frame.x))
-
-
-def contact_sheet(x: torch.Tensor) -> bytes:
-    """Pictures (B, C, H, W) in [0, 1] as one lossless PNG."""
-    return sheet((x * 255).round().byte().permute(0, 2, 3, 1).numpy())
-
-
-def picture_address(picture: torch.Tensor) -> str:
-    """A small picture (C, H, W) in [0, 1] as an address that holds it."""
-    return "data:image/png;base64," + base64.b64encode(contact_sheet(picture.unsqueeze(0))).decode()
-
-
-def finite(value: Any) -> Any:
-    """JSON knows no infinity: None instead, in lists and dicts too."""
-    if isinstance(value, dict):
-        return {name: finite(one) for name, one in value.items()}
-    if isinstance(value, list):
-        return [finite(one) for one in value]
-    return None if isinstance(value, float) and not np.isfinite(value) else value
-
-
-def describe(scene: Scene, run: Run, device: torch.device) -> dict[str, Any]:
-    """The "meta" event: everything a page shows that does not change during the run."""
-    experiment, held = scene.experiment, scene.standards
-    attack = catalog.load("attack", experiment.attack.id)
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else f"{device.type}, {cores()} cores"
-    return {
-        "batch": len(experiment.pictures),
-        "size": experiment.size,
-        "channels": experiment.channels,
-        "private": f"/api/runs/{run.id}/private.png",
-        "pictures": [one | {"label": label} for one, label in zip(pictures(experiment), scene.y.tolist(), strict=True)],
-        "class_names": class_names(experiment.pictures[0].source) if experiment.task == "classes" else TWO,
-        "received": scene.received,
-        "baselines": finite(held.baselines),
-        "lineup": {"size": held.lineup.size, "words": held.lineup.words},
-        "lpips": {"net": held.perceptual.net, "words": held.perceptual.words},
-        "steps": experiment.attack.fields.get("steps"),  # None: it answers at once
-        "attack": attack.title,
-        "loss_name": attack.loss_name,
-        "way": attack.way,
-        "labels_granted": experiment.assume.labels,
-        "weights": words(experiment.checkpoint),
-        "batch_norm": any(isinstance(layer, torch.nn.modules.batchnorm._BatchNorm) for layer in scene.seen.model.modules()),
-        "changed": scene.changed,
-        "known": scene.known,
-        "answers": scene.answers,
-        "epsilon": finite(guarantee(scene)),
-        "device": name,
-        "versions": {package: importlib.metadata.version(package) for package in ("torch", "scikit-image")} | {"engine": run.version},
-        "estimate": run.estimate,
-    }
-
-
-def guarantee(scene: Scene) -> dict[str, Any] | None:
-    """Epsilon of the first protection that promises one: for one picture, in all that this client has sent."""
-    experiment = scene.experiment
-    for part in experiment.defenses:
-        sigma = plugin("defense", part).multiplier(len(scene.seen.weights))
-        if sigma is not None:
-            times = experiment.rounds * int(experiment.protocol.fields.get("epochs", 1))
-            return {"value": privacy.epsilon(sigma, times, delta=DELTA), "delta": DELTA, "times": times}
-    return None
-
-
-def pictures(experiment: Experiment) -> list[dict[str, Any]]:
-    """Title and class name of every private picture, for the page."""
-
-    def one(source: str, name: str, label: int | None) -> dict[str, Any]:
-        if source == "upload":
-            return {"title": "Your picture", "class_name": class_names(source)[label or 0]}
-        item = find(source, name)
-        return {"title": item.title, "class_name": item.class_name}
-
-    return [one(p.source, p.id, p.label) for p in experiment.pictures]
-
-
-def fail(store: Store, run: Run, error: Exception) -> None:
-    """Close the run with a sentence that a user can act on."""
-    if is_full(error):
-        sentence = FULL
-    elif (
-        isinstance(error, MemoryError | torch.OutOfMemoryError)
-        or "not enough memory" in str(error)
-        or "can't allocate memory" in str(error)
-    ):
-        sentence = MEMORY
-    elif isinstance(error, ValueError):
-        sentence = str(error)
-    else:
-        sentence = f"The worker met an error that it did not expect ({type(error).__name__}: {error}). The run's frames so far are kept."
-    store.finish(run.id, "failed", message=sentence)
 
 
 def limit_memory(megabytes: int) -> None:

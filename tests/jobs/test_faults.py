@@ -9,8 +9,8 @@ from pathlib import Path
 from place import LONG, QUICK, Place, alive, another, damaged, noisy, place, until
 
 from leakage.runs.dispatch import LOST
+from leakage.runs.job import MEMORY
 from leakage.runs.service import FULL
-from leakage.runs.worker import MEMORY
 from leakage.spec import Assumptions, Experiment, Part
 
 # Big sheets of noise, often: some megabytes in a few seconds.
