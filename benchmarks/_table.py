@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,10 @@ if not os.environ.get("LEAKAGE_DATA") and (ROOT.parent / "shared" / "data").is_d
 import torch  # noqa: E402
 
 from leakage import catalog  # noqa: E402
-from leakage.engine.play import play, prepare  # noqa: E402
+from leakage.engine.play import Frame, Scene, joins, play, play_together, prepare  # noqa: E402
 from leakage.spec import Experiment  # noqa: E402
+
+LANES = 8  # runs in one loop
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,11 @@ def finish(experiment: Experiment, uploads: Mapping[str, bytes] | None = None) -
     experiment = experiment.resolve(catalog.describe())
     scene = prepare(experiment, uploads=uploads)
     *_, frame = play(experiment, scene=scene, per_second=1)
+    return result(scene, frame)
+
+
+def result(scene: Scene, frame: Frame) -> Result:
+    """What a final frame comes to."""
     return Result(
         psnr=frame.scores["psnr"],
         mse=frame.scores["mse"],
@@ -67,11 +74,34 @@ class Book:
 
     def play(self, asked: dict[str, Any], experiment: Experiment, uploads: Mapping[str, bytes] | None = None) -> dict[str, Any]:
         """The result (the fields of Result) of what is `asked`, computed unless it is in the book."""
+        return self.known(asked) or self.note(asked, asdict(finish(experiment, uploads)))
+
+    def play_together(self, cells: Sequence[tuple[dict[str, Any], Experiment]]) -> None:
+        """The same for several, LANES at a time in one loop as far as they can share one; what cannot is left for `play`."""
+        torch.set_num_threads(1)
+        todo = [(asked, experiment.resolve(catalog.describe())) for asked, experiment in cells if not self.known(asked)]
+        todo = [(asked, experiment) for asked, experiment in todo if joins(experiment)]
+        while todo:
+            group = [cell for cell in todo if cell[1].beside(todo[0][1])][:LANES]
+            todo = [cell for cell in todo if cell not in group]
+            scenes = [prepare(experiment) for _, experiment in group]
+            for place, frame in play_together(scenes, [lambda: False] * len(group), per_second=1):
+                if frame.final:
+                    self.note(group[place][0], asdict(result(scenes[place], frame)))
+
+    def known(self, asked: dict[str, Any]) -> dict[str, Any] | None:
+        """What is in the book."""
+        return next((dict(run["result"]) for run in self.runs if {name: run.get(name) for name in asked} == asked), None)
+
+    def take(self, names: Iterable[str]) -> None:
+        """The runs of other books that are not in this one."""
+        for name in names:
+            self.runs += [run for run in Book(name, None).runs if run not in self.runs]
+        self.save()
+
+    def note(self, asked: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
+        """Write it down."""
         words = ", ".join(f"{name} {value}" for name, value in asked.items())
-        for run in self.runs:
-            if {name: run.get(name) for name in asked} == asked:
-                return dict(run["result"])
-        found = asdict(finish(experiment, uploads))
         say(f"{words}: MSE {found['mse']:.1e}, {found['psnr']:.1f} dB, {found['seconds']:.0f} s")
         self.runs.append({**asked, "result": found})
         self.save()
