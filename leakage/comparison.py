@@ -109,15 +109,15 @@ def accuracy(defenses: Sequence[Part], known: Catalog, path: Path = PRICES) -> f
     """
     if not path.exists():
         return None
-    wanted = [_spelled(part, known) for part in defenses]
+    wanted = [spelled(part, known) for part in defenses]
     found = json.loads(path.read_text())
     alike = [row for row in found["rows"] if all(row[name] == found["recipe"][name] for name in RECIPE)]
-    measured = [row["accuracy"] for row in alike if [_spelled(Part(**one), known) for one in row["defenses"]] == wanted]
+    measured = [row["accuracy"] for row in alike if [spelled(Part(**one), known) for one in row["defenses"]] == wanted]
     return max((float(sum(one) / len(one)) for one in measured if one), default=None)
 
 
-def _spelled(part: Part, known: Catalog) -> Part:
-    """With every field; as it is where this program knows no such protection."""
+def spelled(part: Part, known: Catalog) -> Part:
+    """A protection with every field; as it is where this program knows no such protection."""
     try:
         return Part(id=part.id, fields=known.get("defense", part.id).resolve(part.fields))
     except CatalogError:
@@ -167,7 +167,7 @@ def _aspects(experiments: Sequence[Experiment], known: Catalog, *, short: bool) 
     stacked = [defense for one in experiments for defense in one.defenses]
     summed = [one.aggregation for one in experiments if one.aggregation]
     return [
-        ("The protection", every(lambda one: _stack(one, stacked, known, short=short))),
+        ("The protection", every(lambda one: protection(one.defenses, stacked, known, short=short))),
         ("The answer to it", every(lambda one: one.assume.counter or ("the usual answer" if short else "the usual one"))),
         ("The attack", part("attack", lambda one: one.attack)),
         ("The pictures", _pictures(experiments, short=short)),
@@ -191,8 +191,9 @@ def _aspects(experiments: Sequence[Experiment], known: Catalog, *, short: bool) 
     ]
 
 
-def _stack(experiment: Experiment, peers: Sequence[Part], known: Catalog, *, short: bool) -> str:
-    return ", then ".join(_part("defense", part, peers, known, short=short) for part in experiment.defenses) or NOTHING
+def protection(stack: Sequence[Part], peers: Sequence[Part], known: Catalog, *, short: bool = True) -> str:
+    """A stack of protections in the words that tell it from its `peers`."""
+    return ", then ".join(_part("defense", part, peers, known, short=short) for part in stack) or NOTHING
 
 
 def _part(kind: str, part: Part, peers: Iterable[Part], known: Catalog, *, short: bool) -> str:

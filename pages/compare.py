@@ -7,7 +7,7 @@ from leakage import comparison
 from leakage.catalog import Catalog
 from leakage.runs.service import service
 from leakage.spec import Experiment, SpecError
-from leakage.ui import arms, compared, explain, forms
+from leakage.ui import arms, compared, explain, forms, measured
 from leakage.ui.attacker import choose_attack
 from leakage.ui.chooser import choose_pictures, choose_shape, uploads_of
 from leakage.ui.ready import catalog
@@ -135,6 +135,7 @@ def page() -> None:
         start(experiments, problems)
     with right:
         compared.show(st.query_params.get("runs", ""), experiments, known)
+        measured.show(known)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption(explain.PROMISE, width="content")
         delete_all()

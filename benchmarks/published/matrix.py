@@ -55,6 +55,7 @@ parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.R
 parser.add_argument("--pictures", type=int, default=3)
 parser.add_argument("--seeds", type=int, default=2)
 parser.add_argument("--share", default="0/1", help="which part of the work: 0/2 is the first half")
+parser.add_argument("--report", action="store_true", help="play nothing: sum up the cells that are whole")
 parser.add_argument("--join", action="store_true", help="first put the books of both halves together")
 given = parser.parse_args()
 part, parts = (int(word) for word in given.share.split("/"))
@@ -114,16 +115,18 @@ class Cell:
             for number in range(given.pictures)
         ]
 
-    def summed_up(self) -> dict[str, Any]:
-        """Its runs, played if they are not in the book."""
+    def summed_up(self) -> dict[str, Any] | None:
+        """Its runs, played if they are not in the book; None where they are not and nothing is to be played."""
         defense = self.defense and {"id": self.defense.id, "fields": known.get("defense", self.defense.id).resolve(self.defense.fields)}
         about = {"defense": defense, "who": self.who, "attack": self.attack}
         if self.same:
             return {**about, "same": self.same}
         try:
-            runs = [book.play(asked, experiment) for asked, experiment in self.runs]
+            runs = [book.known(asked) if given.report else book.play(asked, experiment) for asked, experiment in self.runs]
         except ValueError as error:
             return {**about, "refused": str(error)}
+        if None in runs:
+            return None
         seen = sum(run["word"] == "recognisable" for run in runs)
         return {
             **about,
@@ -149,9 +152,9 @@ def cells() -> list[Cell]:
 
 
 mine = [cell for number, cell in enumerate(cells()) if number % parts == part]
-for attack in ATTACKS:  # those that can share a loop do; the rest follows one by one
+for attack in ATTACKS if not given.report else ():  # those that can share a loop do; the rest follows one by one
     book.play_together([run for cell in mine if cell.attack == attack and not cell.same for run in cell.runs])
-found = [cell.summed_up() for cell in mine]
+found = [one for cell in mine if (one := cell.summed_up())]
 say()
 rows = []
 for one in found:

@@ -74,6 +74,7 @@ for sweep, points in SWEEPS.items():
                     "runs": len(runs),
                     "interval": wilson(seen, len(runs)),
                     "psnr": mean(run["psnr"] for run in runs),
+                    "psnr_each": [round(run["psnr"], 2) for run in runs],
                     "ssim": mean(run["ssim"] for run in runs),
                     "grey_psnr": mean(run["grey_psnr"] for run in runs),
                 }

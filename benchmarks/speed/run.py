@@ -18,7 +18,7 @@ from leakage.settings import cores
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--peer", type=Path, help="the Python of the peer's environment; without it the comparison is left out")
-parser.add_argument("--only", choices=("peer", "live", "lanes", "closed"), help="one part only")
+parser.add_argument("--only", choices=("peer", "live", "lanes", "closed", "arms"), help="one part only")
 given = parser.parse_args()
 body: dict[str, object] = {
     "machine": f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores",
@@ -49,12 +49,29 @@ if given.peer and given.only in (None, "peer"):
     table(heads, [[row[head] for head in heads] for row in rows])
     say()
 
-if given.only in (None, "live"):
+if given.only in (None, "live", "arms"):
     os.environ["LEAKAGE_BROWSER"] = subprocess.run(
         ["bash", str(ROOT / "scripts/browser.sh")], check=True, capture_output=True, text=True
     ).stdout.strip()
+    import arms
     import live
 
+if given.only in (None, "arms"):
+    site = live.Site()
+    try:
+        eight, clicks = arms.together(site), arms.clicks(site)
+    finally:
+        site.close()
+    body |= {"arms": eight, "clicks": clicks}
+    say("Comparisons: eight LeNet arms of Inverting Gradients")
+    measured = [
+        [f"eight arms against one, {eight['steps']} steps (times as long)", eight["ratio"], "<= 4"],
+        ["a click while eight arms are live (s, worst)", clicks["worst_s"], "<= 0.5"],
+    ]
+    table(["what", "measured", "target"], measured)
+    say()
+
+if given.only in (None, "live"):
     site = live.Site()
     try:
         delays = live.page_delays(site)

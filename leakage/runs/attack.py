@@ -99,7 +99,7 @@ def keep(job: Job, frame: Frame, like: str | None) -> None:
     if frame.views:
         body["views"] = {name: picture_address(view) for name, view in frame.views.items()}
     seq = store.add_frame(run, body, contact_sheet(frame.x))
-    if frame.verdict:
+    if frame.final:
         told = {name: body[name] for name in ("step", "scores", "labels", "note", "verdict")}
         job.done({"answer": seq, **told, "steps": frame.step, "seconds": frame.seconds, "like": like})
 

@@ -1,0 +1,80 @@
+"""Eight arms of a comparison together against one, in the real workers; and how fast the page answers meanwhile."""
+
+import statistics
+import time
+from typing import Any
+
+from live import ROUNDS, Site, browser
+from loop import experiment
+
+from leakage.runs.service import SPEEDS, Service
+from leakage.runs.store import OPEN
+from leakage.spec import Assumptions, Experiment, Part
+
+ARMS = 8
+STEPS = 2000
+STACKS: tuple[tuple[Part, ...], ...] = (
+    (),
+    (Part(id="gaussian_noise", fields={"scale": 0.01}),),
+    (Part(id="pruning", fields={"share": 0.9}),),
+    (Part(id="ada_defense"),),
+)
+PAGE = (
+    "v=1&attack=inverting_gradients&inverting_gradients.steps=24000&differs=strength&swept=gaussian_noise.scale"
+    "&values=0.0001,0.0003,0.001,0.003,0.01,0.03,0.1,0.3&voices=naive"
+)
+CLICKS = 6
+
+
+def arms(seed: int) -> list[Experiment]:
+    """Four protections, each against a naive and an adaptive attacker."""
+    base = experiment("lenet", STEPS).model_copy(update={"seed": seed})
+    voices = [Assumptions(adaptive=adaptive) for adaptive in (True, False)]
+    return [base.model_copy(update={"defenses": stack, "assume": voice}) for stack in STACKS for voice in voices]
+
+
+def until_done(doors: Service, chosen: list[Experiment], group: str) -> float:
+    """Submit them as the page does and wait; seconds until the last has ended."""
+    began = time.perf_counter()
+    runs = [doors.submit(one, "bench", group=group) for one in chosen]
+    while any(run.status in OPEN for run in map(doors.look, runs) if run):
+        time.sleep(0.02)
+    return time.perf_counter() - began
+
+
+def together(site: Site) -> dict[str, Any]:
+    """One arm and eight, in turn: seconds from pressing Run until all have ended, medians of ROUNDS."""
+    doors, one, eight = site.service(), [], []
+    while not doors.catalog() or not doors.store.note(SPEEDS):  # the workers settle in
+        time.sleep(0.5)
+    time.sleep(2)
+    for round_ in range(ROUNDS):
+        one.append(until_done(doors, arms(100 + round_)[:1], "one"))
+        eight.append(until_done(doors, arms(200 + round_), "eight"))
+    ratio = statistics.median(many / single for single, many in zip(one, eight, strict=True))
+    return {"arms": ARMS, "steps": STEPS, "one_s": statistics.median(one), "eight_s": statistics.median(eight), "ratio": ratio}
+
+
+def clicks(site: Site) -> dict[str, Any]:
+    """With eight arms live: seconds until the page has answered a click that its script has to see, CLICKS times."""
+    taken = []
+    with browser() as chromium:
+        page = chromium.new_page(viewport={"width": 1440, "height": 1000})
+        page.goto(f"{site.url}/compare?{PAGE}")
+        page.get_by_role("button", name="Run all").click(timeout=60_000)
+        live = "[...document.querySelectorAll('.gle-run')].filter((one) => one.dataset.status === 'running').length"
+        page.wait_for_function(f"() => {live} === {ARMS}", timeout=60_000)
+        page.wait_for_timeout(2000)
+        caption = page.locator(".st-key-run-bar")
+        for voice in ("Both", "Naive") * (CLICKS // 2):  # other attackers mean another number of runs, which the caption counts
+            before = caption.inner_text()
+            began = time.perf_counter()
+            page.get_by_role("radio", name=voice, exact=True).click()
+            page.wait_for_function(
+                "(before) => document.querySelector('.st-key-run-bar').innerText !== before", arg=before, polling=10, timeout=20_000
+            )
+            taken.append(time.perf_counter() - began)
+            page.wait_for_timeout(700)
+        assert page.evaluate(f"() => {live}") == ARMS, "the runs ended too early: nothing was measured"
+        page.close()
+    return {"live": ARMS, "median_s": statistics.median(taken), "worst_s": max(taken)}

@@ -1,0 +1,218 @@
+"""Measured beforehand, folded away below a comparison: every protection and attacker, DLG's thresholds, and what protection costs."""
+
+import html
+from collections.abc import Sequence
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from leakage.catalog import Catalog
+from leakage.measured import Cell, Duel, Line, Price, both, found, matrix, prices
+from leakage.ui.sweep import LOOKS, PUBLISHED
+
+ATTACK = "inverting_gradients"  # whose leakage stands beside the price
+NAIVE, KNOWING = "naive", "knows it"
+DASH = "–"
+THRESHOLDS = {  # by what was swept: what DLG's authors found
+    "Gaussian noise": "Published: no picture from 0.01 on.",
+    "Laplacian noise": "Published: no picture from 0.01 on.",
+    "Pruning": "Published: no picture once 20 to 30 % of the entries are left out.",
+    "Low precision": "Published: 16 bits do not protect, 8 bits do.",
+}
+MATRIX = """Each cell: PSNR in decibels, the mean of {runs} runs ({pictures} CIFAR-10 pictures, {seeds} seeds of an untrained LeNet),
+coloured by how many could be recognised; a grey picture scores {grey:.1f} dB. “Knows it”: the strongest of those who know the
+protection; point at a cell for what they do. **Framed: it hides every picture from the naive attacker, and not from one who knows it.**"""
+COSTS = """LeNet learns MNIST by federated averaging with three phones, behind each protection, one seed. What leaves nothing to learn from
+ends at 10 to 11 %, which is guessing."""
+
+
+def show(known: Catalog) -> None:
+    """All that there is."""
+    lines, costs = matrix(known), prices(known)
+    sweeps = (found("thresholds") or {"rows": []})["rows"]
+    named = {"Every attacker": lines, "From which strength on": sweeps, "What it costs": costs}
+    names = [name for name, content in named.items() if content]
+    if not names:
+        return
+    with st.expander("Measured beforehand: every protection, every attacker, every price", icon=":material/grid_on:"):
+        for name, tab in zip(names, st.tabs(names), strict=True):
+            with tab:
+                if name == "Every attacker":
+                    attackers(lines, known)
+                elif name == "What it costs":
+                    price(known)
+                else:
+                    thresholds(sweeps)
+
+
+# ---------------------------------------------------------------- every attacker
+
+
+def attackers(lines: Sequence[Line], known: Catalog) -> None:
+    """The matrix of protections and attacks."""
+    recipe = (found("matrix") or {})["recipe"]
+    played = [cell for line in lines for duel in line.duels.values() for cell in (duel.naive,) if cell and "psnr" in cell]
+    runs = recipe["pictures"] * recipe["seeds"]
+    st.markdown(MATRIX.format(runs=runs, grey=played[0]["grey_psnr"], **recipe))
+    st.html(matrix_table(lines, known))
+
+
+def matrix_table(lines: Sequence[Line], known: Catalog) -> str:
+    """As HTML: a line for every protection, for each attack the naive attacker and the one who knows."""
+    attacks = list(dict.fromkeys(attack for line in lines for attack in line.duels))
+    groups = "".join(f'<th scope="colgroup" colspan="2">{html.escape(known.get("attack", id).title)}</th>' for id in attacks)
+    voices = "".join(f"<th>{NAIVE}</th><th>{KNOWING}</th>" for _ in attacks)
+    body = "".join(_line(line, attacks) for line in lines)
+    return (
+        '<div class="gle-wide"><table class="gle-ledger gle-counts gle-matrix">'
+        f"<thead><tr><th>Protection</th>{groups}</tr><tr><th></th>{voices}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def _line(line: Line, attacks: Sequence[str]) -> str:
+    first = f'<th scope="row">{html.escape(line.title[:1].upper() + line.title[1:])}</th>'
+    if line.refused:
+        return f'<tr>{first}<td class="gle-refused" colspan="{2 * len(attacks)}">{html.escape(line.refused)}</td></tr>'
+    return f"<tr>{first}{''.join(_duel(line.duels.get(attack)) for attack in attacks)}</tr>"
+
+
+def _duel(duel: Duel | None) -> str:
+    if duel is None or duel.naive is None:
+        return f"<td>{DASH}</td><td>{DASH}</td>"
+    if not duel.knowing:  # no protection: there is nothing to know
+        return _cell(duel.naive, colspan=2)
+    others = " ".join(told(cell) for cell in duel.knowing.values())
+    if duel.best is None:
+        return _cell(duel.naive) + f'<td title="{html.escape(others)}">same</td>'
+    return _cell(duel.naive) + _cell(duel.best, framed=duel.only_naive, words=others)
+
+
+def _cell(cell: Cell, *, words: str = "", framed: bool = False, colspan: int = 1) -> str:
+    share = cell["recognisable"] / cell["runs"]
+    return (
+        f'<td colspan="{colspan}" title="{html.escape(words or told(cell))}"><span class="gle-heat"{" data-framed" if framed else ""} '
+        f'style="--share:{share:.2f}">{cell["psnr"]:.1f}</span></td>'
+    )
+
+
+def told(cell: Cell) -> str:
+    """One attacker's result in a sentence."""
+    who = cell["who"].capitalize()
+    if "psnr" not in cell:
+        return f"{who}: {cell.get('same') or cell.get('refused')}."
+    low, high = cell["interval"]
+    return (
+        f"{who}: {cell['psnr']:.1f} dB, SSIM {cell['ssim']:.2f}, recognisable {cell['recognisable']} of {cell['runs']} "
+        f"({100 * low:.0f} to {100 * high:.0f} % with 95 % confidence), first of the line-up {cell['identified']:.0%}, "
+        f"labels right {cell['labels']:.0%}."
+    )
+
+
+# ---------------------------------------------------------------- from which strength on
+
+
+def thresholds(rows: Sequence[Cell]) -> None:
+    """DLG against one protection at growing strength."""
+    names = list(dict.fromkeys(row["sweep"] for row in rows))
+    chosen = st.segmented_control("Protection", names, default=names[0], required=True, key="threshold")
+    mine = [row for row in rows if row["sweep"] == chosen]
+    st.plotly_chart(threshold(mine), key=f"threshold-{chosen}", config={"displayModeBar": False}, alt="PSNR against strength")
+    runs = mine[0]["runs"]
+    knows = "watches 16 rounds of a server that stands still, and averages them" if "noise" in chosen else "knows what the phone does"
+    st.caption(
+        f"{THRESHOLDS[chosen]} Here: DLG on an untrained LeNet, {runs} CIFAR-10 pictures each, up to 2 starts; the band goes from the "
+        f"worst to the best picture, beside each point how many could be recognised. Adaptive: the attacker {knows}."
+    )
+
+
+def threshold(rows: Sequence[Cell]) -> go.Figure:
+    """PSNR against strength, a line and a band for each attacker, beside a grey picture and the published threshold."""
+    made, values = go.Figure(), [next(iter(row["fields"].values())) for row in rows]
+    words = any(isinstance(value, str) for value in values)
+    wide = not words and min(values) > 0
+    for voice, (colour, symbol) in list(LOOKS.items())[:2]:
+        line = [(row, value) for row, value in zip(rows, values, strict=True) if row["who"] == voice]
+        x = [value for _, value in line]
+        low, high = ([end(row["psnr_each"]) for row, _ in line] for end in (min, max))
+        if not words:
+            band = {"x": [*x, *reversed(x)], "y": [*high, *reversed(low)], "fill": "toself", "fillcolor": colour, "opacity": 0.15}
+            made.add_scatter(**band, line_width=0, hoverinfo="skip", showlegend=False)
+        made.add_scatter(
+            x=x,
+            y=[row["psnr"] for row, _ in line],
+            name=voice,
+            mode="markers+text" if words else "lines+markers+text",
+            text=[f"{row['recognisable']}/{row['runs']}" for row, _ in line],
+            textposition="top center" if voice == "adaptive" else "bottom center",
+            textfont={"size": 10, "color": colour},
+            line_color=colour,
+            marker={"symbol": symbol, "size": 9},
+            hovertemplate=f"{voice}, strength %{{x}}<br>PSNR %{{y:.1f}} dB, recognisable %{{text}}<extra></extra>",
+        )
+    made.add_hline(rows[0]["grey_psnr"], line_dash="dot", line_width=1.5, line_color="#888", annotation_text="a grey picture")
+    if ends := PUBLISHED.get((rows[0]["id"], next(iter(rows[0]["fields"])))):
+        made.add_vrect(*ends, fillcolor="#888", opacity=0.15, line_width=0)
+    made.update_layout(
+        height=360,
+        margin={"l": 4, "r": 12, "t": 16, "b": 4},
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        legend={"orientation": "h", "y": -0.25},
+        xaxis={"title": "strength", "type": "category" if words else "log" if wide else "linear", "fixedrange": True},
+        yaxis={"title": "PSNR (dB): higher leaks more", "fixedrange": True},
+    )
+    return made
+
+
+# ---------------------------------------------------------------- what it costs
+
+
+def price(known: Catalog) -> None:
+    """Accuracy behind every protection, and beside what leaks."""
+    rows = prices(known)
+    st.markdown(COSTS)
+    points = list(both(known, ATTACK))
+    if len(points) > 1:
+        st.plotly_chart(privacy_utility(points), key="utility", config={"displayModeBar": False}, alt="Leakage against accuracy")
+    st.dataframe(
+        {
+            "Protection": [row.title[:1].upper() + row.title[1:] for row in rows],
+            "Accuracy (%)": [round(100 * row.accuracy, 2) for row in rows],
+            "Points lost": [round(100 * row.lost, 2) for row in rows],
+            "Rounds": [row.rounds for row in rows],
+            "Training pictures": [row.pictures for row in rows],
+            "Server's step": [row.server_rate for row in rows],
+        },
+        hide_index=True,
+        key="prices",
+    )
+
+
+def privacy_utility(points: Sequence[tuple[Price, Cell]]) -> go.Figure:
+    """What leaks to the stronger attacker, against accuracy: up leaks more, to the right is cheaper."""
+    made = go.Figure()
+    made.add_scatter(
+        x=[100 * row.accuracy for row, _ in points],
+        y=[cell["psnr"] for _, cell in points],
+        text=[f"{row.title} ({cell['who']} attacker: {cell['recognisable']} of {cell['runs']} recognisable)" for row, cell in points],
+        mode="markers",
+        marker={
+            "size": 12,
+            "color": [cell["recognisable"] / cell["runs"] for _, cell in points],
+            "colorscale": [[0, "#ffffff"], [1, "#d55e00"]],
+            "cmin": 0,
+            "cmax": 1,
+            "line": {"width": 1.5, "color": "#d55e00"},
+        },
+        hovertemplate="%{text}<br>accuracy %{x:.1f} %, PSNR %{y:.1f} dB<extra></extra>",
+    )
+    made.add_hline(points[0][1]["grey_psnr"], line_dash="dot", line_width=1.5, line_color="#888", annotation_text="a grey picture")
+    made.update_layout(
+        height=340,
+        margin={"l": 4, "r": 12, "t": 16, "b": 4},
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        xaxis={"title": "accuracy with this protection (%): to the right is cheaper", "fixedrange": True},
+        yaxis={"title": "what leaks to Inverting Gradients (dB)", "fixedrange": True},
+    )
+    return made
