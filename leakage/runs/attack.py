@@ -3,7 +3,7 @@
 import base64
 import importlib.metadata
 import math
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import numpy as np
@@ -33,11 +33,9 @@ def perform(job: Job, device: torch.device) -> None:
         jobs, scenes = [job], [scene]
         for run in mates(job, scene):
             mate = stack.enter_context(Job(job.store, run, so_far=SO_FAR))
-            try:
+            with suppress(Exception), mate.telling():  # what is wrong with one is no matter of the others
                 scenes.append(opened(mate, device))
                 jobs.append(mate)
-            except Exception as error:
-                mate.fail(error)
         for one, its in zip(jobs, scenes, strict=True):
             one.store.put_file(one.run.id, "private.png", contact_sheet(its.x))
             one.store.add_event(one.run.id, "meta", describe(its, one.run, device, others=len(jobs) - 1))

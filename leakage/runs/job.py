@@ -3,6 +3,8 @@
 import logging
 import time
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -35,6 +37,15 @@ class Job:
             self.fail(error)
         self.pulse.over.set()
         self.pulse.join()
+
+    @contextmanager
+    def telling(self) -> Iterator[None]:
+        """What goes wrong in here fails the job, and is passed on."""
+        try:
+            yield
+        except Exception as error:
+            self.fail(error)
+            raise
 
     def may_take(self, seconds: int) -> None:
         """From now on its time is limited."""

@@ -8,6 +8,7 @@ import streamlit as st
 
 from leakage.catalog import Catalog
 from leakage.measured import Cell, Duel, Line, Price, both, found, matrix, prices
+from leakage.ui import forms
 from leakage.ui.sweep import LOOKS, PUBLISHED
 
 ATTACK = "inverting_gradients"  # whose leakage stands beside the price
@@ -21,7 +22,7 @@ THRESHOLDS = {  # by what was swept: what DLG's authors found
 }
 MATRIX = """Each cell: PSNR in decibels, the mean of {runs} runs ({pictures} CIFAR-10 pictures, {seeds} seeds of an untrained LeNet),
 coloured by how many could be recognised; a grey picture scores {grey:.1f} dB. “Knows it”: the strongest of those who know the
-protection; point at a cell for what they do. **Framed: it hides every picture from the naive attacker, and not from one who knows it.**"""
+protection; below, what they do. **Framed: it hides every picture from the naive attacker, and not from one who knows it.**"""
 COSTS = """LeNet learns MNIST by federated averaging with three phones, behind each protection, one seed. What leaves nothing to learn from
 ends at 10 to 11 %, which is guessing."""
 
@@ -55,6 +56,19 @@ def attackers(lines: Sequence[Line], known: Catalog) -> None:
     runs = recipe["pictures"] * recipe["seeds"]
     st.markdown(MATRIX.format(runs=runs, grey=played[0]["grey_psnr"], **recipe))
     st.html(matrix_table(lines, known))
+    titles = {line.title[:1].upper() + line.title[1:]: line for line in lines if not line.refused}
+    chosen = st.selectbox("Every attacker of one protection, in words", titles, key="measured")
+    st.markdown("\n".join(f"- {forms.verbatim(sentence)}" for sentence in in_words(titles[chosen], known)))
+
+
+def in_words(line: Line, known: Catalog) -> list[str]:
+    """A sentence for every attacker of a protection."""
+    return [
+        f"{known.get('attack', attack).title}. {told(cell)}"
+        for attack, duel in line.duels.items()
+        for cell in (duel.naive, *duel.knowing.values())
+        if cell
+    ]
 
 
 def matrix_table(lines: Sequence[Line], known: Catalog) -> str:
@@ -149,7 +163,13 @@ def threshold(rows: Sequence[Cell]) -> go.Figure:
             marker={"symbol": symbol, "size": 9},
             hovertemplate=f"{voice}, strength %{{x}}<br>PSNR %{{y:.1f}} dB, recognisable %{{text}}<extra></extra>",
         )
-    made.add_hline(rows[0]["grey_psnr"], line_dash="dot", line_width=1.5, line_color="#888", annotation_text="a grey picture")
+    made.add_hline(
+        rows[0]["grey_psnr"],
+        line_dash="dot",
+        line_width=1.5,
+        line_color="#888",
+        annotation={"text": "a grey picture", "xanchor": "left", "x": 0},
+    )
     if ends := PUBLISHED.get((rows[0]["id"], next(iter(rows[0]["fields"])))):
         made.add_vrect(*ends, fillcolor="#888", opacity=0.15, line_width=0)
     made.update_layout(
@@ -158,7 +178,13 @@ def threshold(rows: Sequence[Cell]) -> go.Figure:
         paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",
         legend={"orientation": "h", "y": -0.25},
-        xaxis={"title": "strength", "type": "category" if words else "log" if wide else "linear", "fixedrange": True},
+        xaxis={
+            "title": "strength",
+            "type": "category" if words else "log" if wide else "linear",
+            "tickvals": list(dict.fromkeys(values)),
+            "tickformat": "~g",
+            "fixedrange": True,
+        },
         yaxis={"title": "PSNR (dB): higher leaks more", "fixedrange": True},
     )
     return made
@@ -183,6 +209,7 @@ def price(known: Catalog) -> None:
             "Training pictures": [row.pictures for row in rows],
             "Server's step": [row.server_rate for row in rows],
         },
+        column_config={"Protection": st.column_config.TextColumn(width="large")},
         hide_index=True,
         key="prices",
     )
