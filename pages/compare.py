@@ -79,16 +79,14 @@ def estimate(experiments: list[Experiment]) -> str:
 
 
 def submit(experiments: list[Experiment]) -> None:
-    """Queue all, the adaptive attacker first, and put those that were taken into the address, in the order of the arms."""
-    ids: dict[int, str] = {}
+    """Queue all, the adaptive attacker first, and put them into the address, in the order of the arms."""
+    places = sorted(range(len(experiments)), key=lambda place: not experiments[place].assume.adaptive)
+    uploads = {id: file for one in experiments for id, file in uploads_of(one.pictures).items()}
     try:
-        for place in sorted(range(len(experiments)), key=lambda place: not experiments[place].assume.adaptive):
-            one = experiments[place]
-            ids[place] = service().submit(one, owner(), uploads=uploads_of(one.pictures), group=GROUP)
+        ids = service().submit_all([experiments[place] for place in places], owner(), uploads=uploads, group=GROUP)
+        st.query_params["runs"] = ",".join(id for _, id in sorted(zip(places, ids, strict=True)))
     except SpecError as error:
         st.session_state["refused"] = str(error)
-    if ids:
-        st.query_params["runs"] = ",".join(ids[place] for place in sorted(ids))
 
 
 def again(file: UploadedFile) -> None:

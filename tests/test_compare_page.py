@@ -98,12 +98,20 @@ def test_the_adaptive_attackers_are_queued_before_the_naive_ones(door: Service, 
     assert [one.assume.adaptive for one in queued] == [True] * 4 + [False] * 3
 
 
-def test_a_full_queue_is_told_and_what_was_taken_is_shown(door: Service, look: Open) -> None:
+def test_a_full_queue_is_told_and_nothing_is_queued(door: Service, look: Open) -> None:
     for seed in range(MAX_WAITING - 2):
         door.submit(Experiment(seed=100 + seed), ME)
     at = press(look())
-    assert len(asked(door, at)) == 2
-    assert f"You already have {MAX_WAITING} runs waiting" in words(at)
+    assert "runs" not in at.query_params
+    assert len(door.store.queue()) == MAX_WAITING - 2
+    assert f"At most {MAX_WAITING} runs of yours may wait or run: {MAX_WAITING - 2} do, and this would be 7 more." in words(at)
+
+
+def test_equal_arms_are_one_run(door: Service) -> None:
+    twice = door.submit_all([Experiment(seed=1), Experiment(seed=2), Experiment(seed=1)], ME)
+    assert twice[0] == twice[2] != twice[1]
+    assert len(door.store.queue()) == 2
+    assert door.submit_all([Experiment(seed=2)], "another") == [twice[1]]
 
 
 # ---------------------------------------------------------------- what differs
@@ -196,7 +204,7 @@ def test_what_differs_and_what_is_equal_is_said_in_words(look: Open) -> None:
 
 
 def test_the_table_fills_as_runs_finish_and_an_exported_file_runs_again(door: Service, look: Open, work: Callable[[], None]) -> None:
-    at = press(look(**QUICK, arms="none,pruning"))
+    at = press(look(**QUICK, arms="none,clipping"))  # what clips shares no loop
     assert shown(at).count("waiting") == 3
     work()
     assert shown(at.run()).count("waiting") == 2
@@ -218,7 +226,7 @@ def test_the_table_fills_as_runs_finish_and_an_exported_file_runs_again(door: Se
     other = next(button for button in other.button if button.label == "Run it again").click().run()
     fine(other)
     assert other.query_params["runs"].split(",") == ids  # shared: nothing is run twice
-    assert other.multiselect(key="arms").value == ["none", "pruning"]
+    assert other.multiselect(key="arms").value == ["none", "clipping"]
 
 
 def test_a_file_that_is_no_comparison_is_refused_in_words(look: Open) -> None:

@@ -121,7 +121,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Stor
     store = Store(tmp_path / "store.db")
     catalog.write(tmp_path / "catalog.json")
     service = Service(store, Settings(home=tmp_path, slots=1, store_mb=4096, memory_mb=0))
-    yield store, lambda arms, owner="me": [service.submit(arm, owner) for arm in arms]
+    yield store, lambda arms, owner="me": service.submit_all(arms, owner)
     store.close()
 
 

@@ -33,7 +33,7 @@ def test_a_run_gets_a_second_thread_when_it_is_faster_by_it(alone: float, togeth
     assert torch.get_num_threads() == chosen
 
 
-@pytest.mark.parametrize(("one", "four", "pays"), [(0.02, 0.04, True), (0.01, 0.08, False)])
+@pytest.mark.parametrize(("one", "four", "pays"), [(0.02, 0.04, True), (0.01, 0.08, False), (0.4, 0.1, False)])
 def test_runs_share_a_loop_where_that_is_faster(one: float, four: float, pays: bool) -> None:
     """A replay that takes so many seconds more alone, and with three others."""
     seen = observed(smooth(1, 3, 8))

@@ -40,7 +40,8 @@ class Site:
         self.url = f"http://127.0.0.1:{self.port}"
         self.folder = tempfile.TemporaryDirectory()
         os.environ["LEAKAGE_HOME"] = self.folder.name
-        environment = {**os.environ, "HEADLESS": "1", "PORT": str(self.port)}
+        kept = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL", "ARGS")}
+        environment = {**kept, "HEADLESS": "1", "PORT": str(self.port)}
         self.began = time.perf_counter()
         self.process = subprocess.Popen(["make", "run"], cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, start_new_session=True)
 

@@ -45,7 +45,10 @@ def fitting_threads(seen: Observation, most: int, starts: int = 1) -> int:
 def lanes_pay(seen: Observation, count: int) -> bool:
     """Whether so many guesses are replayed faster together than one after the other, on one thread."""
     torch.set_num_threads(1)
-    return _guesses(seen, count) < count * _guesses(seen, 1)
+    alone = _guesses(seen, 1)
+    if alone > ENOUGH:  # no small network: together it would be no faster, and take as many times the memory
+        return False
+    return min(_guesses(seen, count), _guesses(seen, count)) < count * alone  # twice: the first ever takes a second to get ready
 
 
 def _guesses(seen: Observation, count: int) -> float:

@@ -4,8 +4,8 @@ import json
 import secrets
 import shutil
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -22,6 +22,7 @@ from leakage.tasks import Ranks, Training
 MAX_WAITING = 20  # runs one owner may have waiting or running
 SPEEDS = "speeds"  # the note in which the workers keep what they measured: model -> seconds per replay at a batch of 1 and of 8
 FULL = "The disk is full: this run could not be kept. Delete some runs (or free some disk) and press Run again."
+TOO_MANY = "At most {} runs of yours may wait or run: {} do, and this would be {} more. Let some finish or cancel them first."
 NOT_READY = "The list of attacks and models is still being prepared. Try again in a few seconds."
 SERVER = "server"  # the note in which the web server says that it is alive
 
@@ -32,6 +33,16 @@ class Place:
 
     position: int
     wait: float | None
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What somebody wants to be run, resolved; `also` names what else on this machine the result depends on."""
+
+    what: Experiment | Training | Ranks
+    kind: str
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    also: str = ""
 
 
 class Service:
@@ -49,21 +60,34 @@ class Service:
 
         Raises SpecError when the experiment cannot be run.
         """
-        resolved = experiment.resolve(self._ready())
-        uploads = uploads or {}
-        missing = [p.id for p in resolved.pictures if p.source == "upload" and p.id not in uploads]
+        return self.submit_all([experiment], owner, uploads=uploads, group=group)[0]
+
+    def submit_all(
+        self, experiments: Sequence[Experiment], owner: str, *, uploads: Mapping[str, bytes] | None = None, group: str | None = None
+    ) -> list[str]:
+        """The same for several, so that no worker sees the first before the last: what can share a loop then does.
+
+        Raises SpecError when one of them cannot be run; then none is queued.
+        """
+        return self._queue(
+            [self._asked(experiment.resolve(self._ready()), uploads or {}) for experiment in experiments], owner, group=group
+        )
+
+    def _asked(self, resolved: Experiment, uploads: Mapping[str, bytes]) -> Asked:
+        used = [picture.id for picture in resolved.pictures if picture.source == "upload"]
+        missing = [id for id in used if id not in uploads]
         if missing:
             raise SpecError(f"pictures: the upload {missing[0]!r} is gone. Choose its file again.")
-        files = {f"upload:{name}": data for name, data in uploads.items()}
-        return self._queue(resolved, "attack", owner, files=files, group=group, also=f" {_weights(resolved)} {backbones.found()}")
+        files = {f"upload:{id}": uploads[id] for id in used}
+        return Asked(resolved, "attack", files, f" {_weights(resolved)} {backbones.found()}")
 
     def train(self, training: Training, owner: str) -> str:
         """Queue a training and answer the run's id; an equal one that somebody already asked for is shared. Raises SpecError."""
-        return self._queue(training.resolve(self._ready()), "train", owner)
+        return self._queue([Asked(training.resolve(self._ready()), "train")], owner)[0]
 
     def measure(self, ranks: Ranks, owner: str) -> str:
         """Queue the measurement of a network's ranks, or share it, as a training. Raises SpecError."""
-        return self._queue(ranks, "rank", owner)
+        return self._queue([Asked(ranks, "rank")], owner)[0]
 
     def measurement(self, ranks: Ranks, owner: str) -> Run | None:
         """A finished run of anybody that measured these ranks by today's code, else this owner's latest, however it stands."""
@@ -82,34 +106,38 @@ class Service:
             raise SpecError(NOT_READY)
         return known
 
-    def _queue(
-        self,
-        asked: Experiment | Training | Ranks,
-        kind: str,
-        owner: str,
-        *,
-        files: Mapping[str, bytes] | None = None,
-        group: str | None = None,
-        also: str = "",
-    ) -> str:
-        """Queue it, unless it can be shared; `also` names what else on this machine the result depends on."""
-        version, files = self._ready().version + also, files or {}
-        if not files:
-            shared = self.store.share(asked.digest(), version, owner)
-            if shared:
-                return shared
-        if sum(run.status in OPEN for run in self.store.held_by(owner)) >= MAX_WAITING:
-            raise SpecError(f"You already have {MAX_WAITING} runs waiting. Let some finish or cancel them first.")
-        run = Run(
+    def _queue(self, asked: Sequence[Asked], owner: str, *, group: str | None = None) -> list[str]:
+        """Queue what cannot be shared; the ids of all."""
+        ids, fresh, equal = list[str](), list[tuple[Run, Mapping[str, bytes]]](), dict[str, str]()
+        for one in asked:
+            version, digest = self._ready().version + one.also, one.what.digest()
+            shared = None if one.files else equal.get(digest) or self.store.share(digest, version, owner)
+            if not shared:
+                fresh.append((self._row(one, owner, version, group), one.files))
+            ids.append(shared or fresh[-1][0].id)
+            equal[digest] = ids[-1]
+        waiting = sum(run.status in OPEN for run in self.store.held_by(owner))
+        if fresh and waiting + len(fresh) > MAX_WAITING:
+            raise SpecError(TOO_MANY.format(MAX_WAITING, waiting, len(fresh)))
+        try:
+            self.store.add_all(fresh)
+        except StoreError as error:
+            if is_full(error):
+                raise SpecError(FULL) from None
+            raise
+        return ids
+
+    def _row(self, asked: Asked, owner: str, version: str, group: str | None) -> Run:
+        return Run(
             id=secrets.token_urlsafe(12),
             owner=owner,
             grp=group,
-            kind=kind,
-            digest=asked.digest(),
+            kind=asked.kind,
+            digest=asked.what.digest(),
             version=version,
-            experiment=asked.model_dump_json(),
-            shareable=not files,
-            estimate=self.estimate(asked),
+            experiment=asked.what.model_dump_json(),
+            shareable=not asked.files,
+            estimate=self.estimate(asked.what),
             status="queued",
             message="",
             created=time.time(),
@@ -120,13 +148,6 @@ class Service:
             cancelled=None,
             result=None,
         )
-        try:
-            self.store.add(run, files)
-        except StoreError as error:
-            if is_full(error):
-                raise SpecError(FULL) from None
-            raise
-        return run.id
 
     def look(self, run: str) -> Run | None:
         return self.store.get(run)

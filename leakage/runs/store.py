@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,13 +54,18 @@ class Store:
 
     def add(self, run: Run, files: Mapping[str, bytes]) -> None:
         """Queue a run with its files (uploads)."""
+        self.add_all([(run, files)])
+
+    def add_all(self, runs: Sequence[tuple[Run, Mapping[str, bytes]]]) -> None:
+        """Queue several with their files, all of them or none: no worker sees the first before the last."""
         with self.database.write() as db:
-            self.database.make_sure_of_room(sum(map(len, files.values())))
-            values = {**vars(run), "result": None}
-            db.execute(f"INSERT INTO runs ({', '.join(values)}) VALUES ({', '.join(':' + name for name in values)})", values)
-            db.execute("INSERT INTO holders VALUES (?, ?, ?)", (run.id, run.owner, run.created))
-            db.executemany("INSERT INTO files VALUES (?, ?, ?)", [(run.id, name, data) for name, data in files.items()])
-            self._event(db, run.id, "state", {"status": "queued"})
+            self.database.make_sure_of_room(sum(len(data) for _, files in runs for data in files.values()))
+            for run, files in runs:
+                values = {**vars(run), "result": None}
+                db.execute(f"INSERT INTO runs ({', '.join(values)}) VALUES ({', '.join(':' + name for name in values)})", values)
+                db.execute("INSERT INTO holders VALUES (?, ?, ?)", (run.id, run.owner, run.created))
+                db.executemany("INSERT INTO files VALUES (?, ?, ?)", [(run.id, name, data) for name, data in files.items()])
+                self._event(db, run.id, "state", {"status": "queued"})
 
     def share(self, digest: str, version: str, owner: str) -> str | None:
         """The id of a run that answers the same question (not failed, not cancelled); `owner` now holds it too."""

@@ -26,6 +26,7 @@ from leakage.settings import Settings, cores, settings
 from leakage.spec import Experiment, Part
 from leakage.tasks import Ranks, parse_training
 
+POLITE = 10  # of 19: where cores are short, pages and their server come first
 log = logging.getLogger(__name__)
 
 
@@ -125,5 +126,6 @@ def main(config: Settings, slot: str, dispatcher: int) -> None:
 
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO, format="%(asctime)s worker %(message)s")
+    os.nice(POLITE)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the web server; the dispatcher ends its workers itself
     main(settings(), sys.argv[1], int(sys.argv[2]))

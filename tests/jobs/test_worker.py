@@ -18,7 +18,7 @@ from leakage.runs.dispatch import KILL_AFTER, LOST
 from leakage.runs.pulse import STUCK
 from leakage.runs.service import SPEEDS
 from leakage.runs.store import MAX_FRAMES, Run, Store
-from leakage.runs.worker import chores
+from leakage.runs.worker import POLITE, chores
 from leakage.spec import Experiment, Part, Picture
 
 
@@ -68,6 +68,12 @@ def test_a_run_says_what_it_is_about_before_its_first_frame(dispatcher: Place) -
     assert meta["private"] == f"/api/runs/{run.id}/private.png"
     with Image.open(io.BytesIO(dispatcher.store.files(run.id)["private.png"])) as sheet:
         assert sheet.size == (64, 32)
+
+
+def test_a_worker_leaves_the_cores_to_the_pages_first(dispatcher: Place) -> None:
+    run = dispatcher.submit(LONG)
+    assert os.getpriority(os.PRIO_PROCESS, dispatcher.worker(run)) >= os.getpriority(os.PRIO_PROCESS, 0) + POLITE
+    dispatcher.service.cancel(run, "me")
 
 
 def test_frames_are_contact_sheets_with_scores(dispatcher: Place) -> None:
