@@ -195,3 +195,12 @@ def test_two_slots_share_what_waits(desk: tuple[Store, Callable[..., list[str]]]
     assert claimed
     perform(store, claimed, torch.device("cpu"))
     assert [look(store, run).status for run in runs] == ["running", "done", "done", "done", "queued"]
+
+
+def test_what_another_has_claimed_meanwhile_is_passed_over(desk: tuple[Store, Callable[..., list[str]]]) -> None:
+    store, queue = desk
+    runs = queue(ARMS[:5])
+    assert store.claim("0:1")
+    assert [run.id for run in store.claim_also(runs[1:3], 2, "0:1")] == runs[1:3]
+    assert [run.id for run in store.claim_also(runs[1:], 1, "1:2")] == runs[3:4]  # it had seen all four waiting
+    assert [run.id for run in store.queue()] == runs[4:]

@@ -38,12 +38,17 @@ def test_runs_share_a_loop_where_that_is_faster(one: float, four: float, pays: b
     """A replay that takes so many seconds more alone, and with three others."""
     seen = observed(smooth(1, 3, 8))
 
+    def busy(seconds: float) -> None:
+        ends = time.process_time() + seconds
+        while time.process_time() < ends:
+            pass
+
     def alone(x: torch.Tensor, y: torch.Tensor) -> Params:
-        time.sleep(one)
+        busy(one)
         return seen.replay(x, y)
 
     def together(x: torch.Tensor, y: torch.Tensor) -> Params:
-        time.sleep(four)
+        busy(four)
         return seen.replays(x, y)
 
     assert lanes_pay(replace(seen, replay=alone, replays=together), 4) is pays

@@ -6,6 +6,7 @@ from typing import Any
 
 from live import ROUNDS, Site, browser
 from loop import experiment
+from playwright.sync_api import Page
 
 from leakage.runs.service import SPEEDS, Service
 from leakage.runs.store import OPEN
@@ -56,25 +57,33 @@ def together(site: Site) -> dict[str, Any]:
 
 
 def clicks(site: Site) -> dict[str, Any]:
-    """With eight arms live: seconds until the page has answered a click that its script has to see, CLICKS times."""
-    taken = []
+    """Seconds until the page has answered a click that its script has to see: with nothing running, and with eight arms live."""
     with browser() as chromium:
         page = chromium.new_page(viewport={"width": 1440, "height": 1000})
         page.goto(f"{site.url}/compare?{PAGE}")
-        page.get_by_role("button", name="Run all").click(timeout=60_000)
+        page.get_by_role("button", name="Run all").wait_for(timeout=60_000)
+        page.wait_for_timeout(2000)
+        idle = answers(page)
+        page.get_by_role("button", name="Run all").click()
         live = "[...document.querySelectorAll('.gle-run')].filter((one) => one.dataset.status === 'running').length"
         page.wait_for_function(f"() => {live} === {ARMS}", timeout=60_000)
         page.wait_for_timeout(2000)
-        caption = page.locator(".st-key-run-bar")
-        for voice in ("Both", "Naive") * (CLICKS // 2):  # other attackers mean another number of runs, which the caption counts
-            before = caption.inner_text()
-            began = time.perf_counter()
-            page.get_by_role("radio", name=voice, exact=True).click()
-            page.wait_for_function(
-                "(before) => document.querySelector('.st-key-run-bar').innerText !== before", arg=before, polling=10, timeout=20_000
-            )
-            taken.append(time.perf_counter() - began)
-            page.wait_for_timeout(700)
+        taken = answers(page)
         assert page.evaluate(f"() => {live}") == ARMS, "the runs ended too early: nothing was measured"
         page.close()
-    return {"live": ARMS, "median_s": statistics.median(taken), "worst_s": max(taken)}
+    return {"live": ARMS, "idle_s": statistics.median(idle), "median_s": statistics.median(taken), "worst_s": max(taken)}
+
+
+def answers(page: Page) -> list[float]:
+    """Choose other attackers and back: that is another number of runs, which the caption below the button counts."""
+    caption, taken = page.locator(".st-key-run-bar"), []
+    for voice in ("Both", "Naive") * (CLICKS // 2):
+        before = caption.inner_text()
+        began = time.perf_counter()
+        page.get_by_role("radio", name=voice, exact=True).click()
+        page.wait_for_function(
+            "(before) => document.querySelector('.st-key-run-bar').innerText !== before", arg=before, polling=10, timeout=20_000
+        )
+        taken.append(time.perf_counter() - began)
+        page.wait_for_timeout(700)
+    return taken

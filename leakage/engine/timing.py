@@ -45,17 +45,18 @@ def fitting_threads(seen: Observation, most: int, starts: int = 1) -> int:
 def lanes_pay(seen: Observation, count: int) -> bool:
     """Whether so many guesses are replayed faster together than one after the other, on one thread."""
     torch.set_num_threads(1)
-    alone = _guesses(seen, 1)
+    clock = time.process_time if seen.device.type == "cpu" else time.perf_counter  # of other processes nothing is to be seen
+    alone = _guesses(seen, 1, clock)
     if alone > ENOUGH:  # no small network: together it would be no faster, and take as many times the memory
         return False
-    return min(_guesses(seen, count), _guesses(seen, count)) < count * alone  # twice: the first ever takes a second to get ready
+    return min(_guesses(seen, count, clock) for _ in range(2)) < count * alone  # twice: the first ever takes a second to get ready
 
 
-def _guesses(seen: Observation, count: int) -> float:
+def _guesses(seen: Observation, count: int, clock: Callable[[], float] = time.perf_counter) -> float:
     """Seconds for so many guesses of the pictures, replayed at once."""
     x = torch.rand((seen.batch_size, *seen.image_shape), device=seen.device, dtype=seen.dtype)
     replay = seen.gradient if count == 1 else lambda x, y: {n: g[0] for n, g in seen.gradients(x.expand(count, *x.shape), y).items()}
-    return _seconds(replay, seen.as_gradient(), x, torch.zeros(seen.batch_size, dtype=torch.long, device=seen.device))
+    return _seconds(replay, seen.as_gradient(), x, torch.zeros(seen.batch_size, dtype=torch.long, device=seen.device), clock)
 
 
 def _replays(model: nn.Module, batch: int, device: torch.device) -> float:
@@ -64,15 +65,17 @@ def _replays(model: nn.Module, batch: int, device: torch.device) -> float:
     return _seconds(lambda guess, labels: client(weights, guess, labels, {})[0], client(weights, x, y, {})[0], x, y)
 
 
-def _seconds(replay: Callable[[Tensor, Tensor], Params], update: Params, x: Tensor, y: Tensor) -> float:
+def _seconds(
+    replay: Callable[[Tensor, Tensor], Params], update: Params, x: Tensor, y: Tensor, clock: Callable[[], float] = time.perf_counter
+) -> float:
     """For the replay of (x, y), its distance from `update` and the derivative: the best of REPEATS, or of as many as ENOUGH allows."""
     distance, x = cosine_distance(update), x.clone().requires_grad_()
     taken = []
     for _ in range(1 + REPEATS):  # the first warms up
-        began = time.perf_counter()
+        began = clock()
         (slope,) = torch.autograd.grad(distance(replay(x, y)), x)
         slope.sum().item()  # wait for the device
-        taken.append(time.perf_counter() - began)
+        taken.append(clock() - began)
         if sum(taken) > ENOUGH:
             break
     return min(taken[1:] or taken)

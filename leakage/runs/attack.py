@@ -61,10 +61,9 @@ def mates(job: Job, scene: Scene) -> list[Run]:
     alike = [run for run in open_runs if run.id != job.run.id and run.owner == job.run.owner and run.kind == job.run.kind]
     alike = [run for run in alike if (other := parse(run.experiment)).beside(scene.experiment) and joins(other)]
     share = min(LANES, math.ceil((len(alike) + 1) / settings().slots)) - 1
-    waiting = [run.id for run in alike if run.status == "queued"][:share]
-    if not waiting or not lanes_pay(scene.seen, len(waiting) + 1):
-        return []
-    return job.store.claim_also(waiting, job.run.worker)
+    waiting = [run.id for run in alike if run.status == "queued"]
+    most = min(share, len(waiting))
+    return job.store.claim_also(waiting, most, job.run.worker) if most and lanes_pay(scene.seen, most + 1) else []
 
 
 def alone(job: Job, scene: Scene, device: torch.device) -> None:

@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -93,10 +94,10 @@ class Store:
             ).fetchone()
             return self._begin(db, row["id"], worker) if row else None
 
-    def claim_also(self, runs: Iterable[str], worker: str) -> list[Run]:
-        """Those of these runs that still wait, for a worker that plays them beside another."""
+    def claim_also(self, runs: Iterable[str], most: int, worker: str) -> list[Run]:
+        """The first of these runs that still wait, for a worker that plays them beside another: others may claim at the same moment."""
         with self.database.write() as db:
-            return [begun for run in runs if (begun := self._begin(db, run, worker))]
+            return list(islice((begun for run in runs if (begun := self._begin(db, run, worker))), most))
 
     def _begin(self, db: Connection, run: str, worker: str) -> Run | None:
         row = db.execute(
