@@ -20,6 +20,7 @@ from leakage.engine.play import Frame, Scene, joins, play, play_together, prepar
 from leakage.spec import Experiment  # noqa: E402
 
 LANES = 8  # runs in one loop
+BRIEF = ("identified", "rank", "lpips")
 
 
 @dataclass(frozen=True)
@@ -66,10 +67,13 @@ def result(scene: Scene, frame: Frame) -> Result:
 
 
 class Book:
-    """The runs of one benchmark, in benchmarks/results/NAME.json after each: started again, it goes on where it was stopped."""
+    """The runs of one benchmark, in benchmarks/results/NAME.json after each: started again, it goes on where it was stopped.
 
-    def __init__(self, name: str, about: str | None) -> None:
-        self.name, self.about, self.file = name, about, ROOT / "benchmarks" / "results" / f"{name}.json"
+    `brief`: of hundreds of runs, without baselines and with few scores.
+    """
+
+    def __init__(self, name: str, about: str | None, *, brief: bool = False) -> None:
+        self.name, self.about, self.brief, self.file = name, about, brief, ROOT / "benchmarks" / "results" / f"{name}.json"
         self.runs: list[dict[str, Any]] = json.loads(self.file.read_text())["runs"] if self.file.exists() else []
 
     def play(self, asked: dict[str, Any], experiment: Experiment, uploads: Mapping[str, bytes] | None = None) -> dict[str, Any]:
@@ -103,6 +107,8 @@ class Book:
         """Write it down."""
         words = ", ".join(f"{name} {value}" for name, value in asked.items())
         say(f"{words}: MSE {found['mse']:.1e}, {found['psnr']:.1f} dB, {found['seconds']:.0f} s")
+        if self.brief:
+            found = {**found, "baselines": {}, "scores": {name: found["scores"].get(name) for name in BRIEF}}
         self.runs.append({**asked, "result": found})
         self.save()
         return found

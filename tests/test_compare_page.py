@@ -107,6 +107,16 @@ def test_a_full_queue_is_told_and_nothing_is_queued(door: Service, look: Open) -
     assert f"At most {MAX_WAITING} runs of yours may wait or run: {MAX_WAITING - 2} do, and this would be 7 more." in words(at)
 
 
+def test_what_was_measured_beforehand_is_worked_out_once_it_is_opened(look: Open) -> None:
+    assert "federated averaging with three phones" not in words(look())
+    at = look()
+    at.session_state["measured"] = True
+    at.session_state["measured-tab"] = "What it costs"
+    fine(at.run())
+    assert "federated averaging with three phones" in words(at)
+    assert at.dataframe[0].value["Protection"][0] == "No protection"
+
+
 def test_equal_arms_are_one_run(door: Service) -> None:
     twice = door.submit_all([Experiment(seed=1), Experiment(seed=2), Experiment(seed=1)], ME)
     assert twice[0] == twice[2] != twice[1]

@@ -1,5 +1,6 @@
 """Runs that differ in the protection alone share one loop: the same answers as alone, each stopped and failed by itself."""
 
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from leakage.engine.lanes import joined
 from leakage.engine.play import Frame, Scene, joins, play, play_together, prepare
 from leakage.runs import attack
 from leakage.runs.job import Job
+from leakage.runs.pulse import Pulse
 from leakage.runs.service import Service
 from leakage.runs.store import Run, Store
 from leakage.runs.worker import perform
@@ -90,6 +92,7 @@ def test_one_that_is_stopped_leaves_the_others_alone() -> None:
         (behind(Part(id="clipping")), "whose imitation needs more than a gradient"),
         (behind(Part(id="precode")), "another model"),
         (behind(base=PLAIN.model_copy(update={"protocol": Part(id="fedavg", fields={"epochs": 2})})), "imitates several steps"),
+        (behind(NOISE, base=PLAIN.model_copy(update={"rounds": 2, "attacked_round": 2})), "has weights of its own by then"),
         (behind(base=PLAIN.model_copy(update={"attack": Part(id="inverting_gradients", fields={"starts": 2})})), "has lanes of its own"),
         (behind(base=PLAIN.model_copy(update={"attack": Part(id="idlg")})), "L-BFGS is not element-wise"),
     ],
@@ -170,6 +173,23 @@ def test_one_that_fails_takes_no_other_with_it(desk: tuple[Store, Callable[..., 
     assert work(store) == [sorted(runs)]
     assert [look(store, run).status for run in runs] == ["done", "failed", "done"]
     assert look(store, runs[1]).message == "This one has no picture."
+
+
+def test_runs_in_one_loop_share_the_time_that_each_may_take(
+    desk: tuple[Store, Callable[..., list[str]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, queue = desk
+    queue(ARMS[:3])
+    left = list[float]()
+
+    def look_at(scenes: list[Scene], pulses: list[Pulse]) -> Iterator[tuple[int, Frame]]:
+        left.extend(pulse.deadline - time.monotonic() for pulse in pulses)
+        return play_together(scenes, pulses)
+
+    monkeypatch.setattr(attack, "play_together", look_at)
+    work(store)
+    assert all(2 * 900 < seconds <= 3 * 900 for seconds in left)
+    assert len(left) == 3
 
 
 def test_what_breaks_the_loop_is_said_of_all(desk: tuple[Store, Callable[..., list[str]]], monkeypatch: pytest.MonkeyPatch) -> None:

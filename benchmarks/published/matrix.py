@@ -62,8 +62,8 @@ part, parts = (int(word) for word in given.share.split("/"))
 torch.set_num_threads(1)
 known = catalog.describe()
 if given.join:
-    Book("matrix", __doc__).take(f"matrix-{number}" for number in range(2))
-book = Book("matrix" if parts == 1 else f"matrix-{part}", __doc__)
+    Book("matrix", __doc__, brief=True).take(f"matrix-{number}" for number in range(2))
+book = Book("matrix" if parts == 1 else f"matrix-{part}", __doc__, brief=True)
 
 
 @dataclass(frozen=True)

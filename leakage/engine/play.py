@@ -132,8 +132,8 @@ def play(
 
 def joins(experiment: Experiment) -> bool:
     """Whether it can be played in one loop with others that differ in nothing but the protection and who attacks it."""
-    setting = Setting.of(experiment)
-    return plugin("attack", experiment.attack).joins and setting.joins and not setting.changes
+    setting = Setting.of(experiment)  # in later rounds the weights differ with what was sent in the first
+    return experiment.attacked_round == 1 and plugin("attack", experiment.attack).joins and setting.joins and not setting.changes
 
 
 def play_together(

@@ -37,6 +37,7 @@ def perform(job: Job, device: torch.device) -> None:
                 scenes.append(opened(mate, device))
                 jobs.append(mate)
         for one, its in zip(jobs, scenes, strict=True):
+            one.may_take(its.experiment.max_seconds, runs=len(jobs))
             one.store.put_file(one.run.id, "private.png", contact_sheet(its.x))
             one.store.add_event(one.run.id, "meta", describe(its, one.run, device, others=len(jobs) - 1))
         if len(jobs) > 1:
@@ -47,9 +48,8 @@ def perform(job: Job, device: torch.device) -> None:
 
 
 def opened(job: Job, device: torch.device) -> Scene:
-    """Its experiment, ready to be played; the time that it may take begins."""
+    """Its experiment, ready to be played."""
     experiment = parse(job.run.experiment)
-    job.may_take(experiment.max_seconds)
     uploads = {name.removeprefix("upload:"): data for name, data in job.store.files(job.run.id, "upload:").items()}
     return prepare(experiment, uploads=uploads, device=device)
 

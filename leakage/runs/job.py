@@ -47,9 +47,9 @@ class Job:
             self.fail(error)
             raise
 
-    def may_take(self, seconds: int) -> None:
-        """From now on its time is limited."""
-        self.limit, self.pulse.deadline = seconds, time.monotonic() + seconds
+    def may_take(self, seconds: int, *, runs: int = 1) -> None:
+        """From now on its time is limited; so many runs that share a loop share the time of all."""
+        self.limit, self.pulse.deadline = seconds, time.monotonic() + seconds * runs
 
     def done(self, result: dict[str, Any], *, whole: bool = True) -> None:
         """Close it with its result. `whole`: this answers all that was asked, so it is shared with who asks for the same again."""

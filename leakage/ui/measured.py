@@ -1,7 +1,7 @@
 """Measured beforehand, folded away below a comparison: every protection and attacker, DLG's thresholds, and what protection costs."""
 
 import html
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import plotly.graph_objects as go
 import streamlit as st
@@ -12,6 +12,7 @@ from leakage.ui import forms
 from leakage.ui.sweep import LOOKS, PUBLISHED
 
 ATTACK = "inverting_gradients"  # whose leakage stands beside the price
+OPEN = "measured"  # the key of what is folded away
 NAIVE, KNOWING = "naive", "knows it"
 DASH = "–"
 THRESHOLDS = {  # by what was swept: what DLG's authors found
@@ -27,37 +28,47 @@ COSTS = """LeNet learns MNIST by federated averaging with three phones, behind e
 ends at 10 to 11 %, which is guessing."""
 
 
+@st.fragment
 def show(known: Catalog) -> None:
-    """All that there is."""
-    lines, costs = matrix(known), prices(known)
-    sweeps = (found("thresholds") or {"rows": []})["rows"]
-    named = {"Every attacker": lines, "From which strength on": sweeps, "What it costs": costs}
-    names = [name for name, content in named.items() if content]
+    """All that there is, worked out only while it is open."""
+    with st.expander(
+        "Measured beforehand: every protection, every attacker, every price", icon=":material/grid_on:", key=OPEN, on_change="rerun"
+    ) as folded:
+        if folded.open:
+            content(known)
+
+
+def content(known: Catalog) -> None:
+    """A tab for everything that was measured."""
+    shown: dict[str, Callable[[Catalog], None]] = {
+        "Every attacker": attackers,
+        "From which strength on": lambda _: thresholds((found("thresholds") or {"rows": []})["rows"]),
+        "What it costs": price,
+    }
+    there = dict(zip(shown, (found("matrix"), found("thresholds"), prices(known)), strict=True))
+    names = [name for name, measured in there.items() if measured]
     if not names:
+        st.caption("The files of measurements are not here: expected matrix.json, thresholds.json or price.json in assets/.")
         return
-    with st.expander("Measured beforehand: every protection, every attacker, every price", icon=":material/grid_on:"):
-        for name, tab in zip(names, st.tabs(names), strict=True):
-            with tab:
-                if name == "Every attacker":
-                    attackers(lines, known)
-                elif name == "What it costs":
-                    price(known)
-                else:
-                    thresholds(sweeps)
+    for name, tab in zip(names, st.tabs(names, key="measured-tab", on_change="rerun"), strict=True):
+        with tab:
+            if tab.open:
+                shown[name](known)
 
 
 # ---------------------------------------------------------------- every attacker
 
 
-def attackers(lines: Sequence[Line], known: Catalog) -> None:
+def attackers(known: Catalog) -> None:
     """The matrix of protections and attacks."""
+    lines = matrix(known)
     recipe = (found("matrix") or {})["recipe"]
     played = [cell for line in lines for duel in line.duels.values() for cell in (duel.naive,) if cell and "psnr" in cell]
     runs = recipe["pictures"] * recipe["seeds"]
     st.markdown(MATRIX.format(runs=runs, grey=played[0]["grey_psnr"], **recipe))
     st.html(matrix_table(lines, known))
     titles = {line.title[:1].upper() + line.title[1:]: line for line in lines if not line.refused}
-    chosen = st.selectbox("Every attacker of one protection, in words", titles, key="measured")
+    chosen = st.selectbox("Every attacker of one protection, in words", titles, key="measured-stack")
     st.markdown("\n".join(f"- {forms.verbatim(sentence)}" for sentence in in_words(titles[chosen], known)))
 
 
