@@ -104,7 +104,7 @@ def test_a_full_queue_is_told_and_nothing_is_queued(door: Service, look: Open) -
     at = press(look())
     assert "runs" not in at.query_params
     assert len(door.store.queue()) == MAX_WAITING - 2
-    assert f"At most {MAX_WAITING} runs of yours may wait or run: {MAX_WAITING - 2} do, and this would be 7 more." in words(at)
+    assert f"You can have {MAX_WAITING} runs waiting or running: {MAX_WAITING - 2} are, and this would be 7 more." in words(at)
 
 
 def test_what_was_measured_beforehand_is_worked_out_once_it_is_opened(look: Open) -> None:

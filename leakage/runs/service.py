@@ -22,7 +22,7 @@ from leakage.tasks import Ranks, Training
 MAX_WAITING = 20  # runs one owner may have waiting or running
 SPEEDS = "speeds"  # the note in which the workers keep what they measured: model -> seconds per replay at a batch of 1 and of 8
 FULL = "The disk is full: this run could not be kept. Delete some runs (or free some disk) and press Run again."
-TOO_MANY = "At most {} runs of yours may wait or run: {} do, and this would be {} more. Let some finish or cancel them first."
+TOO_MANY = "You can have {} runs waiting or running: {} are, and this would be {} more. Let some finish or cancel them first."
 NOT_READY = "The list of attacks and models is still being prepared. Try again in a few seconds."
 SERVER = "server"  # the note in which the web server says that it is alive
 
