@@ -32,7 +32,7 @@ ends at 10 to 11 %, which is guessing."""
 def show(known: Catalog) -> None:
     """All that there is, worked out only while it is open."""
     with st.expander(
-        "Measured beforehand: every protection, every attacker, every price", icon=":material/grid_on:", key=OPEN, on_change="rerun"
+        "Measured beforehand: what stops an attacker, and what it costs", icon=":material/grid_on:", key=OPEN, on_change="rerun"
     ) as folded:
         if folded.open:
             content(known)
@@ -220,7 +220,7 @@ def price(known: Catalog) -> None:
             "Training pictures": [row.pictures for row in rows],
             "Server's step": [row.server_rate for row in rows],
         },
-        column_config={"Protection": st.column_config.TextColumn(width="large")},
+        column_config={"Protection": st.column_config.TextColumn(width="medium")},
         hide_index=True,
         key="prices",
     )
