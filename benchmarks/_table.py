@@ -17,9 +17,14 @@ import torch  # noqa: E402
 
 from leakage import catalog  # noqa: E402
 from leakage.engine.play import Frame, Scene, joins, play, play_together, prepare  # noqa: E402
-from leakage.spec import Experiment  # noqa: E402
+from leakage.spec import Experiment, Part  # noqa: E402
 
 LANES = 8  # runs in one loop
+WATCHED = {  # by who averages over 16 rounds: a server that stands still
+    "protocol": Part(id="fedsgd", fields={"rate": 1e-6}),
+    "rounds": 16,
+    "attacked_round": 16,
+}
 BRIEF = ("identified", "rank", "lpips")
 
 

@@ -129,9 +129,7 @@ def only_naive(rows: list[Row]) -> list[str]:
     seen = {row.title for row in rows if row.voice == "adaptive" and row.verdict not in (None, HIDDEN)}
     stopped = dict.fromkeys(row.title for row in rows if row.voice == "naive" and row.verdict == HIDDEN)
     return [
-        f"{title[0].upper()}{title[1:]} hides the picture only from an attacker who does not know of it."
-        for title in stopped
-        if title in seen
+        f"{sentence_case(title)} hides the picture only from an attacker who does not know of it." for title in stopped if title in seen
     ]
 
 
@@ -189,6 +187,11 @@ def _aspects(experiments: Sequence[Experiment], known: Catalog, *, short: bool) 
         ("The seed", every(lambda one: f"{'seed ' if short else ''}{one.seed}")),
         ("The time limit", every(lambda one: f"at most {one.max_seconds} s")),
     ]
+
+
+def sentence_case(words: str) -> str:
+    """As at the beginning of a sentence."""
+    return words[:1].upper() + words[1:]
 
 
 def protection(stack: Sequence[Part], peers: Sequence[Part], known: Catalog, *, short: bool = True) -> str:

@@ -4,10 +4,11 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from statistics import mean
 from typing import Any
 
 from leakage.catalog import Catalog
-from leakage.comparison import PRICES, protection, spelled
+from leakage.comparison import RECIPE, protection, sentence_case, spelled
 from leakage.settings import ROOT
 from leakage.spec import Part
 
@@ -74,7 +75,7 @@ def _line(stack: tuple[Part, ...], cells: list[Cell], peers: Sequence[Part], kno
         mine = {cell["who"]: cell for cell in cells if cell["attack"] == attack}
         duels[attack] = Duel(mine.get("naive"), {who: cell for who, cell in mine.items() if who != "naive"})
     refused = next((cell["refused"] for cell in cells if "refused" in cell), "")
-    return Line(protection(stack, peers, known), stack, duels, refused)
+    return Line(sentence_case(protection(stack, peers, known)), stack, duels, refused)
 
 
 @dataclass(frozen=True)
@@ -87,37 +88,33 @@ class Price:
     pictures: int
     server_rate: float
     accuracy: float
+    seeds: int
     lost: float
 
 
 def prices(known: Catalog) -> list[Price]:
     """Every training of the table, each beside the one without protection that had as many rounds and pictures."""
-    if not PRICES.exists():
-        return []
-    rows = [row for row in json.loads(PRICES.read_text())["rows"] if row["accuracy"]]
+    rows = [row for row in (found("price") or {"rows": []})["rows"] if row["accuracy"]]
     peers = [Part(**part) for row in rows for part in row["defenses"]]
-    plain = {_length(row): _mean(row) for row in rows if not row["defenses"]}
+    plain = {_length(row): mean(row["accuracy"]) for row in rows if not row["defenses"]}
     return [
         Price(
-            title=protection(stack := tuple(Part(**part) for part in row["defenses"]), peers, known),
+            title=sentence_case(protection(stack := tuple(Part(**part) for part in row["defenses"]), peers, known)),
             stack=stack,
             rounds=row["rounds"],
             pictures=row["pictures"],
             server_rate=row["server_rate"],
-            accuracy=_mean(row),
-            lost=plain[_length(row)] - _mean(row),
+            accuracy=mean(row["accuracy"]),
+            seeds=len(row["accuracy"]),
+            lost=plain[_length(row)] - mean(row["accuracy"]),
         )
         for row in rows
         if _length(row) in plain
     ]
 
 
-def _length(row: dict[str, Any]) -> tuple[int, int, int]:
-    return row["rounds"], row["pictures"], row["batch"]
-
-
-def _mean(row: dict[str, Any]) -> float:
-    return float(sum(row["accuracy"]) / len(row["accuracy"]))
+def _length(row: dict[str, Any]) -> tuple[int, ...]:
+    return tuple(row[name] for name in RECIPE)
 
 
 def both(known: Catalog, attack: str) -> Iterator[tuple[Price, Cell]]:

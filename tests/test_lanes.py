@@ -120,7 +120,7 @@ def test_other_weights_are_refused() -> None:
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Store, Callable[..., list[str]]]]:
     """A store for one slot, and a way to queue experiments there."""
     monkeypatch.setenv("LEAKAGE_SLOTS", "1")
-    monkeypatch.setattr(attack, "lanes_pay", lambda *_: True)  # a noisy machine may say otherwise; tested below by itself
+    monkeypatch.setattr(attack, "lanes_pay", lambda *_: True)  # a noisy machine may say otherwise; see test_timing
     store = Store(tmp_path / "store.db")
     catalog.write(tmp_path / "catalog.json")
     service = Service(store, Settings(home=tmp_path, slots=1, store_mb=4096, memory_mb=0))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from problems import CATALOG
 
-from leakage import comparison, measured
+from leakage import measured
 from leakage.measured import Duel, both, matrix, prices
 from leakage.ui.measured import in_words, matrix_table, privacy_utility, threshold, told
 
@@ -56,8 +56,6 @@ def _assets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     (tmp_path / "matrix.json").write_text(json.dumps({"recipe": {"pictures": 3, "seeds": 2}, "cells": CELLS}))
     (tmp_path / "price.json").write_text(json.dumps({"recipe": {"rounds": 6, "pictures": 100, "batch": 64}, "rows": ROWS}))
     monkeypatch.setattr(measured, "ASSETS", tmp_path)
-    monkeypatch.setattr(measured, "PRICES", tmp_path / "price.json")
-    monkeypatch.setattr(comparison, "PRICES", tmp_path / "price.json")
     measured.found.cache_clear()
     yield
     measured.found.cache_clear()
@@ -74,7 +72,7 @@ def test_the_strongest_of_those_who_know_is_who_recognises_most() -> None:
     assert duel("Pruning").only_naive
     assert duel("Gaussian").best is None  # who knows of noise does what the naive attacker does
     assert not duel("Gaussian").only_naive
-    assert duel("no protection").knowing == {}
+    assert duel("No protection").knowing == {}
 
 
 def test_a_training_is_held_against_one_as_long_without_protection() -> None:
@@ -105,8 +103,8 @@ def test_every_attacker_is_told_in_words() -> None:
     words = in_words(line, CATALOG)
     assert len(words) == 3
     assert words[2].endswith(
-        "What arrived, and bounds: 14.0 dB, SSIM 0.50, recognisable 5 of 6 (10 to 90 % with 95 % confidence), first of the line-up 50%, "
-        "labels right 100%."
+        "What arrived, and bounds: 14.0 dB, SSIM 0.50, 5 of 6 recognisable (10 to 90 % with 95 % confidence), first of the line-up 50 %, "
+        "labels right 100 %."
     )
     assert told(CELLS[5]) == "Imitate: nobody can imitate random noise."
 

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from _table import ROOT, Book, say, table
+from _table import ROOT, WATCHED, Book, say, table
 
 from leakage import catalog
 from leakage.engine.core import Counter, Defense
@@ -33,8 +33,6 @@ ATTACKS = {
     "r_gap": Part(id="r_gap"),
     "idlg": Part(id="idlg", fields={"tries": 2}),
 }
-ROUNDS = 16  # watched by who averages over them
-WATCHED = {"protocol": Part(id="fedsgd", fields={"rate": 1e-6}), "rounds": ROUNDS, "attacked_round": ROUNDS}
 ONE_PASS = "it solves for what arrived and imitates nothing: what this attacker knows changes nothing"
 STRENGTHS: dict[str, list[dict[str, Any]]] = {  # of every protection; those that are not named have their defaults
     "gaussian_noise": [{"scale": s} for s in (0.001, 0.01, 0.1)],

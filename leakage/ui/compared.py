@@ -3,7 +3,7 @@
 import streamlit as st
 
 from leakage.catalog import Catalog
-from leakage.comparison import EXPORTS, MAX_ARMS, Row, differs, only_naive, rows, titles, voice
+from leakage.comparison import EXPORTS, MAX_ARMS, Row, differs, only_naive, rows, sentence_case, titles, voice
 from leakage.runs.service import service
 from leakage.runs.store import OPEN, Run
 from leakage.spec import Experiment
@@ -43,7 +43,7 @@ def show(asked: str, planned: list[Experiment], known: Catalog) -> None:
     if len(heard) > 1:
         watched = st.segmented_control("Watch", heard, default=heard[0], required=True, format_func=WATCH.__getitem__, key="watch")
     shown = [
-        staged(run.id, title[:1].upper() + title[1:], one)
+        staged(run.id, sentence_case(title), one)
         for run, title, one in zip(runs, titles(experiments, known), experiments, strict=True)
         if voice(one) in (watched, "both")
     ][:MOST]

@@ -9,7 +9,8 @@ import streamlit as st
 from leakage.catalog import Catalog
 from leakage.measured import Cell, Duel, Line, Price, both, found, matrix, prices
 from leakage.ui import forms
-from leakage.ui.sweep import LOOKS, PUBLISHED
+from leakage.ui.figures import against_accuracy, bare, grey_line
+from leakage.ui.sweep import LOOKS, mark_published
 
 ATTACK = "inverting_gradients"  # whose leakage stands beside the price
 OPEN = "measured"  # the key of what is folded away
@@ -24,7 +25,7 @@ THRESHOLDS = {  # by what was swept: what DLG's authors found
 MATRIX = """Each cell: PSNR in decibels, the mean of {runs} runs ({pictures} CIFAR-10 pictures, {seeds} seeds of an untrained LeNet),
 coloured by how many could be recognised; a grey picture scores {grey:.1f} dB. “Knows it”: the strongest of those who know the
 protection; below, what they do. **Framed: it hides every picture from the naive attacker, and not from one who knows it.**"""
-COSTS = """LeNet learns MNIST by federated averaging with three phones, behind each protection, one seed. What leaves nothing to learn from
+COSTS = """LeNet learns MNIST by federated averaging with three phones, behind each protection{seeds}. What leaves nothing to learn from
 ends at 10 to 11 %, which is guessing."""
 
 
@@ -67,7 +68,7 @@ def attackers(known: Catalog) -> None:
     runs = recipe["pictures"] * recipe["seeds"]
     st.markdown(MATRIX.format(runs=runs, grey=played[0]["grey_psnr"], **recipe))
     st.html(matrix_table(lines, known))
-    titles = {line.title[:1].upper() + line.title[1:]: line for line in lines if not line.refused}
+    titles = {line.title: line for line in lines if not line.refused}
     chosen = st.selectbox("Every attacker of one protection, in words", titles, key="measured-stack")
     st.markdown("\n".join(f"- {forms.verbatim(sentence)}" for sentence in in_words(titles[chosen], known)))
 
@@ -95,7 +96,7 @@ def matrix_table(lines: Sequence[Line], known: Catalog) -> str:
 
 
 def _line(line: Line, attacks: Sequence[str]) -> str:
-    first = f'<th scope="row">{html.escape(line.title[:1].upper() + line.title[1:])}</th>'
+    first = f'<th scope="row">{html.escape(line.title)}</th>'
     if line.refused:
         return f'<tr>{first}<td class="gle-refused" colspan="{2 * len(attacks)}">{html.escape(line.refused)}</td></tr>'
     return f"<tr>{first}{''.join(_duel(line.duels.get(attack)) for attack in attacks)}</tr>"
@@ -127,10 +128,13 @@ def told(cell: Cell) -> str:
         return f"{who}: {cell.get('same') or cell.get('refused')}."
     low, high = cell["interval"]
     return (
-        f"{who}: {cell['psnr']:.1f} dB, SSIM {cell['ssim']:.2f}, recognisable {cell['recognisable']} of {cell['runs']} "
-        f"({100 * low:.0f} to {100 * high:.0f} % with 95 % confidence), first of the line-up {cell['identified']:.0%}, "
-        f"labels right {cell['labels']:.0%}."
+        f"{who}: {cell['psnr']:.1f} dB, SSIM {cell['ssim']:.2f}, {_seen(cell)} ({100 * low:.0f} to {100 * high:.0f} % with 95 % "
+        f"confidence), first of the line-up {100 * cell['identified']:.0f} %, labels right {100 * cell['labels']:.0f} %."
     )
+
+
+def _seen(cell: Cell) -> str:
+    return f"{cell['recognisable']} of {cell['runs']} recognisable"
 
 
 # ---------------------------------------------------------------- from which strength on
@@ -174,31 +178,21 @@ def threshold(rows: Sequence[Cell]) -> go.Figure:
             marker={"symbol": symbol, "size": 9},
             hovertemplate=f"{voice}, strength %{{x}}<br>PSNR %{{y:.1f}} dB, recognisable %{{text}}<extra></extra>",
         )
-    made.add_hline(
-        rows[0]["grey_psnr"],
-        line_dash="dot",
-        line_width=1.5,
-        line_color="#888",
-        annotation={"text": "a grey picture", "xanchor": "left", "x": 0},
-    )
-    if ends := PUBLISHED.get((rows[0]["id"], next(iter(rows[0]["fields"])))):
-        made.add_vrect(*ends, fillcolor="#888", opacity=0.15, line_width=0)
-    made.update_layout(
+    grey_line(made, rows[0]["grey_psnr"], words="top left")
+    mark_published(made, rows[0]["id"], next(iter(rows[0]["fields"])), wide=wide)
+    return bare(
+        made,
         height=360,
-        margin={"l": 4, "r": 12, "t": 16, "b": 4},
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
+        top=24,
         legend={"orientation": "h", "y": -0.25},
-        xaxis={
+        x={
             "title": "strength",
             "type": "category" if words else "log" if wide else "linear",
             "tickvals": list(dict.fromkeys(values)),
             "tickformat": "~g",
-            "fixedrange": True,
         },
-        yaxis={"title": "PSNR (dB): higher leaks more", "fixedrange": True},
+        y={"title": "PSNR (dB): higher leaks more"},
     )
-    return made
 
 
 # ---------------------------------------------------------------- what it costs
@@ -207,13 +201,13 @@ def threshold(rows: Sequence[Cell]) -> go.Figure:
 def price(known: Catalog) -> None:
     """Accuracy behind every protection, and beside what leaks."""
     rows = prices(known)
-    st.markdown(COSTS)
+    st.markdown(COSTS.format(seeds=", one seed" if max(row.seeds for row in rows) == 1 else ", the mean of several seeds"))
     points = list(both(known, ATTACK))
     if len(points) > 1:
         st.plotly_chart(privacy_utility(points), key="utility", config={"displayModeBar": False}, alt="Leakage against accuracy")
     st.dataframe(
         {
-            "Protection": [row.title[:1].upper() + row.title[1:] for row in rows],
+            "Protection": [row.title for row in rows],
             "Accuracy (%)": [round(100 * row.accuracy, 2) for row in rows],
             "Points lost": [round(100 * row.lost, 2) for row in rows],
             "Rounds": [row.rounds for row in rows],
@@ -228,29 +222,10 @@ def price(known: Catalog) -> None:
 
 def privacy_utility(points: Sequence[tuple[Price, Cell]]) -> go.Figure:
     """What leaks to the stronger attacker, against accuracy: up leaks more, to the right is cheaper."""
-    made = go.Figure()
-    made.add_scatter(
-        x=[100 * row.accuracy for row, _ in points],
-        y=[cell["psnr"] for _, cell in points],
-        text=[f"{row.title} ({cell['who']} attacker: {cell['recognisable']} of {cell['runs']} recognisable)" for row, cell in points],
-        mode="markers",
-        marker={
-            "size": 12,
-            "color": [cell["recognisable"] / cell["runs"] for _, cell in points],
-            "colorscale": [[0, "#ffffff"], [1, "#d55e00"]],
-            "cmin": 0,
-            "cmax": 1,
-            "line": {"width": 1.5, "color": "#d55e00"},
-        },
-        hovertemplate="%{text}<br>accuracy %{x:.1f} %, PSNR %{y:.1f} dB<extra></extra>",
+    return against_accuracy(
+        [(row.accuracy, cell["psnr"], f"{row.title} ({cell['who']} attacker: {_seen(cell)})") for row, cell in points],
+        points[0][1]["grey_psnr"],
+        what="what leaks to Inverting Gradients (dB)",
+        shares=[cell["recognisable"] / cell["runs"] for _, cell in points],
+        named=False,
     )
-    made.add_hline(points[0][1]["grey_psnr"], line_dash="dot", line_width=1.5, line_color="#888", annotation_text="a grey picture")
-    made.update_layout(
-        height=340,
-        margin={"l": 4, "r": 12, "t": 16, "b": 4},
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
-        xaxis={"title": "accuracy with this protection (%): to the right is cheaper", "fixedrange": True},
-        yaxis={"title": "what leaks to Inverting Gradients (dB)", "fixedrange": True},
-    )
-    return made

@@ -7,6 +7,7 @@ import plotly.graph_objects as go
 
 from leakage.comparison import Row
 from leakage.spec import Experiment
+from leakage.ui.figures import bare, grey_line
 
 LOOKS = {"naive": ("#0072b2", "circle"), "adaptive": ("#d55e00", "diamond"), "both": ("#d55e00", "diamond")}  # Okabe-Ito
 WIDE = 20.0  # from the smallest strength to so many times it the axis is linear, beyond logarithmic
@@ -52,20 +53,22 @@ def figure(rows: Sequence[Row], experiments: Sequence[Experiment]) -> go.Figure 
     if not made.data:
         return None
     wide = min(values) > 0 and max(values) / min(values) > WIDE
-    if (grey := rows[0].grey.get("psnr")) is not None:
-        made.add_hline(grey, line_dash="dot", line_width=1.5, line_color="#888", annotation_text="a grey picture")
+    grey_line(made, rows[0].grey.get("psnr"))
+    mark_published(made, id, name, wide=wide)
+    return bare(
+        made,
+        height=340,
+        top=24,
+        legend={"orientation": "h", "y": 1.12},
+        x={"title": f"strength ({name.replace('_', ' ')})", "type": "log" if wide else "linear"},
+        y={"title": "what leaks (PSNR, dB)"},
+    )
+
+
+def mark_published(made: go.Figure, id: str, name: str, *, wide: bool) -> None:
+    """A band where a protection was published to stop DLG, if that was; `wide`: the axis is logarithmic."""
     if ends := PUBLISHED.get((id, name)):
         made.add_vrect(*ends, fillcolor="#888", opacity=0.15, line_width=0)
         middle = math.sqrt(math.prod(ends)) if wide else sum(ends) / 2
         place = math.log10(middle) if wide else middle  # shapes stand at their number on a logarithmic axis, words at its logarithm
         made.add_annotation(x=place, y=1, yref="paper", text="DLG begins to fail here, and fails beyond (Zhu et al. 2019)", showarrow=False)
-    made.update_layout(
-        height=340,
-        margin={"l": 4, "r": 12, "t": 24, "b": 4},
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
-        legend={"orientation": "h", "y": 1.12},
-        xaxis={"title": f"strength ({name.replace('_', ' ')})", "type": "log" if wide else "linear", "fixedrange": True},
-        yaxis={"title": "what leaks (PSNR, dB)", "fixedrange": True},
-    )
-    return made

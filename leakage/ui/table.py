@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 
 import plotly.graph_objects as go
 
-from leakage.comparison import Row
+from leakage.comparison import Row, sentence_case
+from leakage.ui.figures import against_accuracy
 
 SHORT = {"recognisable": "seen", "partly recognisable": "partly", "not recognisable": "hidden"}
 STATES = {"queued": "waiting", "running": "running …", "failed": "failed", "cancelled": "stopped"}
@@ -74,7 +75,7 @@ def _line(title: str, found: dict[str, Row], heard: Sequence[str]) -> str:
     any_row = next(iter(found.values()))
     priced = DASH if any_row.accuracy is None else f"{any_row.accuracy:.1%}"
     epsilon = next((row.epsilon for row in found.values() if row.epsilon is not None), None)
-    words, runs = html.escape(title[0].upper() + title[1:]), ",".join(dict.fromkeys(row.run for row in found.values()))
+    words, runs = html.escape(sentence_case(title)), ",".join(dict.fromkeys(row.run for row in found.values()))
     first = f'<th scope="row"><a href="/?run={runs}" target="_self" title="Open in the lab">{words}</a></th>'
     return f"<tr>{first}{''.join(cells)}<td>{priced}</td><td>{number(epsilon, 1)}</td></tr>"
 
@@ -99,29 +100,7 @@ def price(rows: Sequence[Row]) -> go.Figure | None:
         reached = [row.psnr for row in found.values() if row.psnr is not None]
         accuracy = next(iter(found.values())).accuracy
         if reached and accuracy is not None:
-            points.append((100 * accuracy, max(reached), title))
+            points.append((accuracy, max(reached), title))
     if len(points) < 2:
         return None
-    right, leaked, words = (list(column) for column in zip(*points, strict=True))
-    made = go.Figure()
-    made.add_scatter(
-        x=right,
-        y=leaked,
-        text=words,
-        mode="markers+text",
-        textposition="top center",
-        cliponaxis=False,
-        marker={"size": 11, "color": "#d55e00"},
-        hovertemplate="%{text}<br>accuracy %{x:.1f} %, PSNR %{y:.1f} dB<extra></extra>",
-    )
-    if (grey := rows[0].grey.get("psnr")) is not None:
-        made.add_hline(grey, line_dash="dot", line_width=1.5, line_color="#888", annotation_text="a grey picture")
-    made.update_layout(
-        height=340,
-        margin={"l": 4, "r": 12, "t": 24, "b": 4},
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
-        xaxis={"title": "accuracy with this protection (%): to the right is cheaper", "fixedrange": True},
-        yaxis={"title": "what leaks (PSNR of the stronger attacker, dB)", "fixedrange": True},
-    )
-    return made
+    return against_accuracy(points, rows[0].grey.get("psnr"), what="what leaks (PSNR of the stronger attacker, dB)")

@@ -8,6 +8,8 @@ from typing import Any
 import plotly.graph_objects as go
 import streamlit as st
 
+from leakage.ui.figures import bare, grey_line
+
 FILE = Path(__file__).parents[2] / "assets" / "width_noise.json"
 NOISE, MUCH = "0.0001", "0.01"
 LOOKS = {  # what was widened -> colour and marker; Okabe-Ito, readable on white and on black
@@ -46,18 +48,15 @@ def figure() -> go.Figure:
             text=[f"{part}, {row['times']} times as wide<br>{row['network']}" for row in line],
             hovertemplate="%{text}<br>index %{x:,}, error %{y:.3f}<extra></extra>",
         )
-    made.add_hline(rows[0]["grey"], line_dash="dot", line_width=1.5, line_color="#888", annotation_text="a grey picture")
+    grey_line(made, rows[0]["grey"])
     made.add_vline(0, line_width=1, line_color="#888")
-    made.update_layout(
+    return bare(
+        made,
         height=320,
-        margin={"l": 4, "r": 12, "t": 8, "b": 4},
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
         legend={"orientation": "h", "y": -0.28, "title": "widened: "},
-        xaxis={"title": "index (below 0: enough equations)", "fixedrange": True},
-        yaxis={"title": "R-GAP's error (MSE)", "rangemode": "tozero", "fixedrange": True},
+        x={"title": "index (below 0: enough equations)"},
+        y={"title": "R-GAP's error (MSE)", "rangemode": "tozero"},
     )
-    return made
 
 
 def show() -> None:

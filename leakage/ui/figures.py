@@ -1,0 +1,50 @@
+"""What the figures of the pages share: a bare frame, the line of a grey picture, leakage against accuracy."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import plotly.graph_objects as go
+
+LEAK = "#d55e00"  # Okabe-Ito: readable on white and on black
+
+
+def bare(made: go.Figure, *, height: int, x: dict[str, Any], y: dict[str, Any], top: int = 16, **more: Any) -> go.Figure:
+    """The figure without a background of its own, its axes as given and at rest."""
+    return made.update_layout(
+        height=height,
+        margin={"l": 4, "r": 12, "t": top, "b": 4},
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        xaxis={"fixedrange": True, **x},
+        yaxis={"fixedrange": True, **y},
+        **more,
+    )
+
+
+def grey_line(made: go.Figure, value: float | None, *, words: str = "top right") -> None:
+    """What a grey picture scores, where that is known."""
+    if value is not None:
+        made.add_hline(
+            value, line_dash="dot", line_width=1.5, line_color="#888", annotation_text="a grey picture", annotation_position=words
+        )
+
+
+def against_accuracy(
+    points: Sequence[tuple[float, float, str]], grey: float | None, *, what: str, shares: Sequence[float] | None = None, named: bool = True
+) -> go.Figure:
+    """(accuracy from 0 to 1, PSNR, words) of each: up leaks more, to the right is cheaper. `shares` from 0 to 1 fill the marks."""
+    accuracies, leaked, words = (list(column) for column in zip(*points, strict=True))
+    filled = {"color": list(shares), "colorscale": [[0, "#ffffff"], [1, LEAK]], "cmin": 0, "cmax": 1} if shares else {"color": LEAK}
+    made = go.Figure()
+    made.add_scatter(
+        x=[100 * accuracy for accuracy in accuracies],
+        y=leaked,
+        text=words,
+        mode="markers+text" if named else "markers",
+        textposition="top center",
+        cliponaxis=False,
+        marker={"size": 11, "line": {"width": 1.5, "color": LEAK}, **filled},
+        hovertemplate="%{text}<br>accuracy %{x:.1f} %, PSNR %{y:.1f} dB<extra></extra>",
+    )
+    grey_line(made, grey)
+    return bare(made, height=340, top=24, x={"title": "accuracy with this protection (%): to the right is cheaper"}, y={"title": what})
