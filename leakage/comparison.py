@@ -3,19 +3,16 @@
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from leakage.assumed import shown
-from leakage.catalog import Catalog, CatalogError, Entry
+from leakage.catalog import Catalog, Entry
 from leakage.datasets import TITLES
 from leakage.pictures import PictureError, find
+from leakage.price import accuracy
 from leakage.runs.store import Run, Store
-from leakage.settings import ROOT
 from leakage.spec import Experiment, Part, Picture, SpecError, parse
 
-PRICES = ROOT / "assets" / "price.json"
-RECIPE = ("rounds", "pictures", "batch")  # of the table of prices: what rows that can be compared have in common
 EXPORTS = {
     "comparison.html": "Report (HTML)",
     "table.csv": "Table (CSV)",
@@ -67,14 +64,11 @@ class Row:
 def rows(store: Store, runs: list[Run], known: Catalog) -> list[Row]:
     """One row for every run, in their order."""
     asked = [Experiment.model_validate_json(run.experiment) for run in runs]
-    return [
-        _row(store.meta(run.id) or {}, run, experiment, title, known)
-        for run, experiment, title in zip(runs, asked, titles(asked, known), strict=True)
-    ]
+    return [_row(store, run, experiment, title, known) for run, experiment, title in zip(runs, asked, titles(asked, known), strict=True)]
 
 
-def _row(meta: dict[str, Any], run: Run, experiment: Experiment, title: str, known: Catalog) -> Row:
-    result = run.result or {}
+def _row(store: Store, run: Run, experiment: Experiment, title: str, known: Catalog) -> Row:
+    meta, result = store.meta(run.id) or {}, run.result or {}
     scores, verdict = result.get("scores", {}), result.get("verdict", {})
     grey = meta.get("baselines", {}).get("grey", {})
     return Row(
@@ -90,7 +84,7 @@ def _row(meta: dict[str, Any], run: Run, experiment: Experiment, title: str, kno
         rank=scores.get("rank"),
         label_accuracy=scores.get("label_accuracy"),
         epsilon=(meta.get("epsilon") or {}).get("value"),
-        accuracy=accuracy(experiment.defenses, known),
+        accuracy=accuracy(store, experiment.defenses, known),
         grey={name: grey[name] for name in ("psnr", "ssim", "lpips", "rank") if grey.get(name) is not None},
     )
 
@@ -100,28 +94,6 @@ def voice(experiment: Experiment) -> str:
     if experiment.protocol.id == "fedsgd" and experiment.aggregation is None and not experiment.defenses:
         return "both"
     return "adaptive" if experiment.assume.adaptive else "naive"
-
-
-def accuracy(defenses: Sequence[Part], known: Catalog, path: Path = PRICES) -> float | None:
-    """What a model trained with these protections by the table's own recipe gets right, the mean over seeds; None where nobody measured it.
-
-    Of several steps of the server the best one: a protection is judged by what can be had with it.
-    """
-    if not path.exists():
-        return None
-    wanted = [spelled(part, known) for part in defenses]
-    found = json.loads(path.read_text())
-    alike = [row for row in found["rows"] if all(row[name] == found["recipe"][name] for name in RECIPE)]
-    measured = [row["accuracy"] for row in alike if [spelled(Part(**one), known) for one in row["defenses"]] == wanted]
-    return max((float(sum(one) / len(one)) for one in measured if one), default=None)
-
-
-def spelled(part: Part, known: Catalog) -> Part:
-    """A protection with every field; as it is where this program knows no such protection."""
-    try:
-        return Part(id=part.id, fields=known.get("defense", part.id).resolve(part.fields))
-    except CatalogError:
-        return part
 
 
 def only_naive(rows: list[Row]) -> list[str]:

@@ -8,7 +8,8 @@ from statistics import mean
 from typing import Any
 
 from leakage.catalog import Catalog
-from leakage.comparison import RECIPE, protection, sentence_case, spelled
+from leakage.comparison import protection, sentence_case
+from leakage.price import RECIPE, spelled
 from leakage.settings import ROOT
 from leakage.spec import Part
 

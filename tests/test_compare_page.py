@@ -11,6 +11,7 @@ from streamlit.testing.v1 import AppTest
 from test_pages import Open, bare, door, fine, visit, words, written
 from test_ranks_page import work
 
+from leakage import price
 from leakage.checkpoints import cards
 from leakage.comparison import Row, voice
 from leakage.report_comparison import make
@@ -313,3 +314,27 @@ def test_defaults_are_left_out_of_the_address() -> None:
         key_of((Part(id="clipping", fields={"bound": 1.0}), Part(id="pruning", fields={"share": 0.9})), CATALOG)
         == "clipping:bound=1.0+pruning"
     )
+
+
+# ---------------------------------------------------------------- what protection costs
+
+
+def test_what_nobody_measured_is_trained_by_the_tables_own_recipe(door: Service, look: Open) -> None:
+    at = press(look(**QUICK, arms="none,clipping:bound=3.0", voices="naive"))
+    assert "97.6%" in shown(at)  # without protection, from the table
+    stack = asked(door, at)[1].defenses
+    wanted = price.training(stack, CATALOG)
+    assert wanted
+    plain = price.training((), CATALOG)
+    assert plain
+    assert wanted.model_copy(update={"defenses": ()}) == plain
+    assert (plain.data, plain.clients, plain.rounds, plain.pictures) == ("mnist", 3, 6, 60_000)
+    id = door.train(wanted, "somebody else")
+    assert f"Clipping 3: [being measured](/training?run={id})" in words(at.run())
+    for _ in door.store.queue():
+        run = door.store.claim("0:1")
+        assert run
+        door.store.finish(run.id, "done", result={"accuracy": 0.9321} if run.id == id else None)
+    fine(at.run())
+    assert "93.2%" in shown(at)
+    assert "being measured" not in words(at)

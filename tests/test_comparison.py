@@ -15,12 +15,13 @@ import pytest
 import torch
 from PIL import Image
 
-from leakage import catalog
+from leakage import catalog, price
 from leakage.arms import gather
 from leakage.catalog import Catalog
-from leakage.comparison import EXPORTS, HIDDEN, MAX_ARMS, Row, accuracy, differs, experiments, only_naive, rows, titles
+from leakage.comparison import EXPORTS, HIDDEN, MAX_ARMS, Row, differs, experiments, only_naive, rows, titles
 from leakage.engine.verdict import MEANING
 from leakage.pictures import tiles
+from leakage.price import in_table
 from leakage.report import GAP
 from leakage.report_comparison import COLUMN, make
 from leakage.runs.service import Service
@@ -233,9 +234,10 @@ def test_what_the_attacker_does_about_a_protection_tells_arms_apart(known: Catal
     assert apart == ["The answer to it: the usual one; without that layer"]
 
 
-def test_accuracy_is_the_mean_over_seeds_of_the_same_protections(tmp_path: Path, known: Catalog) -> None:
+def test_accuracy_is_the_mean_over_seeds_of_the_same_protections(tmp_path: Path, known: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "price.json"
-    assert accuracy((), known, path) is None
+    monkeypatch.setattr(price, "PRICES", path)
+    assert in_table((), known) is None
     noise = {"id": "gaussian_noise", "fields": {"scale": 0.01}}
     recipe = {"rounds": 20, "pictures": 60_000, "batch": 64}
     measured = [
@@ -247,11 +249,11 @@ def test_accuracy_is_the_mean_over_seeds_of_the_same_protections(tmp_path: Path,
         {"defenses": [noise, {"id": "clipping", "fields": {}}], "accuracy": [0.7], **recipe},
     ]
     path.write_text(json.dumps({"recipe": recipe, "rows": measured}))
-    assert accuracy((), known, path) == pytest.approx(0.94)
+    assert in_table((), known) == pytest.approx(0.94)
     spelled, short = Part(id="clipping", fields={"bound": 4.0, "scope": "whole gradient"}), Part(id="gaussian_noise")
-    assert accuracy((short, spelled), known, path) == pytest.approx(0.7)
-    assert accuracy((spelled, short), known, path) is None  # another order is another protection
-    assert accuracy((Part(id="gaussian_noise", fields={"scale": 0.1}), spelled), known, path) is None
+    assert in_table((short, spelled), known) == pytest.approx(0.7)
+    assert in_table((spelled, short), known) is None  # another order is another protection
+    assert in_table((Part(id="gaussian_noise", fields={"scale": 0.1}), spelled), known) is None
 
 
 def judged(title: str, voice: str, verdict: str | None) -> Row:

@@ -16,8 +16,8 @@ ALLOWED = {  # room -> the rooms it may import (a folder may import itself)
     # the web server
     "app": "runs.server ui settings",
     "pages": "ui assumed runs.service runs.store comparison spec tasks catalog datasets network rank",
-    "ui": "assumed runs.service runs.store comparison measured spec tasks catalog checkpoints datasets pictures network syntax templates "
-    "rank effort",
+    "ui": "assumed runs.service runs.store comparison measured price spec tasks catalog checkpoints datasets pictures network syntax "
+    "templates rank effort",
     "runs.server": "runs.archive runs.dispatch runs.service runs.stream catalog settings",
     "runs.stream": "runs.database runs.service report report_comparison",
     "runs.service": "runs.database runs.store spec tasks catalog checkpoints backbones settings",
@@ -31,8 +31,9 @@ ALLOWED = {  # room -> the rooms it may import (a folder may import itself)
     "report_html": "arms assumed catalog comparison report",
     "arms": "runs.store catalog comparison report spec",
     "assumed": "catalog spec",
-    "measured": "catalog comparison settings spec",
-    "comparison": "runs.store assumed catalog datasets pictures settings spec",
+    "measured": "catalog comparison price settings spec",
+    "comparison": "runs.store assumed catalog datasets pictures price spec",
+    "price": "runs.store catalog settings spec tasks",
     # plain data
     "spec": "catalog checkpoints syntax",
     "tasks": "catalog effort network spec",

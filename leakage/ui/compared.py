@@ -3,11 +3,11 @@
 import streamlit as st
 
 from leakage.catalog import Catalog
-from leakage.comparison import EXPORTS, MAX_ARMS, Row, differs, only_naive, rows, sentence_case, titles, voice
+from leakage.comparison import EXPORTS, MAX_ARMS, differs, only_naive, rows, sentence_case, titles, voice
 from leakage.runs.service import service
 from leakage.runs.store import OPEN, Run
 from leakage.spec import Experiment
-from leakage.ui import fallback, forms, sweep, table
+from leakage.ui import cost, fallback, forms, sweep, table
 from leakage.ui.arms import MOST
 from leakage.ui.live import stage
 from leakage.ui.result import staged
@@ -51,7 +51,7 @@ def show(asked: str, planned: list[Experiment], known: Catalog) -> None:
         for one in shown:
             fallback.show(one.id)
     with st.container(key="comparison"):
-        if any(run.status in OPEN for run in runs):
+        if moves(runs, known):
             watch(asked, known)
         else:
             details(runs, known)
@@ -84,9 +84,14 @@ def experiment_of(run: Run) -> Experiment:
 def watch(asked: str, known: Catalog) -> None:
     """The table while runs still move; once all have ended the whole page is drawn again, and looks no more."""
     runs = found(asked)
-    if all(run.status not in OPEN for run in runs):
+    if not moves(runs, known):
         st.rerun()
     details(runs, known)
+
+
+def moves(runs: list[Run], known: Catalog) -> bool:
+    """Whether anything in the table can still change."""
+    return any(run.status in OPEN for run in runs) or cost.under_way([experiment_of(run) for run in runs], known)
 
 
 def details(runs: list[Run], known: Catalog) -> None:
@@ -97,10 +102,11 @@ def details(runs: list[Run], known: Catalog) -> None:
     st.html(table.table(told))
     st.caption(table.NOTE)
     actions(runs)
-    if curve := sweep.figure(told, [experiment_of(run) for run in runs]):
+    experiments = [experiment_of(run) for run in runs]
+    if curve := sweep.figure(told, experiments):
         st.markdown("**What leaks at which strength**")
         st.plotly_chart(curve, key="sweep", config={"displayModeBar": False}, alt="PSNR against strength")
-    prices(told)
+    cost.show(told, experiments, known)
 
 
 def actions(runs: list[Run]) -> None:
@@ -119,11 +125,3 @@ def actions(runs: list[Run]) -> None:
 def _stop(ids: list[str]) -> None:
     for id in ids:
         service().cancel(id, owner())
-
-
-def prices(told: list[Row]) -> None:
-    """Leakage against accuracy, where accuracies are known."""
-    figure = table.price(told)
-    if figure:
-        st.markdown("**What protection costs**")
-        st.plotly_chart(figure, key="price", config={"displayModeBar": False}, alt="Leakage against accuracy")

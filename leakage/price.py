@@ -1,0 +1,58 @@
+"""What protection costs: how good a model gets behind it, out of the table in assets/, or trained here by the table's own recipe."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from leakage.catalog import Catalog, CatalogError
+from leakage.runs.store import OPEN, Run, Store
+from leakage.settings import ROOT
+from leakage.spec import Part, SpecError
+from leakage.tasks import Training
+
+PRICES = ROOT / "assets" / "price.json"
+RECIPE = ("rounds", "pictures", "batch")  # what rows of the table that can be compared have in common
+
+
+def accuracy(store: Store, defenses: Sequence[Part], known: Catalog) -> float | None:
+    """What a model trained behind these protections gets right of the test pictures; None where nobody measured it."""
+    listed = in_table(defenses, known)
+    run = None if listed is not None else training_of(store, defenses, known)
+    return run.result["accuracy"] if run and run.status == "done" and run.result else listed
+
+
+def in_table(defenses: Sequence[Part], known: Catalog) -> float | None:
+    """Out of the table: the mean over seeds. Of several steps of the server the best: a protection is judged by what can be had with it."""
+    if not PRICES.exists():
+        return None
+    wanted = [spelled(part, known) for part in defenses]
+    found = json.loads(PRICES.read_text())
+    alike = [row for row in found["rows"] if all(row[name] == found["recipe"][name] for name in RECIPE)]
+    measured = [row["accuracy"] for row in alike if [spelled(Part(**one), known) for one in row["defenses"]] == wanted]
+    return max((float(sum(one) / len(one)) for one in measured if one), default=None)
+
+
+def training(defenses: Sequence[Part], known: Catalog) -> Training | None:
+    """The training that would fill the table's row; None where there is no table, or it can no longer be asked."""
+    if not PRICES.exists():
+        return None
+    recipe: dict[str, Any] = json.loads(PRICES.read_text())["recipe"]
+    try:
+        return Training(**{**recipe, "defenses": tuple(defenses)}).resolve(known)
+    except (SpecError, ValueError):
+        return None
+
+
+def training_of(store: Store, defenses: Sequence[Part], known: Catalog) -> Run | None:
+    """This machine's latest run of that training which ended well or still moves."""
+    asked = training(defenses, known)
+    runs = store.equal("train", asked.digest()) if asked else []
+    return next((run for run in runs if run.status in ("done", *OPEN)), None)
+
+
+def spelled(part: Part, known: Catalog) -> Part:
+    """A protection with every field; as it is where this program knows no such protection."""
+    try:
+        return Part(id=part.id, fields=known.get("defense", part.id).resolve(part.fields))
+    except CatalogError:
+        return part

@@ -1,0 +1,60 @@
+"""What protection costs, below a comparison: leakage against accuracy, and a training of this machine where nobody has measured it."""
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from leakage import price
+from leakage.catalog import Catalog
+from leakage.comparison import Row, protection, sentence_case
+from leakage.runs.service import service
+from leakage.runs.store import OPEN
+from leakage.spec import Experiment, Part, SpecError
+from leakage.ui import forms, table, training
+from leakage.ui.session import owner
+from leakage.ui.stacks import key_of
+
+WORDS = """Nobody has measured yet how good a model gets behind these. Here LeNet learns MNIST with three phones, as for every other number
+of that column: minutes, with a protection that looks at every picture by itself an hour."""
+
+
+def show(told: Sequence[Row], experiments: Sequence[Experiment], known: Catalog) -> None:
+    """Leakage against accuracy where accuracies are known, and what can be measured."""
+    unknown = {key_of(one.defenses, known): one.defenses for one, row in zip(experiments, told, strict=True) if row.accuracy is None}
+    figure = table.price(told)
+    if figure or unknown:
+        st.markdown("**What protection costs**")
+    if figure:
+        st.plotly_chart(figure, key="price", config={"displayModeBar": False}, alt="Leakage against accuracy")
+    if unknown:
+        with st.popover("Measure it here", icon=":material/speed:", type="tertiary"):
+            st.caption(training.missing("mnist") or WORDS)
+            for stack in unknown.values():
+                _offer(stack, known)
+
+
+def _offer(stack: tuple[Part, ...], known: Catalog) -> None:
+    """A button that asks for the training, or how far it is."""
+    words = sentence_case(protection(stack, stack, known))
+    run = price.training_of(service().store, stack, known)
+    if run:
+        st.markdown(f"{forms.verbatim(words)}: [being measured](/training?run={run.id})")
+    elif price.training(stack, known):
+        st.button(words, on_click=_measure, args=(stack, known), icon=":material/play_arrow:", disabled=bool(training.missing("mnist")))
+
+
+def _measure(stack: tuple[Part, ...], known: Catalog) -> None:
+    """Queue the training."""
+    asked = price.training(stack, known)
+    try:
+        if asked:
+            service().train(asked, owner())
+    except SpecError as error:
+        st.session_state["refused"] = str(error)
+
+
+def under_way(experiments: Sequence[Experiment], known: Catalog) -> bool:
+    """Whether a training of these still moves."""
+    stacks = {key_of(one.defenses, known): one.defenses for one in experiments}
+    runs = [price.training_of(service().store, stack, known) for stack in stacks.values()]
+    return any(run.status in OPEN for run in runs if run)
