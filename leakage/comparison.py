@@ -19,7 +19,7 @@ EXPORTS = {
     "comparison.json": "Data (JSON)",
     "pictures.png": "Picture (PNG)",
 }
-MAX_ARMS = 16  # of one file, both voices of an arm counted
+MAX_ARMS = 24  # of one file, both voices of an arm and all its seeds counted
 NOTHING = "no protection"
 HIDDEN = "not recognisable"  # the verdict's word for an attack that found nothing
 TASKS = {"classes": "one for each class", "two": "one in all", "flipped": "one in all, label the opposite"}

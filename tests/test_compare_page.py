@@ -180,6 +180,19 @@ def test_protections_that_are_not_known_here_are_passed_over(look: Open) -> None
     assert at.multiselect(key="arms").value == ["none", "pruning:share=0.5"]
 
 
+def test_a_sweep_is_tried_with_several_seeds_as_far_as_they_fit(door: Service, look: Open) -> None:
+    sweep = {**QUICK, "differs": "strength", "swept": "gaussian_noise.scale", "voices": "adaptive", "seeds": "5", "seed": "7"}
+    at = look(**sweep, values="0.001 0.01 0.1 0.2")
+    assert not at.warning
+    experiments = asked(door, press(at))
+    scales = [one.defenses[0].fields["scale"] for one in experiments]
+    assert [(one.seed, scale) for one, scale in zip(experiments, scales, strict=True)] == [
+        (seed, scale) for seed in (7, 8, 9, 10, 11) for scale in (0.001, 0.01, 0.1, 0.2)
+    ]
+    at.text_input(key="values.gaussian_noise.scale").set_value("0.001 0.003 0.01 0.03 0.1 0.3").run()
+    assert "With 5 seeds these would be 30 runs, and at most 24 go at once: 4 of the seeds will be tried." in at.warning[0].value
+
+
 # ---------------------------------------------------------------- links and files
 
 
@@ -190,6 +203,7 @@ def test_protections_that_are_not_known_here_are_passed_over(look: Open) -> None
         {"differs": "attack", "protected": "pruning", "voices": "naive"},
         {"differs": "batch", "sizes": "1,4"},
         {"differs": "training"},
+        {"differs": "strength", "swept": "gaussian_noise.scale", "values": "0.001, 0.1", "seeds": "3", "protected": "clipping"},
     ],
     ids=lambda address: address.get("differs", "protection"),
 )

@@ -17,7 +17,7 @@ ALLOWED = {  # room -> the rooms it may import (a folder may import itself)
     "app": "runs.server ui settings",
     "pages": "ui assumed runs.service runs.store comparison spec tasks catalog datasets network rank",
     "ui": "assumed runs.service runs.store comparison measured price spec tasks catalog checkpoints datasets pictures network syntax "
-    "templates rank effort",
+    "success templates rank effort",
     "runs.server": "runs.archive runs.dispatch runs.service runs.stream catalog settings",
     "runs.stream": "runs.database runs.service report report_comparison",
     "runs.service": "runs.database runs.store spec tasks catalog checkpoints backbones settings",

@@ -4,9 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
+from scipy.stats import norm, t, ttest_1samp
 
 from leakage.__main__ import main
-from leakage.success import Z, success_words, wilson
+from leakage.success import T, Z, mean_interval, success_words, wilson
 
 
 @pytest.mark.parametrize(
@@ -52,3 +53,13 @@ def test_an_experiment_is_run_with_several_seeds_and_its_successes_are_counted(t
     assert told["every picture picked out of its line-up"].startswith(
         f"{sum(end['answer']['scores']['identified'] == 1 for end in ends)} of 2 "
     )
+
+
+def test_students_interval_is_that_of_the_textbook() -> None:
+    assert pytest.approx([t.ppf(0.975, freedom) for freedom in range(1, 10)], abs=1e-4) == T
+    assert pytest.approx(norm.ppf(0.975), abs=1e-6) == Z
+    values = [20.0, 22.5, 19.0, 25.0]
+    assert mean_interval(values) == pytest.approx(tuple(ttest_1samp(values, 0).confidence_interval(0.95)), abs=1e-3)
+    for wrong in ([1.0], [1.0] * 11):
+        with pytest.raises(ValueError, match=f"expected 2 to 10 values, got {len(wrong)}"):
+            mean_interval(wrong)

@@ -47,6 +47,28 @@ def test_every_attacker_has_a_line_through_what_is_known_in_the_order_of_strengt
     assert made.layout.annotations[-1].x == pytest.approx(-2.5)  # in the middle, where words stand on a logarithmic axis
 
 
+def test_seeds_may_differ_where_every_strength_has_each_of_them() -> None:
+    tried = [noisy(scale, seed=seed) for seed in (1, 2, 3) for scale in SCALES]
+    assert swept(tried) == ("gaussian_noise", "scale", [*SCALES] * 3)
+    assert swept(tried[:-1]) is None
+
+
+def test_several_seeds_are_their_mean_in_a_band_that_holds_it() -> None:
+    tried = [noisy(scale, seed=seed) for seed in (1, 2, 3) for scale in (0.001, 0.1)]
+    told = [row("adaptive", psnr) for psnr in (20.0, 9.0, 22.0, 9.0, 24.0, 9.0)]
+    made = figure(told, tried)
+    assert made
+    band, line = made.data
+    assert list(zip(line.x, line.y, strict=True)) == [(0.001, 22.0), (0.1, 9.0)]
+    half = 4.3027 * 2 / 3**0.5  # Student's t with two degrees of freedom, standard deviation 2, three values
+    assert list(band.x) == [0.001, 0.1, 0.1, 0.001]
+    assert list(band.y) == pytest.approx([22 + half, 9, 9, 22 - half])
+    partly = figure([*told[:-1], row("adaptive", None)], tried)  # the last run still plays
+    assert partly
+    assert partly.data[0].y[1] == pytest.approx(9.0)
+    assert len(figure(told[:3] + [row("adaptive", None)] * 3, tried).data) == 1  # 0.1 has one seed so far: no band yet
+
+
 def test_shares_stand_on_a_linear_axis_and_a_sweep_without_scores_has_no_curve() -> None:
     experiments = [Experiment(defenses=(Part(id="pruning", fields={"share": share}),)) for share in (0.0, 0.5, 0.9)]
     made = figure([row("adaptive", 20.0)] * 3, experiments)

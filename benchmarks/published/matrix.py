@@ -1,7 +1,7 @@
 """Every protection at some strengths, against some attacks, by a naive attacker and by each way of one who knows it: LeNet, CIFAR-10.
 
 Each cell: the first test pictures, one at a time, untrained LeNet (sigmoid) drawn by the seed, raw pixels. Inverting Gradients: 1,500
-steps, then 20 of L-BFGS. R-GAP: in float64, which it needs. iDLG: 300 steps of L-BFGS, up to 2 starts. Who averages noise watches 16
+steps, then 20 of L-BFGS. R-GAP: in float64, which it needs. iDLG: one start of 100 steps of L-BFGS. Who averages noise watches 16
 rounds of a server that stands still. Where knowing changes nothing, that is said and not played; what refuses the model (FedKL) is named.
 Started again, it goes on where it was stopped; `--share 0/2` and `--share 1/2` play halves of it in two processes with a book each, which
 `--join` puts together. assets/matrix.json holds numbers only, no picture of a data set.
@@ -31,7 +31,7 @@ from leakage.success import wilson
 ATTACKS = {
     "inverting_gradients": Part(id="inverting_gradients", fields={"steps": 1500, "polish": 20}),
     "r_gap": Part(id="r_gap"),
-    "idlg": Part(id="idlg", fields={"tries": 2}),
+    "idlg": Part(id="idlg", fields={"steps": 100, "tries": 1}),
 }
 ONE_PASS = "it solves for what arrived and imitates nothing: what this attacker knows changes nothing"
 STRENGTHS: dict[str, list[dict[str, Any]]] = {  # of every protection; those that are not named have their defaults

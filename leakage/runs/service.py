@@ -19,7 +19,7 @@ from leakage.settings import Settings, settings
 from leakage.spec import Experiment, SpecError
 from leakage.tasks import Ranks, Training
 
-MAX_WAITING = 20  # runs one owner may have waiting or running
+MAX_WAITING = 30  # runs one owner may have waiting or running
 SPEEDS = "speeds"  # the note in which the workers keep what they measured: model -> seconds per replay at a batch of 1 and of 8
 FULL = "The disk is full: this run could not be kept. Delete some runs (or free some disk) and press Run again."
 TOO_MANY = "You can have {} runs waiting or running: {} are, and this would be {} more. Let some finish or cancel them first."

@@ -9,9 +9,9 @@ import streamlit as st
 
 from leakage.catalog import Catalog, CatalogError
 from leakage.checkpoints import CheckpointError
-from leakage.comparison import voice
+from leakage.comparison import MAX_ARMS, voice
 from leakage.spec import Experiment, Part, SpecError
-from leakage.ui import forms
+from leakage.ui import forms, sweep
 from leakage.ui.stacks import key_of, known_keys, named, ready_made, spaced, stack_of, typed
 
 DIFFERS = {"protection": "Protection", "attack": "Attack", "strength": "Strength", "batch": "Batch size", "training": "Training"}
@@ -19,6 +19,7 @@ VOICES = {"both": "Both", "adaptive": "Adaptive", "naive": "Naive"}
 MOST = 8  # arms
 STACKED = 4  # protections of one phone
 BATCHES = (1, 2, 4, 8)
+SEEDS = (1, 3, 5)  # of a sweep
 PREPARED = Experiment(attack=Part(id="inverting_gradients", fields={"steps": 1000, "tv_weight": 0.01}))
 FIRST = {"arms": (forms.NONE, "gaussian_noise", "pruning", "ada_defense"), "attacks": ("inverting_gradients", "idlg")}
 LISTS = {"protection": "arms", "attack": "attacks", "batch": "sizes", "training": "states"}  # what differs -> the key of its menu
@@ -121,6 +122,15 @@ def _strengths(base: Experiment, known: Catalog) -> list[Arm]:
     entry, field = sweeps[swept]
     usual = ", ".join(f"{value:g}" for value in spaced(field, (0.01, 0.1, 1, 10), (5, 2, 1, 0.1)))
     text = st.text_input(f"Values, {field.low:g} to {field.high:g}", usual, key=f"values.{swept}", help=field.help)
+    st.segmented_control(
+        "Seeds",
+        SEEDS,
+        default=1,
+        required=True,
+        key="seeds",
+        help="With 3 or 5 every strength is tried with other random weights and starts each time. The curve is then their mean, in a band "
+        "that holds it with 95 % confidence.",
+    )
     arms = []
     for word in text.replace(",", " ").split()[:MOST]:
         try:
@@ -188,7 +198,7 @@ def resolved(base: Experiment, arm: Arm, known: Catalog) -> Experiment | str:
 
 
 def plan(base: Experiment, arms: list[Arm], voices: str, known: Catalog) -> tuple[list[Experiment], list[str]]:
-    """Every arm in every voice, each experiment once; and a sentence on every arm that cannot run."""
+    """Every arm in every voice with every seed, each experiment once; and a sentence on all that cannot run."""
     made, problems = [], []
     for arm in arms:
         one = resolved(base, arm, known)
@@ -197,7 +207,15 @@ def plan(base: Experiment, arms: list[Arm], voices: str, known: Catalog) -> tupl
             continue
         heard = (True,) if voice(one) == "both" else {"both": (False, True), "adaptive": (True,), "naive": (False,)}[voices]
         made += [one.model_copy(update={"assume": one.assume.model_copy(update={"adaptive": adaptive})}) for adaptive in heard]
-    return list({one.digest(): one for one in made}.values()), problems
+    made = list({one.digest(): one for one in made}.values())
+    asked = st.session_state["seeds"] if st.session_state["differs"] == "strength" else 1
+    seeds = max(1, min(asked, MAX_ARMS // max(1, len(made))))
+    if seeds < asked:
+        problems.append(
+            f"With {asked} seeds these would be {asked * len(made)} runs, and at most {MAX_ARMS} go at once: {seeds} of the seeds will be "
+            "tried. Leave out strengths, or one of the attackers, for more."
+        )
+    return [one.model_copy(update={"seed": one.seed + more}) for more in range(seeds) for one in made], problems
 
 
 # ---------------------------------------------------------------- address and links
@@ -223,6 +241,7 @@ def read_url(known: Catalog) -> None:
         with suppress(CatalogError):
             if any(field.name == name and field.type in ("int", "float") for field in known.get("defense", entry).fields):
                 state["swept"], state[f"values.{asked['swept']}"] = asked["swept"], asked["values"]
+                state["seeds"] = next((number for number in SEEDS if str(number) == asked.get("seeds")), 1)
 
 
 def write_url() -> None:
@@ -233,8 +252,8 @@ def write_url() -> None:
     keys = [LISTS[differs]] if differs in LISTS else []
     kept |= {key: ",".join(map(str, state[key])) for key in [*keys, *(["protected"] if state.get("protected") else [])]}
     if differs == "strength":
-        kept |= {"swept": state["swept"], "values": state[f"values.{state['swept']}"]}
-    for key in ("differs", "voices", *LISTS.values(), "protected", "swept", "values"):
+        kept |= {"swept": state["swept"], "values": state[f"values.{state['swept']}"], "seeds": str(state["seeds"])}
+    for key in ("differs", "voices", *LISTS.values(), "protected", "swept", "values", "seeds"):
         if key not in kept:
             st.query_params.pop(key, None)
         elif st.query_params.get(key) != kept[key]:
@@ -254,5 +273,26 @@ def load(experiments: Sequence[Experiment], known: Catalog) -> None:
     differs = next((about for about, values in found.items() if len(values) > 1), "protection")
     state["differs"], state[LISTS[differs]] = differs, found[differs][:MOST]
     state["protected"] = known_keys([key_of((part,), known) for part in experiments[0].defenses], known) if differs != "protection" else []
+    if found_sweep := sweep.swept(experiments):
+        _load_sweep(*found_sweep, experiments, known)
     heard = {voice(one) for one in experiments} - {"both"}
     state["voices"] = next(iter(heard)) if len(heard) == 1 else "both"
+
+
+def _load_sweep(id: str, name: str, values: Sequence[float], experiments: Sequence[Experiment], known: Catalog) -> None:
+    """A strength that differs, where the widgets can say it: of the last protection, its other fields as usual."""
+    *others, last = experiments[0].defenses
+    usual = known.get("defense", last.id).resolve({name: last.fields[name]}) if last.id == id else None
+    if usual != last.fields:
+        return
+    first, seeds = min(one.seed for one in experiments), len({one.seed for one in experiments})
+    st.session_state.update(
+        {
+            "differs": "strength",
+            "swept": f"{id}.{name}",
+            f"values.{id}.{name}": ", ".join(f"{value:g}" for value in dict.fromkeys(values)),
+            "seeds": seeds if seeds in SEEDS else 1,
+            "seed": first,
+            "protected": known_keys([key_of((part,), known) for part in others], known),
+        }
+    )

@@ -42,10 +42,11 @@ def show(asked: str, planned: list[Experiment], known: Catalog) -> None:
     watched = heard[0] if heard else "both"
     if len(heard) > 1:
         watched = st.segmented_control("Watch", heard, default=heard[0], required=True, format_func=WATCH.__getitem__, key="watch")
+    swept = sweep.swept(experiments) is not None  # then one seed is enough to look at
     shown = [
         staged(run.id, sentence_case(title), one)
         for run, title, one in zip(runs, titles(experiments, known), experiments, strict=True)
-        if voice(one) in (watched, "both")
+        if voice(one) in (watched, "both") and (not swept or one.seed == experiments[0].seed)
     ][:MOST]
     if stage(shown, key="compared", together=True):
         for one in shown:

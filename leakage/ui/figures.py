@@ -29,6 +29,21 @@ def grey_line(made: go.Figure, value: float | None, *, words: str = "top right")
         )
 
 
+def band(made: go.Figure, ends: Sequence[tuple[float, float, float]], colour: str) -> None:
+    """What lies between (x, low, high) of each, in order of x."""
+    x, low, high = (list(column) for column in zip(*ends, strict=True))
+    made.add_scatter(
+        x=[*x, *reversed(x)],
+        y=[*high, *reversed(low)],
+        fill="toself",
+        fillcolor=colour,
+        opacity=0.15,
+        line_width=0,
+        hoverinfo="skip",
+        showlegend=False,
+    )
+
+
 def against_accuracy(
     points: Sequence[tuple[float, float, str]], grey: float | None, *, what: str, shares: Sequence[float] | None = None, named: bool = True
 ) -> go.Figure:

@@ -9,7 +9,7 @@ import streamlit as st
 from leakage.catalog import Catalog
 from leakage.measured import Cell, Duel, Line, Price, both, found, matrix, prices
 from leakage.ui import forms
-from leakage.ui.figures import against_accuracy, bare, grey_line
+from leakage.ui.figures import against_accuracy, band, bare, grey_line
 from leakage.ui.sweep import LOOKS, mark_published
 
 ATTACK = "inverting_gradients"  # whose leakage stands beside the price
@@ -162,10 +162,8 @@ def threshold(rows: Sequence[Cell]) -> go.Figure:
     for voice, (colour, symbol) in list(LOOKS.items())[:2]:
         line = [(row, value) for row, value in zip(rows, values, strict=True) if row["who"] == voice]
         x = [value for _, value in line]
-        low, high = ([end(row["psnr_each"]) for row, _ in line] for end in (min, max))
         if not words:
-            band = {"x": [*x, *reversed(x)], "y": [*high, *reversed(low)], "fill": "toself", "fillcolor": colour, "opacity": 0.15}
-            made.add_scatter(**band, line_width=0, hoverinfo="skip", showlegend=False)
+            band(made, [(value, min(row["psnr_each"]), max(row["psnr_each"])) for row, value in line], colour)
         made.add_scatter(
             x=x,
             y=[row["psnr"] for row, _ in line],

@@ -2,12 +2,14 @@
 
 import math
 from collections.abc import Sequence
+from statistics import mean
 
 import plotly.graph_objects as go
 
 from leakage.comparison import Row
 from leakage.spec import Experiment
-from leakage.ui.figures import bare, grey_line
+from leakage.success import mean_interval
+from leakage.ui.figures import band, bare, grey_line
 
 LOOKS = {"naive": ("#0072b2", "circle"), "adaptive": ("#d55e00", "diamond"), "both": ("#d55e00", "diamond")}  # Okabe-Ito
 WIDE = 20.0  # from the smallest strength to so many times it the axis is linear, beyond logarithmic
@@ -19,7 +21,10 @@ PUBLISHED = {  # protection and its field -> from which strength on it stopped D
 
 
 def swept(experiments: Sequence[Experiment]) -> tuple[str, str, list[float]] | None:
-    """The protection and its number that alone differ, with its value in every experiment; None where something else differs, or none."""
+    """The protection and its number that alone differ, with its value in every experiment; None where something else differs, or none.
+
+    Seeds may differ too, where every strength was tried with each of them.
+    """
     stacks = [[(part.id, name, value) for part in one.defenses for name, value in part.fields.items()] for one in experiments]
     if len({tuple((id, name) for id, name, _ in stack) for stack in stacks}) != 1:
         return None
@@ -30,26 +35,48 @@ def swept(experiments: Sequence[Experiment]) -> tuple[str, str, list[float]] | N
     found = [stack[moved[0]][2] for stack in stacks]
     if any(isinstance(value, bool | str) for value in found) or len({_rest(one) for one in experiments}) > 1:
         return None
+    tried: dict[float, set[int]] = {}
+    for value, one in zip(found, experiments, strict=True):
+        tried.setdefault(float(value), set()).add(one.seed)
+    if len({frozenset(seeds) for seeds in tried.values()}) > 1:
+        return None
     return id, name, [float(value) for value in found]
 
 
 def _rest(experiment: Experiment) -> str:
-    """All but the protections and who knows them."""
-    return experiment.model_copy(update={"defenses": (), "assume": experiment.assume.model_copy(update={"adaptive": True})}).digest()
+    """All but the protections, who knows them, and the seed."""
+    adaptive = experiment.assume.model_copy(update={"adaptive": True})
+    return experiment.model_copy(update={"defenses": (), "assume": adaptive, "seed": 0}).digest()
 
 
 def figure(rows: Sequence[Row], experiments: Sequence[Experiment]) -> go.Figure | None:
-    """PSNR against strength, a line for each attacker, beside a grey picture and the published threshold; None where nothing was swept."""
+    """PSNR against strength, a line for each attacker, beside a grey picture and the published threshold; None where nothing was swept.
+
+    Of several seeds their mean, in a band that holds it with 95 % confidence.
+    """
     found = swept(experiments)
     if not found:
         return None
     id, name, values = found
     made = go.Figure()
     for voice, (colour, shape) in LOOKS.items():
-        points = sorted((value, row.psnr) for value, row in zip(values, rows, strict=True) if row.voice == voice and row.psnr is not None)
-        if points:
-            x, y = (list(column) for column in zip(*points, strict=True))
-            made.add_scatter(x=x, y=y, name=voice, mode="lines+markers", line_color=colour, marker={"symbol": shape, "size": 9})
+        reached: dict[float, list[float]] = {}
+        for value, row in zip(values, rows, strict=True):
+            if row.voice == voice and row.psnr is not None:
+                reached.setdefault(value, []).append(row.psnr)
+        points = sorted(reached.items())
+        if not points:
+            continue
+        if all(len(over) > 1 for _, over in points):
+            band(made, [(value, *mean_interval(over)) for value, over in points], colour)
+        made.add_scatter(
+            x=[value for value, _ in points],
+            y=[mean(over) for _, over in points],
+            name=voice,
+            mode="lines+markers",
+            line_color=colour,
+            marker={"symbol": shape, "size": 9},
+        )
     if not made.data:
         return None
     wide = min(values) > 0 and max(values) / min(values) > WIDE
