@@ -7,7 +7,7 @@ from leakage import comparison
 from leakage.catalog import Catalog
 from leakage.runs.service import service
 from leakage.spec import Experiment, SpecError
-from leakage.ui import arms, compared, explain, forms, measured
+from leakage.ui import arms, arms_address, compared, explain, forms, measured
 from leakage.ui.attacker import choose_attack
 from leakage.ui.chooser import choose_pictures, choose_shape, uploads_of
 from leakage.ui.ready import catalog
@@ -98,7 +98,7 @@ def again(file: UploadedFile) -> None:
         return
     st.session_state["comparison-files"] += 1  # an empty uploader
     if known := service().catalog():
-        arms.load(experiments, known)
+        arms_address.load(experiments, known)
     submit(experiments)
 
 
@@ -108,10 +108,10 @@ def prepare(known: Catalog) -> None:
         return
     runs = compared.found(st.query_params.get("runs", ""))
     if runs:
-        arms.load([compared.experiment_of(run) for run in runs], known)
+        arms_address.load([compared.experiment_of(run) for run in runs], known)
     elif "v" in st.query_params:
         forms.read_url(known)
-        arms.read_url(known)
+        arms_address.read_url(known)
     else:
         kept = {name: st.session_state[name] for name in ("source", forms.PICKED) if name in st.session_state}
         forms.load(arms.PREPARED)
@@ -129,7 +129,7 @@ def page() -> None:
     with left:
         experiments, problems = settings(known)
         forms.write_url(known)
-        arms.write_url()
+        arms_address.write_url()
         start(experiments, problems)
     with right:
         compared.show(st.query_params.get("runs", ""), experiments, known)

@@ -180,6 +180,21 @@ def test_protections_that_are_not_known_here_are_passed_over(look: Open) -> None
     assert at.multiselect(key="arms").value == ["none", "pruning:share=0.5"]
 
 
+def test_every_answer_to_a_protection_is_an_arm_and_the_naive_attacker_is_one_run(door: Service, look: Open) -> None:
+    at = look(**QUICK, differs="answer")
+    experiments = asked(door, press(at))
+    answers = list(CATALOG.get("defense", "ada_defense").counters)
+    assert len(answers) > 2
+    assert [(one.assume.adaptive, one.assume.counter) for one in experiments] == [
+        (False, ""), (True, ""), *((True, name) for name in answers[1:])
+    ]  # fmt: skip
+    assert {one.defenses[0].id for one in experiments} == {"ada_defense"}
+    assert shown(at).count("<tr>") == 2 + len(answers)  # two lines of headings
+    at.multiselect(key="protected").set_value(["soteria"]).run()
+    fine(at)
+    assert at.multiselect(key="answers").value == ["", *list(CATALOG.get("defense", "soteria").counters)[1:]]
+
+
 def test_a_sweep_is_tried_with_several_seeds_as_far_as_they_fit(door: Service, look: Open) -> None:
     sweep = {**QUICK, "differs": "strength", "swept": "gaussian_noise.scale", "voices": "adaptive", "seeds": "5", "seed": "7"}
     at = look(**sweep, values="0.001 0.01 0.1 0.2")
@@ -203,6 +218,7 @@ def test_a_sweep_is_tried_with_several_seeds_as_far_as_they_fit(door: Service, l
         {"differs": "attack", "protected": "pruning", "voices": "naive"},
         {"differs": "batch", "sizes": "1,4"},
         {"differs": "training"},
+        {"differs": "answer", "protected": "ada_defense", "answers": ",signs alone"},
         {"differs": "strength", "swept": "gaussian_noise.scale", "values": "0.001, 0.1", "seeds": "3", "protected": "clipping"},
     ],
     ids=lambda address: address.get("differs", "protection"),

@@ -27,6 +27,7 @@ ATTACKS = {
     "then L-BFGS": Part(id="inverting_gradients", fields={**SEARCH, "polish": 40}),
 }
 CODE, PUBLISHED = "as in the code", "as published"
+TRAINED = "lenet-cifar10@20"
 ARMS = [  # name, variant or None, trained, rounds, who, attack
     ("undefended", None, "", 1, "adaptive", "Inverting Gradients"),
     *((f"{CODE}, naive", CODE, "", 1, "naive", attack) for attack in ("iDLG", "Inverting Gradients")),
@@ -35,6 +36,9 @@ ARMS = [  # name, variant or None, trained, rounds, who, attack
     (f"{PUBLISHED}, naive", PUBLISHED, "", 1, "naive", "Inverting Gradients"),
     (f"{PUBLISHED}, stand-in of the guess", PUBLISHED, "", 1, "stand-in of the guess", "Inverting Gradients"),
     (f"{PUBLISHED}, read it off", PUBLISHED, "", 1, "read it off", "then L-BFGS"),
+    ("trained, undefended", None, TRAINED, 1, "adaptive", "then L-BFGS"),
+    (f"trained, {CODE}, naive", CODE, TRAINED, 1, "naive", "Inverting Gradients"),
+    (f"trained, {CODE}, read it off", CODE, TRAINED, 1, "read it off", "then L-BFGS"),
     *((f"{CODE}, round {rounds}, read it off", CODE, "", rounds, "read it off", "then L-BFGS") for rounds in (2, 3)),
 ]
 

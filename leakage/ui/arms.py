@@ -1,4 +1,4 @@
-"""What differs between the arms of a comparison: protections, attacks, a strength, batch sizes or training; built from the catalog."""
+"""What differs between the arms of a comparison: protections, attacks, a strength, answers, batch sizes or training; from the catalog."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -7,22 +7,39 @@ from typing import Any
 
 import streamlit as st
 
-from leakage.catalog import Catalog, CatalogError
+from leakage.catalog import Catalog
 from leakage.checkpoints import CheckpointError
-from leakage.comparison import MAX_ARMS, voice
+from leakage.comparison import MAX_ARMS, sentence_case, voice
 from leakage.spec import Experiment, Part, SpecError
-from leakage.ui import forms, sweep
-from leakage.ui.stacks import key_of, known_keys, named, ready_made, spaced, stack_of, typed
+from leakage.ui import forms
+from leakage.ui.stacks import known_keys, named, ready_made, spaced, stack_of, typed
 
-DIFFERS = {"protection": "Protection", "attack": "Attack", "strength": "Strength", "batch": "Batch size", "training": "Training"}
+DIFFERS = {
+    "protection": "Protection",
+    "attack": "Attack",
+    "strength": "Strength",
+    "answer": "Answer",
+    "batch": "Batch size",
+    "training": "Training",
+}
 VOICES = {"both": "Both", "adaptive": "Adaptive", "naive": "Naive"}
 MOST = 8  # arms
 STACKED = 4  # protections of one phone
 BATCHES = (1, 2, 4, 8)
 SEEDS = (1, 3, 5)  # of a sweep
 PREPARED = Experiment(attack=Part(id="inverting_gradients", fields={"steps": 1000, "tv_weight": 0.01}))
-FIRST = {"arms": (forms.NONE, "gaussian_noise", "pruning", "ada_defense"), "attacks": ("inverting_gradients", "idlg")}
-LISTS = {"protection": "arms", "attack": "attacks", "batch": "sizes", "training": "states"}  # what differs -> the key of its menu
+FIRST = {
+    "arms": (forms.NONE, "gaussian_noise", "pruning", "ada_defense"),
+    "attacks": ("inverting_gradients", "idlg"),
+    "protected": ("ada_defense",),
+}
+LISTS = {
+    "protection": "arms",
+    "attack": "attacks",
+    "answer": "answers",
+    "batch": "sizes",
+    "training": "states",
+}  # what differs -> the key of its menu
 
 
 @dataclass(frozen=True)
@@ -47,14 +64,24 @@ def choose(base: Experiment, known: Catalog) -> list[Arm]:
         key="differs",
         label_visibility="collapsed",
     )
-    offer = {"protection": _protections, "attack": _attacks, "strength": _strengths, "batch": _batches, "training": _trainings}
+    offer = {
+        "protection": _protections,
+        "attack": _attacks,
+        "strength": _strengths,
+        "answer": _answers,
+        "batch": _batches,
+        "training": _trainings,
+    }
     return offer[differs](base, known)
 
 
 def shared_protection(known: Catalog) -> tuple[Part, ...]:
     """What protects the phone in every arm, where protections are not what differs."""
-    if st.session_state.get("differs", "protection") == "protection":
+    differs = st.session_state.get("differs", "protection")
+    if differs == "protection":
         return ()
+    if differs == "answer" and not st.session_state.get("protected"):  # there has to be something to answer
+        st.session_state["protected"] = known_keys(FIRST["protected"], known)
     menu = _menu("protected", ready_made(known)[1:], known)
     words, most = "Protection in all arms, in this order", STACKED - 1
     picked = st.multiselect(words, menu, format_func=menu.__getitem__, key="protected", max_selections=most)
@@ -103,6 +130,20 @@ def _attacks(base: Experiment, known: Catalog) -> list[Arm]:
     picked = st.multiselect("Attacks", names, default=first, format_func=names.__getitem__, key="attacks", max_selections=MOST)
     st.caption("The attack chosen above keeps its fine settings; the others run with their defaults.")
     return [Arm(names[id], {"attack": base.attack if id == base.attack.id else Part(id=id)}) for id in picked]
+
+
+def _answers(base: Experiment, known: Catalog) -> list[Arm]:
+    names = {"": "The usual answer", **{name: sentence_case(name) for name in counters(base.defenses, known)}}
+    if not set(st.session_state.get("answers", ())) <= set(names):  # they were to another protection
+        del st.session_state["answers"]
+    st.caption("What an attacker who knows the protection below can do about it.")
+    picked = st.multiselect("Answers", names, default=list(names), format_func=names.__getitem__, key="answers", max_selections=MOST)
+    return [Arm(names[name], {"assume": base.assume.model_copy(update={"counter": name})}) for name in picked]
+
+
+def counters(defenses: Sequence[Part], known: Catalog) -> list[str]:
+    """What can be done about these protections besides the usual."""
+    return list(dict.fromkeys(name for part in defenses for name in list(known.get("defense", part.id).counters)[1:]))
 
 
 def _strengths(base: Experiment, known: Catalog) -> list[Arm]:
@@ -206,7 +247,8 @@ def plan(base: Experiment, arms: list[Arm], voices: str, known: Catalog) -> tupl
             problems.append(one)
             continue
         heard = (True,) if voice(one) == "both" else {"both": (False, True), "adaptive": (True,), "naive": (False,)}[voices]
-        made += [one.model_copy(update={"assume": one.assume.model_copy(update={"adaptive": adaptive})}) for adaptive in heard]
+        naive = one.assume.model_copy(update={"adaptive": False, "counter": ""})
+        made += [one.model_copy(update={"assume": one.assume if adaptive else naive}) for adaptive in heard]
     made = list({one.digest(): one for one in made}.values())
     asked = st.session_state["seeds"] if st.session_state["differs"] == "strength" else 1
     seeds = max(1, min(asked, MAX_ARMS // max(1, len(made))))
@@ -216,83 +258,3 @@ def plan(base: Experiment, arms: list[Arm], voices: str, known: Catalog) -> tupl
             "tried. Leave out strengths, or one of the attackers, for more."
         )
     return [one.model_copy(update={"seed": one.seed + more}) for more in range(seeds) for one in made], problems
-
-
-# ---------------------------------------------------------------- address and links
-
-
-def read_url(known: Catalog) -> None:
-    """What differs and in which arms, from the address, on a visitor's first run; what is not known here is passed over."""
-    state, asked = st.session_state, st.query_params
-    for key, options in (("differs", DIFFERS), ("voices", VOICES)):
-        if asked.get(key) in options:
-            state[key] = asked[key]
-    lists: dict[str, list[Any]] = {key: asked[key].split(",") for key in (*LISTS.values(), "protected") if key in asked}
-    for key in {"arms", "protected"} & set(lists):
-        state[key] = known_keys(lists[key], known)[:MOST]
-    if "attacks" in lists:
-        state["attacks"] = [id for id in lists["attacks"] if id in {entry.id for entry in known.of("attack")}][:MOST]
-    if "sizes" in lists:
-        state["sizes"] = [size for size in BATCHES if str(size) in lists["sizes"]]
-    if "states" in lists:
-        state["states"] = lists["states"][:MOST]
-    if "swept" in asked and "values" in asked:
-        entry, _, name = asked["swept"].partition(".")
-        with suppress(CatalogError):
-            if any(field.name == name and field.type in ("int", "float") for field in known.get("defense", entry).fields):
-                state["swept"], state[f"values.{asked['swept']}"] = asked["swept"], asked["values"]
-                state["seeds"] = next((number for number in SEEDS if str(number) == asked.get("seeds")), 1)
-
-
-def write_url() -> None:
-    """What differs, and the arms of it, into the address; what belongs to another choice leaves it."""
-    state = st.session_state
-    differs = state["differs"]
-    kept = {"differs": differs, "voices": state["voices"]}
-    keys = [LISTS[differs]] if differs in LISTS else []
-    kept |= {key: ",".join(map(str, state[key])) for key in [*keys, *(["protected"] if state.get("protected") else [])]}
-    if differs == "strength":
-        kept |= {"swept": state["swept"], "values": state[f"values.{state['swept']}"], "seeds": str(state["seeds"])}
-    for key in ("differs", "voices", *LISTS.values(), "protected", "swept", "values", "seeds"):
-        if key not in kept:
-            st.query_params.pop(key, None)
-        elif st.query_params.get(key) != kept[key]:
-            st.query_params[key] = kept[key]
-
-
-def load(experiments: Sequence[Experiment], known: Catalog) -> None:
-    """The settings of a comparison that was run into the widgets (call it before they are drawn)."""
-    state = st.session_state
-    forms.load(max(experiments, key=lambda one: len(one.pictures)))
-    found: dict[str, list[Any]] = {
-        "protection": list(dict.fromkeys(key_of(one.defenses, known) for one in experiments)),
-        "attack": list(dict.fromkeys(one.attack.id for one in experiments)),
-        "batch": sorted({len(one.pictures) for one in experiments} & set(BATCHES)),
-        "training": list(dict.fromkeys(one.checkpoint for one in experiments)),
-    }
-    differs = next((about for about, values in found.items() if len(values) > 1), "protection")
-    state["differs"], state[LISTS[differs]] = differs, found[differs][:MOST]
-    state["protected"] = known_keys([key_of((part,), known) for part in experiments[0].defenses], known) if differs != "protection" else []
-    if found_sweep := sweep.swept(experiments):
-        _load_sweep(*found_sweep, experiments, known)
-    heard = {voice(one) for one in experiments} - {"both"}
-    state["voices"] = next(iter(heard)) if len(heard) == 1 else "both"
-
-
-def _load_sweep(id: str, name: str, values: Sequence[float], experiments: Sequence[Experiment], known: Catalog) -> None:
-    """A strength that differs, where the widgets can say it: of the last protection, its other fields as usual."""
-    *others, last = experiments[0].defenses
-    usual = known.get("defense", last.id).resolve({name: last.fields[name]}) if last.id == id else None
-    if usual != last.fields:
-        return
-    first, seeds = min(one.seed for one in experiments), len({one.seed for one in experiments})
-    st.session_state.update(
-        {
-            "differs": "strength",
-            "swept": f"{id}.{name}",
-            f"values.{id}.{name}": ", ".join(f"{value:g}" for value in dict.fromkeys(values)),
-            "seeds": seeds if seeds in SEEDS else 1,
-            "seed": first,
-            "protected": known_keys([key_of((part,), known) for part in others], known),
-        }
-    )
