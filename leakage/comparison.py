@@ -35,9 +35,11 @@ class Row:
     voice           "adaptive", "naive", or "both" where the phone does nothing that an adaptive attacker could imitate
     verdict, words  the verdict's word (recognisable, partly recognisable, not recognisable) and the sentence that says why
     psnr            in dB; ssim, lpips as published; rank is the median place of the private picture in the line-up
-    accuracy        share of test pictures named right by a model trained with these protections, the mean over seeds
+    accuracy        share of test pictures named right by a model trained with these protections
     epsilon         of differential privacy, for one picture in what was sent
     grey            what a grey picture scores: psnr, ssim, lpips, rank, as far as they were measured
+    protection      the protections in words
+    answer          what an adaptive attacker did about them, in words
     """
 
     title: str
@@ -54,6 +56,8 @@ class Row:
     epsilon: float | None
     accuracy: float | None
     grey: dict[str, float]
+    protection: str
+    answer: str
 
     @property
     def name(self) -> str:
@@ -64,10 +68,14 @@ class Row:
 def rows(store: Store, runs: list[Run], known: Catalog) -> list[Row]:
     """One row for every run, in their order."""
     asked = [Experiment.model_validate_json(run.experiment) for run in runs]
-    return [_row(store, run, experiment, title, known) for run, experiment, title in zip(runs, asked, titles(asked, known), strict=True)]
+    peers = [part for one in asked for part in one.defenses]
+    return [
+        _row(store, run, experiment, title, protection(experiment.defenses, peers, known), known)
+        for run, experiment, title in zip(runs, asked, titles(asked, known), strict=True)
+    ]
 
 
-def _row(store: Store, run: Run, experiment: Experiment, title: str, known: Catalog) -> Row:
+def _row(store: Store, run: Run, experiment: Experiment, title: str, protected: str, known: Catalog) -> Row:
     meta, result = store.meta(run.id) or {}, run.result or {}
     scores, verdict = result.get("scores", {}), result.get("verdict", {})
     grey = meta.get("baselines", {}).get("grey", {})
@@ -86,6 +94,8 @@ def _row(store: Store, run: Run, experiment: Experiment, title: str, known: Cata
         epsilon=(meta.get("epsilon") or {}).get("value"),
         accuracy=accuracy(store, experiment.defenses, known),
         grey={name: grey[name] for name in ("psnr", "ssim", "lpips", "rank") if grey.get(name) is not None},
+        protection=protected,
+        answer="; ".join(meta.get("answers", ())),
     )
 
 
@@ -97,12 +107,26 @@ def voice(experiment: Experiment) -> str:
 
 
 def only_naive(rows: list[Row]) -> list[str]:
-    """A sentence for each arm that stopped the naive attacker and not the one who knows what the phone does."""
-    seen = {row.title for row in rows if row.voice == "adaptive" and row.verdict not in (None, HIDDEN)}
-    stopped = dict.fromkeys(row.title for row in rows if row.voice == "naive" and row.verdict == HIDDEN)
+    """A sentence for each protection that stopped every naive attacker, and not all of those who know what the phone does."""
+    judged = [row for row in rows if row.verdict is not None and row.voice != "both"]
+    found = {voice: {row.protection for row in judged if row.voice == voice and row.verdict != HIDDEN} for voice in ("naive", "adaptive")}
+    stopped = dict.fromkeys(row.protection for row in judged if row.voice == "naive" and row.protection not in found["naive"])
+    names = {NOTHING: "what is sent"}  # by local steps, or in a sum
     return [
-        f"{sentence_case(title)} hides the picture only from an attacker who does not know of it." for title in stopped if title in seen
+        f"{sentence_case(names.get(one, one))} hides the picture only from an attacker who does not know of it."
+        for one in stopped
+        if one in found["adaptive"]
     ]
+
+
+def same_answers(rows: list[Row]) -> list[str]:
+    """A sentence for each arm whose attacker could do no more about the protection than that of an earlier arm."""
+    first, told = dict[tuple[str, str], str](), list[str]()
+    for row in rows:
+        if row.voice == "adaptive" and row.answer:
+            other = first.setdefault((row.protection, row.answer), row.title)
+            told += [f"{sentence_case(row.title)}: here that is the same as “{other}”."] if other != row.title else []
+    return told
 
 
 # ---------------------------------------------------------------- what tells the arms apart

@@ -85,6 +85,7 @@ class Price:
 
     title: str
     stack: tuple[Part, ...]
+    model: str  # in what it is not the model of the recipe
     rounds: int
     pictures: int
     server_rate: float
@@ -95,27 +96,30 @@ class Price:
 
 def prices(known: Catalog) -> list[Price]:
     """Every training of the table, each beside the one without protection that had as many rounds and pictures."""
-    rows = [row for row in (found("price") or {"rows": []})["rows"] if row["accuracy"]]
+    kept = found("price") or {"rows": []}
+    rows = [row for row in kept["rows"] if row["accuracy"]]
     peers = [Part(**part) for row in rows for part in row["defenses"]]
-    plain = {_length(row): mean(row["accuracy"]) for row in rows if not row["defenses"]}
+    usual = kept["recipe"]["model"]["fields"] if rows else {}
+    plain = {_recipe(row): mean(row["accuracy"]) for row in rows if not row["defenses"]}
     return [
         Price(
             title=sentence_case(protection(stack := tuple(Part(**part) for part in row["defenses"]), peers, known)),
             stack=stack,
+            model=", ".join(f"{name} {value}" for name, value in row["model"]["fields"].items() if value != usual[name]),
             rounds=row["rounds"],
             pictures=row["pictures"],
             server_rate=row["server_rate"],
             accuracy=mean(row["accuracy"]),
             seeds=len(row["accuracy"]),
-            lost=plain[_length(row)] - mean(row["accuracy"]),
+            lost=plain[_recipe(row)] - mean(row["accuracy"]),
         )
         for row in rows
-        if _length(row) in plain
+        if _recipe(row) in plain
     ]
 
 
-def _length(row: dict[str, Any]) -> tuple[int, ...]:
-    return tuple(row[name] for name in RECIPE)
+def _recipe(row: dict[str, Any]) -> str:
+    return json.dumps([row[name] for name in RECIPE], sort_keys=True)
 
 
 def both(known: Catalog, attack: str) -> Iterator[tuple[Price, Cell]]:
@@ -124,7 +128,7 @@ def both(known: Catalog, attack: str) -> Iterator[tuple[Price, Cell]]:
     cheapest: dict[str, Price] = {}
     for price in prices(known):
         key = _key(price.stack, known)
-        if key in lines and (key not in cheapest or price.lost < cheapest[key].lost):
+        if key in lines and not price.model and (key not in cheapest or price.lost < cheapest[key].lost):
             cheapest[key] = price
     for key, price in cheapest.items():
         duel = lines[key].duels.get(attack)

@@ -2,16 +2,18 @@
 
 import json
 from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from leakage.catalog import Catalog, CatalogError
-from leakage.runs.store import OPEN, Run, Store
+from leakage.runs.store import Run, Store
 from leakage.settings import ROOT
-from leakage.spec import Part, SpecError
+from leakage.spec import Part
 from leakage.tasks import Training
 
 PRICES = ROOT / "assets" / "price.json"
-RECIPE = ("rounds", "pictures", "batch")  # what rows of the table that can be compared have in common
+RECIPE = ("model", "rounds", "pictures", "batch")  # what rows of the table that can be compared have in common
 
 
 def accuracy(store: Store, defenses: Sequence[Part], known: Catalog) -> float | None:
@@ -23,31 +25,36 @@ def accuracy(store: Store, defenses: Sequence[Part], known: Catalog) -> float | 
 
 def in_table(defenses: Sequence[Part], known: Catalog) -> float | None:
     """Out of the table: the mean over seeds. Of several steps of the server the best: a protection is judged by what can be had with it."""
-    if not PRICES.exists():
-        return None
-    wanted = [spelled(part, known) for part in defenses]
-    found = json.loads(PRICES.read_text())
-    alike = [row for row in found["rows"] if all(row[name] == found["recipe"][name] for name in RECIPE)]
+    wanted, found = [spelled(part, known) for part in defenses], table()
+    alike = [row for row in found["rows"] if all(row[name] == found["recipe"][name] for name in RECIPE)] if found else []
     measured = [row["accuracy"] for row in alike if [spelled(Part(**one), known) for one in row["defenses"]] == wanted]
     return max((float(sum(one) / len(one)) for one in measured if one), default=None)
 
 
 def training(defenses: Sequence[Part], known: Catalog) -> Training | None:
-    """The training that would fill the table's row; None where there is no table, or it can no longer be asked."""
-    if not PRICES.exists():
-        return None
-    recipe: dict[str, Any] = json.loads(PRICES.read_text())["recipe"]
+    """The training that would fill the table's row, with a day's time for it; None where there is no table, or it cannot be asked."""
+    found = table()
     try:
-        return Training(**{**recipe, "defenses": tuple(defenses)}).resolve(known)
-    except (SpecError, ValueError):
+        return Training(**found["recipe"], defenses=tuple(defenses), max_seconds=24 * 3600).resolve(known) if found else None
+    except ValueError:  # a SpecError, or a recipe of another version
         return None
 
 
 def training_of(store: Store, defenses: Sequence[Part], known: Catalog) -> Run | None:
-    """This machine's latest run of that training which ended well or still moves."""
+    """This machine's latest run of that training with today's code: one that ended well, else however it stands."""
     asked = training(defenses, known)
-    runs = store.equal("train", asked.digest()) if asked else []
-    return next((run for run in runs if run.status in ("done", *OPEN)), None)
+    runs = [run for run in store.equal("train", asked.digest()) if run.version == known.version] if asked else []
+    return next((run for run in runs if run.status == "done"), None) or next(iter(runs), None)
+
+
+def table() -> dict[str, Any] | None:
+    """What benchmarks/published/price.py left."""
+    return _read(PRICES, PRICES.stat().st_mtime_ns) if PRICES.exists() else None
+
+
+@cache
+def _read(path: Path, _changed: int) -> dict[str, Any]:
+    return dict(json.loads(path.read_text()))
 
 
 def spelled(part: Part, known: Catalog) -> Part:

@@ -61,7 +61,8 @@ def shown(at: AppTest) -> str:
 
 def row(title: str, voice: str, **found: Any) -> Row:
     nothing = dict.fromkeys(("verdict", "words", "psnr", "ssim", "lpips", "rank", "label_accuracy", "epsilon", "accuracy"))
-    return Row(**{"title": title, "voice": voice, "run": "r", "status": "done", "grey": GREY, **nothing, **found})
+    told = {"title": title, "voice": voice, "run": "r", "status": "done", "grey": GREY, "protection": title, "answer": ""}
+    return Row(**{**told, **nothing, **found})
 
 
 # ---------------------------------------------------------------- what is prepared, and run
@@ -190,9 +191,14 @@ def test_every_answer_to_a_protection_is_an_arm_and_the_naive_attacker_is_one_ru
     ]  # fmt: skip
     assert {one.defenses[0].id for one in experiments} == {"ada_defense"}
     assert shown(at).count("<tr>") == 2 + len(answers)  # two lines of headings
-    at.multiselect(key="protected").set_value(["soteria"]).run()
+    at.selectbox(key="answered").set_value("soteria").run()
     fine(at)
     assert at.multiselect(key="answers").value == ["", *list(CATALOG.get("defense", "soteria").counters)[1:]]
+
+
+def test_the_address_of_a_page_without_a_picture_is_left_alone(look: Open) -> None:
+    at = look(v="1", source="upload")
+    assert "Choose a picture first." in words(at)
 
 
 def test_a_sweep_is_tried_with_several_seeds_as_far_as_they_fit(door: Service, look: Open) -> None:
@@ -205,7 +211,11 @@ def test_a_sweep_is_tried_with_several_seeds_as_far_as_they_fit(door: Service, l
         (seed, scale) for seed in (7, 8, 9, 10, 11) for scale in (0.001, 0.01, 0.1, 0.2)
     ]
     at.text_input(key="values.gaussian_noise.scale").set_value("0.001 0.003 0.01 0.03 0.1 0.3").run()
-    assert "With 5 seeds these would be 30 runs, and at most 24 go at once: 4 of the seeds will be tried." in at.warning[0].value
+    press(at)
+    again = look(runs=at.query_params["runs"])
+    assert (again.segmented_control(key="differs").value, again.segmented_control(key="seeds").value) == ("strength", 3)
+    assert "Here plays the first of 3 seeds" in words(again)
+    assert "With 5 seeds these would be 30 runs, and at most 24 go at once: 3 of the seeds will be tried." in at.warning[0].value
 
 
 # ---------------------------------------------------------------- links and files
@@ -218,7 +228,8 @@ def test_a_sweep_is_tried_with_several_seeds_as_far_as_they_fit(door: Service, l
         {"differs": "attack", "protected": "pruning", "voices": "naive"},
         {"differs": "batch", "sizes": "1,4"},
         {"differs": "training"},
-        {"differs": "answer", "protected": "ada_defense", "answers": ",signs alone"},
+        {"differs": "answer", "answered": "ada_defense", "answers": "read it off|signs alone"},
+        {"differs": "answer", "answered": "pruning:share=0.7", "answers": "|what arrived, and bounds"},
         {"differs": "strength", "swept": "gaussian_noise.scale", "values": "0.001, 0.1", "seeds": "3", "protected": "clipping"},
     ],
     ids=lambda address: address.get("differs", "protection"),

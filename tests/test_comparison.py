@@ -18,7 +18,7 @@ from PIL import Image
 from leakage import catalog, price
 from leakage.arms import gather
 from leakage.catalog import Catalog
-from leakage.comparison import EXPORTS, HIDDEN, MAX_ARMS, Row, differs, experiments, only_naive, rows, titles
+from leakage.comparison import EXPORTS, HIDDEN, MAX_ARMS, Row, differs, experiments, only_naive, rows, same_answers, titles
 from leakage.engine.verdict import MEANING
 from leakage.pictures import tiles
 from leakage.price import in_table
@@ -239,12 +239,13 @@ def test_accuracy_is_the_mean_over_seeds_of_the_same_protections(tmp_path: Path,
     monkeypatch.setattr(price, "PRICES", path)
     assert in_table((), known) is None
     noise = {"id": "gaussian_noise", "fields": {"scale": 0.01}}
-    recipe = {"rounds": 20, "pictures": 60_000, "batch": 64}
+    recipe = {"model": {"id": "lenet", "fields": {}}, "rounds": 20, "pictures": 60_000, "batch": 64}
     measured = [
         {"defenses": [], "accuracy": [0.9, 0.98], **recipe},
         {"defenses": [], "accuracy": [0.5], **recipe, "server_rate": 0.1},
         {"defenses": [], "accuracy": [0.99], **recipe, "rounds": 100},  # another recipe: it says nothing beside the others
         {"defenses": [], "accuracy": [0.99], **recipe, "pictures": 2000},
+        {"defenses": [], "accuracy": [0.99], **recipe, "model": {"id": "lenet", "fields": {"activation": "relu"}}},
         {"defenses": [], "accuracy": [], **recipe, "server_rate": 10},  # asked for, and not trained yet
         {"defenses": [noise, {"id": "clipping", "fields": {}}], "accuracy": [0.7], **recipe},
     ]
@@ -256,8 +257,8 @@ def test_accuracy_is_the_mean_over_seeds_of_the_same_protections(tmp_path: Path,
     assert in_table((Part(id="gaussian_noise", fields={"scale": 0.1}), spelled), known) is None
 
 
-def judged(title: str, voice: str, verdict: str | None) -> Row:
-    return Row(title, voice, "", "done", verdict, None, None, None, None, None, None, None, None, {})
+def judged(title: str, voice: str, verdict: str | None, *, protection: str = "", answer: str = "") -> Row:
+    return Row(title, voice, "", "done", verdict, None, None, None, None, None, None, None, None, {}, protection or title, answer)
 
 
 @pytest.mark.parametrize(
@@ -275,6 +276,33 @@ def test_a_protection_that_stops_only_who_does_not_know_it_is_named(naive: str, 
     wanted = ["Pruning hides the picture only from an attacker who does not know of it."] if warned else []
     assert only_naive(seen) == wanted
     assert HIDDEN in MEANING
+
+
+def test_a_protection_is_judged_over_all_of_its_arms() -> None:
+    answers = [
+        judged("the usual answer", "naive", HIDDEN, protection="Soteria"),
+        judged("the usual answer", "adaptive", HIDDEN, protection="Soteria"),
+    ]
+    assert only_naive(answers) == []
+    answers.append(judged("without that layer", "adaptive", "recognisable", protection="Soteria"))
+    assert only_naive(answers) == ["Soteria hides the picture only from an attacker who does not know of it."]
+    answers.append(judged("another seed", "naive", "recognisable", protection="Soteria"))
+    assert only_naive(answers) == []
+    local = [
+        judged("1 picture", voice, verdict, protection="no protection")
+        for voice, verdict in (("naive", HIDDEN), ("adaptive", "recognisable"))
+    ]
+    assert only_naive(local) == ["What is sent hides the picture only from an attacker who does not know of it."]
+
+
+def test_an_answer_that_comes_to_the_same_as_another_is_told() -> None:
+    tried = [
+        judged("the usual answer", "naive", HIDDEN, protection="Noise", answer="as it is"),
+        judged("the usual answer", "adaptive", HIDDEN, protection="Noise", answer="as it is"),
+        judged("average the rounds", "adaptive", HIDDEN, protection="Noise", answer="as it is"),
+        judged("cut off", "adaptive", HIDDEN, protection="Noise", answer="cut off"),
+    ]
+    assert same_answers(tried) == ["Average the rounds: here that is the same as “the usual answer”."]
 
 
 # ---------------------------------------------------------------- to take away, and to run again

@@ -19,7 +19,7 @@ ALLOWED = {  # room -> the rooms it may import (a folder may import itself)
     "ui": "assumed runs.service runs.store comparison measured price spec tasks catalog checkpoints datasets pictures network syntax "
     "success templates rank effort",
     "runs.server": "runs.archive runs.dispatch runs.service runs.stream catalog settings",
-    "runs.stream": "runs.database runs.service report report_comparison",
+    "runs.stream": "runs.database runs.service comparison report report_comparison",
     "runs.service": "runs.database runs.store spec tasks catalog checkpoints backbones settings",
     "runs.archive": "runs.store",
     "runs.store": "runs.database runs.tables runs.thin",

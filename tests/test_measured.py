@@ -36,9 +36,14 @@ CELLS = [
 ]
 
 
-def trained(defenses: list[dict[str, Any]], accuracy: float, rounds: int = 6, rate: float = 1.0) -> dict[str, Any]:
+def lenet(activation: str) -> dict[str, Any]:
+    return {"id": "lenet", "fields": {"activation": activation}}
+
+
+def trained(defenses: list[dict[str, Any]], accuracy: float, rounds: int = 6, rate: float = 1.0, bend: str = "sigmoid") -> dict[str, Any]:
     """A training of the table of prices."""
-    return {"defenses": defenses, "accuracy": [accuracy], "rounds": rounds, "pictures": 100, "batch": 64, "server_rate": rate}
+    recipe = {"model": lenet(bend), "rounds": rounds, "pictures": 100, "batch": 64, "server_rate": rate}
+    return {"defenses": defenses, "accuracy": [accuracy], **recipe}
 
 
 ROWS = [
@@ -48,13 +53,17 @@ ROWS = [
     trained([], 0.99, rounds=100),
     trained([NOISE], 0.9, rounds=100),
     trained([NOISE], 0.8, rounds=7),  # with nothing to hold it against
+    trained([], 0.98, bend="relu"),
+    trained([PRUNED], 0.979, bend="relu"),
 ]
 
 
 @pytest.fixture(autouse=True)
 def _assets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     (tmp_path / "matrix.json").write_text(json.dumps({"recipe": {"pictures": 3, "seeds": 2}, "cells": CELLS}))
-    (tmp_path / "price.json").write_text(json.dumps({"recipe": {"rounds": 6, "pictures": 100, "batch": 64}, "rows": ROWS}))
+    (tmp_path / "price.json").write_text(
+        json.dumps({"recipe": {"model": lenet("sigmoid"), "rounds": 6, "pictures": 100, "batch": 64}, "rows": ROWS})
+    )
     monkeypatch.setattr(measured, "ASSETS", tmp_path)
     measured.found.cache_clear()
     yield
@@ -76,8 +85,8 @@ def test_the_strongest_of_those_who_know_is_who_recognises_most() -> None:
 
 
 def test_a_training_is_held_against_one_as_long_without_protection() -> None:
-    lost = [(row.title, round(row.lost, 6)) for row in prices(CATALOG)]
-    assert [points for _, points in lost] == [0, 0.02, 0.01, 0, 0.09]
+    lost = [(row.model, round(row.lost, 6)) for row in prices(CATALOG)]
+    assert lost == [("", 0), ("", 0.02), ("", 0.01), ("", 0), ("", 0.09), ("activation relu", 0), ("activation relu", 0.001)]
 
 
 def test_a_protection_costs_what_its_cheapest_training_does_and_leaks_to_the_strongest() -> None:

@@ -36,7 +36,7 @@ parser.add_argument("--only", choices=MADE_FOR)
 given = parser.parse_args()
 torch.set_num_threads(1)
 known = catalog.describe()
-book = Book("own_models", __doc__)
+book = Book("own_models", __doc__, brief=True)
 
 
 def arms(name: str) -> list[tuple[Part, Part | None, str, Part]]:

@@ -14,6 +14,7 @@ from starlette.responses import FileResponse, PlainTextResponse, Response, Strea
 from starlette.routing import Route
 
 from leakage import report, report_comparison
+from leakage.comparison import MAX_ARMS
 from leakage.runs.database import StoreError
 from leakage.runs.service import NOT_READY, SERVER, Service
 
@@ -22,7 +23,6 @@ ALIVE = 5.0  # seconds between signs of life, to the dispatcher and to quiet lis
 FOREVER = {"Cache-Control": "private, max-age=31536000, immutable"}
 UNKEPT = {"Cache-Control": "no-store"}
 LIVE = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-MAX_RUNS = 16  # runs one stream may follow
 log = logging.getLogger(__name__)
 
 
@@ -171,7 +171,7 @@ class Stream:
 
 def asked(request: Request) -> list[str]:
     """The runs in an address."""
-    return [run for run in request.query_params.get("ids", "").split(",") if run][:MAX_RUNS]
+    return [run for run in request.query_params.get("ids", "").split(",") if run][:MAX_ARMS]
 
 
 def download(made: report.Made, name: str, headers: Mapping[str, str] | None = None) -> Response:

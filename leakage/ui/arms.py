@@ -27,11 +27,12 @@ MOST = 8  # arms
 STACKED = 4  # protections of one phone
 BATCHES = (1, 2, 4, 8)
 SEEDS = (1, 3, 5)  # of a sweep
+SHARED = ("protected", "answered")  # the key of the menu of what protects all arms; where answers to it differ, it is one
 PREPARED = Experiment(attack=Part(id="inverting_gradients", fields={"steps": 1000, "tv_weight": 0.01}))
 FIRST = {
     "arms": (forms.NONE, "gaussian_noise", "pruning", "ada_defense"),
     "attacks": ("inverting_gradients", "idlg"),
-    "protected": ("ada_defense",),
+    "answered": ("ada_defense",),
 }
 LISTS = {
     "protection": "arms",
@@ -80,16 +81,21 @@ def shared_protection(known: Catalog) -> tuple[Part, ...]:
     differs = st.session_state.get("differs", "protection")
     if differs == "protection":
         return ()
-    if differs == "answer" and not st.session_state.get("protected"):  # there has to be something to answer
-        st.session_state["protected"] = known_keys(FIRST["protected"], known)
-    menu = _menu("protected", ready_made(known)[1:], known)
+    key = SHARED[differs == "answer"]
+    menu = _menu(key, ready_made(known)[1:], known)
+    if differs == "answer":
+        first = next(iter(known_keys(FIRST["answered"], known)), None)
+        one = st.selectbox("Protection", menu, index=list(menu).index(first) if first else 0, format_func=menu.__getitem__, key=key)
+        return stack_of(one, known)
     words, most = "Protection in all arms, in this order", STACKED - 1
-    picked = st.multiselect(words, menu, format_func=menu.__getitem__, key="protected", max_selections=most)
-    return tuple(part for key in picked for part in stack_of(key, known))
+    picked = st.multiselect(words, menu, format_func=menu.__getitem__, key=key, max_selections=most)
+    return tuple(part for one in picked for part in stack_of(one, known))
 
 
 def choose_voices() -> str:
-    """Who attacks."""
+    """Who attacks; where answers are what differs, one naive attacker stands beside them."""
+    if st.session_state["differs"] == "answer":
+        return "both"
     return st.segmented_control(
         "Attackers",
         list(VOICES),
@@ -105,7 +111,9 @@ def choose_voices() -> str:
 
 def _menu(key: str, options: list[str], known: Catalog) -> dict[str, str]:
     """Protections on offer and in words, with those that a link or the visitor has added."""
-    return named([*options, *(one for one in known_keys(st.session_state.get(key, []), known) if one not in options)], known)
+    chosen = st.session_state.get(key, [])
+    added = known_keys([chosen] if isinstance(chosen, str) else chosen, known)
+    return named([*options, *(one for one in added if one not in options)], known)
 
 
 def _protections(base: Experiment, known: Catalog) -> list[Arm]:
@@ -137,6 +145,8 @@ def _answers(base: Experiment, known: Catalog) -> list[Arm]:
     if not set(st.session_state.get("answers", ())) <= set(names):  # they were to another protection
         del st.session_state["answers"]
     st.caption("What an attacker who knows the protection below can do about it.")
+    if len(names) == 1:
+        st.caption("To this one there is a single answer. Beside it stands the naive attacker.")
     picked = st.multiselect("Answers", names, default=list(names), format_func=names.__getitem__, key="answers", max_selections=MOST)
     return [Arm(names[name], {"assume": base.assume.model_copy(update={"counter": name})}) for name in picked]
 
@@ -169,8 +179,8 @@ def _strengths(base: Experiment, known: Catalog) -> list[Arm]:
         default=1,
         required=True,
         key="seeds",
-        help="With 3 or 5 every strength is tried with other random weights and starts each time. The curve is then their mean, in a band "
-        "that holds it with 95 % confidence.",
+        help="With 3 or 5 every strength is tried with other chance each time: weights, noise, first guess. The curve is then their mean. "
+        "The band tells where the mean over all seeds lies, with 95 % confidence for each strength, if the values scatter normally.",
     )
     arms = []
     for word in text.replace(",", " ").split()[:MOST]:
@@ -251,10 +261,10 @@ def plan(base: Experiment, arms: list[Arm], voices: str, known: Catalog) -> tupl
         made += [one.model_copy(update={"assume": one.assume if adaptive else naive}) for adaptive in heard]
     made = list({one.digest(): one for one in made}.values())
     asked = st.session_state["seeds"] if st.session_state["differs"] == "strength" else 1
-    seeds = max(1, min(asked, MAX_ARMS // max(1, len(made))))
+    seeds = max(number for number in SEEDS if number == 1 or (number <= asked and number * len(made) <= MAX_ARMS))
     if seeds < asked:
         problems.append(
             f"With {asked} seeds these would be {asked * len(made)} runs, and at most {MAX_ARMS} go at once: {seeds} of the seeds will be "
             "tried. Leave out strengths, or one of the attackers, for more."
         )
-    return [one.model_copy(update={"seed": one.seed + more}) for more in range(seeds) for one in made], problems
+    return [one.model_copy(update={"seed": (one.seed + more) % 2**31}) for more in range(seeds) for one in made], problems

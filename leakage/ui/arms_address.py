@@ -10,8 +10,10 @@ from leakage.catalog import Catalog, CatalogError
 from leakage.comparison import voice
 from leakage.spec import Experiment
 from leakage.ui import forms, sweep
-from leakage.ui.arms import BATCHES, DIFFERS, LISTS, MOST, SEEDS, VOICES
+from leakage.ui.arms import BATCHES, DIFFERS, LISTS, MOST, SEEDS, SHARED, VOICES
 from leakage.ui.stacks import key_of, known_keys
+
+BETWEEN = {"answers": "|"}  # the names of answers have commas
 
 
 def read_url(known: Catalog) -> None:
@@ -20,7 +22,7 @@ def read_url(known: Catalog) -> None:
     for key, options in (("differs", DIFFERS), ("voices", VOICES)):
         if asked.get(key) in options:
             state[key] = asked[key]
-    lists: dict[str, list[Any]] = {key: asked[key].split(",") for key in (*LISTS.values(), "protected") if key in asked}
+    lists: dict[str, list[Any]] = {key: asked[key].split(BETWEEN.get(key, ",")) for key in (*LISTS.values(), "protected") if key in asked}
     for key in {"arms", "protected"} & set(lists):
         state[key] = known_keys(lists[key], known)[:MOST]
     if "attacks" in lists:
@@ -32,6 +34,8 @@ def read_url(known: Catalog) -> None:
     if "answers" in lists:
         names = {name for entry in known.of("defense") for name in entry.counters}
         state["answers"] = [name for name in lists["answers"] if not name or name in names][:MOST]
+    if found := known_keys([asked.get("answered", "")], known):
+        state["answered"] = found[0]
     if "swept" in asked and "values" in asked:
         entry, _, name = asked["swept"].partition(".")
         with suppress(CatalogError):
@@ -43,13 +47,17 @@ def read_url(known: Catalog) -> None:
 def write_url() -> None:
     """What differs, and the arms of it, into the address; what belongs to another choice leaves it."""
     state = st.session_state
-    differs = state["differs"]
-    kept = {"differs": differs, "voices": state["voices"]}
+    differs = state.get("differs", "")
     keys = [LISTS[differs]] if differs in LISTS else []
-    kept |= {key: ",".join(map(str, state[key])) for key in [*keys, *(["protected"] if state.get("protected") else [])]}
+    if not all(key in state for key in keys or ["swept"]):  # without a picture nothing was asked
+        return
+    kept = {"differs": differs, "voices": state.get("voices", "both")}
+    kept |= {key: BETWEEN.get(key, ",").join(map(str, state[key])) for key in [*keys, *(["protected"] if state.get("protected") else [])]}
+    if differs == "answer":
+        kept["answered"] = state["answered"]
     if differs == "strength":
         kept |= {"swept": state["swept"], "values": state[f"values.{state['swept']}"], "seeds": str(state["seeds"])}
-    for key in ("differs", "voices", *LISTS.values(), "protected", "swept", "values", "seeds"):
+    for key in ("differs", "voices", *LISTS.values(), *SHARED, "swept", "values", "seeds"):
         if key not in kept:
             st.query_params.pop(key, None)
         elif st.query_params.get(key) != kept[key]:
@@ -63,15 +71,18 @@ def load(experiments: Sequence[Experiment], known: Catalog) -> None:
     found: dict[str, list[Any]] = {
         "protection": list(dict.fromkeys(key_of(one.defenses, known) for one in experiments)),
         "attack": list(dict.fromkeys(one.attack.id for one in experiments)),
-        "answer": list(dict.fromkeys(one.assume.counter for one in experiments)),
+        "answer": list(dict.fromkeys(one.assume.counter for one in experiments if voice(one) == "adaptive")),
         "batch": sorted({len(one.pictures) for one in experiments} & set(BATCHES)),
         "training": list(dict.fromkeys(one.checkpoint for one in experiments)),
     }
     differs = next((about for about, values in found.items() if len(values) > 1), "protection")
     state["differs"], state[LISTS[differs]] = differs, found[differs][:MOST]
     state["protected"] = known_keys([key_of((part,), known) for part in experiments[0].defenses], known) if differs != "protection" else []
+    if differs == "answer":
+        state["answered"] = key_of(experiments[0].defenses, known)
     if found_sweep := sweep.swept(experiments):
-        _load_sweep(*found_sweep, experiments, known)
+        with suppress(CatalogError):  # the protection is gone since
+            _load_sweep(*found_sweep, experiments, known)
     heard = {voice(one) for one in experiments} - {"both"}
     state["voices"] = next(iter(heard)) if len(heard) == 1 else "both"
 
@@ -88,7 +99,7 @@ def _load_sweep(id: str, name: str, values: Sequence[float], experiments: Sequen
             "differs": "strength",
             "swept": f"{id}.{name}",
             f"values.{id}.{name}": ", ".join(f"{value:g}" for value in dict.fromkeys(values)),
-            "seeds": seeds if seeds in SEEDS else 1,
+            "seeds": next((number for number in SEEDS if number >= seeds), SEEDS[-1]),
             "seed": first,
             "protected": known_keys([key_of((part,), known) for part in others], known),
         }

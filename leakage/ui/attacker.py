@@ -7,6 +7,7 @@ import streamlit as st
 
 from leakage.assumed import Doing, meaning
 from leakage.catalog import Catalog, Entry
+from leakage.comparison import sentence_case
 from leakage.spec import MAX_SECONDS, Assumptions, Part
 from leakage.ui import forms
 from leakage.ui.setting import has_batch_norm
@@ -64,7 +65,7 @@ def choose_counter(protections: Sequence[Entry]) -> str:
     return st.selectbox(
         "What it does about the protection",
         options,
-        format_func=lambda name: f"{(name or usual)[0].upper()}{(name or usual)[1:]}",
+        format_func=lambda name: sentence_case(name or usual),
         key="counter",
         help="Who knows a protection can answer it in several ways. Try each: a protection is worth what is left against the best of them.",
     )

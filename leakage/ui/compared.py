@@ -3,7 +3,7 @@
 import streamlit as st
 
 from leakage.catalog import Catalog
-from leakage.comparison import EXPORTS, MAX_ARMS, differs, only_naive, rows, sentence_case, titles, voice
+from leakage.comparison import EXPORTS, MAX_ARMS, differs, only_naive, rows, same_answers, sentence_case, titles, voice
 from leakage.runs.service import service
 from leakage.runs.store import OPEN, Run
 from leakage.spec import Experiment
@@ -43,6 +43,8 @@ def show(asked: str, planned: list[Experiment], known: Catalog) -> None:
     if len(heard) > 1:
         watched = st.segmented_control("Watch", heard, default=heard[0], required=True, format_func=WATCH.__getitem__, key="watch")
     swept = sweep.swept(experiments) is not None  # then one seed is enough to look at
+    if swept and (seeds := len({one.seed for one in experiments})) > 1:
+        st.caption(f"Here plays the first of {seeds} seeds; the table and the curve have all of them.")
     shown = [
         staged(run.id, sentence_case(title), one)
         for run, title, one in zip(runs, titles(experiments, known), experiments, strict=True)
@@ -52,8 +54,8 @@ def show(asked: str, planned: list[Experiment], known: Catalog) -> None:
         for one in shown:
             fallback.show(one.id)
     with st.container(key="comparison"):
-        if moves(runs, known):
-            watch(asked, known)
+        if moved := moving(runs, known):
+            st.fragment(watch, run_every=1.0 if moved == "attack" else 10.0)(asked, moved, known)
         else:
             details(runs, known)
 
@@ -81,29 +83,31 @@ def experiment_of(run: Run) -> Experiment:
     return Experiment.model_validate_json(run.experiment)
 
 
-@st.fragment(run_every=1.0)
-def watch(asked: str, known: Catalog) -> None:
-    """The table while runs still move; once all have ended the whole page is drawn again, and looks no more."""
+def watch(asked: str, moved: str, known: Catalog) -> None:
+    """The table while something still moves; once that has ended the whole page is drawn again, and looks more seldom, or no more."""
     runs = found(asked)
-    if not moves(runs, known):
+    if moving(runs, known) != moved:
         st.rerun()
     details(runs, known)
 
 
-def moves(runs: list[Run], known: Catalog) -> bool:
-    """Whether anything in the table can still change."""
-    return any(run.status in OPEN for run in runs) or cost.under_way([experiment_of(run) for run in runs], known)
+def moving(runs: list[Run], known: Catalog) -> str:
+    """What can still change the table: an attack, a training, or nothing."""
+    if any(run.status in OPEN for run in runs):
+        return "attack"
+    return "training" if cost.under_way([experiment_of(run) for run in runs], known) else ""
 
 
 def details(runs: list[Run], known: Catalog) -> None:
     """Warnings, table, what to take away, and what protection costs where that is known."""
-    told = rows(service().store, runs, known)
+    told, experiments = rows(service().store, runs, known), [experiment_of(run) for run in runs]
     for sentence in only_naive(told):
         st.error(forms.verbatim(sentence), icon=":material/visibility:")
+    if len({one.assume.counter for one in experiments if voice(one) == "adaptive"}) > 1:
+        st.caption(" ".join(map(forms.verbatim, same_answers(told))))
     st.html(table.table(told))
     st.caption(table.NOTE)
     actions(runs)
-    experiments = [experiment_of(run) for run in runs]
     if curve := sweep.figure(told, experiments):
         st.markdown("**What leaks at which strength**")
         st.plotly_chart(curve, key="sweep", config={"displayModeBar": False}, alt="PSNR against strength")

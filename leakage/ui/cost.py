@@ -15,7 +15,8 @@ from leakage.ui.session import owner
 from leakage.ui.stacks import key_of
 
 WORDS = """Nobody has measured yet how good a model gets behind these. Here LeNet learns MNIST with three phones, as for every other number
-of that column: minutes, with a protection that looks at every picture by itself an hour."""
+of that column: minutes with most, hours with what looks at every picture by itself."""
+REFUSED = "not-trained"
 
 
 def show(told: Sequence[Row], experiments: Sequence[Experiment], known: Catalog) -> None:
@@ -31,16 +32,20 @@ def show(told: Sequence[Row], experiments: Sequence[Experiment], known: Catalog)
             st.caption(training.missing("mnist") or WORDS)
             for stack in unknown.values():
                 _offer(stack, known)
+        if refused := st.session_state.pop(REFUSED, ""):
+            st.error(forms.verbatim(refused))
 
 
 def _offer(stack: tuple[Part, ...], known: Catalog) -> None:
-    """A button that asks for the training, or how far it is."""
+    """A button that asks for the training, or where it is; and why it ended, if it ended early."""
     words = sentence_case(protection(stack, stack, known))
     run = price.training_of(service().store, stack, known)
-    if run:
+    if run and run.status in OPEN:
         st.markdown(f"{forms.verbatim(words)}: [being measured](/training?run={run.id})")
     elif price.training(stack, known):
         st.button(words, on_click=_measure, args=(stack, known), icon=":material/play_arrow:", disabled=bool(training.missing("mnist")))
+        if run:
+            st.caption(forms.verbatim(run.message or "It was stopped before its end."))
 
 
 def _measure(stack: tuple[Part, ...], known: Catalog) -> None:
@@ -50,7 +55,7 @@ def _measure(stack: tuple[Part, ...], known: Catalog) -> None:
         if asked:
             service().train(asked, owner())
     except SpecError as error:
-        st.session_state["refused"] = str(error)
+        st.session_state[REFUSED] = str(error)
 
 
 def under_way(experiments: Sequence[Experiment], known: Catalog) -> bool:

@@ -35,6 +35,7 @@ def band(made: go.Figure, ends: Sequence[tuple[float, float, float]], colour: st
     made.add_scatter(
         x=[*x, *reversed(x)],
         y=[*high, *reversed(low)],
+        mode="lines",
         fill="toself",
         fillcolor=colour,
         opacity=0.15,

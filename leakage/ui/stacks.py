@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Any
 
 from leakage.catalog import Catalog, Field
-from leakage.comparison import titles
+from leakage.comparison import sentence_case, titles
 from leakage.spec import Experiment, Part
 from leakage.ui import forms
 
@@ -79,4 +79,4 @@ def spaced(field: Field, factors: Sequence[float], left: Sequence[float]) -> lis
 def named(keys: Sequence[str], known: Catalog) -> dict[str, str]:
     """Key -> the shortest words that tell these protections apart."""
     words = titles([Experiment().model_copy(update={"defenses": stack_of(key, known)}) for key in keys], known)
-    return dict(zip(keys, (word[0].upper() + word[1:] for word in words), strict=True))
+    return dict(zip(keys, map(sentence_case, words), strict=True))

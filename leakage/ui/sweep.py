@@ -52,7 +52,7 @@ def _rest(experiment: Experiment) -> str:
 def figure(rows: Sequence[Row], experiments: Sequence[Experiment]) -> go.Figure | None:
     """PSNR against strength, a line for each attacker, beside a grey picture and the published threshold; None where nothing was swept.
 
-    Of several seeds their mean, in a band that holds it with 95 % confidence.
+    Of several seeds their mean; once all have ended, and there are at least three, in a band that holds it with 95 % confidence.
     """
     found = swept(experiments)
     if not found:
@@ -67,7 +67,8 @@ def figure(rows: Sequence[Row], experiments: Sequence[Experiment]) -> go.Figure 
         points = sorted(reached.items())
         if not points:
             continue
-        if all(len(over) > 1 for _, over in points):
+        ended = all(row.status == "done" for row in rows if row.voice == voice)
+        if ended and all(len(over) > 2 for _, over in points):
             band(made, [(value, *mean_interval(over)) for value, over in points], colour)
         made.add_scatter(
             x=[value for value, _ in points],
@@ -76,6 +77,8 @@ def figure(rows: Sequence[Row], experiments: Sequence[Experiment]) -> go.Figure 
             mode="lines+markers",
             line_color=colour,
             marker={"symbol": shape, "size": 9},
+            customdata=[len(over) for _, over in points],
+            hovertemplate="%{y:.1f} dB, mean of %{customdata} run(s)",
         )
     if not made.data:
         return None

@@ -2,6 +2,7 @@
 
 import html
 from collections.abc import Callable, Sequence
+from statistics import mean
 
 import plotly.graph_objects as go
 
@@ -94,13 +95,17 @@ def number(value: float | None, digits: int) -> str:
 
 
 def price(rows: Sequence[Row]) -> go.Figure | None:
-    """Leakage against accuracy: the best voice's PSNR of every arm whose accuracy is known; None while there are not two of them."""
+    """Leakage against accuracy of every protection whose accuracy is known; None while there are not two.
+
+    Leakage: the PSNR that the stronger attacker reaches, over seeds and the like the mean.
+    """
+    accuracies = {row.protection: row.accuracy for row in rows if row.accuracy is not None}
     points = []
-    for title, found in arms_of(rows).items():
-        reached = [row.psnr for row in found.values() if row.psnr is not None]
-        accuracy = next(iter(found.values())).accuracy
-        if reached and accuracy is not None:
-            points.append((accuracy, max(reached), title))
+    for protection, accuracy in accuracies.items():
+        mine = [row for row in rows if row.protection == protection and row.psnr is not None]
+        voices = [[row.psnr for row in mine if row.voice == voice and row.psnr is not None] for voice in {row.voice for row in mine}]
+        if voices:
+            points.append((accuracy, max(map(mean, voices)), protection))
     if len(points) < 2:
         return None
     return against_accuracy(points, rows[0].grey.get("psnr"), what="what leaks (PSNR of the stronger attacker, dB)")

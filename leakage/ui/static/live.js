@@ -1,5 +1,6 @@
 // The stage: one view per run, fed by one event stream; mounted by live.py behind the files in live/, which share its scope.
 const BURST = 1500; // milliseconds: a run that ends this soon after its first frame was not watched, it is played as a time lapse
+const PACE = 40; // milliseconds: of a comparison, so many for each of its runs, pass between two drawings
 const HOLD = 200; // milliseconds: history arrives in one go, wait for it before the first picture is shown
 
 class RunView {
@@ -44,7 +45,12 @@ class RunView {
     if (event.kind === 'meta') this.introduce(this.record.meta);
     if (event.kind === 'frame') this.firstFrame ??= performance.now();
     if (event.kind === 'end') this.finish();
-    this.next ??= requestAnimationFrame(() => this.refresh());
+    this.soon();
+  }
+
+  /** Draw what has come, with the next animation frame; of many runs more seldom, so that clicks are answered in between. */
+  soon() {
+    this.next ??= setTimeout(() => requestAnimationFrame(() => this.refresh()), PACE * (this.together?.views.length ?? 0));
   }
 
   introduce({ pictures = [], batch = pictures.length || 1, received = {}, private: sheet }) {
@@ -92,12 +98,13 @@ class RunView {
     this.player.update({ count: pictures.length, place: this.shown ? placeOf(pictures, this.shown.seq) : -1, answer: answerPlace(this.record), running: !end && !FINAL.has(this.record.state.status) });
   }
 
-  /** Bring the page up to what is known; called once per animation frame at most. */
+  /** Bring the page up to what is known; called once per animation frame at most, by `soon`. */
   refresh() {
     this.next = null;
+    if (!this.root.isConnected) return; // destroyed meanwhile
     const { record, player } = this, newest = record.pictures[record.pictures.length - 1];
     const held = this.firstFrame !== null && performance.now() - this.firstFrame < HOLD;
-    if (held) setTimeout(() => { this.next ??= requestAnimationFrame(() => this.refresh()); }, HOLD);
+    if (held) setTimeout(() => this.soon(), HOLD);
     else if (player.mode === 'follow' && player.running && newest && newest !== this.wanted && !(FINAL.has(record.state.status) && !record.end)) this.showNewest(newest);
     this.update();
     this.tell();
@@ -202,7 +209,7 @@ class RunView {
   }
 
   destroy() {
-    cancelAnimationFrame(this.next);
+    clearTimeout(this.next);
     this.player.destroy();
     this.curves.destroy();
     this.root.remove();
