@@ -370,12 +370,13 @@ def test_what_nobody_measured_is_trained_by_the_tables_own_recipe(door: Service,
     assert plain
     assert wanted.model_copy(update={"defenses": ()}) == plain
     assert (plain.data, plain.clients, plain.rounds, plain.pictures) == ("mnist", 3, 6, 60_000)
-    id = door.train(wanted, "somebody else")
-    assert f"Clipping 3: [being measured](/training?run={id})" in words(at.run())
-    for _ in door.store.queue():
-        run = door.store.claim("0:1")
-        assert run
-        door.store.finish(run.id, "done", result={"accuracy": 0.9321} if run.id == id else None)
-    fine(at.run())
-    assert "93.2%" in shown(at)
-    assert "being measured" not in words(at)
+    for told, result in (("Too little memory.", None), ("", {"accuracy": 0.9321})):
+        id = door.train(wanted, "somebody else")
+        assert f"Clipping 3: [being measured](/training?run={id})" in words(at.run())
+        for _ in door.store.queue():
+            run = door.store.claim("0:1")
+            assert run
+            door.store.finish(run.id, "done" if result or run.id != id else "failed", message=told, result=result)
+        fine(at.run())
+        assert "being measured" not in words(at)
+        assert (told in words(at), "93.2%" in shown(at)) == (True, bool(result))
