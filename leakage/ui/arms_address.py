@@ -19,9 +19,10 @@ BETWEEN = {"answers": "|"}  # the names of answers have commas
 def read_url(known: Catalog) -> None:
     """What differs and in which arms, from the address, on a visitor's first run; what is not known here is passed over."""
     state, asked = st.session_state, st.query_params
-    for key, options in (("differs", DIFFERS), ("voices", VOICES)):
-        if asked.get(key) in options:
-            state[key] = asked[key]
+    for key, options in (("differs", DIFFERS), ("voices", VOICES), ("seeds", SEEDS)):
+        for option in options:
+            if str(option) == asked.get(key):
+                state[key] = option
     lists: dict[str, list[Any]] = {key: asked[key].split(BETWEEN.get(key, ",")) for key in (*LISTS.values(), "protected") if key in asked}
     for key in {"arms", "protected"} & set(lists):
         state[key] = known_keys(lists[key], known)[:MOST]
@@ -41,7 +42,6 @@ def read_url(known: Catalog) -> None:
         with suppress(CatalogError):
             if any(field.name == name and field.type in ("int", "float") for field in known.get("defense", entry).fields):
                 state["swept"], state[f"values.{asked['swept']}"] = asked["swept"], asked["values"]
-                state["seeds"] = next((number for number in SEEDS if str(number) == asked.get("seeds")), 1)
 
 
 def write_url() -> None:
