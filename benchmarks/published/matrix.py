@@ -53,7 +53,7 @@ parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.R
 parser.add_argument("--pictures", type=int, default=3)
 parser.add_argument("--seeds", type=int, default=2)
 parser.add_argument("--share", default="0/1", help="which part of the work: 0/2 is the first half")
-parser.add_argument("--report", action="store_true", help="play nothing: sum up the cells that are whole")
+parser.add_argument("--report", action="store_true", help="play nothing: sum up what is there")
 parser.add_argument("--join", action="store_true", help="first put the books of both halves together")
 given = parser.parse_args()
 part, parts = (int(word) for word in given.share.split("/"))
@@ -114,16 +114,17 @@ class Cell:
         ]
 
     def summed_up(self) -> dict[str, Any] | None:
-        """Its runs, played if they are not in the book; None where they are not and nothing is to be played."""
+        """Its runs, played if they are not in the book; None where nothing is to be played and there is not one seed of every picture."""
         defense = self.defense and {"id": self.defense.id, "fields": known.get("defense", self.defense.id).resolve(self.defense.fields)}
         about = {"defense": defense, "who": self.who, "attack": self.attack}
         if self.same:
             return {**about, "same": self.same}
         try:
-            runs = [book.known(asked) if given.report else book.play(asked, experiment) for asked, experiment in self.runs]
+            found = [book.known(asked) if given.report else book.play(asked, experiment) for asked, experiment in self.runs]
         except ValueError as error:
             return {**about, "refused": str(error)}
-        if None in runs:
+        runs = [run for run in found if run]
+        if len(runs) < given.pictures:
             return None
         seen = sum(run["word"] == "recognisable" for run in runs)
         return {

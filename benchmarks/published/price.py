@@ -33,7 +33,7 @@ from leakage.tasks import Training
 RECIPE = Training(model=Part(id="lenet"), data="mnist", clients=3, rounds=6, batch=64, rate=0.3, decay=0, max_seconds=24 * 3600)
 LONG = RECIPE.model_copy(update={"pictures": 20000, "rounds": 100})  # AdaDefense: a round moves a weight by 0.001 or so
 BENT = LONG.model_copy(update={"model": Part(id="lenet", fields={"activation": "relu", "initialisation": "default"}), "rate": 0.05})
-SLOW = RECIPE.model_copy(update={"pictures": 2000, "rounds": 6, "batch": 16})  # Soteria: a pass for every input of the last layer, 588
+SLOW = BENT.model_copy(update={"pictures": 2000, "rounds": 6, "batch": 16})  # Soteria: a pass for every input of the last layer, 588
 TIMED = 5  # local steps for an estimate
 SCALES = (1e-4, 1e-3, 1e-2, 1e-1)  # of noise, as published
 STACKS: list[tuple[Part, ...]] = [

@@ -22,7 +22,7 @@ THRESHOLDS = {  # by what was swept: what DLG's authors found
     "Pruning": "Published: no picture once 20 to 30 % of the entries are left out.",
     "Low precision": "Published: 16 bits do not protect, 8 bits do.",
 }
-MATRIX = """Each cell: PSNR in decibels, the mean of {runs} runs ({pictures} CIFAR-10 pictures, {seeds} seeds of an untrained LeNet),
+MATRIX = """Each cell: PSNR in decibels, the mean of {tries} runs ({pictures} CIFAR-10 pictures, {seeds} seeds of an untrained LeNet),
 coloured by how many could be recognised; a grey picture scores {grey:.1f} dB. “Knows it”: the strongest of those who know the
 protection; below, what they do. **Framed: it hides every picture from the naive attacker, and not from one who knows it.**"""
 COSTS = """LeNet learns MNIST by federated averaging with three phones, behind each protection{seeds}. What leaves nothing to learn from
@@ -65,8 +65,9 @@ def attackers(known: Catalog) -> None:
     lines = matrix(known)
     recipe = (found("matrix") or {})["recipe"]
     played = [cell for line in lines for duel in line.duels.values() for cell in (duel.naive,) if cell and "psnr" in cell]
-    runs = recipe["pictures"] * recipe["seeds"]
-    st.markdown(MATRIX.format(runs=runs, grey=played[0]["grey_psnr"], **recipe))
+    runs = [cell["runs"] for cell in played]
+    tries = " to ".join(map(str, sorted({min(runs), max(runs)})))
+    st.markdown(MATRIX.format(tries=tries, grey=played[0]["grey_psnr"], **recipe))
     st.html(matrix_table(lines, known))
     titles = {line.title: line for line in lines if not line.refused}
     chosen = st.selectbox("Every attacker of one protection, in words", titles, key="measured-stack")

@@ -24,8 +24,9 @@ COLUMNS: dict[str, tuple[str, Callable[[Row], str]]] = {  # title -> what it is,
     "Rank": ("Place of the private picture in a line-up of 100: 1 leaks most.", lambda row: number(row.rank, 0)),
     "Label": ("Classes named right.", lambda row: DASH if row.label_accuracy is None else f"{row.label_accuracy:.0%}"),
 }
-NOTE = """“–”: not measured, or not defined. Accuracy: of a model trained with this protection, where that was measured. ε: of differential
-privacy, where a protection gives one. Where the phone does nothing that could be imitated, one run stands for both attackers."""
+NOTE = """“–”: not measured, or not defined. Accuracy: of a model trained with this protection by one short recipe for all, where that was
+measured; in more rounds some catch up, see “Measured beforehand”. ε: of differential privacy, where a protection gives one. Where the phone
+does nothing that could be imitated, one run stands for both attackers."""
 Arms = dict[str, dict[str, Row]]  # title -> voice -> its run
 
 
