@@ -196,8 +196,8 @@ def test_a_client_with_fedkl_sends_the_gradient_of_a_network_with_its_own_scales
     dtype: torch.dtype, tolerance: float, batch_norm: str
 ) -> None:
     with precision(dtype):
-        x, settings = smooth(3), {"model": RESNET, "seed": SEED, "batch_norm": batch_norm}
-        plain, seen = observed(x, **settings), observed(x, **settings, defenses=(FEDKL,))
+        x, settings = smooth(3), {"model": RESNET, "seed": SEED, "batch_norm": batch_norm, "assume": {"counter": "no scales"}}
+        plain, seen = observed(x, **{**settings, "assume": {}}), observed(x, **settings, defenses=(FEDKL,))
         assert equal(seen.weights, plain.weights)
         norms = {name for name, layer in plain.model.named_modules() if isinstance(layer, nn.BatchNorm2d)}
         gone = plain.weights.keys() - seen.weights.keys()
@@ -246,6 +246,26 @@ def test_scales_and_shifts_are_what_keys_and_pytorchs_linear_layers_make(length:
     assert float(inner.mean()) == pytest.approx(0, abs=0.05)
     for row, value in zip(inner, bent.values(), strict=True):
         torch.testing.assert_close(value, row.clamp(min=0), rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize(("activation", "mean"), [("relu", None), ("sigmoid", 0.5)])
+def test_who_expects_the_mean_of_all_scales_replays_a_network_with_it(activation: str, mean: float | None) -> None:
+    x, fields = smooth(3), {"activation": activation}
+    settings = {"model": RESNET, "seed": SEED, "defenses": (Part(id="fedkl", fields=fields),)}
+    seen, naive = observed(x, **settings), observed(x, **settings, assume={"adaptive": False})
+    assert equal(seen.update, naive.update)  # the client has scales of its own, whatever the attacker guesses
+    many = FedKL().change(nn.Sequential(*(nn.BatchNorm2d(64) for _ in range(200))))
+    drawn = torch.cat(list(FedKL(**fields).secret(many, generator(1)).values()))
+    guessed = {name: value for name, value in seen.model.named_buffers() if name in FedKL().secret(seen.model, generator(1))}
+    assert float(torch.cat(list(guessed.values())).std()) == pytest.approx(0, abs=1e-6)
+    assert float(next(iter(guessed.values()))[0]) == pytest.approx(float(drawn.mean()) if mean is None else mean, rel=0.05)
+    with torch.no_grad():
+        for name, buffer in naive.model.named_buffers():
+            if name in guessed:
+                buffer.copy_(guessed[name])
+    assert relative(seen.replay(x, LABELS), naive.replay(x, LABELS)) < 1e-6
+    together = {name: value[0] for name, value in seen.replays(x.unsqueeze(0), LABELS).items()}
+    assert relative(together, naive.replay(x, LABELS)) < 1e-5
 
 
 def test_fedkl_says_that_it_needs_batchnorm() -> None:

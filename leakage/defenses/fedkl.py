@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from leakage.engine.core import Client, Defense, Draws, Memory, Params, Update, choice, param
+from leakage.engine.core import Client, Counter, Defense, Draws, Memory, Params, Update, choice, generator, param
 
 ACTIVATIONS = {"relu": torch.relu, "sigmoid": torch.sigmoid}
 
@@ -30,7 +30,8 @@ class FedKL(Defense):
 
     The keys k, k' ~ U(0, 1)^length and the lock layers (W, b), (V, c), with PyTorch's initialisation U(-1, 1) / sqrt(length), are the
     client's own, two of each for every BatchNorm: neither they nor their gradients are sent. The other gradients depend on them.
-    An attacker who knows it replays the client with gamma = 1 and beta = 0, as the server holds the model.
+    An attacker who knows it replays the client with the mean of what keys and locks can make (relu: 0.14, sigmoid: 0.5) for every gamma and
+    beta ("expected scales"), or with gamma = 1 and beta = 0, as the server holds the model ("no scales").
     Trained weights lose the scales and shifts that BatchNorm learned.
     Unlike the paper: the client does not train its lock layers, and every BatchNorm is locked; its code takes keys of 1024 numbers.
     Source: Ren et al. 2023 ("Gradient leakage defense with key-lock module for federated learning"); lengths: Hu et al. 2024.
@@ -39,7 +40,6 @@ class FedKL(Defense):
     title = "FedKL: a key and its locks"
     plain = "The phone scales and shifts every channel of its network by numbers that follow from a key of its own, and keeps both secret."
     hint = "Needs a model with BatchNorm. The attacker knows the weights, not the key: what it replays without it points elsewhere."
-    imitation = "known: the model is replayed without the secret scales and shifts"
     elementwise = True
     source = "https://arxiv.org/abs/2305.04095"
 
@@ -61,6 +61,20 @@ class FedKL(Defense):
             return client({**weights, **{name: value.to(x) for name, value in secret.items()}}, x, y, memory)
 
         return send
+
+    def counters(self) -> dict[str, Counter]:
+        return {
+            "expected scales": Counter("known: the model is replayed with the mean of all that keys can make of them", guess=self.expect),
+            "no scales": Counter("known: the model is replayed without the secret scales and shifts"),
+        }
+
+    def expect(self, model: nn.Module) -> None:
+        """Put the mean of gamma, which is that of beta, into every locked layer."""
+        rng = generator(0)
+        mean = float(torch.stack([self._opened(1000, rng) for _ in range(100)]).mean())
+        for _, layer in locked(model):
+            layer.weight.fill_(mean)
+            layer.bias.fill_(mean)
 
     def secret(self, model: nn.Module, rng: torch.Generator) -> Params:
         """gamma and beta (C,) of every BatchNorm, under the names of the buffers that hold 1 and 0."""

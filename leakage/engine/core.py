@@ -201,6 +201,7 @@ class Counter:
     read     (received, memory) -> what the attacker works with in place of what it received; None: that itself
     trust    (received, memory) -> how much each entry counts when gradients are compared, by parameter; unnamed parameters count 1
     track    (received, memory) -> what the client carries after this round, as far as the server can compute that
+    guess    puts into the attacker's model what the client keeps to itself of it, as far as it can be guessed
     exact    it works with the very numbers received, so nothing may have changed them after the defense; `read` does too
     """
 
@@ -209,6 +210,7 @@ class Counter:
     read: Callable[[Params, Memory], Params] | None = None
     trust: Callable[[Params, Memory], Params] = lambda _received, _memory: {}
     track: Callable[[Params, Memory], Memory] = lambda _received, memory: memory
+    guess: Callable[[nn.Module], None] = lambda _model: None
     exact: bool = False
 
 
@@ -251,10 +253,7 @@ class Protocol(Plugin):
     elementwise: ClassVar[bool] = False  # whether weights may have a dimension in front: several guesses, each with weights of its own
 
     def client(self, gradient: Client, draws: Draws | None = None) -> Client:
-        """The client of this protocol, built from one that computes a gradient.
-
-        `draws` is the client's own randomness, per epoch that it has trained; None: an imitation by somebody who does not know it.
-        """
+        """The client of this protocol, built from one that computes a gradient; `draws`: its chances, by epoch; None: who cannot know them."""
         raise NotImplementedError
 
     @property

@@ -22,6 +22,7 @@ def observe(experiment: Experiment, x: Tensor, y: Tensor) -> Observation:
     """
     model = _model(experiment, x)
     setting = Setting.of(experiment)
+    setting.guess(model)
     history, carried = _watch(setting, model, x, y, experiment.rounds)
     attacked, shadow = history[experiment.attacked_round - 1], carried[experiment.attacked_round - 1]
     if experiment.attacked_round > 1:

@@ -103,6 +103,11 @@ class Setting:
 
         return self.over.together([member(number) for number in range(self.over.members)])
 
+    def guess(self, model: nn.Module) -> None:
+        """Put into the model what an adaptive attacker guesses of the client's secrets; the client itself uses its own."""
+        for own in self.protections if self.adaptive else ():
+            own.counter.guess(model)
+
     def imitation(self, gradient: Client, read: Params) -> Client:
         """The client as the attacker imitates it who works with `read`."""
         client = gradient
