@@ -253,7 +253,7 @@ class Protocol(Plugin):
     elementwise: ClassVar[bool] = False  # whether weights may have a dimension in front: several guesses, each with weights of its own
 
     def client(self, gradient: Client, draws: Draws | None = None) -> Client:
-        """The client of this protocol, built from one that computes a gradient; `draws`: its chances, by epoch; None: who cannot know them."""
+        """The client of this protocol, built from one that computes a gradient; `draws`: its chances by epoch, None: not known."""
         raise NotImplementedError
 
     @property
