@@ -196,8 +196,8 @@ def test_a_client_with_fedkl_sends_the_gradient_of_a_network_with_its_own_scales
     dtype: torch.dtype, tolerance: float, batch_norm: str
 ) -> None:
     with precision(dtype):
-        x, settings = smooth(3), {"model": RESNET, "seed": SEED, "batch_norm": batch_norm, "assume": {"counter": "no scales"}}
-        plain, seen = observed(x, **{**settings, "assume": {}}), observed(x, **settings, defenses=(FEDKL,))
+        x, settings = smooth(3), {"model": RESNET, "seed": SEED, "batch_norm": batch_norm}
+        plain, seen = observed(x, **settings), observed(x, **settings, defenses=(FEDKL,))
         assert equal(seen.weights, plain.weights)
         norms = {name for name, layer in plain.model.named_modules() if isinstance(layer, nn.BatchNorm2d)}
         gone = plain.weights.keys() - seen.weights.keys()
@@ -252,7 +252,7 @@ def test_scales_and_shifts_are_what_keys_and_pytorchs_linear_layers_make(length:
 def test_who_expects_the_mean_of_all_scales_replays_a_network_with_it(activation: str, mean: float | None) -> None:
     x, fields = smooth(3), {"activation": activation}
     settings = {"model": RESNET, "seed": SEED, "defenses": (Part(id="fedkl", fields=fields),)}
-    seen, naive = observed(x, **settings), observed(x, **settings, assume={"adaptive": False})
+    seen, naive = (observed(x, **settings, assume=one) for one in ({"counter": "expected scales"}, {"adaptive": False}))
     assert equal(seen.update, naive.update)  # the client has scales of its own, whatever the attacker guesses
     many = FedKL().change(nn.Sequential(*(nn.BatchNorm2d(64) for _ in range(200))))
     drawn = torch.cat(list(FedKL(**fields).secret(many, generator(1)).values()))

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from problems import observed, precision, smooth
+from problems import moments, observed, precision, smooth
 from torch.nn import functional as F
 
 from leakage.attacks._logit import TURN, roots
@@ -264,3 +264,12 @@ def test_least_squares_is_the_shortest_solution_with_its_rank() -> None:
         assert (x.tolist(), rank, condition) == (pytest.approx([2.0, 2.0]), 1, math.inf)
         x, rank, condition = least_squares(torch.tensor([[1.0, 1.0], [2.0, 2.0]]), torch.tensor([4.0, 8.0]))
         assert (x.tolist(), rank, condition) == (pytest.approx([2.0, 2.0]), 1, math.inf)
+
+
+@pytest.mark.parametrize("seed", [1, 3, 13])
+def test_what_leads_beyond_all_numbers_is_answered_with_grey(seed: int) -> None:
+    settings = {"model": Part(id="lenet"), "seed": seed, "precision": "float64", "assume": {"adaptive": False}}
+    seen = observed(smooth(1, 3, 32), **settings, defenses=(Part(id="minmax_sampling", fields={"ratio": 0.05}),))
+    answer = moments(Part(id="r_gap"), seen)[-1]
+    assert "R-GAP can go no further" in str(answer.note["event"])
+    assert float(answer.x.std()) == 0

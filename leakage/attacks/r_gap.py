@@ -134,7 +134,8 @@ class RGap(Attack):
         out = climb.x.reshape(link.z)
         z = link.before(out)
         k = climb.link.pull(weights[f"{climb.link.name}.weight"], climb.k).reshape(link.z) * link.slope(z)
-        if not bool(k.any()):  # nothing passes: where a ReLU lets nothing through, or a wrong label says so
+        finite = bool((k.sum() + z.sum()).isfinite())
+        if not finite or not bool(k.any()):  # noise; or nothing passes: a ReLU lets nothing through, or a wrong label says so
             return replace(climb, link=link, residual=math.inf)
         g, w, bias = gradient[f"{link.name}.weight"], weights[f"{link.name}.weight"], weights.get(f"{link.name}.bias")
         if w.dim() == 2:

@@ -30,8 +30,8 @@ class FedKL(Defense):
 
     The keys k, k' ~ U(0, 1)^length and the lock layers (W, b), (V, c), with PyTorch's initialisation U(-1, 1) / sqrt(length), are the
     client's own, two of each for every BatchNorm: neither they nor their gradients are sent. The other gradients depend on them.
-    An attacker who knows it replays the client with the mean of what keys and locks can make (relu: 0.14, sigmoid: 0.5) for every gamma and
-    beta ("expected scales"), or with gamma = 1 and beta = 0, as the server holds the model ("no scales").
+    An attacker who knows it replays the client with gamma = 1 and beta = 0, as the server holds the model ("no scales"), or with the mean
+    of what keys and locks can make (relu: 0.14, sigmoid: 0.5) for every gamma and beta ("expected scales").
     Trained weights lose the scales and shifts that BatchNorm learned.
     Unlike the paper: the client does not train its lock layers, and every BatchNorm is locked; its code takes keys of 1024 numbers.
     Source: Ren et al. 2023 ("Gradient leakage defense with key-lock module for federated learning"); lengths: Hu et al. 2024.
@@ -64,8 +64,8 @@ class FedKL(Defense):
 
     def counters(self) -> dict[str, Counter]:
         return {
-            "expected scales": Counter("known: the model is replayed with the mean of all that keys can make of them", guess=self.expect),
             "no scales": Counter("known: the model is replayed without the secret scales and shifts"),
+            "expected scales": Counter("known: the model is replayed with the mean of all that keys can make of them", guess=self.expect),
         }
 
     def expect(self, model: nn.Module) -> None:
