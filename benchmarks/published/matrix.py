@@ -24,7 +24,7 @@ from _table import ROOT, WATCHED, Book, say, table
 
 from leakage import catalog
 from leakage.engine.core import Counter, Defense
-from leakage.engine.play import plugin
+from leakage.engine.play import plugin, prepare
 from leakage.spec import Assumptions, Experiment, Part, Picture
 from leakage.success import wilson
 
@@ -121,6 +121,8 @@ class Cell:
             return {**about, "same": self.same}
         try:
             found = [book.known(asked) if given.report else book.play(asked, experiment) for asked, experiment in self.runs]
+            if not any(found):
+                prepare(self.runs[0][1])  # it may be refused
         except ValueError as error:
             return {**about, "refused": str(error)}
         runs = [run for run in found if run]
@@ -154,6 +156,9 @@ mine = [cell for number, cell in enumerate(cells()) if number % parts == part]
 for attack in ATTACKS if not given.report else ():  # those that can share a loop do; the rest follows one by one
     book.play_together([run for cell in mine if cell.attack == attack and not cell.same for run in cell.runs])
 found = [one for cell in mine if (one := cell.summed_up())]
+naive = [(one["defense"], one["attack"]) for one in found if one["who"] == "naive"]
+begun = {one["attack"] for one in found if one["defense"] and "runs" in one}  # nothing to compare with in the others
+found = [one for one in found if (one["defense"], one["attack"]) in naive and one["attack"] in begun]
 say()
 rows = []
 for one in found:
