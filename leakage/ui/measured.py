@@ -24,7 +24,8 @@ THRESHOLDS = {  # by what was swept: what DLG's authors found
 }
 MATRIX = """Each cell: PSNR in decibels, the mean of {tries} runs ({pictures} CIFAR-10 pictures, {seeds} seeds of an untrained LeNet),
 coloured by how many could be recognised; a grey picture scores {grey:.1f} dB. “Knows it”: the strongest of those who know the
-protection; below, what they do. For R-GAP the phone computes and sends numbers of 64 bits. **Framed: it hides every picture from the naive attacker, and not from one who knows it.**"""
+protection; below, what they do. For R-GAP the phone computes and sends numbers of 64 bits. **Framed: it hides every picture from the
+naive attacker, and not from one who knows it.**"""
 COSTS = """LeNet learns MNIST by federated averaging with three phones, behind each protection{seeds}. What leaves nothing to learn from
 ends at 10 to 11 %, which is guessing."""
 
