@@ -17,7 +17,7 @@ import torch  # noqa: E402
 
 from leakage import catalog  # noqa: E402
 from leakage.engine.play import Frame, Scene, joins, play, play_together, prepare  # noqa: E402
-from leakage.spec import Experiment, Part  # noqa: E402
+from leakage.spec import Assumptions, Experiment, Part  # noqa: E402
 
 LANES = 8  # runs in one loop
 WATCHED = {  # by who averages over 16 rounds: a server that stands still
@@ -26,6 +26,11 @@ WATCHED = {  # by who averages over 16 rounds: a server that stands still
     "attacked_round": 16,
 }
 BRIEF = ("identified", "rank", "lpips")
+
+
+def attacker(who: str) -> Assumptions:
+    """The naive one, or one who knows: "imitate" and "adaptive" do the usual about a protection, any other name is a counter."""
+    return Assumptions(adaptive=who != "naive", counter="" if who in ("naive", "adaptive", "imitate") else who)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 from leakage.catalog import Catalog
 from leakage.comparison import protection, sentence_case
-from leakage.price import RECIPE, spelled
+from leakage.price import RECIPE, spelled, table
 from leakage.settings import ROOT
 from leakage.spec import Part
 
@@ -96,7 +96,7 @@ class Price:
 
 def prices(known: Catalog) -> list[Price]:
     """Every training of the table, each beside the one without protection that had as many rounds and pictures."""
-    kept = found("price") or {"rows": []}
+    kept = table() or {"rows": []}
     rows = [row for row in kept["rows"] if row["accuracy"]]
     peers = [Part(**part) for row in rows for part in row["defenses"]]
     usual = kept["recipe"]["model"]["fields"] if rows else {}

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from starlette.requests import Request
 
 from leakage import catalog, price
 from leakage.arms import gather
@@ -26,6 +27,7 @@ from leakage.report import GAP
 from leakage.report_comparison import COLUMN, make
 from leakage.runs.service import Service
 from leakage.runs.store import Run, Store
+from leakage.runs.stream import asked
 from leakage.runs.worker import perform
 from leakage.settings import Settings
 from leakage.spec import Assumptions, Experiment, Part, Picture, SpecError
@@ -279,10 +281,7 @@ def test_a_protection_that_stops_only_who_does_not_know_it_is_named(naive: str, 
 
 
 def test_a_protection_is_judged_over_all_of_its_arms() -> None:
-    answers = [
-        judged("the usual answer", "naive", HIDDEN, protection="Soteria"),
-        judged("the usual answer", "adaptive", HIDDEN, protection="Soteria"),
-    ]
+    answers = [judged("the usual answer", voice, HIDDEN, protection="Soteria") for voice in ("naive", "adaptive")]
     assert only_naive(answers) == []
     answers.append(judged("without that layer", "adaptive", "recognisable", protection="Soteria"))
     assert only_naive(answers) == ["Soteria hides the picture only from an attacker who does not know of it."]
@@ -416,3 +415,8 @@ def test_a_report_with_somebodys_own_picture_says_so_and_shows_its_name_as_text(
     assert "This file shows a private picture: its owner brought it" in page
     assert "own picture &lt;b&gt;mine&lt;/b&gt; (class 6)" in page
     assert "<b>mine" not in page
+
+
+def test_a_file_holds_as_many_runs_as_the_page_lets_go_at_once() -> None:
+    ids = [f"run-{number}" for number in range(MAX_ARMS + 1)]
+    assert asked(Request({"type": "http", "query_string": f"ids={','.join(ids)}".encode()})) == ids[:MAX_ARMS]

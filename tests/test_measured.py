@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from problems import CATALOG
 
-from leakage import measured
+from leakage import measured, price
 from leakage.measured import Duel, both, matrix, prices
 from leakage.ui.measured import in_words, matrix_table, privacy_utility, threshold, told
 
@@ -65,6 +65,7 @@ def _assets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         json.dumps({"recipe": {"model": lenet("sigmoid"), "rounds": 6, "pictures": 100, "batch": 64}, "rows": ROWS})
     )
     monkeypatch.setattr(measured, "ASSETS", tmp_path)
+    monkeypatch.setattr(price, "PRICES", tmp_path / "price.json")
     measured.found.cache_clear()
     yield
     measured.found.cache_clear()

@@ -1,5 +1,7 @@
 """The curve of a sweep: it knows that one number differs, and draws a point for every run of each attacker."""
 
+from dataclasses import replace
+
 import pytest
 
 from leakage.comparison import Row
@@ -63,6 +65,8 @@ def test_several_seeds_are_their_mean_in_a_band_that_holds_it() -> None:
     half = 4.3027 * 2 / 3**0.5  # Student's t with two degrees of freedom, standard deviation 2, three values
     assert list(band.x) == [0.001, 0.1, 0.1, 0.001]
     assert list(band.y) == pytest.approx([22 + half, 9, 9, 22 - half])
+    stopped = [*told[:-1], replace(told[-1], status="cancelled")]
+    assert len(figure(stopped, tried).data) == 1  # "the best so far" is no answer: no band
     partly = figure([*told[:-1], row("adaptive", None)], tried)  # the last run still plays
     assert partly
     assert partly.data[0].y[1] == pytest.approx(9.0)

@@ -15,10 +15,10 @@ from statistics import mean
 import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from _table import Book, say, table
+from _table import Book, attacker, say, table
 
 from leakage.engine.play import prepare
-from leakage.spec import Assumptions, Experiment, Part, Picture
+from leakage.spec import Experiment, Part, Picture
 
 SEARCH = {"step_size": 0.02, "start": "uniform", "tv_weight": 0.001, "steps": 1500}
 ATTACKS = {
@@ -60,7 +60,7 @@ for name, variant, trained, rounds, who, attack in ARMS:
                 rounds=rounds,
                 attacked_round=rounds,
                 attack=ATTACKS[attack],
-                assume=Assumptions(adaptive=who != "naive", counter="" if who in ("naive", "adaptive") else who),
+                assume=attacker(who),
                 seed=seed,
             )
             found.append(book.play({"arm": name, "attack": attack, "picture": number, "seed": seed}, asked))

@@ -20,12 +20,12 @@ from typing import Any
 import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from _table import ROOT, WATCHED, Book, say, table
+from _table import ROOT, WATCHED, Book, attacker, say, table
 
 from leakage import catalog
 from leakage.engine.core import Counter, Defense
 from leakage.engine.play import plugin, prepare
-from leakage.spec import Assumptions, Experiment, Part, Picture
+from leakage.spec import Experiment, Part, Picture
 from leakage.success import wilson
 
 ATTACKS = {
@@ -94,14 +94,13 @@ class Cell:
     def runs(self) -> list[tuple[dict[str, Any], Experiment]]:
         """What is asked, and how it is played: every picture with every seed."""
         defenses = (self.defense,) if self.defense else ()
-        counter = "" if self.who in ("naive", "imitate") else self.who
         watched = WATCHED if self.who == "average the rounds" else {}
         asked = {"defenses": [one.model_dump() for one in defenses], "who": self.who, "attack": self.attack}
         experiment = Experiment(
             defenses=defenses,
             attack=ATTACKS[self.attack],
             precision="float64" if self.attack == "r_gap" else "float32",
-            assume=Assumptions(adaptive=self.who != "naive", counter=counter),
+            assume=attacker(self.who),
             **watched,
         )
         return [

@@ -16,10 +16,10 @@ from statistics import mean
 import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from _table import Book, say, table
+from _table import Book, attacker, say, table
 
 from leakage import catalog
-from leakage.spec import Assumptions, Experiment, Part, Picture
+from leakage.spec import Experiment, Part, Picture
 
 SEARCH = Part(id="inverting_gradients", fields={"steps": 1000})
 MADE_FOR = {  # protection -> the model, and the strengths
@@ -60,7 +60,7 @@ for name in [given.only] if given.only else MADE_FOR:
                 pictures=(Picture(source="cifar10", id=str(number)),),
                 defenses=(defense,) if defense else (),
                 attack=attack,
-                assume=Assumptions(adaptive=who != "naive", counter="" if who in ("naive", "imitate") else who),
+                assume=attacker(who),
             )
             stack = [defense.model_dump()] if defense else []
             asked = {"model": model.model_dump(), "defenses": stack, "who": who, "attack": attack.id, "picture": number}

@@ -104,7 +104,8 @@ def details(runs: list[Run], known: Catalog) -> None:
     for sentence in only_naive(told):
         st.error(forms.verbatim(sentence), icon=":material/visibility:")
     if len({one.assume.counter for one in experiments if voice(one) == "adaptive"}) > 1:
-        st.caption(" ".join(map(forms.verbatim, same_answers(told))))
+        for words in same_answers(told):
+            st.caption(forms.verbatim(words))
     st.html(table.table(told))
     st.caption(table.NOTE)
     actions(runs)

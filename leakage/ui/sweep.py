@@ -77,8 +77,8 @@ def figure(rows: Sequence[Row], experiments: Sequence[Experiment]) -> go.Figure 
             mode="lines+markers",
             line_color=colour,
             marker={"symbol": shape, "size": 9},
-            customdata=[len(over) for _, over in points],
-            hovertemplate="%{y:.1f} dB, mean of %{customdata} run(s)",
+            customdata=[f", mean of {len(over)} seeds" if len(over) > 1 else "" for _, over in points],
+            hovertemplate="%{x}: %{y:.1f} dB%{customdata}",
         )
     if not made.data:
         return None
