@@ -39,6 +39,11 @@ class Duel:
         """Whether it hides everything from the naive attacker and not from one who knows."""
         return bool(self.naive and self.best and not self.naive.get("recognisable") and self.best["recognisable"])
 
+    @property
+    def backfires(self) -> bool:
+        """Whether even the strongest of those who know end more than a decibel below the naive attacker."""
+        return bool(self.naive and self.best and self.best["psnr"] < self.naive["psnr"] - 1)
+
 
 @dataclass(frozen=True)
 class Line:

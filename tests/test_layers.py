@@ -93,7 +93,8 @@ ALLOWED = {  # room -> the rooms it may import (a folder may import itself)
     "engine.chain": "engine.core",
     "engine.equations": "",
     "engine.measured_rank": "engine.equations effort network",
-    "engine.core": "engine.plugin",
+    "engine.core": "engine.normalise engine.plugin",
+    "engine.normalise": "",
     "engine.plugin": "syntax",
     # never metrics, play, data: the truth is there
     "attacks": "engine.lanes engine.matching engine.labels engine.statistics engine.chain engine.equations engine.core",

@@ -10,7 +10,8 @@ from problems import CATALOG
 
 from leakage import measured, price
 from leakage.measured import Duel, both, matrix, prices
-from leakage.ui.measured import in_words, matrix_table, privacy_utility, threshold, told
+from leakage.settings import ROOT
+from leakage.ui.measured import BACKFIRES, in_words, matrix_table, privacy_utility, puzzles, threshold, told
 
 PRUNED = {"id": "pruning", "fields": {"share": 0.9}}
 NOISE = {"id": "gaussian_noise", "fields": {"scale": 0.01}}
@@ -106,6 +107,18 @@ def test_the_table_frames_what_only_fools_the_naive_and_says_why_knowing_changes
     assert "data-framed" not in none + noise + refused
     assert 'title="Imitate: nobody can imitate random noise."' in noise
     assert "FedKL needs BatchNorm." in refused
+
+
+def test_who_does_worse_for_knowing_is_explained_in_all_that_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    naive = cell(PRUNED, "naive", 6, 25.0)
+    assert Duel(naive, {"one": cell(PRUNED, "one", 6, 23.9), "two": cell(PRUNED, "two", 5, 24.5)}).backfires  # recognising counts first
+    assert not Duel(naive, {"one": cell(PRUNED, "one", 6, 24.1)}).backfires
+    assert puzzles(matrix(CATALOG)) == []
+    monkeypatch.setattr(measured, "ASSETS", ROOT / "assets")
+    measured.found.cache_clear()
+    odd = {part.id for line in matrix(CATALOG) if any(duel.backfires for duel in line.duels.values()) for part in line.stack}
+    assert odd == set(BACKFIRES)
+    assert puzzles(matrix(CATALOG)) == list(BACKFIRES.values())
 
 
 def test_every_attacker_is_told_in_words() -> None:

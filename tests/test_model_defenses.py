@@ -197,7 +197,7 @@ def test_a_client_with_fedkl_sends_the_gradient_of_a_network_with_its_own_scales
 ) -> None:
     with precision(dtype):
         x, settings = smooth(3), {"model": RESNET, "seed": SEED, "batch_norm": batch_norm}
-        plain, seen = observed(x, **settings), observed(x, **settings, defenses=(FEDKL,))
+        plain, seen = observed(x, **settings), observed(x, **settings, defenses=(FEDKL,), assume={"counter": "no scales"})
         assert equal(seen.weights, plain.weights)
         norms = {name for name, layer in plain.model.named_modules() if isinstance(layer, nn.BatchNorm2d)}
         gone = plain.weights.keys() - seen.weights.keys()
@@ -266,6 +266,26 @@ def test_who_expects_the_mean_of_all_scales_replays_a_network_with_it(activation
     assert relative(seen.replay(x, LABELS), naive.replay(x, LABELS)) < 1e-6
     together = {name: value[0] for name, value in seen.replays(x.unsqueeze(0), LABELS).items()}
     assert relative(together, naive.replay(x, LABELS)) < 1e-5
+
+
+def hidden_and_found(attack: Part, **assume: object) -> tuple[Tensor, Tensor]:
+    """All scales and shifts of the client, and those of the attacker's model after the attack."""
+    seen = observed(smooth(1), model=RESNET, seed=SEED, defenses=(FEDKL,), assume=assume)
+    moments(attack, seen)
+    secret = FedKL().secret(seen.model, draws("fedkl")(0))
+    return torch.cat(list(secret.values())), torch.cat([seen.model.get_buffer(name).detach() for name in secret])
+
+
+def test_scales_that_are_looked_for_with_the_pictures_come_close_to_the_secret_ones() -> None:
+    search = Part(id="inverting_gradients", fields={"steps": 200, "distance": "cosine per layer"})
+    secret, guessed = hidden_and_found(search, counter="expected scales")
+    assert float(guessed.std()) == pytest.approx(0, abs=1e-6)  # what the search starts from
+    secret, found = hidden_and_found(search, counter="look for the scales")
+    assert float(torch.corrcoef(torch.stack([secret, found]))[0, 1]) > 0.6
+    _, kept = hidden_and_found(Part(id="idlg", fields={"steps": 5, "tries": 1}), counter="look for the scales")
+    assert torch.equal(kept, guessed)  # it does not look
+    _, naive = hidden_and_found(search, adaptive=False)
+    assert set(naive.tolist()) == {0, 1}
 
 
 def test_fedkl_says_that_it_needs_batchnorm() -> None:

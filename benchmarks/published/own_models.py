@@ -24,7 +24,7 @@ from leakage.spec import Experiment, Part, Picture
 SEARCH = Part(id="inverting_gradients", fields={"steps": 1000})
 MADE_FOR = {  # protection -> the model, and the strengths
     "precode": (Part(id="mlp", fields={"width": 1024}), [{}]),
-    "soteria": (Part(id="convnet"), [{"share": 0.1}, {"share": 0.6}]),
+    "soteria": (Part(id="convnet", fields={"width": 32}), [{"share": 0.1}, {"share": 0.6}]),
     "fedkl": (Part(id="he_resnet"), [{}]),
     "ats": (Part(id="he_resnet"), [{}]),
 }

@@ -16,6 +16,7 @@ MILESTONES = (2.667, 1.6, 1.142)  # the step size falls tenfold after these shar
 WARM_UP = 50  # steps, of the cosine schedule
 ELECT = 25  # steps between two looks at which start is closest: between them the same one is shown
 FILTERED = 500  # steps between two median filters
+SOUGHT = 0.01  # the step size of what is looked for beside the pictures
 COMBINE = ("closest", "mean", "median")
 
 Note = dict[str, str | int | float]
@@ -109,23 +110,27 @@ class Descent:
     def _descend(
         self, seen: Observation, z: Tensor, matched: Callable[[Tensor], Tensor], prior: Prior | None, rng: torch.Generator
     ) -> Iterator[Moment]:
-        """Adam on z (S, B, C, H, W); `matched`: pictures of that shape -> distances (S,)."""
-        pixels, (low, high) = to_pixels(seen), box(seen)
+        """Adam on z (S, B, C, H, W), and on what is `sought`, one guess for all; `matched`: pictures of that shape -> distances (S,)."""
+        pixels, (low, high), sought = to_pixels(seen), box(seen), list(seen.sought.values())
         z = z.clone().requires_grad_()
-        optimiser = torch.optim.Adam([z], lr=self.step_size, fused=z.device.type != "mps")
+        groups = [([z], self.step_size), *([(sought, SOUGHT)] if sought else [])]
+        optimiser = torch.optim.Adam([{"params": leaves, "lr": size} for leaves, size in groups], fused=z.device.type != "mps")
         lowest, kept = torch.full((len(z),), math.inf, device=z.device, dtype=z.dtype), z.detach().clone()
         for step in range(1, self.steps + 1):
             x = pixels(z)
             match = matched(x)  # (S,)
             loss = match + prior(z) if prior else match
-            (slope,) = torch.autograd.grad(loss.sum(), z)
+            slope, *more = torch.autograd.grad(loss.sum(), [z, *sought])
             if self.keep_best:
                 better = loss.detach() < lowest
                 lowest = torch.where(better, loss.detach(), lowest)
                 kept = torch.where(better.view(-1, 1, 1, 1, 1), z.detach(), kept)
             yield Moment(step, x.detach(), match.detach())
             z.grad = self._turned(slope, step, rng)
-            optimiser.param_groups[0]["lr"] = self.step_size * self._share(step)
+            for leaf, own in zip(sought, more, strict=True):
+                leaf.grad = own.contiguous()
+            for group, (_, size) in zip(optimiser.param_groups, groups, strict=True):
+                group["lr"] = size * self._share(step)
             optimiser.step()
             if self.boxed:
                 with torch.no_grad():

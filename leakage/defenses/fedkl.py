@@ -1,6 +1,6 @@
 """FedKL: every channel is scaled and shifted by numbers that only the phone's own key opens."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -30,8 +30,9 @@ class FedKL(Defense):
 
     The keys k, k' ~ U(0, 1)^length and the lock layers (W, b), (V, c), with PyTorch's initialisation U(-1, 1) / sqrt(length), are the
     client's own, two of each for every BatchNorm: neither they nor their gradients are sent. The other gradients depend on them.
-    An attacker who knows it replays the client with gamma = 1 and beta = 0, as the server holds the model ("no scales"), or with the mean
-    of what keys and locks can make (relu: 0.14, sigmoid: 0.5) for every gamma and beta ("expected scales").
+    An attacker who knows it takes the mean of what keys and locks can make (relu: 0.14, sigmoid: 0.5) for every gamma and beta, and from
+    there looks for all of them together with the pictures ("look for the scales"; attacks by Adam alone do); or replays the client with
+    gamma = 1 and beta = 0, as the server holds the model ("no scales"), or with those means ("expected scales").
     Trained weights lose the scales and shifts that BatchNorm learned.
     Unlike the paper: the client does not train its lock layers, and every BatchNorm is locked; its code takes keys of 1024 numbers.
     Source: Ren et al. 2023 ("Gradient leakage defense with key-lock module for federated learning"); lengths: Hu et al. 2024.
@@ -39,7 +40,7 @@ class FedKL(Defense):
 
     title = "FedKL: a key and its locks"
     plain = "The phone scales and shifts every channel of its network by numbers that follow from a key of its own, and keeps both secret."
-    hint = "Needs a model with BatchNorm. The attacker knows the weights, not the key: what it replays without it points elsewhere."
+    hint = "Needs a model with BatchNorm. Who does not know of it searches in vain; who does can look for the secret numbers too."
     elementwise = True
     source = "https://arxiv.org/abs/2305.04095"
 
@@ -64,21 +65,20 @@ class FedKL(Defense):
 
     def counters(self) -> dict[str, Counter]:
         return {
+            "look for the scales": Counter("known: the secret scales and shifts are looked for too", guess=self.expect, seek=True),
             "no scales": Counter("known: the model is replayed without the secret scales and shifts"),
             "expected scales": Counter("known: the model is replayed with the mean of all that keys can make of them", guess=self.expect),
         }
 
-    def expect(self, model: nn.Module) -> None:
-        """Put the mean of gamma, which is that of beta, into every locked layer."""
+    def expect(self, model: nn.Module) -> Params:
+        """The mean of gamma, which is that of beta, in the place of every one."""
         rng = generator(0)
         mean = float(torch.stack([self._opened(1000, rng) for _ in range(100)]).mean())
-        for _, layer in locked(model):
-            layer.weight.fill_(mean)
-            layer.bias.fill_(mean)
+        return _filled(model, lambda channels: torch.full((channels,), mean))
 
     def secret(self, model: nn.Module, rng: torch.Generator) -> Params:
         """gamma and beta (C,) of every BatchNorm, under the names of the buffers that hold 1 and 0."""
-        return {f"{name}.{part}": self._opened(layer.num_features, rng) for name, layer in locked(model) for part in ("weight", "bias")}
+        return _filled(model, lambda channels: self._opened(channels, rng))
 
     def _opened(self, channels: int, rng: torch.Generator) -> Tensor:
         """act(W k + b), all drawn: (channels,)."""
@@ -87,6 +87,7 @@ class FedKL(Defense):
         return ACTIVATIONS[self.activation](weight @ key + bias)
 
 
-def locked(model: nn.Module) -> Iterator[tuple[str, Locked]]:
-    """The locked layers of a model by name."""
-    return ((name, layer) for name, layer in model.named_modules() if isinstance(layer, Locked))
+def _filled(model: nn.Module, values: Callable[[int], Tensor]) -> Params:
+    """Values (C,) for every gamma and beta, under the names of the buffers that stand for them."""
+    locked = [(name, layer.num_features) for name, layer in model.named_modules() if isinstance(layer, Locked)]
+    return {f"{name}.{part}": values(channels) for name, channels in locked for part in ("weight", "bias")}

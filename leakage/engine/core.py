@@ -11,6 +11,7 @@ from typing import ClassVar, TypeAlias
 import torch
 from torch import Tensor, nn
 
+from leakage.engine.normalise import Normalise as Normalise
 from leakage.engine.plugin import Plugin as Plugin
 from leakage.engine.plugin import choice as choice
 from leakage.engine.plugin import flag as flag
@@ -82,6 +83,7 @@ class Observation:
     labels         (B,) when the experiment grants them, else None
     statistics     BatchNorm layer -> mean and variance (C,) of what enters it, when the experiment grants them, else None
     trust          how much each entry of the update counts when gradients are compared, by parameter; unnamed parameters count 1
+    sought         what an attack may look for together with the pictures: buffers of `model`, leaves that `replay` follows, by name
     """
 
     model: nn.Module
@@ -100,6 +102,7 @@ class Observation:
     labels: Tensor | None = None
     statistics: Statistics | None = None
     trust: Params = field(default_factory=dict)
+    sought: Params = field(default_factory=dict)
 
     def as_gradient(self) -> Params:
         """The update as an average gradient over the batch."""
@@ -150,21 +153,6 @@ class Snapshot:
     views: dict[str, Tensor] = field(default_factory=dict)
 
 
-class Normalise(nn.Module):
-    """(x - mean) / std per channel, as the first layer of a model: outside a model pictures are [0, 1]."""
-
-    mean: Tensor
-    std: Tensor
-
-    def __init__(self, mean: Sequence[float], std: Sequence[float]) -> None:
-        super().__init__()
-        self.register_buffer("mean", torch.tensor(mean).view(1, -1, 1, 1))
-        self.register_buffer("std", torch.tensor(std).view(1, -1, 1, 1))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return (x - self.mean) / self.std
-
-
 # ---------------------------------------------------------------- the four kinds of plug-in
 
 
@@ -201,7 +189,8 @@ class Counter:
     read     (received, memory) -> what the attacker works with in place of what it received; None: that itself
     trust    (received, memory) -> how much each entry counts when gradients are compared, by parameter; unnamed parameters count 1
     track    (received, memory) -> what the client carries after this round, as far as the server can compute that
-    guess    puts into the attacker's model what the client keeps to itself of it, as far as it can be guessed
+    guess    model -> what the client keeps to itself of it, as far as that can be guessed, by the names of buffers
+    seek     that is only where attacks start that look for it together with the pictures; others keep to it
     exact    it works with the very numbers received, so nothing may have changed them after the defense; `read` does too
     """
 
@@ -210,7 +199,8 @@ class Counter:
     read: Callable[[Params, Memory], Params] | None = None
     trust: Callable[[Params, Memory], Params] = lambda _received, _memory: {}
     track: Callable[[Params, Memory], Memory] = lambda _received, memory: memory
-    guess: Callable[[nn.Module], None] = lambda _model: None
+    guess: Callable[[nn.Module], Params] = lambda _model: {}
+    seek: bool = False
     exact: bool = False
 
 

@@ -22,7 +22,7 @@ def observe(experiment: Experiment, x: Tensor, y: Tensor) -> Observation:
     """
     model = _model(experiment, x)
     setting = Setting.of(experiment)
-    setting.guess(model)
+    sought = setting.guess(model)
     history, carried = _watch(setting, model, x, y, experiment.rounds)
     attacked, shadow = history[experiment.attacked_round - 1], carried[experiment.attacked_round - 1]
     if experiment.attacked_round > 1:
@@ -55,6 +55,7 @@ def observe(experiment: Experiment, x: Tensor, y: Tensor) -> Observation:
         labels=y.clone() if experiment.assume.labels else None,
         statistics=_statistics(experiment, model, x),
         trust=setting.trust(attacked.update, shadow),
+        sought=sought,
     )
 
 

@@ -103,10 +103,17 @@ class Setting:
 
         return self.over.together([member(number) for number in range(self.over.members)])
 
-    def guess(self, model: nn.Module) -> None:
-        """Put into the model what an adaptive attacker guesses of the client's secrets; the client itself uses its own."""
+    def guess(self, model: nn.Module) -> Params:
+        """Put into the model what an adaptive attacker guesses of what the client keeps to itself; return what is sought further."""
+        sought = Params()
         for own in self.protections if self.adaptive else ():
-            own.counter.guess(model)
+            for name, value in own.counter.guess(model).items():
+                layer, _, part = name.rpartition(".")
+                held = value.to(model.get_buffer(name)).requires_grad_(own.counter.seek)
+                setattr(model.get_submodule(layer), part, held)
+                if own.counter.seek:
+                    sought[name] = held
+        return sought
 
     def imitation(self, gradient: Client, read: Params) -> Client:
         """The client as the attacker imitates it who works with `read`."""

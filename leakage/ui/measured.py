@@ -26,6 +26,11 @@ MATRIX = """Each cell: PSNR in decibels, the mean of {tries} runs ({pictures} CI
 coloured by how many could be recognised; a grey picture scores {grey:.1f} dB. “Knows it”: the strongest of those who know the
 protection; below, what they do. For R-GAP the phone computes and sends numbers of 64 bits. **Framed: it hides every picture from the
 naive attacker, and not from one who knows it.**"""
+BACKFIRES = {  # by protection: why knowing of it does worse (benchmarks/published/within_the_step.py)
+    "low_precision": "Why knowing of rounding does worse than not knowing: many pictures have a gradient that rounds to the numbers "
+    "received. Who forgives all that rounding may have changed ends at the first of them; the naive attacker aims at the middle of "
+    "every step, and lands closer.",
+}
 COSTS = """LeNet learns MNIST by federated averaging with three phones, behind each protection{seeds}. What leaves nothing to learn from
 ends at 10 to 11 %, which is guessing."""
 
@@ -70,9 +75,17 @@ def attackers(known: Catalog) -> None:
     tries = " to ".join(map(str, sorted({min(runs), max(runs)})))
     st.markdown(MATRIX.format(tries=tries, grey=played[0]["grey_psnr"], **recipe))
     st.html(matrix_table(lines, known))
+    for words in puzzles(lines):
+        st.caption(words)
     titles = {line.title: line for line in lines if not line.refused}
     chosen = st.selectbox("Every attacker of one protection, in words", titles, key="measured-stack")
     st.markdown("\n".join(f"- {forms.verbatim(sentence)}" for sentence in in_words(titles[chosen], known)))
+
+
+def puzzles(lines: Sequence[Line]) -> list[str]:
+    """Why knowing of a protection does worse, wherever it does."""
+    ids = [part.id for line in lines if any(duel.backfires for duel in line.duels.values()) for part in line.stack]
+    return [BACKFIRES[id] for id in dict.fromkeys(ids) if id in BACKFIRES]
 
 
 def in_words(line: Line, known: Catalog) -> list[str]:
