@@ -39,6 +39,7 @@ class Row:
     epsilon         of differential privacy, for one picture in what was sent
     grey            what a grey picture scores: psnr, ssim, lpips, rank, as far as they were measured
     protection      the protections in words
+    attack          the attack in words
     answer          what an adaptive attacker did about them, in words
     """
 
@@ -57,6 +58,7 @@ class Row:
     accuracy: float | None
     grey: dict[str, float]
     protection: str
+    attack: str
     answer: str
 
     @property
@@ -68,19 +70,23 @@ class Row:
 def rows(store: Store, runs: list[Run], known: Catalog) -> list[Row]:
     """One row for every run, in their order."""
     asked = [Experiment.model_validate_json(run.experiment) for run in runs]
-    peers = [part for one in asked for part in one.defenses]
+    peers, attacks = [part for one in asked for part in one.defenses], [one.attack for one in asked]
+
+    def words(one: Experiment) -> dict[str, str]:
+        attack = _part("attack", one.attack, attacks, known, short=True)
+        return {"protection": protection(one.defenses, peers, known), "attack": attack}
+
     return [
-        _row(store, run, experiment, title, protection(experiment.defenses, peers, known), known)
+        _row(store, run, experiment, known, title=title, **words(experiment))
         for run, experiment, title in zip(runs, asked, titles(asked, known), strict=True)
     ]
 
 
-def _row(store: Store, run: Run, experiment: Experiment, title: str, protected: str, known: Catalog) -> Row:
+def _row(store: Store, run: Run, experiment: Experiment, known: Catalog, **words: str) -> Row:
     meta, result = store.meta(run.id) or {}, run.result or {}
     scores, verdict = result.get("scores", {}), result.get("verdict", {})
     grey = meta.get("baselines", {}).get("grey", {})
     return Row(
-        title=title,
         voice=voice(experiment),
         run=run.id,
         status=run.status,
@@ -94,9 +100,15 @@ def _row(store: Store, run: Run, experiment: Experiment, title: str, protected: 
         epsilon=(meta.get("epsilon") or {}).get("value"),
         accuracy=accuracy(store, experiment.defenses, known),
         grey={name: grey[name] for name in ("psnr", "ssim", "lpips", "rank") if grey.get(name) is not None},
-        protection=protected,
         answer="; ".join(meta.get("answers", ())),
+        **words,
     )
+
+
+def crossed(experiments: Sequence[Experiment]) -> bool:
+    """Whether both protections and attacks differ."""
+    stacks = {tuple(part.model_dump_json() for part in one.defenses) for one in experiments}
+    return len(stacks) > 1 and len({one.attack.id for one in experiments}) > 1
 
 
 def voice(experiment: Experiment) -> str:
@@ -155,7 +167,7 @@ def _aspects(experiments: Sequence[Experiment], known: Catalog, *, short: bool) 
     def every(words: Callable[[Experiment], str]) -> list[str]:
         return [words(one) for one in experiments]
 
-    def part(kind: str, of: Callable[[Experiment], Part]) -> list[str]:
+    def part(kind: str, of: Callable[[Experiment], Part], *, short: bool = short) -> list[str]:
         return [_part(kind, of(one), [of(other) for other in experiments], known, short=short) for one in experiments]
 
     stacked = [defense for one in experiments for defense in one.defenses]
@@ -163,7 +175,7 @@ def _aspects(experiments: Sequence[Experiment], known: Catalog, *, short: bool) 
     return [
         ("The protection", every(lambda one: protection(one.defenses, stacked, known, short=short))),
         ("The answer to it", every(lambda one: one.assume.counter or ("the usual answer" if short else "the usual one"))),
-        ("The attack", part("attack", lambda one: one.attack)),
+        ("The attack", part("attack", lambda one: one.attack, short=short or len({one.attack.id for one in experiments}) > 1)),
         ("The pictures", _pictures(experiments, short=short)),
         ("Their size", every(lambda one: f"{one.size} px")),
         ("Their colours", every(lambda one: "grey" if one.channels == 1 else "colour")),

@@ -61,7 +61,7 @@ def shown(at: AppTest) -> str:
 
 def row(title: str, voice: str, **found: Any) -> Row:
     nothing = dict.fromkeys(("verdict", "words", "psnr", "ssim", "lpips", "rank", "label_accuracy", "epsilon", "accuracy"))
-    told = {"title": title, "voice": voice, "run": "r", "status": "done", "grey": GREY, "protection": title, "answer": ""}
+    told = {"title": title, "voice": voice, "run": "r", "status": "done", "grey": GREY, "protection": title, "attack": "", "answer": ""}
     return Row(**{**told, **nothing, **found})
 
 
@@ -145,6 +145,42 @@ def test_attacks_differ_and_the_chosen_one_keeps_its_settings(door: Service, loo
     assert all([part.id for part in one.defenses] == ["pruning"] for one in experiments)
 
 
+def test_protections_cross_attacks_and_the_matrix_fills(door: Service, look: Open, work: Callable[[], None]) -> None:
+    quick = {**QUICK, "differs": "matrix", "arms": "none,clipping", "attacks": "inverting_gradients,linear_layer"}
+    at = press(look(**quick))
+    experiments = asked(door, at)
+    assert [([part.id for part in one.defenses], one.attack.id, voice(one)) for one in experiments] == [
+        ([], "inverting_gradients", "both"),
+        ([], "linear_layer", "both"),
+        *((["clipping"], attack, heard) for attack in ("inverting_gradients", "linear_layer") for heard in ("naive", "adaptive")),
+    ]
+
+    def cells() -> list[list[str]]:
+        grid = next(str(one.proto.body) for one in at.get("html") if "gle-matrix" in one.proto.body)
+        return [re.findall(r"<td.*?</td>", line) for line in re.findall(r"<tr.*?</tr>", grid)[2:]]
+
+    assert [["waiting" in cell for cell in line] for line in cells()] == [[True] * 2, [True] * 4]
+    while door.store.queue():
+        work()
+    at.run()
+    fine(at)
+    results = [run.result for id in at.query_params["runs"].split(",") if (run := door.look(id)) and run.result]
+    wanted = [f">{result['scores']['psnr']:.1f}</span>" for result in results]
+    assert [number in cell for number, cell in zip(wanted, sum(cells(), []), strict=True)] == [True] * 6
+    assert at.segmented_control(key="watch-attack").value == "inverting_gradients"
+    at.segmented_control(key="watch-attack").set_value("linear_layer").run()
+    fine(at)
+    other = press(look(**QUICK, differs="matrix", arms="none,pruning", attacks="idlg,dlg"))  # the attack watched before is none of these
+    assert other.segmented_control(key="watch-attack").value == "idlg"
+
+
+def test_of_too_many_runs_the_last_are_left_out_in_words(door: Service, look: Open) -> None:
+    arms = "none,gaussian_noise,pruning,clipping,ada_defense,soteria"
+    at = look(**QUICK, differs="matrix", arms=arms, attacks="inverting_gradients,idlg,dlg")
+    assert "These would be 33 runs, and at most 24 go at once" in words(at)
+    assert len(asked(door, press(at))) == 24
+
+
 def test_a_strength_is_swept_and_a_value_out_of_range_is_named_and_left_out(door: Service, look: Open) -> None:
     at = look(**QUICK, differs="strength", swept="pruning.share", values="0.5 0.9, 7 much")
     assert "share 7 cannot run and is left out: " in words(at)
@@ -226,6 +262,7 @@ def test_a_sweep_is_tried_with_several_seeds_as_far_as_they_fit(door: Service, l
     [
         {"arms": "none,pruning:share=0.5,clipping+gaussian_noise"},
         {"differs": "attack", "protected": "pruning", "voices": "naive"},
+        {"differs": "matrix", "arms": "none,pruning:share=0.5", "attacks": "inverting_gradients,idlg"},
         {"differs": "batch", "sizes": "1,4"},
         {"differs": "training"},
         {"differs": "answer", "answered": "ada_defense", "answers": "read it off|signs alone"},
@@ -348,6 +385,35 @@ def test_the_plot_shows_the_stronger_attacker_where_accuracies_are_known() -> No
     figure = table.price([row("none", "both", psnr=24.0, accuracy=0.99), row("unknown", "both", psnr=3.0), *noisy])
     assert figure
     assert list(zip(figure.data[0].text, figure.data[0].x, figure.data[0].y, strict=True)) == [("none", 99.0, 24.0), ("noise", 97.0, 12.0)]
+
+
+def test_the_matrix_frames_what_only_fools_the_naive_attacker() -> None:
+    def cell(voice: str, attack: str, word: str | None, psnr: float | None = 9.0, protection: str = "noise <1>") -> Row:
+        return row(f"{protection}, {attack}", voice, protection=protection, attack=attack, verdict=word, psnr=psnr, words="why")
+
+    hidden, seen = "not recognisable", "recognisable"
+    rows = [
+        cell("both", "A", seen, 30.04, "none"),
+        cell("naive", "A", hidden),
+        cell("adaptive", "A", seen, 20.0),
+        cell("naive", "B", hidden),
+        cell("adaptive", "B", None, None),
+    ]
+    none, noise = re.findall(r"<tr.*?</tr>", table.matrix(rows))[2:]
+    assert re.search(r'colspan="2" title="none, A: why">.*--share:1.00">30.0<', none)
+    assert none.count("–") == 2  # B is not asked without protection
+    naive, adaptive, other, waiting = re.findall(r"<td.*?</td>", noise)
+    assert ["data-framed" in one for one in (naive, adaptive, other, waiting)] == [False, True, False, False]
+    assert "--share:0.00" in naive
+    assert "<small>done</small>" in waiting
+    assert "Noise &lt;1&gt;" in noise
+
+
+def test_the_strongest_of_several_attacks_and_answers_counts_not_their_mean() -> None:
+    noisy = [row("noise", "adaptive", attack=attack, psnr=psnr, accuracy=0.97) for attack, psnr in (("A", 9.0), ("B", 19.0))]
+    figure = table.price([row("none", "both", psnr=24.0, accuracy=0.99), *noisy])
+    assert figure
+    assert list(figure.data[0].y) == [24.0, 19.0]
 
 
 def test_defaults_are_left_out_of_the_address() -> None:

@@ -260,7 +260,7 @@ def test_accuracy_is_the_mean_over_seeds_of_the_same_protections(tmp_path: Path,
 
 
 def judged(title: str, voice: str, verdict: str | None, *, protection: str = "", answer: str = "") -> Row:
-    return Row(title, voice, "", "done", verdict, None, None, None, None, None, None, None, None, {}, protection or title, answer)
+    return Row(title, voice, "", "done", verdict, None, None, None, None, None, None, None, None, {}, protection or title, "", answer)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What differs between the arms of a comparison: protections, attacks, a strength, answers, batch sizes or training; from the catalog."""
+"""What differs between the arms of a comparison: protections, attacks or both, a strength, answers, batches, training; from the catalog."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -21,6 +21,7 @@ DIFFERS = {
     "answer": "Answer",
     "batch": "Batch size",
     "training": "Training",
+    "matrix": "Protection × attack",
 }
 VOICES = {"both": "Both", "adaptive": "Adaptive", "naive": "Naive"}
 MOST = 8  # arms
@@ -34,13 +35,14 @@ FIRST = {
     "attacks": ("inverting_gradients", "idlg"),
     "answered": ("ada_defense",),
 }
-LISTS = {
-    "protection": "arms",
-    "attack": "attacks",
-    "answer": "answers",
-    "batch": "sizes",
-    "training": "states",
-}  # what differs -> the key of its menu
+LISTS: dict[str, tuple[str, ...]] = {  # what differs -> the keys of its menus
+    "protection": ("arms",),
+    "attack": ("attacks",),
+    "answer": ("answers",),
+    "batch": ("sizes",),
+    "training": ("states",),
+    "matrix": ("arms", "attacks"),
+}
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,7 @@ def choose(base: Experiment, known: Catalog) -> list[Arm]:
         "answer": _answers,
         "batch": _batches,
         "training": _trainings,
+        "matrix": _matrix,
     }
     return offer[differs](base, known)
 
@@ -79,7 +82,7 @@ def choose(base: Experiment, known: Catalog) -> list[Arm]:
 def shared_protection(known: Catalog) -> tuple[Part, ...]:
     """What protects the phone in every arm, where protections are not what differs."""
     differs = st.session_state.get("differs", "protection")
-    if differs == "protection":
+    if "arms" in LISTS.get(differs, ()):
         return ()
     key = SHARED[differs == "answer"]
     menu = _menu(key, ready_made(known)[1:], known)
@@ -136,8 +139,13 @@ def _attacks(base: Experiment, known: Catalog) -> list[Arm]:
     names = {entry.id: entry.title for entry in known.of("attack")}
     first = list(dict.fromkeys([base.attack.id, *(id for id in FIRST["attacks"] if id in names)]))
     picked = st.multiselect("Attacks", names, default=first, format_func=names.__getitem__, key="attacks", max_selections=MOST)
-    st.caption("The attack chosen above keeps its fine settings; the others run with their defaults.")
+    st.caption("The attack chosen below keeps its fine settings; the others run with their defaults.")
     return [Arm(names[id], {"attack": base.attack if id == base.attack.id else Part(id=id)}) for id in picked]
+
+
+def _matrix(base: Experiment, known: Catalog) -> list[Arm]:
+    protections, attacks = _protections(base, known), _attacks(base, known)
+    return [Arm(f"{one.title}, {other.title}", one.change | other.change) for one in protections for other in attacks]
 
 
 def _answers(base: Experiment, known: Catalog) -> list[Arm]:
@@ -260,6 +268,12 @@ def plan(base: Experiment, arms: list[Arm], voices: str, known: Catalog) -> tupl
         naive = one.assume.model_copy(update={"adaptive": False, "counter": ""})
         made += [one.model_copy(update={"assume": one.assume if adaptive else naive}) for adaptive in heard]
     made = list({one.digest(): one for one in made}.values())
+    if len(made) > MAX_ARMS:
+        problems.append(
+            f"These would be {len(made)} runs, and at most {MAX_ARMS} go at once: those of the last arms are left out. Choose fewer "
+            "protections or attacks, or one of the attackers, for more of the others."
+        )
+        made = made[:MAX_ARMS]
     asked = st.session_state["seeds"] if st.session_state["differs"] == "strength" else 1
     seeds = max(number for number in SEEDS if number == 1 or (number <= asked and number * len(made) <= MAX_ARMS))
     if seeds < asked:

@@ -14,6 +14,7 @@ from leakage.ui.arms import BATCHES, DIFFERS, LISTS, MOST, SEEDS, SHARED, VOICES
 from leakage.ui.stacks import key_of, known_keys
 
 BETWEEN = {"answers": "|"}  # the names of answers have commas
+MENUS = tuple(dict.fromkeys(key for keys in LISTS.values() for key in keys))
 
 
 def read_url(known: Catalog) -> None:
@@ -23,7 +24,7 @@ def read_url(known: Catalog) -> None:
         for option in options:
             if str(option) == asked.get(key):
                 state[key] = option
-    lists: dict[str, list[Any]] = {key: asked[key].split(BETWEEN.get(key, ",")) for key in (*LISTS.values(), "protected") if key in asked}
+    lists: dict[str, list[Any]] = {key: asked[key].split(BETWEEN.get(key, ",")) for key in (*MENUS, "protected") if key in asked}
     for key in {"arms", "protected"} & set(lists):
         state[key] = known_keys(lists[key], known)[:MOST]
     if "attacks" in lists:
@@ -48,7 +49,7 @@ def write_url() -> None:
     """What differs, and the arms of it, into the address; what belongs to another choice leaves it."""
     state = st.session_state
     differs = state.get("differs", "")
-    keys = [LISTS[differs]] if differs in LISTS else []
+    keys = LISTS.get(differs, ())
     if not all(key in state for key in keys or ["swept"]):  # without a picture nothing was asked
         return
     kept = {"differs": differs, "voices": state.get("voices", "both")}
@@ -57,7 +58,7 @@ def write_url() -> None:
         kept["answered"] = state["answered"]
     if differs == "strength":
         kept |= {"swept": state["swept"], "values": state[f"values.{state['swept']}"], "seeds": str(state["seeds"])}
-    for key in ("differs", "voices", *LISTS.values(), *SHARED, "swept", "values", "seeds"):
+    for key in ("differs", "voices", *MENUS, *SHARED, "swept", "values", "seeds"):
         if key not in kept:
             st.query_params.pop(key, None)
         elif st.query_params.get(key) != kept[key]:
@@ -75,9 +76,13 @@ def load(experiments: Sequence[Experiment], known: Catalog) -> None:
         "batch": sorted({len(one.pictures) for one in experiments} & set(BATCHES)),
         "training": list(dict.fromkeys(one.checkpoint for one in experiments)),
     }
-    differs = next((about for about, values in found.items() if len(values) > 1), "protection")
-    state["differs"], state[LISTS[differs]] = differs, found[differs][:MOST]
-    state["protected"] = known_keys([key_of((part,), known) for part in experiments[0].defenses], known) if differs != "protection" else []
+    apart = [about for about, values in found.items() if len(values) > 1] or ["protection"]
+    differs = "matrix" if apart[:2] == ["protection", "attack"] else apart[0]
+    state["differs"] = differs
+    for about in apart[: len(LISTS[differs])]:
+        state[LISTS[about][0]] = found[about][:MOST]
+    shared = () if apart[0] == "protection" else experiments[0].defenses
+    state["protected"] = known_keys([key_of((part,), known) for part in shared], known)
     if differs == "answer":
         state["answered"] = key_of(experiments[0].defenses, known)
     if found_sweep := sweep.swept(experiments):

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from leakage.catalog import Catalog
-from leakage.comparison import EXPORTS, MAX_ARMS, differs, only_naive, rows, same_answers, sentence_case, titles, voice
+from leakage.comparison import EXPORTS, MAX_ARMS, crossed, differs, only_naive, rows, same_answers, sentence_case, titles, voice
 from leakage.runs.service import service
 from leakage.runs.store import OPEN, Run
 from leakage.spec import Experiment
@@ -42,14 +42,17 @@ def show(asked: str, planned: list[Experiment], known: Catalog) -> None:
     watched = heard[0] if heard else "both"
     if len(heard) > 1:
         watched = st.segmented_control("Watch", heard, default=heard[0], required=True, format_func=WATCH.__getitem__, key="watch")
+    attack = against(experiments, known)
     swept = sweep.swept(experiments) is not None  # then one seed is enough to look at
     if swept and (seeds := len({one.seed for one in experiments})) > 1:
         st.caption(f"Here plays the first of {seeds} seeds; the table and the curve have all of them.")
-    shown = [
-        staged(run.id, sentence_case(title), one)
-        for run, title, one in zip(runs, titles(experiments, known), experiments, strict=True)
-        if voice(one) in (watched, "both") and (not swept or one.seed == experiments[0].seed)
+    playing = [
+        (run, one)
+        for run, one in zip(runs, experiments, strict=True)
+        if voice(one) in (watched, "both") and one.attack.id in attack and (not swept or one.seed == experiments[0].seed)
     ][:MOST]
+    names = titles([one for _, one in playing], known)
+    shown = [staged(run.id, sentence_case(name), one) for name, (run, one) in zip(names, playing, strict=True)]
     if stage(shown, key="compared", together=True):
         for one in shown:
             fallback.show(one.id)
@@ -58,6 +61,19 @@ def show(asked: str, planned: list[Experiment], known: Catalog) -> None:
             st.fragment(watch, run_every=1.0 if moved == "attack" else 10.0)(asked, moved, known)
         else:
             details(runs, known)
+
+
+def against(experiments: list[Experiment], known: Catalog) -> list[str]:
+    """The attacks that are watched, by id: all, or where protections differ too, one of them."""
+    attacks = list(dict.fromkeys(one.attack.id for one in experiments))
+    if not crossed(experiments):
+        return attacks
+    if st.session_state.get("watch-attack") not in attacks:  # it was of another comparison
+        st.session_state["watch-attack"] = attacks[0]
+    names = {entry.id: entry.title for entry in known.of("attack")}
+    words = {id: names.get(id, id) for id in attacks}  # an attack may be gone since
+    chosen = st.segmented_control("Against", attacks, required=True, format_func=words.__getitem__, key="watch-attack")
+    return [id for id in attacks if id == chosen]
 
 
 def sentence(experiments: list[Experiment], known: Catalog) -> None:
@@ -106,6 +122,9 @@ def details(runs: list[Run], known: Catalog) -> None:
     if len({one.assume.counter for one in experiments if voice(one) == "adaptive"}) > 1:
         for words in same_answers(told):
             st.caption(forms.verbatim(words))
+    if crossed(experiments):
+        st.html(table.matrix(told))
+        st.caption(table.MATRIX_NOTE)
     st.html(table.table(told))
     st.caption(table.NOTE)
     actions(runs)

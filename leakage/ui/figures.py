@@ -51,16 +51,17 @@ def against_accuracy(
     """(accuracy from 0 to 1, PSNR, words) of each: up leaks more, to the right is cheaper. `shares` from 0 to 1 fill the marks."""
     accuracies, leaked, words = (list(column) for column in zip(*points, strict=True))
     filled = {"color": list(shares), "colorscale": [[0, "#ffffff"], [1, LEAK]], "cmin": 0, "cmax": 1} if shares else {"color": LEAK}
+    middle = (min(accuracies) + max(accuracies)) / 2
     made = go.Figure()
     made.add_scatter(
         x=[100 * accuracy for accuracy in accuracies],
         y=leaked,
         text=words,
         mode="markers+text" if named else "markers",
-        textposition="top center",
+        textposition=["top right" if one < middle else "top left" for one in accuracies],  # inwards: a narrow page cuts nothing off
         cliponaxis=False,
         marker={"size": 11, "line": {"width": 1.5, "color": LEAK}, **filled},
         hovertemplate="%{text}<br>accuracy %{x:.1f} %, PSNR %{y:.1f} dB<extra></extra>",
     )
     grey_line(made, grey)
-    return bare(made, height=340, top=24, x={"title": "accuracy with this protection (%): to the right is cheaper"}, y={"title": what})
+    return bare(made, height=340, top=24, x={"title": "accuracy (%): to the right is cheaper"}, y={"title": what})

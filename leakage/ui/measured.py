@@ -11,6 +11,7 @@ from leakage.measured import Cell, Duel, Line, Price, both, found, matrix, price
 from leakage.ui import forms
 from leakage.ui.figures import against_accuracy, band, bare, grey_line
 from leakage.ui.sweep import LOOKS, mark_published
+from leakage.ui.table import heat
 
 ATTACK = "inverting_gradients"  # whose leakage stands beside the price
 OPEN = "measured"  # the key of what is folded away
@@ -129,11 +130,7 @@ def _duel(duel: Duel | None) -> str:
 
 
 def _cell(cell: Cell, *, words: str = "", framed: bool = False, colspan: int = 1) -> str:
-    share = cell["recognisable"] / cell["runs"]
-    return (
-        f'<td colspan="{colspan}" title="{html.escape(words or told(cell))}"><span class="gle-heat"{" data-framed" if framed else ""} '
-        f'style="--share:{share:.2f}">{cell["psnr"]:.1f}</span></td>'
-    )
+    return heat(cell["psnr"], cell["recognisable"] / cell["runs"], words=words or told(cell), framed=framed, colspan=colspan)
 
 
 def told(cell: Cell) -> str:
@@ -239,7 +236,7 @@ def privacy_utility(points: Sequence[tuple[Price, Cell]]) -> go.Figure:
     return against_accuracy(
         [(row.accuracy, cell["psnr"], f"{row.title} ({cell['who']} attacker: {_seen(cell)})") for row, cell in points],
         points[0][1]["grey_psnr"],
-        what="what leaks to Inverting Gradients (dB)",
+        what="leaks to Inverting Gradients (dB)",
         shares=[cell["recognisable"] / cell["runs"] for _, cell in points],
         named=False,
     )

@@ -6,10 +6,11 @@ from statistics import mean
 
 import plotly.graph_objects as go
 
-from leakage.comparison import Row, sentence_case
+from leakage.comparison import HIDDEN, Row, sentence_case
 from leakage.ui.figures import against_accuracy
 
 SHORT = {"recognisable": "seen", "partly recognisable": "partly", "not recognisable": "hidden"}
+SHARES = {"recognisable": 1.0, "partly recognisable": 0.5, HIDDEN: 0.0}  # how much of a cell's colour
 STATES = {"queued": "waiting", "running": "running …", "failed": "failed", "cancelled": "stopped"}
 VOICES = ("naive", "adaptive")
 DASH = "–"
@@ -27,6 +28,8 @@ COLUMNS: dict[str, tuple[str, Callable[[Row], str]]] = {  # title -> what it is,
 NOTE = """“–”: not measured, or not defined. Accuracy: of a model trained with this protection by one short recipe for all, where that was
 measured; in more rounds some catch up, see “Measured beforehand”. ε: of differential privacy, where a protection gives one. Where the phone
 does nothing that could be imitated, one run stands for both attackers."""
+MATRIX_NOTE = """PSNR in decibels: higher leaks more. Coloured: recognisable; paler: partly. Framed: the protection hides the picture from
+the naive attacker alone."""
 Arms = dict[str, dict[str, Row]]  # title -> voice -> its run
 
 
@@ -82,6 +85,44 @@ def _line(title: str, found: dict[str, Row], heard: Sequence[str]) -> str:
     return f"<tr>{first}{''.join(cells)}<td>{priced}</td><td>{number(epsilon, 1)}</td></tr>"
 
 
+def matrix(rows: Sequence[Row]) -> str:
+    """Protections down, attacks across, as HTML: the PSNR of each attacker, coloured by the verdict; how a run stands until it has one."""
+    stacks, attacks = (list(dict.fromkeys(words)) for words in ([row.protection for row in rows], [row.attack for row in rows]))
+    heard = [voice for voice in VOICES if any(row.voice == voice for row in rows)] or ["both"]
+    found = {(row.protection, row.attack, row.voice): row for row in rows}
+    groups = "".join(f'<th scope="colgroup" colspan="{len(heard)}">{html.escape(attack)}</th>' for attack in attacks)
+    head = f"<tr><th>Protection</th>{groups}</tr>"
+    if len(heard) > 1:
+        head += f"<tr><th></th>{''.join(f'<th>{voice}</th>' for voice in heard) * len(attacks)}</tr>"
+
+    def cells(stack: str, attack: str) -> str:
+        mine = {voice: found.get((stack, attack, voice)) for voice in (*heard, "both")}
+        if mine["both"]:
+            return _cell(mine["both"], colspan=len(heard))
+        fooled = {voice for voice, row in mine.items() if row and row.verdict == HIDDEN}
+        return "".join(_cell(mine[voice], framed=voice == "adaptive" and fooled == {"naive"}) for voice in heard)
+
+    body = "".join(
+        f'<tr><th scope="row">{html.escape(sentence_case(stack))}</th>{"".join(cells(stack, attack) for attack in attacks)}</tr>'
+        for stack in stacks
+    )
+    return f'<div class="gle-wide"><table class="gle-ledger gle-counts gle-matrix"><thead>{head}</thead><tbody>{body}</tbody></table></div>'
+
+
+def _cell(row: Row | None, *, framed: bool = False, colspan: int = 1) -> str:
+    if row is None or row.psnr is None or row.verdict is None:
+        return f'<td colspan="{colspan}">{verdict(row) if row else DASH}</td>'
+    return heat(row.psnr, SHARES[row.verdict], words=f"{row.name}: {row.words}", framed=framed, colspan=colspan)
+
+
+def heat(psnr: float, share: float, *, words: str, framed: bool = False, colspan: int = 1) -> str:
+    """A cell with a PSNR, as strongly coloured as `share` from 0 to 1 says; framed where a protection fools the naive attacker alone."""
+    return (
+        f'<td colspan="{colspan}" title="{html.escape(words)}"><span class="gle-heat"{" data-framed" if framed else ""} '
+        f'style="--share:{share:.2f}">{psnr:.1f}</span></td>'
+    )
+
+
 def verdict(row: Row) -> str:
     """The verdict as a coloured word, or how the run stands."""
     if row.verdict is None:
@@ -98,15 +139,17 @@ def number(value: float | None, digits: int) -> str:
 def price(rows: Sequence[Row]) -> go.Figure | None:
     """Leakage against accuracy of every protection whose accuracy is known; None while there are not two.
 
-    Leakage: the PSNR that the stronger attacker reaches, over seeds and the like the mean.
+    Leakage: the PSNR that the strongest attacker reaches, over seeds and the like the mean.
     """
     accuracies = {row.protection: row.accuracy for row in rows if row.accuracy is not None}
     points = []
     for protection, accuracy in accuracies.items():
-        mine = [row for row in rows if row.protection == protection and row.psnr is not None]
-        voices = [[row.psnr for row in mine if row.voice == voice and row.psnr is not None] for voice in {row.voice for row in mine}]
-        if voices:
-            points.append((accuracy, max(map(mean, voices)), protection))
+        attackers: dict[tuple[str, str, str], list[float]] = {}
+        for row in rows:
+            if row.protection == protection and row.psnr is not None:
+                attackers.setdefault((row.voice, row.attack, row.answer), []).append(row.psnr)
+        if attackers:
+            points.append((accuracy, max(map(mean, attackers.values())), protection))
     if len(points) < 2:
         return None
-    return against_accuracy(points, rows[0].grey.get("psnr"), what="what leaks (PSNR of the stronger attacker, dB)")
+    return against_accuracy(points, rows[0].grey.get("psnr"), what="leaks to the strongest attacker (dB)")
