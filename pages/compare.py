@@ -75,7 +75,7 @@ def estimate(experiments: list[Experiment]) -> str:
     if len(known) < len(seconds):
         return f"{words}; no estimate yet for this model"
     slots = service().config.slots
-    return f"{words}, at most about {duration(max(sum(known) / slots, *known))} on this machine, {slots} at a time"
+    return f"{words}, about {duration(max(sum(known) / slots, *known))} on this machine, {slots} at a time"
 
 
 def submit(experiments: list[Experiment]) -> None:
