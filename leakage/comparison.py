@@ -106,9 +106,11 @@ def _row(store: Store, run: Run, experiment: Experiment, known: Catalog, **words
 
 
 def crossed(experiments: Sequence[Experiment]) -> bool:
-    """Whether both protections and attacks differ."""
-    stacks = {tuple(part.model_dump_json() for part in one.defenses) for one in experiments}
-    return len(stacks) > 1 and len({one.attack.id for one in experiments}) > 1
+    """Whether protections are crossed with attacks, and nothing but who attacks differs besides."""
+    met = [(tuple(part.model_dump_json() for part in one.defenses), one.attack.id) for one in experiments]
+    pairs, stacks, attacks = set(met), {stack for stack, _ in met}, {attack for _, attack in met}
+    once = len({(pair, voice(one)) for pair, one in zip(met, experiments, strict=True)}) == len(experiments)
+    return once and len(pairs) > max(len(stacks), len(attacks))
 
 
 def voice(experiment: Experiment) -> str:
@@ -133,10 +135,10 @@ def only_naive(rows: list[Row]) -> list[str]:
 
 def same_answers(rows: list[Row]) -> list[str]:
     """A sentence for each arm whose attacker could do no more about the protection than that of an earlier arm."""
-    first, told = dict[tuple[str, str], str](), list[str]()
+    first, told = dict[tuple[str, str, str], str](), list[str]()
     for row in rows:
         if row.voice == "adaptive" and row.answer:
-            other = first.setdefault((row.protection, row.answer), row.title)
+            other = first.setdefault((row.protection, row.attack, row.answer), row.title)
             told += [f"{sentence_case(row.title)}: here that is the same as “{other}”."] if other != row.title else []
     return told
 
@@ -167,15 +169,17 @@ def _aspects(experiments: Sequence[Experiment], known: Catalog, *, short: bool) 
     def every(words: Callable[[Experiment], str]) -> list[str]:
         return [words(one) for one in experiments]
 
-    def part(kind: str, of: Callable[[Experiment], Part], *, short: bool = short) -> list[str]:
-        return [_part(kind, of(one), [of(other) for other in experiments], known, short=short) for one in experiments]
+    def part(kind: str, of: Callable[[Experiment], Part]) -> list[str]:
+        peers = [of(one) for one in experiments]
+        full = kind == "attack" and not short and len({peer.id for peer in peers}) == 1
+        return [_part(kind, peer, peers, known, short=short, full=full) for peer in peers]
 
     stacked = [defense for one in experiments for defense in one.defenses]
     summed = [one.aggregation for one in experiments if one.aggregation]
     return [
         ("The protection", every(lambda one: protection(one.defenses, stacked, known, short=short))),
         ("The answer to it", every(lambda one: one.assume.counter or ("the usual answer" if short else "the usual one"))),
-        ("The attack", part("attack", lambda one: one.attack, short=short or len({one.attack.id for one in experiments}) > 1)),
+        ("The attack", part("attack", lambda one: one.attack)),
         ("The pictures", _pictures(experiments, short=short)),
         ("Their size", every(lambda one: f"{one.size} px")),
         ("Their colours", every(lambda one: "grey" if one.channels == 1 else "colour")),
@@ -207,8 +211,11 @@ def protection(stack: Sequence[Part], peers: Sequence[Part], known: Catalog, *, 
     return ", then ".join(_part("defense", part, peers, known, short=short) for part in stack) or NOTHING
 
 
-def _part(kind: str, part: Part, peers: Iterable[Part], known: Catalog, *, short: bool) -> str:
-    """Title and fields: what differs from its like; of a protection its strength and, as of all unless short, what is not as usual."""
+def _part(kind: str, part: Part, peers: Iterable[Part], known: Catalog, *, short: bool, full: bool = False) -> str:
+    """Title and fields: what differs from its like; of a protection its strength and, as of all unless short, what is not as usual.
+
+    `full`: every field.
+    """
     entry = next((entry for entry in known.of(kind) if entry.id == part.id), None)
     if entry is None:  # gone since
         return ", ".join([part.id, *(f"{name} {_value(value)}" for name, value in part.fields.items())])
@@ -218,7 +225,7 @@ def _part(kind: str, part: Part, peers: Iterable[Part], known: Catalog, *, short
     words = [_name(entry, short=short)]
     for field in entry.fields:
         value = values[field.name]
-        telling = (value != field.default and (kind == "defense" or not short)) or (kind == "attack" and not short)
+        telling = full or (value != field.default and (kind == "defense" or not short))
         if field.name in lead and field.type != "str":
             words[0] += f" {_value(value)}"
         elif field.name in lead or telling or any(other[field.name] != value for other in alike):

@@ -42,7 +42,7 @@ class Duel:
     @property
     def backfires(self) -> bool:
         """Whether even the strongest of those who know end more than a decibel below the naive attacker."""
-        return bool(self.naive and self.best and self.best["psnr"] < self.naive["psnr"] - 1)
+        return bool(self.naive and "psnr" in self.naive and self.best and self.best["psnr"] < self.naive["psnr"] - 1)
 
 
 @dataclass(frozen=True)

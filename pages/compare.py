@@ -1,4 +1,4 @@
-"""Compare: one question in two to eight arms that differ in one thing; all run at once, side by side, with one table."""
+"""Compare: one question in several arms that differ in one thing, or protections crossed with attacks; all run at once, side by side."""
 
 import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile

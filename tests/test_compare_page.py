@@ -177,8 +177,10 @@ def test_protections_cross_attacks_and_the_matrix_fills(door: Service, look: Ope
 def test_of_too_many_runs_the_last_are_left_out_in_words(door: Service, look: Open) -> None:
     arms = "none,gaussian_noise,pruning,clipping,ada_defense,soteria"
     at = look(**QUICK, differs="matrix", arms=arms, attacks="inverting_gradients,idlg,dlg")
-    assert "These would be 33 runs, and at most 24 go at once" in words(at)
-    assert len(asked(door, press(at))) == 24
+    assert "At most 24 runs go at once. These arms are left out: AdaDefense, as published, iDLG (label first); " in words(at)
+    runs = asked(door, press(at))
+    assert len(runs) == 3 + 10 * 2  # no arm is cut in two: the last place stays empty
+    assert sum(voice(one) == "naive" for one in runs) == sum(voice(one) == "adaptive" for one in runs)
 
 
 def test_a_strength_is_swept_and_a_value_out_of_range_is_named_and_left_out(door: Service, look: Open) -> None:

@@ -19,7 +19,7 @@ from starlette.requests import Request
 from leakage import catalog, price
 from leakage.arms import gather
 from leakage.catalog import Catalog
-from leakage.comparison import EXPORTS, HIDDEN, MAX_ARMS, Row, differs, experiments, only_naive, rows, same_answers, titles
+from leakage.comparison import EXPORTS, HIDDEN, MAX_ARMS, Row, crossed, differs, experiments, only_naive, rows, same_answers, titles
 from leakage.engine.verdict import MEANING
 from leakage.pictures import tiles
 from leakage.price import in_table
@@ -292,6 +292,21 @@ def test_a_protection_is_judged_over_all_of_its_arms() -> None:
         for voice, verdict in (("naive", HIDDEN), ("adaptive", "recognisable"))
     ]
     assert only_naive(local) == ["What is sent hides the picture only from an attacker who does not know of it."]
+
+
+def test_protections_are_crossed_with_attacks_where_a_table_of_both_has_more_than_a_diagonal() -> None:
+    def met(stack: str, attack: str, **more: Any) -> Experiment:
+        return arm(defenses=(Part(id=stack),) if stack else (), attack=Part(id=attack), **more)
+
+    grid = [met(stack, attack) for stack in ("", "pruning") for attack in ("dlg", "idlg")]
+    naive = grid[2].model_copy(update={"assume": Assumptions(adaptive=False)})
+    assert crossed(grid)
+    assert crossed([*grid, naive])
+    assert crossed(grid[:3])
+    assert not crossed([grid[0], grid[3]])  # a diagonal
+    assert not crossed(grid[:2])
+    assert not crossed(grid[::2])
+    assert not crossed([*grid, met("", "dlg", seed=2)])  # a cell would stand for two runs
 
 
 def test_an_answer_that_comes_to_the_same_as_another_is_told() -> None:

@@ -5,19 +5,21 @@ from functools import partial
 
 import pytest
 import torch
-from problems import FITTING, LABELS, TINY, moments, observed, precision, smooth
+from problems import CATALOG, FITTING, LABELS, TINY, moments, observed, precision, smooth
 from torch import Tensor, nn
 from torch.distributions import Normal, kl_divergence
 from torch.nn import functional as F
 from walk import reached
 
+from leakage.attacks._adam import Descent
 from leakage.defenses.fedkl import FedKL
 from leakage.defenses.precode import Precode, before
 from leakage.engine.client import gradient_client, weights_of
 from leakage.engine.core import Draws, Memory, Params, generator
+from leakage.engine.matching import distance
 from leakage.engine.metrics import gradient_distances
-from leakage.engine.play import plugin
-from leakage.spec import Part
+from leakage.engine.play import plugin, prepare
+from leakage.spec import Assumptions, Experiment, Part
 
 SEED = 5
 RESNET = FITTING["fedkl"]
@@ -286,6 +288,28 @@ def test_scales_that_are_looked_for_with_the_pictures_come_close_to_the_secret_o
     assert torch.equal(kept, guessed)  # it does not look
     _, naive = hidden_and_found(search, adaptive=False)
     assert set(naive.tolist()) == {0, 1}
+
+
+@pytest.mark.parametrize("counter", list(FedKL().counters()))
+def test_what_a_phone_sends_and_how_far_that_is_from_its_gradient_depend_on_no_attacker(counter: str) -> None:
+    asked = Experiment(model=RESNET, defenses=(FEDKL, Part(id="soteria")), size=28, seed=SEED)
+    told = [Assumptions(adaptive=False), Assumptions(counter=counter)]
+    naive, adaptive = (prepare(asked.model_copy(update={"assume": one}).resolve(CATALOG)) for one in told)
+    assert equal(adaptive.seen.history[0].update, naive.seen.history[0].update)
+    assert adaptive.changed == naive.changed
+    assert naive.changed["cosine"] < 0.9  # other than what the model without its secret sends
+
+
+def test_starts_played_at_once_share_one_guess_of_the_scales_and_one_that_diverges_does_not_spoil_it() -> None:
+    seen = observed(smooth(1), model=RESNET, seed=SEED, defenses=(FEDKL,))
+    start = {name: value.detach().clone() for name, value in seen.sought.items()}
+    moments(Part(id="inverting_gradients", fields={"steps": 5, "starts": 2}), seen)
+    assert not any(torch.equal(value, start[name]) for name, value in seen.sought.items() if name.endswith("weight"))
+    wild = Descent(steps=3, step_size=1e30, signed=False, boxed=False)
+    z = torch.stack([smooth(1), torch.full_like(smooth(1), torch.nan)])
+    match = distance("cosine", seen.as_gradient())
+    *_, _ = wild.run(seen, z, LABELS[:1], match, None, note={}, rng=generator(1))
+    assert all(bool(value.isfinite().all()) for value in seen.sought.values())
 
 
 def test_fedkl_says_that_it_needs_batchnorm() -> None:

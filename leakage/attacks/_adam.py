@@ -110,7 +110,10 @@ class Descent:
     def _descend(
         self, seen: Observation, z: Tensor, matched: Callable[[Tensor], Tensor], prior: Prior | None, rng: torch.Generator
     ) -> Iterator[Moment]:
-        """Adam on z (S, B, C, H, W), and on what is `sought`, one guess for all; `matched`: pictures of that shape -> distances (S,)."""
+        """Adam on z (S, B, C, H, W), and on what is `sought`; `matched`: pictures of that shape -> distances (S,).
+
+        All starts share one guess of what is sought, which ends as the last step left it, also where the best pictures are kept.
+        """
         pixels, (low, high), sought = to_pixels(seen), box(seen), list(seen.sought.values())
         z = z.clone().requires_grad_()
         groups = [([z], self.step_size), *([(sought, SOUGHT)] if sought else [])]
@@ -128,7 +131,7 @@ class Descent:
             yield Moment(step, x.detach(), match.detach())
             z.grad = self._turned(slope, step, rng)
             for leaf, own in zip(sought, more, strict=True):
-                leaf.grad = own.contiguous()
+                leaf.grad = own.nan_to_num(0, 0, 0).contiguous()  # one start that diverges must not spoil what all share
             for group, (_, size) in zip(optimiser.param_groups, groups, strict=True):
                 group["lr"] = size * self._share(step)
             optimiser.step()

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from leakage.engine.core import Client, Counter, Defense, Draws, Memory, Params, Update, choice, generator, param
 
+SEEK = "known: all secret scales and shifts begin at their mean, from where attacks by Adam look for the true ones"
 ACTIVATIONS = {"relu": torch.relu, "sigmoid": torch.sigmoid}
 
 
@@ -65,7 +66,7 @@ class FedKL(Defense):
 
     def counters(self) -> dict[str, Counter]:
         return {
-            "look for the scales": Counter("known: the secret scales and shifts are looked for too", guess=self.expect, seek=True),
+            "look for the scales": Counter(SEEK, guess=self.expect, seek=True),
             "no scales": Counter("known: the model is replayed without the secret scales and shifts"),
             "expected scales": Counter("known: the model is replayed with the mean of all that keys can make of them", guess=self.expect),
         }

@@ -93,7 +93,7 @@ def scores(model: nn.Module, layer: str, weights: Params, x: Tensor) -> Tensor:
     The derivatives of several features are computed together, as many as memory allows. BatchNorm's stored statistics stay as they are.
     """
     seen = list[Tensor]()
-    own = {name: value.detach() for name, value in weights.items()} | {name: value.clone() for name, value in model.named_buffers()}
+    own = {name: value.clone() for name, value in model.named_buffers()} | {name: value.detach() for name, value in weights.items()}
     handle = model.get_submodule(layer).register_forward_pre_hook(lambda _layer, given: seen.append(given[0]))
     try:
         with torch.enable_grad():

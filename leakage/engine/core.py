@@ -83,7 +83,7 @@ class Observation:
     labels         (B,) when the experiment grants them, else None
     statistics     BatchNorm layer -> mean and variance (C,) of what enters it, when the experiment grants them, else None
     trust          how much each entry of the update counts when gradients are compared, by parameter; unnamed parameters count 1
-    sought         what an attack may look for together with the pictures: buffers of `model`, leaves that `replay` follows, by name
+    sought         what an attack may look for too: buffers of `model` by name, leaves that `replay` follows; it leaves there what it found
     """
 
     model: nn.Module

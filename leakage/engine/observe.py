@@ -20,10 +20,11 @@ def observe(experiment: Experiment, x: Tensor, y: Tensor) -> Observation:
     The attacker's replay is built beside the client, never from it: the protocol, with each defense answered by a counter, when the
     experiment says that the attacker is adaptive; else FedSGD, and the update is taken for its gradient.
     """
-    model = _model(experiment, x)
+    model = untouched(experiment, x)
     setting = Setting.of(experiment)
-    sought = setting.guess(model)
     history, carried = _watch(setting, model, x, y, experiment.rounds)
+    statistics = _statistics(experiment, model, x)
+    sought = setting.guess(model)  # from here on it is the attacker's
     attacked, shadow = history[experiment.attacked_round - 1], carried[experiment.attacked_round - 1]
     if experiment.attacked_round > 1:
         with torch.no_grad():
@@ -53,13 +54,13 @@ def observe(experiment: Experiment, x: Tensor, y: Tensor) -> Observation:
         adaptive=adaptive,
         history=tuple(history),
         labels=y.clone() if experiment.assume.labels else None,
-        statistics=_statistics(experiment, model, x),
+        statistics=statistics,
         trust=setting.trust(attacked.update, shadow),
         sought=sought,
     )
 
 
-def _model(experiment: Experiment, x: Tensor) -> nn.Module:
+def untouched(experiment: Experiment, x: Tensor) -> nn.Module:
     """The model as the client got it in the first round, on the device of x; what a defense puts into it is untrained."""
     outputs = 1 if experiment.task != "classes" else experiment.num_classes
     model = untrained(experiment.model, (x.shape[1], x.shape[2], x.shape[3]), outputs, seed=experiment.seed)
@@ -79,7 +80,7 @@ def _model(experiment: Experiment, x: Tensor) -> nn.Module:
 def said(experiment: Experiment, x: Tensor) -> Tensor:
     """The classes (B,) that a network of one output gives the pictures before any training, or the opposite ones (flipped)."""
     with torch.no_grad():
-        own: Tensor = _model(experiment, x)(x).argmax(1)
+        own: Tensor = untouched(experiment, x)(x).argmax(1)
     return 1 - own if experiment.task == "flipped" else own
 
 

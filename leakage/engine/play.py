@@ -13,7 +13,7 @@ from leakage.engine import metrics
 from leakage.engine.client import gradient_client, single_gradients
 from leakage.engine.core import Attack, Observation, Snapshot, generator
 from leakage.engine.data import load
-from leakage.engine.observe import observe, said
+from leakage.engine.observe import observe, said, untouched
 from leakage.engine.received import describe
 from leakage.engine.referee import Frame, Referee
 from leakage.engine.setting import Setting, plugin
@@ -57,10 +57,12 @@ def prepare(experiment: Experiment, *, uploads: Mapping[str, bytes] | None = Non
     private = x.to(PRECISIONS[experiment.precision])
     y = classes if experiment.task == "classes" else said(experiment, private)
     seen = observe(experiment, private, y)
-    plain, _ = gradient_client(seen.model)(seen.weights, private, y, {})
+    # The attacker's model may hold what it guesses of a protection that changes the model.
+    model = untouched(experiment, private) if Setting.of(experiment).changes else seen.model
+    plain, _ = gradient_client(model)(seen.weights, private, y, {})
     alone = len(x) > 1 and experiment.batch_norm == "eval"  # whose BatchNorm needs the others has no gradient of its own
     sent = seen.history[experiment.attacked_round - 1].update
-    singles = islice(single_gradients(seen.model, seen.weights, private, y), SHOWN if alone else 0)
+    singles = islice(single_gradients(model, seen.weights, private, y), SHOWN if alone else 0)
     return Scene(
         experiment=experiment,
         x=x.cpu(),

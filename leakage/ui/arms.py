@@ -122,7 +122,7 @@ def _menu(key: str, options: list[str], known: Catalog) -> dict[str, str]:
 def _protections(base: Experiment, known: Catalog) -> list[Arm]:
     menu = _menu("arms", ready_made(known), known)
     first = known_keys(FIRST["arms"], known)
-    picked = st.multiselect("Arms", menu, default=first, format_func=menu.__getitem__, key="arms", max_selections=MOST)
+    picked = st.multiselect("Protections", menu, default=first, format_func=menu.__getitem__, key="arms", max_selections=MOST)
     with st.popover("Several in one arm", icon=":material/layers:", type="tertiary"):
         order = st.multiselect(
             "Protections, in this order", list(menu)[1:], format_func=menu.__getitem__, key="stack", max_selections=STACKED
@@ -258,7 +258,7 @@ def resolved(base: Experiment, arm: Arm, known: Catalog) -> Experiment | str:
 
 def plan(base: Experiment, arms: list[Arm], voices: str, known: Catalog) -> tuple[list[Experiment], list[str]]:
     """Every arm in every voice with every seed, each experiment once; and a sentence on all that cannot run."""
-    made, problems = [], []
+    made, problems, left = dict[str, Experiment](), list[str](), list[str]()
     for arm in arms:
         one = resolved(base, arm, known)
         if isinstance(one, str):
@@ -266,14 +266,17 @@ def plan(base: Experiment, arms: list[Arm], voices: str, known: Catalog) -> tupl
             continue
         heard = (True,) if voice(one) == "both" else {"both": (False, True), "adaptive": (True,), "naive": (False,)}[voices]
         naive = one.assume.model_copy(update={"adaptive": False, "counter": ""})
-        made += [one.model_copy(update={"assume": one.assume if adaptive else naive}) for adaptive in heard]
-    made = list({one.digest(): one for one in made}.values())
-    if len(made) > MAX_ARMS:
+        own = [one.model_copy(update={"assume": one.assume if adaptive else naive}) for adaptive in heard]
+        more = made | {voiced.digest(): voiced for voiced in own}
+        if len(more) > MAX_ARMS:
+            left.append(arm.title)
+        else:
+            made = more
+    if left:
         problems.append(
-            f"These would be {len(made)} runs, and at most {MAX_ARMS} go at once: those of the last arms are left out. Choose fewer "
-            "protections or attacks, or one of the attackers, for more of the others."
+            f"At most {MAX_ARMS} runs go at once. These arms are left out: {'; '.join(left)}. Choose fewer protections or attacks, "
+            "or one of the attackers."
         )
-        made = made[:MAX_ARMS]
     asked = st.session_state["seeds"] if st.session_state["differs"] == "strength" else 1
     seeds = max(number for number in SEEDS if number == 1 or (number <= asked and number * len(made) <= MAX_ARMS))
     if seeds < asked:
@@ -281,4 +284,4 @@ def plan(base: Experiment, arms: list[Arm], voices: str, known: Catalog) -> tupl
             f"With {asked} seeds these would be {asked * len(made)} runs, and at most {MAX_ARMS} go at once: {seeds} of the seeds will be "
             "tried. Leave out strengths, or one of the attackers, for more."
         )
-    return [one.model_copy(update={"seed": (one.seed + more) % 2**31}) for more in range(seeds) for one in made], problems
+    return [one.model_copy(update={"seed": (one.seed + later) % 2**31}) for later in range(seeds) for one in made.values()], problems

@@ -38,11 +38,11 @@ def show(asked: str, planned: list[Experiment], known: Catalog) -> None:
     if gone := len(set(asked.split(","))) - len(runs):
         st.warning(f"{gone} of the runs of this comparison are not here any more.")
     sentence(experiments, known)
-    heard = [name for name in WATCH if name in {voice(one) for one in experiments}]
+    attack = against(experiments, known)
+    heard = [name for name in WATCH if name in {voice(one) for one in experiments if one.attack.id in attack}]
     watched = heard[0] if heard else "both"
     if len(heard) > 1:
         watched = st.segmented_control("Watch", heard, default=heard[0], required=True, format_func=WATCH.__getitem__, key="watch")
-    attack = against(experiments, known)
     swept = sweep.swept(experiments) is not None  # then one seed is enough to look at
     if swept and (seeds := len({one.seed for one in experiments})) > 1:
         st.caption(f"Here plays the first of {seeds} seeds; the table and the curve have all of them.")

@@ -158,6 +158,8 @@ def thresholds(rows: Sequence[Cell]) -> None:
     chosen = st.segmented_control("Protection", names, default=names[0], required=True, key="threshold")
     mine = [row for row in rows if row["sweep"] == chosen]
     st.plotly_chart(threshold(mine), key=f"threshold-{chosen}", config={"displayModeBar": False}, alt="PSNR against strength")
+    if words := BACKFIRES.get(mine[0]["id"]):
+        st.caption(words)
     runs = mine[0]["runs"]
     knows = "watches 16 rounds of a server that stands still, and averages them" if "noise" in chosen else "knows what the phone does"
     st.caption(

@@ -101,4 +101,5 @@ def mark_published(made: go.Figure, id: str, name: str, *, wide: bool) -> None:
         made.add_vrect(*ends, fillcolor="#888", opacity=0.15, line_width=0)
         middle = math.sqrt(math.prod(ends)) if wide else sum(ends) / 2
         place = math.log10(middle) if wide else middle  # shapes stand at their number on a logarithmic axis, words at its logarithm
-        made.add_annotation(x=place, y=1, yref="paper", text="DLG begins to fail here, and fails beyond (Zhu et al. 2019)", showarrow=False)
+        words = "published: DLG begins to fail (Zhu et al. 2019)"
+        made.add_annotation(x=place, y=1, yref="paper", yanchor="bottom", text=words, showarrow=False)
