@@ -183,6 +183,17 @@ def test_of_too_many_runs_the_last_are_left_out_in_words(door: Service, look: Op
     assert sum(voice(one) == "naive" for one in runs) == sum(voice(one) == "adaptive" for one in runs)
 
 
+def test_arms_that_fail_say_why_once(door: Service, look: Open, work: Callable[[], None]) -> None:
+    at = press(look(**QUICK, arms="none,fedkl"))
+    while door.store.queue():
+        work()
+    fine(at.run())
+    assert [one.value for one in at.warning] == [
+        "FedKL 16 (naive); FedKL 16 (adaptive): FedKL locks BatchNorm layers; this model has none. Choose a model with BatchNorm, "
+        "or another protection."
+    ]
+
+
 def test_a_strength_is_swept_and_a_value_out_of_range_is_named_and_left_out(door: Service, look: Open) -> None:
     at = look(**QUICK, differs="strength", swept="pruning.share", values="0.5 0.9, 7 much")
     assert "share 7 cannot run and is left out: " in words(at)

@@ -117,6 +117,12 @@ def moving(runs: list[Run], known: Catalog) -> str:
 def details(runs: list[Run], known: Catalog) -> None:
     """Warnings, table, what to take away, and what protection costs where that is known."""
     told, experiments = rows(service().store, runs, known), [experiment_of(run) for run in runs]
+    failed: dict[str, list[str]] = {}
+    for run, row in zip(runs, told, strict=True):
+        if run.status == "failed":
+            failed.setdefault(run.message or "", []).append(sentence_case(row.name))
+    for why, names in failed.items():
+        st.warning(forms.verbatim(f"{'; '.join(names)}: {why or 'failed'}"))
     for sentence in only_naive(told):
         st.error(forms.verbatim(sentence), icon=":material/visibility:")
     if len({one.assume.counter for one in experiments if voice(one) == "adaptive"}) > 1:

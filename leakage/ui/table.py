@@ -112,7 +112,7 @@ def matrix(rows: Sequence[Row]) -> str:
 def _cell(row: Row | None, *, framed: bool = False, colspan: int = 1) -> str:
     if row is None or row.psnr is None or row.verdict is None:
         return f'<td colspan="{colspan}">{verdict(row) if row else DASH}</td>'
-    return heat(row.psnr, SHARES[row.verdict], words=f"{row.name}: {row.words}", framed=framed, colspan=colspan)
+    return heat(row.psnr, SHARES.get(row.verdict, 0.0), words=f"{row.name}: {row.words}", framed=framed, colspan=colspan)
 
 
 def heat(psnr: float, share: float, *, words: str, framed: bool = False, colspan: int = 1) -> str:
