@@ -106,7 +106,7 @@ def _row(store: Store, run: Run, experiment: Experiment, known: Catalog, **words
 
 
 def crossed(experiments: Sequence[Experiment]) -> bool:
-    """Whether protections are crossed with attacks, and nothing but who attacks differs besides."""
+    """Whether protections are crossed with attacks, each pair asked once of each attacker: then a table has one cell for every run."""
     met = [(tuple(part.model_dump_json() for part in one.defenses), one.attack.id) for one in experiments]
     pairs, stacks, attacks = set(met), {stack for stack, _ in met}, {attack for _, attack in met}
     once = len({(pair, voice(one)) for pair, one in zip(met, experiments, strict=True)}) == len(experiments)

@@ -14,11 +14,13 @@ from walk import reached
 from leakage.attacks._adam import Descent
 from leakage.defenses.fedkl import FedKL
 from leakage.defenses.precode import Precode, before
+from leakage.defenses.soteria import last_linear, scores
 from leakage.engine.client import gradient_client, weights_of
 from leakage.engine.core import Draws, Memory, Params, generator
 from leakage.engine.matching import distance
 from leakage.engine.metrics import gradient_distances
 from leakage.engine.play import plugin, prepare
+from leakage.engine.statistics import batch_statistics
 from leakage.spec import Assumptions, Experiment, Part
 
 SEED = 5
@@ -298,6 +300,30 @@ def test_what_a_phone_sends_and_how_far_that_is_from_its_gradient_depend_on_no_a
     assert equal(adaptive.seen.history[0].update, naive.seen.history[0].update)
     assert adaptive.changed == naive.changed
     assert naive.changed["cosine"] < 0.9  # other than what the model without its secret sends
+
+
+def test_soteria_hides_what_matters_in_the_network_with_the_phones_own_scales() -> None:
+    x = smooth(1)
+    seen = observed(x, model=RESNET, seed=SEED, defenses=(FEDKL,), assume={"counter": "no scales"})
+    secret = FedKL().secret(seen.model, draws("fedkl")(0))
+    layer = last_linear(seen.model)
+    plain, own = (scores(seen.model, layer, weights, x) for weights in (seen.weights, seen.weights | secret))
+    for name, value in secret.items():
+        seen.model.get_buffer(name).copy_(value)
+    torch.testing.assert_close(own, scores(seen.model, layer, seen.weights, x))
+    assert not torch.allclose(own, plain)
+
+
+def test_exact_statistics_are_those_of_the_attacked_round() -> None:
+    x, settings = smooth(3), {"model": RESNET, "seed": SEED, "protocol": Part(id="fedsgd", fields={"rate": 0.5}), "rounds": 2}
+    first, second = (observed(x, **settings, attacked_round=number, assume={"statistics": "exact"}) for number in (1, 2))
+    wanted = batch_statistics(second.model, x)  # which holds the weights of that round
+    assert first.statistics
+    assert second.statistics
+    for name, (mean, variance) in second.statistics.items():
+        torch.testing.assert_close(mean, wanted[name][0])
+        torch.testing.assert_close(variance, wanted[name][1])
+    assert not all(torch.allclose(mean, first.statistics[name][0]) for name, (mean, _) in second.statistics.items())
 
 
 def test_starts_played_at_once_share_one_guess_of_the_scales_and_one_that_diverges_does_not_spoil_it() -> None:

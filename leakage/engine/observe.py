@@ -23,14 +23,14 @@ def observe(experiment: Experiment, x: Tensor, y: Tensor) -> Observation:
     model = untouched(experiment, x)
     setting = Setting.of(experiment)
     history, carried = _watch(setting, model, x, y, experiment.rounds)
-    statistics = _statistics(experiment, model, x)
-    sought = setting.guess(model)  # from here on it is the attacker's
     attacked, shadow = history[experiment.attacked_round - 1], carried[experiment.attacked_round - 1]
     if experiment.attacked_round > 1:
         with torch.no_grad():
             for name, value in model.named_parameters():
                 value.copy_(attacked.weights[name])
     weights = weights_of(model)
+    statistics = _statistics(experiment, model, x)
+    sought = setting.guess(model)  # from here on it is the attacker's
 
     adaptive, memory = setting.adaptive, setting.over.spread(shadow)
     update = setting.read(attacked.update, shadow)
