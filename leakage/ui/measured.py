@@ -191,7 +191,7 @@ def threshold(rows: Sequence[Cell]) -> go.Figure:
             hovertemplate=f"{voice}, strength %{{x}}<br>PSNR %{{y:.1f}} dB, recognisable %{{text}}<extra></extra>",
         )
     grey_line(made, rows[0]["grey_psnr"], words="top left")
-    mark_published(made, rows[0]["id"], next(iter(rows[0]["fields"])), wide=wide)
+    mark_published(made, rows[0]["id"], next(iter(rows[0]["fields"])))
     return bare(
         made,
         height=360,

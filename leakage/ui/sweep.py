@@ -1,6 +1,5 @@
 """A sweep on the page: what leaks against the strength of one protection, for each attacker."""
 
-import math
 from collections.abc import Sequence
 from statistics import mean
 
@@ -84,22 +83,20 @@ def figure(rows: Sequence[Row], experiments: Sequence[Experiment]) -> go.Figure 
         return None
     wide = min(values) > 0 and max(values) / min(values) > WIDE
     grey_line(made, rows[0].grey.get("psnr"))
-    mark_published(made, id, name, wide=wide)
+    mark_published(made, id, name)
     return bare(
         made,
         height=340,
         top=24,
-        legend={"orientation": "h", "y": 1.12},
+        legend={"orientation": "h", "y": -0.25},
         x={"title": f"strength ({name.replace('_', ' ')})", "type": "log" if wide else "linear"},
         y={"title": "what leaks (PSNR, dB)"},
     )
 
 
-def mark_published(made: go.Figure, id: str, name: str, *, wide: bool) -> None:
-    """A band where a protection was published to stop DLG, if that was; `wide`: the axis is logarithmic."""
+def mark_published(made: go.Figure, id: str, name: str) -> None:
+    """A band where a protection was published to stop DLG, if that was; the words above it take no room from the axis."""
     if ends := PUBLISHED.get((id, name)):
         made.add_vrect(*ends, fillcolor="#888", opacity=0.15, line_width=0)
-        middle = math.sqrt(math.prod(ends)) if wide else sum(ends) / 2
-        place = math.log10(middle) if wide else middle  # shapes stand at their number on a logarithmic axis, words at its logarithm
-        words = "published: DLG begins to fail (Zhu et al. 2019)"
-        made.add_annotation(x=place, y=1, yref="paper", yanchor="bottom", text=words, showarrow=False)
+        words, paper = "grey: published, DLG begins to fail (Zhu 2019)", {"xref": "paper", "yref": "paper"}
+        made.add_annotation(x=0, y=1, xanchor="left", yanchor="bottom", text=words, showarrow=False, **paper)
