@@ -7,7 +7,7 @@ from leakage import comparison
 from leakage.catalog import Catalog
 from leakage.runs.service import service
 from leakage.spec import Experiment, SpecError
-from leakage.ui import arms, arms_address, compared, explain, forms, measured
+from leakage.ui import address, arms, arms_address, compared, explain, forms, measured
 from leakage.ui.attacker import choose_attack
 from leakage.ui.chooser import choose_pictures, choose_shape, uploads_of
 from leakage.ui.ready import catalog
@@ -110,7 +110,7 @@ def prepare(known: Catalog) -> None:
     if runs:
         arms_address.load([compared.experiment_of(run) for run in runs], known)
     elif "v" in st.query_params:
-        forms.read_url(known)
+        address.read_url(known)
         arms_address.read_url(known)
     else:
         kept = {name: st.session_state[name] for name in ("source", forms.PICKED) if name in st.session_state}
@@ -128,7 +128,7 @@ def page() -> None:
     left, right = st.columns([0.3, 0.7], gap="medium")
     with left:
         experiments, problems = settings(known)
-        forms.write_url(known)
+        address.write_url(known)
         arms_address.write_url()
         start(experiments, problems)
     with right:

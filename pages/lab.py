@@ -6,7 +6,7 @@ from leakage.assumed import Doing
 from leakage.catalog import Catalog
 from leakage.runs.service import service
 from leakage.spec import Experiment, SpecError
-from leakage.ui import explain, forms, presets, result
+from leakage.ui import address, explain, forms, presets, result
 from leakage.ui.attacker import choose_attacker
 from leakage.ui.chooser import choose_pictures, choose_shape, uploads_of
 from leakage.ui.ready import catalog
@@ -86,11 +86,11 @@ def page() -> None:
     shown = st.query_params.get("run")
     if shown and "attack" not in st.session_state and "attack" not in st.query_params:
         result.load_settings(shown)
-    forms.read_url(known)
+    address.read_url(known)
     left, right = st.columns([0.3, 0.7], gap="medium")
     with left:
         experiment = settings(known)
-        forms.write_url(known)
+        address.write_url(known)
         start(experiment, known)
     with right:
         result.show(st.query_params.get("run"), known)

@@ -291,6 +291,13 @@ def test_a_comparison_is_at_a_link_with_its_settings(door: Service, look: Open, 
         assert press(again).query_params["runs"] == runs
 
 
+def test_what_is_prepared_for_a_newcomer_is_at_the_link_too(door: Service, look: Open) -> None:
+    at = look()
+    assert at.query_params["inverting_gradients.steps"] == "1000"  # not the attack's usual number, and nobody opened the fine settings
+    again = look(**{name: str(value) for name, value in at.query_params.items()})
+    assert asked(door, press(again)) == asked(door, press(at))
+
+
 def test_a_lost_link_says_so(look: Open) -> None:
     assert "This comparison is not here" in words(look(runs="no-such-run"))
 

@@ -237,16 +237,20 @@ def test_settings_come_from_the_address(door: Service, visit: Open) -> None:
     assert (experiment.size, experiment.channels) == (64, 1)
 
 
-def test_menus_go_into_the_address_and_back(door: Service, visit: Open) -> None:
-    """By their ids: a link must outlive a better title. Plain numbers are written there by the browser itself."""
+def test_settings_go_into_the_address_and_back(door: Service, visit: Open) -> None:
+    """Menus by their ids: a link must outlive a better title. What is as usual, or of another plug-in, is left out."""
     at = visit()
     at.selectbox(key="attack").select("dlg").run()
     at.selectbox(key="defense").select("pruning").run()
-    assert (at.query_params["attack"], at.query_params["defense"]) == ("dlg", "pruning")
-    there = visit(**{name: str(value) for name, value in at.query_params.items()})
-    assert (there.selectbox(key="attack").value, there.selectbox(key="defense").value) == ("dlg", "pruning")
+    at.slider(key="pruning.share").set_value(0.25)
+    at.toggle(key="labels_known").set_value(True)
+    at.number_input(key="seed").set_value(3).run()
+    told = {name: str(value) for name, value in at.query_params.items() if name not in ("v", "pictures")}
+    assert told == {"attack": "dlg", "defense": "pruning", "pruning.share": "0.25", "labels_known": "True", "seed": "3"}
+    assert asked(door, press_run(visit(**told))) == asked(door, press_run(at))
     at.selectbox(key="attack").select("idlg").run()
-    assert "attack" not in at.query_params
+    at.selectbox(key="defense").select("none").run()
+    assert not {"attack", "defense", "pruning.share"} & set(at.query_params)
 
 
 def test_batchnorm_has_a_choice_where_the_model_has_batchnorm_and_nowhere_else(door: Service, visit: Open) -> None:
@@ -273,6 +277,9 @@ def test_batchnorm_has_a_choice_where_the_model_has_batchnorm_and_nowhere_else(d
         {"batch_norm": "train", "model": "lenet"},
         {"seed": "-1"},
         {"seed": "x"},
+        {"labels_known": "perhaps"},
+        {"idlg.steps": "1e9"},
+        {"idlg.steps": "nan"},
         {"batch": "1000"},
         {"pictures": "gallery:nobody"},
         {"source": "a/../b"},

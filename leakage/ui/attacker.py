@@ -23,7 +23,6 @@ def choose_attack(known: Catalog, model: Part) -> tuple[Part, Assumptions]:
         labels = st.toggle(
             "Knows the labels",
             key="labels_known",
-            bind="query-params",
             help="Off: the attacker reads the classes from the gradient, or searches them together with the pictures.",
         )
         with st.popover("", icon=":material/tune:", help="Seed, time limit, and what else it knows", key="fine-run"):
@@ -73,16 +72,13 @@ def choose_counter(protections: Sequence[Entry]) -> str:
 
 def fine(model: Part) -> Literal["none", "running", "exact"]:
     """Seed and time limit; and what it is granted of BatchNorm, where the model has it."""
-    st.number_input(
-        "Seed", 0, 2**31 - 1, forms.DEFAULT.seed, key="seed", bind="query-params", help="Fixes all chance: weights, noise, first guess."
-    )
+    st.number_input("Seed", 0, 2**31 - 1, forms.DEFAULT.seed, key="seed", help="Fixes all chance: weights, noise, first guess.")
     st.number_input(
         "Time limit (s)",
         1,
         MAX_SECONDS,
         forms.DEFAULT.max_seconds,
         key="max_seconds",
-        bind="query-params",
         help="Then the best so far is kept.",
     )
     if not has_batch_norm(model.fields):

@@ -49,7 +49,6 @@ def choose_pictures() -> tuple[list[Item], tuple[Picture, ...]]:
         MAX_BATCH,
         1,
         key="batch",
-        bind="query-params",
         help="How many pictures go into the one gradient. Picked fewer? More are taken from the list above.",
     )
     spare = [name for name in shown if name not in picked]
@@ -78,9 +77,10 @@ def available(source: str) -> list[Item]:
     data_set = datasets()[source]
     if not data_set.found:
         raise PictureError(data_set.remedy)
-    first = st.number_input("From picture number", 0, data_set.count() - 1, 0, PER_PAGE, key="offset", bind="query-params")
-    asked = str(st.session_state.get("batch", st.query_params.get("batch", "")))  # the address, before its widget is there
-    return data_set.items(int(first), max(PER_PAGE, min(int(asked), MAX_BATCH) if asked.isdigit() else 1))
+    last = data_set.count() - 1
+    st.session_state["offset"] = min(st.session_state.get("offset", 0), last)  # it may be of a larger one
+    first = st.number_input("From picture number", 0, last, 0, PER_PAGE, key="offset")
+    return data_set.items(int(first), max(PER_PAGE, st.session_state.get("batch", 1)))
 
 
 def uploaded() -> list[Item]:

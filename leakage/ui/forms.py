@@ -1,4 +1,4 @@
-"""Settings as widgets, all of them in the URL, and an Experiment out of their values. Everything is built from the catalog."""
+"""Settings as widgets, and an Experiment into their values. Everything is built from the catalog."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -9,7 +9,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from leakage import checkpoints
 from leakage.catalog import Catalog, Entry, Field
-from leakage.spec import MAX_ROUNDS, SIZES, VERSION, Experiment, Part
+from leakage.spec import Experiment, Part
 from leakage.syntax import SYNTAXES
 
 NONE = "none"
@@ -36,54 +36,6 @@ def card(number: int, title: str) -> DeltaGenerator:
     box = st.container(border=True, gap="small", key=f"step-{number}")
     box.markdown(f"**{number} · {title}**")
     return box
-
-
-def read_url(known: Catalog) -> None:
-    """On a visitor's first run: menus and switches take their values from the address. Names that do not exist are passed over.
-
-    Fields of plug-ins and plain numbers are bound to the address by their widgets; Streamlit would write a menu's *titles* there,
-    and a link must outlive a better title.
-    """
-    for key, options in _menus(known).items():
-        asked = st.query_params.get(key)
-        found = [option for option in options if str(option) == asked]
-        if found and key not in st.session_state:
-            st.session_state[key] = found[0]
-
-
-def write_url(known: Catalog) -> None:
-    """Menus that differ from the default go into the address, and the version that says which defaults were meant."""
-    st.query_params["v"] = str(VERSION)
-    for key, options in _menus(known).items():
-        value = st.session_state.get(key, options[0])
-        if value == options[0]:
-            st.query_params.pop(key, None)
-        elif st.query_params.get(key) != str(value):
-            st.query_params[key] = str(value)
-
-
-def _menus(known: Catalog) -> dict[str, list[Any]]:
-    """The options of every menu, the default first."""
-    menus: dict[str, list[Any]] = {
-        kind: sorted((entry.id for entry in offered(known, kind)), key=lambda name: name != default) for kind, default in DEFAULTS.items()
-    }
-    return {
-        **menus,
-        "defense": [NONE, *menus["defense"]],
-        "checkpoint": [UNTRAINED, *(f"{id}@{stage.rounds}" for id, card in checkpoints.cards().items() for stage in card.stages)],
-        "size": sorted(SIZES, key=lambda size: size != DEFAULT.size),
-        "channels": [DEFAULT.channels, 1],
-        "task": list(TASKS),
-        "batch_norm": list(BATCH_NORM),
-        "phones": list(range(1, MAX_PHONES + 1)),
-        **({"aggregation": over} if (over := [entry.id for entry in aggregations(known)]) else {}),
-        "rounds": list(range(1, MAX_ROUNDS + 1)),
-        "attacked_round": list(range(1, MAX_ROUNDS + 1)),
-        "adaptive": list(ADAPTIVE),
-        "counter": [USUAL, *dict.fromkeys(name for entry in known.of("defense") for name in list(entry.counters)[1:])],
-        "statistics": list(STATISTICS),
-        "source": list(SOURCES),
-    }
 
 
 def offered(known: Catalog, kind: str) -> list[Entry]:
@@ -204,22 +156,22 @@ def widget(entry: Entry, field: Field, label: str = "") -> Any:
     words = label or field.name.replace("tv_", "TV_").replace("_", " ")
     label, key = words[0].upper() + words[1:], f"{entry.id}.{field.name}"
     if field.type == "bool":
-        return st.toggle(label, field.default, key=key, help=field.help, bind="query-params")
+        return st.toggle(label, field.default, key=key, help=field.help)
     if field.syntax:
         about = f"{field.help}\n\n{SYNTAXES[field.syntax].grammar}"
-        return st.text_area(label, field.default, height=120, key=key, help=about, bind="query-params") or ""
+        return st.text_area(label, field.default, height=120, key=key, help=about) or ""
     if field.type == "str":
-        return st.selectbox(label, field.options, field.options.index(field.default), key=key, help=field.help, bind="query-params")
+        return st.selectbox(label, field.options, field.options.index(field.default), key=key, help=field.help)
     number = int if field.type == "int" else float
     assert field.low is not None
     assert field.high is not None
     low, high, value = number(field.low), number(field.high), number(field.default)
     if field.type == "int":
         make = st.slider if high - low <= 128 else st.number_input
-        return make(label, low, high, value, key=key, help=field.help, bind="query-params")
+        return make(label, low, high, value, key=key, help=field.help)
     if high <= 1:
-        return st.slider(label, low, high, value, 0.001, "%.3f", key=key, help=field.help, bind="query-params")
-    return st.number_input(label, low, high, value, value / 10 or 0.001, "%g", key=key, help=field.help, bind="query-params")
+        return st.slider(label, low, high, value, 0.001, "%.3f", key=key, help=field.help)
+    return st.number_input(label, low, high, value, value / 10 or 0.001, "%g", key=key, help=field.help)
 
 
 def verbatim(text: str) -> str:

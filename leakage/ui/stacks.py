@@ -37,7 +37,7 @@ def stack_of(key: str, known: Catalog) -> tuple[Part, ...]:
 def typed(kind: str, word: str) -> bool | int | float | str:
     """A word as the value of a field. Raises ValueError."""
     if kind == "bool":
-        return word == "True"
+        return word.lower() == "true"
     return int(word) if kind == "int" else float(word) if kind == "float" else word
 
 

@@ -98,5 +98,5 @@ def mark_published(made: go.Figure, id: str, name: str) -> None:
     """A band where a protection was published to stop DLG, if that was; the words above it take no room from the axis."""
     if ends := PUBLISHED.get((id, name)):
         made.add_vrect(*ends, fillcolor="#888", opacity=0.15, line_width=0)
-        words, paper = "grey: published, DLG begins to fail (Zhu 2019)", {"xref": "paper", "yref": "paper"}
+        words, paper = "grey: DLG fails, published (Zhu 2019)", {"xref": "paper", "yref": "paper"}
         made.add_annotation(x=0, y=1, xanchor="left", yanchor="bottom", text=words, showarrow=False, **paper)
