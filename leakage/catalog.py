@@ -71,6 +71,7 @@ class Entry:
     presets: dict[str, dict[str, Any]]
     evaluations_per_step: float  # of an attack
     counters: dict[str, str]  # of a defense: what attackers can do who know it, name -> in words; the first is the usual one
+    needs: dict[str, str]  # of a defense: fields that the model must have, with these values
     smallest: int  # of a model: the shortest side of a picture that it can take, in pixels
     over_others: bool  # of a protocol: laid over another one
     fields: tuple[Field, ...]
@@ -191,6 +192,7 @@ def _entry(kind: str, name: str) -> Entry:
         doc=inspect.cleandoc(plugin.__doc__ or ""),
         evaluations_per_step=getattr(plugin, "evaluations_per_step", 0),
         counters={name: counter.words for name, counter in plugin().counters().items()} if kind == "defense" else {},
+        needs=dict(getattr(plugin, "needs", {})),
         smallest=getattr(plugin, "smallest", 0),
         over_others=getattr(plugin, "over_others", False),
         presets={name: dict(values) for name, values in plugin.presets.items()},

@@ -121,15 +121,23 @@ def voice(experiment: Experiment) -> str:
 
 
 def only_naive(rows: list[Row]) -> list[str]:
-    """A sentence for each protection that stopped every naive attacker, and not all of those who know what the phone does."""
-    judged = [row for row in rows if row.verdict is not None and row.voice != "both"]
-    found = {voice: {row.protection for row in judged if row.voice == voice and row.verdict != HIDDEN} for voice in ("naive", "adaptive")}
-    stopped = dict.fromkeys(row.protection for row in judged if row.voice == "naive" and row.protection not in found["naive"])
-    names = {NOTHING: "what is sent"}  # by local steps, or in a sum
+    """A sentence for each protection that stopped every naive attacker, and not all of those who know what the phone does.
+
+    A naive attack that was stopped early might have found more: nothing is said of its protection.
+    """
+    judged = [row for row in rows if row.verdict is not None]
+    naive = [row for row in judged if row.voice == "naive"]
+    open_to_naive = {row.protection for row in naive if row.verdict != HIDDEN or row.status == "cancelled"}
+    finds: dict[str, list[str]] = {}  # protection -> the attacks that find the picture when they know of it
+    for row in judged:
+        if row.voice == "adaptive" and row.verdict != HIDDEN:
+            finds.setdefault(row.protection, []).append(row.attack)
+    several, names = len({row.attack for row in rows}) > 1, {NOTHING: "what is sent"}  # by local steps, or in a sum
     return [
         f"{sentence_case(names.get(one, one))} hides the picture only from an attacker who does not know of it."
-        for one in stopped
-        if one in found["adaptive"]
+        + (f" Who knows of it finds it by {' and by '.join(dict.fromkeys(finds[one]))}." if several else "")
+        for one in dict.fromkeys(row.protection for row in naive)
+        if one not in open_to_naive and one in finds
     ]
 
 

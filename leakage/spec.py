@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Iterable
 from typing import Any, Literal, TypeVar
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
@@ -132,6 +133,7 @@ class Experiment(Base):
             model = spelled(catalog, "model", self.model)
             outputs = self.num_classes if self.task == "classes" else 1
             check_size(catalog, model, (self.channels, self.size, self.size), outputs)
+            check_needs(catalog, model, self.defenses)
             self._check_setting(catalog)
             if self.checkpoint and self.task != "classes":
                 raise SpecError("task: with trained weights only classes, one output for each. Choose classes, or an untrained model.")
@@ -199,6 +201,19 @@ def check_size(catalog: Catalog, model: Part, image_shape: tuple[int, int, int],
                 SYNTAXES[field.syntax].check_fit(str(model.fields[field.name]), image_shape, outputs)
             except ValueError as error:
                 raise SpecError(f"model {model.id}.{field.name}: {error}") from None
+
+
+def check_needs(catalog: Catalog, model: Part, defenses: Iterable[Part]) -> None:
+    """Raise SpecError when a protection has no place in the (resolved) model."""
+    for entry in (catalog.get("defense", part.id) for part in defenses):
+        for name, value in entry.needs.items():
+            if model.fields.get(name) != value:
+                fit = [one.title for one in catalog.of("model") for field in one.fields if field.name == name and value in field.options]
+                title, given = entry.title.split(":")[0], catalog.get("model", model.id).title
+                raise SpecError(
+                    f"{title} needs a model with {name} {value}, which {given} does not have as it is set. Choose another protection, or "
+                    f"one of {', '.join(fit)}."
+                )
 
 
 def parse(text: str | bytes | dict[str, Any]) -> Experiment:

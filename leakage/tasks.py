@@ -8,7 +8,7 @@ from leakage.catalog import Catalog, CatalogError
 from leakage.effort import seconds, to_measure, too_large
 from leakage.network import Map, canonical, unroll
 from leakage.network import parse as parse_network
-from leakage.spec import MAX_SECONDS, VERSION, Base, Part, SpecError, check_size, parse_as, spelled
+from leakage.spec import MAX_SECONDS, VERSION, Base, Part, SpecError, check_needs, check_size, parse_as, spelled
 
 
 class Training(Base):
@@ -55,6 +55,7 @@ class Training(Base):
         try:
             model = spelled(catalog, "model", self.model)
             defenses = tuple(spelled(catalog, "defense", part) for part in self.defenses)
+            check_needs(catalog, model, defenses)
         except CatalogError as error:
             raise SpecError(str(error)) from None
         check_size(catalog, model, self.image_shape, self.num_classes)

@@ -24,7 +24,7 @@ def settings(known: Catalog) -> tuple[list[Experiment], list[str]]:
     arms.room_for_batches()
     differing = forms.card(1, "What differs")
     with forms.card(2, "The private pictures"):
-        items, pictures = choose_pictures()
+        items, pictures = choose_pictures(counted=st.session_state.get("differs") != "batch")
         size, channels = choose_shape(items)
     with forms.card(3, "Equal in all arms"):
         with st.expander("The phone: model, training, what it sends", icon=":material/smartphone:"):

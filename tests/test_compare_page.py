@@ -177,31 +177,46 @@ def test_protections_cross_attacks_and_the_matrix_fills(door: Service, look: Ope
 def test_of_too_many_runs_the_last_are_left_out_in_words(door: Service, look: Open) -> None:
     arms = "none,gaussian_noise,pruning,clipping,ada_defense,soteria"
     at = look(**QUICK, differs="matrix", arms=arms, attacks="inverting_gradients,idlg,dlg")
-    assert "At most 24 runs go at once. These arms are left out: AdaDefense, as published, iDLG (label first); " in words(at)
+    assert "At most 24 runs go at once. Left out: AdaDefense, as published, iDLG (label first); " in words(at)
+    assert " and more (5 of 18 arms)." in words(at)
     runs = asked(door, press(at))
     assert len(runs) == 3 + 10 * 2  # no arm is cut in two: the last place stays empty
     assert sum(voice(one) == "naive" for one in runs) == sum(voice(one) == "adaptive" for one in runs)
 
 
+def test_a_protection_that_the_model_has_no_place_for_is_left_out_before_the_run(door: Service, look: Open) -> None:
+    at = look(**QUICK, arms="none,pruning,fedkl")
+    assert "FedKL 16 cannot run and is left out: FedKL needs a model with norm batch, which LeNet" in words(at)
+    assert {part.id for one in asked(door, press(at)) for part in one.defenses} == {"pruning"}
+
+
+def test_other_settings_beside_a_result_are_said_to_be_other(look: Open) -> None:
+    changed = "You have changed the settings."
+    at = press(look(**QUICK, arms="none,pruning"))
+    assert changed not in words(at.run())
+    assert changed in words(at.number_input(key="seed").set_value(9).run())
+    assert changed not in words(press(at).run())
+
+
 def test_arms_that_fail_say_why_once(door: Service, look: Open, work: Callable[[], None]) -> None:
-    at = press(look(**QUICK, arms="none,fedkl"))
+    at = press(look(**QUICK, model="convnet", batch_norm="batch", arms="none,dp_sgd"))
     while door.store.queue():
         work()
     fine(at.run())
     assert [one.value for one in at.warning] == [
-        "FedKL 16 (naive); FedKL 16 (adaptive): FedKL locks BatchNorm layers; this model has none. Choose a model with BatchNorm, "
-        "or another protection."
+        "DP-SGD (naive); DP-SGD (adaptive): DP-SGD limits what each picture says alone, and BatchNorm with the statistics of the batch "
+        "mixes the pictures. Choose its stored statistics, or a model with GroupNorm."
     ]
 
 
 def test_a_strength_is_swept_and_a_value_out_of_range_is_named_and_left_out(door: Service, look: Open) -> None:
-    at = look(**QUICK, differs="strength", swept="pruning.share", values="0.5 0.9, 7 much")
+    at = look(**QUICK, differs="strength", swept="pruning.share", values="0.5 0.9; 7 much,")
     assert "share 7 cannot run and is left out: " in words(at)
     assert "allowed is a number from 0 to 0.999" in words(at)
     assert "much is no number" in words(at)
     shares = [one.defenses[0].fields["share"] for one in asked(door, press(at))]
     assert shares == [0.5, 0.5, 0.9, 0.9]
-    assert at.query_params["values"] == "0.5 0.9, 7 much"
+    assert at.query_params["values"] == "0.5 0.9; 7 much,"
 
 
 def test_batches_are_the_first_of_the_same_pictures(door: Service, look: Open) -> None:
@@ -243,6 +258,9 @@ def test_every_answer_to_a_protection_is_an_arm_and_the_naive_attacker_is_one_ru
     at.selectbox(key="answered").set_value("soteria").run()
     fine(at)
     assert at.multiselect(key="answers").value == ["", *list(CATALOG.get("defense", "soteria").counters)[1:]]
+    at.multiselect(key="answers").set_value([""]).run()
+    at.selectbox(key="answered").set_value("ada_defense").run()
+    assert at.multiselect(key="answers").value == ["", *answers[1:]]  # what was chosen was of the other
 
 
 def test_the_address_of_a_page_without_a_picture_is_left_alone(look: Open) -> None:

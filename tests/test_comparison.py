@@ -259,8 +259,10 @@ def test_accuracy_is_the_mean_over_seeds_of_the_same_protections(tmp_path: Path,
     assert in_table((Part(id="gaussian_noise", fields={"scale": 0.1}), spelled), known) is None
 
 
-def judged(title: str, voice: str, verdict: str | None, *, protection: str = "", answer: str = "") -> Row:
-    return Row(title, voice, "", "done", verdict, None, None, None, None, None, None, None, None, {}, protection or title, "", answer)
+def judged(title: str, voice: str, verdict: str | None, *, protection: str = "", **more: str) -> Row:
+    told = {"run": "", "status": "done", "attack": "", "answer": ""} | more
+    scores = dict.fromkeys(("words", "psnr", "ssim", "lpips", "rank", "label_accuracy", "epsilon", "accuracy"))
+    return Row(**{**scores, **told, "title": title, "voice": voice, "verdict": verdict, "grey": {}, "protection": protection or title})
 
 
 @pytest.mark.parametrize(
@@ -292,6 +294,17 @@ def test_a_protection_is_judged_over_all_of_its_arms() -> None:
         for voice, verdict in (("naive", HIDDEN), ("adaptive", "recognisable"))
     ]
     assert only_naive(local) == ["What is sent hides the picture only from an attacker who does not know of it."]
+
+
+def test_of_several_attacks_those_that_find_it_are_named() -> None:
+    found = [("naive", "DLG", HIDDEN), ("naive", "iDLG", HIDDEN), ("adaptive", "DLG", HIDDEN), ("adaptive", "iDLG", "recognisable")]
+    seen = [judged(attack, voice, verdict, protection="Soteria", attack=attack) for voice, attack, verdict in found]
+    wanted = "Soteria hides the picture only from an attacker who does not know of it. Who knows of it finds it by iDLG."
+    assert only_naive(seen) == [wanted]
+    seen[2] = judged("DLG", "adaptive", "partly recognisable", protection="Soteria", attack="DLG")
+    assert only_naive(seen)[0].endswith(" finds it by DLG and by iDLG.")
+    seen[0] = judged("DLG", "naive", HIDDEN, protection="Soteria", attack="DLG", status="cancelled")
+    assert only_naive(seen) == []  # stopped early, it might have found more
 
 
 def test_protections_are_crossed_with_attacks_where_a_table_of_both_has_more_than_a_diagonal() -> None:

@@ -94,6 +94,14 @@ def test_a_picture_too_small_for_its_model_is_refused() -> None:
     assert parse({"model": {"id": "vgg16"}, "size": 32}).resolve(CATALOG).size == 32
 
 
+def test_a_protection_without_a_place_in_its_model_is_refused_with_models_that_have_one() -> None:
+    said = refused({"defenses": [{"id": "fedkl"}]})
+    assert said.startswith("FedKL needs a model with norm batch, which LeNet")
+    assert said.endswith("or one of ConvNet, ResNet-20 / ResNet-32 (He), ResNet (for small pictures), ResNet-18 (ImageNet).")
+    assert "norm batch" in refused({"defenses": [{"id": "fedkl"}], "model": {"id": "resnet", "fields": {"norm": "group"}}})
+    assert parse({"defenses": [{"id": "fedkl"}], "model": {"id": "resnet"}}).resolve(CATALOG).defenses[0].id == "fedkl"
+
+
 def test_an_unknown_attack_is_refused_with_the_known_ones() -> None:
     known = ", ".join(entry.id for entry in CATALOG.of("attack"))
     assert refused({"attack": {"id": "telepathy"}}) == f"attack: 'telepathy' is not known here; allowed are {known}."

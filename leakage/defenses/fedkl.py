@@ -43,6 +43,7 @@ class FedKL(Defense):
     plain = "The phone scales and shifts every channel of its network by numbers that follow from a key of its own, and keeps both secret."
     hint = "Needs a model with BatchNorm. Who does not know of it searches in vain; who does can look for the secret numbers too."
     elementwise = True
+    needs = {"norm": "batch"}
     source = "https://arxiv.org/abs/2305.04095"
 
     length: int = param(16, 1, 1024, "Numbers in each key: 16 for ResNet-20 and ResNet-32, 64 for larger ones.")

@@ -210,6 +210,7 @@ class Defense(Plugin):
     stage: ClassVar[str] = "gradient"
     imitation: ClassVar[str] = "known and imitated"  # what `adapt` does, in words
     elementwise: ClassVar[bool] = False  # whether imitations treat every entry alike, so that several guesses can be replayed at once
+    needs: ClassVar[dict[str, str]] = {}  # fields of the model without which it has no place there, and their values
 
     def change(self, model: nn.Module) -> nn.Module:
         """The model that is trained with this defense, `model` itself as a rule; it may be altered in place.

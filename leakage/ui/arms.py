@@ -1,5 +1,6 @@
 """What differs between the arms of a comparison: protections, attacks or both, a strength, answers, batches, training; from the catalog."""
 
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ DIFFERS = {
 }
 VOICES = {"both": "Both", "adaptive": "Adaptive", "naive": "Naive"}
 MOST = 8  # arms
+NAMED = 3  # of the arms that are left out
 STACKED = 4  # protections of one phone
 BATCHES = (1, 2, 4, 8)
 SEEDS = (1, 3, 5)  # of a sweep
@@ -88,7 +90,8 @@ def shared_protection(known: Catalog) -> tuple[Part, ...]:
     menu = _menu(key, ready_made(known)[1:], known)
     if differs == "answer":
         first = next(iter(known_keys(FIRST["answered"], known)), None)
-        one = st.selectbox("Protection", menu, index=list(menu).index(first) if first else 0, format_func=menu.__getitem__, key=key)
+        index = list(menu).index(first) if first else 0
+        one = st.selectbox("Protection", menu, index=index, format_func=menu.__getitem__, key=key, on_change=_forget_answers)
         return stack_of(one, known)
     words, most = "Protection in all arms, in this order", STACKED - 1
     picked = st.multiselect(words, menu, format_func=menu.__getitem__, key=key, max_selections=most)
@@ -159,6 +162,11 @@ def _answers(base: Experiment, known: Catalog) -> list[Arm]:
     return [Arm(names[name], {"assume": base.assume.model_copy(update={"counter": name})}) for name in picked]
 
 
+def _forget_answers() -> None:
+    """Those that were chosen were to another protection: all to this one are offered anew."""
+    st.session_state.pop("answers", None)
+
+
 def counters(defenses: Sequence[Part], known: Catalog) -> list[str]:
     """What can be done about these protections besides the usual."""
     return list(dict.fromkeys(name for part in defenses for name in list(known.get("defense", part.id).counters)[1:]))
@@ -191,7 +199,7 @@ def _strengths(base: Experiment, known: Catalog) -> list[Arm]:
         "The band tells where the mean over all seeds lies, with 95 % confidence for each strength, if the values scatter normally.",
     )
     arms = []
-    for word in text.replace(",", " ").split()[:MOST]:
+    for word in re.split(r"[,;\s]+", text.strip(" ,;"))[:MOST]:
         try:
             value = typed(field.type, word)
         except ValueError:
@@ -274,8 +282,8 @@ def plan(base: Experiment, arms: list[Arm], voices: str, known: Catalog) -> tupl
             made = more
     if left:
         problems.append(
-            f"At most {MAX_ARMS} runs go at once. These arms are left out: {'; '.join(left)}. Choose fewer protections or attacks, "
-            "or one of the attackers."
+            f"At most {MAX_ARMS} runs go at once. Left out: {'; '.join(left[:NAMED])}{' and more' if len(left) > NAMED else ''} "
+            f"({len(left)} of {len(arms)} arms). Choose fewer protections or attacks, or one of the attackers."
         )
     asked = st.session_state["seeds"] if st.session_state["differs"] == "strength" else 1
     seeds = max(number for number in SEEDS if number == 1 or (number <= asked and number * len(made) <= MAX_ARMS))

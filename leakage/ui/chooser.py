@@ -14,7 +14,7 @@ PER_PAGE = 40  # or as many as the batch needs
 COLOURS = {3: "Colour", 1: "Grey"}
 
 
-def choose_pictures() -> tuple[list[Item], tuple[Picture, ...]]:
+def choose_pictures(*, counted: bool = True) -> tuple[list[Item], tuple[Picture, ...]]:
     """The batch, as shown and as data: what was picked, in order, filled up to the batch size. Empty when there is nothing to pick."""
     source = st.segmented_control(
         "Where from",
@@ -49,6 +49,7 @@ def choose_pictures() -> tuple[list[Item], tuple[Picture, ...]]:
         MAX_BATCH,
         1,
         key="batch",
+        disabled=not counted,
         help="How many pictures go into the one gradient. Picked fewer? More are taken from the list above.",
     )
     spare = [name for name in shown if name not in picked]

@@ -38,6 +38,8 @@ def show(asked: str, planned: list[Experiment], known: Catalog) -> None:
     if gone := len(set(asked.split(","))) - len(runs):
         st.warning(f"{gone} of the runs of this comparison are not here any more.")
     sentence(experiments, known)
+    if {one.digest() for one in planned} - {one.digest() for one in experiments}:
+        st.caption(":material/info: You have changed the settings. Below is what was run before; press **Run all** for the new question.")
     attack = against(experiments, known)
     heard = [name for name in WATCH if name in {voice(one) for one in experiments if one.attack.id in attack}]
     watched = heard[0] if heard else "both"
@@ -116,6 +118,7 @@ def moving(runs: list[Run], known: Catalog) -> str:
 
 def details(runs: list[Run], known: Catalog) -> None:
     """Warnings, table, what to take away, and what protection costs where that is known."""
+    stop(runs)
     told, experiments = rows(service().store, runs, known), [experiment_of(run) for run in runs]
     failed: dict[str, list[str]] = {}
     for run, row in zip(runs, told, strict=True):
@@ -133,21 +136,24 @@ def details(runs: list[Run], known: Catalog) -> None:
         st.caption(table.MATRIX_NOTE)
     st.html(table.table(told))
     st.caption(table.NOTE)
-    actions(runs)
+    take_away(runs)
     if curve := sweep.figure(told, experiments):
         st.markdown("**What leaks at which strength**")
         st.plotly_chart(curve, key="sweep", config={"displayModeBar": False}, alt="PSNR against strength")
     cost.show(told, experiments, known)
 
 
-def actions(runs: list[Run]) -> None:
-    """Stop while it runs; then files and the link."""
-    stoppable = [run.id for run in runs if run.status in OPEN and service().may_cancel(run.id, owner())]
+def stop(runs: list[Run]) -> None:
+    """A button to stop all, while something runs."""
+    if stoppable := [run.id for run in runs if run.status in OPEN and service().may_cancel(run.id, owner())]:
+        st.button("Stop all and keep the best so far", on_click=_stop, args=(stoppable,), icon=":material/stop:", key="stop")
+
+
+def take_away(runs: list[Run]) -> None:
+    """Files, once something has run, and the link."""
     ids = ",".join(run.id for run in runs)
     with st.container(horizontal=True, vertical_alignment="center"):
-        if stoppable:
-            st.button("Stop all and keep the best so far", on_click=_stop, args=(stoppable,), icon=":material/stop:", key="stop")
-        for name, label in EXPORTS.items():
+        for name, label in EXPORTS.items() if any(run.status in ("running", "done", "cancelled") for run in runs) else ():
             st.link_button(label, f"/api/compare/{name}?ids={ids}", icon=":material/download:", type="tertiary")
         with st.popover("Link to this comparison", icon=":material/link:", type="tertiary"):
             st.code(f"{(st.context.url or '').split('?')[0]}?runs={ids}", language=None)

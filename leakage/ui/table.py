@@ -127,8 +127,9 @@ def verdict(row: Row) -> str:
     """The verdict as a coloured word, or how the run stands."""
     if row.verdict is None:
         return f"<small>{STATES.get(row.status, row.status)}</small>"
-    word, why = html.escape(row.verdict), html.escape(row.words or "")
-    return f'<span class="gle-said" data-word="{word}" title="{why}">{SHORT.get(row.verdict, word)}</span>'
+    word, why, early = html.escape(row.verdict), html.escape(row.words or ""), row.status == "cancelled"
+    said = f'<span class="gle-said" data-word="{word}" title="{why}">{SHORT.get(row.verdict, word)}</span>'
+    return f"{said} <small>{STATES['cancelled']}</small>" if early else said
 
 
 def number(value: float | None, digits: int) -> str:

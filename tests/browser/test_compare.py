@@ -5,6 +5,8 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, Page, expect
 
+from leakage.comparison import HIDDEN
+
 LONG = 300_000  # milliseconds: seven short runs on a slow, busy machine
 ARMS = ["No protection", "Gaussian noise 0.01", "Pruning 0.9", "AdaDefense"]
 SHORT = "v=1&attack=inverting_gradients&inverting_gradients.steps=300"
@@ -35,11 +37,17 @@ def test_a_teacher_compares_four_protections_and_takes_the_report_home(site: str
     assert page.locator(".gle-compared tbody tr").count() == 1 + len(ARMS)
 
     answers = pictures(page)
+    verdicts = page.locator(".gle-run .gle-verdict")
+    found = [one.get_attribute("data-word") for one in verdicts.all()]
+    assert found[0] in ("recognisable", "partly recognisable")
     page.locator(".gle-together .gle-slider").focus()
     page.keyboard.press("Home")
     page.wait_for_function(f"(before) => ({PICTURES})().every((one, place) => one !== before[place])", arg=answers, timeout=30_000)
+    for one in verdicts.all():
+        expect(one).to_have_attribute("data-word", HIDDEN)  # at the first step: that of what is seen, not that of the end
     page.keyboard.press("End")
     page.wait_for_function(f"(before) => ({PICTURES})().every((one, place) => one === before[place])", arg=answers, timeout=30_000)
+    assert [one.get_attribute("data-word") for one in verdicts.all()] == found
 
     with page.expect_download(timeout=60_000) as download:
         page.get_by_role("link", name="Report (HTML)").click()

@@ -108,7 +108,6 @@ class RunView {
     else if (player.mode === 'follow' && player.running && newest && newest !== this.wanted && !(FINAL.has(record.state.status) && !record.end)) this.showNewest(newest);
     this.update();
     this.tell();
-    tellVerdict(this.$('verdict'), record);
     this.curves.update(record);
     this.ladder.update(record);
     this.paint();
@@ -164,6 +163,7 @@ class RunView {
   paint() {
     const { record, player } = this, { meta, frames, end } = record;
     const frame = this.shown ?? frames[frames.length - 1], scores = { ...scoresOf(record, frame), loss: frame?.loss };
+    tellVerdict(this.$('verdict'), record, player.mode === 'follow' ? null : this.shown);
     fillGauges(this.$('gauges'), { scores, meta, first: frames[0]?.loss });
     if (this.shown) this.captionGuesses(frame, isAnswer(record, frame) ? end.scores?.psnr_each : null);
     this.curves.place(frame);

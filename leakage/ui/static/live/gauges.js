@@ -88,15 +88,17 @@ function markGauge(bar, legend, marks) {
   }));
 }
 
-function tellVerdict(host, record) {
-  const { end, state, frames } = record, part = (name) => host.querySelector(name);
-  const verdict = !end && frames[frames.length - 1]?.note?.layer ? null : record.verdict; // on its way from layer to layer it has no picture yet
-  const failed = state.status === 'failed', waiting = state.status === 'queued' || !state.status;
+/** The verdict on the run, or, where somebody looks back, on the frame they see. */
+function tellVerdict(host, record, seen = null) {
+  const { end, state, frames } = record, part = (name) => host.querySelector(name), back = seen && !isAnswer(record, seen);
+  const unready = (back ? seen : !end && frames[frames.length - 1])?.note?.layer; // on its way from layer to layer it has no picture yet
+  const verdict = unready ? null : back ? seen.verdict : record.verdict, over = end && !back;
+  const when = back ? 'At this step: ' : end ? 'In the end: ' : 'So far: ', failed = state.status === 'failed', waiting = state.status === 'queued' || !state.status;
   const words = {
-    word: failed ? 'no result' : verdict?.word ?? (end ? 'no verdict' : 'verdict'),
+    word: failed ? 'no result' : verdict?.word ?? (over ? 'no verdict' : 'verdict'),
     why: failed ? state.message ?? 'The worker gave no reason. Try again with the same settings.'
-      : verdict ? (end ? 'In the end: ' : 'So far: ') + (verdict.why ?? '') : end ? '' : waiting ? 'Comes when the attack has run.' : 'Comes when the attack is over.',
-    meaning: failed ? '' : verdict ? verdict.meaning ?? '' : end ? 'The run ended before there was a picture to judge.' : 'It asks whether the stolen picture could be picked out of a line-up, and whether it is better than pictures that know nothing.', rule: failed ? '' : verdict?.rule ?? '',
+      : verdict ? when + (verdict.why ?? '') : over ? '' : back ? 'No picture to judge yet at this step.' : waiting ? 'Comes when the attack has run.' : 'Comes when the attack is over.',
+    meaning: failed ? '' : verdict ? verdict.meaning ?? '' : over ? 'The run ended before there was a picture to judge.' : 'It asks whether the stolen picture could be picked out of a line-up, and whether it is better than pictures that know nothing.', rule: failed ? '' : verdict?.rule ?? '',
   };
   const key = JSON.stringify(words);
   if (host.dataset.key === key) return;

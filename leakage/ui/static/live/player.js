@@ -87,7 +87,7 @@ class Player {
     for (const control of [this.$slider, this.$play, this.$back, this.$forward]) control.disabled = count < 2 && control !== this.$slider ? true : !count;
     this.$play.classList.toggle('gle-playing', playing);
     this.$play.setAttribute('aria-label', playing ? 'Pause' : 'Play');
-    this.$live.querySelector('span').textContent = this.running ? 'Live' : 'Answer';
+    this.$live.querySelector('span').textContent = this.running ? 'Live' : 'Result';
     this.$live.disabled = !count;
     this.$live.setAttribute('aria-pressed', String(this.running ? mode === 'follow' : mode === 'still' && place === this.answer));
     this.$live.classList.toggle('gle-onair', this.running);

@@ -16,6 +16,7 @@ function take(record, event) {
     record.frames.push(frame);
     if (frame.picture) record.pictures.push(frame);
     record.verdict = frame.verdict ?? record.verdict;
+    frame.verdict = record.verdict; // likewise
   } else if (event.kind === 'end') {
     record.end = event;
     record.verdict = event.verdict ?? record.verdict;

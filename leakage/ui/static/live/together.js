@@ -105,7 +105,7 @@ class Together {
   tell() {
     const { place, count, mode, running } = this.player, longest = Math.max(0, ...this.ways().map(({ length }) => length));
     const share = Math.min(1, Math.max(0, place) / (HEADS - 2));
-    const words = !count ? 'no pictures yet' : !running && place >= HEADS - 1 ? 'the answers' : this.same ? `step ${whole(share * longest)} of ${whole(longest)}` : `${Math.round(100 * share)} % of the way`;
+    const words = !count ? 'no pictures yet' : !running && place >= HEADS - 1 ? 'the results' : this.same ? `step ${whole(share * longest)} of ${whole(longest)}` : `${Math.round(100 * share)} % of the way`;
     if (this.now.textContent !== words) this.now.textContent = words;
     this.player.$slider.setAttribute('aria-valuetext', words);
     Object.assign(this.root.dataset, { place, mode });
