@@ -116,7 +116,7 @@ def _table(arms: Sequence[Arm]) -> str:
 
 def _scores(found: Mapping[str, Any]) -> list[str]:
     forms = {
-        **{"psnr": "{:.1f} dB", "ssim": "{:.2f}", "lpips": "{:.2f}", "rank": "{:g}"},
+        **{"psnr": "{:.1f} dB", "ssim": "{:z.2f}", "lpips": "{:.2f}", "rank": "{:g}"},
         **{"label_accuracy": "{:.0%}", "accuracy": "{:.1%}", "epsilon": "{:.2f}"},
     }
     return [form.format(value) if (value := found.get(name)) is not None else "–" for name, form in forms.items()]

@@ -73,9 +73,8 @@ def start(experiment: Experiment | None, known: Catalog) -> None:
 
 def page() -> None:
     """The whole page, top to bottom."""
-    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute", gap="small"):
-        st.markdown(f"#### {explain.QUESTION}", width="content")
-        presets.offer()
+    st.markdown(f"#### {explain.QUESTION}")
+    presets.offer()
     known = catalog()
     if known is None:
         return

@@ -222,7 +222,7 @@ def price(known: Catalog) -> None:
             "Protection": [row.title for row in rows],
             "Accuracy (%)": [round(100 * row.accuracy, 2) for row in rows],
             "Points lost": [round(100 * row.lost, 2) for row in rows],
-            "LeNet with": [row.model for row in rows],
+            "LeNet with": [row.model or "its usual settings" for row in rows],
             "Rounds": [row.rounds for row in rows],
             "Training pictures": [row.pictures for row in rows],
             "Server's step": [row.server_rate for row in rows],

@@ -63,11 +63,12 @@ goes on as if nothing had been hidden.
 
 
 def offer() -> None:
-    """The buttons."""
-    for preset in PRESETS:
-        st.button(
-            preset.title, on_click=start, args=(preset,), icon=":material/compare:", type="tertiary", key=preset.name, help=preset.help
-        )
+    """A row of buttons."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption("Worth watching:", width="content")
+        for preset in PRESETS:
+            words, look = preset.title, ":material/compare:"
+            st.button(words, icon=look, type="tertiary", key=preset.name, help=preset.help, on_click=start, args=(preset,))
 
 
 def named(name: str | None) -> Preset | None:

@@ -129,12 +129,12 @@ def verdict(row: Row) -> str:
         return f"<small>{STATES.get(row.status, row.status)}</small>"
     word, why, early = html.escape(row.verdict), html.escape(row.words or ""), row.status == "cancelled"
     said = f'<span class="gle-said" data-word="{word}" title="{why}">{SHORT.get(row.verdict, word)}</span>'
-    return f"{said} <small>{STATES['cancelled']}</small>" if early else said
+    return f"{said}<br><small>{STATES['cancelled']}</small>" if early else said
 
 
 def number(value: float | None, digits: int) -> str:
     """A number as it stands in the table."""
-    return DASH if value is None else f"{value:.{digits}f}"
+    return DASH if value is None else f"{value:z.{digits}f}"
 
 
 def price(rows: Sequence[Row]) -> go.Figure | None:

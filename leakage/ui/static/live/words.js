@@ -2,7 +2,7 @@
 const DASH = '–';
 const isNumber = (value) => typeof value === 'number' && Number.isFinite(value);
 const clamp = (value, low, high) => Math.min(high, Math.max(low, value));
-const fixed = (value, digits) => (isNumber(value) ? value.toFixed(digits) : DASH);
+const fixed = (value, digits) => (isNumber(value) ? value.toFixed(digits).replace(/^-(?=[0.]+$)/, '') : DASH); // never -0.00
 const whole = (value) => (isNumber(value) ? Math.round(value).toLocaleString('en') : DASH);
 
 /** A few significant digits for numbers of any size: 3.21, 0.0123, 4.5·10⁻⁷. */
