@@ -66,6 +66,11 @@ class Row:
         """Title and voice."""
         return self.title if self.voice == "both" else f"{self.title} ({self.voice})"
 
+    @property
+    def hidden(self) -> bool:
+        """Whether the attack ran to its end and found nothing."""
+        return self.status == "done" and self.verdict == HIDDEN
+
 
 def rows(store: Store, runs: list[Run], known: Catalog) -> list[Row]:
     """One row for every run, in their order."""
@@ -123,14 +128,13 @@ def voice(experiment: Experiment) -> str:
 def only_naive(rows: list[Row]) -> list[str]:
     """A sentence for each protection that stopped every naive attacker, and not all of those who know what the phone does.
 
-    A naive attack that was stopped early might have found more: nothing is said of its protection.
+    A naive attack that has not ended, or was stopped early, may find more: nothing is said of its protection.
     """
-    judged = [row for row in rows if row.verdict is not None]
-    naive = [row for row in judged if row.voice == "naive"]
-    open_to_naive = {row.protection for row in naive if row.verdict != HIDDEN or row.status == "cancelled"}
+    naive = [row for row in rows if row.voice == "naive"]
+    open_to_naive = {row.protection for row in naive if not row.hidden}
     finds: dict[str, list[str]] = {}  # protection -> the attacks that find the picture when they know of it
-    for row in judged:
-        if row.voice == "adaptive" and row.verdict != HIDDEN:
+    for row in rows:
+        if row.voice == "adaptive" and row.verdict not in (None, HIDDEN):
             finds.setdefault(row.protection, []).append(row.attack)
     several, names = len({row.attack for row in rows}) > 1, {NOTHING: "what is sent"}  # by local steps, or in a sum
     return [

@@ -14,7 +14,7 @@ from PIL import Image
 from leakage.arms import Arm, data
 from leakage.assumed import assumptions
 from leakage.catalog import Catalog, CatalogError
-from leakage.comparison import CLOSES, OPENS, differs, only_naive
+from leakage.comparison import CLOSES, OPENS, Row, differs, only_naive
 from leakage.report import saved
 
 STYLE = Path(__file__).with_suffix(".css")
@@ -102,7 +102,7 @@ def _figure(picture: Image.Image, words: str, kind: str) -> str:
 
 
 def _table(arms: Sequence[Arm]) -> str:
-    lines = [[arm.row.title, arm.row.voice, arm.row.verdict or arm.row.status, *_scores(vars(arm.row))] for arm in arms]
+    lines = [[arm.row.title, arm.row.voice, _ended(arm.row), *_scores(vars(arm.row))] for arm in arms]
     greys = list({json.dumps(arm.row.grey): arm for arm in arms if arm.row.grey}.values())
     for arm in greys:
         which = "" if len(greys) == 1 else f", for {arm.row.name}"
@@ -112,6 +112,11 @@ def _table(arms: Sequence[Arm]) -> str:
         f'<tr><th scope="row">{escape(first)}</th>{"".join(f"<td>{escape(cell)}</td>" for cell in rest)}</tr>' for first, *rest in lines
     )
     return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _ended(row: Row) -> str:
+    """The verdict, or how the run stands."""
+    return f"{row.verdict}, stopped early" if row.verdict and row.status == "cancelled" else row.verdict or row.status
 
 
 def _scores(found: Mapping[str, Any]) -> list[str]:

@@ -211,8 +211,8 @@ def check_needs(catalog: Catalog, model: Part, defenses: Iterable[Part]) -> None
                 fit = [one.title for one in catalog.of("model") for field in one.fields if field.name == name and value in field.options]
                 title, given = entry.title.split(":")[0], catalog.get("model", model.id).title
                 raise SpecError(
-                    f"{title} needs a model with {name} {value}, which {given} does not have as it is set. Choose another protection, or "
-                    f"one of {', '.join(fit)}."
+                    f"{title} needs a model whose {name} is {value}; {given} has {model.fields.get(name, 'none')}. "
+                    f"Choose another protection, or with {name} {value} one of {', '.join(fit)}."
                 )
 
 

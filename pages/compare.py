@@ -106,12 +106,11 @@ def prepare(known: Catalog) -> None:
     """On a visitor's first run: the settings of the runs in a link, or of the link; else a comparison worth watching."""
     if "differs" in st.session_state:
         return
-    runs = compared.found(st.query_params.get("runs", ""))
-    if runs:
-        arms_address.load([compared.experiment_of(run) for run in runs], known)
-    elif "v" in st.query_params:
+    if "v" in st.query_params:
         address.read_url(known)
         arms_address.read_url(known)
+    elif runs := compared.found(st.query_params.get("runs", "")):
+        arms_address.load([compared.experiment_of(run) for run in runs], known)
     else:
         kept = {name: st.session_state[name] for name in ("source", forms.PICKED) if name in st.session_state}
         forms.load(arms.PREPARED)
@@ -128,7 +127,7 @@ def page() -> None:
     left, right = st.columns([0.3, 0.7], gap="medium")
     with left:
         experiments, problems = settings(known)
-        address.write_url(known)
+        address.write_url(known, without=("defense", "adaptive", "counter"))
         arms_address.write_url()
         start(experiments, problems)
     with right:

@@ -83,9 +83,10 @@ def page() -> None:
     if refused := st.session_state.pop("refused", ""):
         st.error(refused)
     shown = st.query_params.get("run")
-    if shown and "attack" not in st.session_state and "attack" not in st.query_params:
-        result.load_settings(shown)
-    address.read_url(known)
+    if "attack" not in st.session_state:  # the page is new
+        if shown and "v" not in st.query_params:
+            result.load_settings(shown)
+        address.read_url(known)
     left, right = st.columns([0.3, 0.7], gap="medium")
     with left:
         experiment = settings(known)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -186,15 +187,18 @@ def test_of_too_many_runs_the_last_are_left_out_in_words(door: Service, look: Op
 
 def test_a_protection_that_the_model_has_no_place_for_is_left_out_before_the_run(door: Service, look: Open) -> None:
     at = look(**QUICK, arms="none,pruning,fedkl")
-    assert "FedKL 16 cannot run and is left out: FedKL needs a model with norm batch, which LeNet" in words(at)
+    assert "FedKL 16 cannot run and is left out: FedKL needs a model whose norm is batch; LeNet" in words(at)
     assert {part.id for one in asked(door, press(at)) for part in one.defenses} == {"pruning"}
 
 
 def test_other_settings_beside_a_result_are_said_to_be_other(look: Open) -> None:
-    changed = "You have changed the settings."
+    changed = "The settings ask for other runs than those below."
     at = press(look(**QUICK, arms="none,pruning"))
     assert changed not in words(at.run())
     assert changed in words(at.number_input(key="seed").set_value(9).run())
+    again = look(**{name: str(value) for name, value in at.query_params.items()})
+    assert again.number_input(key="seed").value == 9  # a reload keeps them
+    assert changed in words(again)
     assert changed not in words(press(at).run())
 
 
@@ -217,6 +221,20 @@ def test_a_strength_is_swept_and_a_value_out_of_range_is_named_and_left_out(door
     shares = [one.defenses[0].fields["share"] for one in asked(door, press(at))]
     assert shares == [0.5, 0.5, 0.9, 0.9]
     assert at.query_params["values"] == "0.5 0.9; 7 much,"
+
+
+def test_no_values_are_no_arms(look: Open) -> None:
+    at = look(**QUICK, differs="strength", swept="pruning.share", values=" , ")
+    assert not at.warning
+    assert "Choose at least two arms." in words(at)
+
+
+def test_after_a_comparison_of_batches_there_are_as_many_pictures_as_before(look: Open) -> None:
+    at = look(**QUICK, differs="batch", sizes="1,4")
+    assert (at.number_input(key="batch").value, at.number_input(key="batch").disabled) == (4, True)
+    at.button_group(key="differs").set_value("protection").run()
+    fine(at)
+    assert (at.number_input(key="batch").value, at.number_input(key="batch").disabled) == (1, False)
 
 
 def test_batches_are_the_first_of_the_same_pictures(door: Service, look: Open) -> None:
@@ -445,6 +463,10 @@ def test_the_matrix_frames_what_only_fools_the_naive_attacker() -> None:
     assert "--share:0.00" in naive
     assert "<small>done</small>" in waiting
     assert "Noise &lt;1&gt;" in noise
+    stopped = [replace(rows[1], status="cancelled"), rows[2]]  # it might have found more
+    naive, adaptive = re.findall(r"<td.*?</td>", table.matrix(stopped))
+    assert ("stopped" in naive, "data-framed" in adaptive) == (True, False)
+    assert table.matrix([rows[1], replace(rows[2], verdict=hidden)]).count("data-framed") == 0
 
 
 def test_the_strongest_of_several_attacks_and_answers_counts_not_their_mean() -> None:

@@ -305,6 +305,8 @@ def test_of_several_attacks_those_that_find_it_are_named() -> None:
     assert only_naive(seen)[0].endswith(" finds it by DLG and by iDLG.")
     seen[0] = judged("DLG", "naive", HIDDEN, protection="Soteria", attack="DLG", status="cancelled")
     assert only_naive(seen) == []  # stopped early, it might have found more
+    seen[0] = judged("DLG", "naive", None, protection="Soteria", attack="DLG", status="running")
+    assert only_naive(seen) == []  # it may still find it
 
 
 def test_protections_are_crossed_with_attacks_where_a_table_of_both_has_more_than_a_diagonal() -> None:

@@ -253,6 +253,30 @@ def test_settings_go_into_the_address_and_back(door: Service, visit: Open) -> No
     assert not {"attack", "defense", "pruning.share"} & set(at.query_params)
 
 
+def test_settings_changed_since_the_run_survive_a_reload(door: Service, visit: Open) -> None:
+    at = press_run(visit())
+    at.number_input(key="seed").set_value(3).run()
+    told = {name: str(value) for name, value in at.query_params.items()}
+    assert (told["seed"], told["run"]) == ("3", at.query_params["run"])
+    again = visit(**told)
+    assert again.number_input(key="seed").value == 3
+    assert again.query_params["run"] == told["run"]
+
+
+def test_fine_settings_come_back_with_their_plug_in(door: Service, visit: Open) -> None:
+    at = visit(defense="pruning", **{"pruning.share": "0.25"})
+    at.selectbox(key="defense").select("none").run()
+    assert "pruning.share" not in at.query_params
+    at.selectbox(key="defense").select("pruning").run()
+    assert at.slider(key="pruning.share").value == 0.25
+    assert at.query_params["pruning.share"] == "0.25"
+
+
+def test_where_a_data_set_was_opened_stays_in_the_address_with_it_alone(door: Service, visit: Open) -> None:
+    at = visit(source="gallery", offset="40")
+    assert "offset" not in at.query_params
+
+
 def test_batchnorm_has_a_choice_where_the_model_has_batchnorm_and_nowhere_else(door: Service, visit: Open) -> None:
     at = visit(model="convnet", batch_norm="batch")
     fine(at)

@@ -1,6 +1,6 @@
 """Settings at a link: from the address into the widgets, and all that differs from its default into the address."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -12,6 +12,7 @@ from leakage.spec import MAX_BATCH, MAX_ROUNDS, MAX_SECONDS, SIZES, VERSION
 from leakage.ui import forms
 from leakage.ui.stacks import typed
 
+WHOLE = ("gallery", "upload")  # sources that are shown whole
 OTHERS = {  # widgets that belong to no plug-in
     "labels_known": Field("labels_known", "bool", forms.DEFAULT.assume.labels, ""),
     "seed": Field("seed", "int", forms.DEFAULT.seed, "", 0, 2**31 - 1),
@@ -22,7 +23,7 @@ OTHERS = {  # widgets that belong to no plug-in
 
 
 def read_url(known: Catalog) -> None:
-    """On a visitor's first run: widgets take their values from the address. What is not known or not allowed is passed over.
+    """Before a page is drawn for the first time: widgets take their values from the address. What is not known or allowed is passed over.
 
     The widgets are not bound to the address by Streamlit: it would write the titles of menus, and a link must outlive a better title;
     and it would not write what a preset or a link to runs has set, and forget that with the next reload.
@@ -38,20 +39,27 @@ def read_url(known: Catalog) -> None:
                 state[key] = asked[key] if field.syntax else field.check(typed(field.type, asked[key]), "address")
 
 
-def write_url(known: Catalog) -> None:
-    """Whatever differs from its default goes into the address, and the version that says which defaults were meant."""
-    state, menus = st.session_state, _menus(known)
-    chosen = {state.get(kind, options[0]) for kind, options in menus.items() if kind in (*forms.DEFAULTS, "aggregation")}
-    usual: dict[str, Any] = {key: options[0] for key, options in menus.items()} | {key: field.default for key, field in OTHERS.items()}
-    usual |= {key: field.default for key, field in _fields(known)}
-    st.query_params["v"] = str(VERSION)
-    for key, default in usual.items():
-        entry, dot, _ = key.partition(".")
-        value = state.get(key, default)
-        if value == default or (dot and entry not in chosen):
-            st.query_params.pop(key, None)
-        elif st.query_params.get(key) != str(value):
-            st.query_params[key] = str(value)
+def write_url(known: Catalog, *, without: Collection[str] = ()) -> None:
+    """Whatever differs from its default goes into the address, and the version that says which defaults were meant.
+
+    `without`: menus that the page does not have.
+    """
+    state, menus, fields = st.session_state, _menus(known), dict(_fields(known))
+    usual: dict[str, Any] = {key: options[0] for key, options in menus.items()}
+    usual |= {key: field.default for key, field in (*fields.items(), *OTHERS.items())}
+    chosen = {state.get(kind, usual.get(kind)) for kind in {*forms.DEFAULTS, "aggregation"} - {*without}}
+    idle = {*without, *(key for key in fields if key.split(".")[0] not in chosen)}
+    idle |= {"offset"} if state.get("source") in WHOLE else set()
+    told = {key: str(state[key]) for key, value in usual.items() if key not in idle and state.get(key, value) != value}
+    put({"v": str(VERSION), **told}, usual)
+
+
+def put(told: dict[str, str], instead_of: Iterable[str]) -> None:
+    """Into the address instead of these keys, all at once: a step of the browser's history for each change, not for each setting."""
+    before, keys = st.query_params.to_dict(), set(instead_of)
+    after = {key: value for key, value in before.items() if key not in keys} | told
+    if after != before:
+        st.query_params.from_dict(after)
 
 
 def _menus(known: Catalog) -> dict[str, list[Any]]:

@@ -199,7 +199,7 @@ def _strengths(base: Experiment, known: Catalog) -> list[Arm]:
         "The band tells where the mean over all seeds lies, with 95 % confidence for each strength, if the values scatter normally.",
     )
     arms = []
-    for word in re.split(r"[,;\s]+", text.strip(" ,;"))[:MOST]:
+    for word in re.findall(r"[^,;\s]+", text)[:MOST]:
         try:
             value = typed(field.type, word)
         except ValueError:
@@ -219,9 +219,13 @@ def _batches(base: Experiment, known: Catalog) -> list[Arm]:
 
 
 def room_for_batches() -> None:
-    """As many pictures as the largest batch needs; call it before the pictures are chosen."""
-    if st.session_state.get("differs") == "batch":
-        st.session_state["batch"] = max(st.session_state.get("sizes") or BATCHES)
+    """As many pictures as the largest batch needs, and afterwards as many as before; call it before the pictures are chosen."""
+    state = st.session_state
+    if state.get("differs") == "batch":
+        state.setdefault("own-batch", state.get("batch", 1))
+        state["batch"] = max(state.get("sizes") or BATCHES)
+    elif "own-batch" in state:
+        state["batch"] = state.pop("own-batch")
 
 
 def _trainings(base: Experiment, known: Catalog) -> list[Arm]:

@@ -10,6 +10,7 @@ from leakage.catalog import Catalog, CatalogError
 from leakage.comparison import voice
 from leakage.spec import Experiment
 from leakage.ui import forms, sweep
+from leakage.ui.address import put
 from leakage.ui.arms import BATCHES, DIFFERS, LISTS, MOST, SEEDS, SHARED, VOICES
 from leakage.ui.stacks import key_of, known_keys
 
@@ -58,11 +59,7 @@ def write_url() -> None:
         kept["answered"] = state["answered"]
     if differs == "strength":
         kept |= {"swept": state["swept"], "values": state[f"values.{state['swept']}"], "seeds": str(state["seeds"])}
-    for key in ("differs", "voices", *MENUS, *SHARED, "swept", "values", "seeds"):
-        if key not in kept:
-            st.query_params.pop(key, None)
-        elif st.query_params.get(key) != kept[key]:
-            st.query_params[key] = kept[key]
+    put(kept, ("differs", "voices", *MENUS, *SHARED, "swept", "values", "seeds"))
 
 
 def load(experiments: Sequence[Experiment], known: Catalog) -> None:

@@ -23,6 +23,7 @@ def choose_attack(known: Catalog, model: Part) -> tuple[Part, Assumptions]:
         labels = st.toggle(
             "Knows the labels",
             key="labels_known",
+            persist_state=forms.KEPT,
             help="Off: the attacker reads the classes from the gradient, or searches them together with the pictures.",
         )
         with st.popover("", icon=":material/tune:", help="Seed, time limit, and what else it knows", key="fine-run"):
@@ -72,13 +73,22 @@ def choose_counter(protections: Sequence[Entry]) -> str:
 
 def fine(model: Part) -> Literal["none", "running", "exact"]:
     """Seed and time limit; and what it is granted of BatchNorm, where the model has it."""
-    st.number_input("Seed", 0, 2**31 - 1, forms.DEFAULT.seed, key="seed", help="Fixes all chance: weights, noise, first guess.")
+    st.number_input(
+        "Seed",
+        0,
+        2**31 - 1,
+        forms.DEFAULT.seed,
+        key="seed",
+        persist_state=forms.KEPT,
+        help="Fixes all chance: weights, noise, first guess.",
+    )
     st.number_input(
         "Time limit (s)",
         1,
         MAX_SECONDS,
         forms.DEFAULT.max_seconds,
         key="max_seconds",
+        persist_state=forms.KEPT,
         help="Then the best so far is kept.",
     )
     if not has_batch_norm(model.fields):

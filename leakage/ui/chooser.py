@@ -7,7 +7,7 @@ import streamlit as st
 
 from leakage.pictures import GALLERY_CLASSES, Item, PictureError, check_upload, datasets, find, gallery, thumbnail
 from leakage.spec import MAX_BATCH, SIZES, Picture
-from leakage.ui.forms import PICKED, SOURCES
+from leakage.ui.forms import KEPT, PICKED, SOURCES
 from leakage.ui.picker import picker
 
 PER_PAGE = 40  # or as many as the batch needs
@@ -49,6 +49,7 @@ def choose_pictures(*, counted: bool = True) -> tuple[list[Item], tuple[Picture,
         MAX_BATCH,
         1,
         key="batch",
+        persist_state=KEPT,
         disabled=not counted,
         help="How many pictures go into the one gradient. Picked fewer? More are taken from the list above.",
     )
@@ -80,7 +81,7 @@ def available(source: str) -> list[Item]:
         raise PictureError(data_set.remedy)
     last = data_set.count() - 1
     st.session_state["offset"] = min(st.session_state.get("offset", 0), last)  # it may be of a larger one
-    first = st.number_input("From picture number", 0, last, 0, PER_PAGE, key="offset")
+    first = st.number_input("From picture number", 0, last, 0, PER_PAGE, key="offset", persist_state=KEPT)
     return data_set.items(int(first), max(PER_PAGE, st.session_state.get("batch", 1)))
 
 

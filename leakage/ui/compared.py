@@ -39,7 +39,7 @@ def show(asked: str, planned: list[Experiment], known: Catalog) -> None:
         st.warning(f"{gone} of the runs of this comparison are not here any more.")
     sentence(experiments, known)
     if {one.digest() for one in planned} - {one.digest() for one in experiments}:
-        st.caption(":material/info: You have changed the settings. Below is what was run before; press **Run all** for the new question.")
+        st.caption(":material/info: The settings ask for other runs than those below. Press **Run all** to see them.")
     attack = against(experiments, known)
     heard = [name for name in WATCH if name in {voice(one) for one in experiments if one.attack.id in attack}]
     watched = heard[0] if heard else "both"

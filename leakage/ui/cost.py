@@ -21,7 +21,8 @@ REFUSED = "not-trained"
 
 def show(told: Sequence[Row], experiments: Sequence[Experiment], known: Catalog) -> None:
     """Leakage against accuracy where accuracies are known, and what can be measured."""
-    unknown = {key_of(one.defenses, known): one.defenses for one, row in zip(experiments, told, strict=True) if row.accuracy is None}
+    stacks = {key_of(one.defenses, known): one.defenses for one, row in zip(experiments, told, strict=True) if row.accuracy is None}
+    unknown = [stack for stack in stacks.values() if price.training(stack, known)]
     figure = table.price(told)
     if figure or unknown:
         st.markdown("**What protection costs**")
@@ -30,7 +31,7 @@ def show(told: Sequence[Row], experiments: Sequence[Experiment], known: Catalog)
     if unknown:
         with st.popover("Measure it here", icon=":material/speed:", type="tertiary"):
             st.caption(training.missing("mnist") or WORDS)
-            for stack in unknown.values():
+            for stack in unknown:
                 _offer(stack, known)
         if refused := st.session_state.pop(REFUSED, ""):
             st.error(forms.verbatim(refused))
@@ -42,7 +43,7 @@ def _offer(stack: tuple[Part, ...], known: Catalog) -> None:
     run = price.training_of(service().store, stack, known)
     if run and run.status in OPEN:
         st.markdown(f"{forms.verbatim(words)}: [being measured](/training?run={run.id})")
-    elif price.training(stack, known):
+    else:
         st.button(words, on_click=_measure, args=(stack, known), icon=":material/play_arrow:", disabled=bool(training.missing("mnist")))
         if run:
             st.caption(forms.verbatim(run.message or "It was stopped before its end."))

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -27,6 +27,7 @@ TASKS = {
 BATCH_NORM = {"eval": "stored statistics (eval)", "batch": "statistics of this batch"}
 ADAPTIVE = {"true": "Adaptive", "false": "Naive"}
 STATISTICS = {"none": "none", "running": "those stored in the model", "exact": "exactly those of the batch"}
+KEPT: Literal["page"] = "page"  # what was set comes back with its widget, as long as one stays on the page
 MAX_PHONES = 16  # in one sum
 PICKED = "pictures"  # the picked pictures, as "source:id", in session state and, joined by commas, in the URL
 
@@ -156,22 +157,22 @@ def widget(entry: Entry, field: Field, label: str = "") -> Any:
     words = label or field.name.replace("tv_", "TV_").replace("_", " ")
     label, key = words[0].upper() + words[1:], f"{entry.id}.{field.name}"
     if field.type == "bool":
-        return st.toggle(label, field.default, key=key, help=field.help)
+        return st.toggle(label, field.default, key=key, help=field.help, persist_state=KEPT)
     if field.syntax:
         about = f"{field.help}\n\n{SYNTAXES[field.syntax].grammar}"
-        return st.text_area(label, field.default, height=120, key=key, help=about) or ""
+        return st.text_area(label, field.default, height=120, key=key, help=about, persist_state=KEPT) or ""
     if field.type == "str":
-        return st.selectbox(label, field.options, field.options.index(field.default), key=key, help=field.help)
+        return st.selectbox(label, field.options, field.options.index(field.default), key=key, help=field.help, persist_state=KEPT)
     number = int if field.type == "int" else float
     assert field.low is not None
     assert field.high is not None
     low, high, value = number(field.low), number(field.high), number(field.default)
     if field.type == "int":
         make = st.slider if high - low <= 128 else st.number_input
-        return make(label, low, high, value, key=key, help=field.help)
+        return make(label, low, high, value, key=key, help=field.help, persist_state=KEPT)
     if high <= 1:
-        return st.slider(label, low, high, value, 0.001, "%.3f", key=key, help=field.help)
-    return st.number_input(label, low, high, value, value / 10 or 0.001, "%g", key=key, help=field.help)
+        return st.slider(label, low, high, value, 0.001, "%.3f", key=key, help=field.help, persist_state=KEPT)
+    return st.number_input(label, low, high, value, value / 10 or 0.001, "%g", key=key, help=field.help, persist_state=KEPT)
 
 
 def verbatim(text: str) -> str:
@@ -196,8 +197,9 @@ def load(experiment: Experiment) -> None:
     state["size"], state["channels"], state["seed"] = experiment.size, experiment.channels, experiment.seed
     state["phones"] = 1
     if experiment.aggregation:
-        put_fields(experiment.aggregation)
-        state["aggregation"], state["phones"] = experiment.aggregation.id, experiment.aggregation.fields.get("clients", 2)
+        fields = dict(experiment.aggregation.fields)
+        state["aggregation"], state["phones"] = experiment.aggregation.id, fields.pop("clients", 2)
+        put_fields(Part(id=experiment.aggregation.id, fields=fields))
     state["rounds"], state["attacked_round"] = experiment.rounds, experiment.attacked_round
     state["labels_known"], state["adaptive"] = experiment.assume.labels, "true" if experiment.assume.adaptive else "false"
     state["statistics"], state["counter"] = experiment.assume.statistics, experiment.assume.counter
@@ -220,6 +222,7 @@ def reset(known: Catalog) -> None:
         for field in entry.fields:
             st.session_state[f"{entry.id}.{field.name}"] = field.default
     load(DEFAULT)
+    st.session_state["offset"] = 0
     for name in ("run", PICKED):  # the rest of the address belongs to the widgets
         st.query_params.pop(name, None)
 

@@ -99,8 +99,9 @@ def matrix(rows: Sequence[Row]) -> str:
         mine = {voice: found.get((stack, attack, voice)) for voice in (*heard, "both")}
         if mine["both"]:
             return _cell(mine["both"], colspan=len(heard))
-        fooled = {voice for voice, row in mine.items() if row and row.verdict == HIDDEN}
-        return "".join(_cell(mine[voice], framed=voice == "adaptive" and fooled == {"naive"}) for voice in heard)
+        naive, knowing = mine.get("naive"), mine.get("adaptive")
+        fooled = naive is not None and naive.hidden and knowing is not None and knowing.verdict != HIDDEN
+        return "".join(_cell(mine[voice], framed=fooled and voice == "adaptive") for voice in heard)
 
     body = "".join(
         f'<tr><th scope="row">{html.escape(sentence_case(stack))}</th>{"".join(cells(stack, attack) for attack in attacks)}</tr>'
@@ -112,14 +113,15 @@ def matrix(rows: Sequence[Row]) -> str:
 def _cell(row: Row | None, *, framed: bool = False, colspan: int = 1) -> str:
     if row is None or row.psnr is None or row.verdict is None:
         return f'<td colspan="{colspan}">{verdict(row) if row else DASH}</td>'
-    return heat(row.psnr, SHARES.get(row.verdict, 0.0), words=f"{row.name}: {row.words}", framed=framed, colspan=colspan)
+    early = STATES["cancelled"] if row.status == "cancelled" else ""
+    return heat(row.psnr, SHARES.get(row.verdict, 0.0), words=f"{row.name}: {row.words}", below=early, framed=framed, colspan=colspan)
 
 
-def heat(psnr: float, share: float, *, words: str, framed: bool = False, colspan: int = 1) -> str:
+def heat(psnr: float, share: float, *, words: str, below: str = "", framed: bool = False, colspan: int = 1) -> str:
     """A cell with a PSNR, as strongly coloured as `share` from 0 to 1 says; framed where a protection fools the naive attacker alone."""
     return (
         f'<td colspan="{colspan}" title="{html.escape(words)}"><span class="gle-heat"{" data-framed" if framed else ""} '
-        f'style="--share:{share:.2f}">{psnr:.1f}</span></td>'
+        f'style="--share:{share:.2f}">{psnr:.1f}</span>{f"<br><small>{below}</small>" if below else ""}</td>'
     )
 
 

@@ -163,7 +163,7 @@ class RunView {
   paint() {
     const { record, player } = this, { meta, frames, end } = record;
     const frame = this.shown ?? frames[frames.length - 1], scores = { ...scoresOf(record, frame), loss: frame?.loss };
-    tellVerdict(this.$('verdict'), record, player.mode === 'follow' ? null : this.shown);
+    tellVerdict(this.$('verdict'), record, player.mode === 'follow' || isAnswer(record, this.wanted) ? null : this.shown);
     fillGauges(this.$('gauges'), { scores, meta, first: frames[0]?.loss });
     if (this.shown) this.captionGuesses(frame, isAnswer(record, frame) ? end.scores?.psnr_each : null);
     this.curves.place(frame);
