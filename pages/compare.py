@@ -127,8 +127,7 @@ def page() -> None:
     left, right = st.columns([0.3, 0.7], gap="medium")
     with left:
         experiments, problems = settings(known)
-        address.write_url(known, without=("defense", "adaptive", "counter"))
-        arms_address.write_url()
+        address.write_url(known, without=("defense", "adaptive", "counter"), more=arms_address.told())
         start(experiments, problems)
     with right:
         compared.show(st.query_params.get("runs", ""), experiments, known)

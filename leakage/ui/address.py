@@ -1,6 +1,6 @@
 """Settings at a link: from the address into the widgets, and all that differs from its default into the address."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -39,10 +39,11 @@ def read_url(known: Catalog) -> None:
                 state[key] = asked[key] if field.syntax else field.check(typed(field.type, asked[key]), "address")
 
 
-def write_url(known: Catalog, *, without: Collection[str] = ()) -> None:
+def write_url(known: Catalog, *, without: Collection[str] = (), more: Mapping[str, str | None] | None = None) -> None:
     """Whatever differs from its default goes into the address, and the version that says which defaults were meant.
 
-    `without`: menus that the page does not have.
+    `without`: menus that the page does not have. `more`: what else to write; None takes a key out.
+    All at once: a change is one step of the browser's history, however many settings go with it.
     """
     state, menus, fields = st.session_state, _menus(known), dict(_fields(known))
     usual: dict[str, Any] = {key: options[0] for key, options in menus.items()}
@@ -50,14 +51,13 @@ def write_url(known: Catalog, *, without: Collection[str] = ()) -> None:
     chosen = {state.get(kind, usual.get(kind)) for kind in {*forms.DEFAULTS, "aggregation"} - {*without}}
     idle = {*without, *(key for key in fields if key.split(".")[0] not in chosen)}
     idle |= {"offset"} if state.get("source") in WHOLE else set()
-    told = {key: str(state[key]) for key, value in usual.items() if key not in idle and state.get(key, value) != value}
-    put({"v": str(VERSION), **told}, usual)
-
-
-def put(told: dict[str, str], instead_of: Iterable[str]) -> None:
-    """Into the address instead of these keys, all at once: a step of the browser's history for each change, not for each setting."""
-    before, keys = st.query_params.to_dict(), set(instead_of)
-    after = {key: value for key, value in before.items() if key not in keys} | told
+    told: dict[str, str | None] = {
+        key: None if key in idle or state.get(key, value) == value else str(state[key]) for key, value in usual.items()
+    }
+    if forms.PICKED in state:
+        told[forms.PICKED] = ",".join(state[forms.PICKED])
+    before = st.query_params.to_dict()
+    after = {key: value for key, value in {**before, "v": str(VERSION), **told, **(more or {})}.items() if value is not None}
     if after != before:
         st.query_params.from_dict(after)
 

@@ -10,7 +10,6 @@ from leakage.catalog import Catalog, CatalogError
 from leakage.comparison import voice
 from leakage.spec import Experiment
 from leakage.ui import forms, sweep
-from leakage.ui.address import put
 from leakage.ui.arms import BATCHES, DIFFERS, LISTS, MOST, SEEDS, SHARED, VOICES
 from leakage.ui.stacks import key_of, known_keys
 
@@ -46,20 +45,20 @@ def read_url(known: Catalog) -> None:
                 state["swept"], state[f"values.{asked['swept']}"] = asked["swept"], asked["values"]
 
 
-def write_url() -> None:
-    """What differs, and the arms of it, into the address; what belongs to another choice leaves it."""
+def told() -> dict[str, str | None]:
+    """What differs, and the arms of it, for the address; None for what belongs to another choice."""
     state = st.session_state
     differs = state.get("differs", "")
     keys = LISTS.get(differs, ())
     if not all(key in state for key in keys or ["swept"]):  # without a picture nothing was asked
-        return
+        return {}
     kept = {"differs": differs, "voices": state.get("voices", "both")}
     kept |= {key: BETWEEN.get(key, ",").join(map(str, state[key])) for key in [*keys, *(["protected"] if state.get("protected") else [])]}
     if differs == "answer":
         kept["answered"] = state["answered"]
     if differs == "strength":
         kept |= {"swept": state["swept"], "values": state[f"values.{state['swept']}"], "seeds": str(state["seeds"])}
-    put(kept, ("differs", "voices", *MENUS, *SHARED, "swept", "values", "seeds"))
+    return {key: kept.get(key) for key in ("differs", "voices", *MENUS, *SHARED, "swept", "values", "seeds")}
 
 
 def load(experiments: Sequence[Experiment], known: Catalog) -> None:

@@ -42,7 +42,6 @@ def choose_pictures(*, counted: bool = True) -> tuple[list[Item], tuple[Picture,
     with st.container(height=176, border=False):
         picked = picker(cards, [name_of(item) for item in wanted], key="picker", limit=MAX_BATCH) or [name_of(wanted[0])]
     st.session_state[PICKED] = picked
-    st.query_params["pictures"] = ",".join(picked)
     batch = st.number_input(
         "Batch size",
         1,
