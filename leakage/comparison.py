@@ -1,6 +1,5 @@
-"""Several attacks side by side as plain data: what tells the arms apart, what each one came to, and the file that repeats them."""
+"""Several attacks side by side as plain data: what tells the arms apart, and what each one came to."""
 
-import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +10,7 @@ from leakage.datasets import TITLES
 from leakage.pictures import PictureError, find
 from leakage.price import accuracy
 from leakage.runs.store import Run, Store
-from leakage.spec import Experiment, Part, Picture, SpecError, parse
+from leakage.spec import Experiment, Part, Picture
 
 EXPORTS = {
     "comparison.html": "Report (HTML)",
@@ -25,7 +24,6 @@ HIDDEN = "not recognisable"  # the verdict's word for an attack that found nothi
 TASKS = {"classes": "one for each class", "two": "one in all", "flipped": "one in all, label the opposite"}
 BATCH_NORM = {"eval": "stored statistics", "batch": "statistics of this batch"}
 STATISTICS = {"none": "not granted", "running": "granted as stored", "exact": "granted for this very batch"}
-OPENS, CLOSES = '<script type="application/json" id="comparison">', "</script>"  # the data inside a report
 
 
 @dataclass(frozen=True)
@@ -275,29 +273,3 @@ def _picture(picture: Picture) -> str:
     except PictureError:  # gone since
         title = picture.id
     return title if picture.label is None else f"{title} (class {picture.label})"
-
-
-# ---------------------------------------------------------------- the file that repeats them
-
-
-def experiments(text: str) -> list[Experiment]:
-    """The arms of an exported comparison.json, or of a report, so that they can be run again. Raises SpecError."""
-    if OPENS in text:
-        text = text.split(OPENS, 1)[1].split(CLOSES, 1)[0]
-    try:
-        raw = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise SpecError(f"This is no exported comparison: expected its JSON or its report, and {error}.") from None
-    arms = raw.get("experiments") if isinstance(raw, dict) else None
-    if not isinstance(arms, list) or not all(isinstance(arm, dict) for arm in arms):
-        raise SpecError("This is no exported comparison: expected an object with a list of experiments.")
-    if not 1 <= len(arms) <= MAX_ARMS:
-        raise SpecError(f"experiments: allowed are 1 to {MAX_ARMS}, given were {len(arms)}.")
-    return [_arm(number, arm) for number, arm in enumerate(arms, 1)]
-
-
-def _arm(number: int, arm: dict[str, Any]) -> Experiment:
-    try:
-        return parse(arm)
-    except SpecError as error:
-        raise SpecError(f"experiment {number}: {error}") from None

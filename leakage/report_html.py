@@ -14,7 +14,8 @@ from PIL import Image
 from leakage.arms import Arm, data
 from leakage.assumed import assumptions
 from leakage.catalog import Catalog, CatalogError
-from leakage.comparison import CLOSES, OPENS, Row, differs, only_naive
+from leakage.comparison import Row, differs, only_naive
+from leakage.comparison_file import CLOSES, OPENS
 from leakage.report import saved
 
 STYLE = Path(__file__).with_suffix(".css")
@@ -38,7 +39,7 @@ BOUND = "Epsilon bounds what the sent numbers can tell of one picture. It holds 
 
 
 def page(arms: Sequence[Arm], known: Catalog) -> str:
-    """The whole file. Its data can be read back by `comparison.experiments`."""
+    """The whole file. Its data can be read back by `comparison_file.experiments`."""
     names = ", ".join(dict.fromkeys(arm.row.title for arm in arms))
     warnings = [OWN] * any(arm.own for arm in arms) + only_naive([arm.row for arm in arms])
     apart, alike = differs([arm.experiment for arm in arms], known)

@@ -3,7 +3,7 @@
 import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
-from leakage import comparison
+from leakage import comparison_file
 from leakage.catalog import Catalog
 from leakage.runs.service import service
 from leakage.spec import Experiment, SpecError
@@ -92,7 +92,7 @@ def submit(experiments: list[Experiment]) -> None:
 def again(file: UploadedFile) -> None:
     """Run a comparison that was exported, with its settings in the widgets."""
     try:
-        experiments = comparison.experiments(file.getvalue().decode())
+        experiments = comparison_file.experiments(file.getvalue().decode())
     except (SpecError, UnicodeDecodeError) as error:
         st.session_state["refused"] = str(error)
         return

@@ -19,7 +19,8 @@ from starlette.requests import Request
 from leakage import catalog, price
 from leakage.arms import gather
 from leakage.catalog import Catalog
-from leakage.comparison import EXPORTS, HIDDEN, MAX_ARMS, Row, crossed, differs, experiments, only_naive, rows, same_answers, titles
+from leakage.comparison import EXPORTS, HIDDEN, MAX_ARMS, Row, crossed, differs, only_naive, rows, same_answers, titles
+from leakage.comparison_file import experiments
 from leakage.engine.verdict import MEANING
 from leakage.pictures import tiles
 from leakage.price import in_table

@@ -15,7 +15,7 @@ FOLDERS = ("attacks", "defenses", "protocols", "models", "ui")  # a room each; e
 ALLOWED = {  # room -> the rooms it may import (a folder may import itself)
     # the web server
     "app": "runs.server ui settings",
-    "pages": "ui assumed runs.service runs.store comparison spec tasks catalog datasets network rank",
+    "pages": "ui assumed runs.service runs.store comparison_file spec tasks catalog datasets network rank",
     "ui": "assumed runs.service runs.store comparison measured price spec tasks catalog checkpoints datasets pictures network syntax "
     "success templates rank effort",
     "runs.server": "runs.archive runs.dispatch runs.service runs.stream catalog settings",
@@ -28,11 +28,12 @@ ALLOWED = {  # room -> the rooms it may import (a folder may import itself)
     "runs.database": "",
     "report": "runs.store pictures",
     "report_comparison": "runs.store arms catalog report report_html",
-    "report_html": "arms assumed catalog comparison report",
+    "report_html": "arms assumed catalog comparison comparison_file report",
     "arms": "runs.store catalog comparison report spec",
     "assumed": "catalog spec",
     "measured": "catalog comparison price settings spec",
     "comparison": "runs.store assumed catalog datasets pictures price spec",
+    "comparison_file": "comparison spec",
     "price": "runs.store catalog settings spec tasks",
     # plain data
     "spec": "catalog checkpoints syntax",

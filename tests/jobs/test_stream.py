@@ -20,7 +20,7 @@ from starlette.applications import Starlette
 from test_store import run
 
 from leakage import report
-from leakage.comparison import experiments
+from leakage.comparison_file import experiments
 from leakage.pictures import sheet
 from leakage.runs.service import NOT_READY, Service
 from leakage.runs.store import Store
