@@ -334,6 +334,12 @@ def test_what_is_prepared_for_a_newcomer_is_at_the_link_too(door: Service, look:
     assert asked(door, press(again)) == asked(door, press(at))
 
 
+def test_what_is_prepared_stays_on_this_page(look: Open) -> None:
+    at = look().switch_page("pages/lab.py").run()
+    fine(at.selectbox(key="attack").select("inverting_gradients").run())
+    assert at.number_input(key="inverting_gradients.steps").value == 4800
+
+
 def test_a_lost_link_says_so(look: Open) -> None:
     assert "This comparison is not here" in words(look(runs="no-such-run"))
 
@@ -484,6 +490,11 @@ def test_defaults_are_left_out_of_the_address() -> None:
 
 
 # ---------------------------------------------------------------- what protection costs
+
+
+def test_a_price_that_cannot_be_measured_is_not_offered(look: Open) -> None:
+    at = press(look(**QUICK, model="convnet", arms="none,fedkl,clipping:bound=3.0", voices="naive"))  # the recipe's LeNet has no BatchNorm
+    assert [one.label for one in at.button if one.label.startswith(("FedKL", "Clipping"))] == ["Clipping 3"]
 
 
 def test_what_nobody_measured_is_trained_by_the_tables_own_recipe(door: Service, look: Open) -> None:

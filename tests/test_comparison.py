@@ -7,6 +7,7 @@ import io
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from leakage.pictures import tiles
 from leakage.price import in_table
 from leakage.report import GAP
 from leakage.report_comparison import COLUMN, make
+from leakage.report_html import page
 from leakage.runs.service import Service
 from leakage.runs.store import Run, Store
 from leakage.runs.stream import asked
@@ -411,6 +413,13 @@ def test_the_report_loads_nothing_and_runs_nothing(bench: Bench) -> None:
     assert re.findall(r"<script[^>]*>", page) == ['<script type="application/json" id="comparison">']
     assert not re.search(r"@import|url\(|<link|<iframe|\son\w+=", page)
     assert "default-src 'none'" in page
+
+
+def test_the_report_tells_runs_that_were_stopped_early(bench: Bench) -> None:
+    arms = gather(bench.store, bench.ids, bench.known)
+    assert "stopped early" not in page(arms, bench.known)
+    arms[0] = replace(arms[0], row=replace(arms[0].row, status="cancelled"))
+    assert page(arms, bench.known).count(f"<td>{arms[0].row.verdict}, stopped early</td>") == 1
 
 
 def test_the_report_holds_the_pictures_themselves(bench: Bench) -> None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as some
 from problems import CATALOG
 
 from leakage.spec import MAX_BATCH, Assumptions, Experiment, Part, Picture, SpecError, parse
+from leakage.tasks import Training
 
 FULL = Experiment(
     pictures=(Picture(id="chelsea"), Picture(source="cifar100", id="17", label=99), Picture(source="upload", id="a1", label=0)),
@@ -104,6 +105,9 @@ def test_a_protection_without_a_place_in_its_model_is_refused_with_models_that_h
         {"defenses": [{"id": "fedkl"}], "model": {"id": "resnet", "fields": {"norm": "group"}}}
     )
     assert parse({"defenses": [{"id": "fedkl"}], "model": {"id": "resnet"}}).resolve(CATALOG).defenses[0].id == "fedkl"
+    with pytest.raises(SpecError, match="FedKL needs a model whose norm is batch"):
+        Training(defenses=(Part(id="fedkl"),)).resolve(CATALOG)
+    Training(model=Part(id="resnet"), defenses=(Part(id="fedkl"),)).resolve(CATALOG)
 
 
 def test_an_unknown_attack_is_refused_with_the_known_ones() -> None:

@@ -15,7 +15,10 @@ COLOURS = {3: "Colour", 1: "Grey"}
 
 
 def choose_pictures(*, counted: bool = True) -> tuple[list[Item], tuple[Picture, ...]]:
-    """The batch, as shown and as data: what was picked, in order, filled up to the batch size. Empty when there is nothing to pick."""
+    """The batch, as shown and as data: what was picked, in order, filled up to the batch size. Empty when there is nothing to pick.
+
+    `counted`: the visitor says how many; else something on the page has.
+    """
     source = st.segmented_control(
         "Where from",
         list(SOURCES),

@@ -223,8 +223,7 @@ def reset(known: Catalog) -> None:
             st.session_state[f"{entry.id}.{field.name}"] = field.default
     load(DEFAULT)
     st.session_state["offset"] = 0
-    for name in ("run", PICKED):  # the rest of the address belongs to the widgets
-        st.query_params.pop(name, None)
+    st.query_params.pop("run", None)  # the rest of the address belongs to the widgets
 
 
 def number(key: str) -> int:
