@@ -15,9 +15,10 @@ if not os.environ.get("LEAKAGE_DATA") and (ROOT.parent / "shared" / "data").is_d
 
 import torch  # noqa: E402
 
-from leakage import catalog  # noqa: E402
-from leakage.engine.play import Frame, Scene, joins, play, play_together, prepare  # noqa: E402
-from leakage.spec import Assumptions, Experiment, Part  # noqa: E402
+from leakage.evaluation.play import Frame, Scene, play_together, prepare  # noqa: E402
+from leakage.spec.experiment import Assumptions, Experiment, Part  # noqa: E402
+from leakage.workers import plugin_catalog  # noqa: E402
+from leakage.workers.adapter import joins, play
 
 LANES = 8  # runs in one loop
 WATCHED = {  # by who averages over 16 rounds: a server that stands still
@@ -53,7 +54,7 @@ class Result:
 def finish(experiment: Experiment, uploads: Mapping[str, bytes] | None = None) -> Result:
     """Play an experiment to its end on one thread."""
     torch.set_num_threads(1)
-    experiment = experiment.resolve(catalog.describe())
+    experiment = experiment.resolve(plugin_catalog.describe())
     scene = prepare(experiment, uploads=uploads)
     *_, frame = play(experiment, scene=scene, per_second=1)
     return result(scene, frame)
@@ -93,7 +94,7 @@ class Book:
     def play_together(self, cells: Sequence[tuple[dict[str, Any], Experiment]]) -> None:
         """The same for several, LANES at a time in one loop as far as they can share one; what cannot is left for `play`."""
         torch.set_num_threads(1)
-        todo = [(asked, experiment.resolve(catalog.describe())) for asked, experiment in cells if not self.known(asked)]
+        todo = [(asked, experiment.resolve(plugin_catalog.describe())) for asked, experiment in cells if not self.known(asked)]
         todo = [(asked, experiment) for asked, experiment in todo if joins(experiment)]
         while todo:
             group = [cell for cell in todo if cell[1].beside(todo[0][1])][:LANES]

@@ -9,13 +9,15 @@ import time
 from pathlib import Path
 from typing import Any
 
-from leakage import catalog, checkpoints
-from leakage.fetch import NAMES
+from leakage.data import checkpoints
+from leakage.data.fetch import NAMES
+from leakage.results.intervals import success_words
 from leakage.settings import ROOT, settings
-from leakage.spec import Experiment, SpecError, parse
-from leakage.success import success_words
-from leakage.syntax import SYNTAXES
-from leakage.tasks import Training, parse_training
+from leakage.spec import catalog
+from leakage.spec.experiment import Experiment, SpecError, parse
+from leakage.spec.syntax import SYNTAXES
+from leakage.spec.tasks import Training, parse_training
+from leakage.workers import plugin_catalog
 
 RECORDED = Experiment()  # the lab as it opens
 log = logging.getLogger("leakage")
@@ -53,14 +55,14 @@ def main(arguments: list[str]) -> int:
         elif given.command == "evaluate":
             evaluate_here(given.checkpoint)
         elif given.command == "fetch":
-            from leakage.fetch import fetch as download
-            from leakage.pictures import data_folder
+            from leakage.data.fetch import fetch as download
+            from leakage.data.images import data_folder
 
             log.info("%s is in %s.", given.name, download(given.name, data_folder()))
         elif given.command == "record":
             record(ROOT / "assets" / "recorded.json")
         else:
-            (ROOT / "docs" / "plugins.md").write_text(plugins_page(catalog.describe()))
+            (ROOT / "docs" / "plugins.md").write_text(plugins_page(plugin_catalog.describe()))
     except (ValueError, OSError, RuntimeError, MemoryError) as error:
         log.error("%s", error)
         return 1
@@ -69,7 +71,7 @@ def main(arguments: list[str]) -> int:
 
 def run_seeds(file: Path, out: Path, seeds: int) -> None:
     """Play the experiment of a file with its seed, or with so many from there on, each in a folder of its own beside success.json."""
-    experiment = parse(file.read_bytes()).resolve(catalog.describe())
+    experiment = parse(file.read_bytes()).resolve(plugin_catalog.describe())
     if seeds < 2:
         run_file(experiment, out)
         return
@@ -87,8 +89,8 @@ def run_seeds(file: Path, out: Path, seeds: int) -> None:
 
 def run_file(experiment: Experiment, out: Path) -> dict[str, Any]:
     """Play an experiment; frames/NNNNNN.png, final.png and metrics.json, whose content is returned, appear in `out`."""
-    from leakage.engine.play import play, prepare
-    from leakage.runs.attack import contact_sheet, finite
+    from leakage.workers.adapter import play, prepare
+    from leakage.workers.attack_job import contact_sheet, finite
 
     if experiment.has_uploads:
         raise SpecError("pictures: uploads live only on the page that received them. Choose gallery or data-set pictures.")
@@ -120,12 +122,12 @@ def run_file(experiment: Experiment, out: Path) -> dict[str, Any]:
 
 def train_here(given: dict[str, Any]) -> None:
     """Train as the flags say, a line per round."""
-    from leakage.engine.play import best_device
-    from leakage.engine.trainer import train
+    from leakage.evaluation.play import best_device
+    from leakage.workers.training_folder import train
 
     asked = {name: value for name, value in given.items() if name in Training.model_fields}
     asked |= {"model": _part([given["model"], *given["field"]]), "defenses": [_part(words.split(",")) for words in given["defense"]]}
-    training = parse_training(asked).resolve(catalog.describe())
+    training = parse_training(asked).resolve(plugin_catalog.describe())
     folder = given["out"] or settings().checkpoints / training.name
     deadline = time.monotonic() + training.max_seconds
     for word in train(training, folder, device=best_device(), pulse=lambda: time.monotonic() > deadline):
@@ -159,15 +161,15 @@ def _value(text: str) -> bool | int | float | str:
 
 def evaluate_here(ids: list[str]) -> None:
     """A table: every stage of every checkpoint, its accuracy now and on its card."""
-    from leakage.engine.play import best_device
-    from leakage.engine.train import test_accuracy
+    from leakage.evaluation.play import best_device
+    from leakage.workers.training_adapter import accuracy_of
 
     unknown = [id for id in ids if id not in checkpoints.cards()]
     if unknown:
         checkpoints.find(f"{unknown[0]}@0")
     for id, card in checkpoints.cards().items():
         for stage in card.stages if not ids or id in ids else ():
-            found = test_accuracy(card, stage, best_device())
+            found = accuracy_of(card, stage, best_device())
             log.info("%-28s round %3d  %6.2f %%   card %6.2f %%", id, stage.rounds, 100 * found, 100 * stage.accuracy)
 
 
@@ -178,11 +180,11 @@ def record(file: Path) -> None:
     from leakage.runs import archive
     from leakage.runs.service import Service
     from leakage.runs.store import Store
-    from leakage.runs.worker import perform
+    from leakage.workers.worker import perform
 
     with tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder) / "store.db")
-        catalog.write(settings().catalog)
+        plugin_catalog.write(settings().catalog)
         run = Service(store, settings()).submit(RECORDED, archive.OWNER)
         claimed = store.claim("record")
         assert claimed is not None

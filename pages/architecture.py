@@ -2,10 +2,11 @@
 
 import streamlit as st
 
-from leakage.network import unroll, write
-from leakage.rank import CAVEATS, analyse
-from leakage.ui import architecture as counts
-from leakage.ui import editor, ranks, verify, width
+from leakage.networks.grammar import unroll, write
+from leakage.networks.rank import CAVEATS, analyse
+from leakage.ui.architecture import counts as counts
+from leakage.ui.architecture import editor, rank_view, verify
+from leakage.ui.compare import width
 
 RANKS = "Exact ranks hold for almost all weights; – where no formula is known to hold."
 INDEX = "The index of rank analysis (RA-i): unknowns less equations in the layer that has the fewest to spare. Below 0 they suffice."
@@ -15,8 +16,8 @@ def answer(given: editor.Given) -> None:
     """The verdict, the bars, what would protect, the table and the small print."""
     steps = given.steps
     found = analyse(unroll(steps, given.shape, given.outputs), batch=given.batch, convention=given.convention)
-    seen = ranks.look(given)
-    found = ranks.measured(found, seen)
+    seen = rank_view.look(given)
+    found = rank_view.measured(found, seen)
     said = counts.verdict(found, steps, given.batch)
     with st.container(border=True, gap="small", key="verdict"):
         st.caption(counts.template_of(write(steps)) or "Your own network")
@@ -32,7 +33,7 @@ def answer(given: editor.Given) -> None:
     editor.protect(given)
     st.markdown("**Layer by layer**")
     st.html(counts.table(found, steps))
-    ranks.offer(given, found, seen)
+    rank_view.offer(given, found, seen)
     st.caption(" ".join((*CAVEATS, RANKS)))
     width.show()
 

@@ -3,17 +3,18 @@
 import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
-from leakage import comparison_file
-from leakage.catalog import Catalog
+from leakage.results import comparison_file
 from leakage.runs.service import service
-from leakage.spec import Experiment, SpecError
-from leakage.ui import address, arms, arms_address, compared, explain, forms, measured
-from leakage.ui.attacker import choose_attack
-from leakage.ui.chooser import choose_pictures, choose_shape, uploads_of
-from leakage.ui.ready import catalog
-from leakage.ui.result import duration
-from leakage.ui.session import delete_all, owner
-from leakage.ui.setting import choose_setting
+from leakage.spec.catalog import Catalog
+from leakage.spec.experiment import Experiment, SpecError
+from leakage.ui.common import address, explain, forms
+from leakage.ui.common.ready import catalog
+from leakage.ui.common.session import delete_all, owner
+from leakage.ui.compare import beforehand, compared, variants, variants_address
+from leakage.ui.lab.attacker import choose_attack
+from leakage.ui.lab.chooser import choose_pictures, choose_shape, uploads_of
+from leakage.ui.lab.client_choice import choose_setting
+from leakage.ui.lab.result import duration
 
 QUESTION = "The same picture, the same seed, several protections: what does each hide, and what does it cost?"
 GROUP = "comparison"
@@ -21,7 +22,7 @@ GROUP = "comparison"
 
 def settings(known: Catalog) -> tuple[list[Experiment], list[str]]:
     """Three cards, the one that matters first though it is filled last: the experiments, and what cannot run."""
-    arms.room_for_batches()
+    variants.room_for_batches()
     differing = forms.card(1, "What differs")
     with forms.card(2, "The private pictures"):
         items, pictures = choose_pictures(counted=st.session_state.get("differs") != "batch")
@@ -30,7 +31,7 @@ def settings(known: Catalog) -> tuple[list[Experiment], list[str]]:
         with st.expander("The phone: model, training, what it sends", icon=":material/smartphone:"):
             setting = choose_setting(known, len(pictures))
         attack, granted = choose_attack(known, setting.model)
-        protected = arms.shared_protection(known)
+        protected = variants.shared_protection(known)
     with differing:
         if not pictures:
             st.caption("Choose a picture first.")
@@ -46,8 +47,8 @@ def settings(known: Catalog) -> tuple[list[Experiment], list[str]]:
             seed=forms.number("seed"),
             max_seconds=forms.number("max_seconds"),
         )
-        chosen = arms.choose(base, known)
-        return arms.plan(base, chosen, arms.choose_voices(), known)
+        chosen = variants.choose(base, known)
+        return variants.plan(base, chosen, variants.choose_voices(), known)
 
 
 def start(experiments: list[Experiment], problems: list[str]) -> None:
@@ -98,7 +99,7 @@ def again(file: UploadedFile) -> None:
         return
     st.session_state["comparison-files"] += 1  # an empty uploader
     if known := service().catalog():
-        arms_address.load(experiments, known)
+        variants_address.load(experiments, known)
     submit(experiments)
 
 
@@ -108,12 +109,12 @@ def prepare(known: Catalog) -> None:
         return
     if "v" in st.query_params:
         address.read_url(known)
-        arms_address.read_url(known)
+        variants_address.read_url(known)
     elif runs := compared.found(st.query_params.get("runs", "")):
-        arms_address.load([compared.experiment_of(run) for run in runs], known)
+        variants_address.load([compared.experiment_of(run) for run in runs], known)
     else:
         kept = {name: st.session_state[name] for name in ("source", forms.PICKED) if name in st.session_state}
-        forms.load(arms.PREPARED)
+        forms.load(variants.PREPARED)
         st.session_state.update(kept)
 
 
@@ -127,11 +128,11 @@ def page() -> None:
     left, right = st.columns([0.3, 0.7], gap="medium")
     with left:
         experiments, problems = settings(known)
-        address.write_url(known, without=("defense", "adaptive", "counter"), more=arms_address.told())
+        address.write_url(known, without=("defense", "adaptive", "counter"), more=variants_address.told())
         start(experiments, problems)
     with right:
         compared.show(st.query_params.get("runs", ""), experiments, known)
-        measured.show(known)
+        beforehand.show(known)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption(explain.PROMISE, width="content")
         delete_all()

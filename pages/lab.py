@@ -2,16 +2,17 @@
 
 import streamlit as st
 
-from leakage.assumed import Doing
-from leakage.catalog import Catalog
 from leakage.runs.service import service
-from leakage.spec import Experiment, SpecError
-from leakage.ui import address, explain, forms, presets, result
-from leakage.ui.attacker import choose_attacker
-from leakage.ui.chooser import choose_pictures, choose_shape, uploads_of
-from leakage.ui.ready import catalog
-from leakage.ui.session import delete_all, owner
-from leakage.ui.setting import choose_setting
+from leakage.spec.catalog import Catalog
+from leakage.spec.experiment import Experiment, SpecError
+from leakage.spec.threat_model import Doing
+from leakage.ui.common import address, explain, forms
+from leakage.ui.common.ready import catalog
+from leakage.ui.common.session import delete_all, owner
+from leakage.ui.lab import presets, result
+from leakage.ui.lab.attacker import choose_attacker
+from leakage.ui.lab.chooser import choose_pictures, choose_shape, uploads_of
+from leakage.ui.lab.client_choice import choose_setting
 
 
 def settings(known: Catalog) -> Experiment | None:

@@ -4,13 +4,13 @@ import time
 
 import streamlit as st
 
-from leakage.catalog import Catalog
 from leakage.runs.service import service
 from leakage.runs.store import Run
-from leakage.spec import Experiment
-from leakage.tasks import Ranks, Training
-from leakage.ui import explain
-from leakage.ui.session import delete_all, owner
+from leakage.spec.catalog import Catalog
+from leakage.spec.experiment import Experiment
+from leakage.spec.tasks import Ranks, Training
+from leakage.ui.common import explain
+from leakage.ui.common.session import delete_all, owner
 
 WORDS = {"queued": "waiting", "running": "running", "done": "finished", "cancelled": "stopped", "failed": "failed"}
 

@@ -2,13 +2,14 @@
 
 import streamlit as st
 
-from leakage.catalog import Catalog
-from leakage.datasets import TITLES
+from leakage.data.datasets import TITLES
 from leakage.runs.service import service
-from leakage.spec import SpecError
-from leakage.tasks import Training
-from leakage.ui import forms, training
-from leakage.ui.session import owner
+from leakage.spec.catalog import Catalog
+from leakage.spec.experiment import SpecError
+from leakage.spec.tasks import Training
+from leakage.ui.common import forms
+from leakage.ui.common.session import owner
+from leakage.ui.training import training_view
 
 DATA = ("mnist", "cifar10")
 SPLITS = {"iid": "At random", "shards": "Two classes or so each"}
@@ -23,7 +24,7 @@ def settings(known: Catalog) -> Training | None:
     with st.container(border=True, gap="small", key="step-2"):
         st.markdown("**2 · The pictures it learns from**")
         data = st.segmented_control("Data set", DATA, default="mnist", required=True, format_func=TITLES.__getitem__, key="data")
-        problem = training.missing(data)
+        problem = training_view.missing(data)
         st.caption(problem or ("Handwritten digits, 28 px, grey." if data == "mnist" else "Animals and vehicles, 32 px, colour."))
     with st.container(border=True, gap="small", key="step-3"):
         st.markdown("**3 · Who trains**")
@@ -117,10 +118,10 @@ def page() -> None:
     with right:
         run = st.query_params.get("run")
         if run:
-            training.show(run)
+            training_view.show(run)
         else:
             st.info("Choose a model and a data set, press **Train**, and watch. Then attack what it learned, after 1, 5 or all rounds.")
-        training.shelf(known)
+        training_view.shelf(known)
 
 
 page()

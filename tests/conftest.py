@@ -13,7 +13,7 @@ NEARBY = ROOT.parent / "shared" / "data"  # looked for when LEAKAGE_DATA is unse
 if "LEAKAGE_DATA" not in os.environ and NEARBY.is_dir():
     os.environ["LEAKAGE_DATA"] = str(NEARBY)
 DATA = os.environ.get("LEAKAGE_DATA", "")
-collect_ignore = [] if DATA and Path(DATA).is_dir() else ["data"]
+collect_ignore = [] if DATA and Path(DATA).is_dir() else ["real_data"]
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -24,5 +24,5 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    found = "none (set LEAKAGE_DATA), tests/data not collected" if collect_ignore else f"found in {DATA}, tests/data collected"
+    found = "none (set LEAKAGE_DATA), tests/real_data not collected" if collect_ignore else f"found in {DATA}, tests/real_data collected"
     terminalreporter.write_line(f"real data: {found}")

@@ -7,12 +7,13 @@ from dataclasses import replace
 import torch
 from torch.nn import functional as F
 
-from leakage import catalog
 from leakage.engine.core import Observation, Snapshot, generator
-from leakage.engine.play import observe, plugin
-from leakage.spec import Assumptions, Experiment, Part
+from leakage.spec import catalog
+from leakage.spec.experiment import Assumptions, Experiment, Part
+from leakage.workers import plugin_catalog
+from leakage.workers.adapter import observe, plugin
 
-CATALOG = catalog.describe()
+CATALOG = plugin_catalog.describe()
 IDS = {kind: [entry.id for entry in CATALOG.of(kind)] for kind in catalog.KINDS}
 TINY = Part(
     id="mlp", fields={"width": 32, "depth": 1, "activation": "sigmoid"}

@@ -4,8 +4,8 @@ import doctest
 
 import pytest
 
-from leakage import rank
-from leakage.engine import metrics
+from leakage.evaluation import metrics
+from leakage.networks import rank
 from leakage.runs import thin
 
 

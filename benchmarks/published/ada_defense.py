@@ -17,8 +17,8 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from _table import Book, attacker, say, table
 
-from leakage.engine.play import prepare
-from leakage.spec import Experiment, Part, Picture
+from leakage.spec.experiment import Experiment, Part, Picture
+from leakage.workers.adapter import prepare
 
 SEARCH = {"step_size": 0.02, "start": "uniform", "tv_weight": 0.001, "steps": 1500}
 ATTACKS = {

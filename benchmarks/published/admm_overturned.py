@@ -22,7 +22,7 @@ from PIL import Image
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from _table import Book, say, table
 
-from leakage.spec import Assumptions, Experiment, Part, Picture
+from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
 
 SUCCESS = 0.01
 BUDGET = {"steps": 100, "tries": 3}

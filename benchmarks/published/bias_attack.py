@@ -20,12 +20,12 @@ import torch
 from _table import save, say, table
 
 from leakage.attacks._rows import ESTIMATES
+from leakage.data.images import datasets
 from leakage.engine.core import Observation, generator
-from leakage.engine.metrics import mse
-from leakage.engine.pairing import pair
-from leakage.engine.play import observe, plugin
-from leakage.pictures import datasets
-from leakage.spec import Experiment, Part
+from leakage.evaluation.metrics import mse
+from leakage.evaluation.pairing import pair
+from leakage.spec.experiment import Experiment, Part
+from leakage.workers.adapter import observe, plugin
 
 SCALES = (0.0, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 WIDTHS, BATCHES = (256, 1024), (1, 2, 4, 8, 16)

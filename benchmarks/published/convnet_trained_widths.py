@@ -16,8 +16,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from _table import finish, save, say, table
 
-from leakage.checkpoints import cards
-from leakage.spec import Experiment, Part, Picture
+from leakage.data.checkpoints import cards
+from leakage.spec.experiment import Experiment, Part, Picture
 
 TRAINED = "convnet-16-cifar10"
 SCORES = ("psnr", "registered_psnr", "ssim", "lpips", "rank")

@@ -14,7 +14,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from _table import finish, save, say, table
 
-from leakage.spec import Experiment, Part, Picture
+from leakage.spec.experiment import Experiment, Part, Picture
 
 AIM = {"idlg": 5e-5, "dlg": 1e-4}  # mean squared error on [0, 1]
 

@@ -16,10 +16,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from _table import Book, say, table
 
-from leakage.network import parse, unroll
-from leakage.rank import analyse
-from leakage.spec import Assumptions, Experiment, Part, Picture
-from leakage.templates import TEMPLATES
+from leakage.networks.grammar import parse, unroll
+from leakage.networks.rank import analyse
+from leakage.networks.templates import TEMPLATES
+from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
 
 STEPS, TRIES = 100, 4
 PUBLISHED = {"A": 4.2e-9, "D": 2.7e-4, "E": 0.013, "B": 0.056, "C": 0.063}

@@ -17,8 +17,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from _table import Book, say, table
 
-from leakage.pictures import datasets
-from leakage.spec import Assumptions, Experiment, Part, Picture
+from leakage.data.images import datasets
+from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
 
 CELLS = [  # pictures, mini-batch, epochs, TV weight, share of the iterations, published PSNR
     (1, 1, 5, 1e-4, 1, "25.05 ± 3.28"),

@@ -15,7 +15,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from _table import Book, say, table
 
-from leakage.spec import Assumptions, Experiment, Part, Picture
+from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
 
 SCORES = ("psnr", "ssim", "lpips", "rank")
 

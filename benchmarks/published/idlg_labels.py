@@ -12,14 +12,14 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from _table import save, table
 
-from leakage import catalog
 from leakage.engine.labels import recover
-from leakage.engine.play import prepare
-from leakage.spec import Experiment, Picture
+from leakage.spec.experiment import Experiment, Picture
+from leakage.workers import plugin_catalog
+from leakage.workers.adapter import prepare
 
 right = []
 for seed in range(100):
-    scene = prepare(Experiment(pictures=(Picture(source="cifar10", id=str(seed)),), seed=seed).resolve(catalog.describe()))
+    scene = prepare(Experiment(pictures=(Picture(source="cifar10", id=str(seed)),), seed=seed).resolve(plugin_catalog.describe()))
     label = recover(scene.seen).labels
     right.append(bool(label == scene.y))
 table(["rule", "nets", "right", "paper"], [["iDLG", len(right), sum(right), "100 %"]])

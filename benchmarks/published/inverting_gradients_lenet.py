@@ -15,7 +15,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from _table import finish, save, say, table
 
-from leakage.spec import Experiment, Part, Picture
+from leakage.spec.experiment import Experiment, Part, Picture
 
 PUBLISHED = {0.1: "18.00 +- 3.33", 0.01: "-", 0.001: "-"}  # dB
 AIM = {0.1: "16 to 22", 0.01: ">= 23", 0.001: ">= 27"}

@@ -17,13 +17,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import torch
 from _table import save, say, table
 
-from leakage.checkpoints import cards
+from leakage.data.checkpoints import cards
+from leakage.data.images import datasets
 from leakage.engine.core import generator
 from leakage.engine.labels import RULES, recover
-from leakage.engine.metrics import label_overlap
-from leakage.engine.play import observe
-from leakage.pictures import datasets
-from leakage.spec import Experiment, Part
+from leakage.evaluation.metrics import label_overlap
+from leakage.spec.experiment import Experiment, Part
+from leakage.workers.adapter import observe
 
 NETS = (
     ("LeNet", Part(id="lenet"), "lenet-cifar10"),

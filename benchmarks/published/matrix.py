@@ -22,11 +22,12 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from _table import ROOT, WATCHED, Book, attacker, say, table
 
-from leakage import catalog
 from leakage.engine.core import Counter, Defense
-from leakage.engine.play import plugin, prepare
-from leakage.spec import Experiment, Part, Picture
-from leakage.success import wilson
+from leakage.engine.loading import load
+from leakage.results.intervals import wilson
+from leakage.spec.experiment import Experiment, Part, Picture
+from leakage.workers import plugin_catalog
+from leakage.workers.adapter import plugin, prepare
 
 ATTACKS = {
     "inverting_gradients": Part(id="inverting_gradients", fields={"steps": 1500, "polish": 20}),
@@ -58,7 +59,7 @@ parser.add_argument("--join", action="store_true", help="first put the books of 
 given = parser.parse_args()
 part, parts = (int(word) for word in given.share.split("/"))
 torch.set_num_threads(1)
-known = catalog.describe()
+known = plugin_catalog.describe()
 if given.join:
     Book("matrix", __doc__, brief=True).take(f"matrix-{number}" for number in range(2))
 book = Book("matrix" if parts == 1 else f"matrix-{part}", __doc__, brief=True)
@@ -87,7 +88,7 @@ class Cell:
         if self.attack == "r_gap" and not self.counter.read:
             return ONE_PASS
         assert self.defense is not None
-        idle = self.who == "imitate" and catalog.load("defense", self.defense.id).adapt is Defense.adapt
+        idle = self.who == "imitate" and load("defense", self.defense.id).adapt is Defense.adapt
         return self.counter.words if idle else ""
 
     @property

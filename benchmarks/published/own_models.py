@@ -18,8 +18,8 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from _table import Book, attacker, say, table
 
-from leakage import catalog
-from leakage.spec import Experiment, Part, Picture
+from leakage.spec.experiment import Experiment, Part, Picture
+from leakage.workers import plugin_catalog
 
 SEARCH = Part(id="inverting_gradients", fields={"steps": 1000})
 MADE_FOR = {  # protection -> the model, and the strengths
@@ -35,7 +35,7 @@ parser.add_argument("--pictures", type=int, default=2)
 parser.add_argument("--only", choices=MADE_FOR)
 given = parser.parse_args()
 torch.set_num_threads(1)
-known = catalog.describe()
+known = plugin_catalog.describe()
 book = Book("own_models", __doc__, brief=True)
 
 

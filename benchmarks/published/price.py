@@ -24,11 +24,12 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from _table import ROOT, say, table
 
-from leakage import catalog
+from leakage.engine.federated_training import Pictures, TrainingError, local_steps, partition
 from leakage.engine.phone import Phone
-from leakage.engine.train import Pictures, TrainingError, build, load, local_steps, partition, train
-from leakage.spec import Part
-from leakage.tasks import Training
+from leakage.spec.experiment import Part
+from leakage.spec.tasks import Training
+from leakage.workers import plugin_catalog
+from leakage.workers.training_adapter import build, load, protections, train
 
 RECIPE = Training(model=Part(id="lenet"), data="mnist", clients=3, rounds=6, batch=64, rate=0.3, decay=0, max_seconds=24 * 3600)
 LONG = RECIPE.model_copy(update={"pictures": 20000, "rounds": 100})  # AdaDefense: a round moves a weight by 0.001 or so
@@ -77,7 +78,7 @@ torch.set_num_threads(1)
 CPU = torch.device("cpu")
 FILE = ROOT / "assets" / "price.json"  # the pages show it; started again, this goes on where it was stopped
 train_set, test_set = load(RECIPE)
-known = catalog.describe()
+known = plugin_catalog.describe()
 recipe = RECIPE.resolve(known).model_dump(exclude={"defenses", "server_rate", "seed", "max_seconds", "version"})
 recipe["pictures"] = len(train_set.y)
 kept = json.loads(FILE.read_text()) if FILE.exists() else {}
@@ -117,7 +118,7 @@ def words(arm: Training) -> str:
 def estimate(arm: Training) -> float:
     """Seconds that its local steps will take on a core of its own."""
     mine = partition(first(arm).y, arm)[0]
-    steps: Iterator[object] = local_steps(Phone(build(arm), arm), train_set, mine, round_number=0)
+    steps: Iterator[object] = local_steps(Phone(build(arm), arm, protections(arm)), train_set, mine, round_number=0)
     next(steps)
     began = time.process_time()
     taken = sum(1 for _ in islice(steps, 1 if arm.defenses and arm.defenses[0].id == "soteria" else TIMED))

@@ -18,7 +18,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from _table import Book, say, table
 
-from leakage.spec import Assumptions, Experiment, Part, Picture
+from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
 
 STEPS, TRIES = 100, 2
 STAR = {"activation": "leaky_relu", "bias": False, "initialisation": "default"}

@@ -20,8 +20,8 @@ import torch
 from _table import Book, say, table
 
 from leakage.engine.core import generator
-from leakage.spec import Experiment, Part, Picture
-from leakage.success import wilson
+from leakage.results.intervals import wilson
+from leakage.spec.experiment import Experiment, Part, Picture
 
 PHONES, BATCHES = (1, 2, 4, 8), (1, 2, 4, 8, 16)
 

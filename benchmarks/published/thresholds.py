@@ -21,8 +21,8 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from _table import ROOT, WATCHED, Book, say, table
 
-from leakage.spec import Assumptions, Experiment, Part, Picture
-from leakage.success import wilson
+from leakage.results.intervals import wilson
+from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
 
 NOISES = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
 SHARES = (0.0, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 0.99)

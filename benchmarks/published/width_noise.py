@@ -22,11 +22,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from _table import ROOT, save, say, table
 
 from leakage.engine.core import Params, generator
-from leakage.engine.metrics import mse
-from leakage.engine.play import plugin, prepare
-from leakage.network import parse, unroll
-from leakage.rank import analyse
-from leakage.spec import Experiment, Part, Picture
+from leakage.evaluation.metrics import mse
+from leakage.networks.grammar import parse, unroll
+from leakage.networks.rank import analyse
+from leakage.spec.experiment import Experiment, Part, Picture
+from leakage.workers.adapter import plugin, prepare
 
 NET = "conv 4@{} /2 p2 - conv 3@{} /2 p1 - conv 3@{} /2 p1"
 BASE = (6, 10, 18)

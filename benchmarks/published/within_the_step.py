@@ -16,13 +16,13 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from _table import attacker, save, say, table
 
-from leakage import catalog
 from leakage.attacks._lbfgs import one_start
 from leakage.engine.core import Observation, generator
 from leakage.engine.matching import squared_distance
-from leakage.engine.metrics import psnr
-from leakage.engine.play import prepare
-from leakage.spec import Experiment, Part, Picture
+from leakage.evaluation.metrics import psnr
+from leakage.spec.experiment import Experiment, Part, Picture
+from leakage.workers import plugin_catalog
+from leakage.workers.adapter import prepare
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--pictures", type=int, default=3)
@@ -46,7 +46,8 @@ for rounding in ("nearest", "stochastic"):
             attack=Part(id="idlg"),
         )
         naive, within = (
-            prepare(asked.model_copy(update={"assume": attacker(who)}).resolve(catalog.describe())) for who in ("naive", "within the step")
+            prepare(asked.model_copy(update={"assume": attacker(who)}).resolve(plugin_catalog.describe()))
+            for who in ("naive", "within the step")
         )
         answers = {"the private picture": naive.x}
         for name, scene, begin in (("naive", naive, None), ("within the step", within, None), ("naive, then within", within, "naive")):

@@ -10,7 +10,7 @@ from playwright.sync_api import Page
 
 from leakage.runs.service import SPEEDS, Service
 from leakage.runs.store import OPEN
-from leakage.spec import Assumptions, Experiment, Part
+from leakage.spec.experiment import Assumptions, Experiment, Part
 
 ARMS = 8
 STEPS = 2000

@@ -18,13 +18,13 @@ import httpx
 from loop import experiment, ours
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from leakage.engine.play import prepare
-from leakage.engine.timing import fitting_threads
-from leakage.pictures import gallery
+from leakage.data.images import gallery
 from leakage.runs.service import SPEEDS, Service
 from leakage.runs.store import OPEN, Store
 from leakage.settings import ROOT, cores, settings
-from leakage.spec import Experiment, Picture
+from leakage.spec.experiment import Experiment, Picture
+from leakage.workers.adapter import prepare
+from leakage.workers.timing import fitting_threads
 
 ROUNDS = 3
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-sync"]

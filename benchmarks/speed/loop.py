@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from leakage import catalog
-from leakage.engine import metrics
 from leakage.engine.core import generator
-from leakage.engine.play import plugin, prepare
-from leakage.runs.dispatch import WORKER
+from leakage.evaluation import metrics
 from leakage.settings import ROOT
-from leakage.spec import Experiment, Part
+from leakage.spec.experiment import Experiment, Part
+from leakage.workers import plugin_catalog
+from leakage.workers.adapter import plugin, prepare
+from leakage.workers.dispatcher import WORKER
 
 ROUNDS = 3  # random first pictures: the PSNR of one differs by 2 dB from that of another
 CASES = {"lenet": 3000, "convnet": 500}  # model -> iterations
@@ -38,7 +38,7 @@ def experiment(model: str, steps: int, starts: int = 1) -> Experiment:
         model=Part(id=model, fields={"normalise": "cifar10"}),
         attack=Part(id="inverting_gradients", fields={"steps": steps, "tv_weight": TV, "starts": starts}),
     )
-    return chosen.resolve(catalog.describe())
+    return chosen.resolve(plugin_catalog.describe())
 
 
 def ours(chosen: Experiment, threads: int, start: int) -> dict[str, float]:
@@ -72,7 +72,9 @@ def peak_mb() -> float:
 
 def closed_form(most: int) -> list[dict[str, Any]]:
     """R-GAP on one picture of CNN6, one output, float64: seconds and memory beyond those of a worker that is ready, medians of ROUNDS."""
-    chosen = Experiment(model=Part(id="cnn6"), task="flipped", precision="float64", attack=Part(id="r_gap")).resolve(catalog.describe())
+    chosen = Experiment(model=Part(id="cnn6"), task="flipped", precision="float64", attack=Part(id="r_gap")).resolve(
+        plugin_catalog.describe()
+    )
     rows = []
     for threads in sorted({1, most}):
         runs = [ours(chosen, threads, start) for start in range(ROUNDS)]

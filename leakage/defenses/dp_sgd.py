@@ -14,7 +14,7 @@ class DPSGD(Defense):
     """g~ = (1/B) (sum_b g_b min(1, clip / ||g_b||) + N(0, sigma^2 clip^2 I)), in every local step; g_b is the gradient of picture b alone.
 
     The norm is that of the whole gradient. One picture more or less changes the sum by at most `clip`, hence (epsilon, delta)-differential
-    privacy: sigma = 1 and one upload give epsilon 4.39 at delta = 1e-5 (`leakage.privacy`). A protection that acts before this one acts on
+    privacy: sigma = 1 and one upload give epsilon 4.39 at delta = 1e-5 (`accounting`). A protection that acts before this one acts on
     every picture's gradient. BatchNorm with the statistics of the batch mixes the pictures and is refused; with stored ones it is allowed.
     An attacker who knows it clips the gradients of its own pictures likewise, without noise.
     Unlike the paper: the batch is the client's, not drawn at random, so nothing is gained by sampling.

@@ -241,6 +241,7 @@ class Protocol(Plugin):
     """What a client does with gradients, what it sends, and what the server can compute from that."""
 
     over_others: ClassVar[bool] = False  # laid over another protocol, as secure aggregation is
+    sends_gradient: ClassVar[bool] = False  # the very gradient of one step, and nothing else
     elementwise: ClassVar[bool] = False  # whether weights may have a dimension in front: several guesses, each with weights of its own
 
     def client(self, gradient: Client, draws: Draws | None = None) -> Client:

@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from leakage.effort import too_large
 from leakage.engine.equations import gradient_rows
-from leakage.network import Map
+from leakage.networks.grammar import Map
+from leakage.networks.rank_cost import too_large
 
 FAINT = 1e-12
 AHEAD = 1.5  # rows that are read at once, for each column: so many are well conditioned

@@ -1,92 +1,83 @@
 """What the server holds: the client sends, round by round, and the attacker's imitation is built beside it, never from it."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
-from leakage.engine.chain import TwoClasses
 from leakage.engine.client import gradient_client, lanes_client, use_batch_statistics, weights_of
-from leakage.engine.core import Client, Memory, Observation, Params, Round, Simulator, Statistics
-from leakage.engine.setting import Setting, changed, stacked
+from leakage.engine.core import Memory, Observation, Params, Round, Simulator, Statistics, Update
+from leakage.engine.federation import Federation
 from leakage.engine.statistics import batch_statistics, stored_statistics
-from leakage.engine.trained import load_checkpoint, untrained
-from leakage.spec import Experiment
 
 
-def observe(experiment: Experiment, x: Tensor, y: Tensor) -> Observation:
-    """All that the server holds after it has watched the client with (x, y) for the experiment's rounds.
+@dataclass(frozen=True)
+class Batch:
+    """What every attacker knows of the private batch: how many pictures, their shape (C, H, W), and how many classes there are."""
 
-    The attacker's replay is built beside the client, never from it: the protocol, with each defense answered by a counter, when the
-    experiment says that the attacker is adaptive; else FedSGD, and the update is taken for its gradient.
+    size: int
+    image_shape: tuple[int, int, int]
+    num_classes: int
+
+    @staticmethod
+    def of(x: Tensor, num_classes: int) -> "Batch":
+        """That of pictures (B, C, H, W)."""
+        return Batch(len(x), (x.shape[1], x.shape[2], x.shape[3]), num_classes)
+
+
+def ready(model: nn.Module, federation: Federation, x: Tensor, *, batch_norm: Literal["eval", "batch"] = "eval") -> nn.Module:
+    """The model as the client got it in the first round, on the device of x and in its precision; `model` itself, altered in place.
+
+    What a defense puts into it is untrained. `batch_norm`: BatchNorm uses its stored statistics, or those of the batch, as in training;
+    nothing is dropped out.
     """
-    model = untouched(experiment, x)
-    setting = Setting.of(experiment)
-    history, carried = _watch(setting, model, x, y, experiment.rounds)
-    attacked, shadow = history[experiment.attacked_round - 1], carried[experiment.attacked_round - 1]
-    if experiment.attacked_round > 1:
-        with torch.no_grad():
-            for name, value in model.named_parameters():
-                value.copy_(attacked.weights[name])
-    weights = weights_of(model)
-    statistics = _statistics(experiment, model, x)
-    sought = setting.guess(model)  # from here on it is the attacker's
-
-    adaptive, memory = setting.adaptive, setting.over.spread(shadow)
-    update = setting.read(attacked.update, shadow)
-    client = setting.imitation(gradient_client(model), update)
-
-    def average(update: Params, memory: Memory) -> Params:
-        return setting.average(update, Round(weights, attacked.update, memory, attacked.count))
-
-    return Observation(
-        model=model,
-        weights=weights,
-        update=update if adaptive else setting.naive(attacked),
-        replay=_replay(client if adaptive else gradient_client(model), weights, memory if adaptive else {}),
-        replays=_replays(setting, model, weights, memory, update),
-        imitate=_imitate(setting, weights, memory, update),
-        average=(lambda update: average(update, shadow)) if adaptive else (lambda update: update),
-        simulator=Simulator(lambda x, y, memory: client(weights, x, y, memory), update, memory, lambda u, m: average(u, setting.one(m))),
-        batch_size=len(x),
-        image_shape=(x.shape[1], x.shape[2], x.shape[3]),
-        num_classes=experiment.num_classes,
-        adaptive=adaptive,
-        history=tuple(history),
-        labels=y.clone() if experiment.assume.labels else None,
-        statistics=statistics,
-        trust=setting.trust(attacked.update, shadow),
-        sought=sought,
-    )
-
-
-def untouched(experiment: Experiment, x: Tensor) -> nn.Module:
-    """The model as the client got it in the first round, on the device of x; what a defense puts into it is untrained."""
-    outputs = 1 if experiment.task != "classes" else experiment.num_classes
-    model = untrained(experiment.model, (x.shape[1], x.shape[2], x.shape[3]), outputs, seed=experiment.seed)
-    if experiment.task != "classes":
-        model.add_module("two", TwoClasses())  # our models are sequences
-    if experiment.checkpoint:
-        load_checkpoint(model, experiment.checkpoint)
-    model = changed(model, stacked(experiment.defenses), seed=experiment.seed)
-    model = model.to(x.device, x.dtype).eval()
+    model = federation.changed(model).to(x.device, x.dtype).eval()
     if x.device.type == "cpu":  # the colours of a pixel side by side in memory: 5 to 10 % faster there, the same numbers
         model = model.to(memory_format=torch.channels_last)
-    if experiment.batch_norm == "batch":
+    if batch_norm == "batch":
         use_batch_statistics(model, x)
     return model
 
 
-def said(experiment: Experiment, x: Tensor) -> Tensor:
-    """The classes (B,) that a network of one output gives the pictures before any training, or the opposite ones (flipped)."""
-    with torch.no_grad():
-        own: Tensor = untouched(experiment, x)(x).argmax(1)
-    return 1 - own if experiment.task == "flipped" else own
+def observe(model: nn.Module, x: Tensor, y: Tensor, federation: Federation, *, num_classes: int, lanes: bool = True) -> Observation:
+    """All that the server holds after it has watched the client with (x, y) for the federation's rounds.
+
+    The attacker's replay is built beside the client, never from it: the protocol, with each defense answered by a counter, when it is
+    adaptive; else FedSGD, and the update is taken for its gradient. `model` is `ready`, and from here on the attacker's: it holds the
+    weights of the attacked round, and what the attacker guesses of a defense. `lanes`: whether it can be vectorised over guesses.
+    """
+    history, carried = _watch(federation, model, x, y)
+    if federation.attacked_round > 1:
+        with torch.no_grad():
+            for name, value in model.named_parameters():
+                value.copy_(history[federation.attacked_round - 1].weights[name])
+    statistics = stored_statistics(model) if federation.threat.statistics == "running" else None
+    if federation.threat.statistics == "exact":
+        with torch.no_grad():
+            statistics = batch_statistics(model, x)
+    server = _Server(model, federation, tuple(history), carried[federation.attacked_round - 1], lanes)
+    return server.observation(Batch.of(x, num_classes), y.clone() if federation.threat.labels else None, statistics)
 
 
-def _watch(setting: Setting, model: nn.Module, x: Tensor, y: Tensor, rounds: int) -> tuple[list[Round], list[Memory]]:
+def received(model: nn.Module, update: Params, federation: Federation, batch: Batch, *, lanes: bool = True) -> Observation:
+    """The same of an update alone, that of a first round, from whoever sent it: there is no truth, so nothing of it is granted.
+
+    `update` has the names and shapes of the model's parameters. Raises ValueError when labels or exact statistics are to be granted.
+    """
+    threat = federation.threat
+    if threat.labels or threat.statistics == "exact":
+        what = "labels" if threat.labels else "exact statistics"
+        raise ValueError(f"{what} of the private batch cannot be granted: only its update is here. Let the attack find them out.")
+    sent = {name: value.detach().contiguous() for name, value in update.items()}
+    server = _Server(model, federation, (Round(weights_of(model), sent, Memory(), batch.size),), Memory(), lanes)
+    return server.observation(batch, None, stored_statistics(model) if threat.statistics == "running" else None)
+
+
+def _watch(federation: Federation, model: nn.Module, x: Tensor, y: Tensor) -> tuple[list[Round], list[Memory]]:
     """What the server sees of every round, and beside it what it can compute of one client's memory before it."""
-    client, weights = setting.client(model), weights_of(model)
+    client, weights, rounds = federation.client(model), weights_of(model), federation.rounds
     if rounds > 1:  # the model's own will become those of the attacked round
         weights = {name: value.detach().clone().requires_grad_() for name, value in weights.items()}
     memory, shadow, history, carried = Memory(), Memory(), list[Round](), list[Memory]()
@@ -96,50 +87,97 @@ def _watch(setting: Setting, model: nn.Module, x: Tensor, y: Tensor, rounds: int
         seen = Round(weights, update, shadow, len(x))
         history.append(seen)
         carried.append(shadow)
-        shadow = {name: value.detach() for name, value in setting.track(seen).items()}
-        weights = setting.serve(seen) if len(history) < rounds else weights
+        shadow = {name: value.detach() for name, value in federation.track(seen).items()}
+        weights = federation.serve(seen) if len(history) < rounds else weights
     return history, carried
 
 
-def _replay(client: Client, weights: Params, memory: Memory) -> Callable[[Tensor, Tensor], Params]:
-    return lambda x, y: client(weights, x, y, memory)[0]
+@dataclass(frozen=True)
+class _Server:
+    """Who attacks, with all that arrived.
 
+    shadow     what it can compute of one client's memory before the attacked round
+    lanes      whether the model can be vectorised over guesses
+    """
 
-def _replays(setting: Setting, model: nn.Module, weights: Params, memory: Memory, read: Params) -> Callable[[Tensor, Tensor], Params]:
-    """The replay of S guesses: together where every entry is treated alike, else one after the other."""
-    if setting.adaptive and not setting.elementwise:
-        alone = _replay(setting.imitation(gradient_client(model), read), weights, memory)
+    model: nn.Module
+    federation: Federation
+    history: tuple[Round, ...]
+    shadow: Memory
+    lanes: bool
 
-        def one_by_one(x: Tensor, y: Tensor) -> Params:
-            sent = [alone(guess, y[lane] if y.dim() == 3 else y) for lane, guess in enumerate(x)]
-            return {name: torch.stack([update[name] for update in sent]) for name in weights}
+    @property
+    def attacked(self) -> Round:
+        return self.history[self.federation.attacked_round - 1]
 
-        return one_by_one
-    lanes = lanes_client(model)
-    client = setting.imitation(lanes, read) if setting.adaptive else lanes
+    def observation(self, batch: Batch, labels: Tensor | None, statistics: Statistics | None) -> Observation:
+        """What it holds; `labels` and `statistics` are granted."""
+        federation, attacked, weights = self.federation, self.attacked, weights_of(self.model)
+        sought = federation.guess(self.model)  # from here on it is the attacker's
+        adaptive, memory = federation.adaptive, federation.over.spread(self.shadow)
+        update = federation.read(attacked.update, self.shadow)
+        client = federation.imitation(gradient_client(self.model), update)
 
-    def together(x: Tensor, y: Tensor) -> Params:
-        count = len(x)
-        own = {name: value.expand(count, *value.shape) for name, value in weights.items()}
-        labels = y.transpose(0, 1) if y.dim() == 3 else y.unsqueeze(1).expand(-1, count)
-        return client(own, x.transpose(0, 1), labels, memory if setting.adaptive else {})[0]
+        def average(update: Params, memory: Memory) -> Params:
+            return federation.average(update, Round(weights, attacked.update, memory, attacked.count))
 
-    return together
+        def alone(x: Tensor, y: Tensor, memory: Memory) -> Update:
+            return client(weights, x, y, memory)
 
+        replaying, own = (client, memory) if adaptive else (gradient_client(self.model), Memory())
+        return Observation(
+            model=self.model,
+            weights=weights,
+            update=update if adaptive else federation.naive(attacked),
+            replay=lambda x, y: replaying(weights, x, y, own)[0],
+            replays=self._replays(weights, own, update),
+            imitate=self._imitate(weights, memory, update),
+            average=(lambda update: average(update, self.shadow)) if adaptive else (lambda update: update),
+            simulator=Simulator(alone, update, memory, lambda u, m: average(u, federation.one(m))),
+            batch_size=batch.size,
+            image_shape=batch.image_shape,
+            num_classes=batch.num_classes,
+            adaptive=adaptive,
+            history=self.history,
+            labels=labels,
+            statistics=statistics,
+            trust=federation.trust(attacked.update, self.shadow),
+            sought=sought,
+        )
 
-def _imitate(setting: Setting, weights: Params, memory: Memory, read: Params) -> Callable[[Params], Params] | None:
-    """What the attacker makes of gradients that were computed elsewhere, if that is all that its imitation needs."""
-    if not setting.adaptive:
-        return lambda gradients: gradients
-    if not setting.joins:
-        return None
-    nothing = next(iter(weights.values())).new_zeros(0)
-    return lambda gradients: setting.imitation(lambda _w, _x, _y, memory: (gradients, memory), read)(weights, nothing, nothing, memory)[0]
+    def _replays(self, weights: Params, memory: Memory, read: Params) -> Callable[[Tensor, Tensor], Params]:
+        """The replay of S guesses: together where every entry is treated alike, else one after the other."""
+        federation = self.federation
+        if not self.lanes or (federation.adaptive and not federation.elementwise):
+            gradient = gradient_client(self.model)
+            single = federation.imitation(gradient, read) if federation.adaptive else gradient
 
+            def one_by_one(x: Tensor, y: Tensor) -> Params:
+                sent = [single(weights, guess, y[lane] if y.dim() == 3 else y, memory)[0] for lane, guess in enumerate(x)]
+                return {name: torch.stack([update[name] for update in sent]) for name in weights}
 
-def _statistics(experiment: Experiment, model: nn.Module, x: Tensor) -> Statistics | None:
-    """What the experiment grants of BatchNorm's statistics: nothing, those stored in the model, or exactly those of the private batch."""
-    if experiment.assume.statistics == "exact":
-        with torch.no_grad():
-            return batch_statistics(model, x)
-    return stored_statistics(model) if experiment.assume.statistics == "running" else None
+            return one_by_one
+        vectorised = lanes_client(self.model)
+        client = federation.imitation(vectorised, read) if federation.adaptive else vectorised
+
+        def together(x: Tensor, y: Tensor) -> Params:
+            count = len(x)
+            own = {name: value.expand(count, *value.shape) for name, value in weights.items()}
+            labels = y.transpose(0, 1) if y.dim() == 3 else y.unsqueeze(1).expand(-1, count)
+            return client(own, x.transpose(0, 1), labels, memory)[0]
+
+        return together
+
+    def _imitate(self, weights: Params, memory: Memory, read: Params) -> Callable[[Params], Params] | None:
+        """What the attacker makes of gradients that were computed elsewhere, if that is all that its imitation needs."""
+        federation = self.federation
+        if not federation.adaptive:
+            return lambda gradients: gradients
+        if not federation.joins:
+            return None
+        nothing = next(iter(weights.values())).new_zeros(0)
+
+        def imitate(gradients: Params) -> Params:
+            return federation.imitation(lambda _w, _x, _y, memory: (gradients, memory), read)(weights, nothing, nothing, memory)[0]
+
+        return imitate

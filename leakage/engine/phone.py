@@ -1,12 +1,14 @@
 """One client of a training: its gradients and what it sends, behind its protections."""
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 
 from leakage.engine.client import Gradient, weights_of
 from leakage.engine.core import Memory, Params, Update
-from leakage.engine.setting import guarded, stacked
-from leakage.tasks import Training
+from leakage.engine.federation import Protection, guarded
+from leakage.engine.recipe import TrainingRecipe
 
 
 class Phone:
@@ -16,10 +18,17 @@ class Phone:
     with the model.
     """
 
-    def __init__(self, model: nn.Module, training: Training, number: int = 0, memory: Memory | None = None) -> None:
+    def __init__(
+        self,
+        model: nn.Module,
+        training: TrainingRecipe,
+        protections: Sequence[Protection] = (),
+        number: int = 0,
+        memory: Memory | None = None,
+    ) -> None:
         self.model, self.training, self.number, self.memory = model, training, number, memory or {}
         self._losses = list[Tensor]()
-        self._defenses = stacked(training.defenses)
+        self._defenses = protections
         plain = Gradient(model, narrow=training.precision == "bfloat16", heard=self._losses)
         self._step = guarded(plain, "gradient", self._defenses, model, seed=training.seed, who=number)
 

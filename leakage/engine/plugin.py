@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
-from leakage.syntax import read as read_text
+from leakage.spec.fields import Field
 
 
 def param(default: float, low: float, high: float, sentence: str) -> Any:
@@ -18,7 +18,7 @@ def choice(default: str, options: Sequence[str], sentence: str) -> Any:
 
 
 def text(default: str, syntax: str, sentence: str) -> Any:
-    """Free text in a syntax of `leakage.syntax`, such as "network"."""
+    """Free text in a syntax of `leakage.spec.syntax`, such as "network"."""
     return field(default=default, metadata={"syntax": syntax, "help": sentence})
 
 
@@ -38,23 +38,19 @@ class Plugin:
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # named settings: what differs from the defaults
 
     def __post_init__(self) -> None:
-        for declared in fields(self):
-            check_field(f"{type(self).__name__}.{declared.name}", getattr(self, declared.name), declared.type, declared.metadata)
+        for declared in described(type(self)):
+            # In the field's type: 2 for a number with a point becomes 2.0, as it does on its way through JSON.
+            object.__setattr__(self, declared.name, declared.check(getattr(self, declared.name), type(self).__name__))
+
+    @property
+    def id(self) -> str:
+        """The name of the file that it is written in."""
+        return type(self).__module__.rpartition(".")[2]
 
 
-def check_field(name: str, value: object, kind: object, rules: Any) -> None:
-    """Raise ValueError with name, expectation and value unless `value` obeys the rules of `param`, `choice`, `text` or `flag`."""
-    if "syntax" in rules:
-        read_text(rules["syntax"], value, name)
-    elif "options" in rules:
-        if value not in rules["options"]:
-            raise ValueError(f"{name} must be one of {', '.join(rules['options'])}; got {value!r}")
-    elif kind is bool:
-        if not isinstance(value, bool):
-            raise ValueError(f"{name} must be true or false; got {value!r}")
-    else:
-        whole = kind is int
-        if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
-            raise ValueError(f"{name} must be a {'whole ' if whole else ''}number; got {value!r}")
-        if not rules["low"] <= value <= rules["high"]:
-            raise ValueError(f"{name} must lie in [{rules['low']}, {rules['high']}]; got {value}")
+def described(plugin: type[Plugin]) -> tuple[Field, ...]:
+    """The fields of a plug-in, in their order."""
+    return tuple(
+        Field(name=own.name, type=getattr(own.type, "__name__", str(own.type)), default=own.default, **own.metadata)
+        for own in fields(plugin)
+    )

@@ -9,9 +9,9 @@ from torch import nn
 from leakage.engine.core import Model, choice, flag, text
 from leakage.models._layers import Block, Conv2d, GlobalMean, Style
 from leakage.models._parts import ACTIVATION_HELP, ACTIVATIONS, BIAS_HELP, NORMALISATIONS, NORMALISE_HELP, normalisation
-from leakage.network import Block as Residual
-from leakage.network import Conv, Linear, Pool, Step, parse, unroll
-from leakage.templates import TEMPLATES
+from leakage.networks.grammar import Block as Residual
+from leakage.networks.grammar import Conv, Linear, Pool, Step, parse, unroll
+from leakage.networks.templates import TEMPLATES
 
 
 @dataclass(frozen=True, kw_only=True)

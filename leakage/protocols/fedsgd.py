@@ -17,6 +17,7 @@ class FedSGD(Protocol):
     hint = "The server receives the gradient itself, the easiest case for an attacker."
     source = "https://arxiv.org/abs/1602.05629"
     elementwise = True
+    sends_gradient = True
 
     rate: float = param(0.1, 1e-6, 10, "How far the server steps along the gradient: what the next round starts from.")
 

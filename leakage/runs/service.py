@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from leakage import backbones
-from leakage import catalog as plugins
-from leakage.catalog import Catalog
-from leakage.checkpoints import find
-from leakage.runs.database import StoreError, is_full
+from leakage.data import lpips_weights
+from leakage.data.checkpoints import find
+from leakage.runs.connections import StoreError, is_full
 from leakage.runs.store import OPEN, RECORDED, Run, Store
 from leakage.settings import Settings, settings
-from leakage.spec import Experiment, SpecError
-from leakage.tasks import Ranks, Training
+from leakage.spec import catalog as plugins
+from leakage.spec.catalog import Catalog
+from leakage.spec.experiment import Experiment, SpecError
+from leakage.spec.tasks import Ranks, Training
 
 MAX_WAITING = 30  # runs one owner may have waiting or running
 SPEEDS = "speeds"  # the note in which the workers keep what they measured: model -> seconds per replay at a batch of 1 and of 8
@@ -79,7 +79,7 @@ class Service:
         if missing:
             raise SpecError(f"pictures: the upload {missing[0]!r} is gone. Choose its file again.")
         files = {f"upload:{id}": uploads[id] for id in used}
-        return Asked(resolved, "attack", files, f" {_weights(resolved)} {backbones.found()}")
+        return Asked(resolved, "attack", files, f" {_weights(resolved)} {lpips_weights.found()}")
 
     def train(self, training: Training, owner: str) -> str:
         """Queue a training and answer the run's id; an equal one that somebody already asked for is shared. Raises SpecError."""

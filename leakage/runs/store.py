@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from leakage.runs.database import Connection, Database, Row
+from leakage.runs.connections import Connection, Database, Row
 from leakage.runs.tables import TABLES
 from leakage.runs.thin import log_spaced
 

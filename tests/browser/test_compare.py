@@ -5,7 +5,7 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, Page, expect
 
-from leakage.comparison import HIDDEN
+from leakage.results.comparison import HIDDEN
 
 LONG = 300_000  # milliseconds: seven short runs on a slow, busy machine
 ARMS = ["No protection", "Gaussian noise 0.01", "Pruning 0.9", "AdaDefense"]

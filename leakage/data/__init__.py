@@ -1,0 +1,1 @@
+"""Pictures, data sets, trained weights: what lies in files. No torch."""

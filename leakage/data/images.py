@@ -1,0 +1,259 @@
+"""Pictures as bytes: the gallery inside installed packages, data sets, checked uploads, thumbnails and contact sheets. No torch."""
+
+import base64
+import gzip
+import struct
+import zlib
+from functools import lru_cache
+from importlib.util import find_spec
+from io import BytesIO
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from PIL import ExifTags, Image, UnidentifiedImageError
+
+from leakage.data.datasets import DataSet, Item, PictureError, data_folder, datasets, training_pictures
+from leakage.data.readers import Pixels, Rows
+
+__all__ = ["GALLERY_CLASSES", "DataSet", "Item", "PictureError", "Pixels", "Rows", "data_folder", "datasets", "training_pictures"]
+__all__ += ["check_upload", "class_names", "find", "gallery", "read", "sheet", "thumbnail", "tiles"]
+
+GALLERY_CLASSES = ["person", "cat", "cup", "rocket", "eye scan", "tissue scan", "face", "digit", "place", "thing"]
+MAX_BYTES = 10 * 2**20  # of an upload as it arrives
+MAX_PIXELS = 16_000_000
+MIN_SIDE = 8  # pixels
+KEPT_SIDE = 256  # pixels of an upload as it is kept
+FORMATS = ("PNG", "JPEG", "WEBP")
+OTHER_KINDS = {b"GIF8": "a GIF", b"BM": "a BMP", b"II*\0": "a TIFF", b"MM\0*": "a TIFF", b"%PDF": "a PDF"}  # by their first bytes
+TURNS = {  # EXIF orientation -> how to undo it; Pillow's exif_transpose also rewrites the EXIF and fails where that is odd
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+BROKEN = (OSError, EOFError, ValueError, SyntaxError, LookupError, TypeError, AttributeError, OverflowError, struct.error, zlib.error)
+
+
+class _Photo(NamedTuple):
+    """A photograph inside scikit-image, and the square of it that is recognisable at 32 pixels."""
+
+    file: str
+    title: str
+    left: int
+    top: int
+    side: int
+    alt: str
+
+
+PHOTOS = {  # in the order of their classes
+    "astronaut": _Photo("astronaut.png", "Astronaut", 100, 0, 256, "Portrait of a smiling astronaut with short hair in an orange suit."),
+    "chelsea": _Photo("chelsea.png", "Cat", 75, 0, 300, "Face of a tabby cat with green eyes."),
+    "coffee": _Photo("coffee.png", "Coffee", 75, 0, 400, "White cup of coffee on a red saucer with a spoon."),
+    "rocket": _Photo("rocket.jpg", "Rocket", 180, 107, 300, "White rocket standing on its launch pad at dusk."),
+    "retina": _Photo("retina.jpg", "Retina", 0, 0, 1411, "Round orange scan of the back of an eye with a bright spot at the left."),
+    "immunohistochemistry": _Photo("ihc.png", "Tissue", 192, 256, 256, "Tissue under a microscope: a brown gland among small blue cells."),
+}
+FACES = (18, 1, 2, 10, 11, 13, 15, 22, 31, 35, 37, 38)  # which of the hundred faces in scikit-image
+
+
+@lru_cache(maxsize=1)
+def _gallery() -> dict[str, Item]:
+    def item(id: str, title: str, label: int, alt: str) -> Item:
+        return Item("gallery", id, title, label, GALLERY_CLASSES[label], alt)
+
+    photos = [item(id, photo.title, label, photo.alt) for label, (id, photo) in enumerate(PHOTOS.items())]
+    faces = [item(f"face-{n}", f"Face {n}", 6, f"Small grey portrait of a person, number {n} of {len(FACES)}.") for n in range(len(FACES))]
+    digits = [item(f"digit-{n}", f"Digit {n}", 7, f"Handwritten digit {n}, white on black.") for n in range(10)]
+    return {item.id: item for item in [*photos, faces[0], digits[0], *faces[1:], *digits[1:]]}
+
+
+def gallery() -> list[Item]:
+    """The pictures that need no download; the first eight have eight different classes."""
+    return list(_gallery().values())
+
+
+def find(source: str, id: str) -> Item:
+    """The gallery or data-set picture of that id. Raises PictureError when there is none."""
+    if source != "gallery":
+        return _data_set(source).item(id)
+    if id not in _gallery():
+        raise PictureError(f"The gallery has no picture {id!r}; it has {', '.join(_gallery())}. Choose one of these.")
+    return _gallery()[id]
+
+
+def class_names(source: str) -> list[str]:
+    """What the classes of this source are called, by label; uploads share the gallery's."""
+    return GALLERY_CLASSES if source in ("gallery", "upload") else list(_data_set(source).classes)
+
+
+def read(source: str, id: str, size: int, channels: int, upload: bytes | None = None) -> Pixels:
+    """Any picture as uint8 (size, size, channels), channels 3 (RGB) or 1 (luminance, ITU-R 601).
+
+    Data-set pictures at their own size are bit-exact. MNIST beyond 28 pixels gets its customary black frame of 2. Others are resized,
+    down by Lanczos with antialiasing, up bicubically. Raises PictureError when there is no such picture.
+    """
+    if channels not in (1, 3) or size < 1:
+        raise PictureError(f"read: channels must be 1 or 3 and size at least 1, got {channels} and {size}. Choose a size from 28 to 224.")
+    if source == "upload":
+        if upload is None:
+            raise PictureError(f"Upload {id} is not on this machine: it was deleted, or never arrived. Upload it again.")
+        picture = np.asarray(_square(upload, f"Upload {id}"))
+    elif source == "gallery":
+        picture = _stored(find(source, id).id)
+    else:
+        picture = _data_set(source).picture(id)
+    if source == "mnist" and size > picture.shape[0]:
+        picture = np.pad(picture, ((2, 2), (2, 2), (0, 0)))  # (32, 32, 1)
+    image = _image(picture).convert("L" if channels == 1 else "RGB")
+    if image.width != size:
+        image = image.resize((size, size), Image.Resampling.LANCZOS if image.width > size else Image.Resampling.BICUBIC)
+    return np.array(image).reshape(size, size, channels)
+
+
+def _data_set(source: str) -> DataSet:
+    known = datasets()
+    if source not in known:
+        raise PictureError(f"There is no source of pictures {source!r}; expected is gallery, upload, {', '.join(known)}.")
+    return known[source]
+
+
+@lru_cache(maxsize=64)
+def _stored(id: str) -> Pixels:
+    """A gallery picture as it lies in its package, (S, S, 3) or (S, S, 1). Read as a file: importing the packages takes seconds."""
+    if id in PHOTOS:
+        photo = PHOTOS[id]
+        with Image.open(_packaged("skimage", f"data/{photo.file}")) as image:
+            return np.asarray(image.convert("RGB").crop((photo.left, photo.top, photo.left + photo.side, photo.top + photo.side)))
+    kind, number = id.split("-")
+    if kind == "face":
+        faces = np.load(_packaged("skimage", "data/lfw_subset.npy"))  # (200, 25, 25), in [0, 1]
+        return np.asarray(np.round(faces[FACES[int(number)], :, :, None] * 255), np.uint8)  # (25, 25, 1)
+    with gzip.open(_packaged("sklearn", "datasets/data/digits.csv.gz"), "rt") as file:
+        line = next(islice(file, int(number), None))  # the first ten samples are the digits in order; 64 values 0 to 16, then the digit
+    values = np.array([float(value) for value in line.split(",")[:64]]).reshape(8, 8, 1)
+    return np.round(values * (255 / 16)).astype(np.uint8)
+
+
+def _packaged(package: str, file: str) -> Path:
+    """The path of a file inside an installed package, without importing it."""
+    spec = find_spec(package)
+    for folder in (spec and spec.submodule_search_locations) or ():
+        if (Path(folder) / file).is_file():
+            return Path(folder) / file
+    raise PictureError(f"The gallery needs {file} of the package {package}, which is missing: run `pip install -r requirements.txt`.")
+
+
+# ---------------------------------------------------------------- uploads
+
+
+def check_upload(data: bytes, name: str) -> bytes:
+    """An upload as a PNG: RGB, its central square, at most 256 pixels, without metadata.
+
+    Turned as its EXIF says, 16 bits scaled to 8, transparency laid on white; of several pictures in one JPEG the first. Animations are
+    refused. Raises PictureError with one sentence for the page.
+    """
+    return _png(_square(data, name[:60]))
+
+
+def _square(data: bytes, name: str) -> Image.Image:
+    """The central square of an upload, RGB, at most 256 pixels. Raises PictureError."""
+    with _opened(data, name) as image:
+        try:
+            turn = TURNS.get(image.getexif().get(ExifTags.Base.Orientation, 1))
+            rgb = _rgb(image if turn is None else image.transpose(turn))
+        except BROKEN as error:
+            raise PictureError(f"{name} is damaged or cut short ({error}). Save it again as PNG and upload that.") from error
+    side = min(rgb.size)
+    left, top = (rgb.width - side) // 2, (rgb.height - side) // 2
+    square = rgb.crop((left, top, left + side, top + side))
+    return square.resize((KEPT_SIDE, KEPT_SIDE), Image.Resampling.LANCZOS) if side > KEPT_SIDE else square
+
+
+def _opened(data: bytes, name: str) -> Image.Image:
+    """The image with only its header read, after every check that needs no decoding. Raises PictureError."""
+    if len(data) > MAX_BYTES:
+        raise PictureError(f"{name} has {len(data) / 2**20:.1f} MB; at most {MAX_BYTES // 2**20} MB are allowed. Upload a smaller copy.")
+    try:
+        image = Image.open(BytesIO(data), formats=FORMATS)
+    except UnidentifiedImageError:
+        kinds = [kind for start, kind in OTHER_KINDS.items() if data.startswith(start)]
+        kind = kinds[0] if kinds else "a HEIC or AVIF" if data[4:8] == b"ftyp" else "no picture that can be read"
+        raise PictureError(f"{name} is {kind}; expected is a PNG, JPEG or WebP picture. Save it as PNG and upload that.") from None
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning):  # the warning is raised only where warnings are errors
+        raise PictureError(f"{name} has over 89 megapixels; at most {MAX_PIXELS // 10**6} are allowed. Upload a smaller copy.") from None
+    except BROKEN as error:
+        raise PictureError(f"{name} is damaged or cut short ({error}). Save it again as PNG and upload that.") from error
+    sides = f"{image.width} by {image.height} pixels"
+    if image.width * image.height > MAX_PIXELS:
+        raise PictureError(f"{name} has {sides}; at most {MAX_PIXELS // 10**6} megapixels are allowed. Upload a smaller copy.")
+    if min(image.size) < MIN_SIDE:
+        raise PictureError(f"{name} has {sides}; at least {MIN_SIDE} by {MIN_SIDE} are needed. Choose a larger one.")
+    if getattr(image, "is_animated", False) and image.format != "MPO":  # MPO: what a phone calls JPEG, with a depth map or a second view
+        raise PictureError(f"{name} is animated; expected is a single picture. Save one frame as PNG and upload that.")
+    return image
+
+
+def _rgb(image: Image.Image) -> Image.Image:
+    """RGB, 8 bits, on white."""
+    if image.mode.startswith("I"):  # 16-bit grey, which `convert` would clip at 255 instead of scaling
+        grey = np.asarray(image).astype(np.float64) / 257
+        return Image.fromarray(np.round(grey).clip(0, 255).astype(np.uint8)).convert("RGB")
+    if image.has_transparency_data:
+        above = image.convert("RGBA")
+        return Image.alpha_composite(Image.new("RGBA", above.size, "white"), above).convert("RGB")
+    return image.convert("RGB")
+
+
+# ---------------------------------------------------------------- pictures for the page
+
+
+def thumbnail(item: Item, side: int = 64, upload: bytes | None = None) -> str:
+    """The picture at 32 pixels, enlarged to `side` by nearest neighbour, as a data-URI PNG. Raises PictureError.
+
+    Cached, but for uploads: what somebody deletes must not stay in memory.
+    """
+    make = _thumbnail.__wrapped__ if item.source == "upload" else _thumbnail
+    return make(item, side, upload, data_folder())
+
+
+@lru_cache(maxsize=1024)
+def _thumbnail(item: Item, side: int, upload: bytes | None, _folder: Path) -> str:
+    image = _image(read(item.source, item.id, 32, 3, upload)).resize((side, side), Image.Resampling.NEAREST)
+    return "data:image/png;base64," + base64.b64encode(_png(image)).decode()
+
+
+def sheet(pictures: Pixels) -> bytes:
+    """Pictures uint8 (B, H, W, C) as one PNG: side by side in a row, pixel for pixel, grey when C is 1. Raises ValueError."""
+    if pictures.dtype != np.uint8 or pictures.ndim != 4 or pictures.shape[3] not in (1, 3) or 0 in pictures.shape:
+        raise ValueError(f"sheet: expected uint8 (B, H, W, 1 or 3), got {pictures.dtype} {pictures.shape}. Scale to 0..255 first.")
+    row = pictures.transpose(1, 0, 2, 3).reshape(pictures.shape[1], -1, pictures.shape[3])  # (H, B * W, C)
+    return _png(_image(row), level=1)
+
+
+def tiles(png: bytes, count: int) -> Pixels:
+    """The `count` pictures of a sheet, uint8 (count, H, W, C). Raises PictureError when it does not hold so many."""
+    try:
+        with Image.open(BytesIO(png), formats=("PNG",)) as image:
+            row = np.array(image)
+    except BROKEN as error:
+        raise PictureError(f"This contact sheet is damaged ({error}). Run the experiment again.") from error
+    if count < 1 or row.shape[1] % count:
+        raise PictureError(f"A sheet {row.shape[1]} pixels wide does not hold {count} pictures. Give the batch size of its run.")
+    return row.reshape(row.shape[0], count, row.shape[1] // count, -1).transpose(1, 0, 2, 3)  # (B, H, W, C)
+
+
+def _image(picture: Pixels) -> Image.Image:
+    """(H, W, C) as an image, mode L when C is 1."""
+    return Image.fromarray(np.ascontiguousarray(picture[:, :, 0] if picture.shape[2] == 1 else picture))
+
+
+def _png(image: Image.Image, *, level: int = 6) -> bytes:
+    """Pixels only: a fresh image carries no profile, comment or EXIF."""
+    file = BytesIO()
+    Image.fromarray(np.asarray(image)).save(file, "PNG", compress_level=level)
+    return file.getvalue()

@@ -1,0 +1,166 @@
+"""The play: lets the client send, shows the attack what the server holds, and has the referee score its guesses against the truth."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from leakage.engine.client import gradient_client, single_gradients
+from leakage.engine.core import Attack, Observation, Snapshot, generator
+from leakage.engine.federation import Federation
+from leakage.engine.observe import observe, ready
+from leakage.evaluation import metrics
+from leakage.evaluation.baselines import Standards
+from leakage.evaluation.received import describe
+from leakage.evaluation.referee import Frame, Referee
+
+PER_SECOND = 10.0  # frames kept per second at most
+SHOWN = 8  # gradients of single pictures that are drawn
+SHARE = 0.02  # ... and never more than this share of the time is spent on keeping them
+
+
+@dataclass(frozen=True)
+class Scene:
+    """An attack ready to be played. The truth (x, y) stays here, with the referee; the attack gets `seen`.
+
+    x, y       private pictures (B, C, H, W) in [0, 1] and labels (B,), on the CPU
+    standards  what guesses are held against
+    received   what the server received, described in numbers
+    changed    how far what was sent is from the undefended gradient ...
+    known      ... and how far that is what the attacker works with
+    """
+
+    attack: Attack
+    federation: Federation
+    x: Tensor
+    y: Tensor
+    seen: Observation
+    standards: Standards
+    received: dict[str, Any] = field(default_factory=dict)
+    changed: dict[str, float] = field(default_factory=dict)
+    known: dict[str, float] = field(default_factory=dict)
+
+
+def best_device() -> torch.device:
+    """CUDA, then MPS, then CPU."""
+    if torch.cuda.is_available():
+        return torch.device("cuda")
+    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+
+
+@dataclass(frozen=True)
+class Private:
+    """The private batch, as it lies with the client: pictures (B, C, H, W) in [0, 1] and labels (B,), on the client's device.
+
+    num_classes   how many classes the model tells apart
+    batch_norm    BatchNorm uses its stored statistics (eval), or those of this batch
+    """
+
+    x: Tensor
+    y: Tensor
+    num_classes: int
+    batch_norm: Literal["eval", "batch"] = "eval"
+
+
+def stage(model: nn.Module, private: Private, federation: Federation, attack: Attack, standards: Standards, *, lanes: bool = True) -> Scene:
+    """Let the client send its update from `model`, which is altered in place, and hand what arrives to the attacker.
+
+    `lanes`: whether the model can be vectorised over guesses.
+    """
+    x, y = private.x, private.y
+    model = ready(model, federation, x, batch_norm=private.batch_norm)
+    # The attacker's model may hold what it guesses of a protection that changes the model.
+    honest = deepcopy(model) if federation.changes else model
+    seen = observe(model, x, y, federation, num_classes=private.num_classes, lanes=lanes)
+    plain, _ = gradient_client(honest)(seen.weights, x, y, {})
+    alone = len(x) > 1 and private.batch_norm == "eval"  # whose BatchNorm needs the others has no gradient of its own
+    sent = seen.history[federation.attacked_round - 1].update
+    singles = islice(single_gradients(honest, seen.weights, x, y), SHOWN if alone else 0)
+    return Scene(
+        attack=attack,
+        federation=federation,
+        x=x.to("cpu", torch.float32),
+        y=y.cpu(),
+        seen=seen,
+        standards=standards,
+        received=describe(sent, seen.as_gradient(), singles),
+        changed=metrics.gradient_distances(seen.average(sent), plain),
+        known=metrics.gradient_distances(seen.as_gradient(), plain),
+    )
+
+
+class Keeper:
+    """Which Snapshots of one attack are kept, as scored Frames, so that keeping them costs next to nothing.
+
+    Those that carry an event or views are always kept.
+    """
+
+    def __init__(self, scene: Scene, per_second: float, share: float) -> None:
+        self.referee = Referee(scene.x, scene.y, scene.seen, scene.standards)
+        self.pause, self.share, self.due = 1 / per_second, share, 0.0
+        self.last: Snapshot | None = None
+        self.best: Snapshot | None = None  # a copy: what an attack yields may go on changing
+
+    def frame(self, last: Snapshot) -> Frame | None:
+        """The Snapshot as a Frame, if it is kept."""
+        self.last, now = last, time.perf_counter()
+        if not (now >= self.due or "event" in last.note or last.views):
+            return None
+        first = self.best is None  # it may have to load what scoring needs: that says nothing about those to come
+        frame = self.referee.score(last)
+        if self.best is None or self.best.loss.isnan() or last.loss < self.best.loss:
+            note = {name: value for name, value in last.note.items() if name != "event"}  # that has been said when it happened
+            self.best = replace(last, x=last.x.detach().clone(), y=last.y.detach().clone(), loss=last.loss.detach().clone(), note=note)
+        self.due = now + max(self.pause, 0.0 if first else (time.perf_counter() - now) / self.share)
+        return frame
+
+    def final(self, *, stopped: bool) -> Frame:
+        """The attack's answer, or, when it was stopped, the kept Snapshot of lowest attack loss. Never the one of highest PSNR."""
+        answer = self.best if stopped else self.last
+        assert answer is not None
+        return self.referee.score(answer, final=True)
+
+
+def play(scene: Scene, *, pulse: Callable[[], bool] = lambda: False, per_second: float = PER_SECOND) -> Iterator[Frame]:
+    """Run the attack and yield scored Frames, at most `per_second`; the last one is final.
+
+    It ends early when `pulse()` says so, which is asked at every step.
+    """
+    keeper, stopped = Keeper(scene, per_second, SHARE), False
+    for moment in scene.attack.run(scene.seen, generator(scene.federation.seed, "attack")):
+        frame = keeper.frame(moment)
+        if frame:
+            yield frame
+        stopped = pulse()
+        if stopped:
+            break
+    yield keeper.final(stopped=stopped)
+
+
+def play_together(
+    scenes: Sequence[Scene], pulses: Sequence[Callable[[], bool]], *, per_second: float = PER_SECOND
+) -> Iterator[tuple[int, Frame]]:
+    """Several scenes of one attack that can be joined, in one loop: Frames with their places.
+
+    Each is stopped by its own pulse; the last Frame of each is final.
+    """
+    rngs = [generator(scene.federation.seed, "attack") for scene in scenes]
+    moments = scenes[0].attack.together([scene.seen for scene in scenes], rngs)
+    playing = {place: Keeper(scene, per_second, SHARE / len(scenes)) for place, scene in enumerate(scenes)}
+    for place, moment in moments:
+        if place not in playing:
+            continue
+        frame = playing[place].frame(moment)
+        if frame:
+            yield place, frame
+        if pulses[place]():
+            yield place, playing.pop(place).final(stopped=True)
+            if not playing:
+                return
+    for place, keeper in playing.items():
+        yield place, keeper.final(stopped=False)

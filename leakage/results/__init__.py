@@ -1,0 +1,1 @@
+"""What runs came to: comparisons, exports, reports, utility, precomputed benchmarks. No torch."""

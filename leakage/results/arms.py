@@ -1,0 +1,70 @@
+"""The arms of a comparison with their pictures and curves, and the data that repeats them: what its exports are made of."""
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from PIL import Image
+
+from leakage.results.comparison import Row, differs, rows
+from leakage.results.exports import all_frames, answer_of, as_grid, private_grid
+from leakage.runs.store import Run, Store
+from leakage.spec.catalog import Catalog
+from leakage.spec.experiment import Experiment
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One run of a comparison with all that its exports show.
+
+    private, guess   the pictures at their own size, in rows of `report.COLUMNS`; None while there are none
+    curve            (step, PSNR in dB) of every frame, kept or not
+    """
+
+    row: Row
+    run: Run
+    experiment: Experiment
+    meta: dict[str, Any]
+    private: Image.Image | None
+    guess: Image.Image | None
+    curve: list[tuple[int, float]]
+
+    @property
+    def own(self) -> bool:
+        """Whether it shows a picture that somebody brought."""
+        return self.experiment.has_uploads
+
+
+def gather(store: Store, ids: Sequence[str], known: Catalog) -> list[Arm]:
+    """The attacks among these runs, each once; what has been deleted is left out."""
+    runs = [run for id in dict.fromkeys(ids) if (run := store.get(id)) and run.kind == "attack"]
+    return [_arm(store, run, row) for run, row in zip(runs, rows(store, runs, known), strict=True)]
+
+
+def _arm(store: Store, run: Run, row: Row) -> Arm:
+    answer = answer_of(store, run)
+    scored = [(frame["step"], frame["scores"]["psnr"]) for frame in all_frames(store, run)]
+    return Arm(
+        row=row,
+        run=run,
+        experiment=Experiment.model_validate_json(run.experiment),
+        meta=store.meta(run.id) or {},
+        private=private_grid(store, run),
+        guess=as_grid(run, store.frame(run.id, answer)) if answer else None,
+        curve=[(step, psnr) for step, psnr in scored if psnr is not None],
+    )
+
+
+def data(arms: Sequence[Arm], known: Catalog) -> dict[str, Any]:
+    """The comparison as JSON holds it: the experiments in full, what they came to, and with what they were computed."""
+    apart, alike = differs([arm.experiment for arm in arms], known)
+    return {
+        "differs": apart,
+        "equal": alike,
+        "experiments": [json.loads(arm.run.experiment) for arm in arms],
+        "rows": [dataclasses.asdict(arm.row) for arm in arms],
+        "seeds": [arm.experiment.seed for arm in arms],
+        "versions": [{"device": arm.meta.get("device"), **arm.meta.get("versions", {})} for arm in arms],
+    }

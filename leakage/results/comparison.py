@@ -1,0 +1,275 @@
+"""Several attacks side by side as plain data: what tells the arms apart, and what each one came to."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from leakage.data.datasets import TITLES
+from leakage.data.images import PictureError, find
+from leakage.results.utility import accuracy
+from leakage.runs.store import Run, Store
+from leakage.spec.catalog import Catalog, Entry
+from leakage.spec.experiment import Experiment, Part, Picture
+from leakage.spec.threat_model import shown
+
+EXPORTS = {
+    "comparison.html": "Report (HTML)",
+    "table.csv": "Table (CSV)",
+    "comparison.json": "Data (JSON)",
+    "pictures.png": "Picture (PNG)",
+}
+MAX_ARMS = 24  # of one file, both voices of an arm and all its seeds counted
+NOTHING = "no protection"
+HIDDEN = "not recognisable"  # the verdict's word for an attack that found nothing
+TASKS = {"classes": "one for each class", "two": "one in all", "flipped": "one in all, label the opposite"}
+BATCH_NORM = {"eval": "stored statistics", "batch": "statistics of this batch"}
+STATISTICS = {"none": "not granted", "running": "granted as stored", "exact": "granted for this very batch"}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One run of a comparison; a number is None where it was not measured, or is not known.
+
+    voice           "adaptive", "naive", or "both" where the phone does nothing that an adaptive attacker could imitate
+    verdict, words  the verdict's word (recognisable, partly recognisable, not recognisable) and the sentence that says why
+    psnr            in dB; ssim, lpips as published; rank is the median place of the private picture in the line-up
+    accuracy        share of test pictures named right by a model trained with these protections
+    epsilon         of differential privacy, for one picture in what was sent
+    grey            what a grey picture scores: psnr, ssim, lpips, rank, as far as they were measured
+    protection      the protections in words
+    attack          the attack in words
+    answer          what an adaptive attacker did about them, in words
+    """
+
+    title: str
+    voice: str
+    run: str
+    status: str
+    verdict: str | None
+    words: str | None
+    psnr: float | None
+    ssim: float | None
+    lpips: float | None
+    rank: float | None
+    label_accuracy: float | None
+    epsilon: float | None
+    accuracy: float | None
+    grey: dict[str, float]
+    protection: str
+    attack: str
+    answer: str
+
+    @property
+    def name(self) -> str:
+        """Title and voice."""
+        return self.title if self.voice == "both" else f"{self.title} ({self.voice})"
+
+    @property
+    def hidden(self) -> bool:
+        """Whether the attack ran to its end and found nothing."""
+        return self.status == "done" and self.verdict == HIDDEN
+
+
+def rows(store: Store, runs: list[Run], known: Catalog) -> list[Row]:
+    """One row for every run, in their order."""
+    asked = [Experiment.model_validate_json(run.experiment) for run in runs]
+    peers, attacks = [part for one in asked for part in one.defenses], [one.attack for one in asked]
+
+    def words(one: Experiment) -> dict[str, str]:
+        attack = _part("attack", one.attack, attacks, known, short=True)
+        return {"protection": protection(one.defenses, peers, known), "attack": attack}
+
+    return [
+        _row(store, run, experiment, known, title=title, **words(experiment))
+        for run, experiment, title in zip(runs, asked, titles(asked, known), strict=True)
+    ]
+
+
+def _row(store: Store, run: Run, experiment: Experiment, known: Catalog, **words: str) -> Row:
+    meta, result = store.meta(run.id) or {}, run.result or {}
+    scores, verdict = result.get("scores", {}), result.get("verdict", {})
+    grey = meta.get("baselines", {}).get("grey", {})
+    return Row(
+        voice=voice(experiment),
+        run=run.id,
+        status=run.status,
+        verdict=verdict.get("word"),
+        words=verdict.get("why"),
+        psnr=scores.get("psnr"),
+        ssim=scores.get("ssim"),
+        lpips=scores.get("lpips"),
+        rank=scores.get("rank"),
+        label_accuracy=scores.get("label_accuracy"),
+        epsilon=(meta.get("epsilon") or {}).get("value"),
+        accuracy=accuracy(store, experiment.defenses, known),
+        grey={name: grey[name] for name in ("psnr", "ssim", "lpips", "rank") if grey.get(name) is not None},
+        answer="; ".join(meta.get("answers", ())),
+        **words,
+    )
+
+
+def crossed(experiments: Sequence[Experiment]) -> bool:
+    """Whether protections are crossed with attacks, each pair asked once of each attacker: then a table has one cell for every run."""
+    met = [(tuple(part.model_dump_json() for part in one.defenses), one.attack.id) for one in experiments]
+    pairs, stacks, attacks = set(met), {stack for stack, _ in met}, {attack for _, attack in met}
+    once = len({(pair, voice(one)) for pair, one in zip(met, experiments, strict=True)}) == len(experiments)
+    return once and len(pairs) > max(len(stacks), len(attacks))
+
+
+def voice(experiment: Experiment) -> str:
+    """Whether the attacker imitates what the phone does; "both" where it sends one plain gradient and there is nothing to imitate."""
+    if experiment.protocol.id == "fedsgd" and experiment.aggregation is None and not experiment.defenses:
+        return "both"
+    return "adaptive" if experiment.assume.adaptive else "naive"
+
+
+def only_naive(rows: list[Row]) -> list[str]:
+    """A sentence for each protection that stopped every naive attacker, and not all of those who know what the phone does.
+
+    A naive attack that has not ended, or was stopped early, may find more: nothing is said of its protection.
+    """
+    naive = [row for row in rows if row.voice == "naive"]
+    open_to_naive = {row.protection for row in naive if not row.hidden}
+    finds: dict[str, list[str]] = {}  # protection -> the attacks that find the picture when they know of it
+    for row in rows:
+        if row.voice == "adaptive" and row.verdict not in (None, HIDDEN):
+            finds.setdefault(row.protection, []).append(row.attack)
+    several, names = len({row.attack for row in rows}) > 1, {NOTHING: "what is sent"}  # by local steps, or in a sum
+    return [
+        f"{sentence_case(names.get(one, one))} hides the picture only from an attacker who does not know of it."
+        + (f" Who knows of it finds it by {' and by '.join(dict.fromkeys(finds[one]))}." if several else "")
+        for one in dict.fromkeys(row.protection for row in naive)
+        if one not in open_to_naive and one in finds
+    ]
+
+
+def same_answers(rows: list[Row]) -> list[str]:
+    """A sentence for each arm whose attacker could do no more about the protection than that of an earlier arm."""
+    first, told = dict[tuple[str, str, str], str](), list[str]()
+    for row in rows:
+        if row.voice == "adaptive" and row.answer:
+            other = first.setdefault((row.protection, row.attack, row.answer), row.title)
+            told += [f"{sentence_case(row.title)}: here that is the same as “{other}”."] if other != row.title else []
+    return told
+
+
+# ---------------------------------------------------------------- what tells the arms apart
+
+
+def titles(experiments: Sequence[Experiment], known: Catalog) -> list[str]:
+    """The shortest words that tell the arms apart; an attacker's two voices share a title. One arm alone is named by its protection."""
+    told = [words for _, words in _aspects(experiments, known, short=True) if len(set(words)) > 1]
+    told = told or [words for about, words in _aspects(experiments, known, short=True) if about == "The protection"]
+    return [", ".join(words) for words in zip(*told, strict=True)]
+
+
+def differs(experiments: Sequence[Experiment], known: Catalog) -> tuple[list[str], list[str]]:
+    """What differs, and what is equal, a line each."""
+    voices = ["naive" if voice(one) == "naive" else "adaptive" for one in experiments if voice(one) != "both"]
+    aspects = [*_aspects(experiments, known, short=False), ("How the attacker reads what arrives", voices)]
+    lines = [(about, list(dict.fromkeys(words))) for about, words in aspects if words]
+    normed = any(one.model.fields.get("norm") == "batch" for one in experiments)
+    apart = [f"{about}: {'; '.join(words)}" for about, words in lines if len(words) > 1]
+    return apart, [f"{about}: {words[0]}" for about, words in lines if len(words) == 1 and (normed or "BatchNorm" not in about)]
+
+
+def _aspects(experiments: Sequence[Experiment], known: Catalog, *, short: bool) -> list[tuple[str, list[str]]]:
+    """What an experiment consists of: what it is about, and the words for every one of them."""
+
+    def every(words: Callable[[Experiment], str]) -> list[str]:
+        return [words(one) for one in experiments]
+
+    def part(kind: str, of: Callable[[Experiment], Part]) -> list[str]:
+        peers = [of(one) for one in experiments]
+        full = kind == "attack" and not short and len({peer.id for peer in peers}) == 1
+        return [_part(kind, peer, peers, known, short=short, full=full) for peer in peers]
+
+    stacked = [defense for one in experiments for defense in one.defenses]
+    summed = [one.aggregation for one in experiments if one.aggregation]
+    return [
+        ("The protection", every(lambda one: protection(one.defenses, stacked, known, short=short))),
+        ("The answer to it", every(lambda one: one.assume.counter or ("the usual answer" if short else "the usual one"))),
+        ("The attack", part("attack", lambda one: one.attack)),
+        ("The pictures", _pictures(experiments, short=short)),
+        ("Their size", every(lambda one: f"{one.size} px")),
+        ("Their colours", every(lambda one: "grey" if one.channels == 1 else "colour")),
+        ("The model", part("model", lambda one: one.model)),
+        ("Its weights", every(lambda one: f"trained ({one.checkpoint})" if one.checkpoint else "untrained")),
+        ("Its outputs", every(lambda one: TASKS[one.task])),
+        ("Its arithmetic", every(lambda one: one.precision)),
+        ("BatchNorm uses", every(lambda one: BATCH_NORM[one.batch_norm])),
+        ("What is sent", part("protocol", lambda one: one.protocol)),
+        (
+            "Hidden in a sum",
+            every(lambda one: _part("protocol", one.aggregation, summed, known, short=short) if one.aggregation else "not in a sum"),
+        ),
+        ("The round", every(lambda one: f"{'round ' if short else ''}{one.attacked_round} of {one.rounds}")),
+        ("The labels", every(lambda one: f"{'labels ' if short else ''}{'granted' if one.assume.labels else 'found out'}")),
+        ("BatchNorm statistics", every(lambda one: f"{'statistics ' if short else ''}{STATISTICS[one.assume.statistics]}")),
+        ("The seed", every(lambda one: f"{'seed ' if short else ''}{one.seed}")),
+        ("The time limit", every(lambda one: f"at most {one.max_seconds} s")),
+    ]
+
+
+def sentence_case(words: str) -> str:
+    """As at the beginning of a sentence."""
+    return words[:1].upper() + words[1:]
+
+
+def protection(stack: Sequence[Part], peers: Sequence[Part], known: Catalog, *, short: bool = True) -> str:
+    """A stack of protections in the words that tell it from its `peers`."""
+    return ", then ".join(_part("defense", part, peers, known, short=short) for part in stack) or NOTHING
+
+
+def _part(kind: str, part: Part, peers: Iterable[Part], known: Catalog, *, short: bool, full: bool = False) -> str:
+    """Title and fields: what differs from its like; of a protection its strength and, as of all unless short, what is not as usual.
+
+    `full`: every field.
+    """
+    entry = next((entry for entry in known.of(kind) if entry.id == part.id), None)
+    if entry is None:  # gone since
+        return ", ".join([part.id, *(f"{name} {_value(value)}" for name, value in part.fields.items())])
+    values, alike = _filled(entry, part), [_filled(entry, peer) for peer in peers if peer.id == part.id]
+    numbers = [field.name for field in entry.fields if field.type in ("int", "float")]
+    lead = (numbers if len(numbers) == 1 else [] if numbers else [field.name for field in entry.fields][:1]) if kind == "defense" else []
+    words = [_name(entry, short=short)]
+    for field in entry.fields:
+        value = values[field.name]
+        telling = full or (value != field.default and (kind == "defense" or not short))
+        if field.name in lead and field.type != "str":
+            words[0] += f" {_value(value)}"
+        elif field.name in lead or telling or any(other[field.name] != value for other in alike):
+            name = "" if field.type == "str" else f"{field.name.replace('_', ' ')} "
+            words.append(f"{name}{_value(value)}")
+    return ", ".join(words)
+
+
+def _name(entry: Entry, *, short: bool) -> str:
+    """The title without what explains it: FedAvg; short, also without what stands in brackets: DLG."""
+    return entry.title.split(":")[0].split(" (" if short else ":")[0]
+
+
+def _filled(entry: Entry, part: Part) -> dict[str, Any]:
+    return {field.name: part.fields.get(field.name, field.default) for field in entry.fields}
+
+
+def _value(value: float | str) -> str:
+    return value if isinstance(value, str) else shown(value)
+
+
+def _pictures(experiments: Sequence[Experiment], *, short: bool) -> list[str]:
+    """How many, where that is what differs; else which."""
+    batches = [one.pictures for one in experiments]
+    if short and len({len(batch) for batch in batches}) == len(set(batches)):
+        return [f"{len(batch)} picture{'' if len(batch) == 1 else 's'}" for batch in batches]
+    return [" + ".join(_picture(picture) for picture in batch) for batch in batches]
+
+
+def _picture(picture: Picture) -> str:
+    if picture.source == "upload":
+        return f"own picture {picture.id} (class {picture.label})"
+    try:
+        title = find("gallery", picture.id).title if picture.source == "gallery" else f"{TITLES[picture.source]} {picture.id}"
+    except PictureError:  # gone since
+        title = picture.id
+    return title if picture.label is None else f"{title} (class {picture.label})"

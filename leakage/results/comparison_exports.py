@@ -1,0 +1,97 @@
+"""A comparison as files to take away: a table, its data, its pictures, and a report that opens without a network."""
+
+import csv
+import io
+import json
+from collections.abc import Callable, Sequence
+
+from PIL import Image, ImageDraw
+
+from leakage.results import comparison_report
+from leakage.results.arms import Arm, data, gather
+from leakage.results.exports import GAP, WIDE, Made, saved
+from leakage.runs.store import Store
+from leakage.spec.catalog import Catalog
+
+COLUMN = 192  # screen pixels of an arm's pictures, fewer when the whole would become wider than report.WIDE
+LINE = 14  # screen pixels of a line of text
+SCORES = ["psnr", "ssim", "lpips", "rank", "label_accuracy", "epsilon", "accuracy"]
+GREY = ["psnr", "ssim", "lpips", "rank"]
+
+
+def make(store: Store, ids: Sequence[str], name: str, known: Catalog) -> Made | None:
+    """One of `comparison.EXPORTS` of these runs; None for another name, or when there is nothing to show."""
+    maker, arms = MAKERS.get(name), gather(store, ids, known)
+    return maker(arms, known) if maker and arms else None
+
+
+def _table(arms: list[Arm], _known: Catalog) -> Made:
+    out = io.StringIO()
+    table = csv.writer(out)
+    table.writerow(["arm", "attacker", "status", "verdict", *SCORES, *(f"grey_{name}" for name in GREY), "seed", "run"])
+    for arm in arms:
+        row = arm.row
+        scores = [getattr(row, name) for name in SCORES]
+        grey = [row.grey.get(name) for name in GREY]
+        table.writerow([row.title, row.voice, row.status, row.verdict, *scores, *grey, arm.experiment.seed, row.run])
+    return Made("text/csv", out.getvalue().encode())
+
+
+def _data(arms: list[Arm], known: Catalog) -> Made:
+    return Made("application/json", json.dumps(data(arms, known), indent=2).encode())
+
+
+def _report(arms: list[Arm], known: Catalog) -> Made:
+    return Made("text/html", comparison_report.page(arms, known).encode())
+
+
+def _pictures(arms: list[Arm], _known: Catalog) -> Made | None:
+    """A column for each arm: the private pictures, below them the guesses, below them its name and what it reached."""
+    shown = [arm for arm in arms if arm.private and arm.guess]
+    if not shown:
+        return None
+    side = min(COLUMN, (WIDE - GAP) // len(shown) - GAP)
+    columns = [_column(arm, side) for arm in shown]
+    page = Image.new("RGB", (GAP + len(columns) * (side + GAP), GAP + max(column.height for column in columns)), "white")
+    for number, column in enumerate(columns):
+        page.paste(column, (GAP + number * (side + GAP), GAP))
+    return Made("image/png", saved(page, "PNG"))
+
+
+def _column(arm: Arm, side: int) -> Image.Image:
+    pictures = [_fitted(picture, side) for picture in (arm.private, arm.guess) if picture]
+    psnr = [] if arm.row.psnr is None else [f"{arm.row.psnr:.1f} dB"]
+    lines = [*_wrapped(arm.row.name, side), *psnr, *_wrapped(arm.row.verdict or arm.row.status, side)]
+    tall = sum(picture.height + GAP for picture in pictures)
+    column = Image.new("RGB", (side, tall + LINE * len(lines) + GAP), "white")
+    for number, picture in enumerate(pictures):
+        column.paste(picture, (0, number * (picture.height + GAP)))
+    ink = ImageDraw.Draw(column)
+    for number, line in enumerate(lines):
+        ink.text((0, tall + number * LINE), line, fill="black")
+    return column
+
+
+def _fitted(picture: Image.Image, side: int) -> Image.Image:
+    """As wide as the column: enlarged without smoothing, by a whole number where it fits, or made smaller."""
+    scale = side // picture.width or side / picture.width
+    size = (max(1, round(picture.width * scale)), max(1, round(picture.height * scale)))
+    return picture.resize(size, Image.Resampling.NEAREST if scale >= 1 else Image.Resampling.BOX)
+
+
+def _wrapped(text: str, wide: int) -> list[str]:
+    """Lines of words that fit; a word that does not fit alone is cut by the column."""
+    ink = ImageDraw.Draw(Image.new("RGB", (1, 1)))
+    lines = [""]
+    for word in text.split():
+        longer = f"{lines[-1]} {word}".strip()
+        lines = [*lines[:-1], longer] if not lines[-1] or ink.textlength(longer) <= wide else [*lines, word]
+    return lines
+
+
+MAKERS: dict[str, Callable[[list[Arm], Catalog], Made | None]] = {
+    "comparison.html": _report,
+    "table.csv": _table,
+    "comparison.json": _data,
+    "pictures.png": _pictures,
+}

@@ -1,0 +1,32 @@
+"""The file that repeats a comparison: its exported data, alone or inside a report, as experiments again."""
+
+import json
+from typing import Any
+
+from leakage.results.comparison import MAX_ARMS
+from leakage.spec.experiment import Experiment, SpecError, parse
+
+OPENS, CLOSES = '<script type="application/json" id="comparison">', "</script>"  # the data inside a report
+
+
+def experiments(text: str) -> list[Experiment]:
+    """The arms of an exported comparison.json, or of a report, so that they can be run again. Raises SpecError."""
+    if OPENS in text:
+        text = text.split(OPENS, 1)[1].split(CLOSES, 1)[0]
+    try:
+        raw = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise SpecError(f"This is no exported comparison: expected its JSON or its report, and {error}.") from None
+    arms = raw.get("experiments") if isinstance(raw, dict) else None
+    if not isinstance(arms, list) or not all(isinstance(arm, dict) for arm in arms):
+        raise SpecError("This is no exported comparison: expected an object with a list of experiments.")
+    if not 1 <= len(arms) <= MAX_ARMS:
+        raise SpecError(f"experiments: allowed are 1 to {MAX_ARMS}, given were {len(arms)}.")
+    return [_arm(number, arm) for number, arm in enumerate(arms, 1)]
+
+
+def _arm(number: int, arm: dict[str, Any]) -> Experiment:
+    try:
+        return parse(arm)
+    except SpecError as error:
+        raise SpecError(f"experiment {number}: {error}") from None

@@ -1,0 +1,161 @@
+"""A run as files to take away: the final picture, the whole run as an animation, the curves, the experiment."""
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from PIL import Image, ImageDraw
+
+from leakage.data.images import tiles
+from leakage.runs.store import Run, Store
+
+COLUMNS = 8  # pictures side by side
+SCALE = 6  # screen pixels per picture pixel, fewer when the picture would become wider than ...
+WIDE, NARROW = 1800, 640  # ... so many screen pixels: the final picture, the animation
+SECONDS = 8  # of animation
+MAX_PAGES, MAX_PIXELS = 120, 24_000_000  # of an animation: it is made in the memory of the web server
+GAP = 8
+
+
+@dataclass(frozen=True)
+class Made:
+    """One download."""
+
+    type: str
+    data: bytes
+
+
+def make(store: Store, run: str, name: str) -> Made | None:
+    """One of final.png, run.webp, curves.csv, experiment.json; None for another name, or when the run has nothing to show."""
+    found = store.get(run)
+    maker = MAKERS[found.kind].get(name) if found else None
+    return maker(store, found) if found and maker else None
+
+
+def all_frames(store: Store, run: Run) -> list[dict[str, Any]]:
+    """The run's frame events, oldest first."""
+    return [event for event in store.events([run.id], 0) if event["kind"] == "frame"]
+
+
+def as_grid(run: Run, sheet: bytes | None) -> Image.Image | None:
+    """The pictures of a contact sheet in rows of COLUMNS, on white."""
+    if sheet is None:
+        return None
+    pictures = [Image.fromarray(tile[:, :, 0] if tile.shape[2] == 1 else tile) for tile in tiles(sheet, len(_parsed(run)["pictures"]))]
+    side, rows = pictures[0].width, -(-len(pictures) // COLUMNS)
+    grid = Image.new("RGB", (side * min(COLUMNS, len(pictures)), side * rows), "white")
+    for number, picture in enumerate(pictures):
+        grid.paste(picture, (side * (number % COLUMNS), side * (number // COLUMNS)))
+    return grid
+
+
+def _parsed(run: Run) -> dict[str, Any]:
+    parsed: dict[str, Any] = json.loads(run.experiment)
+    return parsed
+
+
+def answer_of(store: Store, run: Run) -> int | None:
+    """The sequence number of the frame that is the answer: the run's own, else the kept one of lowest attack loss."""
+    if run.result:
+        return int(run.result["answer"])
+    kept = [frame for frame in all_frames(store, run) if frame["picture"] and frame["loss"] is not None]
+    return min(kept, key=lambda frame: frame["loss"])["seq"] if kept else None
+
+
+def _beside(private: Image.Image, guess: Image.Image, words: str, *, wide: int) -> Image.Image:
+    """Private pictures above, guesses below, enlarged without smoothing or, where too wide, made smaller, with one line of text."""
+    scale = min(SCALE, wide // private.width) or wide / private.width
+    size = (round(private.width * scale), round(private.height * scale))
+    how = Image.Resampling.NEAREST if scale >= 1 else Image.Resampling.BOX
+    page = Image.new("RGB", (size[0] + 2 * GAP, 2 * size[1] + 4 * GAP + 12), "white")
+    for row, picture in enumerate((private, guess)):
+        page.paste(picture.resize(size, how), (GAP, GAP + row * (size[1] + GAP)))
+    ImageDraw.Draw(page).text((GAP, 2 * size[1] + 3 * GAP - 4), words, fill="black")
+    return page
+
+
+def private_grid(store: Store, run: Run) -> Image.Image | None:
+    """The private pictures; None before the run began."""
+    return as_grid(run, store.files(run.id, "private.png").get("private.png"))
+
+
+def _caption(frame: dict[str, Any]) -> str:
+    return f"step {frame['step']}   PSNR {frame['scores']['psnr']:.1f} dB"
+
+
+def _final(store: Store, run: Run) -> Made | None:
+    answer, private = answer_of(store, run), private_grid(store, run)
+    guess = as_grid(run, store.frame(run.id, answer)) if answer else None
+    if guess is None or private is None:
+        return None
+    frame = next(frame for frame in all_frames(store, run) if frame["seq"] == answer)
+    return Made("image/png", saved(_beside(private, guess, _caption(frame), wide=WIDE), "PNG"))
+
+
+def _animation(store: Store, run: Run) -> Made | None:
+    private = private_grid(store, run)
+    frames = [frame for frame in all_frames(store, run) if frame["picture"]]
+    if private is None or not frames:
+        return None
+    pages: list[Image.Image] = []
+    for frame in _some(frames, private):
+        guess = as_grid(run, store.frame(run.id, frame["seq"]))
+        if guess:  # else it has been thinned out since
+            pages.append(_beside(private, guess, _caption(frame), wide=NARROW))
+    if not pages:
+        return None
+    durations = [SECONDS * 1000 // len(pages)] * (len(pages) - 1) + [3000]
+    return Made(
+        "image/webp", saved(pages[0], "WEBP", save_all=True, append_images=pages[1:], duration=durations, loop=0, quality=80, method=2)
+    )
+
+
+def _some(frames: list[dict[str, Any]], private: Image.Image) -> list[dict[str, Any]]:
+    """As many of the frames as an animation may have, the last among them."""
+    page = _beside(private, private, "", wide=NARROW)
+    count = max(2, min(MAX_PAGES, MAX_PIXELS // (page.width * page.height)))
+    step = max(1.0, (len(frames) - 1) / (count - 1))
+    return [frames[round(number * step)] for number in range(min(count, len(frames)))]
+
+
+def saved(image: Image.Image, kind: str, **options: Any) -> bytes:
+    """The image as a file of that kind."""
+    out = io.BytesIO()
+    image.save(out, kind, **options)
+    return out.getvalue()
+
+
+def _curves(store: Store, run: Run) -> Made | None:
+    out = io.StringIO()
+    table = csv.writer(out)
+    more = ["ssim", "label_accuracy", "rank", "identified", "registered_psnr", "lpips"]  # some are measured seldom, some at the end
+    table.writerow(["step", "seconds", "gradient_distance", "psnr_db", "mse", *more])
+    for frame in all_frames(store, run):
+        scores = frame["scores"]
+        start = [frame["step"], frame["seconds"], frame["loss"], scores["psnr"], scores["mse"]]
+        table.writerow([*start, *(scores.get(name) for name in more)])
+    return Made("text/csv", out.getvalue().encode())
+
+
+def _rounds(store: Store, run: Run) -> Made | None:
+    out = io.StringIO()
+    table = csv.writer(out)
+    table.writerow(["round", "seconds", "loss", "accuracy"])
+    for event in store.events([run.id], 0):
+        if event["kind"] == "round":
+            table.writerow([event["done"], event["seconds"], event["loss"], event["accuracy"]])
+    return Made("text/csv", out.getvalue().encode())
+
+
+def _experiment(store: Store, run: Run) -> Made | None:
+    return Made("application/json", json.dumps(_parsed(run), indent=2).encode())
+
+
+MAKERS: dict[str, dict[str, Callable[[Store, Run], Made | None]]] = {  # kind of run -> what can be taken away
+    "attack": {"final.png": _final, "run.webp": _animation, "curves.csv": _curves, "experiment.json": _experiment},
+    "train": {"curves.csv": _rounds, "experiment.json": _experiment},
+    "rank": {"experiment.json": _experiment},
+}

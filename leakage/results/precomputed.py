@@ -1,0 +1,146 @@
+"""What was measured beforehand and lies in assets/: every protection against every attacker, from which strength on, and what it costs."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from statistics import mean
+from typing import Any
+
+from leakage.results.comparison import protection, sentence_case
+from leakage.results.utility import RECIPE, spelled, table
+from leakage.settings import ROOT
+from leakage.spec.catalog import Catalog
+from leakage.spec.experiment import Part
+
+ASSETS = ROOT / "assets"
+Cell = dict[str, Any]  # one attacker of one protection: see benchmarks/published/matrix.py
+
+
+@dataclass(frozen=True)
+class Duel:
+    """One protection against one attack.
+
+    naive      what the attacker gets who does not know of it
+    knowing    what those get who do, by what they do about it; those whose knowledge changes nothing say why under "same"
+    """
+
+    naive: Cell | None
+    knowing: dict[str, Cell]
+
+    @property
+    def best(self) -> Cell | None:
+        """The strongest of those who know of it: of those who recognise most, the one with the highest PSNR; None where all do the same."""
+        played = [cell for cell in self.knowing.values() if "psnr" in cell]
+        return max(played, key=lambda cell: (cell["recognisable"], cell["psnr"]), default=None)
+
+    @property
+    def only_naive(self) -> bool:
+        """Whether it hides everything from the naive attacker and not from one who knows."""
+        return bool(self.naive and self.best and not self.naive.get("recognisable") and self.best["recognisable"])
+
+    @property
+    def backfires(self) -> bool:
+        """Whether even the strongest of those who know end more than a decibel below the naive attacker."""
+        return bool(self.naive and "psnr" in self.naive and self.best and self.best["psnr"] < self.naive["psnr"] - 1)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One protection, in words, against every attack by id; `refused`: why it could not be played."""
+
+    title: str
+    stack: tuple[Part, ...]
+    duels: dict[str, Duel]
+    refused: str = ""
+
+
+@cache
+def found(name: str) -> dict[str, Any] | None:
+    """What a benchmark left in assets/NAME.json."""
+    file = ASSETS / f"{name}.json"
+    return dict(json.loads(file.read_text())) if file.exists() else None
+
+
+def matrix(known: Catalog) -> list[Line]:
+    """The protections in the order in which they were measured, none of them first."""
+    cells = (found("matrix") or {"cells": []})["cells"]
+    stacks = list(dict.fromkeys(json.dumps(cell["defense"], sort_keys=True) for cell in cells))
+    parts = {stack: _parts(json.loads(stack)) for stack in stacks}
+    peers = [part for own in parts.values() for part in own]
+    return [_line(parts[stack], [c for c in cells if json.dumps(c["defense"], sort_keys=True) == stack], peers, known) for stack in stacks]
+
+
+def _parts(defense: dict[str, Any] | None) -> tuple[Part, ...]:
+    return (Part(**defense),) if defense else ()
+
+
+def _line(stack: tuple[Part, ...], cells: list[Cell], peers: Sequence[Part], known: Catalog) -> Line:
+    duels = {}
+    for attack in dict.fromkeys(cell["attack"] for cell in cells):
+        mine = {cell["who"]: cell for cell in cells if cell["attack"] == attack}
+        duels[attack] = Duel(mine.get("naive"), {who: cell for who, cell in mine.items() if who != "naive"})
+    refused = next((cell["refused"] for cell in cells if "refused" in cell), "")
+    return Line(sentence_case(protection(stack, peers, known)), stack, duels, refused)
+
+
+@dataclass(frozen=True)
+class Price:
+    """What a training behind protections came to: the share of test pictures named right, and the points lost against one without."""
+
+    title: str
+    stack: tuple[Part, ...]
+    model: str  # in what it is not the model of the recipe
+    rounds: int
+    pictures: int
+    server_rate: float
+    accuracy: float
+    seeds: int
+    lost: float
+
+
+def prices(known: Catalog) -> list[Price]:
+    """Every training of the table, each beside the one without protection that had as many rounds and pictures."""
+    kept = table() or {"rows": []}
+    rows = [row for row in kept["rows"] if row["accuracy"]]
+    peers = [Part(**part) for row in rows for part in row["defenses"]]
+    usual = kept["recipe"]["model"]["fields"] if rows else {}
+    plain = {_recipe(row): mean(row["accuracy"]) for row in rows if not row["defenses"]}
+    return [
+        Price(
+            title=sentence_case(protection(stack := tuple(Part(**part) for part in row["defenses"]), peers, known)),
+            stack=stack,
+            model=", ".join(f"{name} {value}" for name, value in row["model"]["fields"].items() if value != usual[name]),
+            rounds=row["rounds"],
+            pictures=row["pictures"],
+            server_rate=row["server_rate"],
+            accuracy=mean(row["accuracy"]),
+            seeds=len(row["accuracy"]),
+            lost=plain[_recipe(row)] - mean(row["accuracy"]),
+        )
+        for row in rows
+        if _recipe(row) in plain
+    ]
+
+
+def _recipe(row: dict[str, Any]) -> str:
+    return json.dumps([row[name] for name in RECIPE], sort_keys=True)
+
+
+def both(known: Catalog, attack: str) -> Iterator[tuple[Price, Cell]]:
+    """Every protection whose price and leakage were both measured: its cheapest training, and the strongest attacker's cell."""
+    lines = {_key(line.stack, known): line for line in matrix(known)}
+    cheapest: dict[str, Price] = {}
+    for price in prices(known):
+        key = _key(price.stack, known)
+        if key in lines and not price.model and (key not in cheapest or price.lost < cheapest[key].lost):
+            cheapest[key] = price
+    for key, price in cheapest.items():
+        duel = lines[key].duels.get(attack)
+        cells = [cell for cell in (duel.naive, duel.best) if cell and "psnr" in cell] if duel else []
+        if cells:
+            yield price, max(cells, key=lambda cell: cell["psnr"])
+
+
+def _key(stack: Sequence[Part], known: Catalog) -> str:
+    return json.dumps([spelled(part, known).model_dump() for part in stack], sort_keys=True)

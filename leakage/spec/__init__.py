@@ -1,0 +1,1 @@
+"""What can be asked for, as plain data. No torch."""

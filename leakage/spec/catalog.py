@@ -1,0 +1,102 @@
+"""The plug-ins described as data, so that pages build menus, sliders and help without importing torch.
+
+The dispatcher has them written down (`leakage.workers.plugin_catalog`), which imports them all; reading needs no torch.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from leakage.settings import ROOT
+from leakage.spec.fields import KINDS as KINDS
+from leakage.spec.fields import CatalogError as CatalogError
+from leakage.spec.fields import Field as Field
+
+PACKAGE = Path(__file__).parent.parent
+SOURCES = (  # of results: what is hashed, below the package
+    *(f"{folder}/*.py" for folder in (*KINDS.values(), "engine", "evaluation", "networks", "data")),
+    *(f"spec/{name}.py" for name in ("catalog", "experiment", "fields", "syntax", "tasks")),
+    *(f"workers/{name}.py" for name in ("*adapter", "private_pictures", "training_folder", "*_job")),
+)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One plug-in as data."""
+
+    kind: str
+    id: str
+    title: str
+    plain: str
+    hint: str
+    source: str
+    doc: str
+    presets: dict[str, dict[str, Any]]
+    evaluations_per_step: float  # of an attack
+    counters: dict[str, str]  # of a defense: what attackers can do who know it, name -> in words; the first is the usual one
+    needs: dict[str, str]  # of a defense: fields that the model must have, with these values
+    smallest: int  # of a model: the shortest side of a picture that it can take, in pixels
+    over_others: bool  # of a protocol: laid over another one
+    sends_gradient: bool  # of a protocol: the very gradient of one step, and nothing else
+    fields: tuple[Field, ...]
+
+    def answer(self, counter: str) -> str:
+        """Of a defense, in words: what the attacker does who chose this counter, or the usual one."""
+        return self.counters.get(counter) or next(iter(self.counters.values()))
+
+    def resolve(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Every field with its value, defaults filled in. Raises CatalogError for unknown names and values out of range."""
+        known = {field.name: field for field in self.fields}
+        for name in given:
+            if name not in known:
+                raise CatalogError(f"{self.kind} {self.id!r} has no field {name!r}; it has {', '.join(known) or 'none'}.")
+        return {name: field.check(given.get(name, field.default), f"{self.kind} {self.id}") for name, field in known.items()}
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """All plug-ins, and the hash of the files they were read from."""
+
+    version: str
+    entries: tuple[Entry, ...]
+
+    def of(self, kind: str) -> list[Entry]:
+        return [entry for entry in self.entries if entry.kind == kind]
+
+    def get(self, kind: str, name: str) -> Entry:
+        """Raises CatalogError, listing what there is."""
+        for entry in self.of(kind):
+            if entry.id == name:
+                return entry
+        raise CatalogError(f"{kind}: {name!r} is not known here; allowed are {', '.join(entry.id for entry in self.of(kind))}.")
+
+
+def version() -> str:
+    """A hash of all that a result can depend on, and of nothing else: it keys the catalog, and runs are shared between equal versions.
+
+    Read from the disk at every call: a web server that runs for weeks must see that a plug-in was added.
+    """
+    digest = hashlib.sha256()
+    for file in sorted({file for pattern in SOURCES for file in PACKAGE.glob(pattern)}):
+        digest.update(f"{file.relative_to(PACKAGE)}\0".encode() + file.read_bytes())
+    for card in sorted(ROOT.glob("assets/checkpoints/*/card.json")):  # they hold the hashes of the weights
+        digest.update(card.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def read(path: Path) -> Catalog | None:
+    """The catalog at `path`, or None when there is none or it describes other files than those on disk."""
+    try:
+        raw = json.loads(path.read_text())
+        if raw["version"] != version():
+            return None
+        entries = [
+            Entry(**{**entry, "fields": tuple(Field(**{**field, "options": tuple(field["options"])}) for field in entry["fields"])})
+            for entry in raw["entries"]
+        ]
+        return Catalog(version=raw["version"], entries=tuple(entries))
+    except (OSError, ValueError, KeyError, TypeError):  # not there, cut short, or of a newer program than this process
+        return None

@@ -1,0 +1,247 @@
+"""An Experiment as plain data: what a page sends, a file holds and a link repeats. Codec, checks, limits, digest. No torch."""
+
+import hashlib
+import json
+from collections.abc import Iterable
+from typing import Any, Literal, TypeVar
+
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
+
+from leakage.data.checkpoints import CheckpointError, find
+from leakage.spec.catalog import Catalog, CatalogError
+from leakage.spec.syntax import SYNTAXES
+
+VERSION: Literal[1] = 1
+MAX_BATCH = 128
+MAX_ROUNDS = 20
+SIZES = (28, 32, 64, 224)  # picture sides in pixels
+MAX_PIXELS = MAX_BATCH * 64 * 64  # of all pictures of an experiment together
+MAX_SECONDS = 3600  # wall clock of one run
+
+
+class SpecError(ValueError):
+    """An experiment that cannot be run; the message names the field, what is allowed and what was given."""
+
+
+class Base(BaseModel):
+    """Frozen data that refuses fields it does not know."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    def digest(self) -> str:
+        """Equal for equal (resolved) data."""
+        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:32]
+
+
+Data = TypeVar("Data", bound=Base)
+
+
+class Picture(Base):
+    """One private picture: where it is from, its id there, and its class (None: the class it has there)."""
+
+    source: Literal["gallery", "upload", "mnist", "cifar10", "cifar100"] = "gallery"
+    id: str = Field(max_length=80)
+    label: int | None = Field(default=None, ge=0, le=999)
+
+
+class Part(Base):
+    """One plug-in with the fields that differ from its defaults."""
+
+    id: str = Field(max_length=60)
+    fields: dict[str, bool | int | float | str] = Field(default_factory=dict)
+
+
+class Assumptions(Base):
+    """What the attacker is granted beyond the update, the weights, the batch size and the shape of a picture."""
+
+    labels: bool = False  # False: recovered from the update, or optimised with the pictures
+    adaptive: bool = Field(default=True, validation_alias=AliasChoices("adaptive", "defense"))  # "defense" in files before version 0.2
+    # True: the attacker knows protocol and protection and imitates them ("adaptive"); False: it replays plain FedSGD ("naive")
+    counter: str = Field(default="", max_length=60)  # what the adaptive attacker does about a protection, by name; empty: its first counter
+    statistics: Literal["none", "running", "exact"] = "none"  # of BatchNorm: those the model stores, or those of the private batch itself
+
+
+class Experiment(Base):
+    """One question: these pictures, this client, this protection, this attacker, this seed."""
+
+    version: Literal[1] = VERSION
+    pictures: tuple[Picture, ...] = Field(default=(Picture(id="astronaut"),), min_length=1, max_length=MAX_BATCH)
+    size: Literal[28, 32, 64, 224] = 32
+    channels: Literal[1, 3] = 3
+    model: Part = Part(id="lenet")
+    checkpoint: str = Field(default="", max_length=100)  # "id@rounds" of trained weights; empty: untrained, drawn by the seed
+    task: Literal["classes", "two", "flipped"] = "classes"  # one output per class; or one in all, which tells two classes apart: labels are
+    # what the network itself says of each picture (two), or the opposite (flipped), as R-GAP's authors ran it
+    precision: Literal["float32", "float64"] = "float32"  # of the client's arithmetic, and of what it sends
+    batch_norm: Literal["eval", "batch"] = "eval"  # BatchNorm uses its stored statistics, or those of the batch, as in training
+    protocol: Part = Part(id="fedsgd")
+    aggregation: Part | None = None  # laid over the protocol: the server sees a sum of several clients' updates only
+    rounds: int = Field(default=1, ge=1, le=MAX_ROUNDS)  # that the server has watched this client, which trains on the same pictures
+    attacked_round: int = Field(default=1, ge=1, le=MAX_ROUNDS)  # which of them it attacks
+    defenses: tuple[Part, ...] = Field(default=(), max_length=4)
+    attack: Part = Part(id="idlg")
+    assume: Assumptions = Assumptions()
+    seed: int = Field(default=1, ge=0, le=2**31 - 1)
+    max_seconds: int = Field(default=900, ge=1, le=MAX_SECONDS)
+
+    def beside(self, other: "Experiment") -> bool:
+        """Whether both differ in nothing but the protection and what the attacker knows of it."""
+
+        def rest(one: Experiment) -> Experiment:
+            return one.model_copy(update={"defenses": (), "assume": one.assume.model_copy(update={"adaptive": True, "counter": ""})})
+
+        return rest(self) == rest(other)
+
+    @property
+    def num_classes(self) -> int:
+        """How many classes the model tells apart: those of its pictures, or 2 when it has one output."""
+        return 2 if self.task != "classes" else self.picture_classes
+
+    @property
+    def picture_classes(self) -> int:
+        """How many classes the pictures are sorted into: 100 when a CIFAR-100 picture is among them, else 10."""
+        return 100 if any(picture.source == "cifar100" for picture in self.pictures) else 10
+
+    @property
+    def has_uploads(self) -> bool:
+        return any(picture.source == "upload" for picture in self.pictures)
+
+    def parts(self) -> list[tuple[str, Part]]:
+        """Every plug-in of the experiment with its kind."""
+        over = [("protocol", self.aggregation)] if self.aggregation else []
+        return [
+            ("model", self.model),
+            ("protocol", self.protocol),
+            *over,
+            *(("defense", part) for part in self.defenses),
+            ("attack", self.attack),
+        ]
+
+    def resolve(self, catalog: Catalog) -> "Experiment":
+        """The same experiment with every field of every plug-in spelled out. Raises SpecError."""
+        try:
+            for picture in self.pictures:
+                if picture.label is not None and picture.label >= self.picture_classes:
+                    raise SpecError(f"pictures.label: allowed is 0 to {self.picture_classes - 1}, given was {picture.label}.")
+                if picture.source == "upload" and picture.label is None:
+                    raise SpecError("pictures.label: an upload needs a class, given was none.")
+            most = MAX_PIXELS // self.size**2
+            if len(self.pictures) > most:
+                raise SpecError(
+                    f"pictures: of {self.size} x {self.size} pixels allowed are at most {most}, given were {len(self.pictures)}."
+                )
+            model = spelled(catalog, "model", self.model)
+            outputs = self.num_classes if self.task == "classes" else 1
+            check_size(catalog, model, (self.channels, self.size, self.size), outputs)
+            check_needs(catalog, model, self.defenses)
+            self._check_setting(catalog)
+            if self.checkpoint and self.task != "classes":
+                raise SpecError("task: with trained weights only classes, one output for each. Choose classes, or an untrained model.")
+            if self.checkpoint:
+                self._check_fit(model, catalog)
+            return self.model_copy(
+                update={
+                    "model": model,
+                    "protocol": spelled(catalog, "protocol", self.protocol),
+                    "aggregation": spelled(catalog, "protocol", self.aggregation) if self.aggregation else None,
+                    "defenses": tuple(spelled(catalog, "defense", part) for part in self.defenses),
+                    "attack": spelled(catalog, "attack", self.attack),
+                }
+            )
+        except (CatalogError, CheckpointError) as error:
+            raise SpecError(str(error)) from None
+
+    def _check_setting(self, catalog: Catalog) -> None:
+        """Raise SpecError unless rounds, protocol, aggregation, protections and the number of pictures go together."""
+        counters = {name for part in self.defenses for name in catalog.get("defense", part.id).counters}
+        if self.assume.counter and self.assume.counter not in counters:
+            allowed = ", ".join(sorted(counters)) or "none, without a protection"
+            raise SpecError(f"assume.counter: allowed is {allowed}; given was {self.assume.counter!r}.")
+        if self.attacked_round > self.rounds:
+            raise SpecError(
+                f"attacked_round: allowed is 1 to {self.rounds}, the rounds that were watched; given was {self.attacked_round}."
+            )
+        if catalog.get("protocol", self.protocol.id).over_others:
+            raise SpecError(f"protocol: {self.protocol.id} is laid over another protocol. Name it under aggregation.")
+        if self.aggregation:
+            entry = catalog.get("protocol", self.aggregation.id)
+            if not entry.over_others:
+                raise SpecError(f"aggregation: {self.aggregation.id} is no aggregation. Name it under protocol.")
+            clients = entry.resolve(self.aggregation.fields).get("clients", 1)
+            if len(self.pictures) % clients:
+                raise SpecError(
+                    f"pictures: {len(self.pictures)} cannot be shared evenly by {clients} phones. Choose a multiple of {clients}."
+                )
+
+    def _check_fit(self, model: Part, catalog: Catalog) -> None:
+        """Raise SpecError unless the checkpoint is of this model, with these fields, for such pictures."""
+        card, _ = find(self.checkpoint)
+        of = catalog.get("model", card.model).resolve(card.fields)
+        wanted = {"model": card.model, **of, "channels": card.image_shape[0], "size": card.image_shape[1], "classes": card.num_classes}
+        given = {"model": model.id, **model.fields, "channels": self.channels, "size": self.size, "classes": self.num_classes}
+        for name, value in wanted.items():
+            if given.get(name) != value:
+                remedy = f"Set {name} to {value}, or choose an untrained model"
+                raise SpecError(f"checkpoint: {card.id} was trained with {name} {value}, given was {given.get(name)}. {remedy}.")
+
+
+def spelled(catalog: Catalog, kind: str, part: Part) -> Part:
+    """The plug-in with every field. Raises CatalogError."""
+    return Part(id=part.id, fields=catalog.get(kind, part.id).resolve(part.fields))
+
+
+def check_size(catalog: Catalog, model: Part, image_shape: tuple[int, int, int], outputs: int) -> None:
+    """Raise SpecError when the (resolved) model cannot take pictures of this size, or a text in its fields does not fit them."""
+    entry, size = catalog.get("model", model.id), image_shape[1]
+    if size < entry.smallest:
+        raise SpecError(f"size: {entry.title} needs pictures of at least {entry.smallest} pixels, given was {size}.")
+    for field in entry.fields:
+        if field.syntax:
+            try:
+                SYNTAXES[field.syntax].check_fit(str(model.fields[field.name]), image_shape, outputs)
+            except ValueError as error:
+                raise SpecError(f"model {model.id}.{field.name}: {error}") from None
+
+
+def check_needs(catalog: Catalog, model: Part, defenses: Iterable[Part]) -> None:
+    """Raise SpecError when a protection has no place in the (resolved) model."""
+    for entry in (catalog.get("defense", part.id) for part in defenses):
+        for name, value in entry.needs.items():
+            if model.fields.get(name) != value:
+                fit = [one.title for one in catalog.of("model") for field in one.fields if field.name == name and value in field.options]
+                title, given = entry.title.split(":")[0], catalog.get("model", model.id).title
+                raise SpecError(
+                    f"{title} needs a model whose {name} is {value}; {given} has {model.fields.get(name, 'none')}. "
+                    f"Choose another protection, or with {name} {value} one of {', '.join(fit)}."
+                )
+
+
+def parse(text: str | bytes | dict[str, Any]) -> Experiment:
+    """An Experiment from JSON. Raises SpecError naming the first field that is wrong, what is allowed and what was given."""
+    return parse_as(text, Experiment, "an experiment")
+
+
+def parse_as(text: str | bytes | dict[str, Any], kind: type[Data], what: str) -> Data:
+    """Data of that kind from JSON; `what` names it in messages. Raises SpecError."""
+    try:
+        raw = text if isinstance(text, dict) else json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise SpecError(f"This is not {what} file: expected JSON, and {error}.") from None
+    if not isinstance(raw, dict):
+        raise SpecError(f"This is not {what} file: expected an object {{...}}, given was a {type(raw).__name__}.")
+    if raw.get("version", VERSION) != VERSION:
+        raise SpecError(f"version: allowed is {VERSION}, given was {raw['version']!r}. Update this program to read newer files.")
+    try:
+        return kind.model_validate(raw)
+    except ValidationError as error:
+        first = error.errors()[0]
+        steps = [str(step) for step in first["loc"]]
+        where = ".".join(steps)
+        if "fields" in steps[:-1]:  # the type that pydantic tried last would follow
+            where = ".".join(steps[: steps.index("fields") + 2])
+            raise SpecError(f"{where}: allowed is a number, a word, true or false, given was {first['input']!r}.") from None
+        if first["type"] == "extra_forbidden":
+            raise SpecError(
+                f"{where}: this version has no such field, given was {first['input']!r}. Update this program or remove the field."
+            ) from None
+        raise SpecError(f"{where}: {first['msg'].lower()}; given was {first['input']!r}.") from None

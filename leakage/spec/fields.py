@@ -1,0 +1,47 @@
+"""The fields of a plug-in: one declaration gives default, check, widget, help text and documentation. No torch."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from leakage.spec.syntax import read as read_text
+
+KINDS = {"attack": "attacks", "defense": "defenses", "protocol": "protocols", "model": "models"}  # kind of plug-in -> its folder
+TYPES = {"int": int, "float": float, "bool": bool, "str": str}
+
+
+class CatalogError(ValueError):
+    """A name or value that no plug-in allows; the message names it, what is allowed and what was given."""
+
+
+@dataclass(frozen=True)
+class Field:
+    """One setting of a plug-in: a number with a range, a word out of options, a text in a syntax, or a switch."""
+
+    name: str
+    type: str  # one of TYPES
+    default: Any
+    help: str
+    low: float | None = None
+    high: float | None = None
+    options: tuple[str, ...] = ()
+    syntax: str = ""  # of a free text: a name of `syntax.SYNTAXES`
+
+    def check(self, value: Any, where: str) -> Any:
+        """`value` in the field's type, a text in its one spelling. Raises CatalogError."""
+        if self.syntax:
+            try:
+                return read_text(self.syntax, value, f"{where}.{self.name}")
+            except ValueError as error:
+                raise CatalogError(str(error)) from None
+        if self.type == "str":
+            allowed, good = " or ".join(repr(word) for word in self.options), value in self.options
+        elif self.type == "bool":
+            allowed, good = "true or false", isinstance(value, bool)
+        else:
+            whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+            number = isinstance(value, int | float) and not isinstance(value, bool) and (self.type == "float" or whole)
+            allowed = f"a {'whole ' if self.type == 'int' else ''}number from {self.low} to {self.high}"
+            good = number and self.low <= value <= self.high
+        if not good:
+            raise CatalogError(f"{where}.{self.name}: allowed is {allowed}, given was {value!r}.")
+        return TYPES[self.type](value)

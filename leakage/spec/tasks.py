@@ -1,0 +1,96 @@
+"""What else a worker can be asked for, as plain data: a model to be trained, ranks to be measured. No torch."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from leakage.networks.grammar import Map, canonical, unroll
+from leakage.networks.grammar import parse as parse_network
+from leakage.networks.rank_cost import seconds, to_measure, too_large
+from leakage.spec.catalog import Catalog, CatalogError
+from leakage.spec.experiment import MAX_SECONDS, VERSION, Base, Part, SpecError, check_needs, check_size, parse_as, spelled
+
+
+class Training(Base):
+    """One model trained on the training pictures of a data set, by federated averaging; with one client: centrally, a round an epoch."""
+
+    version: Literal[1] = VERSION
+    model: Part = Part(id="lenet")
+    data: Literal["mnist", "cifar10"] = "mnist"
+    pictures: int = Field(default=0, ge=0, le=60_000)  # of the training pictures, from the first; 0: all that this machine has
+    rounds: int = Field(default=5, ge=1, le=1000)
+    clients: int = Field(default=1, ge=1, le=100)
+    local_epochs: int = Field(default=1, ge=1, le=20)
+    partition: Literal["iid", "shards"] = "iid"  # shards: two runs of the pictures sorted by class for each client
+    batch: int = Field(default=128, ge=1, le=1024)
+    optimiser: Literal["sgd", "adam"] = "sgd"
+    rate: float = Field(default=0.1, gt=0, le=10)
+    schedule: Literal["cosine", "steps", "constant"] = "cosine"
+    momentum: float = Field(default=0.9, ge=0, lt=1)
+    decay: float = Field(default=5e-4, ge=0, le=0.1)
+    augment: bool = False  # random shifts by up to 4 pixels and mirroring
+    precision: Literal["float32", "bfloat16"] = "float32"  # of the arithmetic; the weights themselves stay float32
+    # Both are left out of the JSON where they change nothing: what was trained before they came keeps its name.
+    defenses: tuple[Part, ...] = Field(default=(), max_length=4, exclude_if=lambda given: given == ())
+    server_rate: float = Field(default=1.0, gt=0, le=10, exclude_if=lambda given: given == 1)  # of the server's step along the mean of
+    # how far the clients' parameters moved; 1: it takes the mean of what they send
+    seed: int = Field(default=1, ge=0, le=2**31 - 1)
+    max_seconds: int = Field(default=MAX_SECONDS, ge=1, le=24 * 3600)
+
+    @property
+    def image_shape(self) -> tuple[int, int, int]:
+        return (1, 28, 28) if self.data == "mnist" else (3, 32, 32)
+
+    @property
+    def num_classes(self) -> int:
+        return 10
+
+    @property
+    def name(self) -> str:
+        """What its checkpoint is called: model and data in words, and a hash of everything."""
+        return f"{self.model.id}-{self.data}-{self.model_copy(update={'max_seconds': MAX_SECONDS}).digest()[:8]}"
+
+    def resolve(self, catalog: Catalog) -> "Training":
+        """The same training with every field of the model and of the protections spelled out. Raises SpecError."""
+        try:
+            model = spelled(catalog, "model", self.model)
+            defenses = tuple(spelled(catalog, "defense", part) for part in self.defenses)
+            check_needs(catalog, model, defenses)
+        except CatalogError as error:
+            raise SpecError(str(error)) from None
+        check_size(catalog, model, self.image_shape, self.num_classes)
+        return self.model_copy(update={"model": model, "defenses": defenses})
+
+
+class Ranks(Base):
+    """The ranks of what a network's convolutions say about one picture, to be measured by singular values."""
+
+    version: Literal[1] = VERSION
+    network: Annotated[str, AfterValidator(canonical)]
+    size: Literal[28, 32, 64, 224] = 32
+    channels: Literal[1, 3] = 3
+    seed: int = Field(default=1, ge=0, le=2**31 - 1)  # of the random weights and derivatives
+    max_seconds: int = Field(default=900, ge=1, le=MAX_SECONDS)
+
+    @model_validator(mode="after")
+    def _fits(self) -> "Ranks":
+        self._maps()  # a NetworkError, which is a ValueError, where a step does not fit its input
+        return self
+
+    def _maps(self) -> tuple[Map, ...]:
+        return unroll(parse_network(self.network), (self.channels, self.size, self.size), 1)
+
+    @property
+    def layers(self) -> tuple[Map, ...]:
+        """The convolutions, whatever their size."""
+        return to_measure(self._maps())
+
+    @property
+    def seconds(self) -> float:
+        """How long it will take, about."""
+        return sum(seconds(layer) for layer in self.layers if not too_large(layer))
+
+
+def parse_training(text: str | bytes | dict[str, Any]) -> Training:
+    """A Training from JSON, as `parse`."""
+    return parse_as(text, Training, "a training")

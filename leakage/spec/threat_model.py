@@ -1,0 +1,224 @@
+"""What an experiment assumes, in words: what the phones do, what the attacker knows of it, finds out, was granted, and never sees."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from leakage.spec.catalog import Catalog, Entry
+from leakage.spec.experiment import Experiment, Part
+
+MISTAKES = {  # of the naive attacker who imitates a FedADMM client: the field that repairs it -> in words
+    "repair_state": "its imitation goes on where the last one ended instead of starting afresh",
+    "repair_scale": "it compares what was sent with a gradient",
+}
+BATCH_NORM = {
+    "eval": "uses the statistics stored in the model, not those of this batch (eval mode)",
+    "batch": "uses the statistics of the batch (as while training); the replay takes those of the attacker's guess, never the true ones",
+}
+OUTPUTS = {
+    "classes": "{} classes, cross-entropy",
+    "two": "one output, logistic loss; the label is what the network says itself",
+    "flipped": "one output, logistic loss; the label is the opposite of what the network says, as R-GAP's authors ran it",
+}
+STATISTICS = {
+    "none": "not granted",
+    "running": "those stored in the model, which the server sends itself",
+    "exact": "exactly those of the private batch",
+}
+Row = tuple[str, str, str]  # a tag, what it is about, what holds
+
+
+# ---------------------------------------------------------------- the phones
+
+
+@dataclass(frozen=True)
+class Doing:
+    """What the phones do, as far as words need it. `steps`: local steps of each, None where it does not train by itself."""
+
+    protocol: Entry
+    fields: dict[str, Any]
+    steps: int | None
+    phones: int
+    pictures: int  # of each phone
+
+    @staticmethod
+    def of(known: Catalog, protocol: Part, aggregation: Part | None, pictures: int) -> "Doing":
+        entry = known.get("protocol", protocol.id)
+        fields = {field.name: protocol.fields.get(field.name, field.default) for field in entry.fields}
+        phones = int(aggregation.fields.get("clients", 2)) if aggregation else 1
+        each = max(1, -(-pictures // phones))
+        steps = fields["epochs"] * -(-each // (fields.get("mini_batch") or each)) if "epochs" in fields else None
+        return Doing(entry, fields, steps, phones, each)
+
+    @staticmethod
+    def in_experiment(experiment: Experiment, known: Catalog) -> "Doing":
+        return Doing.of(known, experiment.protocol, experiment.aggregation, len(experiment.pictures))
+
+    @property
+    def name(self) -> str:
+        """The protocol without what its title explains: FedAvg."""
+        return self.protocol.title.split(":")[0]
+
+    @property
+    def plain(self) -> bool:
+        """One gradient and no more."""
+        return self.protocol.id == "fedsgd"
+
+    def told(self, rounds: int = 1) -> str:
+        """The protocol with its settings, for the ledger."""
+        fields, words = dict(self.fields), [self.protocol.title]
+        if self.steps is not None:
+            epochs, part = fields.pop("epochs"), fields.pop("mini_batch", 0)
+            batches = f"mini-batches of {part}" if 0 < part < self.pictures else "all its pictures at once"
+            words.append(f"{counted(epochs, 'epoch')} over {batches}, {counted(self.steps, 'local step')}")
+        if "rate" in fields:
+            rate = fields.pop("rate")
+            words += [f"step size {rate:g}"] if self.steps is not None else [f"the server steps by {rate:g}"] if rounds > 1 else []
+        if "shuffled" in fields:
+            words.append("in a random order that nobody else knows" if fields.pop("shuffled") else "in a known order")
+        return "; ".join([*words, *(f"{name.replace('_', ' ')} {shown(value)}" for name, value in fields.items() if value != 0)])
+
+
+def shown(value: float | str) -> str:
+    """The value of a field for a reader: on and off, no spare zeros, words in quotes."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return f"“{value}”" if isinstance(value, str) else f"{value:g}"
+
+
+def counted(number: int, what: str) -> str:
+    """1 epoch, 5 epochs."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+# ---------------------------------------------------------------- the attacker
+
+
+def meaning(doing: Doing, protections: Sequence[Entry], attack: Entry, fields: dict[str, Any], *, answers: Sequence[str] | None) -> str:
+    """What being adaptive (then `answers` says what is done about each protection), or naive, amounts to here."""
+    if answers is None:
+        return f"Naive: {_naive(doing, protections, attack, fields)}"
+    return f"Adaptive: {_adaptive(doing, protections, answers)}"
+
+
+def _adaptive(doing: Doing, protections: Sequence[Entry], answers: Sequence[str]) -> str:
+    if doing.plain and doing.phones == 1 and not protections:
+        return "it computes what the phone computes. The phone sends a plain gradient, so a naive attacker would do the same."
+    each = " of each phone" if doing.phones > 1 else ""
+    steps = counted(doing.steps or 0, "local step") if doing.steps != 1 else "the one local step"
+    how = {
+        "fedsgd": "it computes the gradient as the phone does",
+        "fedavg": f"it imitates {steps}{each}",
+        "fedprox": f"it imitates {steps}{each}, leash included",
+        "fedadmm": f"it imitates {steps}{each}, and works out the hidden duals round by round",
+    }.get(doing.protocol.id, f"it imitates what {doing.name} does")
+    sum_of = f"; of {doing.phones} phones it knows the sum alone, and guesses the pictures of all" if doing.phones > 1 else ""
+    known = "".join(f" {entry.title} is {answer}." for entry, answer in zip(protections, answers, strict=True))
+    order = " The random order of the pictures it cannot know." if doing.fields.get("shuffled") else ""
+    return f"{how}{sum_of}.{order}{known}"
+
+
+def _naive(doing: Doing, protections: Sequence[Entry], attack: Entry, fields: dict[str, Any]) -> str:
+    unknown = "".join(f" It does not know of {entry.title.lower()}." for entry in protections)
+    if doing.plain:
+        what = "the sum, divided by the number of phones," if doing.phones > 1 else "what arrives"
+        right = "" if protections else ", and here it is one: an adaptive attacker would do the same"
+        return f"it takes {what} for a plain gradient{right}.{unknown}"
+    if imitates(attack):
+        wrong = [words for name, words in MISTAKES.items() if not fields.get(name)]
+        return (
+            f"it imitates the phone, but {' and '.join(wrong)}.{unknown}"
+            if wrong
+            else f"it imitates the phone, both mistakes repaired.{unknown}"
+        )
+    if doing.steps == 1 and doing.protocol.id in ("fedavg", "fedprox"):
+        return f"it takes what arrives, rescaled, for a plain gradient; after a single local step it is one.{unknown}"
+    overlooked = {
+        "fedadmm": "the hidden duals" if doing.steps == 1 else f"the {doing.steps} local steps and the hidden duals",
+        "fedprox": f"the {doing.steps} local steps and the leash",
+        "fedavg": f"the {doing.steps} local steps",
+    }.get(doing.protocol.id, f"what {doing.name} does")
+    return f"it takes what arrives, rescaled, for one plain gradient, and knows nothing of {overlooked}.{unknown}"
+
+
+def imitates(attack: Entry) -> bool:
+    """Whether even the naive attacker imitates the phone, only wrongly."""
+    return any(field.name in MISTAKES for field in attack.fields)
+
+
+# ---------------------------------------------------------------- both, line by line
+
+
+def assumptions(experiment: Experiment, known: Catalog, meta: dict[str, Any] | None, note: dict[str, Any]) -> list[Row]:
+    """What the attacker knows, finds out, was granted, and never sees."""
+    model, granted = known.get("model", experiment.model.id), experiment.assume.labels
+    normalise = experiment.model.fields.get("normalise", "none")
+    weights = (meta or {}).get("weights", experiment.checkpoint or "untrained")
+    doing, adaptive = Doing.in_experiment(experiment, known), experiment.assume.adaptive
+    attack, protections = known.get("attack", experiment.attack.id), [known.get("defense", part.id) for part in experiment.defenses]
+    sees = adaptive or doing.plain or imitates(attack)
+    answers = (meta or {}).get("answers") or [entry.answer(experiment.assume.counter) for entry in protections]
+    what = meaning(doing, protections, attack, experiment.attack.fields, answers=answers if adaptive else None)
+    own = f" In the attack's own words: {note['attacker']}." if "attacker" in note else ""
+    rows = [
+        (
+            "knows",
+            "The model and its weights",
+            f"{_model(model, experiment.model)}, {weights}, {OUTPUTS[experiment.task].format(experiment.num_classes)}",
+        ),
+        ("knows" if sees else "does not know", "What the client does", doing.told(experiment.rounds)),
+        ("assumed", "Naive or adaptive", what + own),
+        *_sum(doing),
+        ("knows", "Rounds watched", _rounds(experiment)),
+        (
+            "knows",
+            "How many pictures, and their size",
+            f"{len(experiment.pictures)} of {experiment.channels} x {experiment.size} x {experiment.size}",
+        ),
+        ("knows", "How pixels are normalised", "not at all" if normalise == "none" else f"by the constants of {normalise}"),
+        ("granted" if granted else "finds out", "The labels", "granted by a switch" if granted else _labels(note)),
+    ]
+    for part, defense, answer in zip(experiment.defenses, protections, answers, strict=True):
+        told = adaptive
+        fields = ", ".join(f"{name} {shown(value)}" for name, value in part.fields.items())
+        what = answer if told else "not known: the update is taken as it came"
+        rows.append(("knows" if told else "does not know", "The protection", f"{defense.title} ({fields}): {what}"))
+    if meta and meta.get("batch_norm"):
+        rows.append(("knows", "BatchNorm", BATCH_NORM[experiment.batch_norm]))
+        given = experiment.assume.statistics
+        rows.append(("does not know" if given == "none" else "granted", "BatchNorm statistics", STATISTICS[given]))
+    if meta:
+        unknowns, numbers = len(experiment.pictures) * experiment.channels * experiment.size**2, meta["received"]["entries"]
+        fewer = "" if numbers >= unknowns else ": fewer than there are unknowns, so some guessing remains"
+        rows.append(("receives", "Numbers against unknowns", f"{numbers:,} numbers for {unknowns:,} pixel values{fewer}"))
+    return [*rows, ("never sees", "The private pictures", "they are with the referee, who computes the scores")]
+
+
+def _model(entry: Entry, model: Part) -> str:
+    """The model's title, and in quotes what its user wrote."""
+    texts = [shown(model.fields[field.name]) for field in entry.fields if field.syntax and model.fields.get(field.name)]
+    return " ".join([entry.title, *texts])
+
+
+def _sum(doing: Doing) -> list[Row]:
+    """Who else is in the sum that the server sees."""
+    if doing.phones == 1:
+        return []
+    shared = f"{doing.pictures} picture{'' if doing.pictures == 1 else 's'} each"
+    return [("receives", "A sum of several phones", f"of {doing.phones} phones with {shared}; never a single update")]
+
+
+def _rounds(experiment: Experiment) -> str:
+    """How long the server has listened, and which round it attacks."""
+    if experiment.rounds == 1:
+        return "1, which is attacked"
+    return f"{experiment.rounds}, of which round {experiment.attacked_round} is attacked"
+
+
+def _labels(note: dict[str, Any]) -> str:
+    """The rule that read the labels, and how sure it is."""
+    rule, certainty = str(note.get("label rule", "said when the run has ended")), note.get("label certainty")
+    if certainty is None:
+        return rule
+    percent = "more than 99" if 0.99 < certainty < 1 else f"{certainty:.0%}"[:-1]
+    return f"{rule}, expected to be right for {percent} %"

@@ -1,0 +1,109 @@
+"""Ranks measured on demand: a button under the table of counts, its progress, and what was measured put into the counts."""
+
+from dataclasses import dataclass
+
+import streamlit as st
+
+from leakage.networks.grammar import write
+from leakage.networks.rank import Analysis
+from leakage.networks.rank_cost import too_large
+from leakage.runs.service import service
+from leakage.runs.store import OPEN, Run
+from leakage.spec.experiment import SpecError
+from leakage.spec.tasks import Ranks
+from leakage.ui.architecture import counts as counts
+from leakage.ui.architecture.editor import Given
+from leakage.ui.common.session import owner
+from leakage.ui.lab.result import duration
+
+HOW = "Measured for random weights and a random derivative, in float64: the singular values above 10⁻¹² times the largest."
+AGREE = "The formula, where there is one, agrees."
+BLOCKS = "Blocks with a skip are only counted."
+ASK = "Measure the ranks"
+NEVER_BEGUN = "Stopped before it began."  # a run that was stopped while it waited has no message of its own
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The run that measures a network, and its ranks so far: what one drawing of the page goes by from top to bottom."""
+
+    run: Run | None
+    ranks: dict[str, int | None]
+
+
+def asked(given: Given) -> Ranks:
+    """The measurement of this network; the outputs play no part in it."""
+    return Ranks.model_validate({"network": write(given.steps), "size": given.shape[1], "channels": given.shape[0]})
+
+
+def look(given: Given) -> Seen:
+    """What is measured of this network, for one picture; the run is read first, so one that has ended has all its ranks."""
+    run = service().measurement(asked(given), owner()) if given.batch == 1 else None
+    return Seen(run, service().ranks(run.id) if run else {})
+
+
+def measured(found: Analysis, seen: Seen) -> Analysis:
+    """The counts with what was measured."""
+    return found.with_measured({name: rank for name, rank in seen.ranks.items() if rank is not None})
+
+
+def offer(given: Given, found: Analysis, seen: Seen) -> None:
+    """The button, or how far the measurement is, or how it was made."""
+    wanted = asked(given)
+    layers = wanted.layers
+    if not layers:
+        return
+    if given.batch > 1:
+        st.caption("Ranks can be measured for one picture: choose a batch of 1.")
+        return
+    names = {row.name: counts.layer(row, given.steps) for row in found.rows}
+    run = seen.run
+    if run and run.status in OPEN:
+        watch(run.id, names, shown=len(seen.ranks))
+    elif wanted.seconds and (run is None or run.status != "done"):
+        if run:
+            st.caption(run.message or NEVER_BEGUN)
+        ask(wanted)
+    elif run:
+        st.caption(how(found))
+    if large := [names[layer.name] for layer in layers if too_large(layer)]:
+        st.caption(f"Too large to be measured here: {', '.join(large)}.")
+    for row in found.rows:
+        if row.measured is not None and row.rank not in (None, row.measured):
+            words = f"The formula gives a rank of {row.rank:,} in {names[row.name]}, the measurement {row.measured:,}"
+            st.warning(f"{words}. They should agree: some singular values may be too small to be told from 0.")
+
+
+def how(found: Analysis) -> str:
+    """How it was measured, whether the formula agrees, and what was not."""
+    both = [row.rank == row.measured for row in found.rows if None not in (row.rank, row.measured)]
+    blocks = any(row.kind == "block" for row in found.rows)
+    return " ".join([HOW, *([AGREE] if both and all(both) else []), *([BLOCKS] if blocks else [])])
+
+
+def ask(wanted: Ranks) -> None:
+    """The button."""
+    if st.button(f"{ASK} (about {duration(wanted.seconds)})", icon=":material/straighten:", key="measure-ranks"):
+        try:
+            service().measure(wanted, owner())
+        except SpecError as error:
+            st.error(str(error))
+        else:
+            st.rerun()
+
+
+@st.fragment(run_every=1.0)
+def watch(run_id: str, names: dict[str, str], shown: int) -> None:
+    """A measurement that goes on; when it has another rank than the `shown` ones, or has ended, the whole page is drawn again."""
+    run = service().look(run_id)
+    if run is None or run.status not in OPEN or len(service().ranks(run_id)) > shown:
+        st.rerun()
+    turns = [event for event in service().events(run_id) if event["kind"] == "turn"]
+    place = service().place(run_id).position
+    done, words = 0.0, f"Waiting: {place} in the queue" if place else "Measuring"
+    if turns:
+        name, number, layers = (turns[-1][word] for word in ("name", "number", "layers"))
+        done, words = (number - 1) / layers, f"Measuring {names[name]}, {number} of {layers}"
+    st.progress(done, text=words)
+    if service().may_cancel(run_id, owner()):
+        st.button("Stop", on_click=service().cancel, args=(run_id, owner()), icon=":material/stop:", key="stop-ranks")

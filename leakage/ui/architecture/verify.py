@@ -1,0 +1,147 @@
+"""Prediction and result together: the network of the page, attacked by equations (R-GAP) and by search, side by side under the counts."""
+
+from typing import Any
+
+import streamlit as st
+
+from leakage.data.images import gallery
+from leakage.networks.grammar import Block, Linear, Pool, write
+from leakage.runs.service import service
+from leakage.runs.store import OPEN, Run
+from leakage.spec.experiment import Assumptions, Experiment, Part, Picture, SpecError
+from leakage.ui.architecture import counts as counts
+from leakage.ui.architecture.editor import Given, key
+from leakage.ui.common.session import owner
+from leakage.ui.components.live import Shown, stage
+
+GROUP = "verify"
+TASKS = {1: "flipped", 10: "classes"}  # outputs -> the task; the gallery's pictures have 10 classes
+BENDS = {"sigmoid": "Sigmoid (smooth)", "leaky_relu": "LeakyReLU"}
+SEARCHES = {
+    "idlg": ("DLG", Part(id="idlg", fields={"steps": 100, "tries": 3})),
+    "inverting_gradients": ("Inverting Gradients", Part(id="inverting_gradients", fields={"steps": 1000})),
+}
+SHALLOW = 3  # so many layers before the outputs: deeper, sigmoids pass next to no gradient on, and DLG loses its way
+MAX_SECONDS = 180
+WHY = "DLG needs smooth layers, and deep smooth networks pass on next to no gradient: there Inverting Gradients on LeakyReLU finds more."
+ABOUT = "Runs both on this network with random weights; the search is told the class, as in the paper."
+Runs = list[tuple[Run, Experiment]]  # R-GAP, where it applies, then the search
+
+
+def offer(given: Given, said: counts.Verdict) -> None:
+    """The button with its settings; below it, once pressed, both attacks live and what came of the prediction."""
+    if given.batch > 1 or given.outputs not in TASKS:
+        st.caption("To see attacks on this network, choose a batch of 1, and 10 outputs or 1.")
+        return
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.button("Verify: attack this network", on_click=start, args=(given,), icon=":material/play_arrow:", type="primary", help=ABOUT)
+        with st.popover("", icon=":material/tune:", help="Picture, activation and search"):
+            settings(given)
+    if refused := st.session_state.pop(key("refused"), ""):
+        st.error(refused)
+    if runs := shown(given):
+        result(runs, said)
+
+
+def settings(given: Given) -> None:
+    """What is attacked, and how it is searched; the defaults follow the depth of the network."""
+    smooth = sum(not isinstance(step, Linear) for step in given.steps) <= SHALLOW
+    state = st.session_state
+    if key("bend") not in state or state.get(key("depth")) != smooth:  # widgets that were not drawn for a while are forgotten
+        state[key("depth")] = smooth
+        state[key("bend")], state[key("search")] = ("sigmoid", "idlg") if smooth else ("leaky_relu", "inverting_gradients")
+    names = {item.id: item.title for item in gallery()}
+    st.selectbox("Picture", list(names), format_func=names.__getitem__, key=key("picture"))
+    st.segmented_control("Activation", list(BENDS), format_func=BENDS.__getitem__, required=True, key=key("bend"))
+    st.segmented_control("Search", list(SEARCHES), format_func=lambda id: SEARCHES[id][0], required=True, key=key("search"), help=WHY)
+
+
+def attacks(given: Given, picture: str, bend: str, search: str) -> list[Experiment]:
+    """R-GAP, if the network is a plain chain, and the search on one picture of the gallery. Raises SpecError."""
+    known = service().catalog()
+    if known is None:
+        raise SpecError("The attacks are not ready yet. Try again in a few seconds.")
+    r_gap = Experiment.model_validate(
+        {
+            "pictures": (Picture(source="gallery", id=picture),),
+            "model": Part(id="custom", fields={"network": write(given.steps), "activation": bend}),
+            "task": TASKS[given.outputs],
+            "size": given.shape[1],
+            "channels": given.shape[0],
+            "attack": Part(id="r_gap"),
+            "precision": "float64",
+            "max_seconds": MAX_SECONDS,
+        }
+    )
+    told: dict[str, Any] = {"attack": SEARCHES[search][1], "precision": "float32", "assume": Assumptions(labels=True)}
+    chain = not any(isinstance(step, Block | Pool) for step in given.steps)
+    return [experiment.resolve(known) for experiment in ([r_gap] if chain else []) + [r_gap.model_copy(update=told)]]
+
+
+def start(given: Given) -> None:
+    """Submit the attacks and put them into the address."""
+    state = st.session_state
+    try:
+        asked = attacks(given, state[key("picture")], state[key("bend")], state[key("search")])
+        st.query_params["run"] = ",".join(service().submit(experiment, owner(), group=GROUP) for experiment in asked)
+    except SpecError as error:
+        state[key("refused")] = str(error)
+
+
+def shown(given: Given) -> Runs:
+    """The runs of the address, if they are what `attacks` makes of this network; others leave the address."""
+    address = st.query_params.get("run", "")
+    runs = [run for id in address.split(",")[:2] if (run := service().look(id)) and run.kind == "attack"]
+    found = [(run, Experiment.model_validate_json(run.experiment)) for run in runs]
+    if found and found[-1][1].attack.id in SEARCHES:
+        searched = found[-1][1]
+        try:
+            made = attacks(given, searched.pictures[0].id, str(searched.model.fields.get("activation")), searched.attack.id)
+        except SpecError:
+            made = []
+        if made == [experiment for _, experiment in found]:
+            return found
+    if address:
+        st.query_params.pop("run")
+    return []
+
+
+def result(runs: Runs, said: counts.Verdict) -> None:
+    """The prediction beside what both attacks reached, once they have ended, and both live."""
+    if not any(run.status in OPEN for run, _ in runs):
+        st.markdown(came(runs, said))
+    stage([Shown(run.id, title) for (run, _), title in zip(runs, titles(runs), strict=True)], key="verified")
+    if any(run.status in OPEN for run, _ in runs):
+        watch([run.id for run, _ in runs])
+
+
+@st.fragment(run_every=1.0)
+def watch(ids: list[str]) -> None:
+    """Once both have ended, the page is drawn again."""
+    if all((run := service().look(id)) is None or run.status not in OPEN for id in ids):
+        st.rerun()
+
+
+def titles(runs: Runs) -> list[str]:
+    """By equations, and by which search."""
+    return ["R-GAP: solve equations" if asked.attack.id == "r_gap" else f"{SEARCHES[asked.attack.id][0]}: search" for _, asked in runs]
+
+
+def came(runs: Runs, said: counts.Verdict) -> str:
+    """Prediction and result in a few lines, with what was assumed."""
+    reached = [] if len(runs) > 1 else ["R-GAP does not apply"]
+    for (run, _), title in zip(runs, titles(runs), strict=True):
+        psnr = ((run.result or {}).get("scores") or {}).get("psnr")
+        reached.append(f"{title.split(':')[0]} {'failed' if psnr is None else f'{psnr:.1f} dB'}")
+    meta = service().meta(runs[0][0].id) or {}
+    grey = ((meta.get("baselines") or {}).get("grey") or {}).get("psnr")
+    baseline = f", a grey picture {grey:.1f} dB" if grey is not None else ""
+    searched = runs[-1][1]
+    fields = searched.attack.fields
+    names = {item.id: item.title for item in gallery()}
+    steps = f"{fields['steps']} steps" + (f" a start, {fields['tries']} starts at most" if "tries" in fields else "")
+    bend = BENDS[str(searched.model.fields["activation"])]
+    assumed = f"{names[searched.pictures[0].id]}, {bend}, random weights, seed {searched.seed}; the search knows the class, {steps}"
+    link = f"[Open in the lab](/?run={','.join(run.id for run, _ in runs)})"
+    predicted = f"**Predicted:** {said.headline}. R-GAP alone: {said.recursion}."
+    return f"{predicted}  \n**Measured:** {', '.join(reached)}{baseline}. {link}  \n:small[{assumed}.]"

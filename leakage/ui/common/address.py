@@ -1,0 +1,97 @@
+"""Settings at a link: from the address into the widgets, and all that differs from its default into the address."""
+
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+import streamlit as st
+
+from leakage.data import checkpoints
+from leakage.spec.catalog import Catalog, Field
+from leakage.spec.experiment import MAX_BATCH, MAX_ROUNDS, MAX_SECONDS, SIZES, VERSION
+from leakage.ui.common import forms
+from leakage.ui.compare.stacks import typed
+
+WHOLE = ("gallery", "upload")  # sources that are shown whole
+OTHERS = {  # widgets that belong to no plug-in
+    "labels_known": Field("labels_known", "bool", forms.DEFAULT.assume.labels, ""),
+    "seed": Field("seed", "int", forms.DEFAULT.seed, "", 0, 2**31 - 1),
+    "max_seconds": Field("max_seconds", "int", forms.DEFAULT.max_seconds, "", 1, MAX_SECONDS),
+    "batch": Field("batch", "int", 1, "", 1, MAX_BATCH),
+    "offset": Field("offset", "int", 0, "", 0, 10**9),  # the data set says where it ends
+}
+
+
+def read_url(known: Catalog) -> None:
+    """Before a page is drawn for the first time: widgets take their values from the address. What is not known or allowed is passed over.
+
+    The widgets are not bound to the address by Streamlit: it would write the titles of menus, and a link must outlive a better title;
+    and it would not write what a preset or a link to runs has set, and forget that with the next reload.
+    """
+    state, asked = st.session_state, st.query_params
+    for key, options in _menus(known).items():
+        found = [option for option in options if str(option) == asked.get(key)]
+        if found and key not in state:
+            state[key] = found[0]
+    for key, field in (*_fields(known), *OTHERS.items()):
+        if key in asked and key not in state:
+            with suppress(ValueError):  # of a free text its own widget tells what is wrong
+                state[key] = asked[key] if field.syntax else field.check(typed(field.type, asked[key]), "address")
+
+
+def write_url(known: Catalog, *, without: Collection[str] = (), more: Mapping[str, str | None] | None = None) -> None:
+    """Whatever differs from its default goes into the address, and the version that says which defaults were meant.
+
+    `without`: menus that the page does not have. `more`: what else to write; None takes a key out.
+    All at once: a change is one step of the browser's history, however many settings go with it.
+    """
+    state, menus, fields = st.session_state, _menus(known), dict(_fields(known))
+    usual: dict[str, Any] = {key: options[0] for key, options in menus.items()}
+    usual |= {key: field.default for key, field in (*fields.items(), *OTHERS.items())}
+    chosen = {state.get(kind, usual.get(kind)) for kind in {*forms.DEFAULTS, "aggregation"} - {*without}}
+    idle = {*without, *(key for key in fields if key.split(".")[0] not in chosen)}
+    idle |= {"offset"} if state.get("source") in WHOLE else set()
+    told: dict[str, str | None] = {
+        key: None if key in idle or state.get(key, value) == value else str(state[key]) for key, value in usual.items()
+    }
+    if forms.PICKED in state:
+        told[forms.PICKED] = ",".join(state[forms.PICKED])
+    before = st.query_params.to_dict()
+    after = {key: value for key, value in {**before, "v": str(VERSION), **told, **(more or {})}.items() if value is not None}
+    if after != before:
+        st.query_params.from_dict(after)
+
+
+def _menus(known: Catalog) -> dict[str, list[Any]]:
+    """The options of every menu, the default first."""
+    menus: dict[str, list[Any]] = {
+        kind: sorted((entry.id for entry in forms.offered(known, kind)), key=lambda name: name != default)
+        for kind, default in forms.DEFAULTS.items()
+    }
+    return {
+        **menus,
+        "defense": [forms.NONE, *menus["defense"]],
+        "checkpoint": [
+            forms.UNTRAINED,
+            *(f"{id}@{stage.rounds}" for id, card in checkpoints.cards().items() for stage in card.stages),
+        ],
+        "size": sorted(SIZES, key=lambda size: size != forms.DEFAULT.size),
+        "channels": [forms.DEFAULT.channels, 1],
+        "task": list(forms.TASKS),
+        "batch_norm": list(forms.BATCH_NORM),
+        "phones": list(range(1, forms.MAX_PHONES + 1)),
+        **({"aggregation": over} if (over := [entry.id for entry in forms.aggregations(known)]) else {}),
+        "rounds": list(range(1, MAX_ROUNDS + 1)),
+        "attacked_round": list(range(1, MAX_ROUNDS + 1)),
+        "adaptive": list(forms.ADAPTIVE),
+        "counter": [forms.USUAL, *dict.fromkeys(name for entry in known.of("defense") for name in list(entry.counters)[1:])],
+        "statistics": list(forms.STATISTICS),
+        "source": list(forms.SOURCES),
+    }
+
+
+def _fields(known: Catalog) -> Iterator[tuple[str, Field]]:
+    """The fields of all plug-ins by the keys of their widgets."""
+    for entry in known.entries:
+        for field in entry.fields:
+            yield f"{entry.id}.{field.name}", field

@@ -1,0 +1,175 @@
+"""The words beside the pictures: the question, the glossary, what-ifs, a run in one line."""
+
+from contextlib import suppress
+from urllib.parse import quote, urlencode
+
+from leakage.data.checkpoints import cards, words
+from leakage.data.datasets import TITLES
+from leakage.spec.catalog import Catalog
+from leakage.spec.experiment import Experiment, Part, Picture, SpecError
+from leakage.spec.tasks import Ranks, Training
+from leakage.ui.architecture import counts
+
+QUESTION = "A phone trains on its owner's pictures and sends only this update. What can the server see?"
+PROMISE = "Pictures go to this machine only. A run with your own pictures is deleted with one click, at the latest after 7 days."
+
+GLOSSARY = {
+    "Gradient": "For every weight of the model, how much and in which direction it should change to do better on these pictures. "
+    "In federated learning a phone sends this instead of its pictures.",
+    "Batch": "The pictures that go into one gradient. Their gradients are averaged, so the server receives one sum, not one per picture.",
+    "Local steps": "With FedAvg a phone sends no gradient: it trains for some steps by itself and sends how far its weights have "
+    "moved. Who knows how it trains can imitate every step, so this hides little.",
+    "Secure aggregation": "Several phones mask their updates so that only the sum is readable. The server then faces one large batch: "
+    "harder to take apart, but no picture is hidden by it for certain.",
+    "Naive and adaptive": "A naive attacker takes what arrives for a plain gradient. An adaptive one knows how the phone trains and what "
+    "protects it, and imitates both. What stops only the naive one protects nobody.",
+    "PSNR": "Peak signal-to-noise ratio, in decibels: how small the pixel errors are. 10 dB is no better than grey, 20 dB is clearly "
+    "recognisable, from 30 dB on the eye hardly sees a difference.",
+    "SSIM": "Structural similarity, up to 1: compares edges and contrast in small windows, closer to what an eye sees than PSNR.",
+    "LPIPS": "Learned perceptual similarity, 0 for equal pictures: how differently a network trained on photographs sees the two. "
+    "It forgives small shifts and notices blur. It needs the weights of that network on this machine.",
+    "Line-up": "The private picture stands among 99 others. Rank 1: of all 100 the attacker's picture is most like the private one, so it "
+    "could be picked out. A guess that knows nothing lands anywhere, at rank 50.5 on average over the pictures of a data set; among the "
+    "gallery's crops, which are cut less alike, see where grey and noise land.",
+    "Gradient distance": "How far the gradient of the attacker's picture is from the one received. "
+    "DLG and iDLG square it, Inverting Gradients compares directions (cosine): compare runs of one attack only.",
+    "Grey picture": "The baseline: the score of an answer in plain grey, made without any gradient. Scores near it mean no leak.",
+    "Label": "The class of a picture, for example 'cat'. For one picture it can be read from the gradient without any search.",
+    "Seed": "The number that fixes all chance in a run: the model's untrained weights and the attacker's first guess. Same seed, same run.",
+}
+
+
+def what_ifs(experiment: Experiment, known: Catalog, spare: list[Picture]) -> dict[str, tuple[str, Experiment]]:
+    """At most five questions that follow from a run, each one click away: title -> (what it does, the experiment)."""
+    asked = {
+        **_attacker(experiment),
+        **_training(experiment, known),
+        **_crowd(experiment, spare),
+        **_protocol(experiment),
+        **_weakening(experiment, known),
+    }
+    return dict(list(asked.items())[:5])
+
+
+def _attacker(experiment: Experiment) -> dict[str, tuple[str, Experiment]]:
+    """The other attacker, where there is something to imitate."""
+    if experiment.protocol.id == "fedsgd" and not experiment.defenses:
+        return {}
+    other = experiment.assume.model_copy(update={"adaptive": not experiment.assume.adaptive})
+    about = "It takes what arrives for a plain gradient." if experiment.assume.adaptive else "It imitates all that the phone does."
+    word = "a naive attacker" if experiment.assume.adaptive else "an adaptive attacker"
+    return {word: (about, experiment.model_copy(update={"assume": other}))}
+
+
+def _crowd(experiment: Experiment, spare: list[Picture]) -> dict[str, tuple[str, Experiment]]:
+    """More pictures in one update; or the same in a sum of several phones."""
+    if experiment.aggregation:
+        return {"each phone by itself": ("No sum: one phone with all pictures.", experiment.model_copy(update={"aggregation": None}))}
+    if len(experiment.pictures) >= 4 and len(experiment.pictures) % 4 == 0:
+        four = Part(id="secure_aggregation", fields={"clients": 4})
+        return {
+            "hidden in a sum of 4": (
+                "Four phones share the pictures; the server sees their sum only.",
+                experiment.model_copy(update={"aggregation": four}),
+            )
+        }
+    eight = (*experiment.pictures, *(p for p in spare if p not in experiment.pictures))[:8]
+    change = {"pictures": eight, "attack": _matching(experiment)}
+    return {"a batch of 8": ("Eight pictures in one update, by Inverting Gradients.", experiment.model_copy(update=change))}
+
+
+def _protocol(experiment: Experiment) -> dict[str, tuple[str, Experiment]]:
+    """Local steps where there are none, or none where there are."""
+    if experiment.protocol.id == "fedsgd":
+        five = Part(id="fedavg", fields={"epochs": 5})
+        about = "The phone trains for five steps and sends how far its weights have moved (FedAvg)."
+        return {"five local steps": (about, experiment.model_copy(update={"protocol": five}))}
+    return {"a plain gradient": ("The phone sends one gradient (FedSGD).", experiment.model_copy(update={"protocol": Part(id="fedsgd")}))}
+
+
+def _matching(experiment: Experiment) -> Part:
+    """Inverting Gradients, as it is set."""
+    return experiment.attack if experiment.attack.id == "inverting_gradients" else Part(id="inverting_gradients")
+
+
+def _weakening(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Experiment]]:
+    """Fewer numbers, or more."""
+    width = next((field for field in known.get("model", experiment.model.id).fields if field.name == "width"), None)
+    if width and width.high:
+        wide = min(2 * int(experiment.model.fields.get("width", width.default)), int(width.high))
+        model = Part(id=experiment.model.id, fields={**experiment.model.fields, "width": wide})
+        wider = experiment.model_copy(update={"model": model, "checkpoint": ""})
+        about = f"The same model, {wide} wide."
+    else:
+        change = {"model": Part(id="mlp"), "checkpoint": "", "attack": Part(id="inverting_gradients", fields={"steps": 2000})}
+        wider = experiment.model_copy(update=change)
+        about = "A fully connected network, which sends far more numbers, by Inverting Gradients."
+    pruned = {
+        "defenses": (Part(id="pruning", fields={"share": 0.9}),),
+        "attack": _matching(experiment),
+        "assume": experiment.assume.model_copy(update={"adaptive": True}),
+    }
+    return {
+        "prune 90 %": (
+            "The phone sends only the largest tenth of each layer. The attacker knows; then try one who does not.",
+            experiment.model_copy(update=pruned),
+        ),
+        "a wider model": (about, wider),
+    }
+
+
+def _training(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Experiment]]:
+    """The question about training, where there are weights to answer it with."""
+    if experiment.checkpoint:
+        return {"an untrained model": ("The same with weights drawn at random.", experiment.model_copy(update={"checkpoint": ""}))}
+    for id, card in cards().items():
+        trained = experiment.model_copy(update={"checkpoint": f"{id}@{card.stages[-1].rounds}"})
+        with suppress(SpecError):
+            trained.resolve(known)
+            return {"a trained model": (f"The same with weights {words(trained.checkpoint)}.", trained)}
+    return {}
+
+
+def title(experiment: Experiment, known: Catalog) -> str:
+    """A run in one line; plug-ins that are gone keep their id."""
+
+    def name(kind: str, id: str) -> str:
+        return next((entry.title for entry in known.of(kind) if entry.id == id), id)
+
+    names = [
+        name("attack", experiment.attack.id),
+        "on",
+        *(["trained"] if experiment.checkpoint else []),
+        name("model", experiment.model.id),
+    ]
+    names += [f"with {name('defense', part.id).lower()}" for part in experiment.defenses]
+    if experiment.protocol.id != "fedsgd":
+        names.append(f"by {name('protocol', experiment.protocol.id).split(':')[0]}")
+    if experiment.aggregation:
+        names.append(f"in a sum of {experiment.aggregation.fields.get('clients', 2)}")
+    if experiment.rounds > 1:
+        names.append(f"in round {experiment.attacked_round} of {experiment.rounds}")
+    if not experiment.assume.adaptive:
+        names.append("(naive)")
+    count = len(experiment.pictures)
+    return f"{' '.join(names)}, {count} picture{'s' if count > 1 else ''}, seed {experiment.seed}"
+
+
+def training_title(training: Training, known: Catalog) -> str:
+    """A training in one line."""
+    titles = {(entry.kind, entry.id): entry.title for entry in known.entries}
+    model = titles.get(("model", training.model.id), training.model.id)
+    who = "centrally" if training.clients == 1 else f"by {training.clients} clients"
+    behind = "".join(f", with {titles.get(('defense', part.id), part.id).lower()}" for part in training.defenses)
+    return f"{model} trained on {TITLES[training.data]}, {training.rounds} rounds {who}{behind}"
+
+
+def ranks_title(ranks: Ranks) -> str:
+    """A measurement of ranks in one line."""
+    return f"Ranks of {counts.template_of(ranks.network) or ranks.network[:60]}"
+
+
+def ranks_link(ranks: Ranks) -> str:
+    """The page with its network."""
+    given = {"net": ranks.network, "size": str(ranks.size), "channels": str(ranks.channels)}
+    return "/architecture?" + urlencode(given, quote_via=quote)

@@ -1,0 +1,231 @@
+"""Settings as widgets, and an Experiment into their values. Everything is built from the catalog."""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, TypeAlias
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from leakage.data import checkpoints
+from leakage.spec.catalog import Catalog, Entry, Field
+from leakage.spec.experiment import Experiment, Part
+from leakage.spec.syntax import SYNTAXES
+
+NONE = "none"
+UNTRAINED = ""
+USUAL = ""  # the first of a protection's counters
+DEFAULT = Experiment()
+More: TypeAlias = Callable[[dict[str, Any]], None]  # draws further widgets, given the values of a plug-in's fields
+SOURCES = {"gallery": "Gallery", "upload": "Your own", "mnist": "MNIST", "cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}
+DEFAULTS = {"model": DEFAULT.model.id, "protocol": DEFAULT.protocol.id, "defense": NONE, "attack": DEFAULT.attack.id}
+TASKS = {
+    "classes": "one for each class",
+    "two": "one in all, label as it says itself",
+    "flipped": "one in all, label the opposite",
+}
+BATCH_NORM = {"eval": "stored statistics (eval)", "batch": "statistics of this batch"}
+ADAPTIVE = {"true": "Adaptive", "false": "Naive"}
+STATISTICS = {"none": "none", "running": "those stored in the model", "exact": "exactly those of the batch"}
+KEPT: Literal["page"] = "page"  # what was set comes back with its widget, as long as one stays on the page
+MAX_PHONES = 16  # in one sum
+PICKED = "pictures"  # the picked pictures, as "source:id", in session state and, joined by commas, in the URL
+
+
+def card(number: int, title: str) -> DeltaGenerator:
+    """A card for one of the numbered steps of a page."""
+    box = st.container(border=True, gap="small", key=f"step-{number}")
+    box.markdown(f"**{number} · {title}**")
+    return box
+
+
+def offered(known: Catalog, kind: str) -> list[Entry]:
+    """The plug-ins of a menu: those that are laid over others have a control of their own."""
+    return [entry for entry in known.of(kind) if not entry.over_others]
+
+
+def aggregations(known: Catalog) -> list[Entry]:
+    """What can be laid over a protocol."""
+    return [entry for entry in known.of("protocol") if entry.over_others]
+
+
+def choose(known: Catalog, kind: str, label: str, *, more: More | None = None, apart: Sequence[str] = ()) -> Part | None:
+    """A menu of the plug-ins of one kind with its sentence, and beside it, folded away, the fine settings and what `more` adds to them.
+
+    Fields named in `apart` are not among them: they are drawn elsewhere, and kept out of the answer. Free texts stand below, in the open.
+    """
+    entries = {entry.id: entry for entry in offered(known, kind)}
+    options = [*([NONE] if kind == "defense" else []), *entries]
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        picked = st.selectbox(
+            label,
+            options,
+            index=options.index(DEFAULTS[kind]),
+            format_func=lambda name: "No protection" if name == NONE else entries[name].title,
+            key=kind,
+            label_visibility="collapsed",
+        )
+        texts = [field for field in entries[picked].fields if field.syntax] if picked in entries else []
+        fields = fine_settings(entries[picked], more, [*apart, *(field.name for field in texts)]) if picked in entries else {}
+    if picked == NONE:
+        st.caption("What leaves the phone is sent as it is.")
+        return None
+    entry = entries[picked]
+    st.caption(entry.plain, help=f"{entry.hint}\n\n[The paper]({entry.source})")
+    return Part(id=picked, fields={**fields, **{field.name: widget(entry, field) for field in texts}})
+
+
+def checkpoint(known: Catalog, model: Part) -> str:
+    """How long the model was trained: untrained, or one of the stages on this machine. Picking one sets the fields it was trained with."""
+    offered = trainings(model)
+    wanted = st.session_state.get("checkpoint", st.query_params.get("checkpoint", UNTRAINED))
+    if wanted not in offered:
+        st.session_state["lost"] = wanted
+    if st.session_state.get("checkpoint") not in offered:
+        st.session_state["checkpoint"] = UNTRAINED
+    chosen = st.selectbox(
+        "How long it was trained",
+        list(offered),
+        format_func=offered.__getitem__,
+        key="checkpoint",
+        on_change=fit_checkpoint,
+        args=(known,),
+        disabled=len(offered) == 1,
+        help="Training changes how much a gradient gives away: a model that is right about a picture sends a small gradient. "
+        "The percentage says how many test pictures it names right. Choosing a trained model also sets its fields and the size of the "
+        "pictures to what it was trained with.",
+    )
+    if chosen == UNTRAINED and st.session_state.get("lost", UNTRAINED) not in offered:
+        st.caption(
+            f":material/warning: {st.session_state['lost']} is not a trained model of this kind on this machine. It starts untrained."
+        )
+    return chosen
+
+
+def trainings(model: Part) -> dict[str, str]:
+    """How long this model can have been trained: not at all, or as the checkpoints on this machine; in words."""
+    offered = {UNTRAINED: "Untrained: weights drawn at random"}
+    for id, card in checkpoints.cards().items():
+        for stage in card.stages if card.model == model.id else ():
+            length = f"{stage.rounds} {card.unit}{'' if stage.rounds == 1 else 's'}"
+            length = f"all {length}" if stage is card.stages[-1] else length
+            offered[f"{id}@{stage.rounds}"] = f"{card.trained_on}, {length}: {stage.accuracy:.1%} right"
+    return offered
+
+
+def fit_checkpoint(known: Catalog) -> None:
+    """Put the fields, the size and the colours of the chosen checkpoint into the widgets; one that is gone since is chosen no more."""
+    st.session_state.pop("lost", None)
+    try:
+        fit(st.session_state["checkpoint"], known)
+    except checkpoints.CheckpointError:
+        st.session_state["checkpoint"] = UNTRAINED
+
+
+def fit(name: str, known: Catalog) -> None:
+    """What "id@rounds" was trained with, into the widgets. Raises CheckpointError."""
+    card, _ = checkpoints.find(name)
+    st.session_state["channels"], st.session_state["size"] = card.image_shape[:2]
+    for field, value in known.get("model", card.model).resolve(card.fields).items():
+        st.session_state[f"{card.model}.{field}"] = value
+
+
+def fine_settings(entry: Entry, more: More | None = None, apart: Sequence[str] = ()) -> dict[str, Any]:
+    """The fields of a plug-in, but for those `apart`, behind one small button; their values."""
+    fields = [field for field in entry.fields if field.name not in apart]
+    if not fields:
+        return {}
+    with st.popover("", icon=":material/tune:", help=f"Fine settings of {entry.title}", key=f"fine-{entry.kind}"):
+        st.markdown(f"**{entry.title}**")
+        if entry.presets:
+            st.pills("Presets", list(entry.presets), key=f"{entry.id}.preset", on_change=apply_preset, args=(entry,))
+        values = {field.name: widget(entry, field) for field in fields}
+        if more:
+            more(values)
+        return values
+
+
+def apply_preset(entry: Entry) -> None:
+    """Put a preset's values, and the defaults of all other fields, into the widgets."""
+    preset = entry.presets.get(st.session_state.get(f"{entry.id}.preset") or "", {})
+    for field in entry.fields:
+        st.session_state[f"{entry.id}.{field.name}"] = preset.get(field.name, field.default)
+
+
+def widget(entry: Entry, field: Field, label: str = "") -> Any:
+    """The widget that fits a field: a switch, a menu, lines of text, a slider for short ranges, else a number."""
+    words = label or field.name.replace("tv_", "TV_").replace("_", " ")
+    label, key = words[0].upper() + words[1:], f"{entry.id}.{field.name}"
+    if field.type == "bool":
+        return st.toggle(label, field.default, key=key, help=field.help, persist_state=KEPT)
+    if field.syntax:
+        about = f"{field.help}\n\n{SYNTAXES[field.syntax].grammar}"
+        return st.text_area(label, field.default, height=120, key=key, help=about, persist_state=KEPT) or ""
+    if field.type == "str":
+        return st.selectbox(label, field.options, field.options.index(field.default), key=key, help=field.help, persist_state=KEPT)
+    number = int if field.type == "int" else float
+    assert field.low is not None
+    assert field.high is not None
+    low, high, value = number(field.low), number(field.high), number(field.default)
+    if field.type == "int":
+        make = st.slider if high - low <= 128 else st.number_input
+        return make(label, low, high, value, key=key, help=field.help, persist_state=KEPT)
+    if high <= 1:
+        return st.slider(label, low, high, value, 0.001, "%.3f", key=key, help=field.help, persist_state=KEPT)
+    return st.number_input(label, low, high, value, value / 10 or 0.001, "%g", key=key, help=field.help, persist_state=KEPT)
+
+
+def verbatim(text: str) -> str:
+    """A sentence that may repeat what was typed, or came in a link, for Markdown: no links, formulas or icons."""
+    return re.sub(r"([\[\]`<$]|:(?=[a-z/]))", r"\\\1", text)
+
+
+def load(experiment: Experiment) -> None:
+    """Put an experiment into the widgets (call it before they are drawn)."""
+    state = st.session_state
+    protection = experiment.defenses[0] if experiment.defenses else Part(id=NONE)
+    for kind, part in (
+        ("model", experiment.model),
+        ("protocol", experiment.protocol),
+        ("defense", protection),
+        ("attack", experiment.attack),
+    ):
+        state[kind] = part.id
+        put_fields(part)
+    state["checkpoint"] = experiment.checkpoint
+    state.pop("lost", None)
+    state["size"], state["channels"], state["seed"] = experiment.size, experiment.channels, experiment.seed
+    state["phones"] = 1
+    if experiment.aggregation:
+        fields = dict(experiment.aggregation.fields)
+        state["aggregation"], state["phones"] = experiment.aggregation.id, fields.pop("clients", 2)
+        put_fields(Part(id=experiment.aggregation.id, fields=fields))
+    state["rounds"], state["attacked_round"] = experiment.rounds, experiment.attacked_round
+    state["labels_known"], state["adaptive"] = experiment.assume.labels, "true" if experiment.assume.adaptive else "false"
+    state["statistics"], state["counter"] = experiment.assume.statistics, experiment.assume.counter
+    state["max_seconds"], state["batch_norm"], state["task"] = experiment.max_seconds, experiment.batch_norm, experiment.task
+    pictures = experiment.pictures
+    state["source"], state["batch"] = pictures[0].source, len(pictures)
+    state[PICKED] = [f"{picture.source}:{picture.id}" for picture in pictures]
+    state["classes"] = {picture.id: picture.label for picture in pictures if picture.source == "upload"}
+
+
+def put_fields(part: Part) -> None:
+    """The fields of a plug-in into their widgets."""
+    for name, value in part.fields.items():
+        st.session_state[f"{part.id}.{name}"] = value
+
+
+def reset(known: Catalog) -> None:
+    """Back to the defaults, in the widgets and in the URL; the shown run leaves the page too."""
+    for entry in known.entries:
+        for field in entry.fields:
+            st.session_state[f"{entry.id}.{field.name}"] = field.default
+    load(DEFAULT)
+    st.session_state["offset"] = 0
+    st.query_params.pop("run", None)  # the rest of the address belongs to the widgets
+
+
+def number(key: str) -> int:
+    """The value of a whole-number widget."""
+    return int(st.session_state[key])

@@ -1,0 +1,244 @@
+"""Measured beforehand, folded away below a comparison: every protection and attacker, DLG's thresholds, and what protection costs."""
+
+import html
+from collections.abc import Callable, Sequence
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from leakage.results.precomputed import Cell, Duel, Line, Price, both, found, matrix, prices
+from leakage.spec.catalog import Catalog
+from leakage.ui.common import forms
+from leakage.ui.common.figures import against_accuracy, band, bare, grey_line
+from leakage.ui.compare.sweep import LOOKS, mark_published
+from leakage.ui.compare.table import heat
+
+ATTACK = "inverting_gradients"  # whose leakage stands beside the price
+OPEN = "measured"  # the key of what is folded away
+NAIVE, KNOWING = "naive", "knows it"
+DASH = "–"
+THRESHOLDS = {  # by what was swept: what DLG's authors found
+    "Gaussian noise": "Published: no picture from 0.01 on.",
+    "Laplacian noise": "Published: no picture from 0.01 on.",
+    "Pruning": "Published: no picture once 20 to 30 % of the entries are left out.",
+    "Low precision": "Published: 16 bits do not protect, 8 bits do.",
+}
+MATRIX = """Each cell: PSNR in decibels, the mean of {tries} runs ({pictures} CIFAR-10 pictures, {seeds} seeds of an untrained LeNet),
+coloured by how many could be recognised; a grey picture scores {grey:.1f} dB. “Knows it”: the strongest of those who know the
+protection; below, what they do. For R-GAP the phone computes and sends numbers of 64 bits. **Framed: it hides every picture from the
+naive attacker, and not from one who knows it.**"""
+BACKFIRES = {  # by protection: why knowing of it does worse (benchmarks/published/within_the_step.py)
+    "low_precision": "Why knowing of rounding does worse than not knowing: many pictures have a gradient that rounds to the numbers "
+    "received. Who forgives all that rounding may have changed ends at the first of them; the naive attacker aims at the middle of "
+    "every step, and lands closer.",
+}
+COSTS = """LeNet learns MNIST by federated averaging with three phones, behind each protection{seeds}. What leaves nothing to learn from
+ends at 10 to 11 %, which is guessing."""
+
+
+@st.fragment
+def show(known: Catalog) -> None:
+    """All that there is, worked out only while it is open."""
+    with st.expander(
+        "Measured beforehand: what stops an attacker, and what it costs", icon=":material/grid_on:", key=OPEN, on_change="rerun"
+    ) as folded:
+        if folded.open:
+            content(known)
+
+
+def content(known: Catalog) -> None:
+    """A tab for everything that was measured."""
+    shown: dict[str, Callable[[Catalog], None]] = {
+        "Every attacker": attackers,
+        "From which strength on": lambda _: thresholds((found("thresholds") or {"rows": []})["rows"]),
+        "What it costs": price,
+    }
+    there = dict(zip(shown, (found("matrix"), found("thresholds"), prices(known)), strict=True))
+    names = [name for name, measured in there.items() if measured]
+    if not names:
+        st.caption("The files of measurements are not here: expected matrix.json, thresholds.json or price.json in assets/.")
+        return
+    for name, tab in zip(names, st.tabs(names, key="measured-tab", on_change="rerun"), strict=True):
+        with tab:
+            if tab.open:
+                shown[name](known)
+
+
+# ---------------------------------------------------------------- every attacker
+
+
+def attackers(known: Catalog) -> None:
+    """The matrix of protections and attacks."""
+    lines = matrix(known)
+    recipe = (found("matrix") or {})["recipe"]
+    played = [cell for line in lines for duel in line.duels.values() for cell in (duel.naive,) if cell and "psnr" in cell]
+    runs = [cell["runs"] for cell in played]
+    tries = " to ".join(map(str, sorted({min(runs), max(runs)})))
+    st.markdown(MATRIX.format(tries=tries, grey=played[0]["grey_psnr"], **recipe))
+    st.html(matrix_table(lines, known))
+    for words in puzzles(lines):
+        st.caption(words)
+    titles = {line.title: line for line in lines if not line.refused}
+    chosen = st.selectbox("Every attacker of one protection, in words", titles, key="measured-stack")
+    st.markdown("\n".join(f"- {forms.verbatim(sentence)}" for sentence in in_words(titles[chosen], known)))
+
+
+def puzzles(lines: Sequence[Line]) -> list[str]:
+    """Why knowing of a protection does worse, wherever it does."""
+    ids = [part.id for line in lines if any(duel.backfires for duel in line.duels.values()) for part in line.stack]
+    return [BACKFIRES[id] for id in dict.fromkeys(ids) if id in BACKFIRES]
+
+
+def in_words(line: Line, known: Catalog) -> list[str]:
+    """A sentence for every attacker of a protection."""
+    return [
+        f"{known.get('attack', attack).title}. {told(cell)}"
+        for attack, duel in line.duels.items()
+        for cell in (duel.naive, *duel.knowing.values())
+        if cell
+    ]
+
+
+def matrix_table(lines: Sequence[Line], known: Catalog) -> str:
+    """As HTML: a line for every protection, for each attack the naive attacker and the one who knows."""
+    attacks = list(dict.fromkeys(attack for line in lines for attack in line.duels))
+    groups = "".join(f'<th scope="colgroup" colspan="2">{html.escape(known.get("attack", id).title)}</th>' for id in attacks)
+    voices = "".join(f"<th>{NAIVE}</th><th>{KNOWING}</th>" for _ in attacks)
+    body = "".join(_line(line, attacks) for line in lines)
+    return (
+        '<div class="gle-wide"><table class="gle-ledger gle-counts gle-matrix">'
+        f"<thead><tr><th>Protection</th>{groups}</tr><tr><th></th>{voices}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def _line(line: Line, attacks: Sequence[str]) -> str:
+    first = f'<th scope="row">{html.escape(line.title)}</th>'
+    if line.refused:
+        return f'<tr>{first}<td class="gle-refused" colspan="{2 * len(attacks)}">{html.escape(line.refused)}</td></tr>'
+    return f"<tr>{first}{''.join(_duel(line.duels.get(attack)) for attack in attacks)}</tr>"
+
+
+def _duel(duel: Duel | None) -> str:
+    if duel is None or duel.naive is None:
+        return f"<td>{DASH}</td><td>{DASH}</td>"
+    if not duel.knowing:  # no protection: there is nothing to know
+        return _cell(duel.naive, colspan=2)
+    others = " ".join(told(cell) for cell in duel.knowing.values())
+    if duel.best is None:
+        return _cell(duel.naive) + f'<td title="{html.escape(others)}">same</td>'
+    return _cell(duel.naive) + _cell(duel.best, framed=duel.only_naive, words=others)
+
+
+def _cell(cell: Cell, *, words: str = "", framed: bool = False, colspan: int = 1) -> str:
+    return heat(cell["psnr"], cell["recognisable"] / cell["runs"], words=words or told(cell), framed=framed, colspan=colspan)
+
+
+def told(cell: Cell) -> str:
+    """One attacker's result in a sentence."""
+    who = cell["who"].capitalize()
+    if "psnr" not in cell:
+        return f"{who}: {cell.get('same') or cell.get('refused')}."
+    low, high = cell["interval"]
+    return (
+        f"{who}: {cell['psnr']:.1f} dB, SSIM {cell['ssim']:.2f}, {_seen(cell)} ({100 * low:.0f} to {100 * high:.0f} % with 95 % "
+        f"confidence), first of the line-up {100 * cell['identified']:.0f} %, labels right {100 * cell['labels']:.0f} %."
+    )
+
+
+def _seen(cell: Cell) -> str:
+    return f"{cell['recognisable']} of {cell['runs']} recognisable"
+
+
+# ---------------------------------------------------------------- from which strength on
+
+
+def thresholds(rows: Sequence[Cell]) -> None:
+    """DLG against one protection at growing strength."""
+    names = list(dict.fromkeys(row["sweep"] for row in rows))
+    chosen = st.segmented_control("Protection", names, default=names[0], required=True, key="threshold")
+    mine = [row for row in rows if row["sweep"] == chosen]
+    st.plotly_chart(threshold(mine), key=f"threshold-{chosen}", config={"displayModeBar": False}, alt="PSNR against strength")
+    if words := BACKFIRES.get(mine[0]["id"]):
+        st.caption(words)
+    runs = mine[0]["runs"]
+    knows = "watches 16 rounds of a server that stands still, and averages them" if "noise" in chosen else "knows what the phone does"
+    st.caption(
+        f"{THRESHOLDS[chosen]} Here: DLG on an untrained LeNet, {runs} CIFAR-10 pictures each, up to 2 starts; the band goes from the "
+        f"worst to the best picture, beside each point how many could be recognised. Adaptive: the attacker {knows}."
+    )
+
+
+def threshold(rows: Sequence[Cell]) -> go.Figure:
+    """PSNR against strength, a line and a band for each attacker, beside a grey picture and the published threshold."""
+    made, values = go.Figure(), [next(iter(row["fields"].values())) for row in rows]
+    words = any(isinstance(value, str) for value in values)
+    wide = not words and min(values) > 0
+    for voice, (colour, symbol) in list(LOOKS.items())[:2]:
+        line = [(row, value) for row, value in zip(rows, values, strict=True) if row["who"] == voice]
+        x = [value for _, value in line]
+        if not words:
+            band(made, [(value, min(row["psnr_each"]), max(row["psnr_each"])) for row, value in line], colour)
+        made.add_scatter(
+            x=x,
+            y=[row["psnr"] for row, _ in line],
+            name=voice,
+            mode="markers+text" if words else "lines+markers+text",
+            text=[f"{row['recognisable']}/{row['runs']}" for row, _ in line],
+            textposition="top center" if voice == "adaptive" else "bottom center",
+            textfont={"size": 10, "color": colour},
+            line_color=colour,
+            marker={"symbol": symbol, "size": 9},
+            hovertemplate=f"{voice}, strength %{{x}}<br>PSNR %{{y:.1f}} dB, recognisable %{{text}}<extra></extra>",
+        )
+    grey_line(made, rows[0]["grey_psnr"], words="top left")
+    mark_published(made, rows[0]["id"], next(iter(rows[0]["fields"])))
+    return bare(
+        made,
+        height=360,
+        top=24,
+        legend={"orientation": "h", "y": -0.25},
+        x={
+            "title": "strength",
+            "type": "category" if words else "log" if wide else "linear",
+            "tickvals": list(dict.fromkeys(values)),
+            "tickformat": "~g",
+        },
+        y={"title": "PSNR (dB): higher leaks more"},
+    )
+
+
+# ---------------------------------------------------------------- what it costs
+
+
+def price(known: Catalog) -> None:
+    """Accuracy behind every protection, and beside what leaks."""
+    rows = prices(known)
+    st.markdown(COSTS.format(seeds=", one seed" if max(row.seeds for row in rows) == 1 else ", the mean of several seeds"))
+    points = list(both(known, ATTACK))
+    if len(points) > 1:
+        st.plotly_chart(privacy_utility(points), key="utility", config={"displayModeBar": False}, alt="Leakage against accuracy")
+    st.dataframe(
+        {
+            "Protection": [row.title for row in rows],
+            "Accuracy (%)": [round(100 * row.accuracy, 2) for row in rows],
+            "Points lost": [round(100 * row.lost, 2) for row in rows],
+            "LeNet with": [row.model or "its usual settings" for row in rows],
+            "Rounds": [row.rounds for row in rows],
+            "Training pictures": [row.pictures for row in rows],
+            "Server's step": [row.server_rate for row in rows],
+        },
+        column_config={"Protection": st.column_config.TextColumn(width="medium")},
+        hide_index=True,
+        key="prices",
+    )
+
+
+def privacy_utility(points: Sequence[tuple[Price, Cell]]) -> go.Figure:
+    """What leaks to the stronger attacker, against accuracy: up leaks more, to the right is cheaper."""
+    return against_accuracy(
+        [(row.accuracy, cell["psnr"], f"{row.title} ({cell['who']} attacker: {_seen(cell)})") for row, cell in points],
+        points[0][1]["grey_psnr"],
+        what="leaks to Inverting Gradients (dB)",
+        shares=[cell["recognisable"] / cell["runs"] for _, cell in points],
+        named=False,
+    )

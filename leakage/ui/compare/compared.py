@@ -1,0 +1,166 @@
+"""A comparison on the page: what differs, the runs of one attacker side by side, and below them the table that fills."""
+
+import streamlit as st
+
+from leakage.results.comparison import EXPORTS, MAX_ARMS, crossed, differs, only_naive, rows, same_answers, sentence_case, titles, voice
+from leakage.runs.service import service
+from leakage.runs.store import OPEN, Run
+from leakage.spec.catalog import Catalog
+from leakage.spec.experiment import Experiment
+from leakage.ui.common import forms
+from leakage.ui.common.session import owner
+from leakage.ui.compare import cost, sweep, table
+from leakage.ui.compare.variants import MOST
+from leakage.ui.components.live import stage
+from leakage.ui.lab import fallback
+from leakage.ui.lab.result import staged
+
+IN_SHORT = {
+    "The pictures": "",
+    "The protection": "",
+    "The attack": "",
+    "The model": "",
+    "Its weights": "",
+    "The seed": "seed ",
+}  # what is equal
+WATCH = {"adaptive": "Adaptive attacker", "naive": "Naive attacker"}
+
+
+def show(asked: str, planned: list[Experiment], known: Catalog) -> None:
+    """The comparison of an address: the ids of its runs, joined by commas; without one, what is planned."""
+    runs = found(asked)
+    if not runs:
+        if asked:
+            st.warning("This comparison is not here: its runs were deleted, or the link is incomplete.")
+        if len(planned) > 1:
+            sentence(planned, known)
+        st.info("A comparison is prepared. Press **Run all** to watch every arm at once.")
+        return
+    experiments = [experiment_of(run) for run in runs]
+    if gone := len(set(asked.split(","))) - len(runs):
+        st.warning(f"{gone} of the runs of this comparison are not here any more.")
+    sentence(experiments, known)
+    if {one.digest() for one in planned} - {one.digest() for one in experiments}:
+        st.caption(":material/info: The settings ask for other runs than those below. Press **Run all** to see them.")
+    attack = against(experiments, known)
+    heard = [name for name in WATCH if name in {voice(one) for one in experiments if one.attack.id in attack}]
+    watched = heard[0] if heard else "both"
+    if len(heard) > 1:
+        watched = st.segmented_control("Watch", heard, default=heard[0], required=True, format_func=WATCH.__getitem__, key="watch")
+    swept = sweep.swept(experiments) is not None  # then one seed is enough to look at
+    if swept and (seeds := len({one.seed for one in experiments})) > 1:
+        st.caption(f"Here plays the first of {seeds} seeds; the table and the curve have all of them.")
+    playing = [
+        (run, one)
+        for run, one in zip(runs, experiments, strict=True)
+        if voice(one) in (watched, "both") and one.attack.id in attack and (not swept or one.seed == experiments[0].seed)
+    ][:MOST]
+    names = titles([one for _, one in playing], known)
+    shown = [staged(run.id, sentence_case(name), one) for name, (run, one) in zip(names, playing, strict=True)]
+    if stage(shown, key="compared", together=True):
+        for one in shown:
+            fallback.show(one.id)
+    with st.container(key="comparison"):
+        if moved := moving(runs, known):
+            st.fragment(watch, run_every=1.0 if moved == "attack" else 10.0)(asked, moved, known)
+        else:
+            details(runs, known)
+
+
+def against(experiments: list[Experiment], known: Catalog) -> list[str]:
+    """The attacks that are watched, by id: all, or where protections differ too, one of them."""
+    attacks = list(dict.fromkeys(one.attack.id for one in experiments))
+    if not crossed(experiments):
+        return attacks
+    if st.session_state.get("watch-attack") not in attacks:  # it was of another comparison
+        st.session_state["watch-attack"] = attacks[0]
+    names = {entry.id: entry.title for entry in known.of("attack")}
+    words = {id: names.get(id, id) for id in attacks}  # an attack may be gone since
+    chosen = st.segmented_control("Against", attacks, required=True, format_func=words.__getitem__, key="watch-attack")
+    return [id for id in attacks if id == chosen]
+
+
+def sentence(experiments: list[Experiment], known: Catalog) -> None:
+    """What differs, in a line; what is equal, named in short and listed behind a button."""
+    apart, equal = differs(experiments, known)
+    lines = dict(line.split(": ", 1) for line in equal)
+    told = ", ".join(before + lines[about].split(",")[0] for about, before in IN_SHORT.items() if about in lines)
+    st.markdown(f"**Differs.** {forms.verbatim('. '.join(apart) or 'Nothing')}.")
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.caption(f"**Equal.** {forms.verbatim(told)}, and all else.", width="content")
+        with st.popover("What is equal", type="tertiary"):
+            st.markdown("\n".join(f"- {forms.verbatim(line)}" for line in equal))
+
+
+def found(asked: str) -> list[Run]:
+    """The attacks among the runs of an address, each once, without those that are not here."""
+    ids = list(dict.fromkeys(asked.split(",")))[:MAX_ARMS]
+    return [run for id in ids if (run := service().look(id)) and run.kind == "attack"]
+
+
+def experiment_of(run: Run) -> Experiment:
+    """What was asked."""
+    return Experiment.model_validate_json(run.experiment)
+
+
+def watch(asked: str, moved: str, known: Catalog) -> None:
+    """The table while something still moves; once that has ended the whole page is drawn again, and looks more seldom, or no more."""
+    runs = found(asked)
+    if moving(runs, known) != moved:
+        st.rerun()
+    details(runs, known)
+
+
+def moving(runs: list[Run], known: Catalog) -> str:
+    """What can still change the table: an attack, a training, or nothing."""
+    if any(run.status in OPEN for run in runs):
+        return "attack"
+    return "training" if cost.under_way([experiment_of(run) for run in runs], known) else ""
+
+
+def details(runs: list[Run], known: Catalog) -> None:
+    """Warnings, table, what to take away, and what protection costs where that is known."""
+    stop(runs)
+    told, experiments = rows(service().store, runs, known), [experiment_of(run) for run in runs]
+    failed: dict[str, list[str]] = {}
+    for run, row in zip(runs, told, strict=True):
+        if run.status == "failed":
+            failed.setdefault(run.message or "", []).append(sentence_case(row.name))
+    for why, names in failed.items():
+        st.warning(forms.verbatim(f"{'; '.join(names)}: {why or 'failed'}"))
+    for sentence in only_naive(told):
+        st.error(forms.verbatim(sentence), icon=":material/visibility:")
+    if len({one.assume.counter for one in experiments if voice(one) == "adaptive"}) > 1:
+        for words in same_answers(told):
+            st.caption(forms.verbatim(words))
+    if crossed(experiments):
+        st.html(table.matrix(told))
+        st.caption(table.MATRIX_NOTE)
+    st.html(table.table(told))
+    st.caption(table.NOTE)
+    take_away(runs)
+    if curve := sweep.figure(told, experiments):
+        st.markdown("**What leaks at which strength**")
+        st.plotly_chart(curve, key="sweep", config={"displayModeBar": False}, alt="PSNR against strength")
+    cost.show(told, experiments, known)
+
+
+def stop(runs: list[Run]) -> None:
+    """A button to stop all, while something runs."""
+    if stoppable := [run.id for run in runs if run.status in OPEN and service().may_cancel(run.id, owner())]:
+        st.button("Stop all and keep the best so far", on_click=_stop, args=(stoppable,), icon=":material/stop:", key="stop")
+
+
+def take_away(runs: list[Run]) -> None:
+    """Files, once something has run, and the link."""
+    ids = ",".join(run.id for run in runs)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        for name, label in EXPORTS.items() if any(run.status in ("running", "done", "cancelled") for run in runs) else ():
+            st.link_button(label, f"/api/compare/{name}?ids={ids}", icon=":material/download:", type="tertiary")
+        with st.popover("Link to this comparison", icon=":material/link:", type="tertiary"):
+            st.code(f"{(st.context.url or '').split('?')[0]}?runs={ids}", language=None)
+
+
+def _stop(ids: list[str]) -> None:
+    for id in ids:
+        service().cancel(id, owner())

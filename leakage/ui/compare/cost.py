@@ -1,0 +1,70 @@
+"""What protection costs, below a comparison: leakage against accuracy, and a training of this machine where nobody has measured it."""
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from leakage.results import utility
+from leakage.results.comparison import Row, protection, sentence_case
+from leakage.runs.service import service
+from leakage.runs.store import OPEN
+from leakage.spec.catalog import Catalog
+from leakage.spec.experiment import Experiment, Part, SpecError
+from leakage.ui.common import forms
+from leakage.ui.common.session import owner
+from leakage.ui.compare import table
+from leakage.ui.compare.stacks import key_of
+from leakage.ui.training import training_view
+
+WORDS = """Nobody has measured yet how good a model gets behind these. Here LeNet learns MNIST with three phones, as for every other number
+of that column: minutes with most, hours with what looks at every picture by itself."""
+REFUSED = "not-trained"
+
+
+def show(told: Sequence[Row], experiments: Sequence[Experiment], known: Catalog) -> None:
+    """Leakage against accuracy where accuracies are known, and what can be measured."""
+    stacks = {key_of(one.defenses, known): one.defenses for one, row in zip(experiments, told, strict=True) if row.accuracy is None}
+    unknown = [stack for stack in stacks.values() if utility.training(stack, known)]
+    figure = table.price(told)
+    if figure or unknown:
+        st.markdown("**What protection costs**")
+    if figure:
+        st.plotly_chart(figure, key="price", config={"displayModeBar": False}, alt="Leakage against accuracy")
+    if unknown:
+        with st.popover("Measure it here", icon=":material/speed:", type="tertiary"):
+            st.caption(training_view.missing("mnist") or WORDS)
+            for stack in unknown:
+                _offer(stack, known)
+        if refused := st.session_state.pop(REFUSED, ""):
+            st.error(forms.verbatim(refused))
+
+
+def _offer(stack: tuple[Part, ...], known: Catalog) -> None:
+    """A button that asks for the training, or where it is; and why it ended, if it ended early."""
+    words = sentence_case(protection(stack, stack, known))
+    run = utility.training_of(service().store, stack, known)
+    if run and run.status in OPEN:
+        st.markdown(f"{forms.verbatim(words)}: [being measured](/training?run={run.id})")
+    else:
+        st.button(
+            words, on_click=_measure, args=(stack, known), icon=":material/play_arrow:", disabled=bool(training_view.missing("mnist"))
+        )
+        if run:
+            st.caption(forms.verbatim(run.message or "It was stopped before its end."))
+
+
+def _measure(stack: tuple[Part, ...], known: Catalog) -> None:
+    """Queue the training."""
+    asked = utility.training(stack, known)
+    try:
+        if asked:
+            service().train(asked, owner())
+    except SpecError as error:
+        st.session_state[REFUSED] = str(error)
+
+
+def under_way(experiments: Sequence[Experiment], known: Catalog) -> bool:
+    """Whether a training of these still moves."""
+    stacks = {key_of(one.defenses, known): one.defenses for one in experiments}
+    runs = [utility.training_of(service().store, stack, known) for stack in stacks.values()]
+    return any(run.status in OPEN for run in runs if run)

@@ -1,0 +1,82 @@
+"""Protections, one or several in their order: as short text for menus and the address, and those that are offered, from the catalog."""
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import Any
+
+from leakage.results.comparison import sentence_case, titles
+from leakage.spec.catalog import Catalog, Field
+from leakage.spec.experiment import Experiment, Part
+from leakage.ui.common import forms
+
+
+def key_of(defenses: Sequence[Part], known: Catalog) -> str:
+    """Protections, in their order, as a short text: none, pruning:share=0.5, clipping+gaussian_noise. Defaults are left out."""
+    texts = []
+    for part in defenses:
+        usual = {field.name: field.default for entry in known.of("defense") if entry.id == part.id for field in entry.fields}
+        fields = ";".join(f"{name}={value}" for name, value in part.fields.items() if value != usual.get(name))
+        texts.append(f"{part.id}:{fields}" if fields else part.id)
+    return "+".join(texts) or forms.NONE
+
+
+def stack_of(key: str, known: Catalog) -> tuple[Part, ...]:
+    """What `key_of` wrote. Raises ValueError for names and values that are not known here."""
+    made = []
+    for text in [] if key == forms.NONE else key.split("+"):
+        id, _, written = text.partition(":")
+        entry = known.get("defense", id)
+        kinds = {field.name: field.type for field in entry.fields}
+        pairs = [pair.partition("=") for pair in written.split(";") if pair]
+        fields = {name: typed(kinds.get(name, "str"), word) for name, _, word in pairs}
+        entry.resolve(fields)
+        made.append(Part(id=id, fields=fields))
+    return tuple(made)
+
+
+def typed(kind: str, word: str) -> bool | int | float | str:
+    """A word as the value of a field. Raises ValueError."""
+    if kind == "bool":
+        return word.lower() == "true"
+    return int(word) if kind == "int" else float(word) if kind == "float" else word
+
+
+def known_keys(keys: Iterable[str], known: Catalog) -> list[str]:
+    """Those of the keys that name protections known here, each once."""
+    found = []
+    for key in dict.fromkeys(keys):
+        with suppress(ValueError):
+            stack_of(key, known)
+            found.append(key)
+    return found
+
+
+def ready_made(known: Catalog) -> list[str]:
+    """No protection; of every defense its presets, else its defaults; and what its one number, or else its leading word, can be."""
+    keys = [forms.NONE]
+    for entry in forms.offered(known, "defense"):
+        numbers = [field for field in entry.fields if field.type in ("int", "float")]
+        kinds: list[dict[str, Any]] = list(entry.presets.values()) or [{}]
+        if len(numbers) == 1:
+            kinds += [{numbers[0].name: value} for value in spaced(numbers[0], (0.1, 1, 10), (5, 1, 0.1))]
+        elif entry.fields and entry.fields[0].type == "str":
+            kinds += [{entry.fields[0].name: word} for word in entry.fields[0].options]
+        stacks = [(Part(id=entry.id, fields=fields),) for fields in kinds]
+        keys += sorted((key_of(stack, known) for stack in stacks), key=lambda key: key != entry.id)  # the defaults lead
+    return list(dict.fromkeys(keys))
+
+
+def spaced(field: Field, factors: Sequence[float], left: Sequence[float]) -> list[float]:
+    """The default times `factors`, inside the range. Of a share beyond one half what remains is multiplied, by `left`: 0.5, 0.9, 0.99."""
+    assert field.low is not None
+    assert field.high is not None
+    usual = float(field.default)
+    values = [1 - (1 - usual) * times for times in left] if 0.5 < usual <= field.high <= 1 else [usual * times for times in factors]
+    rounded = [round(value) if field.type == "int" else float(f"{value:.6g}") for value in values]
+    return sorted({value for value in rounded if field.low <= value <= field.high})
+
+
+def named(keys: Sequence[str], known: Catalog) -> dict[str, str]:
+    """Key -> the shortest words that tell these protections apart."""
+    words = titles([Experiment().model_copy(update={"defenses": stack_of(key, known)}) for key in keys], known)
+    return dict(zip(keys, map(sentence_case, words), strict=True))

@@ -1,0 +1,102 @@
+"""A sweep on the page: what leaks against the strength of one protection, for each attacker."""
+
+from collections.abc import Sequence
+from statistics import mean
+
+import plotly.graph_objects as go
+
+from leakage.results.comparison import Row
+from leakage.results.intervals import mean_interval
+from leakage.spec.experiment import Experiment
+from leakage.ui.common.figures import band, bare, grey_line
+
+LOOKS = {"naive": ("#0072b2", "circle"), "adaptive": ("#d55e00", "diamond"), "both": ("#d55e00", "diamond")}  # Okabe-Ito
+WIDE = 20.0  # from the smallest strength to so many times it the axis is linear, beyond logarithmic
+PUBLISHED = {  # protection and its field -> from which strength on it stopped DLG: where that began, and where it was sure
+    ("gaussian_noise", "scale"): (1e-3, 1e-2),
+    ("laplacian_noise", "scale"): (1e-3, 1e-2),
+    ("pruning", "share"): (0.2, 0.3),
+}
+
+
+def swept(experiments: Sequence[Experiment]) -> tuple[str, str, list[float]] | None:
+    """The protection and its number that alone differ, with its value in every experiment; None where something else differs, or none.
+
+    Seeds may differ too, where every strength was tried with each of them.
+    """
+    stacks = [[(part.id, name, value) for part in one.defenses for name, value in part.fields.items()] for one in experiments]
+    if len({tuple((id, name) for id, name, _ in stack) for stack in stacks}) != 1:
+        return None
+    moved = [place for place, values in enumerate(zip(*stacks, strict=True)) if len(set(values)) > 1]
+    if len(moved) != 1:
+        return None
+    id, name, _ = stacks[0][moved[0]]
+    found = [stack[moved[0]][2] for stack in stacks]
+    if any(isinstance(value, bool | str) for value in found) or len({_rest(one) for one in experiments}) > 1:
+        return None
+    tried: dict[float, set[int]] = {}
+    for value, one in zip(found, experiments, strict=True):
+        tried.setdefault(float(value), set()).add(one.seed)
+    if len({frozenset(seeds) for seeds in tried.values()}) > 1:
+        return None
+    return id, name, [float(value) for value in found]
+
+
+def _rest(experiment: Experiment) -> str:
+    """All but the protections, who knows them, and the seed."""
+    adaptive = experiment.assume.model_copy(update={"adaptive": True})
+    return experiment.model_copy(update={"defenses": (), "assume": adaptive, "seed": 0}).digest()
+
+
+def figure(rows: Sequence[Row], experiments: Sequence[Experiment]) -> go.Figure | None:
+    """PSNR against strength, a line for each attacker, beside a grey picture and the published threshold; None where nothing was swept.
+
+    Of several seeds their mean; once all have ended, and there are at least three, in a band that holds it with 95 % confidence.
+    """
+    found = swept(experiments)
+    if not found:
+        return None
+    id, name, values = found
+    made = go.Figure()
+    for voice, (colour, shape) in LOOKS.items():
+        reached: dict[float, list[float]] = {}
+        for value, row in zip(values, rows, strict=True):
+            if row.voice == voice and row.psnr is not None:
+                reached.setdefault(value, []).append(row.psnr)
+        points = sorted(reached.items())
+        if not points:
+            continue
+        ended = all(row.status == "done" for row in rows if row.voice == voice)
+        if ended and all(len(over) > 2 for _, over in points):
+            band(made, [(value, *mean_interval(over)) for value, over in points], colour)
+        made.add_scatter(
+            x=[value for value, _ in points],
+            y=[mean(over) for _, over in points],
+            name=voice,
+            mode="lines+markers",
+            line_color=colour,
+            marker={"symbol": shape, "size": 9},
+            customdata=[f", mean of {len(over)} seeds" if len(over) > 1 else "" for _, over in points],
+            hovertemplate="%{x}: %{y:.1f} dB%{customdata}",
+        )
+    if not made.data:
+        return None
+    wide = min(values) > 0 and max(values) / min(values) > WIDE
+    grey_line(made, rows[0].grey.get("psnr"))
+    mark_published(made, id, name)
+    return bare(
+        made,
+        height=340,
+        top=24,
+        legend={"orientation": "h", "y": -0.25},
+        x={"title": f"strength ({name.replace('_', ' ')})", "type": "log" if wide else "linear"},
+        y={"title": "what leaks (PSNR, dB)"},
+    )
+
+
+def mark_published(made: go.Figure, id: str, name: str) -> None:
+    """A band where a protection was published to stop DLG, if that was; the words above it take no room from the axis."""
+    if ends := PUBLISHED.get((id, name)):
+        made.add_vrect(*ends, fillcolor="#888", opacity=0.15, line_width=0)
+        words, paper = "grey: DLG fails, published (Zhu 2019)", {"xref": "paper", "yref": "paper"}
+        made.add_annotation(x=0, y=1, xanchor="left", yanchor="bottom", text=words, showarrow=False, **paper)

@@ -1,0 +1,299 @@
+"""What differs between the arms of a comparison: protections, attacks or both, a strength, answers, batches, training; from the catalog."""
+
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import streamlit as st
+
+from leakage.data.checkpoints import CheckpointError
+from leakage.results.comparison import MAX_ARMS, sentence_case, voice
+from leakage.spec.catalog import Catalog
+from leakage.spec.experiment import Experiment, Part, SpecError
+from leakage.ui.common import forms
+from leakage.ui.compare.stacks import known_keys, named, ready_made, spaced, stack_of, typed
+
+DIFFERS = {
+    "protection": "Protection",
+    "attack": "Attack",
+    "strength": "Strength",
+    "answer": "Answer",
+    "batch": "Batch size",
+    "training": "Training",
+    "matrix": "Protection × attack",
+}
+VOICES = {"both": "Both", "adaptive": "Adaptive", "naive": "Naive"}
+MOST = 8  # arms
+NAMED = 3  # of the arms that are left out
+STACKED = 4  # protections of one phone
+BATCHES = (1, 2, 4, 8)
+SEEDS = (1, 3, 5)  # of a sweep
+SHARED = ("protected", "answered")  # the key of the menu of what protects all arms; where answers to it differ, it is one
+PREPARED = Experiment(attack=Part(id="inverting_gradients", fields={"steps": 1000, "tv_weight": 0.01}))
+FIRST = {
+    "arms": (forms.NONE, "gaussian_noise", "pruning", "ada_defense"),
+    "attacks": ("inverting_gradients", "idlg"),
+    "answered": ("ada_defense",),
+}
+LISTS: dict[str, tuple[str, ...]] = {  # what differs -> the keys of its menus
+    "protection": ("arms",),
+    "attack": ("attacks",),
+    "answer": ("answers",),
+    "batch": ("sizes",),
+    "training": ("states",),
+    "matrix": ("arms", "attacks"),
+}
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One of the things compared: its name, and what it changes in the experiment that all share."""
+
+    title: str
+    change: dict[str, Any]
+
+
+# ---------------------------------------------------------------- the widgets
+
+
+def choose(base: Experiment, known: Catalog) -> list[Arm]:
+    """What differs, and in which arms."""
+    differs = st.segmented_control(
+        "What differs",
+        list(DIFFERS),
+        default="protection",
+        required=True,
+        format_func=DIFFERS.__getitem__,
+        key="differs",
+        label_visibility="collapsed",
+    )
+    offer = {
+        "protection": _protections,
+        "attack": _attacks,
+        "strength": _strengths,
+        "answer": _answers,
+        "batch": _batches,
+        "training": _trainings,
+        "matrix": _matrix,
+    }
+    return offer[differs](base, known)
+
+
+def shared_protection(known: Catalog) -> tuple[Part, ...]:
+    """What protects the phone in every arm, where protections are not what differs."""
+    differs = st.session_state.get("differs", "protection")
+    if "arms" in LISTS.get(differs, ()):
+        return ()
+    key = SHARED[differs == "answer"]
+    menu = _menu(key, ready_made(known)[1:], known)
+    if differs == "answer":
+        first = next(iter(known_keys(FIRST["answered"], known)), None)
+        index = list(menu).index(first) if first else 0
+        one = st.selectbox("Protection", menu, index=index, format_func=menu.__getitem__, key=key, on_change=_forget_answers)
+        return stack_of(one, known)
+    words, most = "Protection in all arms, in this order", STACKED - 1
+    picked = st.multiselect(words, menu, format_func=menu.__getitem__, key=key, max_selections=most)
+    return tuple(part for one in picked for part in stack_of(one, known))
+
+
+def choose_voices() -> str:
+    """Who attacks; where answers are what differs, one naive attacker stands beside them."""
+    if st.session_state["differs"] == "answer":
+        return "both"
+    return st.segmented_control(
+        "Attackers",
+        list(VOICES),
+        default="both",
+        required=True,
+        format_func=VOICES.__getitem__,
+        key="voices",
+        width="stretch",
+        help="Adaptive: it knows what the phone does, and imitates that. Naive: it takes what arrives for a plain gradient. Both: two runs "
+        "for each arm, or one where there is nothing to imitate.",
+    )
+
+
+def _menu(key: str, options: list[str], known: Catalog) -> dict[str, str]:
+    """Protections on offer and in words, with those that a link or the visitor has added."""
+    chosen = st.session_state.get(key, [])
+    added = known_keys([chosen] if isinstance(chosen, str) else chosen, known)
+    return named([*options, *(one for one in added if one not in options)], known)
+
+
+def _protections(base: Experiment, known: Catalog) -> list[Arm]:
+    menu = _menu("arms", ready_made(known), known)
+    first = known_keys(FIRST["arms"], known)
+    picked = st.multiselect("Protections", menu, default=first, format_func=menu.__getitem__, key="arms", max_selections=MOST)
+    with st.popover("Several in one arm", icon=":material/layers:", type="tertiary"):
+        order = st.multiselect(
+            "Protections, in this order", list(menu)[1:], format_func=menu.__getitem__, key="stack", max_selections=STACKED
+        )
+        st.button("Add this arm", on_click=_add, args=("+".join(order), picked), disabled=len(order) < 2 or len(picked) >= MOST)
+    return [Arm(menu[key], {"defenses": stack_of(key, known)}) for key in picked]
+
+
+def _add(key: str, picked: list[str]) -> None:
+    st.session_state["arms"], st.session_state["stack"] = list(dict.fromkeys([*picked, key])), []
+
+
+def _attacks(base: Experiment, known: Catalog) -> list[Arm]:
+    names = {entry.id: entry.title for entry in known.of("attack")}
+    first = list(dict.fromkeys([base.attack.id, *(id for id in FIRST["attacks"] if id in names)]))
+    picked = st.multiselect("Attacks", names, default=first, format_func=names.__getitem__, key="attacks", max_selections=MOST)
+    st.caption("The attack chosen below keeps its fine settings; the others run with their defaults.")
+    return [Arm(names[id], {"attack": base.attack if id == base.attack.id else Part(id=id)}) for id in picked]
+
+
+def _matrix(base: Experiment, known: Catalog) -> list[Arm]:
+    protections, attacks = _protections(base, known), _attacks(base, known)
+    return [Arm(f"{one.title}, {other.title}", one.change | other.change) for one in protections for other in attacks]
+
+
+def _answers(base: Experiment, known: Catalog) -> list[Arm]:
+    names = {"": "The usual answer", **{name: sentence_case(name) for name in counters(base.defenses, known)}}
+    if not set(st.session_state.get("answers", ())) <= set(names):  # they were to another protection
+        del st.session_state["answers"]
+    st.caption("What an attacker who knows the protection below can do about it.")
+    if len(names) == 1:
+        st.caption("To this one there is a single answer. Beside it stands the naive attacker.")
+    picked = st.multiselect("Answers", names, default=list(names), format_func=names.__getitem__, key="answers", max_selections=MOST)
+    return [Arm(names[name], {"assume": base.assume.model_copy(update={"counter": name})}) for name in picked]
+
+
+def _forget_answers() -> None:
+    """Those that were chosen were to another protection: all to this one are offered anew."""
+    st.session_state.pop("answers", None)
+
+
+def counters(defenses: Sequence[Part], known: Catalog) -> list[str]:
+    """What can be done about these protections besides the usual."""
+    return list(dict.fromkeys(name for part in defenses for name in list(known.get("defense", part.id).counters)[1:]))
+
+
+def _strengths(base: Experiment, known: Catalog) -> list[Arm]:
+    sweeps = {
+        f"{entry.id}.{field.name}": (entry, field)
+        for entry in forms.offered(known, "defense")
+        for field in entry.fields
+        if field.type in ("int", "float")
+    }
+    swept = st.selectbox(
+        "Strength of",
+        list(sweeps),
+        format_func=lambda name: f"{sweeps[name][0].title.split(':')[0]}: {sweeps[name][1].name.replace('_', ' ')}",
+        index=list(sweeps).index("gaussian_noise.scale") if "gaussian_noise.scale" in sweeps else 0,
+        key="swept",
+    )
+    entry, field = sweeps[swept]
+    usual = ", ".join(f"{value:g}" for value in spaced(field, (0.01, 0.1, 1, 10), (5, 2, 1, 0.1)))
+    text = st.text_input(f"Values, {field.low:g} to {field.high:g}", usual, key=f"values.{swept}", help=field.help)
+    st.segmented_control(
+        "Seeds",
+        SEEDS,
+        default=1,
+        required=True,
+        key="seeds",
+        help="With 3 or 5 every strength is tried with other chance each time: weights, noise, first guess. The curve is then their mean. "
+        "The band tells where the mean over all seeds lies, with 95 % confidence for each strength, if the values scatter normally.",
+    )
+    arms = []
+    for word in re.findall(r"[^,;\s]+", text)[:MOST]:
+        try:
+            value = typed(field.type, word)
+        except ValueError:
+            st.warning(f"{forms.verbatim(word)} is no number and is left out.")
+            continue
+        arms.append(Arm(f"{field.name} {word}", {"defenses": (*base.defenses, Part(id=entry.id, fields={field.name: value}))}))
+    return arms
+
+
+def _batches(base: Experiment, known: Catalog) -> list[Arm]:
+    sizes = st.multiselect("Pictures in one update", BATCHES, default=BATCHES, key="sizes")
+    return [
+        Arm(f"{size} picture{'s' if size > 1 else ''}", {"pictures": base.pictures[:size]})
+        for size in sorted(sizes)
+        if size <= len(base.pictures)
+    ]
+
+
+def room_for_batches() -> None:
+    """As many pictures as the largest batch needs, and afterwards as many as before; call it before the pictures are chosen."""
+    state = st.session_state
+    if state.get("differs") == "batch":
+        state.setdefault("own-batch", state.get("batch", 1))
+        state["batch"] = max(state.get("sizes") or BATCHES)
+    elif "own-batch" in state:
+        state["batch"] = state.pop("own-batch")
+
+
+def _trainings(base: Experiment, known: Catalog) -> list[Arm]:
+    names = forms.trainings(base.model)
+    if len(names) == 1:
+        st.info("No trained weights of this model are here. Choose LeNet, or train it on the page Training.")
+    if "states" in st.session_state:  # of another model
+        st.session_state["states"] = [name for name in st.session_state["states"] if name in names]
+    arms = {name: Arm(words.split(":")[0], {"checkpoint": name}) for name, words in names.items()}
+    first = [name for name, arm in arms.items() if not isinstance(resolved(base, arm, known), str)][:MOST]
+    picked = st.multiselect(
+        "How long it was trained",
+        names,
+        default=first,
+        format_func=names.__getitem__,
+        key="states",
+        max_selections=MOST,
+        on_change=_fit,
+        args=(known,),
+    )
+    return [arms[name] for name in picked]
+
+
+def _fit(known: Catalog) -> None:
+    """What the first trained model that was chosen was trained with."""
+    for name in filter(None, st.session_state["states"][:2]):
+        with suppress(CheckpointError):
+            forms.fit(name, known)
+            return
+
+
+# ---------------------------------------------------------------- experiments
+
+
+def resolved(base: Experiment, arm: Arm, known: Catalog) -> Experiment | str:
+    """The arm as an experiment, or in a sentence why it cannot run."""
+    try:
+        return base.model_copy(update=arm.change).resolve(known)
+    except SpecError as error:
+        return f"{arm.title} cannot run and is left out: {error}"
+
+
+def plan(base: Experiment, arms: list[Arm], voices: str, known: Catalog) -> tuple[list[Experiment], list[str]]:
+    """Every arm in every voice with every seed, each experiment once; and a sentence on all that cannot run."""
+    made, problems, left = dict[str, Experiment](), list[str](), list[str]()
+    for arm in arms:
+        one = resolved(base, arm, known)
+        if isinstance(one, str):
+            problems.append(one)
+            continue
+        heard = (True,) if voice(one) == "both" else {"both": (False, True), "adaptive": (True,), "naive": (False,)}[voices]
+        naive = one.assume.model_copy(update={"adaptive": False, "counter": ""})
+        own = [one.model_copy(update={"assume": one.assume if adaptive else naive}) for adaptive in heard]
+        more = made | {voiced.digest(): voiced for voiced in own}
+        if len(more) > MAX_ARMS:
+            left.append(arm.title)
+        else:
+            made = more
+    if left:
+        problems.append(
+            f"At most {MAX_ARMS} runs go at once. Left out: {'; '.join(left[:NAMED])}{' and more' if len(left) > NAMED else ''} "
+            f"({len(left)} of {len(arms)} arms). Choose fewer protections or attacks, or one of the attackers."
+        )
+    asked = st.session_state["seeds"] if st.session_state["differs"] == "strength" else 1
+    seeds = max(number for number in SEEDS if number == 1 or (number <= asked and number * len(made) <= MAX_ARMS))
+    if seeds < asked:
+        problems.append(
+            f"With {asked} seeds these would be {asked * len(made)} runs, and at most {MAX_ARMS} go at once: {seeds} of the seeds will be "
+            "tried. Leave out strengths, or one of the attackers, for more."
+        )
+    return [one.model_copy(update={"seed": (one.seed + later) % 2**31}) for later in range(seeds) for one in made.values()], problems

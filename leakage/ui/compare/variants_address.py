@@ -1,0 +1,108 @@
+"""The arms of a comparison at a link: what differs, from and into the address, and the widgets set to runs that were asked before."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+import streamlit as st
+
+from leakage.results.comparison import voice
+from leakage.spec.catalog import Catalog, CatalogError
+from leakage.spec.experiment import Experiment
+from leakage.ui.common import forms
+from leakage.ui.compare import sweep
+from leakage.ui.compare.stacks import key_of, known_keys
+from leakage.ui.compare.variants import BATCHES, DIFFERS, LISTS, MOST, SEEDS, SHARED, VOICES
+
+BETWEEN = {"answers": "|"}  # the names of answers have commas
+MENUS = tuple(dict.fromkeys(key for keys in LISTS.values() for key in keys))
+
+
+def read_url(known: Catalog) -> None:
+    """What differs and in which arms, from the address, on a visitor's first run; what is not known here is passed over."""
+    state, asked = st.session_state, st.query_params
+    for key, options in (("differs", DIFFERS), ("voices", VOICES), ("seeds", SEEDS)):
+        for option in options:
+            if str(option) == asked.get(key):
+                state[key] = option
+    lists: dict[str, list[Any]] = {key: asked[key].split(BETWEEN.get(key, ",")) for key in (*MENUS, "protected") if key in asked}
+    for key in {"arms", "protected"} & set(lists):
+        state[key] = known_keys(lists[key], known)[:MOST]
+    if "attacks" in lists:
+        state["attacks"] = [id for id in lists["attacks"] if id in {entry.id for entry in known.of("attack")}][:MOST]
+    if "sizes" in lists:
+        state["sizes"] = [size for size in BATCHES if str(size) in lists["sizes"]]
+    if "states" in lists:
+        state["states"] = lists["states"][:MOST]
+    if "answers" in lists:
+        names = {name for entry in known.of("defense") for name in entry.counters}
+        state["answers"] = [name for name in lists["answers"] if not name or name in names][:MOST]
+    if found := known_keys([asked.get("answered", "")], known):
+        state["answered"] = found[0]
+    if "swept" in asked and "values" in asked:
+        entry, _, name = asked["swept"].partition(".")
+        with suppress(CatalogError):
+            if any(field.name == name and field.type in ("int", "float") for field in known.get("defense", entry).fields):
+                state["swept"], state[f"values.{asked['swept']}"] = asked["swept"], asked["values"]
+
+
+def told() -> dict[str, str | None]:
+    """What differs, and the arms of it, for the address; None for what belongs to another choice."""
+    state = st.session_state
+    differs = state.get("differs", "")
+    keys = LISTS.get(differs, ())
+    if not all(key in state for key in keys or ["swept"]):  # without a picture nothing was asked
+        return {}
+    kept = {"differs": differs, "voices": state.get("voices", "both")}
+    kept |= {key: BETWEEN.get(key, ",").join(map(str, state[key])) for key in [*keys, *(["protected"] if state.get("protected") else [])]}
+    if differs == "answer":
+        kept["answered"] = state["answered"]
+    if differs == "strength":
+        kept |= {"swept": state["swept"], "values": state[f"values.{state['swept']}"], "seeds": str(state["seeds"])}
+    return {key: kept.get(key) for key in ("differs", "voices", *MENUS, *SHARED, "swept", "values", "seeds")}
+
+
+def load(experiments: Sequence[Experiment], known: Catalog) -> None:
+    """The settings of a comparison that was run into the widgets (call it before they are drawn)."""
+    state = st.session_state
+    forms.load(max(experiments, key=lambda one: len(one.pictures)))
+    found: dict[str, list[Any]] = {
+        "protection": list(dict.fromkeys(key_of(one.defenses, known) for one in experiments)),
+        "attack": list(dict.fromkeys(one.attack.id for one in experiments)),
+        "answer": list(dict.fromkeys(one.assume.counter for one in experiments if voice(one) == "adaptive")),
+        "batch": sorted({len(one.pictures) for one in experiments} & set(BATCHES)),
+        "training": list(dict.fromkeys(one.checkpoint for one in experiments)),
+    }
+    apart = [about for about, values in found.items() if len(values) > 1] or ["protection"]
+    differs = "matrix" if apart[:2] == ["protection", "attack"] else apart[0]
+    state["differs"] = differs
+    for about in apart[: len(LISTS[differs])]:
+        state[LISTS[about][0]] = found[about][:MOST]
+    shared = () if apart[0] == "protection" else experiments[0].defenses
+    state["protected"] = known_keys([key_of((part,), known) for part in shared], known)
+    if differs == "answer":
+        state["answered"] = key_of(experiments[0].defenses, known)
+    if found_sweep := sweep.swept(experiments):
+        with suppress(CatalogError):  # the protection is gone since
+            _load_sweep(*found_sweep, experiments, known)
+    heard = {voice(one) for one in experiments} - {"both"}
+    state["voices"] = next(iter(heard)) if len(heard) == 1 else "both"
+
+
+def _load_sweep(id: str, name: str, values: Sequence[float], experiments: Sequence[Experiment], known: Catalog) -> None:
+    """A strength that differs, where the widgets can say it: of the last protection, its other fields as usual."""
+    *others, last = experiments[0].defenses
+    usual = known.get("defense", last.id).resolve({name: last.fields[name]}) if last.id == id else None
+    if usual != last.fields:
+        return
+    first, seeds = min(one.seed for one in experiments), len({one.seed for one in experiments})
+    st.session_state.update(
+        {
+            "differs": "strength",
+            "swept": f"{id}.{name}",
+            f"values.{id}.{name}": ", ".join(f"{value:g}" for value in dict.fromkeys(values)),
+            "seeds": next((number for number in SEEDS if number >= seeds), SEEDS[-1]),
+            "seed": first,
+            "protected": known_keys([key_of((part,), known) for part in others], known),
+        }
+    )

@@ -1,0 +1,72 @@
+"""Measured: does a wider network leak more? R-GAP's error on noisy gradients against the index of rank analysis."""
+
+import json
+from functools import cache
+from typing import Any
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from leakage.settings import ROOT
+from leakage.ui.common.figures import bare, grey_line
+
+FILE = ROOT / "assets" / "width_noise.json"
+NOISE, MUCH = "0.0001", "0.01"
+LOOKS = {  # what was widened -> colour and marker; Okabe-Ito, readable on white and on black
+    "every layer": ("#d55e00", "circle"),
+    "the first layer": ("#0072b2", "square"),
+    "the second layer": ("#009e73", "diamond"),
+    "the third layer": ("#cc79a7", "triangle-up"),
+}
+STORY = """A wider network has more numbers in its gradient, but more unknowns too. Here one small network, whose second layer has too few
+equations, was made 2 and 4 times as wide, in every layer or in one, and R-GAP was run on its gradient with a little noise. Only where
+**every** layer is 4 times as wide, and the index far below 0, does its error fall below that of a grey picture. Widening a single layer
+leaves too few equations somewhere: the index stays above 0, and the error above grey. Where the index does not move, width only averages
+noise away: with a hundred times this noise a third layer 4 times as wide lowers the error from {narrow:.2f} to {wide:.2f}; without noise it
+stays at {without:.2f}."""
+
+
+@cache
+def measured() -> dict[str, Any]:
+    """What `benchmarks/published/width_noise.py` found."""
+    return dict(json.loads(FILE.read_text()))
+
+
+def figure() -> go.Figure:
+    """One line for every way of widening: index across, error up, from 1 to 4 times the width."""
+    made = go.Figure()
+    rows = measured()["rows"]
+    for part, (colour, symbol) in LOOKS.items():
+        line = [row for row in rows if row["wider"] == part]
+        made.add_scatter(
+            x=[row["index"] for row in line],
+            y=[row["mse"][NOISE] for row in line],
+            mode="lines+markers",
+            name=part,
+            line={"color": colour, "width": 2},
+            marker={"symbol": symbol, "size": 10},
+            text=[f"{part}, {row['times']} times as wide<br>{row['network']}" for row in line],
+            hovertemplate="%{text}<br>index %{x:,}, error %{y:.3f}<extra></extra>",
+        )
+    grey_line(made, rows[0]["grey"])
+    made.add_vline(0, line_width=1, line_color="#888")
+    return bare(
+        made,
+        height=320,
+        legend={"orientation": "h", "y": -0.28, "title": "widened: "},
+        x={"title": "index (below 0: enough equations)"},
+        y={"title": "R-GAP's error (MSE)", "rangemode": "tozero"},
+    )
+
+
+def show() -> None:
+    """Folded away below the counts."""
+    with st.expander("Does a wider network leak more? Measured"):
+        found = measured()
+        first, third = found["rows"][0], found["rows"][-1]["mse"]
+        st.markdown(STORY.format(narrow=first["mse"][MUCH], wide=third[MUCH], without=third["0.0"]))
+        st.plotly_chart(figure(), key="width", config={"displayModeBar": False}, alt="Error against index")
+        runs = found["pictures"] * found["draws"]
+        st.caption(
+            f"Noise: {float(NOISE):g} of each tensor's root mean square; medians of {runs} runs, float64, one output, label flipped."
+        )

@@ -1,0 +1,1 @@
+"""What runs in the browser: a folder each, with Python, HTML, CSS and JavaScript together."""

@@ -1,0 +1,42 @@
+"""The picker: a grid of thumbnails from which the pictures of a batch are picked, in order."""
+
+from functools import partial
+from pathlib import Path
+
+import streamlit as st
+from streamlit.components.v2.types import ComponentRenderer
+
+HERE = Path(__file__).parent
+
+
+@st.cache_resource(show_spinner=False)
+def _component() -> ComponentRenderer:
+    """Register once per process: a second registration of the same name would log a warning on every rerun."""
+    read = partial(Path.read_text, encoding="utf-8")
+    return st.components.v2.component(
+        "gle_picker",
+        html=read(HERE / "picker.html"),
+        css=read(HERE / "picker.css"),
+        js=read(HERE / "picker.js"),
+        isolate_styles=False,
+    )
+
+
+def picker(items: list[dict[str, str]], selected: list[str], *, key: str, limit: int | None = None) -> list[str]:
+    """Let the visitor pick from `items` (id, title, class_name, alt, thumb: a data-URI); the ids in the order of picking.
+
+    A new click wins over `selected`; a `selected` other than on the last rerun ("reset") wins over older clicks. So the page may
+    pass the same default for ever, or hand back what it got.
+    """
+    memory = st.session_state.setdefault(f"{key}-memory", {"asked": None, "click": 0, "ids": list(selected)})
+    heard = (st.session_state.get(key) or {}).get("selected") or {"click": 0}
+    if heard["click"] > memory["click"]:
+        memory.update(click=heard["click"], ids=heard["ids"])
+    elif memory["asked"] != list(selected):
+        memory.update(ids=list(selected))
+    memory.update(asked=list(selected))
+    known = {item["id"] for item in items}
+    picked = [name for name in memory["ids"] if name in known][:limit]
+    data = {"items": items, "selected": picked, "click": memory["click"], "limit": limit}
+    _component()(key=key, data=data, on_selected_change=lambda: None)
+    return picked

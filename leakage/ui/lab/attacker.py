@@ -1,0 +1,105 @@
+"""Step 4: what the attacker is granted, and whether it imitates the phone or takes what arrives for a plain gradient."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import streamlit as st
+
+from leakage.results.comparison import sentence_case
+from leakage.spec.catalog import Catalog, Entry
+from leakage.spec.experiment import MAX_SECONDS, Assumptions, Part
+from leakage.spec.threat_model import Doing, meaning
+from leakage.ui.common import forms
+from leakage.ui.lab.client_choice import has_batch_norm
+
+STATISTICS: tuple[Literal["none", "running", "exact"], ...] = ("none", "running", "exact")
+
+
+def choose_attack(known: Catalog, model: Part) -> tuple[Part, Assumptions]:
+    """How it reconstructs, and what it is granted, as widgets; an adaptive attacker."""
+    attack = forms.choose(known, "attack", "How the server reconstructs")
+    assert attack
+    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+        labels = st.toggle(
+            "Knows the labels",
+            key="labels_known",
+            persist_state=forms.KEPT,
+            help="Off: the attacker reads the classes from the gradient, or searches them together with the pictures.",
+        )
+        with st.popover("", icon=":material/tune:", help="Seed, time limit, and what else it knows", key="fine-run"):
+            statistics = fine(model)
+    return attack, Assumptions(labels=labels, statistics=statistics)
+
+
+def choose_attacker(known: Catalog, model: Part, doing: Doing, defenses: Sequence[Part]) -> tuple[Part, Assumptions]:
+    """The fourth step as widgets."""
+    attack, granted = choose_attack(known, model)
+    chosen = st.segmented_control(
+        "How it reads what arrives",
+        list(forms.ADAPTIVE),
+        default="true",
+        required=True,
+        format_func=forms.ADAPTIVE.__getitem__,
+        key="adaptive",
+        width="stretch",
+        help="Adaptive: it knows what the phone does, and imitates that. Naive: it takes what arrives for a plain gradient. A protection "
+        "that stops only the naive attacker is none.",
+    )
+    adaptive, protections = chosen == "true", [known.get("defense", part.id) for part in defenses]
+    counter = choose_counter(protections) if adaptive else forms.USUAL
+    answers = [entry.answer(counter) for entry in protections] if adaptive else None
+    st.caption(meaning(doing, protections, known.get("attack", attack.id), attack.fields, answers=answers))
+    return attack, granted.model_copy(update={"adaptive": adaptive, "counter": counter})
+
+
+def choose_counter(protections: Sequence[Entry]) -> str:
+    """What the adaptive attacker does about the protection, where it has a choice."""
+    choices = {name: entry for entry in protections for name in entry.counters if len(entry.counters) > 1}
+    if not choices:
+        st.session_state.pop("counter", None)
+        return forms.USUAL
+    usual, *others = choices
+    options = [forms.USUAL, *others]
+    if st.session_state.get("counter") not in options:
+        st.session_state["counter"] = forms.USUAL
+    return st.selectbox(
+        "What it does about the protection",
+        options,
+        format_func=lambda name: sentence_case(name or usual),
+        key="counter",
+        help="Who knows a protection can answer it in several ways. Try each: a protection is worth what is left against the best of them.",
+    )
+
+
+def fine(model: Part) -> Literal["none", "running", "exact"]:
+    """Seed and time limit; and what it is granted of BatchNorm, where the model has it."""
+    st.number_input(
+        "Seed",
+        0,
+        2**31 - 1,
+        forms.DEFAULT.seed,
+        key="seed",
+        persist_state=forms.KEPT,
+        help="Fixes all chance: weights, noise, first guess.",
+    )
+    st.number_input(
+        "Time limit (s)",
+        1,
+        MAX_SECONDS,
+        forms.DEFAULT.max_seconds,
+        key="max_seconds",
+        persist_state=forms.KEPT,
+        help="Then the best so far is kept.",
+    )
+    if not has_batch_norm(model.fields):
+        st.session_state.pop("statistics", None)
+        return "none"
+    chosen = st.selectbox(
+        "BatchNorm statistics it knows",
+        STATISTICS,
+        format_func=forms.STATISTICS.__getitem__,
+        key="statistics",
+        help="Mean and variance of what enters each BatchNorm layer: a hint at what the pictures look like. Only some attacks use it. "
+        "Exactly those of the batch is more than a phone sends by itself: what it would mean if they leaked.",
+    )
+    return chosen or "none"

@@ -1,0 +1,161 @@
+"""Step 1: which private pictures? Gallery, data sets and uploads, and a batch filled up from them."""
+
+import hashlib
+from contextlib import suppress
+
+import streamlit as st
+
+from leakage.data.images import GALLERY_CLASSES, Item, PictureError, check_upload, datasets, find, gallery, thumbnail
+from leakage.spec.experiment import MAX_BATCH, SIZES, Picture
+from leakage.ui.common.forms import KEPT, PICKED, SOURCES
+from leakage.ui.components.picker import picker
+
+PER_PAGE = 40  # or as many as the batch needs
+COLOURS = {3: "Colour", 1: "Grey"}
+
+
+def choose_pictures(*, counted: bool = True) -> tuple[list[Item], tuple[Picture, ...]]:
+    """The batch, as shown and as data: what was picked, in order, filled up to the batch size. Empty when there is nothing to pick.
+
+    `counted`: the visitor says how many; else something on the page has.
+    """
+    source = st.segmented_control(
+        "Where from",
+        list(SOURCES),
+        default="gallery",
+        required=True,
+        format_func=SOURCES.__getitem__,
+        key="source",
+        label_visibility="collapsed",
+        width="stretch",
+    )
+    offered: list[Item] = []
+    try:
+        offered = available(source or "gallery")
+    except PictureError as error:
+        st.info(str(error))
+    wanted = [item for name in st.session_state.get(PICKED, _from_url()) if (item := resolve(name))] or offered[:1]
+    shown = {name_of(item): item for item in [*(item for item in wanted if item not in offered), *offered]}
+    if not shown:
+        return [], ()
+    cards = [
+        {"id": name, "title": item.title, "class_name": item.class_name, "alt": item.alt, "thumb": thumbnail(item, upload=_bytes(item))}
+        for name, item in shown.items()
+    ]
+    with st.container(height=176, border=False):
+        picked = picker(cards, [name_of(item) for item in wanted], key="picker", limit=MAX_BATCH) or [name_of(wanted[0])]
+    st.session_state[PICKED] = picked
+    batch = st.number_input(
+        "Batch size",
+        1,
+        MAX_BATCH,
+        1,
+        key="batch",
+        persist_state=KEPT,
+        disabled=not counted,
+        help="How many pictures go into the one gradient. Picked fewer? More are taken from the list above.",
+    )
+    spare = [name for name in shown if name not in picked]
+    items = [shown[name] for name in [*picked, *spare[: max(0, batch - len(picked))]]]
+    return items, tuple(_picture(item) for item in items)
+
+
+def choose_shape(items: list[Item]) -> tuple[int, int]:
+    """What the batch is, in a line, and folded away what is made of every picture: side in pixels, and channels."""
+    with st.container(horizontal=True, wrap=False, vertical_alignment="bottom", gap="small"):
+        st.caption(describe(items) if items else "No picture chosen.")
+        with st.popover("", icon=":material/tune:", help="Fine settings of the pictures", key="fine-pictures"):
+            size = st.segmented_control("Size", SIZES, default=32, required=True, format_func=lambda side: f"{side} px", key="size")
+            channels = st.segmented_control(
+                "Colours", list(COLOURS), default=3, required=True, format_func=COLOURS.__getitem__, key="channels"
+            )
+    return size, channels
+
+
+def available(source: str) -> list[Item]:
+    """What can be picked from a source. Raises PictureError with the remedy when a data set is not on this machine or damaged."""
+    if source == "gallery":
+        return gallery()
+    if source == "upload":
+        return uploaded()
+    data_set = datasets()[source]
+    if not data_set.found:
+        raise PictureError(data_set.remedy)
+    last = data_set.count() - 1
+    st.session_state["offset"] = min(st.session_state.get("offset", 0), last)  # it may be of a larger one
+    first = st.number_input("From picture number", 0, last, 0, PER_PAGE, key="offset", persist_state=KEPT)
+    return data_set.items(int(first), max(PER_PAGE, st.session_state.get("batch", 1)))
+
+
+def uploaded() -> list[Item]:
+    """Files from the visitor's own disk, checked; each with a class that the visitor chooses."""
+    number = st.session_state.setdefault("uploaders", 0)
+    files = st.file_uploader(
+        "PNG, JPEG or WebP, up to 10 MB each", ["png", "jpg", "jpeg", "webp"], accept_multiple_files=True, key=f"files-{number}"
+    )
+    st.caption("They go to the machine that runs this page, and are deleted with their run, at the latest after 7 days.")
+    before, kept = _uploads(), {}
+    for file in files:
+        name = hashlib.sha256(file.getvalue()).hexdigest()[:16]
+        try:
+            kept[name] = before[name] if name in before else check_upload(file.getvalue(), file.name)
+        except PictureError as error:
+            st.error(str(error))
+    st.session_state["uploads"] = kept
+    classes = st.session_state.setdefault("classes", {})
+    for place, name in enumerate(kept, 1):
+        classes[name] = st.selectbox(
+            f"Class of picture {place}",
+            range(len(GALLERY_CLASSES)),
+            classes.get(name, 6),
+            format_func=GALLERY_CLASSES.__getitem__,
+            key=f"class-{name}",
+        )
+    return [_upload(name) for name in kept]
+
+
+def resolve(name: str) -> Item | None:
+    """The picture that "source:id" names, or None when it is not here (any more)."""
+    source, _, id = name.partition(":")
+    if source == "upload":
+        return _upload(id) if id in _uploads() else None
+    with suppress(PictureError):
+        return find(source, id)
+    return None
+
+
+def name_of(item: Item) -> str:
+    """The form in which session state and address hold a picture: source:id."""
+    return f"{item.source}:{item.id}"
+
+
+def describe(items: list[Item]) -> str:
+    """One line on the batch, with its classes."""
+    words = [f"{item.title} (class: {item.class_name}{', chosen' if item.source == 'upload' else ''})" for item in items[:3]]
+    return ", ".join(words) + (f" and {len(items) - 3} more" if len(items) > 3 else "")
+
+
+def uploads_of(pictures: tuple[Picture, ...]) -> dict[str, bytes]:
+    """The files of the uploads in a batch."""
+    return {picture.id: _uploads()[picture.id] for picture in pictures if picture.id in _uploads()}
+
+
+def _uploads() -> dict[str, bytes]:
+    return st.session_state.get("uploads", {})  # type: ignore[no-any-return]
+
+
+def _upload(id: str) -> Item:
+    label = st.session_state.get("classes", {}).get(id) or 0
+    return Item("upload", id, f"Your picture {[*_uploads()].index(id) + 1}", label, GALLERY_CLASSES[label], "A picture that you uploaded.")
+
+
+def _bytes(item: Item) -> bytes | None:
+    return _uploads().get(item.id) if item.source == "upload" else None
+
+
+def _picture(item: Item) -> Picture:
+    return Picture(source=item.source, id=item.id, label=item.label if item.source == "upload" else None)  # type: ignore[arg-type]
+
+
+def _from_url() -> list[str]:
+    return [name for name in st.query_params.get("pictures", "").split(",") if name]

@@ -1,0 +1,125 @@
+"""Step 2: the client. Its model, its protocol, who else is in the sum, and for how many rounds."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import streamlit as st
+
+from leakage.spec.catalog import Catalog
+from leakage.spec.experiment import MAX_ROUNDS, Part
+from leakage.spec.threat_model import Doing
+from leakage.ui.common import forms
+from leakage.ui.components import sent
+
+APART = {"epochs": "Local epochs"}  # fields of protocols that get a slider in the open
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What step 2 says of an experiment."""
+
+    model: Part
+    checkpoint: str
+    task: Literal["classes", "two", "flipped"]
+    batch_norm: Literal["eval", "batch"]
+    protocol: Part
+    aggregation: Part | None
+    rounds: int
+    attacked_round: int
+
+
+def choose_setting(known: Catalog, pictures: int) -> Setting:
+    """The second step as widgets, with a picture of what is sent and what is not."""
+    model = forms.choose(known, "model", "Model on the phone", more=model_menus)
+    assert model
+    checkpoint = forms.checkpoint(known, model)
+    protocol = forms.choose(known, "protocol", "What it sends", apart=tuple(APART))
+    assert protocol
+    entry = known.get("protocol", protocol.id)
+    open_air = {field.name: forms.widget(entry, field, APART[field.name]) for field in entry.fields if field.name in APART}
+    protocol = Part(id=protocol.id, fields={**protocol.fields, **open_air})
+    left, right = st.columns(2)
+    with left:
+        aggregation = hidden_in_a_sum(known)
+    with right:
+        rounds = st.slider(
+            "Rounds watched",
+            1,
+            MAX_ROUNDS,
+            key="rounds",
+            help="How often the server has heard this phone, which trains on the same pictures every time.",
+        )
+    attacked = round_attacked(rounds)
+    doing = Doing.of(known, protocol, aggregation, pictures)
+    sent.show(protocol.id, phones=doing.phones, steps=doing.steps)
+    return Setting(model, checkpoint, st.session_state["task"], batch_norm(model), protocol, aggregation, rounds, attacked)
+
+
+def hidden_in_a_sum(known: Catalog) -> Part | None:
+    """Whether the server sees this phone's update alone, or only a sum over some phones."""
+    over = {entry.id: entry for entry in forms.aggregations(known)}
+    if not over:
+        return None
+    phones = st.select_slider(
+        "Hidden in a sum",
+        range(1, forms.MAX_PHONES + 1),
+        format_func=lambda phones: "no" if phones == 1 else f"of {phones} phones",
+        key="phones",
+        help=f"{next(iter(over.values())).plain} They share the pictures evenly: choose a batch size to match.",
+    )
+    if phones == 1:
+        return None
+    picked = next(iter(over))
+    if len(over) > 1:
+        picked = st.selectbox("How", list(over), format_func=lambda name: over[name].title, key="aggregation")
+    fields: dict[str, Any] = {"clients": phones} if any(field.name == "clients" for field in over[picked].fields) else {}
+    return Part(id=picked, fields={**forms.fine_settings(over[picked], apart=("clients",)), **fields})
+
+
+def round_attacked(rounds: int) -> int:
+    """Which of the rounds is attacked; no choice, and none kept, while only one was watched."""
+    if rounds == 1:
+        st.session_state.pop("attacked_round", None)
+        return 1
+    st.session_state["attacked_round"] = min(st.session_state.get("attacked_round", 1), rounds)
+    return st.slider(
+        "Round attacked",
+        1,
+        rounds,
+        key="attacked_round",
+        help="The attacker works on what was sent in this round. What the phone carries into it follows from the rounds before.",
+    )
+
+
+def model_menus(fields: dict[str, Any]) -> None:
+    """How many outputs the model has, and, where it has BatchNorm, which statistics that uses."""
+    st.selectbox(
+        "Outputs",
+        list(forms.TASKS),
+        format_func=forms.TASKS.__getitem__,
+        key="task",
+        help="One in all tells two classes apart. Which of them a picture is in has no meaning then; R-GAP's authors took the opposite of "
+        "what the untrained network says, which leaves one solution where the other label can leave two.",
+    )
+    if has_batch_norm(fields):
+        st.selectbox(
+            "BatchNorm uses",
+            list(forms.BATCH_NORM),
+            format_func=forms.BATCH_NORM.__getitem__,
+            key="batch_norm",
+            help="Stored statistics: each picture is treated alone. Of this batch: as while training; pictures of a batch mix, and the "
+            "attacker must guess their statistics with them.",
+        )
+
+
+def batch_norm(model: Part) -> Literal["eval", "batch"]:
+    """Which statistics BatchNorm uses; a model without it has no such setting, and none is kept for it."""
+    if has_batch_norm(model.fields):
+        return "batch" if st.session_state["batch_norm"] == "batch" else "eval"
+    st.session_state.pop("batch_norm", None)
+    return "eval"
+
+
+def has_batch_norm(fields: dict[str, Any]) -> bool:
+    """A model says by its field `norm` that it has BatchNorm."""
+    return fields.get("norm") == "batch"

@@ -1,0 +1,155 @@
+"""A run on the page: the stage, and below it what it assumes, what to take away, what to ask next."""
+
+from contextlib import suppress
+
+import streamlit as st
+
+from leakage.data.images import gallery
+from leakage.runs.service import service
+from leakage.runs.store import OPEN, Run
+from leakage.spec.catalog import Catalog
+from leakage.spec.experiment import Experiment, Picture, SpecError
+from leakage.spec.tasks import Ranks
+from leakage.ui.common import explain, forms
+from leakage.ui.common.session import owner
+from leakage.ui.components import sent
+from leakage.ui.components.live import Shown, stage
+from leakage.ui.lab import fallback, presets
+from leakage.ui.lab.ledger import ledger
+
+MOST = 2  # runs side by side
+DOWNLOADS = {
+    "final.png": "Picture (PNG)",
+    "run.webp": "Animation (WebP)",
+    "curves.csv": "Curves (CSV)",
+    "experiment.json": "Experiment (JSON)",
+}
+
+
+def show(asked: str | None, known: Catalog) -> None:
+    """The run `asked` for, or several (their ids, joined by commas), or the recorded one for a newcomer."""
+    recorded = service().recorded()
+    runs = found(asked or recorded)
+    if asked and not runs:
+        st.warning("This run is not here: it was deleted, or the link is incomplete. Below is the recorded run instead.")
+        runs = found(recorded)
+    if runs and runs[0].kind == "train":
+        st.info(f"This is a training, not an attack: [watch it on its own page](/training?run={runs[0].id}).")
+        return
+    if runs and runs[0].kind == "rank":
+        page = explain.ranks_link(Ranks.model_validate_json(runs[0].experiment))
+        st.info(f"These are measured ranks of a network, not an attack: [see them on their own page]({page}).")
+        return
+    if not runs:
+        st.info("Press Run to watch the first reconstruction.")
+        return
+    experiments = [Experiment.model_validate_json(run.experiment) for run in runs]
+    if runs[0].id == recorded and not asked:
+        st.markdown("**A recorded run, played again.** Choose your own settings and press **Run**.")
+    if preset := presets.shown(experiments, known):
+        st.markdown(preset.story)
+    titles = presets.titles(experiments, known)
+    shown = [staged(run.id, title, experiment) for run, title, experiment in zip(runs, titles, experiments, strict=True)]
+    if stage(shown, key="stage"):
+        for run in runs:
+            fallback.show(run.id)
+    with st.container(key="details"):
+        if any(run.status in OPEN for run in runs):
+            watch([run.id for run in runs], known)
+        else:
+            details(runs, known)
+
+
+def found(asked: str | None) -> list[Run]:
+    """The runs of an address, without those that are not here; what is no attack stands alone."""
+    runs = [run for id in (asked or "").split(",")[:MOST] if (run := service().look(id))]
+    return [run for run in runs if run.kind == runs[0].kind][: MOST if runs and runs[0].kind == "attack" else 1]
+
+
+def staged(id: str, title: str, experiment: Experiment) -> Shown:
+    """A run as the stage wants it."""
+    phones = int(experiment.aggregation.fields.get("clients", 2)) if experiment.aggregation else 1
+    sends = sent.words(experiment.protocol.id, phones)
+    return Shown(id, title, len(experiment.pictures), sends, phones, plain=experiment.protocol.id == "fedsgd")
+
+
+@st.fragment(run_every=1.0)
+def watch(ids: list[str], known: Catalog) -> None:
+    """The details of runs that still move; once all have ended the whole page is drawn again, and looks no more."""
+    runs = found(",".join(ids))
+    if len(runs) < len(ids) or all(run.status not in OPEN for run in runs) or "go" in st.session_state:
+        st.rerun()
+    details(runs, known)
+
+
+def details(runs: list[Run], known: Catalog) -> None:
+    """What to take away, what to ask next, what was assumed; of several runs one behind the other."""
+    experiments = [Experiment.model_validate_json(run.experiment) for run in runs]
+    titles = presets.titles(experiments, known)
+    if len(runs) == 1:
+        actions(runs[0])
+        questions(experiments[0], known)
+        st.html(ledger(experiments[0], known, service().meta(runs[0].id), runs[0].result))
+    else:
+        questions(experiments[-1], known)
+        tabs = st.tabs(titles, default=titles[-1], key="whose", on_change="rerun")  # keyed: the choice outlives the last redraw
+        for tab, run, experiment in zip(tabs, runs, experiments, strict=True):
+            with tab:
+                actions(run, of=f"-{run.id}")
+                st.html(ledger(experiment, known, service().meta(run.id), run.result))
+    glossary()
+
+
+def actions(run: Run, of: str = "") -> None:
+    """Cancel while it runs; then link and downloads. `of` tells the buttons of several runs apart."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if run.status in OPEN and service().may_cancel(run.id, owner()):
+            st.button(
+                "Stop and keep the best so far",
+                on_click=service().cancel,
+                args=(run.id, owner()),
+                icon=":material/stop:",
+                key=f"cancel{of}",
+            )
+        for name, label in DOWNLOADS.items():
+            st.link_button(label, f"/api/runs/{run.id}/{name}", icon=":material/download:", type="tertiary")
+        with st.popover("Link to this run", icon=":material/link:", type="tertiary"):
+            st.code(f"{(st.context.url or '').split('?')[0]}?run={run.id}", language=None)
+
+
+def questions(experiment: Experiment, known: Catalog) -> None:
+    """Some what-ifs, each one click."""
+    spare = [Picture(id=item.id) for item in gallery()]
+    st.markdown("**What if …**")
+    with st.container(horizontal=True):
+        for title, (about, changed) in explain.what_ifs(experiment, known, spare).items():
+            with suppress(SpecError):  # the run's trained model may be gone since
+                st.button(f"… {title}?", help=about, on_click=ask, args=(changed.resolve(known),), key=f"what-if {title}")
+
+
+def ask(experiment: Experiment) -> None:
+    """Put the experiment into the widgets and run it."""
+    forms.load(experiment)
+    st.session_state["go"] = True
+
+
+def glossary() -> None:
+    """The words, each behind a small button."""
+    with st.container(horizontal=True, key="glossary"):
+        for word, meaning in explain.GLOSSARY.items():
+            with st.popover(word, type="tertiary"):
+                st.markdown(meaning)
+
+
+def load_settings(asked: str) -> None:
+    """Show the settings of a run that came by link; of several, those of the last."""
+    runs = found(asked)
+    if runs and runs[-1].kind == "attack":
+        forms.load(Experiment.model_validate_json(runs[-1].experiment))
+
+
+def duration(seconds: float) -> str:
+    """Rounded for people."""
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    return f"{round(seconds / 60)} min"

@@ -1,0 +1,170 @@
+"""A training on the page: how good the model is after every round, live or later, and where to attack it."""
+
+from typing import Any
+from urllib.parse import quote
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from leakage.data import checkpoints
+from leakage.data.datasets import PictureError, datasets, training_files
+from leakage.runs.service import service
+from leakage.runs.store import OPEN, Run
+from leakage.spec.catalog import Catalog
+from leakage.spec.experiment import SpecError
+from leakage.spec.tasks import Training
+from leakage.ui.common.session import owner
+from leakage.ui.lab.result import duration
+
+GUESSING = 0.1  # ten classes
+
+
+def show(run_id: str) -> None:
+    """The training of that id; drawn once a second while it moves."""
+    run = service().look(run_id)
+    if run is None or run.kind != "train":
+        st.warning("This training is not here: it was deleted, or the link is incomplete. Choose settings and press Train.")
+    elif run.status in OPEN:
+        watch(run_id)
+    else:
+        picture(run)
+
+
+@st.fragment(run_every=1.0)
+def watch(run_id: str) -> None:
+    """A training that moves; once it has ended the whole page is drawn again."""
+    run = service().look(run_id)
+    if run is None or run.status not in OPEN:
+        st.rerun()
+    picture(run)
+
+
+def picture(run: Run) -> None:
+    """Headline, curves, what to do next."""
+    training = Training.model_validate_json(run.experiment)
+    events = service().events(run.id)
+    rounds = [event for event in events if event["kind"] == "round"]
+    words = [event for event in events if event["kind"] in ("round", "progress")]
+    st.markdown(f"**{headline(run, training, rounds)}**")
+    done = words[-1]["done"] / training.rounds if words else 0.0
+    st.progress(min(1.0, done), text=standing(run, training, words))
+    st.plotly_chart(figure(training, rounds, words), key="curves", config={"displayModeBar": False})
+    actions(run)
+
+
+def headline(run: Run, training: Training, rounds: list[dict[str, Any]]) -> str:
+    """What has been reached, beside what guessing would."""
+    if run.status == "failed":
+        return run.message
+    if not rounds:
+        if run.status not in OPEN:
+            return "Stopped before the first round had ended"
+        place = service().place(run.id)
+        return f"Waiting: {place.position} in the queue" if place.position else "The first round is under way"
+    last = rounds[-1]
+    right = f"{last['accuracy']:.1%} of the test pictures named right (guessing: {GUESSING:.0%})"
+    return f"After round {last['done']:.0f} of {training.rounds}: {right}"
+
+
+def standing(run: Run, training: Training, words: list[dict[str, Any]]) -> str:
+    """One line under the headline: how it ended, or how long it will take."""
+    if run.status not in OPEN:
+        return run.message or f"Finished after {duration(words[-1]['seconds'] if words else 0)}."
+    if len(words) < 2:
+        return "Reading the pictures."
+    first, last = words[0], words[-1]
+    rate = (last["seconds"] - first["seconds"]) / max(last["done"] - first["done"], 1e-9)
+    return f"Round {int(last['done']) + 1} of {training.rounds}, about {duration(rate * (training.rounds - last['done']))} to go"
+
+
+def figure(training: Training, rounds: list[dict[str, Any]], words: list[dict[str, Any]]) -> go.Figure:
+    """Accuracy above, loss below, on one axis of rounds."""
+    made = go.Figure()
+    steps = [event["done"] for event in rounds]
+    made.add_scatter(
+        x=steps, y=[100 * event["accuracy"] for event in rounds], mode="lines+markers", name="named right", hovertemplate="%{y:.1f} %"
+    )
+    made.add_scatter(
+        x=[event["done"] for event in words],
+        y=[event["loss"] for event in words],
+        mode="lines",
+        name="loss",
+        yaxis="y2",
+        hovertemplate="%{y:.3f}",
+    )
+    made.add_hline(100 * GUESSING, line_dash="dot", line_color="#888", annotation_text="guessing", annotation_position="top right")
+    made.update_layout(
+        height=420,
+        margin={"l": 10, "r": 10, "t": 10, "b": 10},
+        showlegend=False,
+        hovermode="x",
+        xaxis={"title": "round", "range": [0, training.rounds], "anchor": "y2"},
+        yaxis={"title": "test pictures named right (%)", "domain": [0.42, 1], "range": [0, 100]},
+        yaxis2={"title": "training loss", "domain": [0, 0.34], "rangemode": "tozero"},
+        uirevision="same",
+    )
+    return made
+
+
+def actions(run: Run) -> None:
+    """Stop it, attack what it learned, take the curves away."""
+    name = (run.result or {}).get("checkpoint")
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if run.status in OPEN and service().may_cancel(run.id, owner()):
+            st.button(
+                "Stop",
+                on_click=service().cancel,
+                args=(run.id, owner()),
+                icon=":material/stop:",
+                help="The same training, started again, goes on.",
+            )
+        if run.status in ("cancelled", "failed"):
+            words = "From the last full round, with the same settings."
+            st.button("Go on", on_click=go_on, args=(run,), icon=":material/play_arrow:", help=words)
+        if name:
+            st.link_button("Attack it in the lab", lab_link(name), icon=":material/science:", type="primary")
+        st.link_button("Curves (CSV)", f"/api/runs/{run.id}/curves.csv", icon=":material/download:", type="tertiary")
+
+
+def go_on(run: Run) -> None:
+    """Ask for the same training again, and look at it."""
+    try:
+        st.query_params["run"] = service().train(Training.model_validate_json(run.experiment), owner())
+    except SpecError as error:
+        st.error(str(error))
+
+
+def missing(data: str) -> str:
+    """What to do when the pictures of a data set are not on this machine; empty when they are."""
+    try:
+        training_files(data)
+    except PictureError as error:
+        return str(error)
+    return "" if datasets()[data].found else datasets()[data].remedy
+
+
+def lab_link(name: str) -> str:
+    """The lab with this checkpoint and all that belongs to it chosen."""
+    try:
+        card, _ = checkpoints.find(name)
+    except checkpoints.CheckpointError:
+        return "/"
+    fields = "".join(f"&{card.model}.{field}={quote(str(value))}" for field, value in card.fields.items())
+    attack = "" if card.model == "lenet" else "&attack=inverting_gradients"
+    return f"/?model={card.model}{fields}&checkpoint={name}&size={card.image_shape[1]}&channels={card.image_shape[0]}{attack}"
+
+
+def shelf(known: Catalog) -> None:
+    """Every trained model on this machine, with a way into the lab."""
+    cards = checkpoints.cards()
+    if not cards:
+        return
+    titles = {(entry.kind, entry.id): entry.title for entry in known.entries}
+    st.markdown("**Trained models on this machine**")
+    for id, card in cards.items():
+        right = ", ".join(f"{stage.accuracy:.1%} after {stage.rounds}" for stage in card.stages)
+        protected = [titles.get(("defense", part["id"]), part["id"]).lower() for part in card.training.get("defenses", ())]
+        model = "".join([f"**{titles.get(('model', card.model), card.model)}**", *(f" with {name}" for name in protected)])
+        what = f"{model} on {card.pictures:,} pictures of {card.trained_on}"
+        link = lab_link(f"{id}@{card.stages[-1].rounds}")
+        st.markdown(f"- {what}: {right} {card.unit}s named right. [Attack it]({link})", help=card.recipe)

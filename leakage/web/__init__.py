@@ -1,0 +1,1 @@
+"""What the web server does beside serving pages: our routes, and a dispatcher that is kept alive."""

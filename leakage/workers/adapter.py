@@ -1,0 +1,111 @@
+"""From an Experiment, which is plain data, to the objects that the engine takes. The only module that knows both."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from leakage.data.checkpoints import find, verified
+from leakage.engine.chain import TwoClasses
+from leakage.engine.core import Observation
+from leakage.engine.federation import Federation, ThreatModel
+from leakage.engine.loading import load as load_plugin
+from leakage.engine.observe import observe as observe_model
+from leakage.engine.observe import ready
+from leakage.engine.weights import put, unpack
+from leakage.engine.weights import untrained as drawn
+from leakage.evaluation.baselines import standards
+from leakage.evaluation.play import PER_SECOND, Private, Scene, best_device, stage
+from leakage.evaluation.play import play as play_scene
+from leakage.evaluation.referee import Frame
+from leakage.spec.experiment import Experiment, Part
+from leakage.workers.private_pictures import load
+
+PRECISIONS = {"float32": torch.float32, "float64": torch.float64}
+
+
+def plugin(kind: str, part: Part) -> Any:
+    """The plug-in that `part` names, with its fields. Raises ValueError when a field lies outside its range."""
+    return load_plugin(kind, part.id)(**part.fields)
+
+
+def federation(experiment: Experiment) -> Federation:
+    """Its protocol, protections, rounds and attacker."""
+    granted = ThreatModel(**experiment.assume.model_dump())
+    over = plugin("protocol", experiment.aggregation) if experiment.aggregation else None
+    defenses = [plugin("defense", part) for part in experiment.defenses]
+    one = Federation.of(plugin("protocol", experiment.protocol), defenses, granted, seed=experiment.seed, over=over)
+    return replace(one, rounds=experiment.rounds, attacked_round=experiment.attacked_round)
+
+
+def network(experiment: Experiment, image_shape: tuple[int, int, int]) -> nn.Module:
+    """Its model for pictures (C, H, W), with weights drawn by the seed, or trained ones."""
+    outputs = 1 if experiment.task != "classes" else experiment.num_classes
+    model = untrained(experiment.model, image_shape, outputs, seed=experiment.seed)
+    if experiment.task != "classes":
+        model.add_module("two", TwoClasses())  # our models are sequences
+    if experiment.checkpoint:
+        load_checkpoint(model, experiment.checkpoint)
+    return model
+
+
+def untrained(part: Part, image_shape: tuple[int, int, int], num_classes: int, *, seed: int) -> nn.Module:
+    """The model that `part` names, for pictures (C, H, W), its weights drawn by the seed; torch's global generator stays as it is."""
+    return drawn(plugin("model", part), image_shape, num_classes, seed=seed)
+
+
+def load_checkpoint(model: nn.Module, name: str) -> None:
+    """Put the weights that "id@rounds" names into `model`, in place. Raises CheckpointError when they are damaged or do not fit."""
+    put(model, unpack(verified(*find(name)), name), name)
+
+
+def untouched(experiment: Experiment, x: Tensor) -> nn.Module:
+    """The model as the client got it in the first round, on the device of x and in its precision."""
+    model = network(experiment, (x.shape[1], x.shape[2], x.shape[3]))
+    return ready(model, federation(experiment), x, batch_norm=experiment.batch_norm)
+
+
+def observe(experiment: Experiment, x: Tensor, y: Tensor) -> Observation:
+    """All that the server holds after it has watched the client with pictures x (B, C, H, W) and labels y (B,)."""
+    return observe_model(untouched(experiment, x), x, y, federation(experiment), num_classes=experiment.num_classes)
+
+
+def said(experiment: Experiment, x: Tensor) -> Tensor:
+    """The classes (B,) that a network of one output gives the pictures before any training, or the opposite ones (flipped)."""
+    with torch.no_grad():
+        own: Tensor = untouched(experiment, x)(x).argmax(1)
+    return 1 - own if experiment.task == "flipped" else own
+
+
+def prepare(experiment: Experiment, *, uploads: Mapping[str, bytes] | None = None, device: torch.device | None = None) -> Scene:
+    """Load the pictures, let the client send its update, and note what pictures that know nothing would score."""
+    x, classes = (tensor.to(device or best_device()) for tensor in load(experiment, uploads or {}))
+    private = x.to(PRECISIONS[experiment.precision])
+    y = classes if experiment.task == "classes" else said(experiment, private)
+    held_against = standards([(p.source, p.id) for p in experiment.pictures], x.cpu(), classes.cpu(), seed=experiment.seed)
+    return stage(
+        network(experiment, (x.shape[1], x.shape[2], x.shape[3])),
+        Private(private, y, experiment.num_classes, experiment.batch_norm),
+        federation(experiment),
+        plugin("attack", experiment.attack),
+        held_against,
+    )
+
+
+def play(
+    experiment: Experiment,
+    *,
+    scene: Scene | None = None,
+    pulse: Callable[[], bool] = lambda: False,
+    per_second: float = PER_SECOND,
+) -> Iterator[Frame]:
+    """Prepare the experiment, unless its scene is given, and play it: see `evaluation.play.play`."""
+    yield from play_scene(scene or prepare(experiment), pulse=pulse, per_second=per_second)
+
+
+def joins(experiment: Experiment) -> bool:
+    """Whether it can be played in one loop with others that differ in nothing but the protection and who attacks it."""
+    setting = federation(experiment)
+    return plugin("attack", experiment.attack).joins and setting.joins and setting.same_model

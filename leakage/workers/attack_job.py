@@ -1,0 +1,188 @@
+"""An attack as a run: its frames as events. Runs that differ in the protection alone are played in one loop, where that is faster."""
+
+import base64
+import importlib.metadata
+import math
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from leakage.data.checkpoints import words
+from leakage.data.images import class_names, find, sheet
+from leakage.engine import accounting
+from leakage.evaluation.play import Scene, play, play_together
+from leakage.evaluation.referee import Frame
+from leakage.runs.service import like
+from leakage.runs.store import Run
+from leakage.settings import cores, settings
+from leakage.spec.experiment import Experiment, parse
+from leakage.workers.adapter import joins, prepare
+from leakage.workers.job import Job
+from leakage.workers.timing import fitting_threads, lanes_pay
+
+TWO = ["class 0", "class 1"]  # of a model with one output
+DELTA = 1e-5  # of differential privacy
+SO_FAR = "the best so far is shown"
+LANES = 8  # runs in one loop
+
+
+def perform(job: Job, device: torch.device) -> None:
+    """Play the attack, and with it others that wait and can share its loop."""
+    first = opened(job, device)
+    with ExitStack() as stack:
+        cases = [first]
+        for run in mates(first):
+            mate = stack.enter_context(Job(job.store, run, so_far=SO_FAR))
+            with suppress(Exception), mate.telling():  # what is wrong with one is no matter of the others
+                cases.append(opened(mate, device))
+        for case in cases:
+            case.job.may_take(case.experiment.max_seconds, runs=len(cases))
+            case.job.store.put_file(case.job.run.id, "private.png", contact_sheet(case.scene.x))
+            case.job.store.add_event(case.job.run.id, "meta", describe(case, device, others=len(cases) - 1))
+        if len(cases) > 1:
+            for place, frame in play_together([case.scene for case in cases], [case.job.pulse for case in cases]):
+                keep(cases[place].job, frame, None)
+        else:
+            alone(first, device)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A claimed run with its experiment, ready to be played."""
+
+    job: Job
+    experiment: Experiment
+    scene: Scene
+
+
+def opened(job: Job, device: torch.device) -> Case:
+    """What this run asks for."""
+    experiment = parse(job.run.experiment)
+    uploads = {name.removeprefix("upload:"): data for name, data in job.store.files(job.run.id, "upload:").items()}
+    return Case(job, experiment, prepare(experiment, uploads=uploads, device=device))
+
+
+def mates(case: Case) -> list[Run]:
+    """Runs of the same owner that wait, now claimed, to be played in one loop with this one: a fair share of them for each slot."""
+    job, experiment = case.job, case.experiment
+    assert job.run.worker is not None
+    open_runs = [*job.store.queue(), *job.store.running()] if joins(experiment) else []
+    alike = [run for run in open_runs if run.id != job.run.id and run.owner == job.run.owner and run.kind == job.run.kind]
+    alike = [run for run in alike if (other := parse(run.experiment)).beside(experiment) and joins(other)]
+    share = min(LANES, math.ceil((len(alike) + 1) / settings().slots)) - 1
+    waiting = [run.id for run in alike if run.status == "queued"]
+    most = min(share, len(waiting))
+    return job.store.claim_also(waiting, most, job.run.worker) if most and lanes_pay(case.scene.seen, most + 1) else []
+
+
+def alone(case: Case, device: torch.device) -> None:
+    """One run in a loop of its own."""
+    fields = case.experiment.attack.fields
+    if device.type == "cpu" and "steps" in fields:
+        case.job.pulse.most = fitting_threads(case.scene.seen, cores(), int(fields.get("starts", 1)))
+    for frame in play(case.scene, pulse=case.job.pulse):
+        keep(case.job, frame, like(case.experiment))
+
+
+def keep(job: Job, frame: Frame, like: str | None) -> None:
+    """Store one frame; what it could not miss saying becomes an event of its own, and the final one closes the job.
+
+    `like` tells which runs will take about as long; None for one that shared its loop.
+    """
+    store, run = job.store, job.run.id
+    if "event" in frame.note:
+        store.add_event(run, "note", {"text": frame.note["event"]})
+    body: dict[str, Any] = {
+        "step": frame.step,
+        "seconds": round(frame.seconds, 3),
+        "loss": finite(frame.loss),
+        "scores": finite(frame.scores),
+        "labels": frame.labels,
+        "note": finite(frame.note),
+    }
+    if frame.verdict:
+        body["verdict"] = frame.verdict
+    if frame.views:
+        body["views"] = {name: picture_address(view) for name, view in frame.views.items()}
+    seq = store.add_frame(run, body, contact_sheet(frame.x))
+    if frame.final:
+        told = {name: body[name] for name in ("step", "scores", "labels", "note", "verdict")}
+        job.done({"answer": seq, **told, "steps": frame.step, "seconds": frame.seconds, "like": like})
+
+
+def contact_sheet(x: torch.Tensor) -> bytes:
+    """Pictures (B, C, H, W) in [0, 1] as one lossless PNG."""
+    return sheet((x * 255).round().byte().permute(0, 2, 3, 1).numpy())
+
+
+def picture_address(picture: torch.Tensor) -> str:
+    """A small picture (C, H, W) in [0, 1] as an address that holds it."""
+    return "data:image/png;base64," + base64.b64encode(contact_sheet(picture.unsqueeze(0))).decode()
+
+
+def finite(value: Any) -> Any:
+    """JSON knows no infinity: None instead, in lists and dicts too."""
+    if isinstance(value, dict):
+        return {name: finite(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [finite(one) for one in value]
+    return None if isinstance(value, float) and not np.isfinite(value) else value
+
+
+def describe(case: Case, device: torch.device, *, others: int) -> dict[str, Any]:
+    """The "meta" event: everything a page shows that does not change during the run. `others` share its loop."""
+    experiment, scene, run = case.experiment, case.scene, case.job.run
+    held, attack = scene.standards, scene.attack
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else f"{device.type}, {cores()} cores"
+    name += f", in one loop with {others} other run{'' if others == 1 else 's'}" if others else ""
+    return {
+        "batch": len(experiment.pictures),
+        "size": experiment.size,
+        "channels": experiment.channels,
+        "private": f"/api/runs/{run.id}/private.png",
+        "pictures": [one | {"label": label} for one, label in zip(pictures(experiment), scene.y.tolist(), strict=True)],
+        "class_names": class_names(experiment.pictures[0].source) if experiment.task == "classes" else TWO,
+        "received": scene.received,
+        "baselines": finite(held.baselines),
+        "lineup": {"size": held.lineup.size, "words": held.lineup.words},
+        "lpips": {"net": held.perceptual.net, "words": held.perceptual.words},
+        "steps": experiment.attack.fields.get("steps"),  # None: it answers at once
+        "attack": attack.title,
+        "loss_name": attack.loss_name,
+        "way": attack.way,
+        "labels_granted": experiment.assume.labels,
+        "weights": words(experiment.checkpoint),
+        "batch_norm": any(isinstance(layer, torch.nn.modules.batchnorm._BatchNorm) for layer in scene.seen.model.modules()),
+        "changed": scene.changed,
+        "known": scene.known,
+        "answers": scene.federation.answers,
+        "epsilon": finite(guarantee(case)),
+        "device": name,
+        "versions": {package: importlib.metadata.version(package) for package in ("torch", "scikit-image")} | {"engine": run.version},
+        "estimate": run.estimate,
+    }
+
+
+def guarantee(case: Case) -> dict[str, Any] | None:
+    """Epsilon of the first protection that promises one: for one picture, in all that this client has sent."""
+    for own in sorted(case.scene.federation.protections, key=lambda own: own.place):
+        sigma = own.defense.multiplier(len(case.scene.seen.weights))
+        if sigma is not None:
+            times = case.experiment.rounds * int(case.experiment.protocol.fields.get("epochs", 1))
+            return {"value": accounting.epsilon(sigma, times, delta=DELTA), "delta": DELTA, "times": times}
+    return None
+
+
+def pictures(experiment: Experiment) -> list[dict[str, Any]]:
+    """Title and class name of every private picture, for the page."""
+
+    def one(source: str, name: str, label: int | None) -> dict[str, Any]:
+        if source == "upload":
+            return {"title": "Your picture", "class_name": class_names(source)[label or 0]}
+        item = find(source, name)
+        return {"title": item.title, "class_name": item.class_name}
+
+    return [one(p.source, p.id, p.label) for p in experiment.pictures]

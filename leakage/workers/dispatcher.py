@@ -1,0 +1,164 @@
+"""The dispatcher: keeps warm workers in local slots, notices dead ones, ends what was cancelled. `python -m leakage.workers.dispatcher`.
+
+A process of its own, one per store by file lock. It outlives a restart of the web server, and leaves by itself when no server has been
+seen for a while and nothing is left to run.
+"""
+
+import fcntl
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+from leakage.runs.connections import StoreError
+from leakage.runs.service import SERVER
+from leakage.runs.store import Run, Store
+from leakage.settings import Settings, settings
+from leakage.spec import catalog
+
+TICK = 0.2  # seconds
+SILENCE = 30.0  # a worker that has not been heard of for so long is lost
+TERM_AFTER, KILL_AFTER = 5.0, 10.0  # seconds after a cancel that the worker did not obey
+LEAVE_AFTER = 60.0  # seconds without a web server and without runs
+# In a process of its own: plug-ins bring torch, half a gigabyte that the dispatcher would hold for ever; and they may be broken.
+WRITE = "import pathlib, sys; from leakage.workers import plugin_catalog; plugin_catalog.write(pathlib.Path(sys.argv[1]))"
+WORKER = {  # the environment of a worker
+    "GOMP_SPINCOUNT": "100000",  # threads that sleep at once halve the speed of a run, those that never sleep that of others
+    "MALLOC_MMAP_THRESHOLD_": str(2**25),  # glibc gives the memory of one step back, and takes it again in the next, unless told
+    "MALLOC_TRIM_THRESHOLD_": str(2**28),
+}
+KEEP_UPLOADS = 7 * 24 * 3600.0
+LOST = "worker lost: the process that ran this stopped without a word. Its frames so far are kept. Press Run to try again."
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Worker:
+    """A process in a slot, and when it was started."""
+
+    process: subprocess.Popen[bytes]
+    born: float
+
+    def plays(self, run: Run) -> bool:
+        """Whether it is this process that claimed the run: a number alone may have been another's before."""
+        assert run.worker is not None
+        assert run.started is not None
+        return run.worker.endswith(f":{self.process.pid}") and run.started >= self.born
+
+
+class Dispatcher:
+    """Slots and what runs in them."""
+
+    def __init__(self, config: Settings) -> None:
+        self.config = config
+        self.store = Store(config.store, max_mb=config.store_mb)
+        self.slots: dict[str, Worker] = {}
+        self.ended: list[Worker] = []
+        self.leaving = False
+        self.swept, self.reserved, self.ticked, self.woke = 0.0, 0.0, 0.0, 0.0
+
+    def loop(self, *, stay: bool) -> None:
+        """Tick until told to leave, or, unless `stay`, until nobody needs us."""
+        needed = time.time()
+        while not self.leaving:
+            try:
+                self.tick()
+                seen = float(self.store.note(SERVER) or 0)
+                if stay or time.time() - seen < LEAVE_AFTER or self.store.queue() or self.store.running():
+                    needed = time.time()
+            except (StoreError, OSError) as error:  # a full disk, no more processes: better times may come
+                log.warning("will look again: %s", error)
+            if time.time() - needed > LEAVE_AFTER:
+                self.leaving = True
+            time.sleep(TICK)  # on leaving, idle workers see that their parent is gone and go too; busy ones finish first
+
+    def tick(self) -> None:
+        """Once around: dead workers, empty slots, silent or disobedient runs, housekeeping."""
+        now = time.time()
+        if now - self.ticked > 10 * TICK:  # the machine slept, and the workers with it
+            self.woke = now
+        self.ticked = now
+        for slot, worker in list(self.slots.items()):
+            if worker.process.poll() is not None:
+                log.warning("worker %s (pid %d) ended with %s", slot, worker.process.pid, worker.process.returncode)
+                self.ended.append(self.slots.pop(slot))
+        for number in range(self.config.slots):
+            if str(number) not in self.slots:
+                self.slots[str(number)] = self.start(str(number))
+        for run in self.store.running():
+            self.look_after(run)
+        if now - self.swept > 3600:
+            self.swept = now
+            self.store.sweep(uploads_before=now - KEEP_UPLOADS)
+        if now - self.reserved > 60:
+            self.reserved = now
+            self.store.database.set_reserve_aside()
+
+    def start(self, slot: str) -> Worker:
+        with log_file(self.config.home, "workers.log").open("ab") as output:
+            command = [sys.executable, "-m", "leakage.workers.worker", slot, str(os.getpid())]
+            born = time.time()
+            return Worker(subprocess.Popen(command, env={**os.environ, **WORKER}, stdout=output, stderr=output), born)
+
+    def look_after(self, run: Run) -> None:
+        """End a run whose worker is silent or does not obey a cancel; say what became of one whose worker is gone."""
+        if run.worker is None or run.heartbeat is None:  # the recorded run, while it is being restored
+            return
+        now = time.time()
+        worker = next((worker for worker in self.slots.values() if worker.plays(run)), None)
+        if worker:
+            since_cancel = now - run.cancelled if run.cancelled else 0.0
+            if now - max(run.heartbeat, self.woke) > SILENCE or since_cancel > KILL_AFTER:
+                worker.process.kill()
+            elif since_cancel > TERM_AFTER:
+                worker.process.terminate()
+        # An earlier dispatcher's worker may still finish its run. Its process is not ours to touch: the number may be anybody's by now.
+        elif now - run.heartbeat > SILENCE or any(gone.plays(run) for gone in self.ended):
+            if run.cancelled:
+                self.store.finish(run.id, "cancelled", message="Cancelled; what there was until then is kept.")
+            else:
+                self.store.finish(run.id, "failed", message=LOST)
+
+
+def log_file(home: Path, name: str) -> Path:
+    """A log below `home`, begun anew when it has grown beyond 5 MB."""
+    path = home / name
+    if path.exists() and path.stat().st_size > 5 * 2**20:
+        path.replace(path.with_suffix(".old.log"))
+    return path
+
+
+def main(arguments: list[str]) -> int:
+    """Hold the lock, write the catalog, dispatch."""
+    config = settings()
+    config.home.mkdir(parents=True, exist_ok=True)
+    lock = (config.home / "dispatch.lock").open("a+")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        log.info("another dispatcher is at work on %s", config.home)
+        return 0
+    lock.truncate(0)
+    lock.write(f"{os.getpid()} {catalog.version()}")
+    lock.flush()
+    dispatcher = Dispatcher(config)
+
+    def leave(_signal: int, _frame: FrameType | None) -> None:
+        dispatcher.leaving = True
+
+    signal.signal(signal.SIGTERM, leave)
+    signal.signal(signal.SIGINT, leave)
+    if catalog.read(config.catalog) is None and subprocess.run([sys.executable, "-c", WRITE, config.catalog], check=False).returncode:
+        log.error("the plug-ins cannot be listed (see above): correct the file, and another dispatcher takes over")
+    dispatcher.loop(stay="--stay" in arguments)
+    return 0
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s dispatch %(message)s")
+    sys.exit(main(sys.argv[1:]))

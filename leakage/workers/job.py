@@ -1,0 +1,82 @@
+"""One claimed run on its way: its signs of life, and how it is closed, whatever happens."""
+
+import logging
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from leakage.runs.connections import is_full
+from leakage.runs.service import FULL
+from leakage.runs.store import Run, Store
+from leakage.workers.pulse import Pulse
+
+MEMORY = "This needs more memory than one run may use here. Choose a smaller batch, a smaller picture or a narrower model."
+log = logging.getLogger(__name__)
+
+
+class Job:
+    """A run that this process has claimed. Within `with` it gives signs of life; what goes wrong there fails it with a sentence.
+
+    so_far   what is kept of one that is stopped, in words
+    """
+
+    def __init__(self, store: Store, run: Run, *, so_far: str) -> None:
+        self.store, self.run, self.so_far = store, run, so_far
+        self.pulse, self.limit, self.closed = Pulse(store, run), 0, False
+
+    def __enter__(self) -> "Job":
+        self.pulse.start()
+        return self
+
+    def __exit__(self, _kind: object, error: BaseException | None, _where: object) -> None:
+        if isinstance(error, Exception) and not self.closed:
+            self.fail(error)
+        self.pulse.over.set()
+        self.pulse.join()
+
+    @contextmanager
+    def telling(self) -> Iterator[None]:
+        """What goes wrong in here fails the job, and is passed on."""
+        try:
+            yield
+        except Exception as error:
+            self.fail(error)
+            raise
+
+    def may_take(self, seconds: int, *, runs: int = 1) -> None:
+        """From now on its time is limited; so many runs that share a loop share the time of all."""
+        self.limit, self.pulse.deadline = seconds, time.monotonic() + seconds * runs
+
+    def done(self, result: dict[str, Any], *, whole: bool = True) -> None:
+        """Close it with its result. `whole`: this answers all that was asked, so it is shared with who asks for the same again."""
+        message = f"Stopped after {self.limit} s, the limit for one run; {self.so_far}." if self.pulse.late else ""
+        if self.pulse.stopped:
+            message = f"Cancelled; {self.so_far}."
+        status = "done" if whole and not self.pulse.stopped else "cancelled"
+        self.store.finish(self.run.id, status, message=message, result=result)
+        self.closed = True
+
+    def fail(self, error: Exception) -> None:
+        """Close it with a sentence that a user can act on."""
+        log.error("run %s failed:\n%s", self.run.id, "".join(traceback.format_exception(error)))
+        self.store.finish(self.run.id, "failed", message=sentence(error))
+        self.closed = True
+
+
+def sentence(error: Exception) -> str:
+    """What went wrong, for a user."""
+    if is_full(error):
+        return FULL
+    if (
+        isinstance(error, MemoryError | torch.OutOfMemoryError)
+        or "not enough memory" in str(error)
+        or "can't allocate memory" in str(error)
+    ):
+        return MEMORY
+    if isinstance(error, ValueError):
+        return str(error)
+    return f"The worker met an error that it did not expect ({type(error).__name__}: {error}). The run's frames so far are kept."

@@ -1,0 +1,48 @@
+"""The plug-ins on disk, imported and written down as data, so that pages need not import them."""
+
+import inspect
+import json
+import os
+from dataclasses import asdict
+from pathlib import Path
+
+from leakage.engine.loading import ids, load
+from leakage.engine.plugin import described
+from leakage.spec.catalog import Catalog, Entry, version
+from leakage.spec.fields import KINDS
+
+
+def write(path: Path) -> Catalog:
+    """Import every plug-in and write what they say about themselves."""
+    catalog = describe()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_suffix(f".{os.getpid()}.tmp")
+    fresh.write_text(json.dumps(asdict(catalog), indent=1))
+    fresh.replace(path)
+    return catalog
+
+
+def describe() -> Catalog:
+    """The catalog of the plug-ins on disk (imports them)."""
+    return Catalog(version=version(), entries=tuple(_entry(kind, name) for kind in KINDS for name in ids(kind)))
+
+
+def _entry(kind: str, name: str) -> Entry:
+    plugin = load(kind, name)
+    return Entry(
+        kind=kind,
+        id=name,
+        title=plugin.title,
+        plain=plugin.plain,
+        hint=plugin.hint,
+        source=plugin.source,
+        doc=inspect.cleandoc(plugin.__doc__ or ""),
+        evaluations_per_step=getattr(plugin, "evaluations_per_step", 0),
+        counters={name: counter.words for name, counter in plugin().counters().items()} if kind == "defense" else {},
+        needs=dict(getattr(plugin, "needs", {})),
+        smallest=getattr(plugin, "smallest", 0),
+        over_others=getattr(plugin, "over_others", False),
+        sends_gradient=getattr(plugin, "sends_gradient", False),
+        presets={name: dict(values) for name, values in plugin.presets.items()},
+        fields=described(plugin),
+    )

@@ -1,0 +1,49 @@
+"""The signs of life of a run, and whether it should stop."""
+
+import contextlib
+import logging
+import math
+import os
+import threading
+import time
+
+import torch
+
+from leakage.runs.connections import StoreError
+from leakage.runs.store import Run, Store
+
+STUCK = "Stopped in the middle of a step that took too long to wait for; what came before it is kept."
+PATIENCE = 10.0  # seconds a step may take after the run should have stopped
+log = logging.getLogger(__name__)
+
+
+class Pulse(threading.Thread):
+    """Signs of life every second; knows whether to stop and how many threads this run may use. Asked at every step, so it must be cheap."""
+
+    def __init__(self, store: Store, run: Run) -> None:
+        super().__init__(daemon=True)
+        self.store, self.run_id = store, run.id
+        self.deadline = math.inf
+        self.stopped, self.alone, self.over, self.late = False, True, threading.Event(), False
+        self.most = 1
+
+    def run(self) -> None:
+        last_call = float("inf")
+        while not self.over.wait(0.25):
+            with contextlib.suppress(StoreError):  # a full disk is reported by the frames
+                self.stopped, running = self.store.beat(self.run_id)
+                self.alone = running <= 1
+                last_call = min(last_call, (time.monotonic() if self.stopped else self.deadline) + PATIENCE)
+                if time.monotonic() > last_call:  # only between two steps can a run stop by itself
+                    log.error("run %s is stuck in one step: leaving", self.run_id)
+                    self.store.finish(self.run_id, "cancelled", message=STUCK)
+                    os._exit(1)
+        self.store.close()
+
+    def __call__(self) -> bool:
+        """Should the run stop? Also adapts this thread's share of the cores: a lone run may take `most`, else one each."""
+        threads = self.most if self.alone else 1
+        if torch.get_num_threads() != threads:
+            torch.set_num_threads(threads)
+        self.late = time.monotonic() > self.deadline
+        return self.stopped or self.late

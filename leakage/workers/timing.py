@@ -1,0 +1,82 @@
+"""How long one replay takes on this machine: what a run will cost before it starts, and how many threads it should use."""
+
+import time
+from collections.abc import Callable, Iterator
+
+import torch
+from torch import Tensor, nn
+
+from leakage.engine.client import gradient_client, weights_of
+from leakage.engine.core import Model, Observation, Params
+from leakage.engine.loading import load
+from leakage.engine.matching import cosine_distance
+from leakage.workers import plugin_catalog
+
+REPEATS, ENOUGH = 3, 0.3  # times, seconds
+LARGE = 50_000_000  # numbers: a model with more is not measured ahead, it would take gigabytes from a machine that only waits
+WORTH = 1.25  # more threads must make a replay so many times as fast, else whoever else needs a core is better served
+
+
+def measure(device: torch.device) -> Iterator[tuple[str, tuple[float, float]]]:
+    """One model at a time, with default fields and not LARGE: its id, and the seconds for one replay and its derivative.
+
+    The first number is for 1, the second for 8 pictures of 3x32x32.
+    """
+    for entry in plugin_catalog.describe().of("model"):
+        plugin: Model = load("model", entry.id)()
+        with torch.device("meta"):  # shapes without numbers
+            size = sum(value.numel() for value in plugin.build((3, 32, 32), 10).parameters())
+        if size <= LARGE:
+            with torch.random.fork_rng(devices=[]):
+                model = plugin.build((3, 32, 32), 10).to(device).eval()
+            yield entry.id, (_replays(model, 1, device), _replays(model, 8, device))
+
+
+def fitting_threads(seen: Observation, most: int, starts: int = 1) -> int:
+    """1 or `most`, whichever suits this replay: a small network gains nothing from a second core. Leaves the number in force."""
+    seconds = []
+    for threads in (1, most):
+        torch.set_num_threads(threads)
+        seconds.append(_guesses(seen, starts))
+    chosen = most if seconds[0] > WORTH * seconds[1] else 1
+    torch.set_num_threads(chosen)
+    return chosen
+
+
+def lanes_pay(seen: Observation, count: int) -> bool:
+    """Whether so many guesses are replayed faster together than one after the other, on one thread."""
+    torch.set_num_threads(1)
+    clock = time.process_time if seen.device.type == "cpu" else time.perf_counter  # of other processes nothing is to be seen
+    alone = _guesses(seen, 1, clock)
+    if alone > ENOUGH:  # no small network: together it would be no faster, and take as many times the memory
+        return False
+    return min(_guesses(seen, count, clock) for _ in range(2)) < count * alone  # twice: the first ever takes a second to get ready
+
+
+def _guesses(seen: Observation, count: int, clock: Callable[[], float] = time.perf_counter) -> float:
+    """Seconds for so many guesses of the pictures, replayed at once."""
+    x = torch.rand((seen.batch_size, *seen.image_shape), device=seen.device, dtype=seen.dtype)
+    replay = seen.gradient if count == 1 else lambda x, y: {n: g[0] for n, g in seen.gradients(x.expand(count, *x.shape), y).items()}
+    return _seconds(replay, seen.as_gradient(), x, torch.zeros(seen.batch_size, dtype=torch.long, device=seen.device), clock)
+
+
+def _replays(model: nn.Module, batch: int, device: torch.device) -> float:
+    x = torch.rand(batch, 3, 32, 32, generator=torch.Generator().manual_seed(0)).to(device)
+    weights, client, y = weights_of(model), gradient_client(model), torch.arange(batch, device=device)
+    return _seconds(lambda guess, labels: client(weights, guess, labels, {})[0], client(weights, x, y, {})[0], x, y)
+
+
+def _seconds(
+    replay: Callable[[Tensor, Tensor], Params], update: Params, x: Tensor, y: Tensor, clock: Callable[[], float] = time.perf_counter
+) -> float:
+    """For the replay of (x, y), its distance from `update` and the derivative: the best of REPEATS, or of as many as ENOUGH allows."""
+    distance, x = cosine_distance(update), x.clone().requires_grad_()
+    taken = []
+    for _ in range(1 + REPEATS):  # the first warms up
+        began = clock()
+        (slope,) = torch.autograd.grad(distance(replay(x, y)), x)
+        slope.sum().item()  # wait for the device
+        taken.append(clock() - began)
+        if sum(taken) > ENOUGH:
+            break
+    return min(taken[1:] or taken)

@@ -1,0 +1,70 @@
+"""From a Training, which is plain data, to the objects that the engine trains."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import fields
+
+import torch
+from torch import nn
+
+from leakage.data.checkpoints import Card, Stage
+from leakage.data.images import Rows, datasets, training_pictures
+from leakage.engine import federated_training
+from leakage.engine.federated_training import Pictures, Progress, State, TrainingError
+from leakage.engine.federation import Protection, changed, stacked
+from leakage.engine.recipe import TrainingRecipe
+from leakage.spec.experiment import Part
+from leakage.spec.tasks import Training
+from leakage.workers.adapter import load_checkpoint, plugin, untrained
+
+
+def recipe_of(training: Training) -> TrainingRecipe:
+    """What the engine reads of it."""
+    return TrainingRecipe(**{field.name: getattr(training, field.name) for field in fields(TrainingRecipe)})
+
+
+def protections(training: Training) -> tuple[Protection, ...]:
+    """Its protections in the order in which they act."""
+    return stacked([plugin("defense", part) for part in training.defenses])
+
+
+def load(training: Training) -> tuple[Pictures, Pictures]:
+    """All training pictures on this machine and all test pictures. Raises PictureError."""
+    train_set = _tensors(training_pictures(training.data))
+    if training.pictures:
+        if training.pictures > len(train_set.y):
+            raise TrainingError(f"pictures: this machine has {len(train_set.y)} training pictures of {training.data}, asked were more.")
+        train_set = Pictures(train_set.x[: training.pictures], train_set.y[: training.pictures])
+    return train_set, _tensors(datasets()[training.data].rows())
+
+
+def _tensors(rows: Rows) -> Pictures:
+    return Pictures(torch.from_numpy(rows.pixels.copy()).permute(0, 3, 1, 2).contiguous(), torch.from_numpy(rows.labels.copy()))
+
+
+def build(training: Training) -> nn.Module:
+    """The untrained model with what protections put into it, drawn by the training's seed as an experiment of that seed draws it."""
+    model = untrained(training.model, training.image_shape, training.num_classes, seed=training.seed)
+    return changed(model, protections(training), seed=training.seed)
+
+
+def train(
+    training: Training,
+    train_set: Pictures,
+    test_set: Pictures,
+    *,
+    device: torch.device,
+    start: State | None = None,
+    pulse: Callable[[], bool] = lambda: False,
+) -> Iterator[Progress]:
+    """Build the model and train it: see `federated_training.train`."""
+    model = build(training).to(device)
+    yield from federated_training.train(
+        recipe_of(training), model, train_set, test_set, protections=protections(training), start=start, pulse=pulse
+    )
+
+
+def accuracy_of(card: Card, stage: Stage, device: torch.device) -> float:
+    """What a checkpoint scores on all test pictures of its data set. Raises CheckpointError or PictureError."""
+    model = untrained(Part(id=card.model, fields=card.fields), card.image_shape, card.num_classes, seed=0)
+    load_checkpoint(model, f"{card.id}@{stage.rounds}")
+    return federated_training.accuracy(model.to(device), _tensors(datasets()[card.data].rows()).to(device))

@@ -1,0 +1,131 @@
+"""Runs from claim to finish, in a warm process of its own: `python -m leakage.workers.worker SLOT DISPATCHER`."""
+
+import contextlib
+import logging
+import os
+import resource
+import signal
+import sys
+import time
+import traceback
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import torch
+
+from leakage.evaluation.play import best_device
+from leakage.runs.connections import StoreError
+from leakage.runs.service import SPEEDS
+from leakage.runs.store import Run, Store
+from leakage.settings import Settings, cores, settings
+from leakage.spec.experiment import Experiment, Part
+from leakage.spec.tasks import Ranks, parse_training
+from leakage.workers import attack_job, plugin_catalog, rank_job, training_job
+from leakage.workers.adapter import play
+from leakage.workers.job import Job
+from leakage.workers.timing import measure
+
+POLITE = 10  # of 19: where cores are short, pages and their server come first
+log = logging.getLogger(__name__)
+
+
+def perform(store: Store, run: Run, device: torch.device) -> None:
+    """Play one claimed run and close it, whatever happens."""
+    kind = KINDS[run.kind]
+    with contextlib.suppress(Exception), Job(store, run, so_far=kind.so_far) as job:  # the job has told of it
+        kind.perform(job, device)
+
+
+def train(job: Job, device: torch.device) -> None:
+    """Train, with all cores while alone."""
+    job.may_take(parse_training(job.run.experiment).max_seconds)
+    job.pulse.most = cores()
+    result = training_job.perform(job.store, job.run, job.pulse, device)
+    job.done(result, whole=result["checkpoint"] is not None)
+
+
+def measure_ranks(job: Job, _device: torch.device) -> None:
+    """Measure ranks, on one core."""
+    job.may_take(Ranks.model_validate_json(job.run.experiment).max_seconds)
+    result = rank_job.perform(job.store, job.run, job.pulse)
+    job.done(result, whole=result["whole"])
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How one kind of run is performed, and what is said of one that was stopped."""
+
+    perform: Callable[[Job, torch.device], None]
+    so_far: str
+
+
+KINDS = {
+    "attack": Kind(attack_job.perform, attack_job.SO_FAR),
+    "train": Kind(train, "the same training, asked for again, goes on from its last full round"),
+    "rank": Kind(measure_ranks, "the ranks so far are shown"),
+}
+
+
+def limit_memory(megabytes: int) -> None:
+    """On Linux, cap what this process may allocate on top of what it holds now, so that a run fails with a sentence instead of swapping."""
+    if sys.platform != "linux":
+        return
+    with open("/proc/self/status") as status:
+        held = next(int(line.split()[1]) // 1024 for line in status if line.startswith("VmData"))
+    cap = (held + megabytes) * 2**20
+    resource.setrlimit(resource.RLIMIT_DATA, (cap, resource.getrlimit(resource.RLIMIT_DATA)[1]))
+
+
+def claim(store: Store, worker: str) -> Run | None:
+    """The next run, if there is one and the store can be written."""
+    try:
+        return store.claim(worker)
+    except StoreError as error:
+        log.warning("no run can be claimed now: %s", error)
+        time.sleep(1)
+        return None
+
+
+def chores(store: Store, slot: str, device: torch.device) -> Iterator[None]:
+    """What an idle worker does, one piece at a time, so that no run waits for all of it.
+
+    First it plays one step, so that no user waits for what is loaded at first use; then the first worker measures this machine, once in
+    its life, and ends. A plug-in that cannot be imported is no reason to die.
+    """
+    try:
+        short = Part(id="idlg", fields={"steps": 1, "tries": 1})
+        deque(play(Experiment(attack=short).resolve(plugin_catalog.describe())), maxlen=0)
+        yield
+        if slot == "0" and not store.note(SPEEDS):
+            speeds = {}
+            for name, seconds in measure(device):
+                speeds[name] = seconds
+                yield
+            store.put_note(SPEEDS, speeds)
+            sys.exit()  # a process that has run many models is 6 % slower ever after: the dispatcher starts a fresh one
+    except Exception:
+        log.error("this machine could not be measured:\n%s", traceback.format_exc())
+
+
+def main(config: Settings, slot: str, dispatcher: int) -> None:
+    """Claim and perform until the dispatcher, the process with that id, is gone."""
+    store = Store(config.store, max_mb=config.store_mb)
+    device = best_device()
+    if device.type == "cpu":
+        limit_memory(config.memory_mb)
+    worker, idle_since, todo = f"{slot}:{os.getpid()}", time.monotonic(), chores(store, slot, device)
+    while os.getppid() == dispatcher:
+        run = claim(store, worker)
+        if run:
+            perform(store, run, device)
+            idle_since = time.monotonic()
+        elif time.monotonic() - idle_since < 1 or next(todo, True):  # a chore done is None
+            time.sleep(0.1)
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s worker %(message)s")
+    os.nice(POLITE)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the web server; the dispatcher ends its workers itself
+    main(settings(), sys.argv[1], int(sys.argv[2]))

@@ -1,0 +1,252 @@
+"""Every defense, under every protocol: pure, neutral where it says so, replayed by who knows it; and each one's own mathematics."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from problems import FITTING, IDS, LABELS, TINY, observed, precision, protected, short, smooth, using
+from torch import nn
+
+from leakage.engine.client import gradient_client, weights_of
+from leakage.engine.core import Defense, Params, generator
+from leakage.evaluation.baselines import standards
+from leakage.evaluation.metrics import gradient_distances
+from leakage.evaluation.play import Scene
+from leakage.spec.experiment import Assumptions, Experiment, Part
+from leakage.workers.adapter import play, plugin
+
+HUGE = 1e6  # a bound that nothing reaches
+NEUTRAL = {
+    "gaussian_noise": {"scale": 0.0},
+    "laplacian_noise": {"scale": 0.0},
+    "clipping": {"bound": HUGE},
+    "pruning": {"share": 0.0},
+    "minmax_sampling": {"ratio": 1.0},
+    "dp_sgd": {"clip": HUGE, "sigma": 0.0},
+    "fed_cdp": {"bound": HUGE, "last_bound": HUGE, "sigma": 0.0},
+    "soteria": {"share": 0.0},
+    "outpost": {"prune_base": 0.0, "noise_base": 0.0},
+    "ats": {"strength": 0.0},
+}
+CHANGING = ("precode", "fedkl")  # the model itself: they have no neutral setting
+SUMMED = ("dp_sgd", "fed_cdp")  # what the pictures say is added up one by one: the same sum, rounded in another order
+EVERY = pytest.mark.parametrize("name", IDS["defense"])
+UNDER_EVERY_PROTOCOL = pytest.mark.parametrize("protocol", IDS["protocol"])
+
+
+def pristine(name: str, x: torch.Tensor) -> tuple[Defense, nn.Module]:
+    """A defense with its default fields, and a model that it has changed as it must."""
+    defense = plugin("defense", Part(id=name))
+    return defense, defense.change(observed(x, model=FITTING.get(name, TINY)).model)
+
+
+def relative(update: Params, reference: Params) -> float:
+    return gradient_distances(update, reference)["relative_l2"]
+
+
+def entries(update: Params) -> torch.Tensor:
+    return torch.cat([value.flatten() for value in update.values()])
+
+
+def pruned_by_hand(gradient: Params, share: float) -> dict[str, np.ndarray]:
+    """Per tensor, the floor(share * n) entries of smallest magnitude set to zero; no ties assumed."""
+    result = {}
+    for name, value in gradient.items():
+        flat = value.numpy().copy().ravel()
+        flat[np.argsort(np.abs(flat))[: int(np.floor(share * flat.size))]] = 0
+        result[name] = flat.reshape(value.shape)
+    return result
+
+
+# ---------------------------------------------------------------- every defense
+
+
+@EVERY
+@UNDER_EVERY_PROTOCOL
+def test_an_honest_client_called_again_sends_the_same(name: str, protocol: str) -> None:
+    x, settings = smooth(3), {**using(protocol), **protected(Part(id=name))}
+    assert relative(observed(x, **settings).update, observed(x, **settings).update) < 1e-6
+
+
+@EVERY
+def test_a_guarded_client_is_pure_and_differentiable(name: str) -> None:
+    x = smooth(3)
+    defense, model = pristine(name, x)
+    client, weights = defense.guard(gradient_client(model), model, partial(generator, 1, "defense")), weights_of(model)
+    memory: dict[str, torch.Tensor] = {}
+    first, _ = client(weights, x, LABELS, memory)
+    again, _ = client(weights, x, LABELS, memory)
+    assert memory == {}
+    assert all(torch.equal(first[layer], again[layer]) for layer in first)
+    guess = x.clone().requires_grad_()
+    (slope,) = torch.autograd.grad(entries(client(weights, guess, LABELS, memory)[0]).square().sum(), guess)
+    assert torch.isfinite(slope).all()
+
+
+def draws_noise(name: str) -> bool:
+    """Whether the same client with other draws sends something else; then nobody can replay it exactly."""
+    x = smooth(3)
+    defense, model = pristine(name, x)
+    clients = [defense.guard(gradient_client(model), model, partial(generator, seed)) for seed in (1, 2)]
+    one, other = (entries(client(weights_of(model), x, LABELS, {})[0]) for client in clients)
+    return not torch.equal(one, other)
+
+
+SOFT = ("signs alone",)  # compares something smoother than what arrived
+ONCE = ("fedsgd", "fedadmm")  # one defended gradient is sent; of several, in turn or in a sum, the attacker sees what they leave together
+
+
+COUNTERS = [(name, counter) for name in IDS["defense"] for counter in plugin("defense", Part(id=name)).counters()]
+
+
+@UNDER_EVERY_PROTOCOL
+@pytest.mark.parametrize(("name", "counter"), [pair for pair in COUNTERS if not draws_noise(pair[0])])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-6), (torch.float64, 1e-10)])
+def test_whoever_knows_the_protection_replays_the_truth_to_the_update(
+    name: str, counter: str, protocol: str, dtype: torch.dtype, tolerance: float
+) -> None:
+    with precision(dtype):
+        x = smooth(3)
+        seen = observed(x, **using(protocol), defenses=(Part(id=name),), assume=Assumptions(counter=counter))
+        reader = plugin("defense", Part(id=name)).counters()[counter].read is not None
+        if reader:
+            tolerance = 0.5 if dtype == torch.float32 else 1e-6  # some digits are lost for ever
+        if counter in SOFT:
+            assert torch.cosine_similarity(entries(seen.replay(x, LABELS)), entries(seen.update), dim=0) > 0.5
+        else:
+            counted = {layer: g * seen.trust.get(layer, 1) for layer, g in seen.update.items()}
+            told = {layer: g * seen.trust.get(layer, 1) for layer, g in seen.replay(x, LABELS).items()}
+            assert relative(told, counted) < (tolerance if protocol in ONCE else 0.5)
+
+
+@pytest.mark.parametrize("name", NEUTRAL)
+@UNDER_EVERY_PROTOCOL
+def test_the_neutral_setting_changes_nothing(name: str, protocol: str) -> None:
+    x = smooth(3)
+    plain = observed(x, **using(protocol))
+    neutral = observed(x, **using(protocol), defenses=(Part(id=name, fields=NEUTRAL[name]),))
+    for seen in (neutral.update, neutral.replay(x, LABELS)):
+        if name in SUMMED:
+            assert relative(seen, plain.update) < 1e-6
+        else:
+            assert all(torch.equal(value, plain.update[layer]) for layer, value in seen.items())
+
+
+@EVERY
+def test_adding_a_defense_moves_neither_the_weights_nor_the_attackers_start(name: str) -> None:
+    x = smooth()
+    starts = []
+    for defenses in ((), (Part(id=name),)):
+        seen = observed(x, **protected(Part(id=name)) | {"defenses": defenses})
+        experiment = Experiment(attack=short("inverting_gradients", steps=1, starts=1), defenses=defenses, assume=Assumptions(labels=True))
+        scene = Scene(experiment, x, LABELS[:1], seen, standards(experiment, x, LABELS[:1]), {}, {})
+        starts.append((next(iter(play(experiment, scene=scene))), seen.weights))
+    (one, weights), (other, same) = starts
+    assert torch.equal(one.x, other.x)
+    assert all(torch.equal(weights[layer], same[layer]) for layer in weights.keys() & same.keys())
+    if name not in CHANGING:
+        assert weights.keys() == same.keys()
+
+
+# ---------------------------------------------------------------- Gaussian noise
+
+
+def noise_of(step: int, *, scale: float = 0.5, number: int = 0) -> torch.Tensor:
+    """What a client in this local step adds to a gradient of zeros."""
+    zeros = {"w": torch.zeros(40, 50)}
+    client = plugin("defense", Part(id="gaussian_noise", fields={"scale": scale})).guard(
+        lambda _weights, _x, _y, memory: (zeros, memory), torch.nn.Identity(), partial(generator, 1, "defense", number, "gaussian_noise")
+    )
+    memory: dict[str, torch.Tensor] = {}
+    for _ in range(step + 1):
+        update, memory = client({}, torch.zeros(1), torch.zeros(1), memory)
+    return update["w"]
+
+
+def test_noise_has_the_deviation_it_was_asked_for_and_is_fresh_in_every_step_and_in_every_defense() -> None:
+    first, second = noise_of(0), noise_of(1)
+    for noise in (first, second):
+        assert float(noise.std()) == pytest.approx(0.5, rel=0.1)  # 2000 entries: known to 1.6 %
+        assert float(noise.mean()) == pytest.approx(0, abs=0.05)
+    assert torch.equal(noise_of(1), second)  # the same step draws the same
+    assert abs(float(torch.corrcoef(torch.stack([first.flatten(), second.flatten()]))[0, 1])) < 0.1  # 1 / sqrt(2000) = 0.02
+    assert abs(float(torch.corrcoef(torch.stack([first.flatten(), noise_of(0, number=1).flatten()]))[0, 1])) < 0.1
+
+
+def test_the_attackers_replay_differs_from_a_noisy_update_by_just_that_noise() -> None:
+    x = smooth(3)
+    seen = observed(x, defenses=(Part(id="gaussian_noise", fields={"scale": 0.03}),))
+    noise = entries(seen.update) - entries(seen.replay(x, LABELS))
+    assert float(noise.std()) == pytest.approx(0.03, rel=0.1)  # 2410 entries: known to 1.4 %
+    assert float(noise.mean()) == pytest.approx(0, abs=0.003)
+
+
+def test_another_seed_adds_other_noise() -> None:
+    x, noise = smooth(), (Part(id="gaussian_noise", fields={"scale": 1.0}),)  # the gradient itself is far below 1
+    assert relative(observed(x, defenses=noise, seed=2).update, observed(x, defenses=noise).update) > 0.5
+
+
+def test_two_tensors_of_one_update_get_different_noise() -> None:
+    seen = observed(smooth(), defenses=(Part(id="gaussian_noise", fields={"scale": 10.0}),))
+    one, other = (seen.update[layer].flatten()[:32] for layer in ("linear1.weight", "linear.weight"))
+    assert not torch.allclose(one, other, atol=1)  # the gradient itself is far below 1
+
+
+# ---------------------------------------------------------------- pruning
+
+
+@pytest.mark.parametrize("share", [0.25, 0.5, 0.9])
+def test_pruning_keeps_what_a_sort_by_hand_keeps(share: float) -> None:
+    x = smooth(3)
+    gradient = observed(x).update
+    seen = observed(x, defenses=(Part(id="pruning", fields={"share": share}),))
+    for layer, value in pruned_by_hand(gradient, share).items():
+        np.testing.assert_array_equal(seen.update[layer].numpy(), value)
+        assert int((seen.update[layer] == 0).sum()) == int(share * value.size)
+
+
+def test_noise_after_pruning_and_pruning_after_noise_are_two_different_protections() -> None:
+    x, prune, noise = smooth(3), Part(id="pruning", fields={"share": 0.5}), Part(id="gaussian_noise", fields={"scale": 0.001})
+    gradient = observed(x).update
+    pruned_last = observed(x, defenses=(noise, prune)).update
+    noise_last = observed(x, defenses=(prune, noise)).update
+    for layer, value in pruned_by_hand(gradient, 0.5).items():
+        assert int((pruned_last[layer] == 0).sum()) == value.size // 2
+        assert int((noise_last[layer] == 0).sum()) == 0
+        assert float((noise_last[layer] - torch.from_numpy(value)).abs().max()) < 0.005  # within 5 deviations of the pruned gradient
+
+
+def adapted(received: Params, share: float, sent: Params) -> Params:
+    """What an attacker who holds `received` believes that a client with the gradient `sent` would have sent."""
+    client = plugin("defense", Part(id="pruning", fields={"share": share})).adapt(lambda _w, _x, _y, memory: (sent, memory), received)
+    return client({}, torch.zeros(1), torch.zeros(1), {})[0]
+
+
+def test_the_attackers_mask_is_what_survived() -> None:
+    received = {"w": torch.tensor([0.0, 3.0, 0.0, -4.0])}  # half of it pruned
+    assert adapted(received, 0.5, {"w": torch.tensor([1.0, 2.0, 3.0, 4.0])})["w"].tolist() == [0, 2, 0, 4]
+
+
+def test_a_tensor_with_more_zeros_than_pruning_makes_is_kept_whole() -> None:
+    received = {"w": torch.tensor([0.0, 3.0, 0.0, 0.0])}  # pruning takes two: the third zero is real, and so may be the others
+    assert adapted(received, 0.5, {"w": torch.tensor([1.0, 2.0, 3.0, 4.0])})["w"].tolist() == [1, 2, 3, 4]
+
+
+def test_pruning_a_tensor_of_mostly_true_zeros_sends_it_unchanged() -> None:
+    seen = observed(smooth())
+    gradient = {"w": torch.tensor([0.0, 3.0, 0.0, 0.0, -1.0, 0.0])}
+    defense = plugin("defense", Part(id="pruning", fields={"share": 0.5}))
+    client = defense.guard(lambda _w, _x, _y, memory: (gradient, memory), seen.model, partial(generator, 1))
+    assert client({}, torch.zeros(1), torch.zeros(1), {})[0]["w"].tolist() == gradient["w"].tolist()
+
+
+def test_black_pixels_are_not_taken_for_pruned_entries() -> None:
+    x = smooth(side=8)
+    x[:, :, :, 2:] = 0  # three quarters black: their columns of the first layer's gradient are exactly zero
+    seen = observed(x, defenses=(Part(id="pruning", fields={"share": 0.5}),))
+    first = seen.update["linear1.weight"].view(32, 8, 8)
+    assert int((first[:, :, 2:] == 0).sum()) == 32 * 8 * 6
+    grey = seen.replay(torch.full_like(x, 0.5), LABELS[:1])["linear1.weight"].view(32, 8, 8)
+    assert float(grey[:, :, 2:].abs().min()) > 0  # a guess that is not black there is told so
+    assert relative(seen.replay(x, LABELS[:1]), seen.update) < 1e-6

@@ -1,0 +1,210 @@
+"""A new plug-in is one new file: in a copy of the project four are written, nothing else is edited, and everything knows them."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from leakage.settings import ROOT
+
+ATTACK = '''"""Steepest descent on the direction of the gradient."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+
+from leakage.engine.core import Attack, Observation, Snapshot, param
+from leakage.engine.labels import recover
+from leakage.engine.matching import cosine_distance, normal_start
+
+
+@dataclass(frozen=True, kw_only=True)
+class Steepest(Attack):
+    """argmin over x of 1 - cos(g(x, y), g*), by Adam."""
+
+    title = "Steepest"
+    plain = "Changes a noisy picture until its gradient points the same way."
+    hint = "Planted by a test."
+    source = "https://example.org/steepest"
+
+    steps: int = param(100, 1, 1000, "Optimiser steps.")
+    speed: float = param(0.1, 0.001, 1, "Step size in units of a pixel.")
+
+    def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
+        labels = recover(seen).labels if seen.labels is None else seen.labels
+        distance, x = cosine_distance(seen.update), normal_start(seen, rng).requires_grad_()
+        optimiser = torch.optim.Adam([x], lr=self.speed)
+        for step in range(1, self.steps + 1):
+            loss = distance(seen.replay(x, labels))
+            yield Snapshot(step=step, x=x.detach(), y=labels, loss=loss.detach())
+            (x.grad,) = torch.autograd.grad(loss, x)
+            optimiser.step()
+'''
+DEFENSE = '''"""Clip the gradient's norm."""
+
+from dataclasses import dataclass
+
+import torch
+
+from leakage.engine.core import Client, Defense, Draws, Memory, Params, Update, param
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shortening(Defense):
+    """g~ = g * min(1, bound / ||g||)."""
+
+    title = "Shortening"
+    plain = "The phone shortens a gradient that is too long."
+    hint = "Planted by a test."
+    source = "https://example.org/shortening"
+
+    bound: float = param(0.5, 0.001, 100, "Longest gradient that is sent.")
+
+    def guard(self, client: Client, model: torch.nn.Module, draws: Draws) -> Client:
+        def send(weights: Params, x: torch.Tensor, y: torch.Tensor, memory: Memory) -> Update:
+            update, memory = client(weights, x, y, memory)
+            norm = torch.cat([g.flatten() for g in update.values()]).norm()
+            return {name: g * (self.bound / norm).clamp(max=1) for name, g in update.items()}, memory
+
+        return send
+
+    def adapt(self, client: Client, received: Params) -> Client:
+        return self.guard(client, torch.nn.Identity(), lambda step: torch.Generator())
+'''
+PROTOCOL = '''"""Send how the weights changed in one step."""
+
+from dataclasses import dataclass
+
+from leakage.engine.core import Client, Draws, Params, Protocol, Round, param
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneStep(Protocol):
+    """w1 - w0 = -rate * g."""
+
+    title = "One step"
+    plain = "The phone sends by how much its weights changed."
+    hint = "Planted by a test."
+    source = "https://example.org/step"
+
+    rate: float = param(0.1, 0.001, 1, "Learning rate.")
+
+    def client(self, gradient: Client, draws: Draws | None = None) -> Client:
+        def send(weights, x, y, memory):
+            update, memory = gradient(weights, x, y, memory)
+            return {name: -self.rate * g for name, g in update.items()}, memory
+
+        return send
+
+    def average(self, update: Params, seen: Round) -> Params:
+        return {name: -g / self.rate for name, g in update.items()}
+
+    def serve(self, seen: Round) -> Params:
+        return {name: weight + seen.update[name] for name, weight in seen.weights.items()}
+'''
+MODEL = '''"""No hidden layer at all."""
+
+from dataclasses import dataclass
+
+from torch import nn
+
+from leakage.engine.core import Model, flag
+
+
+@dataclass(frozen=True, kw_only=True)
+class Straight(Model):
+    """logits = W x + b."""
+
+    title = "Linear"
+    plain = "Every class is one weighted sum of the pixels."
+    hint = "Planted by a test."
+    source = "https://example.org/linear"
+
+    bias: bool = flag(True, "Whether each class has a constant of its own.")
+
+    def build(self, image_shape: tuple[int, int, int], num_classes: int) -> nn.Module:
+        channels, height, width = image_shape
+        return nn.Sequential(nn.Flatten(), nn.Linear(channels * height * width, num_classes, bias=self.bias))
+'''
+NEW = {"attacks/steepest.py": ATTACK, "defenses/shortening.py": DEFENSE, "protocols/one_step.py": PROTOCOL, "models/straight.py": MODEL}
+QUESTION = {
+    "pictures": [{"id": "digit-3"}],
+    "size": 28,
+    "channels": 1,
+    "model": {"id": "straight", "fields": {"bias": True}},
+    "protocol": {"id": "one_step", "fields": {"rate": 0.25}},
+    "defenses": [{"id": "shortening", "fields": {"bound": 0.5}}],
+    "attack": {"id": "steepest", "fields": {"steps": 50, "speed": 0.05}},
+}
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The project with four more files."""
+    root = tmp_path_factory.mktemp("project")
+    shutil.copytree(ROOT / "leakage", root / "leakage", ignore=shutil.ignore_patterns("__pycache__", "static"))
+    (root / "tests").mkdir()
+    for file in [ROOT / "pyproject.toml", *ROOT.glob("tests/*.py")]:
+        shutil.copy(file, root / file.relative_to(ROOT))
+    (root / "docs").mkdir()
+    for name, text in NEW.items():
+        (root / "leakage" / name).write_text(text)
+    return root
+
+
+def python(project: Path, *arguments: str) -> str:
+    """What Python says in the copy; the call must succeed."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": ""}
+    done = subprocess.run(
+        [sys.executable, *arguments], cwd=project, env=environment, capture_output=True, text=True, timeout=400, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_planted_attack_is_as_short_as_one_should_be() -> None:
+    assert len(ATTACK.splitlines()) < 40
+
+
+def test_new_plugins_are_in_the_catalog_that_menus_are_built_from_and_in_the_written_page(project: Path) -> None:
+    python(project, "-c", "import pathlib; from leakage import catalog; plugin_catalog.write(pathlib.Path('catalog.json'))")
+    entries = {(entry["kind"], entry["id"]): entry for entry in json.loads((project / "catalog.json").read_text())["entries"]}
+    for kind in ("attack", "defense", "protocol", "model"):
+        (used,) = QUESTION["defenses"] if kind == "defense" else (QUESTION[kind],)
+        assert [field["name"] for field in entries[kind, used["id"]]["fields"]] == list(used["fields"])
+    python(project, "-m", "leakage", "docs")
+    assert "| `speed` | 0.1 | 0.001 to 1 | Step size in units of a pixel. |" in (project / "docs" / "plugins.md").read_text()
+
+
+def test_an_experiment_of_new_plugins_runs_from_a_file(project: Path) -> None:
+    (project / "experiment.json").write_text(json.dumps(QUESTION))
+    python(project, "-m", "leakage", "run", "experiment.json", "--out", "out")
+    metrics = json.loads((project / "out" / "metrics.json").read_text())
+    assert {kind: metrics["experiment"][kind] for kind in ("model", "protocol", "attack")} == {
+        k: QUESTION[k] for k in ("model", "protocol", "attack")
+    }
+    assert metrics["experiment"]["defenses"] == QUESTION["defenses"]
+    assert metrics["answer"]["step"] == 50
+    assert metrics["answer"]["labels"] == [7]
+    assert metrics["answer"]["loss"] < 0.5 * metrics["frames"][0]["loss"]
+    assert (project / "out" / "final.png").exists()
+
+
+def test_new_plugins_are_collected_by_the_contract_tests_and_keep_the_contract(project: Path) -> None:
+    files = [f"tests/test_{name}.py" for name in ("attacks", "defenses", "protocols", "models", "truth", "house")]
+    said = python(project, "-m", "pytest", "-p", "no:cacheprovider", "-rA", "-k", "steepest or shortening or one_step or straight", *files)
+    for line in (
+        "test_attacks.py::test_an_attack_depends_on_its_generator_alone[steepest]",
+        "test_attacks.py::test_labels_that_are_not_granted_are_found[3-steepest]",
+        "test_defenses.py::test_whoever_knows_the_protection_replays_the_truth_to_the_update[dtype1-1e-10-shortening-imitate-one_step]",
+        "test_protocols.py::test_replaying_the_truth_gives_the_update[one_step-straight-dtype0-1e-06]",
+        "test_models.py::test_every_model_takes_every_size_and_colour_with_every_normalisation[64-3-straight]",
+        "test_truth.py::test_no_attack_can_reach_the_pictures_nor_labels_that_were_not_granted[shortening-True-one_step-steepest]",
+        "test_house.py::test_a_plugins_fields_are_flat_with_a_default_inside_the_range_and_a_sentence[attack-steepest]",
+    ):
+        assert f"PASSED tests/{line}" in said

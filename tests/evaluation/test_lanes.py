@@ -1,0 +1,226 @@
+"""Runs that differ in the protection alone share one loop: the same answers as alone, each stopped and failed by itself."""
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from problems import CATALOG
+
+from leakage.engine.lanes import joined
+from leakage.evaluation.play import Frame, Scene, play_together
+from leakage.runs.service import Service
+from leakage.runs.store import Run, Store
+from leakage.settings import Settings
+from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
+from leakage.workers import attack_job, plugin_catalog
+from leakage.workers.adapter import joins, play, prepare
+from leakage.workers.job import Job
+from leakage.workers.pulse import Pulse
+from leakage.workers.worker import perform
+
+NAIVE = Assumptions(adaptive=False)
+SIGNS = Assumptions(counter="signs alone")
+PLAIN = Experiment(precision="float64", attack=Part(id="inverting_gradients", fields={"steps": 12}))
+NOISE = Part(id="gaussian_noise", fields={"scale": 0.01})
+PRUNING = Part(id="pruning", fields={"share": 0.9})
+STAND_IN = Part(id="ada_defense", fields={"variant": "as in the code"})
+
+
+def behind(*defenses: Part, assume: Assumptions | None = None, base: Experiment = PLAIN) -> Experiment:
+    """The experiment behind these protections."""
+    return base.model_copy(update={"defenses": defenses, "assume": assume or Assumptions()}).resolve(CATALOG)
+
+
+ARMS = [behind(), behind(NOISE), behind(PRUNING, assume=NAIVE), behind(PRUNING), behind(STAND_IN, assume=SIGNS), behind(NOISE, STAND_IN)]
+
+
+def never() -> bool:
+    return False
+
+
+def last_of(frames: Iterator[tuple[int, Frame]], count: int) -> list[Frame]:
+    """The final frame of each."""
+    found = {place: frame for place, frame in frames if frame.final}
+    return [found[place] for place in range(count)]
+
+
+# ---------------------------------------------------------------- one loop
+
+
+def test_together_every_arm_ends_where_it_ends_alone() -> None:
+    scenes = [prepare(arm) for arm in ARMS]
+    assert all(joins(arm) and arm.beside(ARMS[0]) for arm in ARMS)
+    ends = last_of(play_together(scenes, [never] * len(ARMS)), len(ARMS))
+    for arm, scene, end in zip(ARMS, scenes, ends, strict=True):
+        *_, alone = play(arm, scene=scene)
+        assert (end.step, end.labels, end.note) == (alone.step, alone.labels, alone.note)
+        assert end.loss == pytest.approx(alone.loss, rel=1e-9)
+        torch.testing.assert_close(end.x, alone.x)  # a pixel moves by the sign of its slope, so this holds or fails by far
+    assert len({round(end.loss, 6) for end in ends}) == len(ARMS)  # ... though no two see the same
+
+
+def test_each_goes_on_by_itself_where_the_loop_has_ended() -> None:
+    polished = Part(id="inverting_gradients", fields={"steps": 6, "polish": 3})
+    arms = [behind(*defenses, base=PLAIN.model_copy(update={"attack": polished})) for defenses in ((), (NOISE,))]
+    scenes = [prepare(arm) for arm in arms]
+    for arm, scene, end in zip(arms, scenes, last_of(play_together(scenes, [never] * 2), 2), strict=True):
+        *_, alone = play(arm, scene=scene)
+        assert end.step == alone.step > 6
+        assert end.loss == pytest.approx(alone.loss, rel=1e-6)
+
+
+def test_one_that_is_stopped_leaves_the_others_alone() -> None:
+    scenes = [prepare(arm) for arm in ARMS[:3]]
+    asked = 0
+
+    def after_four() -> bool:
+        nonlocal asked
+        asked += 1
+        return asked >= 4
+
+    stopped, *others = last_of(play_together(scenes, [after_four, never, never], per_second=1e9), 3)
+    assert asked == 4
+    assert stopped.step <= 4  # the best of those that it was shown
+    assert [end.step for end in others] == [12, 12]
+
+
+@pytest.mark.parametrize(
+    ("experiment", "why"),
+    [
+        (behind(Part(id="clipping")), "whose imitation needs more than a gradient"),
+        (behind(Part(id="precode")), "another model"),
+        (behind(base=PLAIN.model_copy(update={"protocol": Part(id="fedavg", fields={"epochs": 2})})), "imitates several steps"),
+        (behind(NOISE, base=PLAIN.model_copy(update={"rounds": 2, "attacked_round": 2})), "has weights of its own by then"),
+        (behind(base=PLAIN.model_copy(update={"attack": Part(id="inverting_gradients", fields={"starts": 2})})), "has lanes of its own"),
+        (behind(base=PLAIN.model_copy(update={"attack": Part(id="idlg")})), "L-BFGS is not element-wise"),
+    ],
+)
+def test_what_cannot_share_a_loop_plays_alone(experiment: Experiment, why: str) -> None:
+    assert not joins(experiment), why
+
+
+def test_only_protection_and_knowledge_may_differ() -> None:
+    assert ARMS[0].beside(ARMS[2])
+    for change in ({"seed": 2}, {"pictures": (Picture(id="chelsea"),)}, {"assume": Assumptions(labels=True)}):
+        assert not ARMS[0].beside(ARMS[0].model_copy(update=change))
+
+
+def test_other_weights_are_refused() -> None:
+    scenes = [prepare(ARMS[0]), prepare(ARMS[0].model_copy(update={"seed": 2}))]
+    with pytest.raises(ValueError, match="only if the model and its weights are the same"):
+        joined([scene.seen for scene in scenes], torch.zeros(1, 2, dtype=torch.long))
+
+
+# ---------------------------------------------------------------- the worker
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Store, Callable[..., list[str]]]]:
+    """A store for one slot, and a way to queue experiments there."""
+    monkeypatch.setenv("LEAKAGE_SLOTS", "1")
+    monkeypatch.setattr(attack_job, "lanes_pay", lambda *_: True)  # a noisy machine may say otherwise; see test_timing
+    store = Store(tmp_path / "store.db")
+    plugin_catalog.write(tmp_path / "catalog.json")
+    service = Service(store, Settings(home=tmp_path, slots=1, store_mb=4096, memory_mb=0))
+    yield store, lambda arms, owner="me": service.submit_all(arms, owner)
+    store.close()
+
+
+def work(store: Store) -> list[list[str]]:
+    """Play what waits; the runs that were played at once, in turn."""
+    turns, done = [], set[str]()
+    while claimed := store.claim("0:1"):
+        perform(store, claimed, torch.device("cpu"))
+        assert not store.running()
+        now = {event["run"] for event in store.events(None, 0) if event["kind"] == "state" and event["status"] == "running"}
+        turns.append(sorted(now - done))
+        done |= now
+    return turns
+
+
+def look(store: Store, run: str) -> Run:
+    found = store.get(run)
+    assert found
+    return found
+
+
+def test_runs_that_wait_are_played_with_the_first_of_their_owner(desk: tuple[Store, Callable[..., list[str]]]) -> None:
+    store, queue = desk
+    mine = queue([*ARMS[:3], behind(Part(id="clipping")), behind(base=PLAIN.model_copy(update={"seed": 2}))])
+    other = queue([ARMS[4]], owner="other")
+    assert work(store) == [sorted(mine[:3]), *([run] for run in (mine[3], mine[4], *other))]
+    for run in mine[:3]:
+        meta = store.meta(run)
+        assert meta
+        assert meta["device"].endswith("in one loop with 2 other runs")
+        assert [look(store, run).status, look(store, run).message] == ["done", ""]
+    assert all(look(store, run).status == "done" for run in (*mine, *other))
+
+
+def test_one_that_fails_takes_no_other_with_it(desk: tuple[Store, Callable[..., list[str]]], monkeypatch: pytest.MonkeyPatch) -> None:
+    store, queue = desk
+    runs = queue(ARMS[:3])
+    whole = attack_job.opened
+
+    def broken(job: Job, device: torch.device) -> Scene:
+        if job.run.id == runs[1]:
+            raise ValueError("This one has no picture.")
+        return whole(job, device)
+
+    monkeypatch.setattr(attack_job, "opened", broken)
+    assert work(store) == [sorted(runs)]
+    assert [look(store, run).status for run in runs] == ["done", "failed", "done"]
+    assert look(store, runs[1]).message == "This one has no picture."
+
+
+def test_runs_in_one_loop_share_the_time_that_each_may_take(
+    desk: tuple[Store, Callable[..., list[str]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, queue = desk
+    queue(ARMS[:3])
+    left = list[float]()
+
+    def look_at(scenes: list[Scene], pulses: list[Pulse]) -> Iterator[tuple[int, Frame]]:
+        left.extend(pulse.deadline - time.monotonic() for pulse in pulses)
+        return play_together(scenes, pulses)
+
+    monkeypatch.setattr(attack_job, "play_together", look_at)
+    work(store)
+    assert all(2 * 900 < seconds <= 3 * 900 for seconds in left)
+    assert len(left) == 3
+
+
+def test_what_breaks_the_loop_is_said_of_all(desk: tuple[Store, Callable[..., list[str]]], monkeypatch: pytest.MonkeyPatch) -> None:
+    store, queue = desk
+    runs = queue(ARMS[:3])
+
+    def broken(*_: object) -> Iterator[tuple[int, Frame]]:
+        raise MemoryError
+        yield
+
+    monkeypatch.setattr(attack_job, "play_together", broken)
+    work(store)
+    assert {look(store, run).status for run in runs} == {"failed"}
+    assert all("more memory" in look(store, run).message for run in runs)
+
+
+def test_two_slots_share_what_waits(desk: tuple[Store, Callable[..., list[str]]], monkeypatch: pytest.MonkeyPatch) -> None:
+    store, queue = desk
+    monkeypatch.setenv("LEAKAGE_SLOTS", "2")
+    runs = queue(ARMS[:5])
+    assert store.claim("1:2")  # the other slot was as quick
+    claimed = store.claim("0:1")
+    assert claimed
+    perform(store, claimed, torch.device("cpu"))
+    assert [look(store, run).status for run in runs] == ["running", "done", "done", "done", "queued"]
+
+
+def test_what_another_has_claimed_meanwhile_is_passed_over(desk: tuple[Store, Callable[..., list[str]]]) -> None:
+    store, queue = desk
+    runs = queue(ARMS[:5])
+    assert store.claim("0:1")
+    assert [run.id for run in store.claim_also(runs[1:3], 2, "0:1")] == runs[1:3]
+    assert [run.id for run in store.claim_also(runs[1:], 1, "1:2")] == runs[3:4]  # it had seen all four waiting
+    assert [run.id for run in store.queue()] == runs[4:]

@@ -1,0 +1,147 @@
+"""The referee: what it keeps, in which order it shows a batch, what it answers with, and what it says of the update."""
+
+import pytest
+import torch
+from problems import GRANTED, LABELS, TINY, by_hand, moments, short, smooth
+
+from leakage.engine.core import Observation, Snapshot, generator
+from leakage.evaluation import metrics
+from leakage.evaluation.baselines import standards
+from leakage.evaluation.play import Frame, Scene
+from leakage.evaluation.received import describe, strip
+from leakage.evaluation.referee import Referee
+from leakage.spec.experiment import Experiment, Part
+from leakage.workers.adapter import observe, play, plugin
+
+
+def scene_of(experiment: Experiment, x: torch.Tensor, *, seen: Observation | None = None) -> Scene:
+    """The experiment with these pictures and the first of LABELS, ready to be played."""
+    y = LABELS[: len(x)]
+    return Scene(experiment, x, y, seen or observe(experiment, x, y), standards(experiment, x, y), {}, {})
+
+
+def test_a_finished_run_answers_with_the_attacks_last_snapshot() -> None:
+    experiment = Experiment(model=TINY, attack=short("idlg"))
+    scene = scene_of(experiment, smooth())
+    frames = list(play(experiment, scene=scene))
+    answer = moments(experiment.attack, scene.seen)[-1]
+    assert [frame.final for frame in frames] == [False] * (len(frames) - 1) + [True]
+    assert torch.equal(frames[-1].x, answer.x.clamp(0, 1))
+    assert frames[-1].scores["psnr"] == pytest.approx(float(metrics.psnr(answer.x, scene.x)))
+    assert frames[-1].verdict
+    assert frames[-1].verdict["word"] == "recognisable"
+
+
+def test_the_answer_is_also_scored_in_the_models_units_and_without_clamping() -> None:
+    """A guess two of MNIST's standard deviations (0.3081078) beyond white, of a white picture, is clamped to an exact copy."""
+    experiment = Experiment(model=Part(id="lenet", fields={"normalise": "mnist"}))
+    white = torch.ones(1, 3, 32, 32)
+    scene = scene_of(experiment, white)
+    referee = Referee(scene.x, scene.y, scene.seen, scene.standards)
+    guess = Snapshot(step=1, x=white + 2 * 0.3081078, y=LABELS[:1], loss=torch.zeros(()))
+    scores = referee.score(guess, final=True).scores
+    assert scores["mse"] == 0.0
+    assert scores["mse_norm"] == pytest.approx(4.0, rel=1e-5)
+
+
+def test_a_cancelled_run_answers_with_the_lowest_loss_and_not_with_the_best_picture(monkeypatch: pytest.MonkeyPatch) -> None:
+    # ||(x^2 - 1, 0.1)||^2 is never 0: the first start sticks, and the run is stopped at the first step of the second.
+    experiment = Experiment(attack=Part(id="idlg", fields={"steps": 20, "tries": 3}))
+    seen = by_hand(lambda x: torch.cat([x**2 - 1, 0 * x + 0.1], 3), torch.zeros(1, 1, 8, 16), side=8)
+    first = next(iter(plugin("attack", experiment.attack).run(seen, generator(experiment.seed, "attack")))).x.clamp(0, 1)
+    # A referee who takes the first guess for the truth finds the first frame best.
+    scene = scene_of(experiment, first, seen=seen)
+    monkeypatch.setattr("leakage.evaluation.play.SHARE", 1e9)  # every frame is kept, however long that takes
+    kept: list[Frame] = []
+    for frame in play(experiment, scene=scene, pulse=lambda: kept[-1].note["start"] == 2, per_second=1e9):
+        kept.append(frame)
+    *frames, answer = kept
+    lowest = min(frames, key=lambda frame: frame.loss)
+    assert answer.final
+    assert (answer.loss, answer.step) == (lowest.loss, lowest.step)
+    assert torch.equal(answer.x, lowest.x)
+    assert frames[-1].loss > 2 * lowest.loss  # so it is not simply the last one kept
+    assert max(frames, key=lambda frame: frame.scores["psnr"]) is frames[0]
+    assert answer.scores["psnr"] < frames[0].scores["psnr"] - 10
+
+
+def test_guesses_of_a_batch_are_shown_beside_the_pictures_they_belong_to() -> None:
+    experiment = Experiment(model=TINY, attack=short("idlg"))
+    scene = scene_of(experiment, smooth(3))
+    *_, answer = play(experiment, scene=scene)
+    assert answer.labels == LABELS.tolist() == [7, 2, 4]  # the attack itself found them sorted
+    assert min(answer.scores["psnr_each"]) > 30
+    assert answer.scores["psnr_each"] == metrics.psnr(answer.x, scene.x).tolist()
+    assert answer.scores["label_accuracy"] == 1
+    assert answer.scores["relative_l2"] < 1e-3  # the update is replayed with each picture's own label
+
+
+def test_frames_are_kept_by_the_clock() -> None:
+    experiment = Experiment(model=TINY, attack=Part(id="inverting_gradients", fields={"steps": 1000}))
+    frames = list(play(experiment, scene=scene_of(experiment, smooth()), per_second=50))
+    seconds = [frame.seconds for frame in frames[:-1]]
+    assert 3 < len(seconds) < 500
+    assert all(later - earlier > 0.019 for earlier, later in zip(seconds, seconds[1:], strict=False))  # 0.02 s less the time of scoring
+
+
+def test_a_frame_with_an_event_is_kept_whatever_the_clock_says() -> None:
+    # ||x^2 + 1||^2 is never 0: the first two starts are said to be stuck, and agree.
+    experiment = Experiment(attack=Part(id="idlg", fields={"steps": 30, "tries": 4}))
+    seen = by_hand(lambda x: x**2 + 1, torch.zeros(1, 1, 1, 1))
+    frames = list(play(experiment, scene=scene_of(experiment, smooth(side=1), seen=seen), per_second=0.001))
+    assert ["event" in frame.note for frame in frames] == [False, True, True, False]  # the first, two events, the answer
+
+
+def test_what_was_said_on_the_way_is_not_said_of_the_answer_of_a_stopped_run() -> None:
+    experiment = Experiment(attack=Part(id="idlg", fields={"steps": 30, "tries": 4}))
+    seen = by_hand(lambda x: x**2 + 1, torch.zeros(1, 1, 1, 1))  # never 0: a start is said to be stuck
+    kept: list[Frame] = []
+    for frame in play(experiment, scene=scene_of(experiment, smooth(side=1), seen=seen), pulse=lambda: "event" in kept[-1].note):
+        kept.append(frame)
+    assert ["event" in frame.note for frame in kept] == [*[False] * (len(kept) - 2), True, False]
+    assert kept[-1].note["label rule"]
+
+
+def test_what_an_attack_says_of_its_answer_stays_with_the_answer() -> None:
+    experiment = Experiment(attack=Part(id="linear_layer"))  # on LeNet it cannot work
+    first, answer = play(experiment, scene=scene_of(experiment, smooth(side=28)))
+    assert str(answer.note["event"]).startswith("This attack needs a network whose first layer is fully connected")
+    assert answer.note == first.note
+    assert answer.x[answer.x == 0.5].numel() == 28**2
+
+
+def test_a_guess_that_is_no_number_is_scored_as_grey() -> None:
+    experiment = Experiment(attack=short("idlg", steps=2), assume=GRANTED)
+    x, seen = smooth(), by_hand(lambda x: x.log() * x.sum(), torch.zeros(1, 1, 8, 8), side=8)
+    *_, answer = play(experiment, scene=scene_of(experiment, x, seen=seen))
+    assert answer.x[answer.x == 0.5].numel() == 64
+    assert answer.scores["psnr"] == pytest.approx(float(metrics.psnr(torch.full_like(x, 0.5), x)))
+    assert answer.loss != answer.loss
+
+
+# ---------------------------------------------------------------- the update made visible
+
+
+def test_a_strip_shades_magnitudes_over_three_decades() -> None:
+    assert strip(torch.tensor([1.0, -0.1, 0.001, 0.0])) == [255, 170, 0, 0]  # 255 (1 + log10(m / max) / 3), black below 0.001
+    assert strip(torch.zeros(3)) == [0, 0, 0]
+    pairs = torch.tensor([1.0, 1.0] + [0.2, 0.0] * 63)  # 128 entries in 64 cells of two
+    assert strip(pairs) == [255] + [170] * 63
+
+
+def test_the_update_is_described_by_size_and_norm_and_by_the_strips_of_single_pictures() -> None:
+    update = {"w": torch.tensor([[3.0, 1.0], [1.0, 1.0]]), "b": torch.tensor([2.0])}
+    gradient = {"w": torch.tensor([[3.0, 4.0], [0.0, 0.0]]), "b": torch.tensor([0.0])}
+    found = describe(update, gradient, [update, update])
+    assert (found["entries"], found["bytes"], found["norm"]) == (5, 20, 5.0)  # the norm is that of what the attacker matches
+    assert [(layer["name"], layer["shape"], layer["norm"]) for layer in found["layers"]] == [
+        ("w", [2, 2], pytest.approx(12**0.5)),
+        ("b", [1], 2.0),
+    ]
+    assert [len(picture) for picture in found["singles"]] == [5, 5]
+
+
+def test_a_pruned_update_counts_as_its_survivors_with_their_places() -> None:
+    sparse = {"w": torch.tensor([0.0, 0.0, 0.0, 2.0, 0.0])}
+    found = describe(sparse, sparse, [])
+    assert (found["entries"], found["bytes"]) == (1, 8)

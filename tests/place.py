@@ -1,0 +1,188 @@
+"""A home folder with real processes on it: start them, watch them, kill them, and leave none behind."""
+
+import contextlib
+import os
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+from leakage.runs.service import Service
+from leakage.runs.store import Run, Store
+from leakage.settings import ROOT, Settings
+from leakage.spec.experiment import Experiment, Part, Picture
+
+T = TypeVar("T")
+ASK = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+QUICK = Experiment(attack=Part(id="inverting_gradients", fields={"steps": 60}))
+LONG = Experiment(attack=Part(id="inverting_gradients", fields={"steps": 24000, "starts": 16}))  # minutes: until it is stopped
+
+
+def until(look: Callable[[], T], *, within: float = 60.0, what: str = "") -> T:
+    """The first answer that is true; fails after `within` seconds. Looks often, so that a fast machine does not wait."""
+    ends = time.monotonic() + within
+    while not (found := look()):
+        assert time.monotonic() < ends, f"not within {within:.0f} s: {what or look}"
+        time.sleep(0.02)
+    return found
+
+
+def noisy(count: int) -> tuple[Picture, ...]:
+    """A batch of gallery pictures, repeated as often as needed."""
+    names = ("astronaut", "chelsea", "coffee", "rocket", "retina", "immunohistochemistry")
+    return tuple(Picture(id=names[number % len(names)]) for number in range(count))
+
+
+def another(experiment: Experiment, seed: int) -> Experiment:
+    """The same with another seed, so that it shares no run."""
+    return experiment.model_copy(update={"seed": seed})
+
+
+def alive(pid: int) -> bool:
+    """Does this process run? One that has ended and waits to be collected does not."""
+    try:
+        os.kill(pid, 0)
+        stat = Path(f"/proc/{pid}/stat")
+        return not stat.exists() or stat.read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except (ProcessLookupError, FileNotFoundError):
+        return False
+
+
+def get(address: str, headers: dict[str, str] | None = None) -> Any:
+    """The response, whatever its status; to be closed."""
+    try:
+        return ASK.open(urllib.request.Request(address, headers=headers or {}), timeout=20)
+    except urllib.error.HTTPError as error:
+        return error
+
+
+class Server:
+    """A web server on a free port."""
+
+    def __init__(self, place: "Place") -> None:
+        self.place = place
+        self.start()
+
+    def start(self) -> None:
+        """Start it, or start it again."""
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        self.address = f"http://127.0.0.1:{port}"
+        command = ["-m", "streamlit", "run", "app.py", "--server.port", str(port), "--server.address", "127.0.0.1"]
+        self.process = self.place.start(command, "server.log")
+        until(self.healthy, what="the web server answers")
+
+    def healthy(self) -> bool:
+        assert self.process.poll() is None, "the web server ended"
+        with contextlib.suppress(OSError), self.get("/_stcore/health") as response:
+            return bool(response.status == 200)
+        return False
+
+    def get(self, path: str, headers: dict[str, str] | None = None) -> Any:
+        return get(self.address + path, headers)
+
+
+class Place:
+    """A home folder; `end` ends every process that was started on it."""
+
+    def __init__(self, home: Path, *, root: Path = ROOT, **environment: str) -> None:
+        self.home, self.root = home, root
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("LEAKAGE_S", "LEAKAGE_M"))}
+        self.environment = {**kept, "LEAKAGE_HOME": str(home), "LEAKAGE_SLOTS": "2", "CUDA_VISIBLE_DEVICES": "", **environment}
+        slots, store_mb = int(self.environment["LEAKAGE_SLOTS"]), int(self.environment.get("LEAKAGE_STORE_MB", "4096"))
+        self.config = Settings(home=home, slots=slots, store_mb=store_mb, memory_mb=0)
+        self.store = Store(self.config.store, max_mb=store_mb)
+        self.service = Service(self.store, self.config)
+        self.started: list[subprocess.Popen[bytes]] = []
+        self.groups: set[int] = set()
+
+    def start(self, arguments: list[str], log: str) -> subprocess.Popen[bytes]:
+        """A Python process in a group of its own."""
+        with (self.home / log).open("ab") as output:
+            process = subprocess.Popen(
+                [sys.executable, *arguments],
+                cwd=self.root,
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+        self.started.append(process)
+        self.groups.add(process.pid)
+        return process
+
+    def dispatch(self) -> subprocess.Popen[bytes]:
+        return self.start(["-m", "leakage.workers.dispatcher", "--stay"], "dispatch.log")
+
+    def serve(self) -> Server:
+        return Server(self)
+
+    def dispatcher(self) -> int:
+        """Process id of the dispatcher at work, 0 when there is none."""
+        with contextlib.suppress(OSError, IndexError, ValueError):
+            pid = int((self.home / "dispatch.lock").read_text().split()[0])
+            if alive(pid):
+                self.groups.add(pid)
+                return pid
+        return 0
+
+    def submit(self, experiment: Experiment, owner: str = "me", **how: Any) -> str:
+        return until(lambda: self.service.catalog() and self.service.submit(experiment, owner, **how), what="the catalog is there")
+
+    def look(self, run: str) -> Run:
+        found = self.store.get(run)
+        assert found is not None, "the run is gone"
+        return found
+
+    def status(self, run: str) -> str:
+        return self.look(run).status
+
+    def frames(self, run: str) -> list[dict[str, Any]]:
+        return [event for event in self.store.events([run], 0) if event["kind"] == "frame"]
+
+    def worker(self, run: str) -> int:
+        """Process id of the worker that plays this run, as soon as it has kept two frames."""
+        until(lambda: len(self.frames(run)) >= 2, what=f"run {run} is under way: {self.look(run).message or self.status(run)}")
+        name = self.look(run).worker
+        assert name is not None
+        return int(name.split(":")[1])
+
+    def finished(self, run: str, *, within: float = 60.0) -> Run:
+        until(lambda: self.status(run) not in ("queued", "running"), within=within, what=f"run {run} ends")
+        return self.look(run)
+
+    def end(self) -> None:
+        """End them all, with their workers."""
+        self.dispatcher()
+        for group in self.groups:
+            for number in (signal.SIGCONT, signal.SIGKILL):
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(group, number)
+        for process in self.started:
+            process.wait()
+        self.store.close()
+
+
+@contextlib.contextmanager
+def place(home: Path, *, root: Path = ROOT, **environment: str) -> Iterator[Place]:
+    """A place that is tidied up."""
+    made = Place(home, root=root, **environment)
+    try:
+        yield made
+    finally:
+        made.end()
+
+
+def damaged(store: Store) -> list[str]:
+    """What SQLite's own check finds wrong; empty when nothing is."""
+    with contextlib.closing(sqlite3.connect(store.path)) as db:
+        return [line for (line,) in db.execute("PRAGMA integrity_check") if line != "ok"]

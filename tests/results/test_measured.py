@@ -1,0 +1,144 @@
+"""What was measured beforehand: the stronger attacker of each protection, the cheapest training, and how the page shows them."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from problems import CATALOG
+
+from leakage.results import precomputed, utility
+from leakage.results.precomputed import Duel, both, matrix, prices
+from leakage.settings import ROOT
+from leakage.ui.compare.beforehand import BACKFIRES, in_words, matrix_table, privacy_utility, puzzles, threshold, told
+
+PRUNED = {"id": "pruning", "fields": {"share": 0.9}}
+NOISE = {"id": "gaussian_noise", "fields": {"scale": 0.01}}
+
+
+def cell(defense: dict[str, Any] | None, who: str, recognisable: int = 0, psnr: float = 8.0, **more: Any) -> dict[str, Any]:
+    """What a benchmark writes of one attacker."""
+    said = {"defense": defense, "who": who, "attack": "inverting_gradients", **more}
+    if "same" in said or "refused" in said:
+        return said
+    scores = {"ssim": 0.5, "identified": 0.5, "labels": 1.0, "grey_psnr": 12.5}
+    return {**said, "runs": 6, "recognisable": recognisable, "interval": [0.1, 0.9], "psnr": psnr, **scores}
+
+
+CELLS = [
+    cell(None, "naive", 6, 30.0),
+    cell(PRUNED, "naive", 0, 8.0),
+    cell(PRUNED, "what arrived", 2, 15.0),
+    cell(PRUNED, "what arrived, and bounds", 5, 14.0),
+    cell(NOISE, "naive", 1, 12.0),
+    cell(NOISE, "imitate", same="nobody can imitate random noise"),
+    cell({"id": "fedkl", "fields": {}}, "naive", refused="FedKL needs BatchNorm."),
+]
+
+
+def lenet(activation: str) -> dict[str, Any]:
+    return {"id": "lenet", "fields": {"activation": activation}}
+
+
+def trained(defenses: list[dict[str, Any]], accuracy: float, rounds: int = 6, rate: float = 1.0, bend: str = "sigmoid") -> dict[str, Any]:
+    """A training of the table of prices."""
+    recipe = {"model": lenet(bend), "rounds": rounds, "pictures": 100, "batch": 64, "server_rate": rate}
+    return {"defenses": defenses, "accuracy": [accuracy], **recipe}
+
+
+ROWS = [
+    trained([], 0.97),
+    trained([PRUNED], 0.95),
+    trained([PRUNED], 0.96, rate=0.1),
+    trained([], 0.99, rounds=100),
+    trained([NOISE], 0.9, rounds=100),
+    trained([NOISE], 0.8, rounds=7),  # with nothing to hold it against
+    trained([], 0.98, bend="relu"),
+    trained([PRUNED], 0.979, bend="relu"),
+]
+
+
+@pytest.fixture(autouse=True)
+def _assets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    (tmp_path / "matrix.json").write_text(json.dumps({"recipe": {"pictures": 3, "seeds": 2}, "cells": CELLS}))
+    (tmp_path / "price.json").write_text(
+        json.dumps({"recipe": {"model": lenet("sigmoid"), "rounds": 6, "pictures": 100, "batch": 64}, "rows": ROWS})
+    )
+    monkeypatch.setattr(precomputed, "ASSETS", tmp_path)
+    monkeypatch.setattr(utility, "PRICES", tmp_path / "price.json")
+    precomputed.found.cache_clear()
+    yield
+    precomputed.found.cache_clear()
+
+
+def duel(title: str) -> Duel:
+    return next(line for line in matrix(CATALOG) if line.title.startswith(title)).duels["inverting_gradients"]
+
+
+def test_the_strongest_of_those_who_know_is_who_recognises_most() -> None:
+    best = duel("Pruning").best
+    assert best
+    assert best["who"] == "what arrived, and bounds"  # 5 of 6, though at a lower PSNR
+    assert duel("Pruning").only_naive
+    assert duel("Gaussian").best is None  # who knows of noise does what the naive attacker does
+    assert not duel("Gaussian").only_naive
+    assert duel("No protection").knowing == {}
+
+
+def test_a_training_is_held_against_one_as_long_without_protection() -> None:
+    lost = [(row.model, round(row.lost, 6)) for row in prices(CATALOG)]
+    assert lost == [("", 0), ("", 0.02), ("", 0.01), ("", 0), ("", 0.09), ("activation relu", 0), ("activation relu", 0.001)]
+
+
+def test_a_protection_costs_what_its_cheapest_training_does_and_leaks_to_the_strongest() -> None:
+    points = {price.title: (price.lost, found["psnr"]) for price, found in both(CATALOG, "inverting_gradients")}
+    assert [(round(lost, 6), psnr) for lost, psnr in points.values()] == [(0, 30.0), (0.01, 14.0), (0.09, 12.0)]
+    figure = privacy_utility(list(both(CATALOG, "inverting_gradients")))
+    assert list(figure.data[0].x) == pytest.approx([97, 96, 90])
+
+
+def test_the_table_frames_what_only_fools_the_naive_and_says_why_knowing_changes_nothing() -> None:
+    table = matrix_table(matrix(CATALOG), CATALOG)
+    none, pruned, noise, refused = table.split("<tbody>")[1].split("<tr>")[1:]
+    assert 'colspan="2"' in none
+    assert "--share:1.00" in none
+    assert pruned.index(">8.0<") < pruned.index("data-framed") < pruned.index(">14.0<")
+    assert "data-framed" not in none + noise + refused
+    assert 'title="Imitate: nobody can imitate random noise."' in noise
+    assert "FedKL needs BatchNorm." in refused
+
+
+def test_who_does_worse_for_knowing_is_explained_in_all_that_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    naive = cell(PRUNED, "naive", 6, 25.0)
+    assert Duel(naive, {"one": cell(PRUNED, "one", 6, 23.9), "two": cell(PRUNED, "two", 5, 24.5)}).backfires  # recognising counts first
+    assert not Duel(naive, {"one": cell(PRUNED, "one", 6, 24.1)}).backfires
+    assert puzzles(matrix(CATALOG)) == []
+    monkeypatch.setattr(precomputed, "ASSETS", ROOT / "assets")
+    precomputed.found.cache_clear()
+    odd = {part.id for line in matrix(CATALOG) if any(duel.backfires for duel in line.duels.values()) for part in line.stack}
+    assert odd == set(BACKFIRES)
+    assert puzzles(matrix(CATALOG)) == list(BACKFIRES.values())
+
+
+def test_every_attacker_is_told_in_words() -> None:
+    line = next(line for line in matrix(CATALOG) if line.title.startswith("Pruning"))
+    words = in_words(line, CATALOG)
+    assert len(words) == 3
+    assert words[2].endswith(
+        "What arrived, and bounds: 14.0 dB, SSIM 0.50, 5 of 6 recognisable (10 to 90 % with 95 % confidence), first of the line-up 50 %, "
+        "labels right 100 %."
+    )
+    assert told(CELLS[5]) == "Imitate: nobody can imitate random noise."
+
+
+def test_a_threshold_has_a_line_and_a_band_for_each_attacker() -> None:
+    def point(scale: float, who: str, each: list[float]) -> dict[str, Any]:
+        fields = {"id": "gaussian_noise", "fields": {"scale": scale}, "who": who, "recognisable": 1, "runs": 2}
+        return {**fields, "psnr": sum(each) / 2, "psnr_each": each, "grey_psnr": 12.5}
+
+    rows = [point(s, who, [10 / s, 20 / s]) for s in (0.1, 1.0) for who in ("naive", "adaptive")]
+    band, line, *_ = threshold(rows).data
+    assert list(band.x) == [0.1, 1.0, 1.0, 0.1]
+    assert list(band.y) == [200, 20, 10, 100]  # along the best, back along the worst
+    assert (list(line.y), list(line.text)) == ([150, 15], ["1/2", "1/2"])

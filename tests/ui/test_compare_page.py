@@ -1,0 +1,519 @@
+"""The page Compare: arms that differ in one thing, run at once, shown beside each other, kept at a link and in a file."""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from problems import CATALOG
+from streamlit.runtime.context import ContextProxy
+from streamlit.testing.v1 import AppTest
+from test_pages import Open, bare, door, fine, visit, words, written
+from test_ranks_page import work
+
+from leakage.data.checkpoints import cards
+from leakage.results import utility
+from leakage.results.comparison import Row, voice
+from leakage.results.comparison_exports import make
+from leakage.runs.service import MAX_WAITING, Service
+from leakage.settings import ROOT
+from leakage.spec.experiment import Assumptions, Experiment, Part
+from leakage.ui.compare import table
+from leakage.ui.compare.stacks import key_of, known_keys, ready_made, spaced, stack_of
+
+__all__ = ["bare", "door", "visit", "work", "written"]  # fixtures
+QUICK = {"v": "1", "attack": "inverting_gradients", "inverting_gradients.steps": "20"}
+ME = "browser me"  # the owner behind the cookie of `look`
+GREY = {"psnr": 11.5, "ssim": 0.1}
+
+
+@pytest.fixture
+def look(door: Service, monkeypatch: pytest.MonkeyPatch) -> Open:
+    """Open the page by an address, with no other page before it."""
+
+    def opened(**address: str) -> AppTest:
+        monkeypatch.setattr(ContextProxy, "cookies", {"gle_owner": "me"})
+        at = AppTest.from_file(ROOT / "app.py", default_timeout=60).switch_page("pages/compare.py")
+        at.query_params.update(address)
+        at.run()
+        fine(at)
+        return at
+
+    return opened
+
+
+def press(at: AppTest) -> AppTest:
+    at = at.button(key="run-button").click().run()
+    fine(at)
+    return at
+
+
+def asked(door: Service, at: AppTest) -> list[Experiment]:
+    """The experiments of the address, in its order."""
+    runs = [door.look(id) for id in at.query_params["runs"].split(",")]
+    return [Experiment.model_validate_json(run.experiment) for run in runs if run]
+
+
+def shown(at: AppTest) -> str:
+    """The table."""
+    return "\n".join(str(element.proto.body) for element in at.get("html") if "gle-compared" in element.proto.body)
+
+
+def row(title: str, voice: str, **found: Any) -> Row:
+    nothing = dict.fromkeys(("verdict", "words", "psnr", "ssim", "lpips", "rank", "label_accuracy", "epsilon", "accuracy"))
+    told = {"title": title, "voice": voice, "run": "r", "status": "done", "grey": GREY, "protection": title, "attack": "", "answer": ""}
+    return Row(**{**told, **nothing, **found})
+
+
+# ---------------------------------------------------------------- what is prepared, and run
+
+
+def test_a_newcomer_finds_four_arms_prepared_and_runs_all_of_them_paired(door: Service, look: Open) -> None:
+    at = look()
+    assert at.multiselect(key="arms").value == ["none", "gaussian_noise", "pruning", "ada_defense"]
+    experiments = asked(door, press(at))
+    stacks = [tuple((part.id, part.fields.get("scale", part.fields.get("share"))) for part in one.defenses) for one in experiments]
+    noise, pruning, ada = (("gaussian_noise", 0.01),), (("pruning", 0.9),), (("ada_defense", None),)
+    assert stacks == [(), noise, noise, pruning, pruning, ada, ada]
+    assert [voice(one) for one in experiments] == ["both", *["naive", "adaptive"] * 3]
+    equal = [one.model_copy(update={"defenses": (), "assume": Assumptions()}) for one in experiments]
+    assert len({one.digest() for one in equal}) == 1  # the same pictures, seed, model, attack
+    assert (experiments[0].attack.id, experiments[0].model.id, len(experiments[0].pictures)) == ("inverting_gradients", "lenet", 1)
+
+
+def test_pressed_again_equal_experiments_are_not_run_twice(door: Service, look: Open) -> None:
+    at = press(look())
+    first = at.query_params["runs"]
+    assert press(at).query_params["runs"] == first
+    assert len(door.mine(ME)) == 7
+
+
+@pytest.mark.parametrize(("voices", "heard"), [("adaptive", ["both", "adaptive"]), ("naive", ["both", "naive"])])
+def test_one_voice_alone_is_one_run_for_each_arm(door: Service, look: Open, voices: str, heard: list[str]) -> None:
+    experiments = asked(door, press(look(**QUICK, arms="none,pruning", voices=voices)))
+    assert [voice(one) for one in experiments] == heard
+
+
+def test_the_adaptive_attackers_are_queued_before_the_naive_ones(door: Service, look: Open) -> None:
+    press(look())
+    queued = [Experiment.model_validate_json(run.experiment) for run in door.store.queue()]
+    assert [one.assume.adaptive for one in queued] == [True] * 4 + [False] * 3
+
+
+def test_a_full_queue_is_told_and_nothing_is_queued(door: Service, look: Open) -> None:
+    for seed in range(MAX_WAITING - 2):
+        door.submit(Experiment(seed=100 + seed), ME)
+    at = press(look())
+    assert "runs" not in at.query_params
+    assert len(door.store.queue()) == MAX_WAITING - 2
+    assert f"You can have {MAX_WAITING} runs waiting or running: {MAX_WAITING - 2} are, and this would be 7 more." in words(at)
+
+
+def test_what_was_measured_beforehand_is_worked_out_once_it_is_opened(look: Open) -> None:
+    assert "federated averaging with three phones" not in words(look())
+    at = look()
+    at.session_state["measured"] = True
+    at.session_state["measured-tab"] = "What it costs"
+    fine(at.run())
+    assert "federated averaging with three phones" in words(at)
+    assert at.dataframe[0].value["Protection"][0] == "No protection"
+
+
+def test_equal_arms_are_one_run(door: Service) -> None:
+    twice = door.submit_all([Experiment(seed=1), Experiment(seed=2), Experiment(seed=1)], ME)
+    assert twice[0] == twice[2] != twice[1]
+    assert len(door.store.queue()) == 2
+    assert door.submit_all([Experiment(seed=2)], "another") == [twice[1]]
+
+
+# ---------------------------------------------------------------- what differs
+
+
+def test_protections_stack_in_the_order_in_which_they_were_named(door: Service, look: Open) -> None:
+    at = look(**QUICK, arms="none,gaussian_noise:scale=0.1+clipping")
+    at.multiselect(key="stack").set_value(["clipping", "gaussian_noise:scale=0.1"]).run()
+    at = next(button for button in at.button if button.label == "Add this arm").click().run()
+    fine(at)
+    assert at.multiselect(key="arms").value == ["none", "gaussian_noise:scale=0.1+clipping", "clipping+gaussian_noise:scale=0.1"]
+    stacks = [[part.id for part in one.defenses] for one in asked(door, press(at))]
+    assert stacks == [[], *[["gaussian_noise", "clipping"]] * 2, *[["clipping", "gaussian_noise"]] * 2]
+
+
+def test_attacks_differ_and_the_chosen_one_keeps_its_settings(door: Service, look: Open) -> None:
+    experiments = asked(door, press(look(**QUICK, differs="attack", protected="pruning", voices="adaptive")))
+    assert [(one.attack.id, one.attack.fields["steps"]) for one in experiments] == [("inverting_gradients", 20), ("idlg", 300)]
+    assert all([part.id for part in one.defenses] == ["pruning"] for one in experiments)
+
+
+def test_protections_cross_attacks_and_the_matrix_fills(door: Service, look: Open, work: Callable[[], None]) -> None:
+    quick = {**QUICK, "differs": "matrix", "arms": "none,clipping", "attacks": "inverting_gradients,linear_layer"}
+    at = press(look(**quick))
+    experiments = asked(door, at)
+    assert [([part.id for part in one.defenses], one.attack.id, voice(one)) for one in experiments] == [
+        ([], "inverting_gradients", "both"),
+        ([], "linear_layer", "both"),
+        *((["clipping"], attack, heard) for attack in ("inverting_gradients", "linear_layer") for heard in ("naive", "adaptive")),
+    ]
+
+    def cells() -> list[list[str]]:
+        grid = next(str(one.proto.body) for one in at.get("html") if "gle-matrix" in one.proto.body)
+        return [re.findall(r"<td.*?</td>", line) for line in re.findall(r"<tr.*?</tr>", grid)[2:]]
+
+    assert [["waiting" in cell for cell in line] for line in cells()] == [[True] * 2, [True] * 4]
+    while door.store.queue():
+        work()
+    at.run()
+    fine(at)
+    results = [run.result for id in at.query_params["runs"].split(",") if (run := door.look(id)) and run.result]
+    wanted = [f">{result['scores']['psnr']:.1f}</span>" for result in results]
+    assert [number in cell for number, cell in zip(wanted, sum(cells(), []), strict=True)] == [True] * 6
+    assert at.segmented_control(key="watch-attack").value == "inverting_gradients"
+    at.segmented_control(key="watch-attack").set_value("linear_layer").run()
+    fine(at)
+    other = press(look(**QUICK, differs="matrix", arms="none,pruning", attacks="idlg,dlg"))  # the attack watched before is none of these
+    assert other.segmented_control(key="watch-attack").value == "idlg"
+
+
+def test_of_too_many_runs_the_last_are_left_out_in_words(door: Service, look: Open) -> None:
+    arms = "none,gaussian_noise,pruning,clipping,ada_defense,soteria"
+    at = look(**QUICK, differs="matrix", arms=arms, attacks="inverting_gradients,idlg,dlg")
+    assert "At most 24 runs go at once. Left out: AdaDefense, as published, iDLG (label first); " in words(at)
+    assert " and more (5 of 18 arms)." in words(at)
+    runs = asked(door, press(at))
+    assert len(runs) == 3 + 10 * 2  # no arm is cut in two: the last place stays empty
+    assert sum(voice(one) == "naive" for one in runs) == sum(voice(one) == "adaptive" for one in runs)
+
+
+def test_a_protection_that_the_model_has_no_place_for_is_left_out_before_the_run(door: Service, look: Open) -> None:
+    at = look(**QUICK, arms="none,pruning,fedkl")
+    assert "FedKL 16 cannot run and is left out: FedKL needs a model whose norm is batch; LeNet" in words(at)
+    assert {part.id for one in asked(door, press(at)) for part in one.defenses} == {"pruning"}
+
+
+def test_other_settings_beside_a_result_are_said_to_be_other(look: Open) -> None:
+    changed = "The settings ask for other runs than those below."
+    at = press(look(**QUICK, arms="none,pruning"))
+    assert changed not in words(at.run())
+    assert changed in words(at.number_input(key="seed").set_value(9).run())
+    again = look(**{name: str(value) for name, value in at.query_params.items()})
+    assert again.number_input(key="seed").value == 9  # a reload keeps them
+    assert changed in words(again)
+    assert changed not in words(press(at).run())
+
+
+def test_arms_that_fail_say_why_once(door: Service, look: Open, work: Callable[[], None]) -> None:
+    at = press(look(**QUICK, model="convnet", batch_norm="batch", arms="none,dp_sgd"))
+    while door.store.queue():
+        work()
+    fine(at.run())
+    assert [one.value for one in at.warning] == [
+        "DP-SGD (naive); DP-SGD (adaptive): DP-SGD limits what each picture says alone, and BatchNorm with the statistics of the batch "
+        "mixes the pictures. Choose its stored statistics, or a model with GroupNorm."
+    ]
+
+
+def test_a_strength_is_swept_and_a_value_out_of_range_is_named_and_left_out(door: Service, look: Open) -> None:
+    at = look(**QUICK, differs="strength", swept="pruning.share", values="0.5 0.9; 7 much,")
+    assert "share 7 cannot run and is left out: " in words(at)
+    assert "allowed is a number from 0 to 0.999" in words(at)
+    assert "much is no number" in words(at)
+    shares = [one.defenses[0].fields["share"] for one in asked(door, press(at))]
+    assert shares == [0.5, 0.5, 0.9, 0.9]
+    assert at.query_params["values"] == "0.5 0.9; 7 much,"
+
+
+def test_no_values_are_no_arms(look: Open) -> None:
+    at = look(**QUICK, differs="strength", swept="pruning.share", values=" , ")
+    assert not at.warning
+    assert "Choose at least two arms." in words(at)
+
+
+def test_after_a_comparison_of_batches_there_are_as_many_pictures_as_before(look: Open) -> None:
+    at = look(**QUICK, differs="batch", sizes="1,4")
+    assert (at.number_input(key="batch").value, at.number_input(key="batch").disabled) == (4, True)
+    at.button_group(key="differs").set_value("protection").run()
+    fine(at)
+    assert (at.number_input(key="batch").value, at.number_input(key="batch").disabled) == (1, False)
+
+
+def test_batches_are_the_first_of_the_same_pictures(door: Service, look: Open) -> None:
+    batches = [one.pictures for one in asked(door, press(look(**QUICK, differs="batch", sizes="1,2,4")))]
+    assert [len(batch) for batch in batches] == [1, 2, 4]
+    assert all(batches[-1][: len(batch)] == batch for batch in batches)
+
+
+def test_training_states_are_those_that_fit_and_others_are_named(door: Service, look: Open) -> None:
+    at = look(**QUICK, differs="training")
+    stages = [f"lenet-cifar10@{stage.rounds}" for stage in cards()["lenet-cifar10"].stages]
+    assert [one.checkpoint for one in asked(door, press(at))] == ["", *stages]
+    at = look(**QUICK, differs="training", states=",".join(["", *stages[:1], f"lenet-mnist@{cards()['lenet-mnist'].stages[0].rounds}"]))
+    assert "cannot run and is left out: checkpoint: lenet-mnist was trained with channels 1" in words(at)
+    assert [one.checkpoint for one in asked(door, press(at))] == ["", stages[0]]
+
+
+def test_fewer_than_two_arms_are_no_comparison(look: Open) -> None:
+    at = look(**QUICK, arms="none")
+    assert at.button(key="run-button").disabled
+    assert "Choose at least two arms." in words(at)
+
+
+def test_protections_that_are_not_known_here_are_passed_over(look: Open) -> None:
+    at = look(**QUICK, arms="none,no_such,pruning:share=2,pruning:no=1,pruning:share=much,pruning:share=0.5")
+    assert at.multiselect(key="arms").value == ["none", "pruning:share=0.5"]
+
+
+def test_every_answer_to_a_protection_is_an_arm_and_the_naive_attacker_is_one_run(door: Service, look: Open) -> None:
+    at = look(**QUICK, differs="answer")
+    experiments = asked(door, press(at))
+    answers = list(CATALOG.get("defense", "ada_defense").counters)
+    assert len(answers) > 2
+    assert [(one.assume.adaptive, one.assume.counter) for one in experiments] == [
+        (False, ""), (True, ""), *((True, name) for name in answers[1:])
+    ]  # fmt: skip
+    assert {one.defenses[0].id for one in experiments} == {"ada_defense"}
+    assert shown(at).count("<tr>") == 2 + len(answers)  # two lines of headings
+    at.selectbox(key="answered").set_value("soteria").run()
+    fine(at)
+    assert at.multiselect(key="answers").value == ["", *list(CATALOG.get("defense", "soteria").counters)[1:]]
+    at.multiselect(key="answers").set_value([""]).run()
+    at.selectbox(key="answered").set_value("ada_defense").run()
+    assert at.multiselect(key="answers").value == ["", *answers[1:]]  # what was chosen was of the other
+
+
+def test_the_address_of_a_page_without_a_picture_is_left_alone(look: Open) -> None:
+    at = look(v="1", source="upload")
+    assert "Choose a picture first." in words(at)
+
+
+def test_a_sweep_is_tried_with_several_seeds_as_far_as_they_fit(door: Service, look: Open) -> None:
+    sweep = {**QUICK, "differs": "strength", "swept": "gaussian_noise.scale", "voices": "adaptive", "seeds": "5", "seed": "7"}
+    at = look(**sweep, values="0.001 0.01 0.1 0.2")
+    assert not at.warning
+    experiments = asked(door, press(at))
+    scales = [one.defenses[0].fields["scale"] for one in experiments]
+    assert [(one.seed, scale) for one, scale in zip(experiments, scales, strict=True)] == [
+        (seed, scale) for seed in (7, 8, 9, 10, 11) for scale in (0.001, 0.01, 0.1, 0.2)
+    ]
+    at.text_input(key="values.gaussian_noise.scale").set_value("0.001 0.003 0.01 0.03 0.1 0.3").run()
+    press(at)
+    again = look(runs=at.query_params["runs"])
+    assert (again.segmented_control(key="differs").value, again.segmented_control(key="seeds").value) == ("strength", 3)
+    assert "Here plays the first of 3 seeds" in words(again)
+    assert "With 5 seeds these would be 30 runs, and at most 24 go at once: 3 of the seeds will be tried." in at.warning[0].value
+
+
+# ---------------------------------------------------------------- links and files
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        {"arms": "none,pruning:share=0.5,clipping+gaussian_noise"},
+        {"differs": "attack", "protected": "pruning", "voices": "naive"},
+        {"differs": "matrix", "arms": "none,pruning:share=0.5", "attacks": "inverting_gradients,idlg"},
+        {"differs": "batch", "sizes": "1,4"},
+        {"differs": "training"},
+        {"differs": "answer", "answered": "ada_defense", "answers": "read it off|signs alone"},
+        {"differs": "answer", "answered": "pruning:share=0.7", "answers": "|what arrived, and bounds"},
+        {"differs": "strength", "swept": "gaussian_noise.scale", "values": "0.001, 0.1", "seeds": "3", "protected": "clipping"},
+    ],
+    ids=lambda address: address.get("differs", "protection"),
+)
+def test_a_comparison_is_at_a_link_with_its_settings(door: Service, look: Open, address: dict[str, str]) -> None:
+    at = press(look(**QUICK, **address))
+    runs = at.query_params["runs"]
+    for again in (look(runs=runs), look(**{name: str(value) for name, value in at.query_params.items()})):
+        assert press(again).query_params["runs"] == runs
+
+
+def test_what_is_prepared_for_a_newcomer_is_at_the_link_too(door: Service, look: Open) -> None:
+    at = look()
+    assert at.query_params["inverting_gradients.steps"] == "1000"  # not the attack's usual number, and nobody opened the fine settings
+    again = look(**{name: str(value) for name, value in at.query_params.items()})
+    assert asked(door, press(again)) == asked(door, press(at))
+
+
+def test_what_is_prepared_stays_on_this_page(look: Open) -> None:
+    at = look().switch_page("pages/lab.py").run()
+    fine(at.selectbox(key="attack").select("inverting_gradients").run())
+    assert at.number_input(key="inverting_gradients.steps").value == 4800
+
+
+def test_a_lost_link_says_so(look: Open) -> None:
+    assert "This comparison is not here" in words(look(runs="no-such-run"))
+
+
+def test_what_differs_and_what_is_equal_is_said_in_words(look: Open) -> None:
+    said = words(press(look()))
+    differing, equal = (re.search(rf"\*\*{word}\.\*\*(.*)", said) for word in ("Differs", "Equal"))
+    assert differing
+    assert equal
+    assert "no protection; Gaussian noise 0.01; Pruning 0.9; AdaDefense" in differing[1]
+    assert equal[1] == " Astronaut, Inverting Gradients, LeNet (Zhu), untrained, seed 1, and all else."
+    assert "- The attack: Inverting Gradients, steps 1000" in said
+
+
+def test_the_table_fills_as_runs_finish_and_an_exported_file_runs_again(door: Service, look: Open, work: Callable[[], None]) -> None:
+    at = press(look(**QUICK, arms="none,clipping"))  # what clips shares no loop
+    assert shown(at).count("waiting") == 3
+    work()
+    assert shown(at.run()).count("waiting") == 2
+    work()
+    work()
+    at.run()
+    fine(at)
+    assert "waiting" not in shown(at)
+    ids = at.query_params["runs"].split(",")
+    for id in ids:
+        run = door.look(id)
+        assert run
+        assert run.result
+        assert f">{run.result['scores']['psnr']:.1f}<" in shown(at)
+    file = make(door.store, ids, "comparison.json", CATALOG)
+    assert file
+    other = look()
+    other.file_uploader(key="comparison-0").set_value(("comparison.json", file.data, "application/json")).run()
+    other = next(button for button in other.button if button.label == "Run it again").click().run()
+    fine(other)
+    assert other.query_params["runs"].split(",") == ids  # shared: nothing is run twice
+    assert other.multiselect(key="arms").value == ["none", "clipping"]
+
+
+def test_a_file_that_is_no_comparison_is_refused_in_words(look: Open) -> None:
+    at = look()
+    at.file_uploader(key="comparison-0").set_value(("comparison.json", b'{"experiments": 3}', "application/json")).run()
+    at = next(button for button in at.button if button.label == "Run it again").click().run()
+    assert "This is no exported comparison" in words(at)
+    assert "runs" not in at.query_params
+
+
+# ---------------------------------------------------------------- what is offered, from the catalog
+
+
+def test_one_number_gives_strengths_around_its_default_and_a_leading_word_its_options() -> None:
+    keys = ready_made(CATALOG)
+    assert keys[0] == "none"
+    assert {"gaussian_noise", "gaussian_noise:scale=0.001", "gaussian_noise:scale=0.1"} <= set(keys)
+    assert {"pruning", "pruning:share=0.5", "pruning:share=0.99"} <= set(keys)
+    assert {"low_precision", "low_precision:number=fp16", "low_precision:number=bf16"} <= set(keys)
+    assert {part.id for key in keys for part in stack_of(key, CATALOG)} == {entry.id for entry in CATALOG.of("defense")}
+
+
+def test_every_protection_that_is_offered_is_read_back_from_the_address() -> None:
+    keys = ready_made(CATALOG)
+    assert [key_of(stack_of(key, CATALOG), CATALOG) for key in keys] == keys
+    resolved = [
+        tuple((part.id, *CATALOG.get("defense", part.id).resolve(part.fields).items()) for part in stack_of(k, CATALOG)) for k in keys
+    ]
+    assert len(set(resolved)) == len(keys)  # none is offered twice
+    assert known_keys([*keys, "pruning+no_such"], CATALOG) == keys
+
+
+def test_values_are_spaced_inside_the_range_and_shares_near_one_by_what_they_leave() -> None:
+    fields = {field.name: field for field in CATALOG.get("defense", "outpost").fields}
+    assert spaced(fields["prune_base"], (0.1, 1, 10), (5, 1, 0.1)) == [8, 80]  # 800 % is none
+    (share,) = (field for field in CATALOG.get("defense", "pruning").fields if field.name == "share")
+    assert spaced(share, (0.1, 1, 10), (5, 1, 0.1)) == [0.5, 0.9, 0.99]
+
+
+# ---------------------------------------------------------------- table and plot
+
+
+def test_an_arm_is_one_line_with_naive_and_adaptive_beside_each_other() -> None:
+    rows = [row("no protection", "both", psnr=24.04), row("noise <1>", "naive", psnr=9.0), row("noise <1>", "adaptive", psnr=12.54)]
+    lines = re.findall(r"<tr.*?</tr>", table.table(rows))
+    assert len(lines) == 5  # two of heads, grey, two arms
+    assert re.findall(r"<td.*?>([\d.]+)</td>", lines[2]) == ["11.5", "0.10"]
+    assert 'colspan="2">24.0<' in lines[3]
+    assert "<td>9.0</td><td>12.5</td>" in lines[4]
+    assert "Noise &lt;1&gt;" in lines[4]
+
+
+def test_where_pictures_differ_the_grey_picture_has_a_range() -> None:
+    lines = re.findall(r"<tr.*?</tr>", table.table([row("1 picture", "both"), row("2 pictures", "both", grey={"psnr": 13.1, "ssim": 0.1})]))
+    assert re.findall(r"<td.*?>([^<]+)</td>", lines[1]) == ["11.5 to 13.1", "0.10", "–", "–"]
+
+
+def test_without_two_voices_there_is_one_column_for_each_number() -> None:
+    lines = re.findall(r"<tr.*?</tr>", table.table([row("1 picture", "both", psnr=24.04, accuracy=0.9812, epsilon=4.387)]))
+    assert len(lines) == 3
+    assert lines[2].endswith("<td>98.1%</td><td>4.4</td></tr>")
+
+
+def test_the_plot_shows_the_stronger_attacker_where_accuracies_are_known() -> None:
+    noisy = [row("noise", "naive", psnr=9.0, accuracy=0.97), row("noise", "adaptive", psnr=12.0, accuracy=0.97)]
+    assert table.price(noisy) is None  # one point is no plot
+    figure = table.price([row("none", "both", psnr=24.0, accuracy=0.99), row("unknown", "both", psnr=3.0), *noisy])
+    assert figure
+    assert list(zip(figure.data[0].text, figure.data[0].x, figure.data[0].y, strict=True)) == [("none", 99.0, 24.0), ("noise", 97.0, 12.0)]
+
+
+def test_the_matrix_frames_what_only_fools_the_naive_attacker() -> None:
+    def cell(voice: str, attack: str, word: str | None, psnr: float | None = 9.0, protection: str = "noise <1>") -> Row:
+        return row(f"{protection}, {attack}", voice, protection=protection, attack=attack, verdict=word, psnr=psnr, words="why")
+
+    hidden, seen = "not recognisable", "recognisable"
+    rows = [
+        cell("both", "A", seen, 30.04, "none"),
+        cell("naive", "A", hidden),
+        cell("adaptive", "A", seen, 20.0),
+        cell("naive", "B", hidden),
+        cell("adaptive", "B", None, None),
+    ]
+    none, noise = re.findall(r"<tr.*?</tr>", table.matrix(rows))[2:]
+    assert re.search(r'colspan="2" title="none, A: why">.*--share:1.00">30.0<', none)
+    assert none.count("–") == 2  # B is not asked without protection
+    naive, adaptive, other, waiting = re.findall(r"<td.*?</td>", noise)
+    assert ["data-framed" in one for one in (naive, adaptive, other, waiting)] == [False, True, False, False]
+    assert "--share:0.00" in naive
+    assert "<small>done</small>" in waiting
+    assert "Noise &lt;1&gt;" in noise
+    stopped = [replace(rows[1], status="cancelled"), rows[2]]  # it might have found more
+    naive, adaptive = re.findall(r"<td.*?</td>", table.matrix(stopped))
+    assert ("stopped" in naive, "data-framed" in adaptive) == (True, False)
+    assert table.matrix([rows[1], replace(rows[2], verdict=hidden)]).count("data-framed") == 0
+
+
+def test_the_strongest_of_several_attacks_and_answers_counts_not_their_mean() -> None:
+    noisy = [row("noise", "adaptive", attack=attack, psnr=psnr, accuracy=0.97) for attack, psnr in (("A", 9.0), ("B", 19.0))]
+    figure = table.price([row("none", "both", psnr=24.0, accuracy=0.99), *noisy])
+    assert figure
+    assert list(figure.data[0].y) == [24.0, 19.0]
+
+
+def test_defaults_are_left_out_of_the_address() -> None:
+    assert (
+        key_of((Part(id="clipping", fields={"bound": 1.0}), Part(id="pruning", fields={"share": 0.9})), CATALOG)
+        == "clipping:bound=1.0+pruning"
+    )
+
+
+# ---------------------------------------------------------------- what protection costs
+
+
+def test_a_price_that_cannot_be_measured_is_not_offered(look: Open) -> None:
+    at = press(look(**QUICK, model="convnet", arms="none,fedkl,clipping:bound=3.0", voices="naive"))  # the recipe's LeNet has no BatchNorm
+    assert [one.label for one in at.button if one.label.startswith(("FedKL", "Clipping"))] == ["Clipping 3"]
+
+
+def test_what_nobody_measured_is_trained_by_the_tables_own_recipe(door: Service, look: Open) -> None:
+    at = press(look(**QUICK, arms="none,clipping:bound=3.0", voices="naive"))
+    assert "97.6%" in shown(at)  # without protection, from the table
+    stack = asked(door, at)[1].defenses
+    wanted = utility.training(stack, CATALOG)
+    assert wanted
+    plain = utility.training((), CATALOG)
+    assert plain
+    assert wanted.model_copy(update={"defenses": ()}) == plain
+    assert (plain.data, plain.clients, plain.rounds, plain.pictures) == ("mnist", 3, 6, 60_000)
+    for told, result in (("Too little memory.", None), ("", {"accuracy": 0.9321})):
+        id = door.train(wanted, "somebody else")
+        assert f"Clipping 3: [being measured](/training?run={id})" in words(at.run())
+        for _ in door.store.queue():
+            run = door.store.claim("0:1")
+            assert run
+            door.store.finish(run.id, "done" if result or run.id != id else "failed", message=told, result=result)
+        fine(at.run())
+        assert "being measured" not in words(at)
+        assert (told in words(at), "93.2%" in shown(at)) == (True, bool(result))

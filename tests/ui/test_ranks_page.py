@@ -1,0 +1,211 @@
+"""Ranks measured on demand: the button on the architecture page, what comes of it in table and verdict, and its place among the runs."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+import torch
+from streamlit.testing.v1 import AppTest
+from test_architecture_page import look
+from test_pages import Open, bare, door, fine, visit, words, written
+
+from leakage.networks.grammar import parse, unroll
+from leakage.networks.rank import Analysis, analyse
+from leakage.results.exports import make
+from leakage.runs.service import Service
+from leakage.spec.tasks import Ranks
+from leakage.ui.architecture.counts import missing, sentences, shares, table, verdict
+from leakage.ui.architecture.rank_view import AGREE, BLOCKS, how
+from leakage.workers import rank_job
+from leakage.workers.worker import perform
+
+__all__ = ["bare", "door", "look", "visit", "written"]  # fixtures
+ONE = "conv 4@1"  # 16 + 625 equations, one of which follows from the others
+GREY = {"size": "28", "channels": "1"}
+
+
+@pytest.fixture
+def work(door: Service) -> Callable[[], None]:
+    """Let a worker perform the next run."""
+
+    def performed() -> None:
+        run = door.store.claim("0:1")
+        assert run is not None
+        perform(door.store, run, torch.device("cpu"))
+
+    return performed
+
+
+def press(at: AppTest, key: str = "measure-ranks") -> AppTest:
+    at = at.button(key=key).click().run()
+    fine(at)
+    return at
+
+
+def labels(at: AppTest) -> list[str]:
+    return [button.label for button in at.button]
+
+
+def one(**measured: int) -> Analysis:
+    return analyse(unroll(parse(ONE), (1, 28, 28), 10)).with_measured(measured)
+
+
+# ---------------------------------------------------------------- on the page
+
+
+def test_a_press_measures_the_ranks_and_the_verdict_goes_by_them(look: Open, door: Service, work: Callable[[], None]) -> None:
+    at = look(net=ONE, **GREY)
+    assert "Not enough equations in layer conv1: at most 641 of 784 unknowns determined" in words(at)
+    at = press(at)
+    assert "measure-ranks" not in [button.key for button in at.button]
+    assert "Stop" in labels(at)
+    work()
+    at.run()
+    fine(at)
+    assert "Not enough equations in layer conv1: 640 of 784 unknowns determined" in words(at)
+    assert "**144** equations are missing" in words(at)
+    assert "Measured for random weights" in words(at)
+    assert "Stop" not in labels(at)
+    assert "**144**" in words(look(net=ONE, outputs="3", **GREY))  # another visit, other outputs: the same ranks
+    assert "measure-ranks" in [button.key for button in look(net=ONE, channels="1").button]  # other pictures: others
+
+
+def test_a_stopped_measurement_says_so_and_can_be_asked_for_again(look: Open, door: Service, work: Callable[[], None]) -> None:
+    at = press(press(look(net=ONE, **GREY)), "stop-ranks")
+    assert "Stopped before it began." in words(at)
+    press(at)
+    work()
+    assert "**144**" in words(at.run())
+
+
+def test_a_measurement_that_the_time_limit_ended_says_so_and_shows_its_ranks(look: Open, door: Service) -> None:
+    run = door.measure(Ranks(network=ONE, size=28, channels=1), "browser me")
+    door.store.claim("0:1")
+    door.store.add_event(run, "rank", {"name": "conv1", "rank": 640})
+    door.store.finish(run, "cancelled", message="Stopped after 900 s, the limit for one run; the ranks so far are shown.")
+    at = look(net=ONE, **GREY)
+    assert "Stopped after 900 s" in words(at)
+    assert "**144**" in words(at)
+    assert "measure-ranks" in [button.key for button in at.button]
+
+
+def test_a_run_that_ends_while_the_page_is_drawn_leaves_no_page_without_its_ranks(
+    look: Open, work: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = press(look(net=ONE, **GREY))
+    late = iter([work])
+
+    def slow(*given: object) -> str:
+        for end in late:
+            end()
+        return table(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("leakage.ui.architecture.counts.table", slow)
+    at.run()
+    fine(at)
+    assert "**144**" in words(at)
+    assert "640, measured" in "".join(str(element.proto) for element in at.get("html"))
+
+
+def test_ranks_that_somebody_measured_are_shown_to_everybody(look: Open, door: Service, work: Callable[[], None]) -> None:
+    run = door.measure(Ranks(network=ONE, size=28, channels=1), "somebody")
+    at = look(net=ONE, **GREY)
+    assert "Stop" not in labels(at)
+    assert "measure-ranks" in [button.key for button in at.button]
+    work()
+    at.run()
+    assert "**144**" in words(at)
+    assert "measure-ranks" not in [button.key for button in at.button]
+    assert door.mine("browser me") == []
+    door.delete(run, "somebody")
+    assert "**144**" not in words(at.run())
+
+
+def test_ranks_of_an_older_version_are_not_shown(look: Open, door: Service, work: Callable[[], None]) -> None:
+    run = door.look(door.measure(Ranks(network=ONE, size=28, channels=1), "browser me"))
+    assert run is not None
+    door.delete(run.id, "browser me")
+    door.store.add(replace(run, version="older"), {})
+    work()
+    at = look(net=ONE, **GREY)
+    assert "**144**" not in words(at)
+    assert "measure-ranks" in [button.key for button in at.button]
+
+
+def test_without_a_catalog_the_page_asks_for_patience(look: Open) -> None:
+    assert "Try again in a few seconds" in words(press(look(net=ONE, **GREY)))
+
+
+@pytest.mark.parametrize(
+    ("address", "sentence"),
+    [
+        ({"net": "linear 10"}, None),
+        ({"net": ONE, "batch": "2"}, "choose a batch of 1"),
+        ({"net": "conv 3@16 p1", "size": "224"}, "Too large to be measured here: layer conv1."),
+    ],
+)
+def test_no_button_where_nothing_can_be_measured(look: Open, address: dict[str, str], sentence: str | None) -> None:
+    at = look(**address)
+    assert "measure-ranks" not in [button.key for button in at.button]
+    assert sentence is None or sentence in words(at)
+
+
+# ---------------------------------------------------------------- the table and the bars
+
+
+def test_the_table_says_what_was_measured() -> None:
+    steps = parse(ONE)
+    assert "<td>–</td><td>143, by counting</td>" in table(one(), steps)
+    assert "<td>640, measured</td><td>144, measured</td>" in table(one(conv1=640), steps)
+    row = one(conv1=640).rows[0]
+    assert (row.rank, row.known, row.deficiency, missing(row)) == (None, 640, 144, 144)
+    assert sum(shares(row)) == pytest.approx(100)
+    assert "Alone they determine 640: 144 stay open." in sentences(row, "conv1")
+    assert verdict(one(conv1=640), steps, 1).headline.endswith("conv1: 640 of 784 unknowns determined")
+
+
+def test_the_words_under_the_table_say_whether_the_formula_agrees_and_what_was_only_counted() -> None:
+    net_b = analyse(unroll(parse("conv 4@3 - block 3 - mean"), (3, 32, 32), 10))
+    assert [AGREE in how(net_b.with_measured({"conv1": rank})) for rank in (2658, 2657)] == [True, False]
+    assert AGREE not in how(one(conv1=640))
+    assert [BLOCKS in how(found) for found in (net_b, one(conv1=640))] == [True, False]
+
+
+def test_a_formula_that_agrees_stays_and_one_that_does_not_is_marked() -> None:
+    found = analyse(unroll(parse("conv 4@3"), (3, 32, 32), 10))
+    assert "<td>2,658, measured</td><td>414, exact</td>" in table(found.with_measured({"conv1": 2658}), parse("conv 4@3"))
+    differs = '<td>2,658 <span class="gle-differs">measured 2,657</span></td><td>414, exact</td>'
+    assert differs in table(found.with_measured({"conv1": 2657}), parse("conv 4@3"))
+
+
+# ---------------------------------------------------------------- among the runs
+
+
+def test_a_measurement_is_among_the_runs_and_not_taken_for_an_attack(door: Service, visit: Open, work: Callable[[], None]) -> None:
+    run = door.measure(Ranks(network="conv 4@4", size=28, channels=1), "browser me")
+    work()
+    address = "/architecture?net=conv%204%404&size=28&channels=1"
+    listed = visit("pages/runs.py")
+    fine(listed)
+    assert f"[**Ranks of R-GAP's net A**]({address})" in words(listed)
+    assert "1 of 1 layers measured" in words(listed)
+    lab = visit(run=run)
+    fine(lab)
+    assert f"measured ranks of a network, not an attack: [see them on their own page]({address})" in words(lab)
+    training = visit("pages/training.py", run=run)
+    fine(training)
+    assert make(door.store, run, "final.png") is None
+    assert make(door.store, run, "curves.csv") is None
+    assert make(door.store, run, "experiment.json") is not None
+    press(visit("pages/runs.py"), f"delete-{run}")
+    assert door.look(run) is None
+
+
+def test_a_stop_in_the_middle_of_a_layer_keeps_the_ranks_before_it(door: Service) -> None:
+    run = door.look(door.measure(Ranks(network="conv 4@1 - conv 4@1", size=28, channels=1), "browser me"))
+    assert run is not None
+    told = iter([False] * 5)  # before both layers, and before the three decompositions of the first
+    result = rank_job.perform(door.store, run, lambda: next(told, True))
+    assert (result["ranks"], result["whole"]) == ({"conv1": 640}, False)
+    assert [event["name"] for event in door.events(run.id) if event["kind"] == "turn"] == ["conv1", "conv2"]
+    assert door.ranks(run.id) == {"conv1": 640}

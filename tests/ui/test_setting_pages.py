@@ -1,0 +1,330 @@
+"""The federated setting on the page: protocol, sums, rounds, the naive and the adaptive attacker; what the ledger says of them."""
+
+import json
+import re
+from xml.etree import ElementTree
+
+import pytest
+from problems import CATALOG
+from test_pages import Open, asked, bare, door, fine, press_run, visit, words, written
+
+from leakage.runs.service import Service, like, planned
+from leakage.spec import catalog
+from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
+from leakage.spec.threat_model import assumptions
+from leakage.ui.common import explain
+from leakage.ui.components import sent
+from leakage.ui.components.live import Shown
+from leakage.ui.lab.ledger import settings
+from leakage.ui.lab.result import found
+
+__all__ = ["bare", "door", "visit", "written"]  # fixtures
+EIGHT = {"batch": "8"}
+PHONES = Part(id="secure_aggregation", fields={"clients": 4})
+
+
+def rows(experiment: Experiment, note: dict[str, object] | None = None, *, batch_norm: bool = False) -> dict[str, tuple[str, str]]:
+    """The ledger of an experiment: what it is about -> tag, what holds."""
+    meta = {"batch_norm": batch_norm, "received": {"entries": 1}, "weights": "untrained"}
+    return {what: (tag, value) for tag, what, value in assumptions(experiment.resolve(CATALOG), CATALOG, meta, note or {})}
+
+
+# ---------------------------------------------------------------- choosing
+
+
+def test_the_federated_setting_goes_into_the_experiment_and_the_address_and_back(door: Service, visit: Open) -> None:
+    at = visit(**EIGHT)
+    at.selectbox(key="protocol").select("fedavg").run()
+    at.slider(key="fedavg.epochs").set_value(3)
+    at.select_slider(key="phones").set_value(4)
+    at.slider(key="rounds").set_value(5).run()
+    at.slider(key="attacked_round").set_value(2)
+    at.segmented_control(key="adaptive").set_value("false").run()
+    address = {name: str(value) for name, value in at.query_params.items()}
+    assert {"protocol": "fedavg", "phones": "4", "rounds": "5", "attacked_round": "2", "adaptive": "false"}.items() <= address.items()
+    for page in (at, visit(**{**EIGHT, "fedavg.epochs": "3", **address}), visit(run=press_run(at).query_params["run"])):
+        experiment = asked(door, press_run(page))
+        fine(page)
+        assert (experiment.protocol.id, experiment.protocol.fields["epochs"], experiment.aggregation) == ("fedavg", 3, PHONES)
+        assert (experiment.rounds, experiment.attacked_round, experiment.assume.adaptive) == (5, 2, False)
+
+
+def test_reset_takes_the_federated_setting_back(door: Service, visit: Open) -> None:
+    at = visit(**EIGHT, protocol="fedadmm", phones="4", rounds="5", attacked_round="3", adaptive="false")
+    fine(next(button for button in at.button if "Reset" in button.label).click().run())
+    assert asked(door, press_run(at)) == asked(door, press_run(visit()))
+    assert not {"protocol", "phones", "rounds", "attacked_round", "adaptive"} & set(at.query_params)
+
+
+def test_what_is_laid_over_others_is_no_protocol_of_its_own(door: Service, visit: Open) -> None:
+    at = visit(protocol="secure_aggregation")
+    fine(at)
+    assert not any("Secure aggregation" in option for option in at.selectbox(key="protocol").options)
+    assert asked(door, press_run(at)).protocol.id == "fedsgd"
+
+
+def test_pictures_that_cannot_be_shared_evenly_are_explained_beside_run(door: Service, visit: Open) -> None:
+    at = visit(batch="6", phones="4")
+    fine(at)
+    assert "6 cannot be shared evenly by 4 phones" in words(at)
+    assert at.button(key="run-button").disabled
+    assert not at.select_slider(key="phones").set_value(3).run().button(key="run-button").disabled
+
+
+def test_the_attacked_round_is_one_of_those_watched(door: Service, visit: Open) -> None:
+    at = visit(rounds="6", attacked_round="6")
+    assert at.slider(key="rounds").set_value(4).run().slider(key="attacked_round").value == 4
+    at.slider(key="rounds").set_value(1).run()
+    fine(at)
+    assert "attacked_round" not in at.query_params
+    experiment = asked(door, press_run(at))
+    assert (experiment.rounds, experiment.attacked_round) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    "address", [{"phones": "17"}, {"rounds": "0"}, {"attacked_round": "x"}, {"adaptive": "perhaps"}, {"statistics": "all"}]
+)
+def test_a_setting_that_does_not_exist_is_passed_over(door: Service, visit: Open, address: dict[str, str]) -> None:
+    at = visit(**address)
+    fine(at)
+    assert asked(door, press_run(at)) == asked(door, press_run(visit()))
+
+
+def test_statistics_are_offered_where_the_model_has_batchnorm_and_nowhere_else(door: Service, visit: Open) -> None:
+    at = visit(model="convnet", statistics="exact")
+    fine(at)
+    assert asked(door, press_run(at)).assume.statistics == "exact"
+    assert visit(run=at.query_params["run"]).selectbox(key="statistics").value == "exact"
+    at.selectbox(key="model").select("lenet").run()
+    assert "statistics" not in [box.key for box in at.selectbox]
+    assert "statistics" not in visit(model="lenet", statistics="exact").query_params
+    assert asked(door, press_run(at)).assume.statistics == "none"
+
+
+def test_the_switch_says_what_it_means_for_what_was_chosen(door: Service, visit: Open) -> None:
+    at = visit(protocol="fedavg", **{"fedavg.epochs": "7"})
+    assert "Adaptive: it imitates 7 local steps." in words(at)
+    assert "knows nothing of the 7 local steps" in words(at.segmented_control(key="adaptive").set_value("false").run())
+    at.selectbox(key="protocol").select("fedadmm").run()
+    at.selectbox(key="attack").select("dlg_admm").run()
+    assert "goes on where the last one ended" in words(at)
+    assert "it compares what was sent with a gradient" in words(at)
+    at.toggle(key="dlg_admm.repair_state").set_value(True).run()
+    assert "goes on where the last one ended" not in words(at)
+    at.selectbox(key="protocol").select("fedsgd").run()
+    assert "an adaptive attacker would do the same" in words(at)
+    assert "does not know of pruning" in words(at.selectbox(key="defense").select("pruning").run())
+
+
+def test_runs_with_local_steps_say_nothing_of_how_long_those_without_take() -> None:
+    five, one = (Experiment(protocol=Part(id="fedavg", fields={"epochs": epochs})) for epochs in (5, 1))
+    assert len({like(five), like(one), like(Experiment()), like(five.model_copy(update={"aggregation": PHONES}))}) == 4
+    assert like(five.model_copy(update={"assume": Assumptions(adaptive=False)})) != like(five)
+    assert like(five.model_copy(update={"seed": 2})) == like(five)
+
+
+# ---------------------------------------------------------------- the picture of what is sent
+
+
+@pytest.mark.parametrize("phones", [1, 2, 16])
+@pytest.mark.parametrize("steps", [None, 1, 100])
+@pytest.mark.parametrize("protocol", ["fedsgd", "fedavg", "fedprox", "fedadmm", "nobody-knows-it"])
+def test_the_picture_is_drawn_and_told_for_any_protocol(protocol: str, steps: int | None, phones: int) -> None:
+    drawn = ElementTree.fromstring(sent.picture(protocol, phones=phones, steps=steps))
+    said = drawn.attrib["aria-label"]
+    labels = {text.text for text in drawn.iter("text")}
+    assert ("sum only" in labels) == (phones > 1) == ("Each of" in said)
+    assert phones > 1 or sent.words(protocol).removeprefix("the ") in labels
+    assert ("local step" in said) == (steps is not None)
+
+
+def test_each_protocol_has_a_mark_of_its_own_in_the_picture() -> None:
+    assert 'class="gle-leash"' in sent.picture("fedprox", steps=5)
+    assert 'class="gle-dual"' in sent.picture("fedadmm", steps=5)
+    plain = sent.picture("fedavg", steps=5)
+    assert plain.count("<ellipse") == 5
+    assert "gle-leash" not in plain
+    assert "gle-dual" not in plain
+
+
+def test_a_protocol_that_somebody_adds_gets_the_general_picture_and_runs(door: Service, visit: Open) -> None:
+    raw = json.loads(door.config.catalog.read_text())
+    planted = next(entry for entry in raw["entries"] if entry["id"] == "fedsgd") | {"id": "swarm", "title": "Swarm", "plain": "It swarms."}
+    door.config.catalog.write_text(json.dumps(raw | {"entries": [*raw["entries"], planted]}))
+    assert catalog.read(door.config.catalog) is not None
+    at = visit(protocol="swarm")
+    fine(at)
+    assert "Adaptive: it imitates what Swarm does." in words(at)
+    assert asked(door, press_run(at)).protocol.id == "swarm"
+    fine(at)
+
+
+# ---------------------------------------------------------------- the ledger
+
+
+def test_the_ledger_tells_the_protocol_with_its_settings_and_the_rounds() -> None:
+    fields = {"epochs": 2, "mini_batch": 2, "rate": 0.01, "momentum": 0.9, "shuffled": True}
+    eight = tuple(Picture(id=name) for name in ("astronaut", "cat", "coffee", "rocket", "retina", "face-0", "face-1", "face-2"))
+    said = rows(Experiment(pictures=eight, protocol=Part(id="fedavg", fields=fields), aggregation=PHONES, rounds=3, attacked_round=2))
+    tag, value = said["What the client does"]
+    assert tag == "knows"
+    for piece in (
+        "2 epochs over all its pictures at once, 2 local steps",
+        "step size 0.01",
+        "momentum 0.9",
+        "random order that nobody else",
+    ):
+        assert piece in value
+    assert said["A sum of several phones"][1] == "of 4 phones with 2 pictures each; never a single update"
+    assert said["Rounds watched"][1] == "3, of which round 2 is attacked"
+    assert "random order" in said["Naive or adaptive"][1]
+    plain = rows(Experiment())
+    assert plain["Rounds watched"][1] == "1, which is attacked"
+    assert "A sum of several phones" not in plain
+
+
+@pytest.mark.parametrize(
+    ("protocol", "attack", "adaptive", "tag", "piece"),
+    [
+        ("fedavg", "idlg", True, "knows", "imitates 5 local steps"),
+        ("fedavg", "idlg", False, "does not know", "knows nothing of the 5 local steps"),
+        ("fedprox", "idlg", False, "does not know", "the leash"),
+        ("fedadmm", "idlg", False, "does not know", "the hidden duals"),
+        ("fedadmm", "dlg_admm", True, "knows", "works out the hidden duals"),
+        ("fedadmm", "dlg_admm", False, "knows", "instead of starting afresh and it compares what was sent with a gradient"),
+        ("fedsgd", "idlg", False, "knows", "here it is one"),
+    ],
+)
+def test_the_ledger_says_what_is_imitated_and_what_is_mistaken(protocol: str, attack: str, adaptive: bool, tag: str, piece: str) -> None:
+    said = rows(Experiment(protocol=Part(id=protocol), attack=Part(id=attack), assume=Assumptions(adaptive=adaptive)))
+    assert said["What the client does"][0] == tag
+    assert said["Naive or adaptive"][1].startswith("Adaptive: " if adaptive else "Naive: ")
+    assert piece in said["Naive or adaptive"][1]
+
+
+def test_the_ledger_repeats_what_the_attack_says_of_itself() -> None:
+    note = {"label rule": "a rule", "label certainty": 0.97, "attacker": "naive, repaired: state"}
+    said = rows(Experiment(), note)
+    assert said["The labels"] == ("finds out", "a rule, expected to be right for 97 %")
+    assert said["Naive or adaptive"][1].endswith("In the attack's own words: naive, repaired: state.")
+    assert rows(Experiment(), {"label rule": "a rule"})["The labels"][1] == "a rule"
+    assert "more than 99 %" in rows(Experiment(), {"label rule": "a rule", "label certainty": 0.999})["The labels"][1]
+    assert rows(Experiment(assume=Assumptions(labels=True)), note)["The labels"] == ("granted", "granted by a switch")
+
+
+def test_the_ledger_says_where_an_answer_was_read_and_what_the_attack_thinks_of_it() -> None:
+    scores = {"cosine": 0.1, "relative_l2": 0.2, "mse": 0.3, "psnr": 5.2}
+    experiment = Experiment(attack=Part(id="linear_layer")).resolve(CATALOG)
+
+    def said(**note: object) -> dict[str, str]:
+        return {what: value for _, what, value in settings(experiment, CATALOG, None, {"scores": scores, "note": note})}
+
+    closed = said(**{"read from": "130 rows of linear1", "event": "It is no exact copy."})
+    assert (closed["Read from"], closed["In the attack's own words"]) == ("130 rows of linear1", "It is no exact copy.")
+    assert "Which start it was" not in closed
+    searched = said(start=2)
+    assert searched["Which start it was"] == "start 2"
+    assert not {"Read from", "In the attack's own words"} & set(searched)
+
+
+def test_an_attack_without_steps_costs_the_replays_of_its_answer() -> None:
+    at_once = Experiment(attack=Part(id="linear_layer")).resolve(CATALOG)
+    assert planned(at_once) == 1
+    assert planned(at_once.model_copy(update={"protocol": Part(id="fedavg", fields={"epochs": 5})})) == 5
+    assert planned(Experiment(attack=Part(id="inverting_gradients", fields={"steps": 60, "starts": 2})).resolve(CATALOG)) == 120
+
+
+@pytest.mark.parametrize(("given", "tag"), [("none", "does not know"), ("running", "granted"), ("exact", "granted")])
+def test_the_ledger_says_which_statistics_were_granted(given: str, tag: str) -> None:
+    experiment = Experiment(model=Part(id="convnet"), assume=Assumptions(statistics=given))
+    assert rows(experiment, batch_norm=True)["BatchNorm statistics"][0] == tag
+    assert "BatchNorm statistics" not in rows(Experiment())
+
+
+def test_a_title_names_what_sets_a_run_apart() -> None:
+    experiment = Experiment(protocol=Part(id="fedavg"), aggregation=PHONES, rounds=3, attacked_round=2, assume=Assumptions(adaptive=False))
+    assert re.search(r"by FedAvg in a sum of 4 in round 2 of 3 \(naive\), 1 picture, seed 1$", explain.title(experiment, CATALOG))
+    assert explain.title(Experiment(), CATALOG) == "iDLG (label first) on LeNet (Zhu), 1 picture, seed 1"
+
+
+# ---------------------------------------------------------------- what if
+
+
+@pytest.mark.parametrize(
+    ("start", "question", "changed"),
+    [
+        (Experiment(), "five local steps", {"protocol"}),
+        (Experiment(pictures=(Picture(id="cat"),) * 4), "hidden in a sum of 4", {"aggregation"}),
+        (Experiment(protocol=Part(id="fedavg")), "a naive attacker", {"assume"}),
+        (Experiment(protocol=Part(id="fedavg")), "a plain gradient", {"protocol"}),
+        (Experiment(pictures=(Picture(id="cat"),) * 4, aggregation=PHONES), "each phone by itself", {"aggregation"}),
+    ],
+)
+def test_a_what_if_changes_the_one_thing_it_names(start: Experiment, question: str, changed: set[str]) -> None:
+    asked = explain.what_ifs(start, CATALOG, [])
+    assert len(asked) <= 5
+    after = asked[question][1]
+    assert {name for name in type(start).model_fields if getattr(after, name) != getattr(start, name)} == changed
+    after.resolve(CATALOG)
+
+
+# ---------------------------------------------------------------- a published result, overturned
+
+
+@pytest.mark.parametrize("how", ["button", "address"])
+def test_the_preset_runs_the_naive_and_the_adaptive_attack_side_by_side(
+    door: Service, visit: Open, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stages: list[list[Shown]] = []
+    monkeypatch.setattr("leakage.ui.lab.result.stage", lambda shown, key: bool(stages.append(shown)))
+    at = visit(preset="overturned") if how == "address" else visit().button(key="overturned").click().run()
+    fine(at)
+    assert "preset" not in at.query_params
+    runs = found(at.query_params["run"])
+    first, second = (Experiment.model_validate_json(run.experiment) for run in runs)
+    assert (first.assume.adaptive, second.assume.adaptive) == (False, True)
+    assert first == second.model_copy(update={"assume": first.assume})
+    assert [run.grp for run in runs] == ["overturned"] * 2
+    assert [(shown.id, shown.title) for shown in stages[-1]] == [
+        (runs[0].id, "Naive: as reported"),
+        (runs[1].id, "Adaptive: same data, same seed"),
+    ]
+    assert stages[-1][0].sent == "the increment of w + π/ρ"
+    assert [tab.label for tab in at.tabs] == ["Naive: as reported", "Adaptive: same data, same seed"]
+    assert "concluded that ADMM does not leak" in words(at)
+    assert (at.selectbox(key="protocol").value, at.segmented_control(key="adaptive").value) == ("fedadmm", "true")
+    cancels = {f"cancel-{run.id}" for run in runs}
+    assert cancels <= {button.key for button in at.button}
+    at.button(key=f"cancel-{runs[0].id}").click().run()
+    assert [run.status for run in found(at.query_params["run"])] == ["cancelled", "queued"]
+
+
+def test_a_second_preset_reads_a_stand_in_off(door: Service, visit: Open) -> None:
+    at = visit(preset="stand-in")
+    fine(at)
+    naive, adaptive = (Experiment.model_validate_json(run.experiment) for run in found(at.query_params["run"]))
+    assert naive == adaptive.model_copy(update={"assume": Assumptions(adaptive=False)})
+    assert (adaptive.defenses[0].id, adaptive.assume.counter) == ("ada_defense", "read it off")
+    assert [tab.label for tab in at.tabs] == ["Naive: takes it for a gradient", "Adaptive: reads the gradient off"]
+    assert at.selectbox(key="counter").value == "read it off"
+    assert "Who knows the formula solves it" in words(at)
+
+
+def test_a_link_to_two_runs_shows_both_with_the_settings_of_the_second(door: Service, visit: Open) -> None:
+    one, two = (press_run(visit(seed=seed)).query_params["run"] for seed in ("1", "2"))
+    at = visit(who="you", run=f"{one},{two},nobody")
+    fine(at)
+    assert len(at.tabs) == 2
+    assert at.number_input(key="seed").value == 2
+    assert "A published result" not in " ".join(str(markdown.value) for markdown in at.markdown)
+    alone = visit(run=f"nobody,{one}")
+    fine(alone)
+    assert not alone.tabs
+
+
+def test_a_preset_that_is_refused_is_explained(door: Service, visit: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("leakage.runs.service.MAX_WAITING", 0)
+    at = visit(preset="overturned")
+    fine(at)
+    assert "waiting" in at.error[0].value
+    assert "run" not in at.query_params

@@ -1,0 +1,104 @@
+"""Prediction and result together on the architecture page: R-GAP and a search on the network that is written there."""
+
+from collections.abc import Callable
+
+from streamlit.testing.v1 import AppTest
+from test_architecture_page import look, write
+from test_pages import Open, bare, door, fine, visit, words, written
+from test_ranks_page import work
+
+from leakage.runs.service import Service
+from leakage.spec.experiment import Experiment, Part
+
+__all__ = ["bare", "door", "look", "visit", "work", "written"]  # fixtures
+SMALL = {"size": "28", "channels": "1", "outputs": "1"}
+
+
+def press(at: AppTest) -> AppTest:
+    at = next(button for button in at.button if button.label == "Verify: attack this network").click().run()
+    fine(at)
+    return at
+
+
+def asked(at: AppTest, door: Service) -> list[Experiment]:
+    runs = [door.look(id) for id in at.query_params["run"].split(",")]
+    return [Experiment.model_validate_json(run.experiment) for run in runs if run]
+
+
+def test_a_press_attacks_the_written_network_both_ways_and_says_what_came_of_the_prediction(
+    look: Open, door: Service, work: Callable[[], None]
+) -> None:
+    at = press(look(net="conv 4@8", **SMALL))
+    solved, searched = asked(at, door)
+    assert solved.attack.id == "r_gap"
+    assert searched.attack.id == "idlg"  # one layer: smooth, and DLG finds its way
+    for experiment in (solved, searched):
+        assert experiment.model == Part(
+            id="custom", fields={"network": "conv 4@8", "activation": "sigmoid", "bias": False, "normalise": "none"}
+        )
+        assert (experiment.size, experiment.channels, experiment.task, len(experiment.pictures)) == (28, 1, "flipped", 1)
+    assert searched.assume.labels
+    assert not solved.assume.labels
+    work()
+    work()
+    said = words(at.run())
+    fine(at)
+    assert "**Predicted:** Equations suffice: expect the picture back. R-GAP alone: yes." in said
+    assert "R-GAP 100.0 dB, DLG " in said
+    assert "a grey picture " in said
+
+
+def test_the_runs_of_another_network_are_not_shown_beside_this_one(look: Open, door: Service, work: Callable[[], None]) -> None:
+    at = press(look(net="conv 4@8", **SMALL))
+    work()
+    work()
+    at = write(at.run(), "conv 4@9")
+    assert "**Measured:**" not in words(at)
+    assert "run" not in at.query_params
+    assert "**Measured:**" in words(press(write(at, "conv 4@8")))  # the same runs, shared
+
+
+def test_where_r_gap_does_not_apply_only_the_search_runs(look: Open, door: Service, work: Callable[[], None]) -> None:
+    at = press(look(net="conv 3@4 - mean 2", **SMALL))
+    assert [experiment.attack.id for experiment in asked(at, door)] == ["idlg"]
+    work()
+    assert "**Measured:** R-GAP does not apply, DLG " in words(at.run())
+
+
+def test_a_deep_network_is_searched_by_inverting_gradients(look: Open, door: Service) -> None:
+    at = press(look())
+    _, searched = asked(at, door)
+    assert (searched.attack.id, searched.model.fields["activation"], searched.task) == ("inverting_gradients", "leaky_relu", "classes")
+
+
+def test_what_cannot_be_attacked_here_is_said(look: Open) -> None:
+    for query in ({"batch": "2"}, {"outputs": "7"}):
+        at = look(**query)
+        assert "To see attacks on this network, choose a batch of 1, and 10 outputs or 1." in words(at)
+        assert "Verify: attack this network" not in [button.label for button in at.button]
+
+
+def test_a_line_that_was_wrong_for_a_while_takes_no_setting_with_it(look: Open, door: Service) -> None:
+    at = look(net="conv 4@8", **SMALL)
+    at = press(write(write(at, "conv 4@8\ncnv"), "conv 4@8"))
+    assert [experiment.attack.id for experiment in asked(at, door)] == ["r_gap", "idlg"]
+
+
+def test_runs_of_the_lab_on_the_same_network_are_not_taken_for_a_verification(look: Open, door: Service, work: Callable[[], None]) -> None:
+    at = press(look(net="conv 4@8", **SMALL))
+    solved, searched = asked(at, door)
+    other = searched.model_copy(update={"defenses": (Part(id="gaussian_noise"),)})
+    dlg = searched.model_copy(update={"attack": Part(id="dlg")})
+    for runs in ((solved, other), (solved, dlg), (searched, solved), (searched,)):
+        at.query_params["run"] = ",".join(door.submit(experiment, "somebody") for experiment in runs)
+        while door.store.queue():
+            work()
+        assert all((run := door.look(id)) and run.status == "done" for id in at.query_params["run"].split(","))
+        at = at.run()
+        fine(at)
+        assert "**Measured:**" not in words(at)
+
+
+def test_a_network_from_a_link_brings_no_link_onto_the_page(look: Open) -> None:
+    at = look(net="[here](https://example.org)")
+    assert "\\[here\\](https\\://example.org)" in at.error[0].value

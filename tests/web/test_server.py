@@ -1,0 +1,170 @@
+"""The web server beside its dispatcher: either may be killed, runs go on, links keep working."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from place import LONG, QUICK, Place, Server, alive, another, place, until
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from websockets.sync.client import connect
+
+from leakage.settings import ROOT
+from leakage.web.server import WATCH
+
+Served = tuple[Place, Server]
+
+
+def open_page(server: Server, query: str = "") -> list[ForwardMsg]:
+    """What the server answers to a browser that opens the page, up to the end of the script."""
+    hello = BackMsg()
+    hello.rerun_script.query_string = query
+    answers = []
+    address = server.address.replace("http", "ws") + "/_stcore/stream"
+    with connect(address, subprotocols=["streamlit"], max_size=None, proxy=None) as socket:
+        socket.send(hello.SerializeToString())
+        while not (answers and answers[-1].WhichOneof("type") == "script_finished"):
+            message = socket.recv(timeout=60)
+            assert isinstance(message, bytes)
+            answers.append(ForwardMsg.FromString(message))
+    return answers
+
+
+def maps(pid: int) -> str:
+    return Path(f"/proc/{pid}/maps").read_text()
+
+
+# ---------------------------------------------------------------- the process
+
+
+def test_the_server_starts_a_dispatcher_which_writes_the_catalog(server: Served) -> None:
+    home, _ = server
+    dispatcher = until(home.dispatcher, what="a dispatcher is at work")
+    assert os.getpgid(dispatcher) == dispatcher, "Ctrl-C for the server would end it too"
+    assert until(home.service.catalog, what="the catalog is written")
+
+
+def test_a_page_is_served_with_an_owner_cookie(server: Served) -> None:
+    with server[1].get("/") as page:
+        cookie = page.headers["Set-Cookie"]
+    assert re.match(r"gle_owner=[\w-]{16,}; Path=/; Max-Age=\d+; HttpOnly; SameSite=Lax$", cookie)
+    with server[1].get("/_stcore/health") as other, server[1].get("/", {"Cookie": cookie.split(";")[0]}) as returning:
+        assert "gle_owner" not in str(other.headers)
+        assert "gle_owner" not in str(returning.headers)
+
+
+def test_an_opened_page_is_built_without_an_exception(server: Served) -> None:
+    until(server[0].service.catalog, what="the catalog is written")
+    answers = open_page(server[1])
+    kinds = [answer.delta.new_element.WhichOneof("type") for answer in answers if answer.WhichOneof("type") == "delta"]
+    assert "exception" not in kinds
+    assert "selectbox" in kinds
+    assert answers[-1].script_finished == ForwardMsg.FINISHED_SUCCESSFULLY
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs /proc")
+def test_no_torch_in_the_web_process_nor_in_the_dispatcher(server: Served) -> None:
+    open_page(server[1])
+    for pid in (server[1].process.pid, until(server[0].dispatcher, what="a dispatcher is at work")):
+        assert "torch" not in maps(pid)
+        assert "sqlite" in maps(pid)  # so that would have been seen
+
+
+def test_importing_all_that_the_pages_import_brings_no_torch() -> None:
+    files = [*(ROOT / "leakage/ui").rglob("*.py"), *(ROOT / "leakage/web").glob("*.py"), *(ROOT / "leakage/results").glob("*.py")]
+    rooms = ", ".join(".".join(path.relative_to(ROOT).with_suffix("").parts) for path in files).replace(".__init__", "")
+    script = f"import sys, {rooms}; print([name for name in ('torch', 'lpips', 'ray') if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout == "[]\n", done.stderr
+
+
+# ---------------------------------------------------------------- killing
+
+
+def first_lines(response: Any, count: int) -> list[str]:
+    return [response.readline().decode().strip() for _ in range(count)]
+
+
+def works(server: Server, run: str, frame: int) -> None:
+    """Stream, frame and private picture of a run can be had."""
+    with server.get(f"/api/runs/stream?ids={run}") as stream:
+        assert stream.status == 200
+        assert first_lines(stream, 2)[1].startswith("data: {")
+    for name in (f"frames/{frame}.png", "private.png"):
+        with server.get(f"/api/runs/{run}/{name}") as picture:
+            assert (picture.status, picture.headers["Content-Type"]) == (200, "image/png")
+            assert picture.read(4) == b"\x89PNG"
+
+
+def test_runs_go_on_while_the_web_server_is_killed_and_started_again(server: Served) -> None:
+    home, first = server
+    dispatcher = until(home.dispatcher, what="a dispatcher is at work")
+    run = home.submit(another(LONG, 1))
+    worker = home.worker(run)
+    before = home.frames(run)
+    first.process.kill()
+    first.process.wait()
+    assert home.dispatcher() == dispatcher
+    until(lambda: len(home.frames(run)) > len(before) + 2, what="the run goes on without a server")
+    first.start()
+    works(first, run, before[0]["seq"])
+    assert home.worker(run) == worker
+    assert home.dispatcher() == dispatcher
+    home.service.cancel(run, "me")
+    assert home.finished(run).status == "cancelled"
+
+
+def test_a_killed_dispatcher_is_replaced_and_its_workers_finish_their_runs(server: Served) -> None:
+    home, _ = server
+    dispatcher = until(home.dispatcher, what="a dispatcher is at work")
+    run = home.submit(another(LONG, 2).model_copy(update={"max_seconds": 6}))
+    worker = home.worker(run)
+    os.kill(dispatcher, signal.SIGKILL)
+    assert until(lambda: home.dispatcher() not in (0, dispatcher) and home.dispatcher(), within=20, what="a new dispatcher") != dispatcher
+    ended = home.finished(run)
+    assert ended.status == "done"
+    assert ended.worker is not None
+    assert ended.worker.endswith(f":{worker}")
+    assert home.finished(home.submit(another(QUICK, 3))).status == "done"
+    until(lambda: not alive(worker), within=30, what="the old worker leaves after its run")
+
+
+def test_a_change_of_the_plug_ins_replaces_the_dispatcher_once(tmp_path: Path) -> None:
+    """Neither a server that knows only the plug-ins of its own start nor a broken plug-in makes dispatchers come and go."""
+    for name in ("leakage", "pages", "assets", ".streamlit"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "app.py", tmp_path)
+    home, plugin = tmp_path / "home", tmp_path / "leakage/attacks/dlg.py"
+    home.mkdir()
+    with place(home, root=tmp_path, LEAKAGE_SLOTS="1") as made:
+        made.serve()
+        seen = [until(made.dispatcher, what="a dispatcher is at work")]
+        until((home / "catalog.json").exists, what="the catalog is written")
+        before, text = (home / "catalog.json").read_bytes(), plugin.read_text()
+        for change in ("this is no Python", "# but this is"):
+            plugin.write_text(f"{text}\n{change}\n")
+            seen.append(until(lambda: made.dispatcher() not in (0, seen[-1]) and made.dispatcher(), what="another dispatcher"))
+            time.sleep(2 * WATCH)
+            assert made.dispatcher() == seen[-1]
+        until(lambda: (home / "catalog.json").read_bytes() != before, what="the catalog is written anew")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_server_that_is_asked_to_leave_does_not_wait_for_open_pages(server: Served, number: signal.Signals) -> None:
+    home, first = server
+    run = home.finished(home.submit(QUICK))
+    with first.get(f"/api/runs/stream?ids={run.id}") as stream:
+        first_lines(stream, 2)
+        asked = time.monotonic()
+        first.process.send_signal(number)
+        first.process.wait(30)
+        assert time.monotonic() - asked < 5
+        assert stream.read().endswith(b"\n\n"), "the stream was cut in the middle of an event"
+    first.start()

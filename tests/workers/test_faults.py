@@ -1,0 +1,170 @@
+"""What may go wrong around a run: the dispatcher dies or finds odd things, the disk is full, the memory too small."""
+
+import contextlib
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from place import LONG, QUICK, Place, alive, another, damaged, noisy, place, until
+
+from leakage.runs.service import FULL
+from leakage.spec.experiment import Assumptions, Experiment, Part
+from leakage.workers.dispatcher import LOST
+from leakage.workers.job import MEMORY
+
+# Big sheets of noise, often: some megabytes in a few seconds.
+HUNGRY = Experiment(
+    pictures=noisy(6),
+    size=64,
+    model=Part(id="mlp", fields={"width": 8, "depth": 1}),
+    attack=Part(id="inverting_gradients", fields={"steps": 24000, "starts": 16, "tv_weight": 0.0}),
+    assume=Assumptions(labels=True),
+)
+# More than 300 MB: 64 pictures of 64 pixels through the widest network.
+LARGE = Experiment(
+    pictures=noisy(64),
+    size=64,
+    model=Part(id="convnet", fields={"width": 128}),
+    attack=Part(id="inverting_gradients", fields={"steps": 10}),
+    assume=Assumptions(labels=True),
+)
+
+
+# ---------------------------------------------------------------- dispatchers
+
+
+def test_a_second_dispatcher_on_the_same_home_leaves_at_once(dispatcher: Place) -> None:
+    first = until(dispatcher.dispatcher, what="the first dispatcher is at work")
+    second = dispatcher.dispatch()
+    assert second.wait(60) == 0
+    assert dispatcher.dispatcher() == first
+    assert dispatcher.finished(dispatcher.submit(QUICK)).status == "done"
+
+
+def test_a_stale_process_id_in_the_store_is_not_shot(dispatcher: Place) -> None:
+    """After a restart of the machine the process id of a lost worker may belong to anybody."""
+    innocent = subprocess.Popen(["sleep", "600"], start_new_session=True)
+    try:
+        run = stuck(dispatcher, another(QUICK, 2), worker=f"0:{innocent.pid}", heartbeat=time.time() - 3600)
+        ended = dispatcher.finished(run, within=10)
+        assert (ended.status, ended.message) == ("failed", LOST)
+        assert innocent.poll() is None
+    finally:
+        innocent.kill()
+        innocent.wait()
+
+
+def test_a_recorded_run_that_is_being_restored_is_left_alone(dispatcher: Place) -> None:
+    run = stuck(dispatcher, another(QUICK, 3), worker=None, heartbeat=None)
+    process = dispatcher.started[0]
+    time.sleep(1)  # some looks of the dispatcher
+    assert process.poll() is None
+    assert dispatcher.status(run) == "running"
+    dispatcher.store.finish(run, "done")
+
+
+def stuck(place: Place, experiment: Experiment, *, worker: str | None, heartbeat: float | None) -> str:
+    """A run that the store holds for running though no worker of ours plays it."""
+    with place.store.database.write() as db:  # one transaction, so that no worker claims it before
+        waiting = place.service
+        run = "stuck-" + str(experiment.seed)
+        db.execute(
+            "INSERT INTO runs (id, owner, kind, digest, version, experiment, shareable, status, created, started, heartbeat, worker)"
+            " VALUES (?, 'me', 'attack', ?, '1', ?, 1, 'running', 1, 1, ?, ?)",
+            (run, experiment.digest(), experiment.resolve(waiting.catalog()).model_dump_json(), heartbeat, worker),
+        )
+        db.execute("INSERT INTO holders VALUES (?, 'me', 1)", (run,))
+    return run
+
+
+def test_workers_go_when_their_dispatcher_is_killed_even_while_they_warm_up(home: Path) -> None:
+    with place(home) as made:
+        process = made.dispatch()
+        workers = until(lambda: children(process.pid) if len(children(process.pid)) == 2 else None, what="the workers are started")
+        process.kill()
+        process.wait()
+        assert all(alive(worker) for worker in workers), "the dispatcher was killed too late: nothing was tested"
+        until(lambda: not any(alive(worker) for worker in workers), within=30, what="the workers leave")
+
+
+def children(pid: int) -> list[int]:
+    listed = subprocess.run(["ps", "-o", "pid=,ppid=", "-A"], capture_output=True, text=True, check=True).stdout.split()
+    return [int(child) for child, parent in zip(listed[::2], listed[1::2], strict=True) if int(parent) == pid]
+
+
+def test_a_dispatcher_that_is_asked_to_leave_lets_its_runs_finish(home: Path) -> None:
+    with place(home, LEAKAGE_SLOTS="1") as made:
+        process = made.dispatch()
+        run = made.submit(LONG.model_copy(update={"max_seconds": 30}))
+        waiting = made.submit(another(QUICK, 2))
+        worker = made.worker(run)
+        process.terminate()
+        assert process.wait(60) == 0  # a cold one first writes its catalog, on a busy machine for longer than 10 seconds
+        assert made.finished(run).status == "done"
+        until(lambda: not alive(worker), within=30, what="the worker leaves after its run")
+        assert made.status(waiting) == "queued"
+
+
+# ---------------------------------------------------------------- a full disk
+
+
+def runs_full(made: Place, seed: int, fill: Callable[[], None] = lambda: None) -> None:
+    """A run fails with the sentence, its frames can be seen, it can be deleted, and the next one works: all by the same worker."""
+    run = made.submit(another(HUNGRY, seed))
+    worker = made.worker(run)
+    fill()
+    full = made.finished(run)
+    assert (full.status, full.message) == ("failed", FULL)
+    frames = made.frames(run)
+    assert len(frames) >= 2
+    assert made.store.frame(run, frames[-1]["seq"]) is not None
+    assert damaged(made.store) == []
+    made.service.delete(run, "me")
+    assert made.store.get(run) is None
+    after = made.finished(made.submit(another(QUICK, seed)))
+    assert (after.status, after.message) == ("done", "")
+    assert after.worker == f"0:{worker}", "the worker died of the full disk"
+    assert made.started[0].poll() is None, "the dispatcher died of the full disk"
+
+
+def test_a_full_disk_ends_the_run_with_a_sentence_and_nothing_else(small_disk: Path, written: Path) -> None:
+    (small_disk / "catalog.json").write_bytes(written.read_bytes())
+    with place(small_disk, LEAKAGE_SLOTS="1") as made:
+        made.dispatch()
+        until(made.dispatcher, what="the dispatcher is at work")
+        (small_disk / "ballast").write_bytes(b"x" * 2_800_000)  # so that less than a megabyte of frames is too much
+        runs_full(made, 1)
+        runs_full(made, 2)
+
+        def somebody_else_takes_the_rest() -> None:
+            with contextlib.suppress(OSError), (small_disk / "rest").open("wb", buffering=0) as rest:
+                while True:
+                    rest.write(b"x" * 1024)
+
+        runs_full(made, 3, somebody_else_takes_the_rest)
+
+
+def test_a_store_at_its_limit_ends_the_run_with_a_sentence_and_nothing_else(home: Path) -> None:
+    with place(home, LEAKAGE_SLOTS="1", LEAKAGE_STORE_MB="3") as made:
+        made.dispatch()
+        keepsake = made.finished(made.submit(QUICK))
+        made.store.put_file(keepsake.id, "ballast", b"x" * 2_300_000)
+        runs_full(made, 1)
+        runs_full(made, 2)
+        assert made.store.get(keepsake.id) == keepsake
+        made.store.close()
+        assert made.config.store.stat().st_size < 3.2 * 2**20
+
+
+# ---------------------------------------------------------------- too little memory
+
+
+def test_a_run_too_large_for_the_memory_fails_with_a_sentence_and_the_next_one_works(home: Path) -> None:
+    with place(home, LEAKAGE_SLOTS="1", LEAKAGE_MEMORY_MB="300") as made:
+        made.dispatch()
+        large = made.finished(made.submit(LARGE), within=90)
+        assert (large.status, large.message) == ("failed", MEMORY)
+        small = made.finished(made.submit(QUICK))
+        assert (small.status, small.message) == ("done", "")
+        assert small.worker == large.worker, "the worker died of it"

@@ -1,0 +1,66 @@
+"""How many threads a run gets: only as many as it can use; and which models are measured ahead."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+import torch
+from problems import CATALOG, observed, smooth
+
+from leakage.engine.core import Params
+from leakage.workers import timing
+from leakage.workers.timing import fitting_threads, lanes_pay
+
+
+@pytest.fixture(autouse=True)
+def _threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize(("alone", "together", "chosen"), [(0.02, 0.01, 2), (0.02, 0.02, 1), (0.01, 0.02, 1)])
+def test_a_run_gets_a_second_thread_when_it_is_faster_by_it(alone: float, together: float, chosen: int) -> None:
+    """A replay that takes so many seconds more with one thread, and with two."""
+    seen = observed(smooth(1, 3, 8))
+
+    def slow(x: torch.Tensor, y: torch.Tensor) -> Params:
+        time.sleep(alone if torch.get_num_threads() == 1 else together)
+        return seen.replay(x, y)
+
+    assert fitting_threads(replace(seen, replay=slow), 2) == chosen
+    assert torch.get_num_threads() == chosen
+
+
+@pytest.mark.parametrize(("one", "four", "pays"), [(0.02, 0.04, True), (0.01, 0.08, False), (0.4, 0.1, False)])
+def test_runs_share_a_loop_where_that_is_faster(one: float, four: float, pays: bool) -> None:
+    """A replay that takes so many seconds more alone, and with three others."""
+    seen = observed(smooth(1, 3, 8))
+
+    def busy(seconds: float) -> None:
+        ends = time.process_time() + seconds
+        while time.process_time() < ends:
+            pass
+
+    def alone(x: torch.Tensor, y: torch.Tensor) -> Params:
+        busy(one)
+        return seen.replay(x, y)
+
+    def together(x: torch.Tensor, y: torch.Tensor) -> Params:
+        busy(four)
+        return seen.replays(x, y)
+
+    assert lanes_pay(replace(seen, replay=alone, replays=together), 4) is pays
+
+
+@pytest.mark.parametrize(("large", "measured"), [(15_826, ["lenet"]), (15_825, [])])
+def test_a_large_model_is_not_measured_ahead(large: int, measured: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """LeNet has 15,826 numbers."""
+    monkeypatch.setattr(timing, "LARGE", large)
+    monkeypatch.setattr(timing.catalog, "describe", lambda: replace(CATALOG, entries=(CATALOG.get("model", "lenet"),)))
+    state = torch.get_rng_state()
+    found = dict(timing.measure(torch.device("cpu")))
+    assert list(found) == measured
+    assert all(0 < seconds < 10 for pair in found.values() for seconds in pair)
+    assert torch.equal(torch.get_rng_state(), state)
