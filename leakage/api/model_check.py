@@ -34,12 +34,14 @@ def prepared(model: nn.Module, x: Tensor, normalization: Constants | None) -> nn
     if normalization:
         own = _normalising(own, normalization, x.shape[1])
     logits = outputs(own, x)
+    if not any(True for _ in own.parameters()):
+        raise ValueError("The model has no parameter that is trained: a client would send nothing. Unfreeze some layers.")
+    if not logits.requires_grad:
+        raise ValueError("The logits do not depend on the model's parameters in a way that can be differentiated. Do not detach them.")
     used = torch.autograd.grad(logits.sum(), list(own.parameters()), allow_unused=True)
     for name, slope in zip([name for name, _ in own.named_parameters()], used, strict=True):
         if slope is None:
             _freeze(own, name)
-    if not any(True for _ in own.parameters()):
-        raise ValueError("The model has no parameter that is trained and used: a client would send nothing. Unfreeze some layers.")
     _check_steady(own, x)
     return own
 
@@ -201,9 +203,13 @@ def _twice(function: Callable[[Tensor], Tensor], x: Tensor, leaves: Sequence[Ten
     try:
         first = torch.autograd.grad(function(x), [x, *leaves], create_graph=True, allow_unused=True)
         length = torch.stack([slope.square().sum() for slope in first if slope is not None and slope.requires_grad] or [x.sum() * 0]).sum()
-        torch.autograd.grad(length, x, allow_unused=True)
+        if length.requires_grad:  # backward, since autograd.grad with respect to x passes by what cannot be differentiated, without a word
+            length.backward()
     except (RuntimeError, NotImplementedError) as error:
         return str(error).split("\n")[0]
+    finally:
+        for leaf in leaves:
+            leaf.grad = None
     return None if first[0] is not None else "its output does not depend on the picture in a way that can be differentiated"
 
 
