@@ -8,10 +8,12 @@ import torch
 from torch.nn import functional as F
 
 from leakage.engine.core import Observation, Snapshot, generator
+from leakage.evaluation.baselines import Standards, standards
+from leakage.evaluation.lineup import Lineup, draw
 from leakage.spec import catalog
 from leakage.spec.experiment import Assumptions, Experiment, Part
 from leakage.workers import plugin_catalog
-from leakage.workers.adapter import observe, plugin
+from leakage.workers.adapter import observe, origins, plugin
 
 CATALOG = plugin_catalog.describe()
 IDS = {kind: [entry.id for entry in CATALOG.of(kind)] for kind in catalog.KINDS}
@@ -44,6 +46,16 @@ def protected(*defenses: Part) -> dict[str, object]:
 def observed(x: torch.Tensor, *, model: Part = TINY, **settings: object) -> Observation:
     """What the server holds when the client had `x` and the first of LABELS."""
     return observe(Experiment(model=model, **settings), x, LABELS[: len(x)])
+
+
+def standards_of(experiment: Experiment, x: torch.Tensor, y: torch.Tensor) -> Standards:
+    """What guesses of the experiment's pictures are held against."""
+    return standards(origins(experiment), x, y, seed=experiment.seed)
+
+
+def lineup_of(experiment: Experiment, x: torch.Tensor, y: torch.Tensor) -> Lineup:
+    """Who stands beside the experiment's pictures."""
+    return draw(origins(experiment), x, y, seed=experiment.seed)
 
 
 def short(name: str, **fields: bool | float) -> Part:

@@ -17,7 +17,7 @@ from leakage.engine.observe import observe, ready
 from leakage.evaluation import metrics
 from leakage.evaluation.baselines import Standards
 from leakage.evaluation.received import describe
-from leakage.evaluation.referee import Frame, Referee
+from leakage.evaluation.referee import BlindReferee, Frame, Referee
 
 PER_SECOND = 10.0  # frames kept per second at most
 SHOWN = 8  # gradients of single pictures that are drawn
@@ -44,6 +44,10 @@ class Scene:
     received: dict[str, Any] = field(default_factory=dict)
     changed: dict[str, float] = field(default_factory=dict)
     known: dict[str, float] = field(default_factory=dict)
+
+    def referee(self) -> Referee:
+        """Who scores the guesses of one attack."""
+        return Referee(self.x, self.y, self.seen, self.standards)
 
 
 def best_device() -> torch.device:
@@ -100,8 +104,8 @@ class Keeper:
     Those that carry an event or views are always kept.
     """
 
-    def __init__(self, scene: Scene, per_second: float, share: float) -> None:
-        self.referee = Referee(scene.x, scene.y, scene.seen, scene.standards)
+    def __init__(self, referee: Referee | BlindReferee, per_second: float, share: float) -> None:
+        self.referee = referee
         self.pause, self.share, self.due = 1 / per_second, share, 0.0
         self.last: Snapshot | None = None
         self.best: Snapshot | None = None  # a copy: what an attack yields may go on changing
@@ -131,8 +135,18 @@ def play(scene: Scene, *, pulse: Callable[[], bool] = lambda: False, per_second:
 
     It ends early when `pulse()` says so, which is asked at every step.
     """
-    keeper, stopped = Keeper(scene, per_second, SHARE), False
-    for moment in scene.attack.run(scene.seen, generator(scene.federation.seed, "attack")):
+    moments = scene.attack.run(scene.seen, generator(scene.federation.seed, "attack"))
+    yield from _kept(moments, Keeper(scene.referee(), per_second, SHARE), pulse)
+
+
+def play_blind(attack: Attack, seen: Observation, *, seed: int, pulse: Callable[[], bool] = lambda: False) -> Iterator[Frame]:
+    """The same against an update of which nobody here holds the pictures: its Frames have no scores but the gradient distance."""
+    yield from _kept(attack.run(seen, generator(seed, "attack")), Keeper(BlindReferee(seen), PER_SECOND, SHARE), pulse)
+
+
+def _kept(moments: Iterator[Snapshot], keeper: Keeper, pulse: Callable[[], bool]) -> Iterator[Frame]:
+    stopped = False
+    for moment in moments:
         frame = keeper.frame(moment)
         if frame:
             yield frame
@@ -151,7 +165,7 @@ def play_together(
     """
     rngs = [generator(scene.federation.seed, "attack") for scene in scenes]
     moments = scenes[0].attack.together([scene.seen for scene in scenes], rngs)
-    playing = {place: Keeper(scene, per_second, SHARE / len(scenes)) for place, scene in enumerate(scenes)}
+    playing = {place: Keeper(scene.referee(), per_second, SHARE / len(scenes)) for place, scene in enumerate(scenes)}
     for place, moment in moments:
         if place not in playing:
             continue

@@ -53,7 +53,7 @@ class Referee:
     def score(self, snapshot: Snapshot, *, final: bool = False) -> Frame:
         """The snapshot as a Frame; `seconds` is when it came, so that scoring does not count."""
         now = time.perf_counter()
-        guess = torch.nan_to_num(snapshot.x.detach().to("cpu", torch.float32), nan=0.5).clamp(0, 1)  # (B, C, H, W)
+        guess = pixels(snapshot)
         self.order = pair(guess, self.x, kept=None if final else self.order)
         guess = guess[self.order]
         y = snapshot.y.detach().cpu()
@@ -71,11 +71,9 @@ class Referee:
             scores |= listed(found)
             self.due = now + max(PAUSE, (time.perf_counter() - now) / SHARE)
         if final:
-            seen = self.seen
-            replayed = seen.gradient(guess[self.order.argsort()].to(seen.device, seen.dtype), y.to(seen.device))
-            scores |= metrics.gradient_distances(replayed, seen.as_gradient())
+            scores |= distances(self.seen, guess[self.order.argsort()], y)
             raw = snapshot.x.detach().cpu()[self.order]
-            scores["mse_norm"] = float(metrics.mse_norm(raw, self.x, seen.scale[1].cpu()).mean())
+            scores["mse_norm"] = float(metrics.mse_norm(raw, self.x, self.seen.scale[1].cpu()).mean())
         return Frame(
             step=snapshot.step,
             seconds=now - self.began,
@@ -101,6 +99,39 @@ class Referee:
             "rmse255": rmse,
             "psnr_adadefense": metrics.psnr_adadefense(rmse).clamp(max=metrics.PSNR_CAP),
         }
+
+
+class BlindReferee:
+    """Shows snapshots of an attack on an update whose pictures nobody here holds: no scores, but at the end the gradient distance."""
+
+    def __init__(self, seen: Observation) -> None:
+        self.seen, self.began = seen, time.perf_counter()
+
+    def score(self, snapshot: Snapshot, *, final: bool = False) -> Frame:
+        """The snapshot as a Frame."""
+        guess, y = pixels(snapshot), snapshot.y.detach().cpu()
+        return Frame(
+            step=snapshot.step,
+            seconds=time.perf_counter() - self.began,
+            x=guess,
+            labels=(y.argmax(1) if y.dim() == 2 else y).tolist(),
+            loss=float(snapshot.loss),
+            scores=dict(distances(self.seen, guess, y)) if final else {},
+            note=dict(snapshot.note),
+            views={name: drawn(view) for name, view in snapshot.views.items()},
+            final=final,
+        )
+
+
+def pixels(snapshot: Snapshot) -> Tensor:
+    """The guess (B, C, H, W) in [0, 1] on the CPU; what is no number is grey."""
+    return torch.nan_to_num(snapshot.x.detach().to("cpu", torch.float32), nan=0.5).clamp(0, 1)
+
+
+def distances(seen: Observation, guess: Tensor, y: Tensor) -> dict[str, float]:
+    """How far the gradient of a guess (B, C, H, W) in [0, 1] with labels y is from what the attacker works with."""
+    replayed = seen.gradient(guess.to(seen.device, seen.dtype), y.to(seen.device))
+    return metrics.gradient_distances(replayed, seen.as_gradient())
 
 
 def listed(found: Scores) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from leakage.engine.observe import ready
 from leakage.engine.weights import put, unpack
 from leakage.engine.weights import untrained as drawn
 from leakage.evaluation.baselines import standards
+from leakage.evaluation.lineup import Origin
 from leakage.evaluation.play import PER_SECOND, Private, Scene, best_device, stage
 from leakage.evaluation.play import play as play_scene
 from leakage.evaluation.referee import Frame
@@ -79,12 +80,17 @@ def said(experiment: Experiment, x: Tensor) -> Tensor:
     return 1 - own if experiment.task == "flipped" else own
 
 
+def origins(experiment: Experiment) -> list[Origin]:
+    """Where each of its pictures is from."""
+    return [(picture.source, picture.id) for picture in experiment.pictures]
+
+
 def prepare(experiment: Experiment, *, uploads: Mapping[str, bytes] | None = None, device: torch.device | None = None) -> Scene:
     """Load the pictures, let the client send its update, and note what pictures that know nothing would score."""
     x, classes = (tensor.to(device or best_device()) for tensor in load(experiment, uploads or {}))
     private = x.to(PRECISIONS[experiment.precision])
     y = classes if experiment.task == "classes" else said(experiment, private)
-    held_against = standards([(p.source, p.id) for p in experiment.pictures], x.cpu(), classes.cpu(), seed=experiment.seed)
+    held_against = standards(origins(experiment), x.cpu(), classes.cpu(), seed=experiment.seed)
     return stage(
         network(experiment, (x.shape[1], x.shape[2], x.shape[3])),
         Private(private, y, experiment.num_classes, experiment.batch_norm),

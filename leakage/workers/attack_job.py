@@ -159,19 +159,19 @@ def describe(case: Case, device: torch.device, *, others: int) -> dict[str, Any]
         "changed": scene.changed,
         "known": scene.known,
         "answers": scene.federation.answers,
-        "epsilon": finite(guarantee(case)),
+        "epsilon": finite(guarantee(experiment, scene)),
         "device": name,
         "versions": {package: importlib.metadata.version(package) for package in ("torch", "scikit-image")} | {"engine": run.version},
         "estimate": run.estimate,
     }
 
 
-def guarantee(case: Case) -> dict[str, Any] | None:
+def guarantee(experiment: Experiment, scene: Scene) -> dict[str, Any] | None:
     """Epsilon of the first protection that promises one: for one picture, in all that this client has sent."""
-    for own in sorted(case.scene.federation.protections, key=lambda own: own.place):
-        sigma = own.defense.multiplier(len(case.scene.seen.weights))
+    for own in sorted(scene.federation.protections, key=lambda own: own.place):
+        sigma = own.defense.multiplier(len(scene.seen.weights))
         if sigma is not None:
-            times = case.experiment.rounds * int(case.experiment.protocol.fields.get("epochs", 1))
+            times = experiment.rounds * int(experiment.protocol.fields.get("epochs", 1))
             return {"value": accounting.epsilon(sigma, times, delta=DELTA), "delta": DELTA, "times": times}
     return None
 

@@ -8,9 +8,8 @@ from torch import Tensor, nn
 
 from leakage.engine.client import gradient_client, weights_of
 from leakage.engine.core import Model, Observation, Params
-from leakage.engine.loading import load
+from leakage.engine.loading import ids, load
 from leakage.engine.matching import cosine_distance
-from leakage.workers import plugin_catalog
 
 REPEATS, ENOUGH = 3, 0.3  # times, seconds
 LARGE = 50_000_000  # numbers: a model with more is not measured ahead, it would take gigabytes from a machine that only waits
@@ -22,14 +21,14 @@ def measure(device: torch.device) -> Iterator[tuple[str, tuple[float, float]]]:
 
     The first number is for 1, the second for 8 pictures of 3x32x32.
     """
-    for entry in plugin_catalog.describe().of("model"):
-        plugin: Model = load("model", entry.id)()
+    for name in ids("model"):
+        plugin: Model = load("model", name)()
         with torch.device("meta"):  # shapes without numbers
             size = sum(value.numel() for value in plugin.build((3, 32, 32), 10).parameters())
         if size <= LARGE:
             with torch.random.fork_rng(devices=[]):
                 model = plugin.build((3, 32, 32), 10).to(device).eval()
-            yield entry.id, (_replays(model, 1, device), _replays(model, 8, device))
+            yield name, (_replays(model, 1, device), _replays(model, 8, device))
 
 
 def fitting_threads(seen: Observation, most: int, starts: int = 1) -> int:

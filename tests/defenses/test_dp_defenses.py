@@ -240,7 +240,8 @@ def test_neither_the_defenses_nor_the_module_of_epsilon_load_opacus() -> None:
 
 
 def promised(defense: Part, **settings: object) -> dict[str, Any] | None:
-    return guarantee(prepare(Experiment(model=TINY, defenses=(defense,), **settings).resolve(CATALOG), device=torch.device("cpu")))
+    asked = Experiment(model=TINY, defenses=(defense,), **settings).resolve(CATALOG)
+    return guarantee(asked, prepare(asked, device=torch.device("cpu")))
 
 
 def test_a_run_says_the_epsilon_of_all_that_its_client_sends_and_none_for_noise_without_a_bound() -> None:

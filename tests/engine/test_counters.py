@@ -160,11 +160,12 @@ def test_whoever_reads_a_stand_in_off_and_polishes_comes_nearer_than_whoever_imi
 def test_the_ledger_says_what_was_done_where_the_chosen_answer_cannot_be_used() -> None:
     rounded = Experiment(model=TINY, defenses=(Part(id="low_precision"),)).resolve(CATALOG)
     alone = prepare(rounded)
-    local = prepare(rounded.model_copy(update={"protocol": Part(id="fedavg")}).resolve(CATALOG))
+    stepping = rounded.model_copy(update={"protocol": Part(id="fedavg")}).resolve(CATALOG)
+    local = prepare(stepping)
     noisy = prepare(rounded.model_copy(update={"defenses": (Part(id="low_precision"), NOISE)}).resolve(CATALOG))
-    assert "may lie anywhere among the numbers" in alone.answers[0]
-    assert local.answers[0] == noisy.answers[0] == "known: the guess is rounded too"
-    said = assumptions(local.experiment, CATALOG, {"answers": local.answers, "received": {"entries": 1}}, {})
+    assert "may lie anywhere among the numbers" in alone.federation.answers[0]
+    assert local.federation.answers[0] == noisy.federation.answers[0] == "known: the guess is rounded too"
+    said = assumptions(stepping, CATALOG, {"answers": local.federation.answers, "received": {"entries": 1}}, {})
     (told,) = (text for _, about, text in said if about == "The protection")
     assert told.endswith("known: the guess is rounded too")
 

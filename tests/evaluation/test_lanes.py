@@ -164,7 +164,7 @@ def test_one_that_fails_takes_no_other_with_it(desk: tuple[Store, Callable[..., 
     runs = queue(ARMS[:3])
     whole = attack_job.opened
 
-    def broken(job: Job, device: torch.device) -> Scene:
+    def broken(job: Job, device: torch.device) -> attack_job.Case:
         if job.run.id == runs[1]:
             raise ValueError("This one has no picture.")
         return whole(job, device)

@@ -2,11 +2,11 @@
 
 import pytest
 import torch
-from problems import smooth
+from problems import lineup_of, smooth, standards_of
 
 from leakage.engine.core import generator
-from leakage.evaluation.baselines import RANKED, Standards, measure, standards
-from leakage.evaluation.lineup import NEAR, SIZE, Lineup, draw, lpips_ranks, pixel_ranks, ssim_ranks
+from leakage.evaluation.baselines import RANKED, Standards, measure
+from leakage.evaluation.lineup import NEAR, SIZE, Lineup, lpips_ranks, pixel_ranks, ssim_ranks
 from leakage.evaluation.perceptual import Perceptual
 from leakage.spec.experiment import Experiment, Picture
 from leakage.workers.private_pictures import load
@@ -22,7 +22,7 @@ def lined(others: torch.Tensor, count: int = 1) -> Lineup:
 
 def gallery() -> tuple[torch.Tensor, Standards]:
     x, y = load(GALLERY, {})
-    return x, standards(GALLERY, x, y)
+    return x, standards_of(GALLERY, x, y)
 
 
 # ---------------------------------------------------------------- what a rank means
@@ -115,7 +115,7 @@ def test_beside_a_gallery_picture_stand_99_crops_of_others_of_its_kind_but_none_
 def test_the_line_up_of_a_batch_does_not_lack_the_batchs_other_pictures() -> None:
     both = Experiment(pictures=(Picture(id="astronaut"), Picture(id="chelsea")))
     x, y = load(both, {})
-    lineup = draw(both, x, y)
+    lineup = lineup_of(both, x, y)
     nearest = [float((lineup.others[lineup.beside[one]] - x[other]).abs().mean((1, 2, 3)).min()) for one, other in ((0, 1), (1, 0))]
     assert max(nearest) < 0.01  # the whole of the other picture is among the crops
 
@@ -124,7 +124,7 @@ def test_a_near_duplicate_of_the_true_picture_stands_elsewhere() -> None:
     coffee = Experiment(pictures=(Picture(id="coffee"),))
     x, y = load(coffee, {})
     twin = Experiment(pictures=(Picture(source="upload", id="u", label=2),))  # somebody uploads what the gallery has
-    alone, crops = draw(coffee, x, y), draw(twin, x, y)
+    alone, crops = lineup_of(coffee, x, y), lineup_of(twin, x, y)
     assert crops.size == alone.size == 100
     cropped = crops.others[crops.beside[0]]
     assert (cropped - x[0]).abs().mean((1, 2, 3)).min() >= NEAR
@@ -134,7 +134,7 @@ def test_a_near_duplicate_of_the_true_picture_stands_elsewhere() -> None:
 def test_a_line_up_is_the_same_each_time_and_leaves_the_global_generator_alone() -> None:
     x, y = load(GALLERY, {})
     state = torch.get_rng_state()
-    first, second = draw(GALLERY, x, y), draw(GALLERY, x, y)
+    first, second = lineup_of(GALLERY, x, y), lineup_of(GALLERY, x, y)
     assert torch.equal(first.others, second.others)
     assert torch.equal(first.beside, second.beside)
     assert torch.equal(state, torch.get_rng_state())
@@ -147,7 +147,7 @@ def test_measuring_takes_one_thread_and_gives_the_others_back(monkeypatch: pytes
     before, seen = torch.get_num_threads(), []
     torch.set_num_threads(2)
     try:
-        monkeypatch.setattr("leakage.evaluation.baselines.perceptual", lambda: seen.append(torch.get_num_threads()) or OFF)
+        monkeypatch.setattr("leakage.evaluation.baselines.perceptual", lambda _: seen.append(torch.get_num_threads()) or OFF)
         gallery()
         assert seen == [1]
         assert torch.get_num_threads() == 2
@@ -158,7 +158,7 @@ def test_measuring_takes_one_thread_and_gives_the_others_back(monkeypatch: pytes
 def test_baselines_of_a_large_batch_are_ranked_on_its_first_pictures_only() -> None:
     many = Experiment(pictures=tuple(Picture(id=f"face-{n % 12}") for n in range(RANKED + 2)))
     x, y = load(many, {})
-    held = standards(many, x, y)
+    held = standards_of(many, x, y)
     found = measure(x, x, held.lineup, OFF, most=RANKED)
     assert found["rank"].isnan().sum() == 2
     assert found["rank"][:RANKED].tolist() == [1] * RANKED
@@ -179,7 +179,7 @@ def test_baselines_are_grey_noise_the_mean_of_the_line_up_and_another_of_the_cla
 
 
 def test_a_black_picture_gives_grey_6_decibels_and_noise_the_mean_square_of_a_uniform_number() -> None:
-    held = standards(Experiment(), torch.zeros(1, 3, 64, 64), torch.tensor([0]))
+    held = standards_of(Experiment(), torch.zeros(1, 3, 64, 64), torch.tensor([0]))
     assert held.baselines["grey"]["psnr"] == pytest.approx(6.0206, abs=1e-3)  # 10 log10 4
     assert held.baselines["noise"]["mse"] == pytest.approx(1 / 3, rel=0.02)  # E u^2 of 12288 uniform numbers: known to 0.8 %
     assert "same_class" not in held.baselines
@@ -188,7 +188,7 @@ def test_a_black_picture_gives_grey_6_decibels_and_noise_the_mean_square_of_a_un
 
 def test_noise_comes_from_the_experiments_seed() -> None:
     x, y = load(Experiment(), {})
-    one, same, other = (standards(Experiment(seed=seed), x, y).baselines["noise"]["mse"] for seed in (1, 1, 2))
+    one, same, other = (standards_of(Experiment(seed=seed), x, y).baselines["noise"]["mse"] for seed in (1, 1, 2))
     assert one == same != other
     noise = torch.rand(x.shape, generator=generator(1, "baseline"))
     assert one == pytest.approx(float((noise - x).double().square().mean()))

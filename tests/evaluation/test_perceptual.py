@@ -11,13 +11,12 @@ import lpips
 import pytest
 import torch
 import torchvision
-from problems import smooth
+from problems import smooth, standards_of
 from torch.nn import functional as F
 
 from leakage.data import fetch, lpips_weights
 from leakage.data.images import PictureError
 from leakage.evaluation import perceptual as module
-from leakage.evaluation.baselines import standards
 from leakage.evaluation.perceptual import Perceptual, perceptual
 from leakage.spec.experiment import Experiment
 
@@ -113,7 +112,7 @@ def test_a_file_of_the_right_name_and_wrong_content_gives_no_number_but_a_senten
     assert off.model is None
     assert f"{Path(place).name} is not the file that its name says" in off.words
     assert f"delete it and run `python -m leakage fetch lpips-{'vgg' if 'vgg' in place else 'squeeze'}`" in off.words
-    held = standards(Experiment(), smooth(1, 3, 32), torch.tensor([0]))  # the rest works
+    held = standards_of(Experiment(), smooth(1, 3, 32), torch.tensor([0]))  # the rest works
     assert math.isnan(held.baselines["grey"]["lpips"])
     assert held.baselines["grey"]["ssim"] < 1
 

@@ -2,22 +2,28 @@
 
 import pytest
 import torch
-from problems import GRANTED, LABELS, TINY, by_hand, moments, short, smooth
+from problems import GRANTED, LABELS, TINY, by_hand, moments, short, smooth, standards_of
 
 from leakage.engine.core import Observation, Snapshot, generator
 from leakage.evaluation import metrics
-from leakage.evaluation.baselines import standards
 from leakage.evaluation.play import Frame, Scene
 from leakage.evaluation.received import describe, strip
 from leakage.evaluation.referee import Referee
 from leakage.spec.experiment import Experiment, Part
-from leakage.workers.adapter import observe, play, plugin
+from leakage.workers.adapter import federation, observe, play, plugin
 
 
 def scene_of(experiment: Experiment, x: torch.Tensor, *, seen: Observation | None = None) -> Scene:
     """The experiment with these pictures and the first of LABELS, ready to be played."""
     y = LABELS[: len(x)]
-    return Scene(experiment, x, y, seen or observe(experiment, x, y), standards(experiment, x, y), {}, {})
+    return Scene(
+        attack=plugin("attack", experiment.attack),
+        federation=federation(experiment),
+        x=x,
+        y=y,
+        seen=seen or observe(experiment, x, y),
+        standards=standards_of(experiment, x, y),
+    )
 
 
 def test_a_finished_run_answers_with_the_attacks_last_snapshot() -> None:

@@ -4,9 +4,10 @@ import math
 
 import pytest
 import torch
+from problems import standards_of
 from torchvision.transforms.functional import gaussian_blur
 
-from leakage.evaluation.baselines import Standards, measure, standards
+from leakage.evaluation.baselines import Standards, measure
 from leakage.evaluation.perceptual import Perceptual
 from leakage.evaluation.verdict import RULE, verdict, way
 from leakage.spec.experiment import Experiment, Picture
@@ -102,7 +103,7 @@ def test_a_verdict_by_pixels_alone_says_so() -> None:
 def gallery() -> tuple[torch.Tensor, Standards]:
     experiment = Experiment(pictures=tuple(Picture(id=id) for id in NAMES))
     x, y = load(experiment, {})
-    return x, standards(experiment, x, y)
+    return x, standards_of(experiment, x, y)
 
 
 def words(guess: torch.Tensor, x: torch.Tensor, held: Standards, *, lpips: bool) -> list[str]:

@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from problems import lineup_of, standards_of
 
 from leakage.data.datasets import data_folder
 from leakage.data.images import datasets, read
 from leakage.evaluation import metrics
-from leakage.evaluation.baselines import Standards, measure, standards
-from leakage.evaluation.lineup import draw, pixel_ranks
+from leakage.evaluation.baselines import Standards, measure
+from leakage.evaluation.lineup import pixel_ranks
 from leakage.evaluation.perceptual import Perceptual, perceptual
 from leakage.evaluation.verdict import verdict
 from leakage.spec.experiment import Experiment, Picture
@@ -49,7 +50,7 @@ def test_it_equals_the_reference_values(eye: Perceptual) -> None:
 def owned() -> tuple[torch.Tensor, Standards]:
     """The example's reference picture as somebody's upload."""
     x = example("ex_ref")
-    return x, standards(Experiment(pictures=(Picture(source="upload", id="u", label=9),)), x, torch.tensor([9]))
+    return x, standards_of(Experiment(pictures=(Picture(source="upload", id="u", label=9),)), x, torch.tensor([9]))
 
 
 @pytest.mark.parametrize(
@@ -77,7 +78,7 @@ def test_over_200_cifar_pictures_grey_ranks_in_the_middle_although_flat_pictures
         id = str(10 * number)
         experiment = Experiment(pictures=(Picture(source="cifar10", id=id),), seed=number)
         x = torch.from_numpy(read("cifar10", id, 32, 3)).permute(2, 0, 1)[None].float() / 255
-        lineup = draw(experiment, x, torch.tensor([0]))
+        lineup = lineup_of(experiment, x, torch.tensor([0]))
         ranks.append(float(pixel_ranks(torch.full_like(x, 0.5), x, lineup)))
         levels.append(float(metrics.psnr(torch.full_like(x, 0.5), x)))
         assert lineup.size == 100

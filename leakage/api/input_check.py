@@ -1,0 +1,80 @@
+"""What somebody hands in: pictures, labels or an update, as the engine takes them, or a sentence that says what was wrong."""
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from leakage.engine.core import Params
+
+Update = Mapping[str, Tensor] | Sequence[Tensor]  # by the parameters' names, or in the order of model.parameters()
+HALF = (torch.float16, torch.bfloat16)
+
+
+def pictures(x: object) -> Tensor:
+    """Pictures (B, C, H, W) in [0, 1]. Raises TypeError, ValueError."""
+    if not isinstance(x, Tensor):
+        raise TypeError(f"x must be a tensor of pictures (B, C, H, W); got a {type(x).__name__}.")
+    if x.dtype in HALF:
+        raise TypeError(f"x is {x.dtype}: half precision hides what an attack looks for. Give float32 or float64.")
+    if not x.is_floating_point():
+        raise TypeError(f"x is {x.dtype}; expected are numbers from 0 to 1 as float32 or float64. Divide bytes by 255.")
+    if x.dim() != 4 or 0 in x.shape:
+        raise ValueError(f"x must have the shape (B, C, H, W), none of them 0; got {tuple(x.shape)}. One picture is x[None].")
+    if not bool(x.isfinite().all()):
+        raise ValueError("x holds numbers that are not finite (NaN or infinity). Give pictures in [0, 1].")
+    if float(x.min()) < 0 or float(x.max()) > 1:
+        raise ValueError(
+            f"x must lie in [0, 1]; got {float(x.min()):g} to {float(x.max()):g}. "
+            "Give raw pixels, and what normalises them as normalization=(mean, std)."
+        )
+    return x.detach()
+
+
+def labels(y: object, x: Tensor, num_classes: int) -> Tensor:
+    """Labels (B,) as int64, on the device of x. Raises TypeError, ValueError."""
+    if not isinstance(y, Tensor) or y.is_floating_point() or y.is_complex() or y.dtype == torch.bool:
+        kind = y.dtype if isinstance(y, Tensor) else type(y).__name__
+        raise TypeError(f"y must be a tensor of whole numbers, the class of each picture; got {kind}.")
+    if y.shape != x.shape[:1]:
+        raise ValueError(f"y must have one label for each of the {len(x)} pictures, shape ({len(x)},); got {tuple(y.shape)}.")
+    if y.device != x.device:
+        raise ValueError(f"y lies on {y.device} and x on {x.device}. Move both to one device.")
+    low, high = int(y.min()), int(y.max())
+    if low < 0 or high >= num_classes:
+        raise ValueError(f"Labels must lie in 0 to {num_classes - 1}, the model's classes; got {low if low < 0 else high}.")
+    return y.detach().long()
+
+
+def update_of(update: Update, names: Sequence[str], weights: Params) -> Params:
+    """The update by name, for the parameters that are trained. `names`: all of the model's, in its order. Raises TypeError, ValueError."""
+    if isinstance(update, Mapping):
+        given = dict(update)
+    else:
+        given = dict(zip(names, update, strict=False))
+        if len(update) != len(names):
+            raise ValueError(f"update holds {len(update)} tensors; the model has {len(names)} parameters. Give one for each, in its order.")
+    strange, missing = [name for name in given if name not in names], [name for name in weights if name not in given]
+    if strange or missing:
+        what = f"has no parameter {strange[0]!r}" if strange else f"has the parameter {missing[0]!r}, which the update lacks"
+        raise ValueError(f"update is that of another model: this one {what}. Its parameters are {', '.join(names)}.")
+    return {name: _tensor(name, given[name], weight) for name, weight in weights.items()}
+
+
+def _tensor(name: str, value: object, weight: Tensor) -> Tensor:
+    if not isinstance(value, Tensor) or not value.is_floating_point() or value.dtype in HALF:
+        kind = value.dtype if isinstance(value, Tensor) else type(value).__name__
+        raise TypeError(f"update[{name!r}] must be a float32 or float64 tensor; got {kind}.")
+    if value.shape != weight.shape:
+        raise ValueError(f"update[{name!r}] must have the shape of its parameter, {tuple(weight.shape)}; got {tuple(value.shape)}.")
+    if value.device != weight.device:
+        raise ValueError(f"update[{name!r}] lies on {value.device} and the model on {weight.device}. Move both to one device.")
+    if not bool(value.isfinite().all()):
+        raise ValueError(f"update[{name!r}] holds numbers that are not finite (NaN or infinity): nothing can be read from it.")
+    return value.detach().to(weight.dtype)
+
+
+def check_length(update: Params) -> None:
+    """Raise ValueError for an update that says nothing."""
+    if all(not bool(value.any()) for value in update.values()):
+        raise ValueError("The update is zero everywhere (norm 0): it says nothing, so there is nothing to attack.")

@@ -1,0 +1,53 @@
+"""What an update says by itself, before anybody searches for pictures."""
+
+from dataclasses import dataclass
+
+import torch
+
+from leakage.api.model_check import check_head
+from leakage.engine.core import Observation
+from leakage.engine.labels import recover
+
+LARGE = 1024  # the shorter side of a matrix whose rank is not worth its time
+
+
+@dataclass(frozen=True)
+class UpdateReading:
+    """Known from the update alone.
+
+    labels     the classes of the batch, sorted, by `rule`; None where the model gives no hold to read them
+    certainty  the share, 0 to 1, that is expected to be right at least; None where unknown
+    numbers    how many numbers arrived that are not 0 ...
+    unknowns   ... for so many unknown pixel values
+    ranks      of every matrix among the gradients its numerical rank: without protection that of a linear layer is at most the batch size;
+               None where the matrix is too large
+    """
+
+    labels: list[int] | None
+    rule: str
+    certainty: float | None
+    numbers: int
+    unknowns: int
+    ranks: dict[str, int | None]
+
+
+def reading(seen: Observation) -> UpdateReading:
+    """What the attacker's update says."""
+    gradient = seen.as_gradient()
+    labels, rule, certainty = None, "", None
+    try:
+        check_head(seen.model, torch.zeros((seen.batch_size, *seen.image_shape), device=seen.device, dtype=seen.dtype))
+        found = recover(seen)
+        labels, rule, certainty = found.labels.tolist(), found.rule, found.certainty
+    except ValueError as error:  # no linear layer at its end, or one that is hard to tell
+        rule = str(error)
+    matrices = {name: value.detach() for name, value in gradient.items() if value.dim() == 2}
+    channels, height, width = seen.image_shape
+    return UpdateReading(
+        labels=labels,
+        rule=rule,
+        certainty=certainty,
+        numbers=sum(int((value != 0).sum()) for value in seen.update.values()),
+        unknowns=seen.batch_size * channels * height * width,
+        ranks={name: int(torch.linalg.matrix_rank(m)) if min(m.shape) <= LARGE else None for name, m in matrices.items()},
+    )

@@ -1,0 +1,50 @@
+"""How close guesses are to pictures, with what pictures that know nothing would have scored."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from leakage.api import input_check
+from leakage.evaluation.baselines import measure, standards
+from leakage.evaluation.lineup import OWN
+from leakage.evaluation.pairing import pair
+from leakage.evaluation.referee import listed
+from leakage.evaluation.verdict import verdict
+
+
+@dataclass(frozen=True)
+class Scores:
+    """`scores`, `baselines` and `verdict` as in `Result`; `order[i]` is the guess that belongs to picture i."""
+
+    scores: dict[str, Any]
+    baselines: dict[str, dict[str, float]]
+    verdict: dict[str, str]
+    order: list[int]
+
+
+def score(guess: Tensor, x: Tensor, *, seed: int = 1) -> Scores:
+    """Score guesses against private pictures, both (B, C, H, W) in [0, 1]; each guess goes to the picture that it fits best.
+
+    Raises TypeError, ValueError.
+
+    Example:
+        >>> import torch, leakage
+        >>> x = torch.rand(2, 3, 16, 16, generator=torch.Generator().manual_seed(0))
+        >>> found = leakage.score(x.flip(0), x)
+        >>> found.order, found.scores["mse"], found.scores["rank"]
+        ([1, 0], 0.0, 1.0)
+    """
+    guess, x = (input_check.pictures(one).to("cpu", torch.float32) for one in (guess, x))
+    if guess.shape != x.shape:
+        raise ValueError(f"Guesses and pictures must have one shape; got {tuple(guess.shape)} and {tuple(x.shape)}.")
+    held = standards([OWN], x, torch.zeros(len(x), dtype=torch.long), seed=seed)
+    order = pair(guess, x)
+    found = measure(guess[order], x, held.lineup, held.perceptual)
+    return Scores(
+        scores=listed(found),
+        baselines=held.baselines,
+        verdict=verdict(found, held.best, size=held.lineup.size, names=held.names),
+        order=order.tolist(),
+    )
