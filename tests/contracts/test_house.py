@@ -79,7 +79,7 @@ def test_a_plugins_presets_are_settings_that_it_allows(entry: catalog.Entry) -> 
             "model",
             "mlp",
             {"activation": "gelu"},
-            "MLP.activation: allowed is 'relu' or 'leaky_relu' or 'sigmoid' or 'tanh', given was 'gelu'.",
+            "MLP.activation: allowed is 'relu' or 'leaky_relu' or .*, given was 'gelu'.",
         ),
     ],
 )

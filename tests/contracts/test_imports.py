@@ -65,7 +65,7 @@ PLANTED = {
     "the engine asking the store": ({"engine/labels.py": "import leakage.runs.store as shelf"}, "The engine and its plug-ins take objects"),
     "inside a function": (
         {"evaluation/play.py": "def f():\n    from leakage.spec.experiment import Experiment"},
-        "Evaluation is a library",
+        "Evaluation and the API are libraries",
     ),
     "torch three imports away from a page": (
         {"spec/syntax.py": "from leakage.networks import fresh", "networks/fresh.py": "from torch import nn"},
