@@ -55,6 +55,7 @@ def digests() -> dict[str, str]:
         from leakage.workers.adapter import play
     except ImportError:  # before the engine took objects
         from leakage.engine.play import play  # type: ignore[no-redef]
+
         from leakage.spec import parse  # type: ignore[attr-defined, no-redef]
     torch.set_num_threads(1)
     found = {}
