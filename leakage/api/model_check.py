@@ -25,7 +25,7 @@ def prepared(model: nn.Module, x: Tensor, normalization: Constants | None) -> nn
     _check_parameters(model, x)
     try:
         own = copy.deepcopy(model)
-    except RuntimeError as error:
+    except (RuntimeError, TypeError) as error:
         raise ValueError(f"The model cannot be copied ({error}). Detach tensors that it keeps, or build it anew.") from None
     own = own.eval().requires_grad_(True)
     for name, value in model.named_parameters():

@@ -1,0 +1,24 @@
+"""The README's examples run as they stand there."""
+
+import re
+
+import torch
+
+from leakage.settings import ROOT
+
+
+def test_the_example_of_a_model_of_ones_own_finds_the_picture_and_the_label() -> None:
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert len(blocks) == 2
+    names: dict[str, object] = {}
+    with torch.random.fork_rng():
+        exec(blocks[0], names)
+        seen = names["result"]
+        assert seen.scores["psnr"] > seen.baselines["grey"]["psnr"] + 4
+        assert (seen.labels, seen.threat_model.adaptive) == ([4], True)
+        exec(blocks[1], names)
+    alone = names["result"]
+    assert alone.update.labels == [4]
+    assert alone.update.unknowns == 3 * 32 * 32
+    assert alone.scores.keys() == {"cosine", "relative_l2"}
+    assert alone.scores["relative_l2"] < 0.2
