@@ -29,17 +29,17 @@ help:
 	@awk -F ' *## ' '/^[a-z]+:.* ## / { split($$1, rule, ":"); printf "  make %-8s %s\n", rule[1], $$2 }' Makefile
 
 run: $(VENV)/.run-ready ## start the dashboard on http://127.0.0.1:8501 and open a browser (PORT=, HOST=, HEADLESS=1)
-	@$(if $(filter-out 0 false no,$(HEADLESS)),,if [[ $$(uname) == Darwin || -n "$$DISPLAY$$WAYLAND_DISPLAY" ]]; then \
-	    $(PY) -c "$$OPEN_WHEN_READY" $(HOST) $(PORT) </dev/null >/dev/null 2>&1 & fi;) \
+	@$(if $(filter-out 0 false no,$(HEADLESS)),,$(PY) -m leakage.web.launch $(HOST) $(PORT) </dev/null >/dev/null 2>&1 &) \
 	exec $(PY) -m streamlit run app.py --server.address $(HOST) --server.port $(PORT) $(ARGS) </dev/null
 
 test: $(VENV)/.dev-ready ## run all tests (ARGS="-k store"; ARGS="-m slow" for the published numbers)
 	@browser=$$(bash scripts/browser.sh) && LEAKAGE_BROWSER="$$browser" $(PY) -m pytest $(ARGS)
 
-check: $(VENV)/.dev-ready ## lint, format check and types
+check: $(VENV)/.dev-ready ## lint, format check, types, and who imports whom
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
+	$(VENV)/bin/lint-imports
 
 bench: $(VENV)/.dev-ready $(PEER)/.ready ## measure our speed beside that of the package `breaching`
 	$(PY) benchmarks/speed/run.py --peer $(PEER_PY) $(ARGS)
@@ -51,7 +51,7 @@ docs: $(VENV)/.run-ready ## write docs/plugins.md from the plug-ins themselves
 	$(PY) -m leakage docs $(ARGS)
 
 clean: ## remove the virtual environments and caches; your runs in .leakage stay
-	rm -rf $(VENV) $(PEER) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(PEER) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # ---------------------------------------------------------------- set-up
@@ -109,20 +109,3 @@ $(PEER)/.ready: Makefile $(PY)
 	@$(PEER_PY) -m pip install --disable-pip-version-check $(PEER_PINS)
 	@$(PEER_PY) -m pip install --disable-pip-version-check --no-deps breaching==0.1.2
 	@touch $@
-
-# Streamlit itself opens no browser for an app with routes of its own: wait up to 30 s until it answers, then open one.
-define OPEN_WHEN_READY
-import sys, time, urllib.request, webbrowser
-host, port = sys.argv[1:]
-url = "http://%s:%s" % ("localhost" if host in ("0.0.0.0", "::") else host, port)
-ask = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-for attempt in range(150):
-    time.sleep(0.2)
-    try:
-        ask.open(url + "/_stcore/health", timeout=1).close()
-    except OSError:
-        continue
-    webbrowser.open(url)
-    break
-endef
-export OPEN_WHEN_READY

@@ -1,4 +1,4 @@
-"""The same engine without a page: `python -m leakage run | train | evaluate | record | fetch | docs`."""
+"""The command line, `gradient-leakage` or `python -m leakage`: the same engine without a page, and what starts the pages."""
 
 import argparse
 import json
@@ -12,21 +12,34 @@ from typing import Any
 from leakage.data import checkpoints
 from leakage.data.fetch import NAMES
 from leakage.results.intervals import success_words
-from leakage.settings import ROOT, settings
+from leakage.settings import INSTALLED, ROOT, settings
 from leakage.spec import catalog
 from leakage.spec.experiment import Experiment, SpecError, parse
 from leakage.spec.syntax import SYNTAXES
 from leakage.spec.tasks import Training, parse_training
+from leakage.web import launch
 from leakage.workers import plugin_catalog
 
 RECORDED = Experiment()  # the lab as it opens
+ONLY_IN_A_CHECKOUT = "`{0}` writes into the project's source tree, and this is an installed package: run `make {0}` in a checkout."
 log = logging.getLogger("leakage")
+
+
+def command() -> int:
+    """What `gradient-leakage` and `python -m leakage` do with the words behind them."""
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    return main(sys.argv[1:])
 
 
 def main(arguments: list[str]) -> int:
     """Answer 0, or 1 after a sentence saying what was wrong."""
-    parser = argparse.ArgumentParser(prog="python -m leakage", description=__doc__)
+    name = "gradient-leakage" if Path(sys.argv[0]).name.startswith("gradient-leakage") else "python -m leakage"
+    parser = argparse.ArgumentParser(prog=name, description="Attack, defend and watch what the gradients of federated learning give away.")
     commands = parser.add_subparsers(dest="command", required=True)
+    app = commands.add_parser("app", help="start the dashboard")
+    app.add_argument("--host", default="127.0.0.1", help="the address to listen on; default 127.0.0.1, this machine only")
+    app.add_argument("--port", type=int, default=8501, help="default 8501")
+    app.add_argument("--headless", action="store_true", help="open no browser")
     run = commands.add_parser("run", help="run an experiment file and write frames, metrics.json and final.png")
     run.add_argument("experiment", type=Path, help="a JSON file, as the page's download gives it")
     run.add_argument("--out", type=Path, required=True, help="folder for the results")
@@ -48,7 +61,11 @@ def main(arguments: list[str]) -> int:
     commands.add_parser("docs", help="write docs/plugins.md from the plug-ins")
     given = parser.parse_args(arguments)
     try:
-        if given.command == "run":
+        if given.command == "app":
+            launch.start(given.host, given.port, headless=given.headless)
+        elif given.command in ("record", "docs") and INSTALLED:
+            raise RuntimeError(ONLY_IN_A_CHECKOUT.format(given.command))
+        elif given.command == "run":
             run_seeds(given.experiment, given.out, given.seeds)
         elif given.command == "train":
             train_here(vars(given))
@@ -231,5 +248,4 @@ def allowed(field: catalog.Field) -> str:
 
 
 if __name__ == "__main__":
-    logging.basicConfig(level=logging.INFO, format="%(message)s")
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(command())

@@ -67,14 +67,14 @@ class _Terms:
         return Federation.of(self.protocol, self.defenses, self.threat, seed=self.seed, over=self.aggregation)
 
 
-class Run:
+class AttackRun:
     """An attack under way: iterate over its Frames, the last of which is final; then `result` is there."""
 
     def __init__(self, frames: Iterator[Frame], seen: Observation, threat: ThreatModel, baselines: dict[str, dict[str, float]]) -> None:
         self._frames, self._seen, self._threat, self._baselines = frames, seen, threat, baselines
         self._last: Frame | None = None
 
-    def __iter__(self) -> "Run":
+    def __iter__(self) -> "AttackRun":
         return self
 
     def __next__(self) -> Frame:
@@ -193,7 +193,7 @@ def frames(
     update: input_check.Update | None = None,
     image_shape: Shape | None = None,
     batch_size: int | None = None,
-) -> Run:
+) -> AttackRun:
     """The same as `attack`, frame by frame: an iterator of at most ten Frames a second, with `result` at its end.
 
     Example:
@@ -211,14 +211,14 @@ def frames(
             raise ValueError("Give either pictures and labels (x, y), or an update: with both it is not said whose update it is.")
         own, seen = _arrived(model, update, terms, image_shape, batch_size)
         _fit(own, attacker, seen, _probe(own, image_shape, batch_size))
-        return Run(play_blind(attacker, seen, seed=seed), seen, terms.threat, {})
+        return AttackRun(play_blind(attacker, seen, seed=seed), seen, terms.threat, {})
     if x is None or y is None:
         raise ValueError("Give pictures and labels (x, y), or an update with its image_shape and batch_size.")
     own, x, y, num_classes = _pictured(model, x, y, terms)
     held = standards([OWN], x.float().cpu(), y.cpu(), seed=seed)
     scene = stage(own, Private(x, y, num_classes, batch_norm), federation, attacker, held, lanes=vectorises(own, x))
     _fit(scene.seen.model, attacker, scene.seen, x)
-    return Run(play(scene), scene.seen, terms.threat, held.baselines)
+    return AttackRun(play(scene), scene.seen, terms.threat, held.baselines)
 
 
 def observe(

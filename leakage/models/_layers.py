@@ -96,7 +96,7 @@ class Style:
         return ConvNorm(before, after, size, stride=stride, padding=size // 2, padding_mode=mode, bias=self.bias, norm=self.norm)
 
 
-class Block(nn.Module):
+class ResidualBlock(nn.Module):
     """A residual block: activation(body(x) + skip(x)); without a skip activation(body(x)).
 
     Two convolutions of size 3 with `inner` filters; a bottleneck has three, of size 1, 3 and 1, the last with four times as many. Where

@@ -7,10 +7,9 @@ from math import prod
 from torch import nn
 
 from leakage.engine.core import Model, choice, flag, text
-from leakage.models._layers import Block, Conv2d, GlobalMean, Style
+from leakage.models._layers import Conv2d, GlobalMean, ResidualBlock, Style
 from leakage.models._parts import ACTIVATION_HELP, ACTIVATIONS, BIAS_HELP, NORMALISATIONS, NORMALISE_HELP, normalisation
-from leakage.networks.grammar import Block as Residual
-from leakage.networks.grammar import Conv, Linear, Pool, Step, parse, unroll
+from leakage.networks.grammar import Block, Conv, Linear, Pool, Step, parse, unroll
 from leakage.networks.templates import TEMPLATES
 
 
@@ -50,8 +49,8 @@ class Custom(Model):
                 layers[f"conv{number}"] = Conv2d(
                     shape[0], step.filters, step.size, stride=step.stride, padding=step.padding, bias=self.bias
                 )
-            elif isinstance(step, Residual):
-                layers[f"block{number}"] = Block(style, shape[0], step.filters, step.stride, bottleneck=step.deep, skip=step.skip)
+            elif isinstance(step, Block):
+                layers[f"block{number}"] = ResidualBlock(style, shape[0], step.filters, step.stride, bottleneck=step.deep, skip=step.skip)
             elif isinstance(step, Pool):
                 layers[f"{step.kind}{number}"] = _pool(step, shape, steps[place + 1])
             else:

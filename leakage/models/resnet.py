@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from torch import nn
 
 from leakage.engine.core import Model, choice, param
-from leakage.models._layers import NORM_HELP, NORMS, PADDING_HELP, PADDINGS, Block, ConvNorm, GlobalMean, Style
+from leakage.models._layers import NORM_HELP, NORMS, PADDING_HELP, PADDINGS, ConvNorm, GlobalMean, ResidualBlock, Style
 from leakage.models._parts import ACTIVATION_HELP, ACTIVATIONS, NORMALISATIONS, NORMALISE_HELP, normalisation
 
 STAGES = {  # name -> blocks per stage, whether they are bottlenecks
@@ -62,7 +62,7 @@ class ResNet(Model):
             for place in range(blocks):
                 number += 1
                 stride = 2 if stage and not place else 1
-                block = Block(style, before, inner, stride, bottleneck=bottleneck, skip=number != self.cut)
+                block = ResidualBlock(style, before, inner, stride, bottleneck=bottleneck, skip=number != self.cut)
                 layers[f"block{number}"] = block
                 before = block.width
         layers["pool"] = GlobalMean()  # (B, filters of the last stage)

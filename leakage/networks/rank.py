@@ -35,7 +35,7 @@ CAVEATS = (
 
 
 @dataclass(frozen=True)
-class Row:
+class LayerCount:
     """One layer, or one residual block with its skip, as the index counts it; all counts of the whole batch.
 
     outputs   |z|; z is less where a measured share of the outputs is not 0
@@ -82,14 +82,14 @@ class Row:
 class Analysis:
     """All layers of a network, from the picture to the outputs."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[LayerCount, ...]
 
     def with_measured(self, ranks: Mapping[str, int]) -> "Analysis":
         """The same with the ranks that were measured, by the names of their layers."""
         return Analysis(tuple(replace(row, measured=ranks.get(row.name, row.measured)) for row in self.rows))
 
     @property
-    def critical(self) -> Row | None:
+    def critical(self) -> LayerCount | None:
         """The layer that decides: the first with the largest index; None where only linear layers are left, which give everything."""
         return max((row for row in self.rows if row.counted), key=lambda row: row.index, default=None)
 
@@ -152,7 +152,7 @@ def analyse(maps: Iterable[Map], *, batch: int = 1, convention: Convention = "un
     shares = dict(kept or {})
     chain = tuple(maps)
     _check(chain, batch, convention, shares)
-    rows: list[Row] = []
+    rows: list[LayerCount] = []
     v = 0
     for _, group in groupby(chain, key=lambda map_: map_.step if map_.block and map_.block.skip else map_.name):
         unit = tuple(group)
@@ -192,12 +192,12 @@ def advice(
     return Advice(tuple(sorted(cuts, key=lambda cut: -cut.rise)), tuple(filters))
 
 
-def _row(unit: tuple[Map, ...], v: int, *, batch: int, shares: Mapping[str, float], early: bool) -> Row:
+def _row(unit: tuple[Map, ...], v: int, *, batch: int, shares: Mapping[str, float], early: bool) -> LayerCount:
     """A map, or the maps of a block with its skip; early: counted at its first convolution."""
     first, last = unit[0], unit[-1]
     known = first if early else last
     outputs = batch * known.outputs
-    return Row(
+    return LayerCount(
         name=first.name if len(unit) == 1 else first.name.partition(".")[0],
         kind=first.kind if len(unit) == 1 else "block",
         step=first.step,

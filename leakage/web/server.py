@@ -21,7 +21,6 @@ from leakage.runs.service import Service, service
 from leakage.settings import ROOT, Settings
 from leakage.spec import catalog
 from leakage.web.routes import Stream
-from leakage.workers.dispatcher import log_file
 
 RECORDED = ROOT / "assets" / "recorded.json"
 WATCH = 2.0  # seconds between looks at the dispatcher
@@ -99,7 +98,7 @@ def lock_holder(config: Settings) -> tuple[int, str] | None:
 def start_dispatcher(config: Settings) -> None:
     """A process of its own, in a session of its own: it outlives this server."""
     config.home.mkdir(parents=True, exist_ok=True)
-    with log_file(config.home, "dispatch.log").open("ab") as output:
+    with config.log_file("dispatch.log").open("ab") as output:
         subprocess.Popen(
             [sys.executable, "-m", "leakage.workers.dispatcher"],
             cwd=ROOT,

@@ -12,7 +12,6 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from types import FrameType
 
 from leakage.runs.connections import StoreError
@@ -100,7 +99,7 @@ class Dispatcher:
             self.store.database.set_reserve_aside()
 
     def start(self, slot: str) -> Worker:
-        with log_file(self.config.home, "workers.log").open("ab") as output:
+        with self.config.log_file("workers.log").open("ab") as output:
             command = [sys.executable, "-m", "leakage.workers.worker", slot, str(os.getpid())]
             born = time.time()
             return Worker(subprocess.Popen(command, env={**os.environ, **WORKER}, stdout=output, stderr=output), born)
@@ -123,14 +122,6 @@ class Dispatcher:
                 self.store.finish(run.id, "cancelled", message="Cancelled; what there was until then is kept.")
             else:
                 self.store.finish(run.id, "failed", message=LOST)
-
-
-def log_file(home: Path, name: str) -> Path:
-    """A log below `home`, begun anew when it has grown beyond 5 MB."""
-    path = home / name
-    if path.exists() and path.stat().st_size > 5 * 2**20:
-        path.replace(path.with_suffix(".old.log"))
-    return path
 
 
 def main(arguments: list[str]) -> int:

@@ -19,7 +19,7 @@ from leakage.data.checkpoints import STATE, CheckpointError, write
 from leakage.engine.core import Memory, Params
 from leakage.engine.federated_training import Pictures, Progress, State, Stopped, accuracy
 from leakage.engine.weights import pack, put, unpack
-from leakage.settings import ROOT
+from leakage.settings import INSTALLED, ROOT
 from leakage.spec.tasks import Training
 from leakage.workers.plugin_catalog import describe
 from leakage.workers.training_adapter import build, load
@@ -181,6 +181,8 @@ def recipe(training: Training) -> str:
 
 def commit_of_code() -> str:
     """The commit of the code at work, "unknown" outside a checkout."""
+    if INSTALLED:  # git would tell the commit of whatever project the environment lies in
+        return "unknown"
     try:
         done = subprocess.run(
             ["git", "describe", "--always", "--dirty", "--abbrev=12"], cwd=ROOT, capture_output=True, text=True, check=True

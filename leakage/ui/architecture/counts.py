@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import plotly.graph_objects as go
 
 from leakage.networks.grammar import Block, Conv, NetworkError, Pool, Step, parse, write
-from leakage.networks.rank import Analysis, Row
+from leakage.networks.rank import Analysis, LayerCount
 from leakage.networks.templates import TEMPLATES
 
 PAPER = "https://arxiv.org/abs/2010.07733"
@@ -29,19 +29,19 @@ class Verdict:
     recursion: str
 
 
-def missing(row: Row) -> int:
+def missing(row: LayerCount) -> int:
     """Unknowns that the layer's own equations leave open: by the rank where it is known, else by counting; a linear layer leaves none."""
     if not row.counted:
         return 0
     return max(row.local, 0) if row.deficiency is None else row.deficiency
 
 
-def short(row: Row) -> int:
+def short(row: LayerCount) -> int:
     """The same after what layers before it handed on; above 0 the picture cannot come back in full."""
     return missing(row) - row.v
 
 
-def label(row: Row, steps: tuple[Step, ...]) -> str:
+def label(row: LayerCount, steps: tuple[Step, ...]) -> str:
     """How a layer is called on the page: blocks are counted among blocks, as in the paper."""
     if row.step >= len(steps) or not isinstance(steps[row.step], Block):
         return row.name.rstrip("0123456789") if row.kind in ("mean", "max") else row.name
@@ -49,7 +49,7 @@ def label(row: Row, steps: tuple[Step, ...]) -> str:
     return " ".join([f"block {number}", *row.name.split(".")[1:]])
 
 
-def layer(row: Row, steps: tuple[Step, ...]) -> str:
+def layer(row: LayerCount, steps: tuple[Step, ...]) -> str:
     """The same inside a sentence."""
     name = label(row, steps)
     return name if name.startswith("block") else f"layer {name}"
@@ -84,7 +84,7 @@ def verdict(found: Analysis, steps: tuple[Step, ...], batch: int) -> Verdict:
     return Verdict(":material/lock_open:", "Equations suffice: expect the picture back", why, recursion)
 
 
-def _determined(row: Row) -> str:
+def _determined(row: LayerCount) -> str:
     most = "at most " if row.known is None else ""
     return f"{most}{row.x - missing(row):,} of {row.x:,} unknowns determined"
 
@@ -103,7 +103,7 @@ def _recursion(found: Analysis, steps: tuple[Step, ...], batch: int) -> str:
 # ---------------------------------------------------------------- bars and table
 
 
-def shares(row: Row) -> list[float]:
+def shares(row: LayerCount) -> list[float]:
     """Gradient, weights, handed on, missing: in per cent of the layer's unknowns, together at most MOST.
 
     Equations that follow from others are left out where the exact rank shows them.
@@ -117,7 +117,7 @@ def shares(row: Row) -> list[float]:
     return made
 
 
-def sentences(row: Row, name: str) -> str:
+def sentences(row: LayerCount, name: str) -> str:
     """What the pointer is told about a layer."""
     what = "pixel values enter it" if row.step == 0 else "features enter it"
     lines = [f"<b>{name}</b>: {row.x:,} {what}.", f"{row.w:,} equations come from the gradient,", f"{row.z:,} from the weights"]
@@ -198,7 +198,7 @@ def table(found: Analysis, steps: tuple[Step, ...]) -> str:
     return f'<div class="gle-wide"><table class="gle-ledger gle-counts">{inside}</table></div>'
 
 
-def _rank(row: Row) -> str:
+def _rank(row: LayerCount) -> str:
     """The rank by the formula, as measured, or both, in the warning colour where they differ."""
     if row.measured is None:
         return "–" if row.rank is None else f"{row.rank:,}"

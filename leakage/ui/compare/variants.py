@@ -48,7 +48,7 @@ LISTS: dict[str, tuple[str, ...]] = {  # what differs -> the keys of its menus
 
 
 @dataclass(frozen=True)
-class Arm:
+class Variant:
     """One of the things compared: its name, and what it changes in the experiment that all share."""
 
     title: str
@@ -58,7 +58,7 @@ class Arm:
 # ---------------------------------------------------------------- the widgets
 
 
-def choose(base: Experiment, known: Catalog) -> list[Arm]:
+def choose(base: Experiment, known: Catalog) -> list[Variant]:
     """What differs, and in which arms."""
     differs = st.segmented_control(
         "What differs",
@@ -122,7 +122,7 @@ def _menu(key: str, options: list[str], known: Catalog) -> dict[str, str]:
     return named([*options, *(one for one in added if one not in options)], known)
 
 
-def _protections(base: Experiment, known: Catalog) -> list[Arm]:
+def _protections(base: Experiment, known: Catalog) -> list[Variant]:
     menu = _menu("arms", ready_made(known), known)
     first = known_keys(FIRST["arms"], known)
     picked = st.multiselect("Protections", menu, default=first, format_func=menu.__getitem__, key="arms", max_selections=MOST)
@@ -131,27 +131,27 @@ def _protections(base: Experiment, known: Catalog) -> list[Arm]:
             "Protections, in this order", list(menu)[1:], format_func=menu.__getitem__, key="stack", max_selections=STACKED
         )
         st.button("Add this arm", on_click=_add, args=("+".join(order), picked), disabled=len(order) < 2 or len(picked) >= MOST)
-    return [Arm(menu[key], {"defenses": stack_of(key, known)}) for key in picked]
+    return [Variant(menu[key], {"defenses": stack_of(key, known)}) for key in picked]
 
 
 def _add(key: str, picked: list[str]) -> None:
     st.session_state["arms"], st.session_state["stack"] = list(dict.fromkeys([*picked, key])), []
 
 
-def _attacks(base: Experiment, known: Catalog) -> list[Arm]:
+def _attacks(base: Experiment, known: Catalog) -> list[Variant]:
     names = {entry.id: entry.title for entry in known.of("attack")}
     first = list(dict.fromkeys([base.attack.id, *(id for id in FIRST["attacks"] if id in names)]))
     picked = st.multiselect("Attacks", names, default=first, format_func=names.__getitem__, key="attacks", max_selections=MOST)
     st.caption("The attack chosen below keeps its fine settings; the others run with their defaults.")
-    return [Arm(names[id], {"attack": base.attack if id == base.attack.id else Part(id=id)}) for id in picked]
+    return [Variant(names[id], {"attack": base.attack if id == base.attack.id else Part(id=id)}) for id in picked]
 
 
-def _matrix(base: Experiment, known: Catalog) -> list[Arm]:
+def _matrix(base: Experiment, known: Catalog) -> list[Variant]:
     protections, attacks = _protections(base, known), _attacks(base, known)
-    return [Arm(f"{one.title}, {other.title}", one.change | other.change) for one in protections for other in attacks]
+    return [Variant(f"{one.title}, {other.title}", one.change | other.change) for one in protections for other in attacks]
 
 
-def _answers(base: Experiment, known: Catalog) -> list[Arm]:
+def _answers(base: Experiment, known: Catalog) -> list[Variant]:
     names = {"": "The usual answer", **{name: sentence_case(name) for name in counters(base.defenses, known)}}
     if not set(st.session_state.get("answers", ())) <= set(names):  # they were to another protection
         del st.session_state["answers"]
@@ -159,7 +159,7 @@ def _answers(base: Experiment, known: Catalog) -> list[Arm]:
     if len(names) == 1:
         st.caption("To this one there is a single answer. Beside it stands the naive attacker.")
     picked = st.multiselect("Answers", names, default=list(names), format_func=names.__getitem__, key="answers", max_selections=MOST)
-    return [Arm(names[name], {"assume": base.assume.model_copy(update={"counter": name})}) for name in picked]
+    return [Variant(names[name], {"assume": base.assume.model_copy(update={"counter": name})}) for name in picked]
 
 
 def _forget_answers() -> None:
@@ -172,7 +172,7 @@ def counters(defenses: Sequence[Part], known: Catalog) -> list[str]:
     return list(dict.fromkeys(name for part in defenses for name in list(known.get("defense", part.id).counters)[1:]))
 
 
-def _strengths(base: Experiment, known: Catalog) -> list[Arm]:
+def _strengths(base: Experiment, known: Catalog) -> list[Variant]:
     sweeps = {
         f"{entry.id}.{field.name}": (entry, field)
         for entry in forms.offered(known, "defense")
@@ -205,14 +205,14 @@ def _strengths(base: Experiment, known: Catalog) -> list[Arm]:
         except ValueError:
             st.warning(f"{forms.verbatim(word)} is no number and is left out.")
             continue
-        arms.append(Arm(f"{field.name} {word}", {"defenses": (*base.defenses, Part(id=entry.id, fields={field.name: value}))}))
+        arms.append(Variant(f"{field.name} {word}", {"defenses": (*base.defenses, Part(id=entry.id, fields={field.name: value}))}))
     return arms
 
 
-def _batches(base: Experiment, known: Catalog) -> list[Arm]:
+def _batches(base: Experiment, known: Catalog) -> list[Variant]:
     sizes = st.multiselect("Pictures in one update", BATCHES, default=BATCHES, key="sizes")
     return [
-        Arm(f"{size} picture{'s' if size > 1 else ''}", {"pictures": base.pictures[:size]})
+        Variant(f"{size} picture{'s' if size > 1 else ''}", {"pictures": base.pictures[:size]})
         for size in sorted(sizes)
         if size <= len(base.pictures)
     ]
@@ -228,13 +228,13 @@ def room_for_batches() -> None:
         state["batch"] = state.pop("own-batch")
 
 
-def _trainings(base: Experiment, known: Catalog) -> list[Arm]:
+def _trainings(base: Experiment, known: Catalog) -> list[Variant]:
     names = forms.trainings(base.model)
     if len(names) == 1:
         st.info("No trained weights of this model are here. Choose LeNet, or train it on the page Training.")
     if "states" in st.session_state:  # of another model
         st.session_state["states"] = [name for name in st.session_state["states"] if name in names]
-    arms = {name: Arm(words.split(":")[0], {"checkpoint": name}) for name, words in names.items()}
+    arms = {name: Variant(words.split(":")[0], {"checkpoint": name}) for name, words in names.items()}
     first = [name for name, arm in arms.items() if not isinstance(resolved(base, arm, known), str)][:MOST]
     picked = st.multiselect(
         "How long it was trained",
@@ -260,7 +260,7 @@ def _fit(known: Catalog) -> None:
 # ---------------------------------------------------------------- experiments
 
 
-def resolved(base: Experiment, arm: Arm, known: Catalog) -> Experiment | str:
+def resolved(base: Experiment, arm: Variant, known: Catalog) -> Experiment | str:
     """The arm as an experiment, or in a sentence why it cannot run."""
     try:
         return base.model_copy(update=arm.change).resolve(known)
@@ -268,7 +268,7 @@ def resolved(base: Experiment, arm: Arm, known: Catalog) -> Experiment | str:
         return f"{arm.title} cannot run and is left out: {error}"
 
 
-def plan(base: Experiment, arms: list[Arm], voices: str, known: Catalog) -> tuple[list[Experiment], list[str]]:
+def plan(base: Experiment, arms: list[Variant], voices: str, known: Catalog) -> tuple[list[Experiment], list[str]]:
     """Every arm in every voice with every seed, each experiment once; and a sentence on all that cannot run."""
     made, problems, left = dict[str, Experiment](), list[str](), list[str]()
     for arm in arms:

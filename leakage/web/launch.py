@@ -1,0 +1,53 @@
+"""Starts the dashboard from the command line, and opens a browser once it answers: `python -m leakage.web.launch HOST PORT`."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+import time
+import urllib.request
+import webbrowser
+from typing import NoReturn
+
+from leakage.data.datasets import data_folder
+from leakage.settings import ROOT, settings
+
+PATIENCE = 30.0  # seconds until a browser is no longer opened
+MISSING = 'The dashboard needs Streamlit, which is not installed here. Run `pip install "gradient-leakage-explorer[app]"`.'
+
+
+def start(host: str, port: int, *, headless: bool) -> NoReturn:
+    """Become the web server. Raises RuntimeError when Streamlit is not installed.
+
+    Streamlit reads .streamlit/config.toml in the working directory: the server works in ROOT, and the folders that the environment names
+    relative to here are made absolute before.
+    """
+    if importlib.util.find_spec("streamlit") is None:
+        raise RuntimeError(MISSING)
+    if not headless:
+        subprocess.Popen([sys.executable, "-m", "leakage.web.launch", host, str(port)], stdin=subprocess.DEVNULL)
+    folders = {"LEAKAGE_HOME": str(settings().home), "LEAKAGE_DATA": str(data_folder().resolve())}
+    os.chdir(ROOT)
+    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.address", host, "--server.port", str(port)]
+    os.execve(sys.executable, command, {**os.environ, **folders})
+
+
+def open_when_ready(host: str, port: int) -> None:
+    """Open a browser as soon as the server answers. Streamlit itself opens none for an app with routes of its own."""
+    if sys.platform != "darwin" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+        return
+    url = f"http://{'localhost' if host in ('0.0.0.0', '::') else host}:{port}"
+    ask = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        time.sleep(0.2)
+        try:
+            ask.open(f"{url}/_stcore/health", timeout=1).close()
+        except OSError:
+            continue
+        webbrowser.open(url)
+        return
+
+
+if __name__ == "__main__":
+    open_when_ready(sys.argv[1], int(sys.argv[2]))

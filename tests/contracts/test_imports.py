@@ -1,0 +1,128 @@
+"""Who may import whom: the contracts in pyproject.toml hold and catch what they should; and what import-linter cannot see."""
+
+import ast
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import grimp
+import pytest
+
+from leakage.settings import ROOT
+
+CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+HEAVY = {"torch", "torchvision", "safetensors", "lpips", "opacus", "ray", "skimage", "sklearn", "scipy"}
+PAGES = ["app.py", *(f"pages/{file.name}" for file in sorted((ROOT / "pages").glob("*.py")))]
+LIGHT = ("ui", "runs", "results", "spec", "networks", "data")  # what a page may use: contracts keep torch out of all of it
+
+
+def lint(folder: Path) -> subprocess.CompletedProcess[str]:
+    """What `make check` says of the imports below `folder`."""
+    command = [Path(sys.executable).with_name("lint-imports"), "--no-cache", "--no-logo"]
+    wide = {**os.environ, "COLUMNS": "300", "NO_COLOR": "1"}
+    return subprocess.run(command, cwd=folder, env=wide, capture_output=True, text=True, timeout=60, check=False)
+
+
+def imports(file: Path) -> Iterator[str]:
+    """The full name of every import of a file, at any depth."""
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file.name}:{node.lineno}: a page is no package"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def test_the_contracts_hold() -> None:
+    done = lint(ROOT)
+    assert done.returncode == 0, done.stdout
+    assert f"Contracts: {len(CONTRACTS)} kept, 0 broken." in done.stdout
+
+
+def test_there_are_few_enough_contracts_to_read() -> None:
+    assert len(CONTRACTS) <= 20
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    """Of the folders of `ui` only this is asked: their siblings may know each other."""
+    graph = grimp.build_graph("leakage", cache_dir=None)
+    TopologicalSorter({name: graph.find_modules_directly_imported_by(name) for name in graph.modules}).prepare()  # raises CycleError
+
+
+# ---------------------------------------------------------------- planted violations are found
+
+PLANTED = {
+    "an attack that imports its judge": ({"attacks/idlg.py": "from ..evaluation import metrics"}, "Attacks never import evaluation"),
+    "an attack that reaches its judge through a helper": (
+        {"attacks/_rows.py": "from leakage.engine import fresh", "engine/fresh.py": "import leakage.evaluation.metrics"},
+        "Attacks never import evaluation",
+    ),
+    "the engine asking the store": ({"engine/labels.py": "import leakage.runs.store as shelf"}, "The engine and its plug-ins take objects"),
+    "inside a function": (
+        {"evaluation/play.py": "def f():\n    from leakage.spec.experiment import Experiment"},
+        "Evaluation and the API are libraries",
+    ),
+    "torch three imports away from a page": (
+        {"spec/syntax.py": "from leakage.networks import fresh", "networks/fresh.py": "from torch import nn"},
+        "The web process and the dispatcher stay light",
+    ),
+    "streamlit in the service": ({"runs/service.py": "import streamlit as st"}, "Only ui imports streamlit"),
+    "a widget that calls the engine": ({"ui/lab/ledger.py": "import leakage.engine.core"}, "Only the workers turn an Experiment"),
+    "another door to the database": ({"workers/dispatcher.py": "from sqlite3 import connect"}, "Only runs.connections opens the database"),
+    "a folder that nobody placed": ({"utils/__init__.py": ""}, "Imports go down"),
+}
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_planted_violation_is_found(name: str, tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "leakage", tmp_path / "leakage", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    planted, sentence = PLANTED[name]
+    for file, text in planted.items():
+        path = tmp_path / "leakage" / file
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"{text}\n{path.read_text() if path.exists() else ''}")
+    done = lint(tmp_path)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert [line for line in done.stdout.splitlines() if line.startswith(sentence) and line.endswith("BROKEN")], done.stdout
+
+
+# ---------------------------------------------------------------- what import-linter cannot see
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_imports_widgets_and_plain_data(page: str) -> None:
+    """Pages and app.py are scripts outside the package."""
+    ours = tuple(f"leakage.{folder}." for folder in (*LIGHT, *(("web", "settings") if page == "app.py" else ())))
+    for name in imports(ROOT / page):
+        assert name.startswith((*ours, "streamlit")) or name.split(".")[0] in sys.stdlib_module_names, name
+
+
+def test_nothing_imports_a_page() -> None:
+    for file in [*ROOT.glob("leakage/**/*.py"), *(ROOT / page for page in PAGES)]:
+        assert not any(name.split(".")[0] in ("pages", "app") for name in imports(file)), file
+
+
+def test_only_the_plugins_and_what_fetches_data_sets_are_imported_by_a_computed_name() -> None:
+    found = set()
+    for file in ROOT.glob("leakage/**/*.py"):
+        calls = [ast.unparse(node.func) for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call)]
+        if any(call.endswith(("import_module", "__import__")) or call in ("exec", "eval") for call in calls):
+            found.add(str(file.relative_to(ROOT / "leakage")))
+    assert found == {"engine/loading.py", "data/fetch.py"}
+
+
+def test_the_web_process_holds_no_torch_when_all_its_modules_are_loaded() -> None:
+    """Contracts see what our files import; this sees what the packages that they import bring along."""
+    files = [file for folder in (*LIGHT, "web") for file in (ROOT / "leakage" / folder).rglob("*.py")]
+    modules = [".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__") for file in files]
+    script = f"import importlib, sys; [importlib.import_module(name) for name in {modules}]; print(*sorted({HEAVY} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == []
+    assert len(modules) > 50

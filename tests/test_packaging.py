@@ -1,0 +1,119 @@
+"""What `pip install .` brings: where it lies, where its runs lie, what it needs, and its command."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from importlib import import_module, util
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.version import Version
+
+from leakage import settings
+from leakage.__main__ import main
+from leakage.settings import ROOT
+from leakage.web import launch
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+CARRIED = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+
+
+# ---------------------------------------------------------------- what it needs
+
+
+def test_every_dependency_is_pinned_within_its_range_and_nothing_else_is() -> None:
+    project = PROJECT["project"]
+    asked = {need.name: need.specifier for need in map(Requirement, (*project["dependencies"], *project["optional-dependencies"]["app"]))}
+    pins = dict(re.findall(r"^([\w-]+)==(\S+)$", (ROOT / "requirements.txt").read_text(), re.MULTILINE))
+    assert set(pins) == set(asked)
+    for name, version in pins.items():
+        assert asked[name].contains(Version(version)), f"{name} {version} is not in {asked[name]}"
+
+
+def test_the_command_is_a_function() -> None:
+    module, _, name = PROJECT["project"]["scripts"]["gradient-leakage"].partition(":")
+    assert callable(getattr(import_module(module), name))
+
+
+# ---------------------------------------------------------------- in a checkout
+
+
+def test_a_checkout_is_its_own_root_and_keeps_its_runs_beside_app_py() -> None:
+    assert not settings.INSTALLED
+    assert (ROOT / "app.py").exists()
+    assert settings.default_home() == ROOT / ".leakage"
+
+
+def test_the_dashboard_starts_in_the_root_with_the_folders_that_were_meant_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    called = list[tuple[list[str], dict[str, str], Path]]()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LEAKAGE_HOME", "runs")
+    monkeypatch.setenv("LEAKAGE_DATA", "sets")
+    monkeypatch.setattr(os, "execve", lambda _file, words, environment: called.append((words, environment, Path.cwd())))
+    assert main(["app", "--port", "8777", "--headless"]) == 0
+    words, environment, folder = called[0]
+    assert words[1:] == ["-m", "streamlit", "run", "app.py", "--server.address", "127.0.0.1", "--server.port", "8777"]
+    assert (environment["LEAKAGE_HOME"], environment["LEAKAGE_DATA"]) == (str(tmp_path / "runs"), str(tmp_path / "sets"))
+    assert folder == ROOT, "Streamlit would not find .streamlit/config.toml"
+
+
+def test_without_streamlit_the_command_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setattr(util, "find_spec", lambda _name: None)
+    assert main(["app", "--headless"]) == 1
+    assert caplog.messages == [launch.MISSING]
+    assert "gradient-leakage-explorer[app]" in launch.MISSING
+
+
+# ---------------------------------------------------------------- installed
+
+
+@pytest.fixture(scope="module")
+def site_packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder like the one into which pip unpacks the wheel."""
+    folder = tmp_path_factory.mktemp("site-packages")
+    shutil.copytree(ROOT / "leakage", folder / "leakage", ignore=shutil.ignore_patterns("__pycache__"))
+    for ours, theirs in CARRIED.items():
+        (folder / theirs).parent.mkdir(parents=True, exist_ok=True)
+        (shutil.copytree if (ROOT / ours).is_dir() else shutil.copy)(ROOT / ours, folder / theirs)
+    return folder
+
+
+def python(site_packages: Path, *words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("LEAKAGE_")}
+    return subprocess.run(
+        [sys.executable, "-B", *words],
+        cwd=cwd,
+        env={**kept, "PYTHONPATH": str(site_packages), "XDG_DATA_HOME": str(cwd / "share")},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_an_installed_package_carries_the_dashboard_and_keeps_its_runs_elsewhere(site_packages: Path, tmp_path: Path) -> None:
+    script = (
+        "from leakage.data.checkpoints import cards; from leakage.settings import ROOT, settings; print(ROOT, settings().home, *cards())"
+    )
+    done = python(site_packages, "-c", script, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    root, home, *cards = done.stdout.split()
+    assert Path(root).is_relative_to(site_packages)
+    assert not Path(home).is_relative_to(site_packages)
+    assert Path(home).name == "gradient-leakage-explorer"
+    assert "lenet-mnist" in cards
+    for name in ("app.py", "pages/lab.py", "assets/style.css", "assets/recorded.json", ".streamlit/config.toml"):
+        assert (Path(root) / name).read_bytes() == (ROOT / name).read_bytes()
+
+
+@pytest.mark.parametrize("command", ["docs", "record"])
+def test_what_writes_into_a_checkout_says_so(command: str, site_packages: Path, tmp_path: Path) -> None:
+    before = set(site_packages.rglob("*"))
+    done = python(site_packages, "-m", "leakage", command, cwd=tmp_path)
+    assert done.returncode == 1
+    assert f"run `make {command}` in a checkout" in done.stderr
+    assert set(site_packages.rglob("*")) == before
