@@ -233,14 +233,13 @@ def _weights(experiment: Experiment) -> str:
 @cache
 def service() -> Service:
     """The service of this process."""
-    return Service(store(), settings())
-
-
-@cache
-def store() -> Store:
-    """The store of this process, for what serves files and events; pages ask the service."""
     config = settings()
-    return Store(config.store, max_mb=config.store_mb)
+    return Service(Store(config.store, max_mb=config.store_mb), config)
+
+
+def store() -> Store:
+    """The store behind it, for what serves files and events; pages ask the service."""
+    return service().store
 
 
 @cache
