@@ -4,6 +4,7 @@ import time
 
 import streamlit as st
 
+from leakage.runs.events import AttackEnd, TrainingEnd
 from leakage.runs.service import service
 from leakage.runs.store import Run
 from leakage.spec.catalog import Catalog
@@ -17,13 +18,16 @@ WORDS = {"queued": "waiting", "running": "running", "done": "finished", "cancell
 
 def attack_row(run: Run, known: Catalog) -> tuple[str, str, str]:
     """How it ended, what it was, and its page."""
-    how = f"PSNR {run.result['scores']['psnr']:.1f} dB, {run.result['verdict']['word']}" if run.result else run.message
+    end, how = run.outcome(AttackEnd), run.message
+    if end and end.scores.psnr is not None and end.verdict:
+        how = f"PSNR {end.scores.psnr:.1f} dB, {end.verdict.word}"
     return how, explain.title(Experiment.model_validate_json(run.experiment), known), f"/?run={run.id}"
 
 
 def training_row(run: Run, known: Catalog) -> tuple[str, str, str]:
     """The same of a training."""
-    reached = run.result["accuracy"] if run.result else None
+    end = run.outcome(TrainingEnd)
+    reached = end.accuracy if end else None
     how = run.message if reached is None else f"{reached:.1%} of the test pictures named right"
     return how, explain.training_title(Training.model_validate_json(run.experiment), known), f"/training?run={run.id}"
 

@@ -7,7 +7,10 @@ from typing import Any
 from leakage.data.datasets import TITLES
 from leakage.data.images import PictureError, find
 from leakage.results.utility import accuracy
-from leakage.runs.store import Run, Store
+from leakage.runs.event_parts import BaselineScores, FrameScores
+from leakage.runs.events import AttackEnd
+from leakage.runs.reader import RunReader
+from leakage.runs.store import Run
 from leakage.spec.catalog import Catalog, Entry
 from leakage.spec.experiment import Experiment, Part, Picture
 from leakage.spec.threat_model import shown
@@ -70,7 +73,7 @@ class Row:
         return self.status == "done" and self.verdict == HIDDEN
 
 
-def rows(store: Store, runs: list[Run], known: Catalog) -> list[Row]:
+def rows(reader: RunReader, runs: list[Run], known: Catalog) -> list[Row]:
     """One row for every run, in their order."""
     asked = [Experiment.model_validate_json(run.experiment) for run in runs]
     peers, attacks = [part for one in asked for part in one.defenses], [one.attack for one in asked]
@@ -80,30 +83,31 @@ def rows(store: Store, runs: list[Run], known: Catalog) -> list[Row]:
         return {"protection": protection(one.defenses, peers, known), "attack": attack}
 
     return [
-        _row(store, run, experiment, known, title=title, **words(experiment))
+        _row(reader, run, experiment, known, title=title, **words(experiment))
         for run, experiment, title in zip(runs, asked, titles(asked, known), strict=True)
     ]
 
 
-def _row(store: Store, run: Run, experiment: Experiment, known: Catalog, **words: str) -> Row:
-    meta, result = store.meta(run.id) or {}, run.result or {}
-    scores, verdict = result.get("scores", {}), result.get("verdict", {})
-    grey = meta.get("baselines", {}).get("grey", {})
+def _row(reader: RunReader, run: Run, experiment: Experiment, known: Catalog, **words: str) -> Row:
+    meta, end = reader.meta(run.id), run.outcome(AttackEnd)
+    scores, verdict = end.scores if end else FrameScores(), end.verdict if end else None
+    grey = (meta.baselines if meta else {}).get("grey", BaselineScores())
+    told = {"psnr": grey.psnr, "ssim": grey.ssim, "lpips": grey.lpips, "rank": grey.rank}
     return Row(
         voice=voice(experiment),
         run=run.id,
         status=run.status,
-        verdict=verdict.get("word"),
-        words=verdict.get("why"),
-        psnr=scores.get("psnr"),
-        ssim=scores.get("ssim"),
-        lpips=scores.get("lpips"),
-        rank=scores.get("rank"),
-        label_accuracy=scores.get("label_accuracy"),
-        epsilon=(meta.get("epsilon") or {}).get("value"),
-        accuracy=accuracy(store, experiment.defenses, known),
-        grey={name: grey[name] for name in ("psnr", "ssim", "lpips", "rank") if grey.get(name) is not None},
-        answer="; ".join(meta.get("answers", ())),
+        verdict=verdict.word if verdict else None,
+        words=verdict.why if verdict else None,
+        psnr=scores.psnr,
+        ssim=scores.ssim,
+        lpips=scores.lpips,
+        rank=scores.rank,
+        label_accuracy=scores.label_accuracy,
+        epsilon=meta.epsilon.value if meta and meta.epsilon else None,
+        accuracy=accuracy(reader, experiment.defenses, known),
+        grey={name: value for name, value in told.items() if value is not None},
+        answer="; ".join(meta.answers if meta else ()),
         **words,
     )
 

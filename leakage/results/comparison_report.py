@@ -15,6 +15,7 @@ from leakage.results.arms import Arm, data
 from leakage.results.comparison import Row, differs, only_naive
 from leakage.results.comparison_file import CLOSES, OPENS
 from leakage.results.exports import saved
+from leakage.runs.events import AttackEnd
 from leakage.spec.catalog import Catalog, CatalogError
 from leakage.spec.threat_model import assumptions
 
@@ -131,7 +132,8 @@ def _scores(found: Mapping[str, Any]) -> list[str]:
 def _verdicts(arms: Sequence[Arm]) -> str:
     told = [f"{arm.row.name}: {arm.row.words}" for arm in arms if arm.row.words]
     failed = [f"{arm.row.name}: {arm.run.message}" for arm in arms if arm.run.message]
-    rule = next((f"<p>{escape(arm.run.result['verdict']['rule'])}</p>" for arm in arms if arm.row.verdict and arm.run.result), "")
+    ends = [arm.run.outcome(AttackEnd) for arm in arms]
+    rule = next((f"<p>{escape(end.verdict.rule)}</p>" for end in ends if end and end.verdict), "")
     return _list(told + failed) + rule
 
 
@@ -183,7 +185,8 @@ def _thinned(curve: list[tuple[int, float]]) -> list[tuple[int, float]]:
 def _assumed(arm: Arm, known: Catalog) -> str:
     """The ledger of one arm."""
     try:
-        told = assumptions(arm.experiment, known, arm.meta or None, (arm.run.result or {}).get("note", {}))
+        end = arm.run.outcome(AttackEnd)
+        told = assumptions(arm.experiment, known, arm.meta, end.note if end else {})
     except CatalogError as error:  # a plug-in that is gone since
         return f"<p>{escape(arm.row.name)}: {escape(str(error))}</p>"
     cells = "".join(
@@ -213,8 +216,8 @@ def _recipe(arms: Sequence[Arm], known: Catalog) -> str:
         [
             arm.row.name,
             str(arm.experiment.seed),
-            arm.meta.get("device", "–"),
-            ", ".join(map(" ".join, arm.meta.get("versions", {}).items())),
+            arm.meta.device if arm.meta else "–",
+            ", ".join(map(" ".join, arm.meta.versions.items())) if arm.meta else "",
         ]
         for arm in arms
     ]

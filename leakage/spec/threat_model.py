@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from leakage.spec.catalog import Catalog, Entry
 from leakage.spec.experiment import Experiment, Part
@@ -149,15 +149,31 @@ def imitates(attack: Entry) -> bool:
 # ---------------------------------------------------------------- both, line by line
 
 
-def assumptions(experiment: Experiment, known: Catalog, meta: dict[str, Any] | None, note: dict[str, Any]) -> list[Row]:
+class Introduction(Protocol):
+    """What a run tells at its beginning, as far as words need it: `MetaEvent` in runs/events.py. `entries`: numbers received."""
+
+    @property
+    def weights(self) -> str: ...
+
+    @property
+    def answers(self) -> tuple[str, ...]: ...
+
+    @property
+    def batch_norm(self) -> bool: ...
+
+    @property
+    def entries(self) -> int: ...
+
+
+def assumptions(experiment: Experiment, known: Catalog, meta: Introduction | None, note: dict[str, Any]) -> list[Row]:
     """What the attacker knows, finds out, was granted, and never sees."""
     model, granted = known.get("model", experiment.model.id), experiment.assume.labels
     normalise = experiment.model.fields.get("normalise", "none")
-    weights = (meta or {}).get("weights", experiment.checkpoint or "untrained")
+    weights = meta.weights if meta else experiment.checkpoint or "untrained"
     doing, adaptive = Doing.in_experiment(experiment, known), experiment.assume.adaptive
     attack, protections = known.get("attack", experiment.attack.id), [known.get("defense", part.id) for part in experiment.defenses]
     sees = adaptive or doing.plain or imitates(attack)
-    answers = (meta or {}).get("answers") or [entry.answer(experiment.assume.counter) for entry in protections]
+    answers = (meta.answers if meta else ()) or [entry.answer(experiment.assume.counter) for entry in protections]
     what = meaning(doing, protections, attack, experiment.attack.fields, answers=answers if adaptive else None)
     own = f" In the attack's own words: {note['attacker']}." if "attacker" in note else ""
     rows = [
@@ -183,12 +199,12 @@ def assumptions(experiment: Experiment, known: Catalog, meta: dict[str, Any] | N
         fields = ", ".join(f"{name} {shown(value)}" for name, value in part.fields.items())
         what = answer if told else "not known: the update is taken as it came"
         rows.append(("knows" if told else "does not know", "The protection", f"{defense.title} ({fields}): {what}"))
-    if meta and meta.get("batch_norm"):
+    if meta and meta.batch_norm:
         rows.append(("knows", "BatchNorm", BATCH_NORM[experiment.batch_norm]))
         given = experiment.assume.statistics
         rows.append(("does not know" if given == "none" else "granted", "BatchNorm statistics", STATISTICS[given]))
     if meta:
-        unknowns, numbers = len(experiment.pictures) * experiment.channels * experiment.size**2, meta["received"]["entries"]
+        unknowns, numbers = len(experiment.pictures) * experiment.channels * experiment.size**2, meta.entries
         fewer = "" if numbers >= unknowns else ": fewer than there are unknowns, so some guessing remains"
         rows.append(("receives", "Numbers against unknowns", f"{numbers:,} numbers for {unknowns:,} pixel values{fewer}"))
     return [*rows, ("never sees", "The private pictures", "they are with the referee, who computes the scores")]

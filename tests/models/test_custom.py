@@ -18,7 +18,8 @@ from leakage.engine.chain import chain
 from leakage.models.custom import Custom
 from leakage.networks.grammar import LIMITS, MOST_NUMBERS, NetworkError, check_fit, parse, unroll
 from leakage.networks.templates import TEMPLATES
-from leakage.runs.service import SPEEDS, Service
+from leakage.runs.notes import SPEEDS
+from leakage.runs.service import Service
 from leakage.spec.catalog import CatalogError, Field
 from leakage.spec.experiment import Experiment, Part, SpecError
 from leakage.spec.tasks import Training

@@ -16,6 +16,7 @@ import pytest
 import torch
 from PIL import Image
 from starlette.requests import Request
+from told import meta
 
 from leakage.data.images import tiles
 from leakage.evaluation.verdict import MEANING
@@ -224,9 +225,7 @@ def test_a_run_that_waits_has_a_row_without_numbers(bench: Bench) -> None:
 
 def test_epsilon_comes_from_what_the_worker_said(bench: Bench) -> None:
     id = bench.service.submit(PLAIN.model_copy(update={"seed": 6}), "me")
-    bench.store.add_event(
-        id, "meta", {"epsilon": {"value": 4.5, "delta": 1e-5, "times": 1}, "baselines": {"grey": {"psnr": 9.0, "lpips": None}}}
-    )
+    bench.store.add_event(id, meta(epsilon={"value": 4.5, "delta": 1e-5, "times": 1}, baselines={"grey": {"psnr": 9.0, "lpips": None}}))
     (row,) = rows(bench.store, [bench.look(id)], bench.known)
     assert (row.epsilon, row.grey) == (4.5, {"psnr": 9.0})
     bench.store.drop(id, "me")
@@ -381,7 +380,7 @@ def test_the_table_has_a_line_for_every_run(bench: Bench) -> None:
     ]
     for line, id in zip(lines, bench.ids, strict=True):
         assert float(line["psnr"]) == bench.look(id).result["scores"]["psnr"]  # type: ignore[index]
-        assert float(line["grey_psnr"]) == bench.store.meta(id)["baselines"]["grey"]["psnr"]  # type: ignore[index]
+        assert float(line["grey_psnr"]) == bench.store.meta(id).baselines["grey"].psnr  # type: ignore[union-attr]
         assert line["epsilon"] == ""
 
 

@@ -16,6 +16,7 @@ from leakage.data.checkpoints import cards
 from leakage.results import utility
 from leakage.results.comparison import Row, voice
 from leakage.results.comparison_exports import make
+from leakage.runs.events import TrainingEnd
 from leakage.runs.service import MAX_WAITING, Service
 from leakage.settings import ROOT
 from leakage.spec.experiment import Assumptions, Experiment, Part
@@ -507,7 +508,7 @@ def test_what_nobody_measured_is_trained_by_the_tables_own_recipe(door: Service,
     assert plain
     assert wanted.model_copy(update={"defenses": ()}) == plain
     assert (plain.data, plain.clients, plain.rounds, plain.pictures) == ("mnist", 3, 6, 60_000)
-    for told, result in (("Too little memory.", None), ("", {"accuracy": 0.9321})):
+    for told, result in (("Too little memory.", None), ("", TrainingEnd(accuracy=0.9321))):
         id = door.train(wanted, "somebody else")
         assert f"Clipping 3: [being measured](/training?run={id})" in words(at.run())
         for _ in door.store.queue():

@@ -16,7 +16,8 @@ from streamlit.testing.v1 import AppTest
 
 from leakage.data.checkpoints import find
 from leakage.runs import archive
-from leakage.runs.service import SPEEDS, Service, service
+from leakage.runs.notes import SPEEDS
+from leakage.runs.service import Service, service
 from leakage.settings import ROOT, settings
 from leakage.spec.experiment import Experiment
 from leakage.spec.tasks import Training

@@ -7,8 +7,10 @@ from xml.etree import ElementTree
 import pytest
 from problems import CATALOG
 from test_pages import Open, asked, bare, door, fine, press_run, visit, words, written
+from told import end, meta, received
 
-from leakage.runs.service import Service, like, planned
+from leakage.runs.estimates import like, planned
+from leakage.runs.service import Service
 from leakage.spec import catalog
 from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
 from leakage.spec.threat_model import assumptions
@@ -25,8 +27,8 @@ PHONES = Part(id="secure_aggregation", fields={"clients": 4})
 
 def rows(experiment: Experiment, note: dict[str, object] | None = None, *, batch_norm: bool = False) -> dict[str, tuple[str, str]]:
     """The ledger of an experiment: what it is about -> tag, what holds."""
-    meta = {"batch_norm": batch_norm, "received": {"entries": 1}, "weights": "untrained"}
-    return {what: (tag, value) for tag, what, value in assumptions(experiment.resolve(CATALOG), CATALOG, meta, note or {})}
+    told = meta(batch_norm=batch_norm, received=received(1))
+    return {what: (tag, value) for tag, what, value in assumptions(experiment.resolve(CATALOG), CATALOG, told, note or {})}
 
 
 # ---------------------------------------------------------------- choosing
@@ -217,7 +219,7 @@ def test_the_ledger_says_where_an_answer_was_read_and_what_the_attack_thinks_of_
     experiment = Experiment(attack=Part(id="linear_layer")).resolve(CATALOG)
 
     def said(**note: object) -> dict[str, str]:
-        return {what: value for _, what, value in settings(experiment, CATALOG, None, {"scores": scores, "note": note})}
+        return {what: value for _, what, value in settings(experiment, CATALOG, None, end(1, scores=scores, note=note))}
 
     closed = said(**{"read from": "130 rows of linear1", "event": "It is no exact copy."})
     assert (closed["Read from"], closed["In the attack's own words"]) == ("130 rows of linear1", "It is no exact copy.")

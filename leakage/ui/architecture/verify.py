@@ -6,6 +6,7 @@ import streamlit as st
 
 from leakage.data.images import gallery
 from leakage.networks.grammar import Block, Linear, Pool, write
+from leakage.runs.events import AttackEnd
 from leakage.runs.service import service
 from leakage.runs.store import OPEN, Run
 from leakage.spec.experiment import Assumptions, Experiment, Part, Picture, SpecError
@@ -131,11 +132,12 @@ def came(runs: Runs, said: counts.Verdict) -> str:
     """Prediction and result in a few lines, with what was assumed."""
     reached = [] if len(runs) > 1 else ["R-GAP does not apply"]
     for (run, _), title in zip(runs, titles(runs), strict=True):
-        psnr = ((run.result or {}).get("scores") or {}).get("psnr")
+        end = run.outcome(AttackEnd)
+        psnr = end.scores.psnr if end else None
         reached.append(f"{title.split(':')[0]} {'failed' if psnr is None else f'{psnr:.1f} dB'}")
-    meta = service().meta(runs[0][0].id) or {}
-    grey = ((meta.get("baselines") or {}).get("grey") or {}).get("psnr")
-    baseline = f", a grey picture {grey:.1f} dB" if grey is not None else ""
+    meta = service().meta(runs[0][0].id)
+    grey = meta.baselines.get("grey") if meta else None
+    baseline = f", a grey picture {grey.psnr:.1f} dB" if grey and grey.psnr is not None else ""
     searched = runs[-1][1]
     fields = searched.attack.fields
     names = {item.id: item.title for item in gallery()}

@@ -121,7 +121,7 @@ def moving(runs: list[Run], known: Catalog) -> str:
 def details(runs: list[Run], known: Catalog) -> None:
     """Warnings, table, what to take away, and what protection costs where that is known."""
     stop(runs)
-    told, experiments = rows(service().store, runs, known), [experiment_of(run) for run in runs]
+    told, experiments = rows(service(), runs, known), [experiment_of(run) for run in runs]
     failed: dict[str, list[str]] = {}
     for run, row in zip(runs, told, strict=True):
         if run.status == "failed":

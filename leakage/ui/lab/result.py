@@ -5,6 +5,7 @@ from contextlib import suppress
 import streamlit as st
 
 from leakage.data.images import gallery
+from leakage.runs.events import AttackEnd
 from leakage.runs.service import service
 from leakage.runs.store import OPEN, Run
 from leakage.spec.catalog import Catalog
@@ -89,14 +90,14 @@ def details(runs: list[Run], known: Catalog) -> None:
     if len(runs) == 1:
         actions(runs[0])
         questions(experiments[0], known)
-        st.html(ledger(experiments[0], known, service().meta(runs[0].id), runs[0].result))
+        st.html(ledger(experiments[0], known, service().meta(runs[0].id), runs[0].outcome(AttackEnd)))
     else:
         questions(experiments[-1], known)
         tabs = st.tabs(titles, default=titles[-1], key="whose", on_change="rerun")  # keyed: the choice outlives the last redraw
         for tab, run, experiment in zip(tabs, runs, experiments, strict=True):
             with tab:
                 actions(run, of=f"-{run.id}")
-                st.html(ledger(experiment, known, service().meta(run.id), run.result))
+                st.html(ledger(experiment, known, service().meta(run.id), run.outcome(AttackEnd)))
     glossary()
 
 
