@@ -10,7 +10,7 @@ from leakage.results.utility import accuracy
 from leakage.runs.store import Run, Store
 from leakage.spec.catalog import Catalog, Entry
 from leakage.spec.experiment import Experiment, Part, Picture
-from leakage.spec.threat_model import shown
+from leakage.spec.threat_model import coincide, shown
 
 EXPORTS = {
     "comparison.html": "Report (HTML)",
@@ -30,7 +30,7 @@ STATISTICS = {"none": "not granted", "running": "granted as stored", "exact": "g
 class Row:
     """One run of a comparison; a number is None where it was not measured, or is not known.
 
-    voice           "adaptive", "naive", or "both" where the phone does nothing that an adaptive attacker could imitate
+    voice           "adaptive", "naive", or "both" where the two do the same
     verdict, words  the verdict's word (recognisable, partly recognisable, not recognisable) and the sentence that says why
     psnr            in dB; ssim, lpips as published; rank is the median place of the private picture in the line-up
     accuracy        share of test pictures named right by a model trained with these protections
@@ -90,7 +90,7 @@ def _row(store: Store, run: Run, experiment: Experiment, known: Catalog, **words
     scores, verdict = result.get("scores", {}), result.get("verdict", {})
     grey = meta.get("baselines", {}).get("grey", {})
     return Row(
-        voice=voice(experiment),
+        voice=voice(experiment, known),
         run=run.id,
         status=run.status,
         verdict=verdict.get("word"),
@@ -108,17 +108,17 @@ def _row(store: Store, run: Run, experiment: Experiment, known: Catalog, **words
     )
 
 
-def crossed(experiments: Sequence[Experiment]) -> bool:
+def crossed(experiments: Sequence[Experiment], known: Catalog) -> bool:
     """Whether protections are crossed with attacks, each pair asked once of each attacker: then a table has one cell for every run."""
     met = [(tuple(part.model_dump_json() for part in one.defenses), one.attack.id) for one in experiments]
     pairs, stacks, attacks = set(met), {stack for stack, _ in met}, {attack for _, attack in met}
-    once = len({(pair, voice(one)) for pair, one in zip(met, experiments, strict=True)}) == len(experiments)
+    once = len({(pair, voice(one, known)) for pair, one in zip(met, experiments, strict=True)}) == len(experiments)
     return once and len(pairs) > max(len(stacks), len(attacks))
 
 
-def voice(experiment: Experiment) -> str:
-    """Whether the attacker imitates what the phone does; "both" where it sends one plain gradient and there is nothing to imitate."""
-    if experiment.protocol.id == "fedsgd" and experiment.aggregation is None and not experiment.defenses:
+def voice(experiment: Experiment, known: Catalog) -> str:
+    """Whether the attacker imitates what the phone does; "both" where one who does not would do the same."""
+    if coincide(experiment, known):
         return "both"
     return "adaptive" if experiment.assume.adaptive else "naive"
 
@@ -165,7 +165,7 @@ def titles(experiments: Sequence[Experiment], known: Catalog) -> list[str]:
 
 def differs(experiments: Sequence[Experiment], known: Catalog) -> tuple[list[str], list[str]]:
     """What differs, and what is equal, a line each."""
-    voices = ["naive" if voice(one) == "naive" else "adaptive" for one in experiments if voice(one) != "both"]
+    voices = [heard for one in experiments if (heard := voice(one, known)) != "both"]
     aspects = [*_aspects(experiments, known, short=False), ("How the attacker reads what arrives", voices)]
     lines = [(about, list(dict.fromkeys(words))) for about, words in aspects if words]
     normed = any(one.model.fields.get("norm") == "batch" for one in experiments)

@@ -8,6 +8,7 @@ from leakage.data.datasets import TITLES
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment, Part, Picture, SpecError
 from leakage.spec.tasks import Ranks, Training
+from leakage.spec.threat_model import coincide
 from leakage.ui.architecture import counts
 
 QUESTION = "A phone trains on its owner's pictures and sends only this update. What can the server see?"
@@ -42,7 +43,7 @@ GLOSSARY = {
 def what_ifs(experiment: Experiment, known: Catalog, spare: list[Picture]) -> dict[str, tuple[str, Experiment]]:
     """At most five questions that follow from a run, each one click away: title -> (what it does, the experiment)."""
     asked = {
-        **_attacker(experiment),
+        **_attacker(experiment, known),
         **_training(experiment, known),
         **_crowd(experiment, spare),
         **_protocol(experiment),
@@ -51,9 +52,9 @@ def what_ifs(experiment: Experiment, known: Catalog, spare: list[Picture]) -> di
     return dict(list(asked.items())[:5])
 
 
-def _attacker(experiment: Experiment) -> dict[str, tuple[str, Experiment]]:
-    """The other attacker, where there is something to imitate."""
-    if experiment.protocol.id == "fedsgd" and not experiment.defenses:
+def _attacker(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Experiment]]:
+    """The other attacker, where that does something else."""
+    if coincide(experiment, known):
         return {}
     other = experiment.assume.model_copy(update={"adaptive": not experiment.assume.adaptive})
     about = "It takes what arrives for a plain gradient." if experiment.assume.adaptive else "It imitates all that the phone does."

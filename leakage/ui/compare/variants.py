@@ -276,7 +276,7 @@ def plan(base: Experiment, arms: list[Arm], voices: str, known: Catalog) -> tupl
         if isinstance(one, str):
             problems.append(one)
             continue
-        heard = (True,) if voice(one) == "both" else {"both": (False, True), "adaptive": (True,), "naive": (False,)}[voices]
+        heard = (True,) if voice(one, known) == "both" else {"both": (False, True), "adaptive": (True,), "naive": (False,)}[voices]
         naive = one.assume.model_copy(update={"adaptive": False, "counter": ""})
         own = [one.model_copy(update={"assume": one.assume if adaptive else naive}) for adaptive in heard]
         more = made | {voiced.digest(): voiced for voiced in own}
