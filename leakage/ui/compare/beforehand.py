@@ -8,12 +8,12 @@ import streamlit as st
 
 from leakage.results.precomputed import Cell, Duel, Line, Price, both, found, matrix, prices
 from leakage.spec.catalog import Catalog
+from leakage.spec.prepared import prepared
 from leakage.ui.common import forms
 from leakage.ui.common.figures import against_accuracy, band, bare, grey_line
 from leakage.ui.compare.sweep import LOOKS, mark_published
 from leakage.ui.compare.table import heat
 
-ATTACK = "inverting_gradients"  # whose leakage stands beside the price
 OPEN = "measured"  # the key of what is folded away
 AVERAGE = "average the rounds"  # the answer to noise that was measured, by its name
 NAIVE, KNOWING = "naive", "knows it"
@@ -208,7 +208,7 @@ def price(known: Catalog) -> None:
     """Accuracy behind every protection, and beside what leaks."""
     rows = prices(known)
     st.markdown(COSTS.format(seeds=", one seed" if max(row.seeds for row in rows) == 1 else ", the mean of several seeds"))
-    points = list(both(known, ATTACK))
+    points = list(both(known, prepared().compare.priced))
     if len(points) > 1:
         st.plotly_chart(privacy_utility(points), key="utility", config={"displayModeBar": False}, alt="Leakage against accuracy")
     st.dataframe(
