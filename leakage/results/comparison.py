@@ -11,6 +11,7 @@ from leakage.runs.store import Run, Store
 from leakage.spec.catalog import Catalog, Entry
 from leakage.spec.experiment import Experiment, Part, Picture
 from leakage.spec.threat_model import coincide, shown
+from leakage.spec.words import BATCH_NORM, STATISTICS, TASKS
 
 EXPORTS = {
     "comparison.html": "Report (HTML)",
@@ -21,9 +22,6 @@ EXPORTS = {
 MAX_ARMS = 24  # of one file, both voices of an arm and all its seeds counted
 NOTHING = "no protection"
 HIDDEN = "not recognisable"  # the verdict's word for an attack that found nothing
-TASKS = {"classes": "one for each class", "two": "one in all", "flipped": "one in all, label the opposite"}
-BATCH_NORM = {"eval": "stored statistics", "batch": "statistics of this batch"}
-STATISTICS = {"none": "not granted", "running": "granted as stored", "exact": "granted for this very batch"}
 
 
 @dataclass(frozen=True)
@@ -195,9 +193,9 @@ def _aspects(experiments: Sequence[Experiment], known: Catalog, *, short: bool) 
         ("Their colours", every(lambda one: "grey" if one.channels == 1 else "colour")),
         ("The model", part("model", lambda one: one.model)),
         ("Its weights", every(lambda one: f"trained ({one.checkpoint})" if one.checkpoint else "untrained")),
-        ("Its outputs", every(lambda one: TASKS[one.task])),
+        ("Its outputs", every(lambda one: TASKS[one.task].short)),
         ("Its arithmetic", every(lambda one: one.precision)),
-        ("BatchNorm uses", every(lambda one: BATCH_NORM[one.batch_norm])),
+        ("BatchNorm uses", every(lambda one: BATCH_NORM[one.batch_norm].short)),
         ("What is sent", part("protocol", lambda one: one.protocol)),
         (
             "Hidden in a sum",
@@ -205,7 +203,7 @@ def _aspects(experiments: Sequence[Experiment], known: Catalog, *, short: bool) 
         ),
         ("The round", every(lambda one: f"{'round ' if short else ''}{one.attacked_round} of {one.rounds}")),
         ("The labels", every(lambda one: f"{'labels ' if short else ''}{'granted' if one.assume.labels else 'found out'}")),
-        ("BatchNorm statistics", every(lambda one: f"{'statistics ' if short else ''}{STATISTICS[one.assume.statistics]}")),
+        ("BatchNorm statistics", every(lambda one: f"{'statistics ' if short else ''}{STATISTICS[one.assume.statistics].short}")),
         ("The seed", every(lambda one: f"{'seed ' if short else ''}{one.seed}")),
         ("The time limit", every(lambda one: f"at most {one.max_seconds} s")),
     ]

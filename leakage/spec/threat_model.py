@@ -6,21 +6,8 @@ from typing import Any
 
 from leakage.spec.catalog import Catalog, Entry
 from leakage.spec.experiment import Experiment, Part
+from leakage.spec.words import ATTACKERS, BATCH_NORM, STATISTICS, TASKS
 
-BATCH_NORM = {
-    "eval": "uses the statistics stored in the model, not those of this batch (eval mode)",
-    "batch": "uses the statistics of the batch (as while training); the replay takes those of the attacker's guess, never the true ones",
-}
-OUTPUTS = {
-    "classes": "{} classes, cross-entropy",
-    "two": "one output, logistic loss; the label is what the network says itself",
-    "flipped": "one output, logistic loss; the label is the opposite of what the network says, as R-GAP's authors ran it",
-}
-STATISTICS = {
-    "none": "not granted",
-    "running": "those stored in the model, which the server sends itself",
-    "exact": "exactly those of the private batch",
-}
 Row = tuple[str, str, str]  # a tag, what it is about, what holds
 
 
@@ -119,8 +106,8 @@ def coincide(experiment: Experiment, known: Catalog) -> bool:
 def meaning(doing: Doing, protections: Sequence[Entry], attack: Entry, fields: dict[str, Any], *, answers: Sequence[str] | None) -> str:
     """What being adaptive (then `answers` says what is done about each protection), or naive, amounts to here."""
     if answers is None:
-        return f"Naive: {_naive(doing, protections, attack, fields)}"
-    return f"Adaptive: {_adaptive(doing, protections, answers)}"
+        return f"{ATTACKERS['naive']}: {_naive(doing, protections, attack, fields)}"
+    return f"{ATTACKERS['adaptive']}: {_adaptive(doing, protections, answers)}"
 
 
 def _adaptive(doing: Doing, protections: Sequence[Entry], answers: Sequence[str]) -> str:
@@ -178,7 +165,7 @@ def assumptions(experiment: Experiment, known: Catalog, meta: dict[str, Any] | N
         (
             "knows",
             "The model and its weights",
-            f"{_model(model, experiment.model)}, {weights}, {OUTPUTS[experiment.task].format(experiment.num_classes)}",
+            f"{_model(model, experiment.model)}, {weights}, {TASKS[experiment.task].told.format(experiment.num_classes)}",
         ),
         ("knows" if sees else "does not know", "What the client does", doing.told(experiment.rounds)),
         ("assumed", "Naive or adaptive", what + own),
@@ -198,9 +185,9 @@ def assumptions(experiment: Experiment, known: Catalog, meta: dict[str, Any] | N
         what = answer if told else "not known: the update is taken as it came"
         rows.append(("knows" if told else "does not know", "The protection", f"{defense.title} ({fields}): {what}"))
     if meta and meta.get("batch_norm"):
-        rows.append(("knows", "BatchNorm", BATCH_NORM[experiment.batch_norm]))
+        rows.append(("knows", "BatchNorm", BATCH_NORM[experiment.batch_norm].told))
         given = experiment.assume.statistics
-        rows.append(("does not know" if given == "none" else "granted", "BatchNorm statistics", STATISTICS[given]))
+        rows.append(("does not know" if given == "none" else "granted", "BatchNorm statistics", STATISTICS[given].told))
     if meta:
         unknowns, numbers = len(experiment.pictures) * experiment.channels * experiment.size**2, meta["received"]["entries"]
         fewer = "" if numbers >= unknowns else ": fewer than there are unknowns, so some guessing remains"

@@ -6,11 +6,13 @@ from urllib.parse import quote, urlencode
 
 from leakage.data.checkpoints import cards, words
 from leakage.data.datasets import TITLES
+from leakage.results.comparison import sentence_case
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment, Part, Picture, SpecError
 from leakage.spec.prepared import WhatIf, prepared
 from leakage.spec.tasks import Ranks, Training
 from leakage.spec.threat_model import coincide
+from leakage.spec.words import NAIVELY
 from leakage.ui.architecture import counts
 
 QUESTION = "A phone trains on its owner's pictures and sends only this update. What can the server see?"
@@ -59,7 +61,7 @@ def _attacker(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Ex
     if coincide(experiment, known):
         return {}
     other = experiment.assume.model_copy(update={"adaptive": not experiment.assume.adaptive})
-    about = "It takes what arrives for a plain gradient." if experiment.assume.adaptive else "It imitates all that the phone does."
+    about = sentence_case(NAIVELY) if experiment.assume.adaptive else "It imitates all that the phone does."
     word = "a naive attacker" if experiment.assume.adaptive else "an adaptive attacker"
     return {word: (about, experiment.model_copy(update={"assume": other}))}
 

@@ -7,6 +7,7 @@ from leakage.runs.service import service
 from leakage.runs.store import OPEN, Run
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment
+from leakage.spec.words import ATTACKERS
 from leakage.ui.common import forms
 from leakage.ui.common.session import owner
 from leakage.ui.compare import cost, sweep, table
@@ -23,7 +24,7 @@ IN_SHORT = {
     "Its weights": "",
     "The seed": "seed ",
 }  # what is equal
-WATCH = {"adaptive": "Adaptive attacker", "naive": "Naive attacker"}
+WATCH = {name: f"{words} attacker" for name, words in ATTACKERS.items()}
 
 
 def show(asked: str, planned: list[Experiment], known: Catalog) -> None:

@@ -13,6 +13,7 @@ from leakage.results.comparison import MAX_ARMS, sentence_case, voice
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment, Part, SpecError
 from leakage.spec.prepared import prepared
+from leakage.spec.words import ATTACKERS, DIFFERENCE
 from leakage.ui.common import forms
 from leakage.ui.compare.stacks import known_keys, named, ready_made, spaced, stack_of, typed
 
@@ -25,7 +26,7 @@ DIFFERS = {
     "training": "Training",
     "matrix": "Protection × attack",
 }
-VOICES = {"both": "Both", "adaptive": "Adaptive", "naive": "Naive"}
+VOICES = {"both": "Both", **ATTACKERS}
 MOST = 8  # arms
 NAMED = 3  # of the arms that are left out
 STACKED = 4  # protections of one phone
@@ -105,8 +106,7 @@ def choose_voices() -> str:
         format_func=VOICES.__getitem__,
         key="voices",
         width="stretch",
-        help="Adaptive: it knows what the phone does, and imitates that. Naive: it takes what arrives for a plain gradient. Both: two runs "
-        "for each arm, or one where there is nothing to imitate.",
+        help=f"{DIFFERENCE} Both: two runs for each arm, or one where there is nothing to imitate.",
     )
 
 
