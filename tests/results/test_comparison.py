@@ -312,19 +312,19 @@ def test_of_several_attacks_those_that_find_it_are_named() -> None:
     assert only_naive(seen) == []  # it may still find it
 
 
-def test_protections_are_crossed_with_attacks_where_a_table_of_both_has_more_than_a_diagonal() -> None:
+def test_protections_are_crossed_with_attacks_where_a_table_of_both_has_more_than_a_diagonal(known: Catalog) -> None:
     def met(stack: str, attack: str, **more: Any) -> Experiment:
         return arm(defenses=(Part(id=stack),) if stack else (), attack=Part(id=attack), **more)
 
     grid = [met(stack, attack) for stack in ("", "pruning") for attack in ("dlg", "idlg")]
     naive = grid[2].model_copy(update={"assume": Assumptions(adaptive=False)})
-    assert crossed(grid)
-    assert crossed([*grid, naive])
-    assert crossed(grid[:3])
-    assert not crossed([grid[0], grid[3]])  # a diagonal
-    assert not crossed(grid[:2])
-    assert not crossed(grid[::2])
-    assert not crossed([*grid, met("", "dlg", seed=2)])  # a cell would stand for two runs
+    assert crossed(grid, known)
+    assert crossed([*grid, naive], known)
+    assert crossed(grid[:3], known)
+    assert not crossed([grid[0], grid[3]], known)  # a diagonal
+    assert not crossed(grid[:2], known)
+    assert not crossed(grid[::2], known)
+    assert not crossed([*grid, met("", "dlg", seed=2)], known)  # a cell would stand for two runs
 
 
 def test_an_answer_that_comes_to_the_same_as_another_is_told() -> None:

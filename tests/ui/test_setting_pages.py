@@ -13,6 +13,7 @@ from leakage.runs.estimates import like, planned
 from leakage.runs.service import Service
 from leakage.spec import catalog
 from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
+from leakage.spec.fields import Travels
 from leakage.spec.threat_model import assumptions
 from leakage.ui.common import explain
 from leakage.ui.components import sent
@@ -132,18 +133,23 @@ def test_runs_with_local_steps_say_nothing_of_how_long_those_without_take() -> N
 @pytest.mark.parametrize("steps", [None, 1, 100])
 @pytest.mark.parametrize("protocol", ["fedsgd", "fedavg", "fedprox", "fedadmm", "nobody-knows-it"])
 def test_the_picture_is_drawn_and_told_for_any_protocol(protocol: str, steps: int | None, phones: int) -> None:
-    drawn = ElementTree.fromstring(sent.picture(protocol, phones=phones, steps=steps))
+    entry = CATALOG.find("protocol", protocol)
+    travels = entry.travels if entry else Travels()
+    drawn = ElementTree.fromstring(sent.picture(travels, phones=phones, steps=steps))
     said = drawn.attrib["aria-label"]
     labels = {text.text for text in drawn.iter("text")}
     assert ("sum only" in labels) == (phones > 1) == ("Each of" in said)
-    assert phones > 1 or sent.words(protocol).removeprefix("the ") in labels
+    assert phones > 1 or sent.words(travels).removeprefix("the ") in labels
     assert ("local step" in said) == (steps is not None)
 
 
 def test_each_protocol_has_a_mark_of_its_own_in_the_picture() -> None:
-    assert 'class="gle-leash"' in sent.picture("fedprox", steps=5)
-    assert 'class="gle-dual"' in sent.picture("fedadmm", steps=5)
-    plain = sent.picture("fedavg", steps=5)
+    def travels(protocol: str) -> Travels:
+        return CATALOG.get("protocol", protocol).travels
+
+    assert 'class="gle-leash"' in sent.picture(travels("fedprox"), steps=5)
+    assert 'class="gle-dual"' in sent.picture(travels("fedadmm"), steps=5)
+    plain = sent.picture(travels("fedavg"), steps=5)
     assert plain.count("<ellipse") == 5
     assert "gle-leash" not in plain
     assert "gle-dual" not in plain
@@ -151,7 +157,8 @@ def test_each_protocol_has_a_mark_of_its_own_in_the_picture() -> None:
 
 def test_a_protocol_that_somebody_adds_gets_the_general_picture_and_runs(door: Service, visit: Open) -> None:
     raw = json.loads(door.config.catalog.read_text())
-    planted = next(entry for entry in raw["entries"] if entry["id"] == "fedsgd") | {"id": "swarm", "title": "Swarm", "plain": "It swarms."}
+    said = {"id": "swarm", "title": "Swarm", "plain": "It swarms.", "sends_gradient": False, "travels": {}}
+    planted = next(entry for entry in raw["entries"] if entry["id"] == "fedsgd") | said
     door.config.catalog.write_text(json.dumps(raw | {"entries": [*raw["entries"], planted]}))
     assert catalog.read(door.config.catalog) is not None
     at = visit(protocol="swarm")

@@ -10,6 +10,7 @@ from leakage.runs.service import service
 from leakage.runs.store import OPEN, Run
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment, Picture, SpecError
+from leakage.spec.fields import Travels
 from leakage.spec.tasks import Ranks
 from leakage.ui.common import explain, forms
 from leakage.ui.common.session import owner
@@ -50,7 +51,7 @@ def show(asked: str | None, known: Catalog) -> None:
     if preset := presets.shown(experiments, known):
         st.markdown(preset.story)
     titles = presets.titles(experiments, known)
-    shown = [staged(run.id, title, experiment) for run, title, experiment in zip(runs, titles, experiments, strict=True)]
+    shown = [staged(run.id, title, experiment, known) for run, title, experiment in zip(runs, titles, experiments, strict=True)]
     if stage(shown, key="stage"):
         for run in runs:
             fallback.show(run.id)
@@ -67,11 +68,12 @@ def found(asked: str | None) -> list[Run]:
     return [run for run in runs if run.kind == runs[0].kind][: MOST if runs and runs[0].kind == "attack" else 1]
 
 
-def staged(id: str, title: str, experiment: Experiment) -> Shown:
-    """A run as the stage wants it."""
+def staged(id: str, title: str, experiment: Experiment, known: Catalog) -> Shown:
+    """A run as the stage wants it; its protocol may be gone since."""
     phones = int(experiment.aggregation.fields.get("clients", 2)) if experiment.aggregation else 1
-    sends = sent.words(experiment.protocol.id, phones)
-    return Shown(id, title, len(experiment.pictures), sends, phones, plain=experiment.protocol.id == "fedsgd")
+    protocol = known.find("protocol", experiment.protocol.id)
+    travels, plain = (protocol.travels, protocol.sends_gradient) if protocol else (Travels(), False)
+    return Shown(id, title, len(experiment.pictures), sent.words(travels, phones), phones, plain=plain)
 
 
 @st.fragment(run_every=1.0)

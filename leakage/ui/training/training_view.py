@@ -12,7 +12,9 @@ from leakage.runs.service import service
 from leakage.runs.store import OPEN, Run
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import SpecError
+from leakage.spec.prepared import prepared
 from leakage.spec.tasks import Training
+from leakage.ui.common import forms
 from leakage.ui.common.session import owner
 from leakage.ui.lab.result import duration
 
@@ -150,7 +152,9 @@ def lab_link(name: str) -> str:
     except checkpoints.CheckpointError:
         return "/"
     fields = "".join(f"&{card.model}.{field}={quote(str(value))}" for field, value in card.fields.items())
-    attack = "" if card.model == "lenet" else "&attack=inverting_gradients"
+    links = prepared().training
+    by = links.attack_of.get(card.model, links.attack)
+    attack = "" if by == forms.DEFAULTS["attack"] else f"&attack={by}"
     return f"/?model={card.model}{fields}&checkpoint={name}&size={card.image_shape[1]}&channels={card.image_shape[0]}{attack}"
 
 

@@ -1,70 +1,47 @@
 """A small picture of what a phone sends and what it keeps, for any protocol; and the words for what travels."""
 
 import html
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import streamlit as st
 from streamlit.components.v2.types import ComponentRenderer
 
+from leakage.spec.fields import Travels
+from leakage.spec.threat_model import counted
+
 HERE = Path(__file__).parent
 FEET, ROWS = 8, 4  # footsteps and phones that are drawn at most
 ROAD = (158, 288)  # from the phone to the server
 
 
-@dataclass(frozen=True)
-class Travels:
-    """What a protocol sends, in words, and what else the phone keeps."""
-
-    what: str
-    kept: str = ""
-    leash: bool = False
-    alone: str = ""  # what the phone does where it takes no local steps
-
-
-KNOWN = {
-    "fedsgd": Travels("gradient", alone="one look"),
-    "fedavg": Travels("difference of weights"),
-    "fedprox": Travels("difference of weights", leash=True),
-    "fedadmm": Travels("increment of w + π/ρ", kept="w, π"),
-}
-UNKNOWN = Travels("update")
-
-
-def words(protocol: str, phones: int = 1) -> str:
+def words(travels: Travels, phones: int = 1) -> str:
     """What the server receives, to stand in a sentence."""
-    return f"the sum of {phones} phones" if phones > 1 else f"the {KNOWN.get(protocol, UNKNOWN).what}"
+    return f"the sum of {phones} phones" if phones > 1 else f"the {travels.what}"
 
 
-def show(protocol: str, *, phones: int, steps: int | None) -> None:
+def show(travels: Travels, *, phones: int, steps: int | None) -> None:
     """The picture on the page; a rerun with the same choices changes nothing."""
-    _component()(key="sent", data={"picture": picture(protocol, phones=phones, steps=steps)})
+    _component()(key="sent", data={"picture": picture(travels, phones=phones, steps=steps)})
 
 
-def picture(protocol: str, *, phones: int = 1, steps: int | None = None) -> str:
+def picture(travels: Travels, *, phones: int = 1, steps: int | None = None) -> str:
     """The picture as SVG with a text alternative. `steps`: local steps of a phone, None where it does not train by itself."""
-    travels = KNOWN.get(protocol, UNKNOWN)
     label = "sum only" if phones > 1 else travels.what
     parts = _several(phones, travels, steps) if phones > 1 else _one(travels, steps)
     middle = (ROAD[0] + ROAD[1]) / 2
     parts += [_text(middle, 26, label, "gle-what"), *_server(), _text(middle, 80, "is sent", "gle-quiet")]
-    said = html.escape(told(protocol, phones=phones, steps=steps))
+    said = html.escape(told(travels, phones=phones, steps=steps))
     return f'<svg viewBox="0 0 340 84" role="img" aria-label="{said}">{"".join(parts)}</svg>'
 
 
-def told(protocol: str, *, phones: int = 1, steps: int | None = None) -> str:
+def told(travels: Travels, *, phones: int = 1, steps: int | None = None) -> str:
     """The same as a sentence."""
-    travels = KNOWN.get(protocol, UNKNOWN)
     who = f"Each of {phones} phones" if phones > 1 else "The phone"
-    did = "" if steps is None else f", takes {_steps(steps)}{', pulled back as on a leash,' if travels.leash else ''}"
+    did = "" if steps is None else f", takes {counted(steps, 'local step')}{', pulled back as on a leash,' if travels.leash else ''}"
     kept = f" and its {travels.kept}" if travels.kept else ""
     what = f"the server gets the sum of {phones} updates only" if phones > 1 else f"only the {travels.what} travels to the server"
     return f"{who} keeps its pictures{kept}{did}; {what}."
-
-
-def _steps(steps: int) -> str:
-    return f"{steps} local step{'' if steps == 1 else 's'}"
 
 
 def _one(travels: Travels, steps: int | None) -> list[str]:
@@ -82,7 +59,7 @@ def _one(travels: Travels, steps: int | None) -> list[str]:
         parts.append(_text((46 + right) / 2, 38, travels.alone, "gle-quiet"))
     else:
         parts += _feet(steps, 58, right - 10, 30)
-        parts.append(_text((46 + right) / 2, 55, _steps(steps).replace("local " if travels.kept else "", ""), "gle-quiet"))
+        parts.append(_text((46 + right) / 2, 55, counted(steps, "local step").replace("local " if travels.kept else "", ""), "gle-quiet"))
     if travels.leash:
         parts.append(f'<path class="gle-leash" d="M56 30{"".join(f"q2.5 {7 if bend % 2 else -7} 5 0" for bend in range(16))}"/>')
         parts.append('<circle class="gle-inside" cx="55" cy="30" r="2.6"/>')
