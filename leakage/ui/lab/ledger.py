@@ -1,9 +1,9 @@
 """The ledger: what the attacker was assumed to know, what was set, and what a picture that knows nothing would have scored."""
 
-import html
 from statistics import median
 from typing import Any
 
+from leakage.results.markup import render
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment
 from leakage.spec.threat_model import Row, assumptions, counted, shown
@@ -29,12 +29,7 @@ def ledger(experiment: Experiment, known: Catalog, meta: dict[str, Any] | None, 
         *settings(experiment, known, meta, result),
         *baselines(meta),
     ]
-    cells = "".join(
-        f'<tr><td><span class="gle-tag gle-{tag.split()[0]}">{tag}</span></td>'
-        f'<th scope="row">{html.escape(what)}</th><td>{html.escape(value)}</td></tr>'
-        for tag, what, value in rows
-    )
-    return f'<table class="gle-ledger"><caption>What this result assumes</caption><tbody>{cells}</tbody></table>'
+    return render("ui/lab/ledger.html.jinja", rows=rows)
 
 
 def settings(experiment: Experiment, known: Catalog, meta: dict[str, Any] | None, result: dict[str, Any] | None) -> list[Row]:
