@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 from problems import CATALOG
-from test_pages import Open, asked, bare, door, fine, press_run, visit, words, written
+from visiting import Open, asked, fine, press_run, words
 
 from leakage.runs.service import Service, like, planned
 from leakage.spec import catalog
@@ -18,7 +18,6 @@ from leakage.ui.components.live import Shown
 from leakage.ui.lab.ledger import settings
 from leakage.ui.lab.result import found
 
-__all__ = ["bare", "door", "visit", "written"]  # fixtures
 EIGHT = {"batch": "8"}
 PHONES = Part(id="secure_aggregation", fields={"clients": 4})
 
