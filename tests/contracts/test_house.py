@@ -110,3 +110,11 @@ def test_nothing_is_printed_and_every_error_is_named(file: Path) -> None:
             broad = node.type is None or (isinstance(node.type, ast.Name) and node.type.id in ("Exception", "BaseException"))
             again = isinstance(node.body[-1], ast.Raise) and node.body[-1].exc is None  # cleans up and passes it on
             assert not broad or again or file.name == "worker.py", f"line {node.lineno}: only the worker survives any error"
+
+
+@pytest.mark.parametrize("file", sorted(ROOT.glob("tests/**/*.py")), ids=lambda file: str(file.relative_to(ROOT)))
+def test_a_test_takes_nothing_from_another_test(file: Path) -> None:
+    for node in ast.walk(ast.parse(file.read_text())):
+        modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        modules += [one.name for one in node.names] if isinstance(node, ast.Import) else []
+        assert not any(name.startswith(("test_", "conftest")) for name in modules), "share it in a file directly in tests/"
