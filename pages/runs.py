@@ -4,6 +4,7 @@ import time
 
 import streamlit as st
 
+from leakage.results.markup import render
 from leakage.runs.events import AttackEnd, TrainingEnd
 from leakage.runs.service import service
 from leakage.runs.store import Run
@@ -50,8 +51,7 @@ def row(run: Run, known: Catalog) -> None:
     with st.container(border=True, horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         with st.container(horizontal=True, vertical_alignment="center", width="content"):
             if run.result and run.kind == "attack":
-                picture = f"/api/runs/{run.id}/final.png"
-                st.html(f'<img class="gle-mini" alt="Private pictures above, reconstructions below" src="{picture}">', width="content")
+                st.html(render("ui/common/mini.html.jinja", address=f"/api/runs/{run.id}/final.png"), width="content")
             st.markdown(f"[**{title}**]({link})  \n{when} · {WORDS[run.status]} · {how}", width="content")
         forget = {"on_click": service().delete, "args": (run.id, owner())}
         st.button("Delete", key=f"delete-{run.id}", icon=":material/delete:", type="tertiary", **forget)

@@ -150,3 +150,11 @@ def test_no_two_classes_share_a_name() -> None:
         node.name for file in PACKAGE.rglob("*.py") for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.ClassDef)
     ]
     assert twice([name for name in found if not name.startswith("_")]) == []
+
+
+@pytest.mark.parametrize("file", sorted(ROOT.glob("tests/**/*.py")), ids=lambda file: str(file.relative_to(ROOT)))
+def test_a_test_takes_nothing_from_another_test(file: Path) -> None:
+    for node in ast.walk(ast.parse(file.read_text())):
+        modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        modules += [one.name for one in node.names] if isinstance(node, ast.Import) else []
+        assert not any(name.startswith(("test_", "conftest")) for name in modules), "share it in a file directly in tests/"

@@ -1,28 +1,23 @@
 """The store: one queue for many processes, frames that stay few, and nothing left of what was deleted."""
 
 import contextlib
-import dataclasses
 import math
 import shutil
-import subprocess
-import sys
-import textwrap
 import threading
 import time
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 from place import damaged
+from stored import python, run
 from told import end, frame, note
 
 from leakage.runs.connections import StoreError, is_full
 from leakage.runs.event_log import MAX_FRAMES
-from leakage.runs.store import BEAT, Run, Store
+from leakage.runs.store import BEAT, Store
 from leakage.runs.thin import log_spaced
-from leakage.settings import ROOT
 
 PNG = b"\x89PNG not really"
 
@@ -35,32 +30,6 @@ def store(tmp_path: Path) -> Iterator[Store]:
     made.close()
 
 
-def run(name: str, owner: str = "me", **values: Any) -> Run:
-    return dataclasses.replace(
-        Run(
-            id=name,
-            owner=owner,
-            grp=None,
-            kind="attack",
-            digest=f"digest of {name}",
-            version="1",
-            experiment="{}",
-            shareable=True,
-            estimate=None,
-            status="queued",
-            message="",
-            created=time.time(),
-            started=None,
-            finished=None,
-            heartbeat=None,
-            worker=None,
-            cancelled=None,
-            result=None,
-        ),
-        **values,
-    )
-
-
 def queued(store: Store, *names: str, owner: str = "me") -> None:
     for name in names:
         store.add(run(name, owner), {})
@@ -69,13 +38,6 @@ def queued(store: Store, *names: str, owner: str = "me") -> None:
 def claimed(store: Store) -> str | None:
     found = store.claim("0:1")
     return found.id if found else None
-
-
-def python(script: str, *arguments: object) -> subprocess.Popen[str]:
-    """A process of its own that has a Store on the path in its first argument."""
-    head = "import sys, time; from pathlib import Path; from leakage.runs.store import *; store = Store(Path(sys.argv[1]))\n"
-    command = [sys.executable, "-c", head + textwrap.dedent(script), *map(str, arguments)]
-    return subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
 def counts(store: Store) -> dict[str, int]:

@@ -9,8 +9,7 @@ import pytest
 from problems import CATALOG
 from streamlit.runtime.context import ContextProxy
 from streamlit.testing.v1 import AppTest
-from test_pages import Open, bare, door, fine, visit, words, written
-from test_ranks_page import work
+from visiting import Open, fine, words
 
 from leakage.data.checkpoints import cards
 from leakage.results import utility
@@ -23,7 +22,6 @@ from leakage.spec.experiment import Assumptions, Experiment, Part
 from leakage.ui.compare import table
 from leakage.ui.compare.stacks import key_of, known_keys, ready_made, spaced, stack_of
 
-__all__ = ["bare", "door", "visit", "work", "written"]  # fixtures
 QUICK = {"v": "1", "attack": "inverting_gradients", "inverting_gradients.steps": "20"}
 ME = "browser me"  # the owner behind the cookie of `look`
 GREY = {"psnr": 11.5, "ssim": 0.1}

@@ -4,10 +4,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-import torch
 from streamlit.testing.v1 import AppTest
-from test_architecture_page import look
-from test_pages import Open, bare, door, fine, visit, words, written
+from visiting import Open, fine, words
 
 from leakage.networks.grammar import parse, unroll
 from leakage.networks.rank import Analysis, analyse
@@ -18,23 +16,9 @@ from leakage.spec.tasks import Ranks
 from leakage.ui.architecture.counts import missing, sentences, shares, table, verdict
 from leakage.ui.architecture.rank_view import AGREE, BLOCKS, how
 from leakage.workers import rank_job
-from leakage.workers.worker import perform
 
-__all__ = ["bare", "door", "look", "visit", "written"]  # fixtures
 ONE = "conv 4@1"  # 16 + 625 equations, one of which follows from the others
 GREY = {"size": "28", "channels": "1"}
-
-
-@pytest.fixture
-def work(door: Service) -> Callable[[], None]:
-    """Let a worker perform the next run."""
-
-    def performed() -> None:
-        run = door.store.claim("0:1")
-        assert run is not None
-        perform(door.store, run, torch.device("cpu"))
-
-    return performed
 
 
 def press(at: AppTest, key: str = "measure-ranks") -> AppTest:

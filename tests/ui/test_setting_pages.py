@@ -6,8 +6,8 @@ from xml.etree import ElementTree
 
 import pytest
 from problems import CATALOG
-from test_pages import Open, asked, bare, door, fine, press_run, visit, words, written
 from told import end, meta, received
+from visiting import Open, asked, fine, press_run, words
 
 from leakage.runs.estimates import like, planned
 from leakage.runs.service import Service
@@ -21,7 +21,6 @@ from leakage.ui.components.live import Shown
 from leakage.ui.lab.ledger import settings
 from leakage.ui.lab.result import found
 
-__all__ = ["bare", "door", "visit", "written"]  # fixtures
 EIGHT = {"batch": "8"}
 PHONES = Part(id="secure_aggregation", fields={"clients": 4})
 

@@ -11,8 +11,8 @@ import pytest
 import torch
 from PIL import Image
 from place import LONG, QUICK, Place, alive, another, until
-from test_store import python
-from test_store import run as row
+from stored import python
+from stored import run as row
 
 from leakage.runs.event_log import MAX_FRAMES
 from leakage.runs.service import SPEEDS

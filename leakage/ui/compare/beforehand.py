@@ -1,18 +1,18 @@
 """Measured beforehand, folded away below a comparison: every protection and attacker, DLG's thresholds, and what protection costs."""
 
-import html
 from collections.abc import Callable, Sequence
 
 import plotly.graph_objects as go
 import streamlit as st
 
+from leakage.results.markup import render
 from leakage.results.precomputed import Cell, Duel, Line, Price, both, found, matrix, prices
 from leakage.spec.catalog import Catalog
 from leakage.spec.prepared import prepared
 from leakage.ui.common import forms
 from leakage.ui.common.figures import against_accuracy, band, bare, grey_line
 from leakage.ui.compare.sweep import LOOKS, mark_published
-from leakage.ui.compare.table import heat
+from leakage.ui.compare.table import TableCell, heat
 
 OPEN = "measured"  # the key of what is folded away
 AVERAGE = "average the rounds"  # the answer to noise that was measured, by its name
@@ -93,35 +93,32 @@ def in_words(line: Line, known: Catalog) -> list[str]:
 def matrix_table(lines: Sequence[Line], known: Catalog) -> str:
     """As HTML: a line for every protection, for each attack the naive attacker and the one who knows."""
     attacks = list(dict.fromkeys(attack for line in lines for attack in line.duels))
-    groups = "".join(f'<th scope="colgroup" colspan="2">{html.escape(known.get("attack", id).title)}</th>' for id in attacks)
-    voices = "".join(f"<th>{NAIVE}</th><th>{KNOWING}</th>" for _ in attacks)
-    body = "".join(_line(line, attacks) for line in lines)
-    return (
-        '<div class="gle-wide"><table class="gle-ledger gle-counts gle-matrix">'
-        f"<thead><tr><th>Protection</th>{groups}</tr><tr><th></th>{voices}</tr></thead><tbody>{body}</tbody></table></div>"
+    return render(
+        "ui/compare/matrix.html.jinja",
+        voices=(NAIVE, KNOWING),
+        attacks=[known.get("attack", id).title for id in attacks],
+        lines=[{"title": line.title, "refused": line.refused, "cells": _cells(line, attacks)} for line in lines],
     )
 
 
-def _line(line: Line, attacks: Sequence[str]) -> str:
-    first = f'<th scope="row">{html.escape(line.title)}</th>'
-    if line.refused:
-        return f'<tr>{first}<td class="gle-refused" colspan="{2 * len(attacks)}">{html.escape(line.refused)}</td></tr>'
-    return f"<tr>{first}{''.join(_duel(line.duels.get(attack)) for attack in attacks)}</tr>"
+def _cells(line: Line, attacks: Sequence[str]) -> list[TableCell]:
+    return [] if line.refused else [it for attack in attacks for it in _duel(line.duels.get(attack))]
 
 
-def _duel(duel: Duel | None) -> str:
+def _duel(duel: Duel | None) -> list[TableCell]:
+    """The naive attacker's cell and that of who knows the protection."""
     if duel is None or duel.naive is None:
-        return f"<td>{DASH}</td><td>{DASH}</td>"
+        return [TableCell(text=DASH)] * 2
     if not duel.knowing:  # no protection: there is nothing to know
-        return _cell(duel.naive, colspan=2)
+        return [_cell(duel.naive, span=2)]
     others = " ".join(told(cell) for cell in duel.knowing.values())
     if duel.best is None:
-        return _cell(duel.naive) + f'<td title="{html.escape(others)}">same</td>'
-    return _cell(duel.naive) + _cell(duel.best, framed=duel.only_naive, words=others)
+        return [_cell(duel.naive), TableCell(text="same", title=others)]
+    return [_cell(duel.naive), _cell(duel.best, framed=duel.only_naive, words=others)]
 
 
-def _cell(cell: Cell, *, words: str = "", framed: bool = False, colspan: int = 1) -> str:
-    return heat(cell["psnr"], cell["recognisable"] / cell["runs"], words=words or told(cell), framed=framed, colspan=colspan)
+def _cell(cell: Cell, *, words: str = "", framed: bool = False, span: int = 1) -> TableCell:
+    return heat(cell["psnr"], cell["recognisable"] / cell["runs"], title=words or told(cell), framed=framed, span=span)
 
 
 def told(cell: Cell) -> str:

@@ -4,6 +4,7 @@ import base64
 
 import streamlit as st
 
+from leakage.results.markup import render
 from leakage.runs.events import AttackEnd
 from leakage.runs.service import service
 
@@ -29,5 +30,4 @@ def show(run_id: str) -> None:
 
 
 def _picture(png: bytes | None, words: str) -> str:
-    data = base64.b64encode(png or b"").decode()
-    return f'<figure class="gle-plain"><img alt="{words}" src="data:image/png;base64,{data}"><figcaption>{words}</figcaption></figure>'
+    return render("ui/lab/fallback.html.jinja", words=words, data=base64.b64encode(png or b"").decode())

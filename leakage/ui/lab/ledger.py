@@ -1,9 +1,9 @@
 """The ledger: what the attacker was assumed to know, what was set, and what a picture that knows nothing would have scored."""
 
-import html
 from collections.abc import Sequence
 from statistics import median
 
+from leakage.results.markup import render
 from leakage.runs.event_parts import BaselineScores, FrameScores, GradientDistances, PrivacyBound
 from leakage.runs.events import AttackEnd, MetaEvent
 from leakage.spec.catalog import Catalog
@@ -30,12 +30,7 @@ def ledger(experiment: Experiment, known: Catalog, meta: MetaEvent | None, end: 
         *settings(experiment, known, meta, end),
         *baselines(meta),
     ]
-    cells = "".join(
-        f'<tr><td><span class="gle-tag gle-{tag.split()[0]}">{tag}</span></td>'
-        f'<th scope="row">{html.escape(what)}</th><td>{html.escape(value)}</td></tr>'
-        for tag, what, value in rows
-    )
-    return f'<table class="gle-ledger"><caption>What this result assumes</caption><tbody>{cells}</tbody></table>'
+    return render("ui/lab/ledger.html.jinja", rows=rows)
 
 
 def settings(experiment: Experiment, known: Catalog, meta: MetaEvent | None, end: AttackEnd | None) -> list[Row]:

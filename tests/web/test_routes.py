@@ -17,7 +17,7 @@ import uvicorn
 from PIL import Image
 from place import QUICK, get, until
 from starlette.applications import Starlette
-from test_store import run
+from stored import run
 from told import end, frame, note
 
 from leakage.data.images import sheet
