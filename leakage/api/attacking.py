@@ -1,7 +1,7 @@
 """An attack on a model of your own: on pictures that you give, or on an update alone."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from leakage.api import input_check
 from leakage.api.model_check import Constants, check_head, check_second_derivative, outputs, prepared, vectorises
-from leakage.api.reading import UpdateReading, reading
+from leakage.api.result import AttackRun, Result
 from leakage.engine.core import Attack, Defense, Observation, Plugin, Protocol
 from leakage.engine.federation import Federation, ThreatModel
 from leakage.engine.loading import ids, load
@@ -18,36 +18,8 @@ from leakage.engine.observe import observe as observe_client
 from leakage.evaluation.baselines import standards
 from leakage.evaluation.lineup import OWN
 from leakage.evaluation.play import Private, play, play_blind, stage
-from leakage.evaluation.referee import Frame
 
 Shape = tuple[int, int, int]
-
-
-@dataclass(frozen=True)
-class Result:
-    """What an attack came to. All tensors lie on the CPU.
-
-    reconstruction  (B, C, H, W) in [0, 1]; beside private pictures in their order
-    labels          the class that the attacker took each picture for
-    scores          psnr (dB), mse, ssim, lpips, rank (place of the private picture in its line-up), label_accuracy and more, means over
-                    the batch; of an update alone only gradient distances: there is no truth to score against
-    baselines       the same scores of pictures that know nothing: grey, mean, noise; empty for an update alone
-    verdict         word, why, meaning and rule of the plain verdict; None for an update alone
-    threat_model    what the attacker was granted
-    update          what the update says by itself: labels, numbers against unknowns, ranks
-    note            the attack's own words
-    """
-
-    reconstruction: Tensor
-    labels: list[int]
-    scores: dict[str, Any]
-    baselines: dict[str, dict[str, float]]
-    verdict: dict[str, str] | None
-    threat_model: ThreatModel
-    update: UpdateReading
-    note: dict[str, Any] = field(default_factory=dict)
-    steps: int = 0
-    seconds: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,41 +37,6 @@ class _Terms:
     @property
     def federation(self) -> Federation:
         return Federation.of(self.protocol, self.defenses, self.threat, seed=self.seed, over=self.aggregation)
-
-
-class AttackRun:
-    """An attack under way: iterate over its Frames, the last of which is final; then `result` is there."""
-
-    def __init__(self, frames: Iterator[Frame], seen: Observation, threat: ThreatModel, baselines: dict[str, dict[str, float]]) -> None:
-        self._frames, self._seen, self._threat, self._baselines = frames, seen, threat, baselines
-        self._last: Frame | None = None
-
-    def __iter__(self) -> "AttackRun":
-        return self
-
-    def __next__(self) -> Frame:
-        self._last = next(self._frames)
-        return self._last
-
-    @property
-    def result(self) -> Result:
-        """What it came to; plays what is left first."""
-        for _ in self:
-            pass
-        last = self._last
-        assert last is not None
-        return Result(
-            reconstruction=last.x,
-            labels=last.labels,
-            scores=last.scores,
-            baselines=self._baselines,
-            verdict=last.verdict,
-            threat_model=self._threat,
-            update=reading(self._seen),
-            note=last.note,
-            steps=last.step,
-            seconds=last.seconds,
-        )
 
 
 def attack(
