@@ -27,8 +27,8 @@ def _component() -> ComponentRenderer:
     """Register once per process: a second registration of the same name would log a warning on every rerun."""
     read = partial(Path.read_text, encoding="utf-8")
     # A component is one script without imports, so the parts share one scope; live.js exports and comes last.
-    script = "\n".join(read(path) for path in [*sorted((HERE / "live").glob("*.js")), HERE / "live.js"])
-    style = "\n".join(read(path) for path in [HERE / "live.css", *sorted((HERE / "live").glob("*.css"))])
+    script = "\n".join(read(path) for path in sorted(HERE.glob("*.js"), key=lambda path: path.name == "live.js"))
+    style = "\n".join(read(path) for path in sorted(HERE.glob("*.css"), key=lambda path: path.name != "live.css"))
     # isolate_styles=False: inside a shadow root Plotly's own styles would be lost.
     return st.components.v2.component("gle_stage", html=read(HERE / "live.html"), css=style, js=script, isolate_styles=False)
 
