@@ -7,7 +7,7 @@ import textwrap
 import time
 from typing import Any
 
-from leakage.runs.store import Run
+from leakage.runs.store import Run, Store
 from leakage.settings import ROOT
 
 
@@ -35,6 +35,11 @@ def run(name: str, owner: str = "me", **values: Any) -> Run:
         ),
         **values,
     )
+
+
+def queued(store: Store, *names: str, owner: str = "me") -> None:
+    for name in names:
+        store.add(run(name, owner), {})
 
 
 def python(script: str, *arguments: object) -> subprocess.Popen[str]:

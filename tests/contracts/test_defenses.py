@@ -5,15 +5,29 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from problems import FITTING, IDS, LABELS, NEUTRAL, SUMMED, TINY, observed, precision, protected, relative, short, smooth, using
+from problems import (
+    FITTING,
+    IDS,
+    LABELS,
+    NEUTRAL,
+    SUMMED,
+    TINY,
+    observed,
+    precision,
+    protected,
+    relative,
+    short,
+    smooth,
+    standards_of,
+    using,
+)
 from torch import nn
 
 from leakage.engine.client import gradient_client, weights_of
 from leakage.engine.core import Defense, Params, generator
-from leakage.evaluation.baselines import standards
 from leakage.evaluation.play import Scene
 from leakage.spec.experiment import Assumptions, Experiment, Part
-from leakage.workers.adapter import play, plugin
+from leakage.workers.adapter import federation, play, plugin
 
 CHANGING = ("precode", "fedkl")  # the model itself: they have no neutral setting
 EVERY = pytest.mark.parametrize("name", IDS["defense"])
@@ -121,7 +135,14 @@ def test_adding_a_defense_moves_neither_the_weights_nor_the_attackers_start(name
     for defenses in ((), (Part(id=name),)):
         seen = observed(x, **protected(Part(id=name)) | {"defenses": defenses})
         experiment = Experiment(attack=short("inverting_gradients", steps=1, starts=1), defenses=defenses, assume=Assumptions(labels=True))
-        scene = Scene(experiment, x, LABELS[:1], seen, standards(experiment, x, LABELS[:1]), {}, {})
+        scene = Scene(
+            attack=plugin("attack", experiment.attack),
+            federation=federation(experiment),
+            x=x,
+            y=LABELS[:1],
+            seen=seen,
+            standards=standards_of(experiment, x, LABELS[:1]),
+        )
         starts.append((next(iter(play(experiment, scene=scene))), seen.weights))
     (one, weights), (other, same) = starts
     assert torch.equal(one.x, other.x)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
-from test_store import queued, run
+from stored import queued, run
 from told import EXAMPLES, frame, note
 
 from leakage.runs import archive, notes

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from place import damaged
-from stored import python, run
+from stored import python, queued, run
 from told import end, frame, note
 
 from leakage.runs.connections import StoreError, is_full
@@ -28,11 +28,6 @@ def store(tmp_path: Path) -> Iterator[Store]:
     yield made
     assert damaged(made) == []
     made.close()
-
-
-def queued(store: Store, *names: str, owner: str = "me") -> None:
-    for name in names:
-        store.add(run(name, owner), {})
 
 
 def claimed(store: Store) -> str | None:
