@@ -47,7 +47,7 @@ bench: $(VENV)/.dev-ready $(PEER)/.ready ## measure our speed beside that of the
 record: $(VENV)/.run-ready ## compute the recorded runs in assets/ again
 	$(PY) -m leakage record $(ARGS)
 
-docs: $(VENV)/.run-ready ## write docs/plugins.md from the plug-ins themselves
+docs: $(VENV)/.run-ready ## write what is made from the code: docs/plugins.md, and the events as TypeScript types
 	$(PY) -m leakage docs $(ARGS)
 
 clean: ## remove the virtual environments and caches; your runs in .leakage stay

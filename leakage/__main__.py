@@ -12,6 +12,7 @@ from typing import Any
 from leakage.data import checkpoints
 from leakage.data.fetch import NAMES
 from leakage.results.intervals import success_words
+from leakage.runs.event_types import TYPES, declarations
 from leakage.settings import INSTALLED, ROOT, settings
 from leakage.spec import catalog
 from leakage.spec.experiment import Experiment, SpecError, parse
@@ -58,7 +59,7 @@ def main(arguments: list[str]) -> int:
     fetch = commands.add_parser("fetch", help="download a data set, or a network for LPIPS, where a connection allows")
     fetch.add_argument("name", choices=NAMES)
     commands.add_parser("record", help="make the recorded run in assets/ anew")
-    commands.add_parser("docs", help="write docs/plugins.md from the plug-ins")
+    commands.add_parser("docs", help="write docs/plugins.md from the plug-ins, and the types of events for JavaScript")
     given = parser.parse_args(arguments)
     try:
         if given.command == "app":
@@ -79,7 +80,7 @@ def main(arguments: list[str]) -> int:
         elif given.command == "record":
             record(ROOT / "assets" / "recorded.json")
         else:
-            (ROOT / "docs" / "plugins.md").write_text(plugins_page(plugin_catalog.describe()))
+            write_docs()
     except (ValueError, OSError, RuntimeError, MemoryError) as error:
         log.error("%s", error)
         return 1
@@ -106,8 +107,9 @@ def run_seeds(file: Path, out: Path, seeds: int) -> None:
 
 def run_file(experiment: Experiment, out: Path) -> dict[str, Any]:
     """Play an experiment; frames/NNNNNN.png, final.png and metrics.json, whose content is returned, appear in `out`."""
+    from leakage.runs.event_parts import finite
     from leakage.workers.adapter import play, prepare
-    from leakage.workers.attack_job import contact_sheet, finite
+    from leakage.workers.attack_job import contact_sheet
 
     if experiment.has_uploads:
         raise SpecError("pictures: uploads live only on the page that received them. Choose gallery or data-set pictures.")
@@ -125,10 +127,10 @@ def run_file(experiment: Experiment, out: Path) -> dict[str, Any]:
         "baselines": finite(scene.standards.baselines),
         "answer": answer,
         "verdict": frame.verdict,
-        "note": frame.note,
+        "note": finite(frame.note),
         "frames": rows,
     }
-    (out / "metrics.json").write_text(json.dumps(result, indent=1))
+    (out / "metrics.json").write_text(json.dumps(result, indent=1, allow_nan=False))
     grey = scene.standards.baselines["grey"]["psnr"]
     scores, word = answer["scores"], (frame.verdict or {})["word"]
     if "event" in frame.note:
@@ -212,6 +214,12 @@ def record(file: Path) -> None:
             raise RuntimeError(finished.message)
         file.write_text(json.dumps(archive.export(store, run)))
         log.info("Recorded %s: PSNR %.1f dB.", file, finished.result["scores"]["psnr"])
+
+
+def write_docs() -> None:
+    """What is made from the code: the plug-ins as a page, the events as TypeScript types."""
+    (ROOT / "docs" / "plugins.md").write_text(plugins_page(plugin_catalog.describe()))
+    TYPES.write_text(declarations())
 
 
 def plugins_page(known: catalog.Catalog) -> str:

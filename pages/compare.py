@@ -7,6 +7,7 @@ from leakage.results import comparison_file
 from leakage.runs.service import service
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment, SpecError
+from leakage.spec.prepared import prepared
 from leakage.ui.common import address, explain, forms
 from leakage.ui.common.ready import catalog
 from leakage.ui.common.session import delete_all, owner
@@ -114,7 +115,7 @@ def prepare(known: Catalog) -> None:
         variants_address.load([compared.experiment_of(run) for run in runs], known)
     else:
         kept = {name: st.session_state[name] for name in ("source", forms.PICKED) if name in st.session_state}
-        forms.load(variants.PREPARED)
+        forms.load(prepared().compare.experiment)
         st.session_state.update(kept)
 
 

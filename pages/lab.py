@@ -26,7 +26,7 @@ def settings(known: Catalog) -> Experiment | None:
         defense = forms.choose(known, "defense", "What the phone does before sending")
         defenses = (defense,) if defense else ()
     with forms.card(4, "The attacker and what it knows"):
-        doing = Doing.of(known, setting.protocol, setting.aggregation, len(pictures))
+        doing = Doing.of(known, setting.protocol, setting.aggregation, len(pictures), batch_norm=setting.batch_norm)
         attack, assume = choose_attacker(known, setting.model, doing, defenses)
     if not pictures:
         return None

@@ -4,6 +4,8 @@ import time
 
 import streamlit as st
 
+from leakage.results.markup import render
+from leakage.runs.events import AttackEnd, TrainingEnd
 from leakage.runs.service import service
 from leakage.runs.store import Run
 from leakage.spec.catalog import Catalog
@@ -17,13 +19,16 @@ WORDS = {"queued": "waiting", "running": "running", "done": "finished", "cancell
 
 def attack_row(run: Run, known: Catalog) -> tuple[str, str, str]:
     """How it ended, what it was, and its page."""
-    how = f"PSNR {run.result['scores']['psnr']:.1f} dB, {run.result['verdict']['word']}" if run.result else run.message
+    end, how = run.outcome(AttackEnd), run.message
+    if end and end.scores.psnr is not None and end.verdict:
+        how = f"PSNR {end.scores.psnr:.1f} dB, {end.verdict.word}"
     return how, explain.title(Experiment.model_validate_json(run.experiment), known), f"/?run={run.id}"
 
 
 def training_row(run: Run, known: Catalog) -> tuple[str, str, str]:
     """The same of a training."""
-    reached = run.result["accuracy"] if run.result else None
+    end = run.outcome(TrainingEnd)
+    reached = end.accuracy if end else None
     how = run.message if reached is None else f"{reached:.1%} of the test pictures named right"
     return how, explain.training_title(Training.model_validate_json(run.experiment), known), f"/training?run={run.id}"
 
@@ -46,8 +51,7 @@ def row(run: Run, known: Catalog) -> None:
     with st.container(border=True, horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         with st.container(horizontal=True, vertical_alignment="center", width="content"):
             if run.result and run.kind == "attack":
-                picture = f"/api/runs/{run.id}/final.png"
-                st.html(f'<img class="gle-mini" alt="Private pictures above, reconstructions below" src="{picture}">', width="content")
+                st.html(render("ui/common/mini.html.jinja", address=f"/api/runs/{run.id}/final.png"), width="content")
             st.markdown(f"[**{title}**]({link})  \n{when} · {WORDS[run.status]} · {how}", width="content")
         forget = {"on_click": service().delete, "args": (run.id, owner())}
         st.button("Delete", key=f"delete-{run.id}", icon=":material/delete:", type="tertiary", **forget)

@@ -7,9 +7,10 @@ from dataclasses import replace
 import torch
 from torch.nn import functional as F
 
-from leakage.engine.core import Observation, Snapshot, generator
+from leakage.engine.core import Observation, Params, Snapshot, generator
 from leakage.evaluation.baselines import Standards, standards
 from leakage.evaluation.lineup import Lineup, draw
+from leakage.evaluation.metrics import gradient_distances
 from leakage.spec import catalog
 from leakage.spec.experiment import Assumptions, Experiment, Part
 from leakage.workers import plugin_catalog
@@ -24,6 +25,20 @@ FITTING = {"fedkl": Part(id="resnet", fields={"kind": "resnet20-4", "width": 4})
 LIGHT = {"vgg16": {"units": 16}}  # what a model too large for a test is made with
 SHORT = {"steps": 60, "tries": 4, "starts": 2}  # enough for a problem of this size
 GRANTED = Assumptions(labels=True)
+HUGE = 1e6  # a bound that nothing reaches
+NEUTRAL = {  # settings with which a defense leaves the update as it is
+    "gaussian_noise": {"scale": 0.0},
+    "laplacian_noise": {"scale": 0.0},
+    "clipping": {"bound": HUGE},
+    "pruning": {"share": 0.0},
+    "minmax_sampling": {"ratio": 1.0},
+    "dp_sgd": {"clip": HUGE, "sigma": 0.0},
+    "fed_cdp": {"bound": HUGE, "last_bound": HUGE, "sigma": 0.0},
+    "soteria": {"share": 0.0},
+    "outpost": {"prune_base": 0.0, "noise_base": 0.0},
+    "ats": {"strength": 0.0},
+}
+SUMMED = ("dp_sgd", "fed_cdp")  # what the pictures say is added up one by one: the same sum, rounded in another order
 LABELS = torch.tensor([7, 2, 4])  # distinct and not in order
 
 
@@ -74,6 +89,10 @@ def using(protocol: str, *, clients: int = 3) -> dict[str, Part]:
     if protocol == "secure_aggregation":
         return {"protocol": Part(id="fedavg"), "aggregation": part(protocol, clients=clients)}
     return {"protocol": part(protocol)}
+
+
+def relative(update: Params, reference: Params) -> float:
+    return gradient_distances(update, reference)["relative_l2"]
 
 
 def moments(attack: Part, seen: Observation, seed: int = 1) -> list[Snapshot]:

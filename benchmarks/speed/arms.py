@@ -8,7 +8,8 @@ from live import ROUNDS, Site, browser
 from loop import experiment
 from playwright.sync_api import Page
 
-from leakage.runs.service import SPEEDS, Service
+from leakage.runs.notes import SPEEDS
+from leakage.runs.service import Service
 from leakage.runs.store import OPEN
 from leakage.spec.experiment import Assumptions, Experiment, Part
 

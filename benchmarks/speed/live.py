@@ -19,7 +19,8 @@ from loop import experiment, ours
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from leakage.data.images import gallery
-from leakage.runs.service import SPEEDS, Service
+from leakage.runs.notes import SPEEDS
+from leakage.runs.service import Service
 from leakage.runs.store import OPEN, Store
 from leakage.settings import ROOT, cores, settings
 from leakage.spec.experiment import Experiment, Picture

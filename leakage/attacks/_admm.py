@@ -8,6 +8,10 @@ from leakage.engine.core import Observation, Params
 
 REPAIR_STATE = "Naive attacker only: start every imitation of the phone from the same state."
 REPAIR_SCALE = "Naive attacker only: compare gradients with gradients, not with what was sent."
+MISTAKES = {  # the switch that repairs one -> the mistake, for the page
+    "repair_state": "its imitation goes on where the last one ended instead of starting afresh",
+    "repair_scale": "it compares what was sent with a gradient",
+}
 
 
 def imitated(seen: Observation, *, stateless: bool, like_with_like: bool) -> tuple[Observation, str]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import torch
 
-from leakage.attacks._admm import REPAIR_SCALE, REPAIR_STATE, imitated
+from leakage.attacks._admm import MISTAKES, REPAIR_SCALE, REPAIR_STATE, imitated
 from leakage.attacks._lbfgs import descend
 from leakage.engine.core import Attack, Observation, Snapshot, flag, param
 
@@ -25,6 +25,7 @@ class DLGADMM(Attack):
     hint = "Choose FedADMM as what is sent. The naive attacker fails and the adaptive one does not: the failure was no protection."
     evaluations_per_step = 10
     loss_name = "squared gradient distance"
+    mistakes = MISTAKES
     source = "https://arxiv.org/abs/1906.08935"
 
     steps: int = param(300, 1, 2000, "L-BFGS steps per start, 20 imitations of the client at most in each.")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import torch
 
-from leakage.attacks._admm import REPAIR_SCALE, REPAIR_STATE, imitated
+from leakage.attacks._admm import MISTAKES, REPAIR_SCALE, REPAIR_STATE, imitated
 from leakage.attacks._labels import labels_of
 from leakage.attacks._lbfgs import descend
 from leakage.engine.core import Attack, Observation, Snapshot, flag, param
@@ -24,6 +24,7 @@ class IDLGADMM(Attack):
     hint = "Choose FedADMM as what is sent, and compare the naive with the adaptive attacker."
     evaluations_per_step = 10
     loss_name = "squared gradient distance"
+    mistakes = MISTAKES
     source = "https://arxiv.org/abs/2001.02610"
 
     steps: int = param(300, 1, 2000, "L-BFGS steps per start, 20 imitations of the client at most in each.")

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from leakage.defenses._each import at_random, averaging
-from leakage.engine.core import Client, Counter, Defense, Draws, param
+from leakage.engine.core import Client, Counter, Defense, Draws, Published, param
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +23,7 @@ class GaussianNoise(Defense):
     hint = "Noise drowns the picture only when it is about as large as the gradient; by then the model learns little. Try 0.001, then 0.1."
     imitation = "known, but nobody can imitate random noise"
     elementwise = True
+    published = Published("Published: no picture from 0.01 on.", "scale", (1e-3, 1e-2))
     source = "https://arxiv.org/abs/1906.08935"
 
     scale: float = param(0.01, 0, 10, "Standard deviation of the noise, in units of the gradient's entries. 0 switches it off.")

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from leakage.defenses._each import changed, counted, within
-from leakage.engine.core import Client, Counter, Defense, Draws, Memory, Params, Update, choice, flag, param
+from leakage.engine.core import Client, Counter, Defense, Draws, Memory, Params, Published, Update, choice, flag, param
 
 SCOPES = ("each tensor", "whole gradient", "random")
 
@@ -29,6 +29,7 @@ class Pruning(Defense):
     hint = "An attacker who knows it compares the surviving entries only. Try 90 % with and without that knowledge."
     imitation = "known, and only the entries that survived are compared"
     elementwise = True
+    published = Published("Published: no picture once 20 to 30 % of the entries are left out.", "share", (0.2, 0.3))
     source = "https://arxiv.org/abs/1906.08935"
 
     share: float = param(0.9, 0, 0.999, "Share of the entries set to zero. 0 switches it off.")

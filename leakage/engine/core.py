@@ -4,7 +4,7 @@ Pictures are float32 in [0, 1], shape (B, C, H, W). Labels are int64 (B,), or pr
 """
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, TypeAlias
 
@@ -17,6 +17,8 @@ from leakage.engine.plugin import choice as choice
 from leakage.engine.plugin import flag as flag
 from leakage.engine.plugin import param as param
 from leakage.engine.plugin import text as text
+from leakage.spec.fields import Published as Published
+from leakage.spec.fields import Travels as Travels
 
 Params: TypeAlias = dict[str, Tensor]  # parameter name -> tensor
 Memory: TypeAlias = dict[str, Tensor]  # what one client carries from one call to the next
@@ -165,6 +167,7 @@ class Attack(Plugin):
     way: ClassVar[str] = "Guess, compare, improve."  # how it works, below its guess
     evaluations_per_step: ClassVar[float] = 1  # replays of the client that one step usually costs
     loss_name: ClassVar[str] = "gradient distance"  # what `Snapshot.loss` is
+    mistakes: ClassVar[Mapping[str, str]] = {}  # of a naive attacker who imitates the client: switch that repairs it -> in words
 
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
         """Yield Snapshots; the last one is the answer."""
@@ -211,6 +214,8 @@ class Defense(Plugin):
     imitation: ClassVar[str] = "known and imitated"  # what `adapt` does, in words
     elementwise: ClassVar[bool] = False  # whether imitations treat every entry alike, so that several guesses can be replayed at once
     needs: ClassVar[dict[str, str]] = {}  # fields of the model without which it has no place there, and their values
+    published: ClassVar[Published | None] = None  # from which strength on it was reported to stop DLG
+    backfires: ClassVar[str] = ""  # why an attacker does worse for knowing it, where that was measured
 
     def change(self, model: nn.Module) -> nn.Module:
         """The model that is trained with this defense, `model` itself as a rule; it may be altered in place.
@@ -242,6 +247,7 @@ class Protocol(Plugin):
 
     over_others: ClassVar[bool] = False  # laid over another protocol, as secure aggregation is
     sends_gradient: ClassVar[bool] = False  # the very gradient of one step, and nothing else
+    travels: ClassVar[Travels] = Travels()  # what is sent, what is kept, and what attackers make of it, in words
     elementwise: ClassVar[bool] = False  # whether weights may have a dimension in front: several guesses, each with weights of its own
 
     def client(self, gradient: Client, draws: Draws | None = None) -> Client:

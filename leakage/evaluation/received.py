@@ -9,20 +9,21 @@ from torch import Tensor
 from leakage.engine.core import Params
 
 CELLS = 64
+PLACE = 4  # bytes that say where an entry belongs
 
 
 def describe(update: Params, gradient: Params, singles: Iterable[Params]) -> dict[str, Any]:
     """What the server received: size, a strip per tensor, and one strip per single picture's gradient, which is never sent.
 
     "norm" is the length of `gradient`, what the attacker makes of the update: the distance of a guess without any gradient.
-    Zeros need not be sent: an update with many counts as its other entries with their places.
+    Zeros need not be sent: an update with many counts as its other entries with their places, where these take fewer bytes.
     """
-    total = sum(value.numel() for value in update.values())
-    entries = sum(int((value != 0).sum()) for value in update.values())
-    sparse = 2 * entries < total
+    survivors = {name: int((value != 0).sum()) for name, value in update.items()}
+    whole = sum(value.element_size() * value.numel() for value in update.values())
+    placed = sum((value.element_size() + PLACE) * survivors[name] for name, value in update.items())
     return {
-        "entries": entries if sparse else total,
-        "bytes": 8 * entries if sparse else 4 * total,
+        "entries": sum(survivors.values()) if placed < whole else sum(value.numel() for value in update.values()),
+        "bytes": min(placed, whole),
         "norm": float(torch.cat([value.flatten() for value in gradient.values()]).norm()),
         "layers": [{"name": name, "shape": list(g.shape), "norm": float(g.norm()), "strip": strip(g)} for name, g in update.items()],
         "singles": [strip(torch.cat([value.flatten() for value in single.values()])) for single in singles],

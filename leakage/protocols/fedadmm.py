@@ -6,7 +6,7 @@ from dataclasses import replace as changed
 import torch
 from torch import Tensor
 
-from leakage.engine.core import Client, Draws, Memory, Params, Protocol, Round, Update, choice, flag, param
+from leakage.engine.core import Client, Draws, Memory, Params, Protocol, Round, Travels, Update, choice, flag, param
 from leakage.protocols._local import EPOCHS, MINI_BATCH, SHUFFLED, descend, geometric, local_rate, steps_of
 
 OWN, SERVERS = "its own last model", "the server's model"
@@ -32,6 +32,12 @@ class FedADMM(Protocol):
     )
     source = "https://arxiv.org/abs/2204.03529"
     elementwise = True
+    travels = Travels(
+        "increment of w + π/ρ",
+        kept="w, π",
+        imitated="it imitates {steps}, and works out the hidden duals round by round",
+        beside="the hidden duals",
+    )
 
     epochs: int = param(1, 1, 100, EPOCHS)
     mini_batch: int = param(0, 0, 128, MINI_BATCH)

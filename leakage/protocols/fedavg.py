@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import partial
 
-from leakage.engine.core import Client, Draws, Params, Protocol, Round, flag, param
+from leakage.engine.core import Client, Draws, Params, Protocol, Round, Travels, flag, param
 from leakage.protocols._local import EPOCHS, MINI_BATCH, SHUFFLED, descend, geometric, local_rate, steps_of
 
 
@@ -20,6 +20,7 @@ class FedAvg(Protocol):
     hint = "Local steps hide little: who knows how the phone trains imitates each. Try 5 epochs, naive and adaptive."
     source = "https://arxiv.org/abs/1602.05629"
     elementwise = True
+    travels = Travels("difference of weights", imitated="it imitates {steps}", one_step=True)
     presets = {
         "Geiping et al. 2020: five steps on one picture": {"epochs": 5, "mini_batch": 0, "rate": 0.0001},
         "Geiping et al. 2020: mini-batches of two": {"epochs": 1, "mini_batch": 2, "rate": 0.0001},

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import partial
 
-from leakage.engine.core import Client, Draws, Params, Protocol, Round, flag, param
+from leakage.engine.core import Client, Draws, Params, Protocol, Round, Travels, flag, param
 from leakage.protocols._local import EPOCHS, MINI_BATCH, SHUFFLED, descend, geometric, local_rate, steps_of
 
 
@@ -20,6 +20,9 @@ class FedProx(Protocol):
     hint = "The pull is known to the server, so it hides nothing. With one local step it is FedSGD."
     source = "https://arxiv.org/abs/1812.06127"
     elementwise = True
+    travels = Travels(
+        "difference of weights", leash=True, imitated="it imitates {steps}, leash included", beside="the leash", one_step=True
+    )
 
     epochs: int = param(5, 1, 100, EPOCHS)
     mini_batch: int = param(0, 0, 128, MINI_BATCH)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from leakage.engine.core import Client, Draws, Params, Protocol, Round, param
+from leakage.engine.core import Client, Draws, Params, Protocol, Round, Travels, param
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,6 +18,7 @@ class FedSGD(Protocol):
     source = "https://arxiv.org/abs/1602.05629"
     elementwise = True
     sends_gradient = True
+    travels = Travels("gradient", alone="one look", imitated="it computes the gradient as the phone does")
 
     rate: float = param(0.1, 1e-6, 10, "How far the server steps along the gradient: what the next round starts from.")
 

@@ -9,7 +9,8 @@ from typing import Any
 from PIL import Image
 
 from leakage.results.comparison import Row, differs, rows
-from leakage.results.exports import all_frames, answer_of, as_grid, private_grid
+from leakage.results.exports import answer_of, as_grid, private_grid
+from leakage.runs.events import MetaEvent
 from leakage.runs.store import Run, Store
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment
@@ -26,7 +27,7 @@ class Arm:
     row: Row
     run: Run
     experiment: Experiment
-    meta: dict[str, Any]
+    meta: MetaEvent | None
     private: Image.Image | None
     guess: Image.Image | None
     curve: list[tuple[int, float]]
@@ -45,12 +46,12 @@ def gather(store: Store, ids: Sequence[str], known: Catalog) -> list[Arm]:
 
 def _arm(store: Store, run: Run, row: Row) -> Arm:
     answer = answer_of(store, run)
-    scored = [(frame["step"], frame["scores"]["psnr"]) for frame in all_frames(store, run)]
+    scored = [(frame.step, frame.scores.psnr) for frame in store.frames(run.id)]
     return Arm(
         row=row,
         run=run,
         experiment=Experiment.model_validate_json(run.experiment),
-        meta=store.meta(run.id) or {},
+        meta=store.meta(run.id),
         private=private_grid(store, run),
         guess=as_grid(run, store.frame(run.id, answer)) if answer else None,
         curve=[(step, psnr) for step, psnr in scored if psnr is not None],
@@ -66,5 +67,5 @@ def data(arms: Sequence[Arm], known: Catalog) -> dict[str, Any]:
         "experiments": [json.loads(arm.run.experiment) for arm in arms],
         "rows": [dataclasses.asdict(arm.row) for arm in arms],
         "seeds": [arm.experiment.seed for arm in arms],
-        "versions": [{"device": arm.meta.get("device"), **arm.meta.get("versions", {})} for arm in arms],
+        "versions": [{"device": arm.meta.device, **arm.meta.versions} if arm.meta else {"device": None} for arm in arms],
     }

@@ -7,10 +7,14 @@ from typing import Any
 from leakage.data.datasets import TITLES
 from leakage.data.images import PictureError, find
 from leakage.results.utility import accuracy
-from leakage.runs.store import Run, Store
+from leakage.runs.event_parts import BaselineScores, FrameScores
+from leakage.runs.events import AttackEnd
+from leakage.runs.reader import RunReader
+from leakage.runs.store import Run
 from leakage.spec.catalog import Catalog, Entry
 from leakage.spec.experiment import Experiment, Part, Picture
-from leakage.spec.threat_model import shown
+from leakage.spec.threat_model import coincide, shown
+from leakage.spec.words import BATCH_NORM, STATISTICS, TASKS
 
 EXPORTS = {
     "comparison.html": "Report (HTML)",
@@ -21,16 +25,13 @@ EXPORTS = {
 MAX_ARMS = 24  # of one file, both voices of an arm and all its seeds counted
 NOTHING = "no protection"
 HIDDEN = "not recognisable"  # the verdict's word for an attack that found nothing
-TASKS = {"classes": "one for each class", "two": "one in all", "flipped": "one in all, label the opposite"}
-BATCH_NORM = {"eval": "stored statistics", "batch": "statistics of this batch"}
-STATISTICS = {"none": "not granted", "running": "granted as stored", "exact": "granted for this very batch"}
 
 
 @dataclass(frozen=True)
 class Row:
     """One run of a comparison; a number is None where it was not measured, or is not known.
 
-    voice           "adaptive", "naive", or "both" where the phone does nothing that an adaptive attacker could imitate
+    voice           "adaptive", "naive", or "both" where the two do the same
     verdict, words  the verdict's word (recognisable, partly recognisable, not recognisable) and the sentence that says why
     psnr            in dB; ssim, lpips as published; rank is the median place of the private picture in the line-up
     accuracy        share of test pictures named right by a model trained with these protections
@@ -70,7 +71,7 @@ class Row:
         return self.status == "done" and self.verdict == HIDDEN
 
 
-def rows(store: Store, runs: list[Run], known: Catalog) -> list[Row]:
+def rows(reader: RunReader, runs: list[Run], known: Catalog) -> list[Row]:
     """One row for every run, in their order."""
     asked = [Experiment.model_validate_json(run.experiment) for run in runs]
     peers, attacks = [part for one in asked for part in one.defenses], [one.attack for one in asked]
@@ -80,45 +81,46 @@ def rows(store: Store, runs: list[Run], known: Catalog) -> list[Row]:
         return {"protection": protection(one.defenses, peers, known), "attack": attack}
 
     return [
-        _row(store, run, experiment, known, title=title, **words(experiment))
+        _row(reader, run, experiment, known, title=title, **words(experiment))
         for run, experiment, title in zip(runs, asked, titles(asked, known), strict=True)
     ]
 
 
-def _row(store: Store, run: Run, experiment: Experiment, known: Catalog, **words: str) -> Row:
-    meta, result = store.meta(run.id) or {}, run.result or {}
-    scores, verdict = result.get("scores", {}), result.get("verdict", {})
-    grey = meta.get("baselines", {}).get("grey", {})
+def _row(reader: RunReader, run: Run, experiment: Experiment, known: Catalog, **words: str) -> Row:
+    meta, end = reader.meta(run.id), run.outcome(AttackEnd)
+    scores, verdict = end.scores if end else FrameScores(), end.verdict if end else None
+    grey = (meta.baselines if meta else {}).get("grey", BaselineScores())
+    told = {"psnr": grey.psnr, "ssim": grey.ssim, "lpips": grey.lpips, "rank": grey.rank}
     return Row(
-        voice=voice(experiment),
+        voice=voice(experiment, known),
         run=run.id,
         status=run.status,
-        verdict=verdict.get("word"),
-        words=verdict.get("why"),
-        psnr=scores.get("psnr"),
-        ssim=scores.get("ssim"),
-        lpips=scores.get("lpips"),
-        rank=scores.get("rank"),
-        label_accuracy=scores.get("label_accuracy"),
-        epsilon=(meta.get("epsilon") or {}).get("value"),
-        accuracy=accuracy(store, experiment.defenses, known),
-        grey={name: grey[name] for name in ("psnr", "ssim", "lpips", "rank") if grey.get(name) is not None},
-        answer="; ".join(meta.get("answers", ())),
+        verdict=verdict.word if verdict else None,
+        words=verdict.why if verdict else None,
+        psnr=scores.psnr,
+        ssim=scores.ssim,
+        lpips=scores.lpips,
+        rank=scores.rank,
+        label_accuracy=scores.label_accuracy,
+        epsilon=meta.epsilon.value if meta and meta.epsilon else None,
+        accuracy=accuracy(reader, experiment.defenses, known),
+        grey={name: value for name, value in told.items() if value is not None},
+        answer="; ".join(meta.answers if meta else ()),
         **words,
     )
 
 
-def crossed(experiments: Sequence[Experiment]) -> bool:
+def crossed(experiments: Sequence[Experiment], known: Catalog) -> bool:
     """Whether protections are crossed with attacks, each pair asked once of each attacker: then a table has one cell for every run."""
     met = [(tuple(part.model_dump_json() for part in one.defenses), one.attack.id) for one in experiments]
     pairs, stacks, attacks = set(met), {stack for stack, _ in met}, {attack for _, attack in met}
-    once = len({(pair, voice(one)) for pair, one in zip(met, experiments, strict=True)}) == len(experiments)
+    once = len({(pair, voice(one, known)) for pair, one in zip(met, experiments, strict=True)}) == len(experiments)
     return once and len(pairs) > max(len(stacks), len(attacks))
 
 
-def voice(experiment: Experiment) -> str:
-    """Whether the attacker imitates what the phone does; "both" where it sends one plain gradient and there is nothing to imitate."""
-    if experiment.protocol.id == "fedsgd" and experiment.aggregation is None and not experiment.defenses:
+def voice(experiment: Experiment, known: Catalog) -> str:
+    """Whether the attacker imitates what the phone does; "both" where one who does not would do the same."""
+    if coincide(experiment, known):
         return "both"
     return "adaptive" if experiment.assume.adaptive else "naive"
 
@@ -165,7 +167,7 @@ def titles(experiments: Sequence[Experiment], known: Catalog) -> list[str]:
 
 def differs(experiments: Sequence[Experiment], known: Catalog) -> tuple[list[str], list[str]]:
     """What differs, and what is equal, a line each."""
-    voices = ["naive" if voice(one) == "naive" else "adaptive" for one in experiments if voice(one) != "both"]
+    voices = [heard for one in experiments if (heard := voice(one, known)) != "both"]
     aspects = [*_aspects(experiments, known, short=False), ("How the attacker reads what arrives", voices)]
     lines = [(about, list(dict.fromkeys(words))) for about, words in aspects if words]
     normed = any(one.model.fields.get("norm") == "batch" for one in experiments)
@@ -195,9 +197,9 @@ def _aspects(experiments: Sequence[Experiment], known: Catalog, *, short: bool) 
         ("Their colours", every(lambda one: "grey" if one.channels == 1 else "colour")),
         ("The model", part("model", lambda one: one.model)),
         ("Its weights", every(lambda one: f"trained ({one.checkpoint})" if one.checkpoint else "untrained")),
-        ("Its outputs", every(lambda one: TASKS[one.task])),
+        ("Its outputs", every(lambda one: TASKS[one.task].short)),
         ("Its arithmetic", every(lambda one: one.precision)),
-        ("BatchNorm uses", every(lambda one: BATCH_NORM[one.batch_norm])),
+        ("BatchNorm uses", every(lambda one: BATCH_NORM[one.batch_norm].short)),
         ("What is sent", part("protocol", lambda one: one.protocol)),
         (
             "Hidden in a sum",
@@ -205,7 +207,7 @@ def _aspects(experiments: Sequence[Experiment], known: Catalog, *, short: bool) 
         ),
         ("The round", every(lambda one: f"{'round ' if short else ''}{one.attacked_round} of {one.rounds}")),
         ("The labels", every(lambda one: f"{'labels ' if short else ''}{'granted' if one.assume.labels else 'found out'}")),
-        ("BatchNorm statistics", every(lambda one: f"{'statistics ' if short else ''}{STATISTICS[one.assume.statistics]}")),
+        ("BatchNorm statistics", every(lambda one: f"{'statistics ' if short else ''}{STATISTICS[one.assume.statistics].short}")),
         ("The seed", every(lambda one: f"{'seed ' if short else ''}{one.seed}")),
         ("The time limit", every(lambda one: f"at most {one.max_seconds} s")),
     ]

@@ -10,6 +10,7 @@ from typing import Any
 from PIL import Image, ImageDraw
 
 from leakage.data.images import tiles
+from leakage.runs.events import AttackEnd, FrameEvent, RoundEvent
 from leakage.runs.store import Run, Store
 
 COLUMNS = 8  # pictures side by side
@@ -35,11 +36,6 @@ def make(store: Store, run: str, name: str) -> Made | None:
     return maker(store, found) if found and maker else None
 
 
-def all_frames(store: Store, run: Run) -> list[dict[str, Any]]:
-    """The run's frame events, oldest first."""
-    return [event for event in store.events([run.id], 0) if event["kind"] == "frame"]
-
-
 def as_grid(run: Run, sheet: bytes | None) -> Image.Image | None:
     """The pictures of a contact sheet in rows of COLUMNS, on white."""
     if sheet is None:
@@ -59,10 +55,10 @@ def _parsed(run: Run) -> dict[str, Any]:
 
 def answer_of(store: Store, run: Run) -> int | None:
     """The sequence number of the frame that is the answer: the run's own, else the kept one of lowest attack loss."""
-    if run.result:
-        return int(run.result["answer"])
-    kept = [frame for frame in all_frames(store, run) if frame["picture"] and frame["loss"] is not None]
-    return min(kept, key=lambda frame: frame["loss"])["seq"] if kept else None
+    if end := run.outcome(AttackEnd):
+        return end.answer
+    kept = [(frame.loss, frame.seq) for frame in store.frames(run.id) if frame.picture and frame.loss is not None]
+    return min(kept)[1] if kept else None
 
 
 def _beside(private: Image.Image, guess: Image.Image, words: str, *, wide: int) -> Image.Image:
@@ -82,8 +78,9 @@ def private_grid(store: Store, run: Run) -> Image.Image | None:
     return as_grid(run, store.files(run.id, "private.png").get("private.png"))
 
 
-def _caption(frame: dict[str, Any]) -> str:
-    return f"step {frame['step']}   PSNR {frame['scores']['psnr']:.1f} dB"
+def _caption(frame: FrameEvent) -> str:
+    psnr = "unknown" if frame.scores.psnr is None else f"{frame.scores.psnr:.1f} dB"
+    return f"step {frame.step}   PSNR {psnr}"
 
 
 def _final(store: Store, run: Run) -> Made | None:
@@ -91,18 +88,18 @@ def _final(store: Store, run: Run) -> Made | None:
     guess = as_grid(run, store.frame(run.id, answer)) if answer else None
     if guess is None or private is None:
         return None
-    frame = next(frame for frame in all_frames(store, run) if frame["seq"] == answer)
+    frame = next(frame for frame in store.frames(run.id) if frame.seq == answer)
     return Made("image/png", saved(_beside(private, guess, _caption(frame), wide=WIDE), "PNG"))
 
 
 def _animation(store: Store, run: Run) -> Made | None:
     private = private_grid(store, run)
-    frames = [frame for frame in all_frames(store, run) if frame["picture"]]
+    frames = [frame for frame in store.frames(run.id) if frame.picture]
     if private is None or not frames:
         return None
     pages: list[Image.Image] = []
     for frame in _some(frames, private):
-        guess = as_grid(run, store.frame(run.id, frame["seq"]))
+        guess = as_grid(run, store.frame(run.id, frame.seq))
         if guess:  # else it has been thinned out since
             pages.append(_beside(private, guess, _caption(frame), wide=NARROW))
     if not pages:
@@ -113,7 +110,7 @@ def _animation(store: Store, run: Run) -> Made | None:
     )
 
 
-def _some(frames: list[dict[str, Any]], private: Image.Image) -> list[dict[str, Any]]:
+def _some(frames: list[FrameEvent], private: Image.Image) -> list[FrameEvent]:
     """As many of the frames as an animation may have, the last among them."""
     page = _beside(private, private, "", wide=NARROW)
     count = max(2, min(MAX_PAGES, MAX_PIXELS // (page.width * page.height)))
@@ -133,10 +130,9 @@ def _curves(store: Store, run: Run) -> Made | None:
     table = csv.writer(out)
     more = ["ssim", "label_accuracy", "rank", "identified", "registered_psnr", "lpips"]  # some are measured seldom, some at the end
     table.writerow(["step", "seconds", "gradient_distance", "psnr_db", "mse", *more])
-    for frame in all_frames(store, run):
-        scores = frame["scores"]
-        start = [frame["step"], frame["seconds"], frame["loss"], scores["psnr"], scores["mse"]]
-        table.writerow([*start, *(scores.get(name) for name in more)])
+    for frame in store.frames(run.id):
+        start = [frame.step, frame.seconds, frame.loss, frame.scores.psnr, frame.scores.mse]
+        table.writerow([*start, *(getattr(frame.scores, name) for name in more)])
     return Made("text/csv", out.getvalue().encode())
 
 
@@ -144,9 +140,8 @@ def _rounds(store: Store, run: Run) -> Made | None:
     out = io.StringIO()
     table = csv.writer(out)
     table.writerow(["round", "seconds", "loss", "accuracy"])
-    for event in store.events([run.id], 0):
-        if event["kind"] == "round":
-            table.writerow([event["done"], event["seconds"], event["loss"], event["accuracy"]])
+    for told in store.told(run.id, RoundEvent):
+        table.writerow([told.done, told.seconds, told.loss, told.accuracy])
     return Made("text/csv", out.getvalue().encode())
 
 

@@ -6,7 +6,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from leakage.runs.store import Run, Store
+from leakage.runs.events import TrainingEnd
+from leakage.runs.reader import RunReader
+from leakage.runs.store import Run
 from leakage.settings import ROOT
 from leakage.spec.catalog import Catalog, CatalogError
 from leakage.spec.experiment import Part
@@ -16,11 +18,12 @@ PRICES = ROOT / "assets" / "price.json"
 RECIPE = ("model", "rounds", "pictures", "batch")  # what rows of the table that can be compared have in common
 
 
-def accuracy(store: Store, defenses: Sequence[Part], known: Catalog) -> float | None:
+def accuracy(runs: RunReader, defenses: Sequence[Part], known: Catalog) -> float | None:
     """What a model trained behind these protections gets right of the test pictures; None where nobody measured it."""
     listed = in_table(defenses, known)
-    run = None if listed is not None else training_of(store, defenses, known)
-    return run.result["accuracy"] if run and run.status == "done" and run.result else listed
+    run = None if listed is not None else training_of(runs, defenses, known)
+    end = run.outcome(TrainingEnd) if run and run.status == "done" else None
+    return end.accuracy if end else listed
 
 
 def in_table(defenses: Sequence[Part], known: Catalog) -> float | None:
@@ -40,11 +43,11 @@ def training(defenses: Sequence[Part], known: Catalog) -> Training | None:
         return None
 
 
-def training_of(store: Store, defenses: Sequence[Part], known: Catalog) -> Run | None:
+def training_of(runs: RunReader, defenses: Sequence[Part], known: Catalog) -> Run | None:
     """This machine's latest run of that training with today's code: one that ended well, else however it stands."""
     asked = training(defenses, known)
-    runs = [run for run in store.equal("train", asked.digest()) if run.version == known.version] if asked else []
-    return next((run for run in runs if run.status == "done"), None) or next(iter(runs), None)
+    found = [run for run in runs.equal("train", asked.digest()) if run.version == known.version] if asked else []
+    return next((run for run in found if run.status == "done"), None) or next(iter(found), None)
 
 
 def table() -> dict[str, Any] | None:

@@ -5,8 +5,11 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from leakage.runs.store import RECORDED, Run, Store
+from leakage.runs.events import AttackEnd, FrameEvent, MetaEvent, NoteEvent, RunEvent
+from leakage.runs.notes import RECORDED
+from leakage.runs.store import Run, Store
 
+KEPT: Mapping[str, type[RunEvent]] = {kind.kind_name(): kind for kind in (MetaEvent, NoteEvent, FrameEvent)}
 OWNER = "recorded"  # holds what nobody may delete
 # Another version than any engine's: pressing Run on the same settings must run, not answer with the recording.
 AS_NEW: Mapping[str, Any] = {"owner": OWNER, "version": "recorded", "status": "running", "worker": None, "result": None, "finished": None}
@@ -16,7 +19,7 @@ def export(store: Store, run: str) -> dict[str, Any]:
     """The row, the events (contact sheets in base64) and the files of a finished run."""
     found = store.get(run)
     assert found is not None
-    events = [event for event in store.events([run], 0) if event["kind"] in ("meta", "note", "frame")]
+    events = [event for event in store.events([run], 0) if event["kind"] in KEPT]
     for event in events:
         if event.pop("picture", False):
             event["png"] = base64.b64encode(store.frame(run, event["seq"]) or b"").decode()
@@ -34,12 +37,12 @@ def restore(store: Store, exported: dict[str, Any]) -> str:
     store.add(dataclasses.replace(run, **AS_NEW), files)
     numbers: dict[int, int] = {}
     for event in exported["events"]:
-        body = {name: value for name, value in event.items() if name not in ("run", "seq", "kind", "png")}
         if "png" in event:
-            numbers[event["seq"]] = store.add_frame(run.id, body, base64.b64decode(event["png"]))
+            numbers[event["seq"]] = store.add_frame(run.id, FrameEvent.model_validate(event), base64.b64decode(event["png"]))
         else:
-            store.add_event(run.id, event["kind"], body)
-    assert run.result is not None
-    store.finish(run.id, run.status, result={**run.result, "answer": numbers[run.result["answer"]]})
+            store.add_event(run.id, KEPT[event["kind"]].model_validate(event))
+    end = run.outcome(AttackEnd)
+    assert end is not None
+    store.finish(run.id, run.status, result=end.model_copy(update={"answer": numbers[end.answer]}))
     store.put_note(RECORDED, run.id)
     return run.id

@@ -16,6 +16,7 @@ PAGE = 4096  # bytes
 RESERVE = 2**20  # bytes of the disk that pictures may not use, and as many set aside in a file: room for last words and for deleting
 StoreError = sqlite3.Error  # what any method here may raise: the disk is full, or another process writes for too long
 T = TypeVar("T")
+FULL = "The disk is full: this run could not be kept. Delete some runs (or free some disk) and press Run again."
 PRAGMAS = (
     "journal_mode = WAL",
     "wal_autocheckpoint = 128",  # pages: half the reserve, so that the log can be moved into the file even on a full disk

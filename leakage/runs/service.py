@@ -1,18 +1,19 @@
 """The one door for pages: submit, cancel, look, delete. Checks limits; knows no SQL and no torch."""
 
-import json
 import secrets
 import shutil
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
 
 from leakage.data import lpips_weights
 from leakage.data.checkpoints import find
-from leakage.runs.connections import StoreError, is_full
-from leakage.runs.store import OPEN, RECORDED, Run, Store
+from leakage.runs import estimates
+from leakage.runs.connections import FULL, StoreError, is_full
+from leakage.runs.events import FrameEvent, MetaEvent, ProgressEvent, RankEvent, RoundEvent, TrainingEvent, TurnEvent
+from leakage.runs.notes import RECORDED
+from leakage.runs.store import OPEN, Run, Store
 from leakage.settings import Settings, settings
 from leakage.spec import catalog as plugins
 from leakage.spec.catalog import Catalog
@@ -20,11 +21,8 @@ from leakage.spec.experiment import Experiment, SpecError
 from leakage.spec.tasks import Ranks, Training
 
 MAX_WAITING = 30  # runs one owner may have waiting or running
-SPEEDS = "speeds"  # the note in which the workers keep what they measured: model -> seconds per replay at a batch of 1 and of 8
-FULL = "The disk is full: this run could not be kept. Delete some runs (or free some disk) and press Run again."
 TOO_MANY = "You can have {} runs waiting or running: {} are, and this would be {} more. Let some finish or cancel them first."
 NOT_READY = "The list of attacks and models is still being prepared. Try again in a few seconds."
-SERVER = "server"  # the note in which the web server says that it is alive
 
 
 @dataclass(frozen=True)
@@ -69,9 +67,7 @@ class Service:
 
         Raises SpecError when one of them cannot be run; then none is queued.
         """
-        return self._queue(
-            [self._asked(experiment.resolve(self._ready()), uploads or {}) for experiment in experiments], owner, group=group
-        )
+        return self._queue([self._asked(experiment.resolve(self.ready()), uploads or {}) for experiment in experiments], owner, group=group)
 
     def _asked(self, resolved: Experiment, uploads: Mapping[str, bytes]) -> Asked:
         used = [picture.id for picture in resolved.pictures if picture.source == "upload"]
@@ -83,7 +79,7 @@ class Service:
 
     def train(self, training: Training, owner: str) -> str:
         """Queue a training and answer the run's id; an equal one that somebody already asked for is shared. Raises SpecError."""
-        return self._queue([Asked(training.resolve(self._ready()), "train")], owner)[0]
+        return self._queue([Asked(training.resolve(self.ready()), "train")], owner)[0]
 
     def measure(self, ranks: Ranks, owner: str) -> str:
         """Queue the measurement of a network's ranks, or share it, as a training. Raises SpecError."""
@@ -98,9 +94,14 @@ class Service:
 
     def ranks(self, run: str) -> dict[str, int | None]:
         """What such a run has measured so far: layer -> rank, None where it is too large."""
-        return {event["name"]: event["rank"] for event in self.events(run) if event["kind"] == "rank"}
+        return {told.name: told.rank for told in self.store.told(run, RankEvent)}
 
-    def _ready(self) -> Catalog:
+    def turns(self, run: str) -> list[TurnEvent]:
+        """The layers to which such a run has turned."""
+        return self.store.told(run, TurnEvent)
+
+    def ready(self) -> Catalog:
+        """The plug-ins as data. Raises SpecError, with a sentence, while there are none yet."""
         known = self.catalog()
         if known is None:
             raise SpecError(NOT_READY)
@@ -110,7 +111,7 @@ class Service:
         """Queue what cannot be shared; the ids of all."""
         ids, fresh, equal = list[str](), list[tuple[Run, Mapping[str, bytes]]](), dict[str, str]()
         for one in asked:
-            version, digest = self._ready().version + one.also, one.what.digest()
+            version, digest = self.ready().version + one.also, one.what.digest()
             shared = None if one.files else equal.get(digest) or self.store.share(digest, version, owner)
             if not shared:
                 fresh.append((self._row(one, owner, version, group), one.files))
@@ -159,9 +160,29 @@ class Service:
         """The id of the recorded run, which a newcomer sees first."""
         return self.store.note(RECORDED)  # type: ignore[no-any-return]
 
-    def meta(self, run: str) -> dict[str, Any] | None:
-        """What does not change while a run plays; None before it began."""
+    def equal(self, kind: str, digest: str) -> list[Run]:
+        """Every run that asked this, of whatever owner and version; newest first."""
+        return self.store.equal(kind, digest)
+
+    def meta(self, run: str) -> MetaEvent | None:
+        """What does not change while an attack plays; None before it began."""
         return self.store.meta(run)
+
+    def frames(self, run: str) -> list[FrameEvent]:
+        """The frames of an attack, oldest first."""
+        return self.store.frames(run)
+
+    def sheet(self, run: str, frame: int) -> bytes | None:
+        """The contact sheet of a frame, by its number; None where it is not kept."""
+        return self.store.frame(run, frame)
+
+    def private(self, run: str) -> bytes | None:
+        """The contact sheet of the private pictures; None before the attack began."""
+        return self.store.files(run, "private.png").get("private.png")
+
+    def progress(self, run: str) -> list[TrainingEvent]:
+        """What a training has told so far, within rounds and at their ends (RoundEvent); oldest first."""
+        return self.store.told(run, ProgressEvent, RoundEvent)
 
     def may_cancel(self, run: str, owner: str) -> bool:
         """Only who holds a run alone may stop it: others may be watching the same one."""
@@ -186,9 +207,6 @@ class Service:
             self.delete(run.id, owner)
         return len(runs)
 
-    def events(self, run: str, since: int = 0) -> list[dict[str, Any]]:
-        return self.store.events([run], since)
-
     def place(self, run: str) -> Place:
         """Position in the queue and the wait that finished runs and estimates suggest."""
         waiting, running = self.store.queue(), self.store.running()
@@ -201,36 +219,10 @@ class Service:
         known = all(r.estimate is not None for r in (*running, *waiting[: position - 1]))
         return Place(position, sum(left + ahead) / self.config.slots if known else None)
 
-    def estimate(self, experiment: Experiment | Training | Ranks) -> float | None:
-        """Seconds this (resolved) experiment will take on this machine; None when nothing is known.
-
-        What the same attack on the same model took lately, else what the workers measured when they were idle. Ranks: by their sizes.
-        """
-        if isinstance(experiment, Ranks):
-            return experiment.seconds
+    def estimate(self, asked: Experiment | Training | Ranks) -> float | None:
+        """Seconds that this (resolved) experiment will take on this machine; None when nothing is known."""
         known = self.catalog()
-        if known is None or isinstance(experiment, Training):
-            return None
-        steps = planned(experiment)
-        lately = [
-            r.result["seconds"] / planned(Experiment.model_validate_json(r.experiment))
-            for r in self.store.done_like(like(experiment))
-            if r.result
-        ]
-        if lately:
-            return float(steps * sorted(lately)[len(lately) // 2])
-        entry = known.get("model", experiment.model.id)
-        speeds = (self.store.note(SPEEDS) or {}).get(entry.id)
-        if not speeds or any(
-            experiment.model.fields.get(field.name, field.default) != field.default
-            for field in entry.fields
-            if field.type != "str" or field.syntax  # a word out of a menu changes little
-        ):
-            return None
-        load = len(experiment.pictures) * experiment.size**2 / 32**2  # in pictures of 32 x 32
-        one, eight = speeds
-        per_replay = max(one + (eight - one) * (load - 1) / 7, one / 2)
-        return steps * known.get("attack", experiment.attack.id).evaluations_per_step * float(per_replay)
+        return estimates.estimate(self.store, asked, known) if known else None
 
 
 def _weights(experiment: Experiment) -> str:
@@ -238,31 +230,16 @@ def _weights(experiment: Experiment) -> str:
     return find(experiment.checkpoint)[1].sha256[:12] if experiment.checkpoint else "untrained"
 
 
-def planned(experiment: Experiment) -> float:
-    """Passes over the batch that the attack will replay at most: steps (or 1), for every start, times the client's own epochs."""
-    fields = experiment.attack.fields
-    epochs = experiment.protocol.fields.get("epochs", 1) if experiment.assume.adaptive else 1
-    return max(1.0, float(fields.get("steps", 1)) * float(fields.get("starts", 1)) * float(epochs))
-
-
-def like(experiment: Experiment) -> str:
-    """Runs with equal keys take about equally long per step: who imitates local steps takes longer."""
-    imitated = (experiment.protocol.model_dump(), experiment.aggregation and experiment.aggregation.model_dump())
-    return json.dumps(
-        [
-            *(experiment.attack.id, experiment.model.model_dump(), experiment.batch_norm),
-            *(*imitated, experiment.assume.adaptive),
-            *(len(experiment.pictures), experiment.size, experiment.channels),
-        ],
-        sort_keys=True,
-    )
-
-
 @cache
 def service() -> Service:
     """The service of this process."""
     config = settings()
     return Service(Store(config.store, max_mb=config.store_mb), config)
+
+
+def store() -> Store:
+    """The store behind it, for what serves files and events; pages ask the service."""
+    return service().store
 
 
 @cache

@@ -1,4 +1,4 @@
-"""All that is asked in SQL: runs, their events by sequence number, their frames. One SQLite file is database and queue."""
+"""The runs, their files and notes, in one SQLite file that is database and queue; their events are in event_log.py."""
 
 import json
 import time
@@ -6,17 +6,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from leakage.runs.connections import Connection, Database, Row
+from leakage.runs.event_log import EventLog, dumps
+from leakage.runs.events import EndEvent, StateEvent
 from leakage.runs.tables import TABLES
-from leakage.runs.thin import log_spaced
 
-MAX_FRAMES = 240  # pictures kept per run
-THINNED = 160  # ... and how many remain when there were more
 OPEN = ("queued", "running")
 BEAT = 1.0  # seconds between a worker's noted signs of life
-RECORDED = "recorded"  # the note with the id of the run that a newcomer sees first
+End = TypeVar("End", bound=EndEvent)
 
 
 @dataclass(frozen=True)
@@ -42,13 +41,17 @@ class Run:
     cancelled: float | None
     result: dict[str, Any] | None
 
+    def outcome(self, kind: type[End]) -> End | None:
+        """The result as a model, the one that a run of this kind ends with; None without a result."""
+        return kind.model_validate(self.result) if self.result else None
 
-class Store:
+
+class Store(EventLog):
     """The runs of one machine. Safe to use from several threads and processes."""
 
     def __init__(self, path: Path, *, max_mb: int = 4096) -> None:
+        super().__init__(Database(path, tables=TABLES, max_mb=max_mb))
         self.path = path
-        self.database = Database(path, tables=TABLES, max_mb=max_mb)
         self.close = self.database.close
 
     # ------------------------------------------------------------ the queue
@@ -66,7 +69,7 @@ class Store:
                 db.execute(f"INSERT INTO runs ({', '.join(values)}) VALUES ({', '.join(':' + name for name in values)})", values)
                 db.execute("INSERT INTO holders VALUES (?, ?, ?)", (run.id, run.owner, run.created))
                 db.executemany("INSERT INTO files VALUES (?, ?, ?)", [(run.id, name, data) for name, data in files.items()])
-                self._event(db, run.id, "state", {"status": "queued"})
+                self._event(db, run.id, StateEvent(status="queued"))
 
     def share(self, digest: str, version: str, owner: str) -> str | None:
         """The id of a run that answers the same question (not failed, not cancelled); `owner` now holds it too."""
@@ -106,7 +109,7 @@ class Store:
             {"now": time.time(), "worker": worker, "run": run},
         ).fetchone()
         if row:
-            self._event(db, run, "state", {"status": "running"})
+            self._event(db, run, StateEvent(status="running"))
         return _run(row) if row else None
 
     def queue(self) -> list[Run]:
@@ -136,82 +139,27 @@ class Store:
             if db.execute(
                 "UPDATE runs SET status = 'cancelled', finished = ? WHERE id = ? AND status = 'queued'", (time.time(), run)
             ).rowcount:
-                self._event(db, run, "state", {"status": "cancelled", "message": "Cancelled before it began."})
+                self._event(db, run, StateEvent(status="cancelled", message="Cancelled before it began."))
 
         self.database.write_at_any_price(work)
 
-    def finish(self, run: str, status: str, *, message: str = "", result: dict[str, Any] | None = None) -> None:
-        """Close a running run; says so in an "end" event when there is a result, and in a "state" event. Later calls change nothing."""
+    def finish(self, run: str, status: str, *, message: str = "", result: EndEvent | None = None) -> None:
+        """Close a running run; says so in an EndEvent when there is a result, and in a StateEvent. Later calls change nothing."""
+        end = result.model_copy(update={"status": status}) if result else None
 
         def work(db: Connection) -> None:
             changed = db.execute(
                 "UPDATE runs SET status = ?, message = ?, finished = ?, result = ? WHERE id = ? AND status = 'running'",
-                (status, message, time.time(), json.dumps(result) if result else None, run),
+                (status, message, time.time(), dumps(_of_row(end)) if end else None, run),
             ).rowcount
             if changed:
-                if result:
-                    self._event(db, run, "end", {"status": status, **result})
-                self._event(db, run, "state", {"status": status, "message": message})
+                if end:
+                    self._event(db, run, end)
+                self._event(db, run, StateEvent(status=status, message=message))
 
         self.database.write_at_any_price(work)
 
-    # ------------------------------------------------------------ events, frames, files
-
-    def _event(self, db: Connection, run: str, kind: str, body: Mapping[str, Any]) -> int:
-        row = db.execute(
-            "INSERT INTO events (run, kind, body) SELECT id, ?, ? FROM runs WHERE id = ? RETURNING seq", (kind, json.dumps(body), run)
-        )
-        found = row.fetchone()
-        return int(found["seq"]) if found else 0
-
-    def add_event(self, run: str, kind: str, body: Mapping[str, Any]) -> int:
-        """Append an event; answers its sequence number, 0 when the run has been deleted meanwhile."""
-        with self.database.write() as db:
-            return self._event(db, run, kind, body)
-
-    def add_frame(self, run: str, body: Mapping[str, Any], png: bytes) -> int:
-        """Append a frame with its contact sheet. Beyond MAX_FRAMES the older sheets are thinned to even spacing on a log scale of time."""
-        with self.database.write() as db:
-            self.database.make_sure_of_room(len(png))
-            seq = self._event(db, run, "frame", body)
-            if seq:
-                db.execute("INSERT INTO frames VALUES (?, ?, ?)", (seq, run, png))
-                if db.execute("SELECT COUNT(*) FROM frames WHERE run = ?", (run,)).fetchone()[0] > MAX_FRAMES:
-                    self._thin(db, run)
-        return seq
-
-    def _thin(self, db: Connection, run: str) -> None:
-        rows = db.execute(
-            "SELECT number, seq FROM frames JOIN (SELECT seq, ROW_NUMBER() OVER (ORDER BY seq) AS number FROM events"
-            " WHERE run = ? AND kind = 'frame') USING (seq) ORDER BY seq",
-            (run,),
-        )
-        seqs = {row["number"]: row["seq"] for row in rows}  # by a frame's place among all of its run, whether still kept or not
-        keep = [seqs[number] for number in log_spaced(list(seqs), THINNED)]
-        db.executemany("DELETE FROM frames WHERE seq = ?", [(old,) for old in set(seqs.values()) - set(keep)])
-        self._event(db, run, "thinned", {"kept": keep})
-
-    def events(self, runs: Iterable[str] | None, since: int) -> list[dict[str, Any]]:
-        """Events after `since` of these runs (None: of all), each with run, seq, kind; a frame says whether its picture is still kept."""
-        wanted = None if runs is None else list(runs)
-        where = "" if wanted is None else f"AND e.run IN ({','.join('?' * len(wanted))})"
-        rows = self.database.read().execute(
-            f"SELECT e.*, f.seq AS picture FROM events e LEFT JOIN frames f ON f.seq = e.seq WHERE e.seq > ? {where} ORDER BY e.seq",
-            (since, *(wanted or ())),
-        )
-        return [_event(row) for row in rows]
-
-    def meta(self, run: str) -> dict[str, Any] | None:
-        """The "meta" event of a run: what does not change while it plays; None before it began."""
-        row = self.database.read().execute("SELECT body FROM events WHERE run = ? AND kind = 'meta' LIMIT 1", (run,)).fetchone()
-        return json.loads(row["body"]) if row else None
-
-    def last_seq(self) -> int:
-        return int(self.database.read().execute("SELECT COALESCE(MAX(seq), 0) FROM events").fetchone()[0])
-
-    def frame(self, run: str, seq: int) -> bytes | None:
-        row = self.database.read().execute("SELECT png FROM frames WHERE run = ? AND seq = ?", (run, seq)).fetchone()
-        return row["png"] if row else None
+    # ------------------------------------------------------------ files
 
     def put_file(self, run: str, name: str, data: bytes) -> None:
         with self.database.write() as db:
@@ -274,7 +222,7 @@ class Store:
 
     def put_note(self, name: str, body: Any) -> None:
         with self.database.write() as db:
-            db.execute("INSERT OR REPLACE INTO notes VALUES (?, ?)", (name, json.dumps(body)))
+            db.execute("INSERT OR REPLACE INTO notes VALUES (?, ?)", (name, dumps(body)))
 
 
 def _forget(db: Connection, where: str, value: Any) -> bool:
@@ -286,13 +234,11 @@ def _forget(db: Connection, where: str, value: Any) -> bool:
     return gone > 0
 
 
+def _of_row(end: EndEvent) -> dict[str, Any]:
+    """The result as the run's row holds it, which has a column for the status."""
+    return {name: value for name, value in end.body().items() if name != "status"}
+
+
 def _run(row: Row) -> Run:
     values = dict(row)
     return Run(**{**values, "shareable": bool(values["shareable"]), "result": json.loads(values["result"]) if values["result"] else None})
-
-
-def _event(row: Row) -> dict[str, Any]:
-    body = json.loads(row["body"])
-    if row["kind"] == "frame":
-        body["picture"] = row["picture"] is not None
-    return {**body, "run": row["run"], "seq": row["seq"], "kind": row["kind"]}

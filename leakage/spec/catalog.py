@@ -14,6 +14,7 @@ from leakage.settings import ROOT
 from leakage.spec.fields import KINDS as KINDS
 from leakage.spec.fields import CatalogError as CatalogError
 from leakage.spec.fields import Field as Field
+from leakage.spec.fields import Published, Travels
 
 PACKAGE = Path(__file__).parent.parent
 SOURCES = (  # of results: what is hashed, below the package
@@ -36,11 +37,15 @@ class Entry:
     doc: str
     presets: dict[str, dict[str, Any]]
     evaluations_per_step: float  # of an attack
+    mistakes: dict[str, str]  # of an attack whose naive attacker imitates the client all the same: switch that repairs it -> in words
     counters: dict[str, str]  # of a defense: what attackers can do who know it, name -> in words; the first is the usual one
     needs: dict[str, str]  # of a defense: fields that the model must have, with these values
+    published: Published | None  # of a defense: from which strength on it was reported to stop DLG
+    backfires: str  # of a defense: why an attacker does worse for knowing it, where that was measured
     smallest: int  # of a model: the shortest side of a picture that it can take, in pixels
     over_others: bool  # of a protocol: laid over another one
     sends_gradient: bool  # of a protocol: the very gradient of one step, and nothing else
+    travels: Travels  # of a protocol: what is sent, what is kept, and what attackers make of it, in words
     fields: tuple[Field, ...]
 
     def answer(self, counter: str) -> str:
@@ -66,11 +71,14 @@ class Catalog:
     def of(self, kind: str) -> list[Entry]:
         return [entry for entry in self.entries if entry.kind == kind]
 
+    def find(self, kind: str, name: str) -> Entry | None:
+        """The plug-in of that id; None where it is gone, as it may be from an old run."""
+        return next((entry for entry in self.of(kind) if entry.id == name), None)
+
     def get(self, kind: str, name: str) -> Entry:
         """Raises CatalogError, listing what there is."""
-        for entry in self.of(kind):
-            if entry.id == name:
-                return entry
+        if found := self.find(kind, name):
+            return found
         raise CatalogError(f"{kind}: {name!r} is not known here; allowed are {', '.join(entry.id for entry in self.of(kind))}.")
 
 
@@ -93,10 +101,13 @@ def read(path: Path) -> Catalog | None:
         raw = json.loads(path.read_text())
         if raw["version"] != version():
             return None
-        entries = [
-            Entry(**{**entry, "fields": tuple(Field(**{**field, "options": tuple(field["options"])}) for field in entry["fields"])})
-            for entry in raw["entries"]
-        ]
-        return Catalog(version=raw["version"], entries=tuple(entries))
+        return Catalog(version=raw["version"], entries=tuple(_entry(entry) for entry in raw["entries"]))
     except (OSError, ValueError, KeyError, TypeError):  # not there, cut short, or of a newer program than this process
         return None
+
+
+def _entry(raw: dict[str, Any]) -> Entry:
+    """An entry as JSON has it, with its lists as tuples again."""
+    fields = tuple(Field(**{**field, "options": tuple(field["options"])}) for field in raw["fields"])
+    published = raw["published"] and Published(**{**raw["published"], "ends": tuple(raw["published"]["ends"])})
+    return Entry(**{**raw, "fields": fields, "published": published, "travels": Travels(**raw["travels"])})

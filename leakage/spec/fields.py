@@ -1,4 +1,4 @@
-"""The fields of a plug-in: one declaration gives default, check, widget, help text and documentation. No torch."""
+"""What a plug-in declares as data: its fields, each with default, check, widget and help text; and what pages say of it. No torch."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -45,3 +45,39 @@ class Field:
         if not good:
             raise CatalogError(f"{where}.{self.name}: allowed is {allowed}, given was {value!r}.")
         return TYPES[self.type](value)
+
+
+@dataclass(frozen=True)
+class Travels:
+    """What a protocol sends and what its phones keep, in words; without these a page speaks of an update, and of what it does.
+
+    what       what is sent, to stand after "the"
+    kept       what a phone keeps from round to round besides its pictures, as symbols
+    alone      what a phone does that takes no local steps
+    leash      its local steps are pulled back, which is drawn
+    imitated   what an adaptive attacker does about it; {steps} stands for the local steps
+    beside     what a naive attacker overlooks besides the local steps
+    one_step   after a single local step, what is sent is the gradient times a number that everybody knows
+    """
+
+    what: str = "update"
+    kept: str = ""
+    alone: str = ""
+    leash: bool = False
+    imitated: str = ""
+    beside: str = ""
+    one_step: bool = False
+
+
+@dataclass(frozen=True)
+class Published:
+    """From which strength on a protection was reported to stop DLG.
+
+    words   the report in a sentence
+    field   the number that is the strength, if it is one
+    ends    of that number: where the attack began to fail, and where it failed for certain
+    """
+
+    words: str
+    field: str = ""
+    ends: tuple[float, float] = (0.0, 0.0)

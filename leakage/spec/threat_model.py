@@ -2,29 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from leakage.spec.catalog import Catalog, Entry
 from leakage.spec.experiment import Experiment, Part
+from leakage.spec.words import ATTACKERS, BATCH_NORM, STATISTICS, TASKS
 
-MISTAKES = {  # of the naive attacker who imitates a FedADMM client: the field that repairs it -> in words
-    "repair_state": "its imitation goes on where the last one ended instead of starting afresh",
-    "repair_scale": "it compares what was sent with a gradient",
-}
-BATCH_NORM = {
-    "eval": "uses the statistics stored in the model, not those of this batch (eval mode)",
-    "batch": "uses the statistics of the batch (as while training); the replay takes those of the attacker's guess, never the true ones",
-}
-OUTPUTS = {
-    "classes": "{} classes, cross-entropy",
-    "two": "one output, logistic loss; the label is what the network says itself",
-    "flipped": "one output, logistic loss; the label is the opposite of what the network says, as R-GAP's authors ran it",
-}
-STATISTICS = {
-    "none": "not granted",
-    "running": "those stored in the model, which the server sends itself",
-    "exact": "exactly those of the private batch",
-}
 Row = tuple[str, str, str]  # a tag, what it is about, what holds
 
 
@@ -40,19 +23,21 @@ class Doing:
     steps: int | None
     phones: int
     pictures: int  # of each phone
+    batch_norm: str
 
     @staticmethod
-    def of(known: Catalog, protocol: Part, aggregation: Part | None, pictures: int) -> "Doing":
+    def of(known: Catalog, protocol: Part, aggregation: Part | None, pictures: int, *, batch_norm: str) -> "Doing":
         entry = known.get("protocol", protocol.id)
         fields = {field.name: protocol.fields.get(field.name, field.default) for field in entry.fields}
         phones = int(aggregation.fields.get("clients", 2)) if aggregation else 1
         each = max(1, -(-pictures // phones))
         steps = fields["epochs"] * -(-each // (fields.get("mini_batch") or each)) if "epochs" in fields else None
-        return Doing(entry, fields, steps, phones, each)
+        return Doing(entry, fields, steps, phones, each, batch_norm)
 
     @staticmethod
     def in_experiment(experiment: Experiment, known: Catalog) -> "Doing":
-        return Doing.of(known, experiment.protocol, experiment.aggregation, len(experiment.pictures))
+        pictures, batch_norm = len(experiment.pictures), experiment.batch_norm
+        return Doing.of(known, experiment.protocol, experiment.aggregation, pictures, batch_norm=batch_norm)
 
     @property
     def name(self) -> str:
@@ -62,7 +47,24 @@ class Doing:
     @property
     def plain(self) -> bool:
         """One gradient and no more."""
-        return self.protocol.id == "fedsgd"
+        return self.protocol.sends_gradient
+
+    @property
+    def mixed(self) -> bool:
+        """Whether every phone of a sum has BatchNorm statistics of its own: then the sum is the gradient of no single batch."""
+        return self.phones > 1 and self.batch_norm == "batch"
+
+    def coincide(self, protections: Sequence[Entry | Part]) -> bool:
+        """Whether the naive and the adaptive attacker do the same: what arrives, divided by the number of phones, is the gradient itself.
+
+        Phones share the pictures evenly, so the mean of their gradients is that of one batch, unless BatchNorm mixes the pictures of each.
+        """
+        return self.plain and not protections and not self.mixed
+
+    @property
+    def local_steps(self) -> str:
+        """What the phone does before it sends, for who imitates it."""
+        return counted(self.steps or 0, "local step") if self.steps != 1 else "the one local step"
 
     def told(self, rounds: int = 1) -> str:
         """The protocol with its settings, for the ledger."""
@@ -94,25 +96,28 @@ def counted(number: int, what: str) -> str:
 # ---------------------------------------------------------------- the attacker
 
 
+def coincide(experiment: Experiment, known: Catalog) -> bool:
+    """Whether the naive and the adaptive attacker of this experiment do the same; False where its protocol is gone."""
+    if known.find("protocol", experiment.protocol.id) is None:
+        return False
+    return Doing.in_experiment(experiment, known).coincide(experiment.defenses)
+
+
 def meaning(doing: Doing, protections: Sequence[Entry], attack: Entry, fields: dict[str, Any], *, answers: Sequence[str] | None) -> str:
     """What being adaptive (then `answers` says what is done about each protection), or naive, amounts to here."""
     if answers is None:
-        return f"Naive: {_naive(doing, protections, attack, fields)}"
-    return f"Adaptive: {_adaptive(doing, protections, answers)}"
+        return f"{ATTACKERS['naive']}: {_naive(doing, protections, attack, fields)}"
+    return f"{ATTACKERS['adaptive']}: {_adaptive(doing, protections, answers)}"
 
 
 def _adaptive(doing: Doing, protections: Sequence[Entry], answers: Sequence[str]) -> str:
-    if doing.plain and doing.phones == 1 and not protections:
+    same = doing.coincide(protections)
+    if same and doing.phones == 1:
         return "it computes what the phone computes. The phone sends a plain gradient, so a naive attacker would do the same."
     each = " of each phone" if doing.phones > 1 else ""
-    steps = counted(doing.steps or 0, "local step") if doing.steps != 1 else "the one local step"
-    how = {
-        "fedsgd": "it computes the gradient as the phone does",
-        "fedavg": f"it imitates {steps}{each}",
-        "fedprox": f"it imitates {steps}{each}, leash included",
-        "fedadmm": f"it imitates {steps}{each}, and works out the hidden duals round by round",
-    }.get(doing.protocol.id, f"it imitates what {doing.name} does")
+    how = doing.protocol.travels.imitated.format(steps=doing.local_steps + each) or f"it imitates what {doing.name} does"
     sum_of = f"; of {doing.phones} phones it knows the sum alone, and guesses the pictures of all" if doing.phones > 1 else ""
+    sum_of += ", as a naive attacker would" if same else ""
     known = "".join(f" {entry.title} is {answer}." for entry, answer in zip(protections, answers, strict=True))
     order = " The random order of the pictures it cannot know." if doing.fields.get("shuffled") else ""
     return f"{how}{sum_of}.{order}{known}"
@@ -122,49 +127,61 @@ def _naive(doing: Doing, protections: Sequence[Entry], attack: Entry, fields: di
     unknown = "".join(f" It does not know of {entry.title.lower()}." for entry in protections)
     if doing.plain:
         what = "the sum, divided by the number of phones," if doing.phones > 1 else "what arrives"
-        right = "" if protections else ", and here it is one: an adaptive attacker would do the same"
-        return f"it takes {what} for a plain gradient{right}.{unknown}"
+        right = ", and here it is one: an adaptive attacker would do the same" if doing.coincide(protections) else ""
+        wrong = ", though each phone's BatchNorm used statistics of its own" if doing.mixed else ""
+        return f"it takes {what} for a plain gradient{right or wrong}.{unknown}"
     if imitates(attack):
-        wrong = [words for name, words in MISTAKES.items() if not fields.get(name)]
-        return (
-            f"it imitates the phone, but {' and '.join(wrong)}.{unknown}"
-            if wrong
-            else f"it imitates the phone, both mistakes repaired.{unknown}"
-        )
-    if doing.steps == 1 and doing.protocol.id in ("fedavg", "fedprox"):
+        made = [words for name, words in attack.mistakes.items() if not fields.get(name)]
+        how = f"but {' and '.join(made)}" if made else "both mistakes repaired"
+        return f"it imitates the phone, {how}.{unknown}"
+    travels = doing.protocol.travels
+    if doing.steps == 1 and travels.one_step:
         return f"it takes what arrives, rescaled, for a plain gradient; after a single local step it is one.{unknown}"
-    overlooked = {
-        "fedadmm": "the hidden duals" if doing.steps == 1 else f"the {doing.steps} local steps and the hidden duals",
-        "fedprox": f"the {doing.steps} local steps and the leash",
-        "fedavg": f"the {doing.steps} local steps",
-    }.get(doing.protocol.id, f"what {doing.name} does")
+    steps = [f"the {doing.steps} local steps"] if doing.steps not in (None, 1) and travels.imitated else []
+    overlooked = " and ".join([*steps, *([travels.beside] if travels.beside else [])]) or f"what {doing.name} does"
     return f"it takes what arrives, rescaled, for one plain gradient, and knows nothing of {overlooked}.{unknown}"
 
 
 def imitates(attack: Entry) -> bool:
     """Whether even the naive attacker imitates the phone, only wrongly."""
-    return any(field.name in MISTAKES for field in attack.fields)
+    return bool(attack.mistakes)
 
 
 # ---------------------------------------------------------------- both, line by line
 
 
-def assumptions(experiment: Experiment, known: Catalog, meta: dict[str, Any] | None, note: dict[str, Any]) -> list[Row]:
+class Introduction(Protocol):
+    """What a run tells at its beginning, as far as words need it: `MetaEvent` in runs/events.py. `entries`: numbers received."""
+
+    @property
+    def weights(self) -> str: ...
+
+    @property
+    def answers(self) -> tuple[str, ...]: ...
+
+    @property
+    def batch_norm(self) -> bool: ...
+
+    @property
+    def entries(self) -> int: ...
+
+
+def assumptions(experiment: Experiment, known: Catalog, meta: Introduction | None, note: dict[str, Any]) -> list[Row]:
     """What the attacker knows, finds out, was granted, and never sees."""
     model, granted = known.get("model", experiment.model.id), experiment.assume.labels
     normalise = experiment.model.fields.get("normalise", "none")
-    weights = (meta or {}).get("weights", experiment.checkpoint or "untrained")
+    weights = meta.weights if meta else experiment.checkpoint or "untrained"
     doing, adaptive = Doing.in_experiment(experiment, known), experiment.assume.adaptive
     attack, protections = known.get("attack", experiment.attack.id), [known.get("defense", part.id) for part in experiment.defenses]
     sees = adaptive or doing.plain or imitates(attack)
-    answers = (meta or {}).get("answers") or [entry.answer(experiment.assume.counter) for entry in protections]
+    answers = (meta.answers if meta else ()) or [entry.answer(experiment.assume.counter) for entry in protections]
     what = meaning(doing, protections, attack, experiment.attack.fields, answers=answers if adaptive else None)
     own = f" In the attack's own words: {note['attacker']}." if "attacker" in note else ""
     rows = [
         (
             "knows",
             "The model and its weights",
-            f"{_model(model, experiment.model)}, {weights}, {OUTPUTS[experiment.task].format(experiment.num_classes)}",
+            f"{_model(model, experiment.model)}, {weights}, {TASKS[experiment.task].told.format(experiment.num_classes)}",
         ),
         ("knows" if sees else "does not know", "What the client does", doing.told(experiment.rounds)),
         ("assumed", "Naive or adaptive", what + own),
@@ -183,12 +200,12 @@ def assumptions(experiment: Experiment, known: Catalog, meta: dict[str, Any] | N
         fields = ", ".join(f"{name} {shown(value)}" for name, value in part.fields.items())
         what = answer if told else "not known: the update is taken as it came"
         rows.append(("knows" if told else "does not know", "The protection", f"{defense.title} ({fields}): {what}"))
-    if meta and meta.get("batch_norm"):
-        rows.append(("knows", "BatchNorm", BATCH_NORM[experiment.batch_norm]))
+    if meta and meta.batch_norm:
+        rows.append(("knows", "BatchNorm", BATCH_NORM[experiment.batch_norm].told))
         given = experiment.assume.statistics
-        rows.append(("does not know" if given == "none" else "granted", "BatchNorm statistics", STATISTICS[given]))
+        rows.append(("does not know" if given == "none" else "granted", "BatchNorm statistics", STATISTICS[given].told))
     if meta:
-        unknowns, numbers = len(experiment.pictures) * experiment.channels * experiment.size**2, meta["received"]["entries"]
+        unknowns, numbers = len(experiment.pictures) * experiment.channels * experiment.size**2, meta.entries
         fewer = "" if numbers >= unknowns else ": fewer than there are unknowns, so some guessing remains"
         rows.append(("receives", "Numbers against unknowns", f"{numbers:,} numbers for {unknowns:,} pixel values{fewer}"))
     return [*rows, ("never sees", "The private pictures", "they are with the referee, who computes the scores")]

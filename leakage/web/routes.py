@@ -16,7 +16,11 @@ from starlette.routing import Route
 from leakage.results import comparison_exports, exports
 from leakage.results.comparison import MAX_ARMS
 from leakage.runs.connections import StoreError
-from leakage.runs.service import NOT_READY, SERVER, Service
+from leakage.runs.events import StateEvent
+from leakage.runs.notes import SERVER
+from leakage.runs.service import Service
+from leakage.runs.store import Store
+from leakage.spec.experiment import SpecError
 
 POLL = 0.1  # seconds
 ALIVE = 5.0  # seconds between signs of life, to the dispatcher and to quiet listeners
@@ -34,10 +38,10 @@ class Listener:
 
 
 class Stream:
-    """Fans the store's events out to the open pages."""
+    """Fans the store's events out to the open pages; what is more than reading them is the service's."""
 
-    def __init__(self, service: Service) -> None:
-        self.service = service
+    def __init__(self, service: Service, store: Store) -> None:
+        self.service, self.store = service, store
         self.listeners: set[Listener] = set()
         self.closing = False  # set when the server begins to leave: it waits for open streams
 
@@ -57,7 +61,7 @@ class Stream:
                 since = self.hand_out(since)
                 if time.time() - told > ALIVE:
                     told = time.time()
-                    await asyncio.to_thread(self.service.store.put_note, SERVER, told)  # may wait for a writer
+                    await asyncio.to_thread(self.store.put_note, SERVER, told)  # may wait for a writer
                     self.tell_places()
             except StoreError as error:  # a full disk must not end all streams
                 log.warning("will look again: %s", error)
@@ -68,9 +72,9 @@ class Stream:
     def hand_out(self, since: int) -> int:
         """Events after `since` to those who listen; answers up to where."""
         if not self.listeners:
-            return self.service.store.last_seq()
+            return self.store.last_seq()
         wanted = set().union(*(listener.runs for listener in self.listeners))
-        for event in self.service.store.events(wanted, since):
+        for event in self.store.events(wanted, since):
             since = event["seq"]
             for listener in self.listeners:
                 if event["run"] in listener.runs:
@@ -79,14 +83,14 @@ class Stream:
 
     def tell_places(self) -> None:
         """Tell every waiting run's listeners where it stands in the queue."""
-        waiting = {run.id for run in self.service.store.queue()}
+        waiting = {run.id for run in self.store.queue()}
         for listener in self.listeners:
             for run in listener.runs & waiting:
                 listener.queue.put_nowait(self.place(run))
 
     def place(self, run: str) -> dict[str, Any]:
         place = self.service.place(run)
-        return {"run": run, "kind": "state", "status": "queued", "position": place.position, "wait": place.wait}
+        return StateEvent(run=run, status="queued", position=place.position, wait=place.wait).wire()
 
     async def stream(self, request: Request) -> Response:
         """Server-sent events of `ids` after `since`, or after the Last-Event-ID of a listener that comes back."""
@@ -102,10 +106,10 @@ class Stream:
         listener = Listener(ids)
         self.listeners.add(listener)  # first listen, then read what was before: nothing falls between
         try:
-            for event in await asyncio.to_thread(self.service.store.events, ids, since):  # of a long run, thousands
+            for event in await asyncio.to_thread(self.store.events, ids, since):  # of a long run, thousands
                 since = event["seq"]
                 yield message(event)
-            for run in self.service.store.queue():
+            for run in self.store.queue():
                 if run.id in listener.runs:
                     yield message(self.place(run.id))
             while not self.closing and not await request.is_disconnected():
@@ -125,7 +129,7 @@ class Stream:
     async def file(self, request: Request) -> Response:
         """The private pictures, one frame, or a download of a run."""
         run, name = request.path_params["run"], request.path_params["name"]
-        store = self.service.store
+        store = self.store
         if name == "private.png":
             return self.picture(run, store.files(run, name).get(name))
         if name.startswith("frames/") and name.endswith(".png") and (seq := number(name[7:-4])) is not None:
@@ -137,10 +141,12 @@ class Stream:
 
     async def comparison(self, request: Request) -> Response:
         """A download of the runs `ids` together; it changes while they run, and may show uploads, so no browser keeps it."""
-        name, known = request.path_params["name"], self.service.catalog()
-        if known is None:
-            return PlainTextResponse(NOT_READY, 503)
-        made = await asyncio.to_thread(comparison_exports.make, self.service.store, asked(request), name, known)
+        name = request.path_params["name"]
+        try:
+            known = self.service.ready()
+        except SpecError as error:
+            return PlainTextResponse(str(error), 503)
+        made = await asyncio.to_thread(comparison_exports.make, self.store, asked(request), name, known)
         if made is None:
             return PlainTextResponse("Nothing to download: no such runs, or they have no pictures yet.", 404)
         return download(made, f"leakage-{name}", UNKEPT)

@@ -17,7 +17,7 @@ from typing import Any
 from starlette.routing import Route
 
 from leakage.runs import archive
-from leakage.runs.service import Service, service
+from leakage.runs.service import Service, service, store
 from leakage.settings import ROOT, Settings
 from leakage.spec import catalog
 from leakage.web.routes import Stream
@@ -35,10 +35,9 @@ def routes() -> list[Route]:
 @contextlib.asynccontextmanager
 async def lifespan(_app: Any) -> AsyncIterator[dict[str, Any]]:
     """While the server runs: poll the store for the open pages, and keep a dispatcher at work."""
-    doors = service()
     if RECORDED.exists():
-        archive.restore(doors.store, json.loads(RECORDED.read_text()))
-    watch = asyncio.create_task(keep_dispatcher(doors.config))
+        archive.restore(store(), json.loads(RECORDED.read_text()))
+    watch = asyncio.create_task(keep_dispatcher(service().config))
     async with _stream().polling():
         with farewell(_stream()):
             yield {}
@@ -113,4 +112,4 @@ _streams: dict[Service, Stream] = {}
 
 
 def _stream() -> Stream:
-    return _streams.setdefault(service(), Stream(service()))
+    return _streams.setdefault(service(), Stream(service(), store()))

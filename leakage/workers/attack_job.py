@@ -3,11 +3,10 @@
 import base64
 import importlib.metadata
 import math
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
 import torch
 
 from leakage.data.checkpoints import words
@@ -15,15 +14,27 @@ from leakage.data.images import class_names, find, sheet
 from leakage.engine import accounting
 from leakage.evaluation.play import Scene, play, play_together
 from leakage.evaluation.referee import Frame
-from leakage.runs.service import like
+from leakage.runs.estimates import like
+from leakage.runs.event_parts import (
+    BaselineScores,
+    FrameScores,
+    GradientDistances,
+    LineupFacts,
+    LpipsFacts,
+    PrivacyBound,
+    PrivatePicture,
+    ReceivedUpdate,
+    VerdictWords,
+)
+from leakage.runs.events import AttackEnd, FrameEvent, MetaEvent, NoteEvent
 from leakage.runs.store import Run
 from leakage.settings import cores, settings
-from leakage.spec.experiment import Experiment, parse
+from leakage.spec.experiment import Experiment, Picture, parse
 from leakage.workers.adapter import joins, prepare
 from leakage.workers.job import Job
 from leakage.workers.timing import fitting_threads, lanes_pay
 
-TWO = ["class 0", "class 1"]  # of a model with one output
+TWO = ("class 0", "class 1")  # of a model with one output
 DELTA = 1e-5  # of differential privacy
 SO_FAR = "the best so far is shown"
 LANES = 8  # runs in one loop
@@ -41,7 +52,7 @@ def perform(job: Job, device: torch.device) -> None:
         for case in cases:
             case.job.may_take(case.experiment.max_seconds, runs=len(cases))
             case.job.store.put_file(case.job.run.id, "private.png", contact_sheet(case.scene.x))
-            case.job.store.add_event(case.job.run.id, "meta", describe(case, device, others=len(cases) - 1))
+            case.job.store.add_event(case.job.run.id, describe(case, device, others=len(cases) - 1))
         if len(cases) > 1:
             for place, frame in play_together([case.scene for case in cases], [case.job.pulse for case in cases]):
                 keep(cases[place].job, frame, None)
@@ -94,23 +105,34 @@ def keep(job: Job, frame: Frame, like: str | None) -> None:
     """
     store, run = job.store, job.run.id
     if "event" in frame.note:
-        store.add_event(run, "note", {"text": frame.note["event"]})
-    body: dict[str, Any] = {
-        "step": frame.step,
-        "seconds": round(frame.seconds, 3),
-        "loss": finite(frame.loss),
-        "scores": finite(frame.scores),
-        "labels": frame.labels,
-        "note": finite(frame.note),
-    }
-    if frame.verdict:
-        body["verdict"] = frame.verdict
-    if frame.views:
-        body["views"] = {name: picture_address(view) for name, view in frame.views.items()}
-    seq = store.add_frame(run, body, contact_sheet(frame.x))
+        store.add_event(run, NoteEvent(text=frame.note["event"]))
+    scores, labels = FrameScores.model_validate(frame.scores, extra="forbid"), tuple(frame.labels)
+    verdict = VerdictWords.model_validate(frame.verdict) if frame.verdict else None
+    told = FrameEvent(
+        step=frame.step,
+        seconds=round(frame.seconds, 3),
+        loss=frame.loss,
+        scores=scores,
+        labels=labels,
+        note=frame.note,
+        verdict=verdict,
+        views={name: picture_address(view) for name, view in frame.views.items()},
+    )
+    seq = store.add_frame(run, told, contact_sheet(frame.x))
     if frame.final:
-        told = {name: body[name] for name in ("step", "scores", "labels", "note", "verdict")}
-        job.done({"answer": seq, **told, "steps": frame.step, "seconds": frame.seconds, "like": like})
+        job.done(
+            AttackEnd(
+                answer=seq,
+                step=frame.step,
+                scores=scores,
+                labels=labels,
+                note=frame.note,
+                verdict=verdict,
+                steps=frame.step,
+                seconds=frame.seconds,
+                like=like,
+            )
+        )
 
 
 def contact_sheet(x: torch.Tensor) -> bytes:
@@ -123,66 +145,59 @@ def picture_address(picture: torch.Tensor) -> str:
     return "data:image/png;base64," + base64.b64encode(contact_sheet(picture.unsqueeze(0))).decode()
 
 
-def finite(value: Any) -> Any:
-    """JSON knows no infinity: None instead, in lists and dicts too."""
-    if isinstance(value, dict):
-        return {name: finite(one) for name, one in value.items()}
-    if isinstance(value, list):
-        return [finite(one) for one in value]
-    return None if isinstance(value, float) and not np.isfinite(value) else value
-
-
-def describe(case: Case, device: torch.device, *, others: int) -> dict[str, Any]:
-    """The "meta" event: everything a page shows that does not change during the run. `others` share its loop."""
+def describe(case: Case, device: torch.device, *, others: int) -> MetaEvent:
+    """Everything a page shows that does not change during the run. `others` share its loop."""
     experiment, scene, run = case.experiment, case.scene, case.job.run
     held, attack = scene.standards, scene.attack
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else f"{device.type}, {cores()} cores"
+    steps = experiment.attack.fields.get("steps")
     name += f", in one loop with {others} other run{'' if others == 1 else 's'}" if others else ""
-    return {
-        "batch": len(experiment.pictures),
-        "size": experiment.size,
-        "channels": experiment.channels,
-        "private": f"/api/runs/{run.id}/private.png",
-        "pictures": [one | {"label": label} for one, label in zip(pictures(experiment), scene.y.tolist(), strict=True)],
-        "class_names": class_names(experiment.pictures[0].source) if experiment.task == "classes" else TWO,
-        "received": scene.received,
-        "baselines": finite(held.baselines),
-        "lineup": {"size": held.lineup.size, "words": held.lineup.words},
-        "lpips": {"net": held.perceptual.net, "words": held.perceptual.words},
-        "steps": experiment.attack.fields.get("steps"),  # None: it answers at once
-        "attack": attack.title,
-        "loss_name": attack.loss_name,
-        "way": attack.way,
-        "labels_granted": experiment.assume.labels,
-        "weights": words(experiment.checkpoint),
-        "batch_norm": any(isinstance(layer, torch.nn.modules.batchnorm._BatchNorm) for layer in scene.seen.model.modules()),
-        "changed": scene.changed,
-        "known": scene.known,
-        "answers": scene.federation.answers,
-        "epsilon": finite(guarantee(experiment, scene)),
-        "device": name,
-        "versions": {package: importlib.metadata.version(package) for package in ("torch", "scikit-image")} | {"engine": run.version},
-        "estimate": run.estimate,
-    }
+    versions = {package: importlib.metadata.version(package) for package in ("torch", "scikit-image")} | {"engine": run.version}
+    return MetaEvent(
+        batch=len(experiment.pictures),
+        size=experiment.size,
+        channels=experiment.channels,
+        private=f"/api/runs/{run.id}/private.png",
+        pictures=pictures(experiment, scene.y.tolist()),
+        class_names=tuple(class_names(experiment.pictures[0].source)) if experiment.task == "classes" else TWO,
+        received=ReceivedUpdate.model_validate(scene.received, extra="forbid"),
+        baselines={name: BaselineScores.model_validate(scores, extra="forbid") for name, scores in held.baselines.items()},
+        lineup=LineupFacts(size=held.lineup.size, words=held.lineup.words),
+        lpips=LpipsFacts(net=held.perceptual.net, words=held.perceptual.words),
+        steps=None if steps is None else int(steps),
+        attack=attack.title,
+        loss_name=attack.loss_name,
+        way=attack.way,
+        labels_granted=experiment.assume.labels,
+        weights=words(experiment.checkpoint),
+        batch_norm=any(isinstance(layer, torch.nn.modules.batchnorm._BatchNorm) for layer in scene.seen.model.modules()),
+        changed=GradientDistances.model_validate(scene.changed, extra="forbid"),
+        known=GradientDistances.model_validate(scene.known, extra="forbid"),
+        answers=tuple(scene.federation.answers),
+        epsilon=guarantee(experiment, scene),
+        device=name,
+        versions=versions,
+        estimate=run.estimate,
+    )
 
 
-def guarantee(experiment: Experiment, scene: Scene) -> dict[str, Any] | None:
+def guarantee(experiment: Experiment, scene: Scene) -> PrivacyBound | None:
     """Epsilon of the first protection that promises one: for one picture, in all that this client has sent."""
     for own in sorted(scene.federation.protections, key=lambda own: own.place):
         sigma = own.defense.multiplier(len(scene.seen.weights))
         if sigma is not None:
             times = experiment.rounds * int(experiment.protocol.fields.get("epochs", 1))
-            return {"value": accounting.epsilon(sigma, times, delta=DELTA), "delta": DELTA, "times": times}
+            return PrivacyBound(value=accounting.epsilon(sigma, times, delta=DELTA), delta=DELTA, times=times)
     return None
 
 
-def pictures(experiment: Experiment) -> list[dict[str, Any]]:
-    """Title and class name of every private picture, for the page."""
+def pictures(experiment: Experiment, labels: Sequence[int]) -> tuple[PrivatePicture, ...]:
+    """Title, class name and label of every private picture, for the page."""
 
-    def one(source: str, name: str, label: int | None) -> dict[str, Any]:
-        if source == "upload":
-            return {"title": "Your picture", "class_name": class_names(source)[label or 0]}
-        item = find(source, name)
-        return {"title": item.title, "class_name": item.class_name}
+    def one(picture: Picture, label: int) -> PrivatePicture:
+        if picture.source == "upload":
+            return PrivatePicture(title="Your picture", class_name=class_names(picture.source)[picture.label or 0], label=label)
+        item = find(picture.source, picture.id)
+        return PrivatePicture(title=item.title, class_name=item.class_name, label=label)
 
-    return [one(p.source, p.id, p.label) for p in experiment.pictures]
+    return tuple(one(*pair) for pair in zip(experiment.pictures, labels, strict=True))

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from types import FrameType
 
 from leakage.runs.connections import StoreError
-from leakage.runs.service import SERVER
+from leakage.runs.notes import SERVER
 from leakage.runs.store import Run, Store
 from leakage.settings import Settings, settings
 from leakage.spec import catalog

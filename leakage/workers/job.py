@@ -5,12 +5,11 @@ import time
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import torch
 
-from leakage.runs.connections import is_full
-from leakage.runs.service import FULL
+from leakage.runs.connections import FULL, is_full
+from leakage.runs.events import EndEvent
 from leakage.runs.store import Run, Store
 from leakage.workers.pulse import Pulse
 
@@ -51,7 +50,7 @@ class Job:
         """From now on its time is limited; so many runs that share a loop share the time of all."""
         self.limit, self.pulse.deadline = seconds, time.monotonic() + seconds * runs
 
-    def done(self, result: dict[str, Any], *, whole: bool = True) -> None:
+    def done(self, result: EndEvent, *, whole: bool = True) -> None:
         """Close it with its result. `whole`: this answers all that was asked, so it is shared with who asks for the same again."""
         message = f"Stopped after {self.limit} s, the limit for one run; {self.so_far}." if self.pulse.late else ""
         if self.pulse.stopped:

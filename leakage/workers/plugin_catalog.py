@@ -9,7 +9,7 @@ from pathlib import Path
 from leakage.engine.loading import ids, load
 from leakage.engine.plugin import described
 from leakage.spec.catalog import Catalog, Entry, version
-from leakage.spec.fields import KINDS
+from leakage.spec.fields import KINDS, Travels
 
 
 def write(path: Path) -> Catalog:
@@ -38,11 +38,15 @@ def _entry(kind: str, name: str) -> Entry:
         source=plugin.source,
         doc=inspect.cleandoc(plugin.__doc__ or ""),
         evaluations_per_step=getattr(plugin, "evaluations_per_step", 0),
+        mistakes=dict(getattr(plugin, "mistakes", {})),
         counters={name: counter.words for name, counter in plugin().counters().items()} if kind == "defense" else {},
         needs=dict(getattr(plugin, "needs", {})),
+        published=getattr(plugin, "published", None),
+        backfires=getattr(plugin, "backfires", ""),
         smallest=getattr(plugin, "smallest", 0),
         over_others=getattr(plugin, "over_others", False),
         sends_gradient=getattr(plugin, "sends_gradient", False),
+        travels=getattr(plugin, "travels", Travels()),
         presets={name: dict(values) for name, values in plugin.presets.items()},
         fields=described(plugin),
     )

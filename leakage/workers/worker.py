@@ -16,7 +16,7 @@ import torch
 
 from leakage.evaluation.play import best_device
 from leakage.runs.connections import StoreError
-from leakage.runs.service import SPEEDS
+from leakage.runs.notes import SPEEDS
 from leakage.runs.store import Run, Store
 from leakage.settings import Settings, cores, settings
 from leakage.spec.experiment import Experiment, Part
@@ -42,14 +42,14 @@ def train(job: Job, device: torch.device) -> None:
     job.may_take(parse_training(job.run.experiment).max_seconds)
     job.pulse.most = cores()
     result = training_job.perform(job.store, job.run, job.pulse, device)
-    job.done(result, whole=result["checkpoint"] is not None)
+    job.done(result, whole=result.checkpoint is not None)
 
 
 def measure_ranks(job: Job, _device: torch.device) -> None:
     """Measure ranks, on one core."""
     job.may_take(Ranks.model_validate_json(job.run.experiment).max_seconds)
     result = rank_job.perform(job.store, job.run, job.pulse)
-    job.done(result, whole=result["whole"])
+    job.done(result, whole=result.whole)
 
 
 @dataclass(frozen=True)

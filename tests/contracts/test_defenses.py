@@ -5,32 +5,17 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from problems import FITTING, IDS, LABELS, TINY, observed, precision, protected, short, smooth, using
+from problems import FITTING, IDS, LABELS, NEUTRAL, SUMMED, TINY, observed, precision, protected, relative, short, smooth, using
 from torch import nn
 
 from leakage.engine.client import gradient_client, weights_of
 from leakage.engine.core import Defense, Params, generator
 from leakage.evaluation.baselines import standards
-from leakage.evaluation.metrics import gradient_distances
 from leakage.evaluation.play import Scene
 from leakage.spec.experiment import Assumptions, Experiment, Part
 from leakage.workers.adapter import play, plugin
 
-HUGE = 1e6  # a bound that nothing reaches
-NEUTRAL = {
-    "gaussian_noise": {"scale": 0.0},
-    "laplacian_noise": {"scale": 0.0},
-    "clipping": {"bound": HUGE},
-    "pruning": {"share": 0.0},
-    "minmax_sampling": {"ratio": 1.0},
-    "dp_sgd": {"clip": HUGE, "sigma": 0.0},
-    "fed_cdp": {"bound": HUGE, "last_bound": HUGE, "sigma": 0.0},
-    "soteria": {"share": 0.0},
-    "outpost": {"prune_base": 0.0, "noise_base": 0.0},
-    "ats": {"strength": 0.0},
-}
 CHANGING = ("precode", "fedkl")  # the model itself: they have no neutral setting
-SUMMED = ("dp_sgd", "fed_cdp")  # what the pictures say is added up one by one: the same sum, rounded in another order
 EVERY = pytest.mark.parametrize("name", IDS["defense"])
 UNDER_EVERY_PROTOCOL = pytest.mark.parametrize("protocol", IDS["protocol"])
 
@@ -39,10 +24,6 @@ def pristine(name: str, x: torch.Tensor) -> tuple[Defense, nn.Module]:
     """A defense with its default fields, and a model that it has changed as it must."""
     defense = plugin("defense", Part(id=name))
     return defense, defense.change(observed(x, model=FITTING.get(name, TINY)).model)
-
-
-def relative(update: Params, reference: Params) -> float:
-    return gradient_distances(update, reference)["relative_l2"]
 
 
 def entries(update: Params) -> torch.Tensor:

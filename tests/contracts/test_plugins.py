@@ -132,6 +132,10 @@ class Straight(Model):
         return nn.Sequential(nn.Flatten(), nn.Linear(channels * height * width, num_classes, bias=self.bias))
 '''
 NEW = {"attacks/steepest.py": ATTACK, "defenses/shortening.py": DEFENSE, "protocols/one_step.py": PROTOCOL, "models/straight.py": MODEL}
+CONTRACTS = [
+    *(f"tests/contracts/test_{name}.py" for name in ("attacks", "defenses", "protocols", "truth", "house")),
+    "tests/models/test_models.py",
+]
 QUESTION = {
     "pictures": [{"id": "digit-3"}],
     "size": 28,
@@ -148,8 +152,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The project with four more files."""
     root = tmp_path_factory.mktemp("project")
     shutil.copytree(ROOT / "leakage", root / "leakage", ignore=shutil.ignore_patterns("__pycache__", "static"))
-    (root / "tests").mkdir()
-    for file in [ROOT / "pyproject.toml", *ROOT.glob("tests/*.py")]:
+    for file in [ROOT / "pyproject.toml", *ROOT.glob("tests/*.py"), *(ROOT / name for name in CONTRACTS)]:
+        (root / file.relative_to(ROOT)).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(file, root / file.relative_to(ROOT))
     (root / "docs").mkdir()
     for name, text in NEW.items():
@@ -172,7 +176,7 @@ def test_the_planted_attack_is_as_short_as_one_should_be() -> None:
 
 
 def test_new_plugins_are_in_the_catalog_that_menus_are_built_from_and_in_the_written_page(project: Path) -> None:
-    python(project, "-c", "import pathlib; from leakage import catalog; plugin_catalog.write(pathlib.Path('catalog.json'))")
+    python(project, "-c", "import pathlib; from leakage.workers import plugin_catalog; plugin_catalog.write(pathlib.Path('catalog.json'))")
     entries = {(entry["kind"], entry["id"]): entry for entry in json.loads((project / "catalog.json").read_text())["entries"]}
     for kind in ("attack", "defense", "protocol", "model"):
         (used,) = QUESTION["defenses"] if kind == "defense" else (QUESTION[kind],)
@@ -196,15 +200,15 @@ def test_an_experiment_of_new_plugins_runs_from_a_file(project: Path) -> None:
 
 
 def test_new_plugins_are_collected_by_the_contract_tests_and_keep_the_contract(project: Path) -> None:
-    files = [f"tests/test_{name}.py" for name in ("attacks", "defenses", "protocols", "models", "truth", "house")]
-    said = python(project, "-m", "pytest", "-p", "no:cacheprovider", "-rA", "-k", "steepest or shortening or one_step or straight", *files)
+    planted = "steepest or shortening or one_step or straight"
+    said = python(project, "-m", "pytest", "-p", "no:cacheprovider", "-rA", "-k", planted, *CONTRACTS)
     for line in (
-        "test_attacks.py::test_an_attack_depends_on_its_generator_alone[steepest]",
-        "test_attacks.py::test_labels_that_are_not_granted_are_found[3-steepest]",
-        "test_defenses.py::test_whoever_knows_the_protection_replays_the_truth_to_the_update[dtype1-1e-10-shortening-imitate-one_step]",
-        "test_protocols.py::test_replaying_the_truth_gives_the_update[one_step-straight-dtype0-1e-06]",
-        "test_models.py::test_every_model_takes_every_size_and_colour_with_every_normalisation[64-3-straight]",
-        "test_truth.py::test_no_attack_can_reach_the_pictures_nor_labels_that_were_not_granted[shortening-True-one_step-steepest]",
-        "test_house.py::test_a_plugins_fields_are_flat_with_a_default_inside_the_range_and_a_sentence[attack-steepest]",
+        "contracts/test_attacks.py::test_an_attack_depends_on_its_generator_alone[steepest]",
+        "contracts/test_attacks.py::test_labels_that_are_not_granted_are_found[3-steepest]",
+        "contracts/test_defenses.py::test_whoever_knows_the_protection_replays_the_truth_to_the_update[dtype1-1e-10-shortening-imitate-one_step]",
+        "contracts/test_protocols.py::test_replaying_the_truth_gives_the_update[one_step-straight-dtype0-1e-06]",
+        "models/test_models.py::test_every_model_takes_every_size_and_colour_with_every_normalisation[64-3-straight]",
+        "contracts/test_truth.py::test_no_attack_can_reach_the_pictures_nor_labels_that_were_not_granted[shortening-True-one_step-steepest]",
+        "contracts/test_house.py::test_a_plugins_fields_are_flat_with_a_default_inside_the_range_and_a_sentence[attack-steepest]",
     ):
         assert f"PASSED tests/{line}" in said

@@ -4,7 +4,6 @@ import math
 import subprocess
 import sys
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +13,7 @@ from problems import CATALOG, LABELS, TINY, observed, precision, smooth
 from leakage.engine.accounting import epsilon
 from leakage.engine.client import gradient_client
 from leakage.engine.core import Client, Memory, Params, generator
+from leakage.runs.event_parts import PrivacyBound
 from leakage.settings import ROOT
 from leakage.spec.experiment import Experiment, Part
 from leakage.workers.adapter import plugin, prepare
@@ -239,22 +239,22 @@ def test_neither_the_defenses_nor_the_module_of_epsilon_load_opacus() -> None:
 # ---------------------------------------------------------------- what a run promises
 
 
-def promised(defense: Part, **settings: object) -> dict[str, Any] | None:
-    asked = Experiment(model=TINY, defenses=(defense,), **settings).resolve(CATALOG)
-    return guarantee(asked, prepare(asked, device=torch.device("cpu")))
+def promised(defense: Part, **settings: object) -> PrivacyBound | None:
+    experiment = Experiment(model=TINY, defenses=(defense,), **settings).resolve(CATALOG)
+    return guarantee(experiment, prepare(experiment, device=torch.device("cpu")))
 
 
 def test_a_run_says_the_epsilon_of_all_that_its_client_sends_and_none_for_noise_without_a_bound() -> None:
     own = Part(id="dp_sgd", fields={"sigma": 1.0})
     once = promised(own)
     assert once is not None
-    assert once["value"] == pytest.approx(4.38, abs=0.02)
-    assert (once["delta"], once["times"]) == (1e-5, 1)
+    assert once.value == pytest.approx(4.38, abs=0.02)
+    assert (once.delta, once.times) == (1e-5, 1)
     often = promised(own, protocol=Part(id="fedavg", fields={"epochs": 2}), rounds=2)
     assert often is not None
-    assert often["times"] == 4
-    assert often["value"] == pytest.approx(epsilon(0.5, 1), abs=0.02)  # four sums say what one with half the noise does
+    assert often.times == 4
+    assert often.value == pytest.approx(epsilon(0.5, 1), abs=0.02)  # four sums say what one with half the noise does
     layers = promised(Part(id="fed_cdp", fields={"sigma": 2.0}))
     assert layers is not None
-    assert layers["value"] == pytest.approx(once["value"], abs=0.02)  # four tensors, each as long as the bound: twice as long together
+    assert layers.value == pytest.approx(once.value, abs=0.02)  # four tensors, each as long as the bound: twice as long together
     assert promised(Part(id="gaussian_noise")) is None

@@ -5,6 +5,7 @@ from collections import OrderedDict
 import pytest
 import torch
 from problems import CATALOG, LABELS, observed, precision, smooth
+from told import meta, received
 from torch import nn
 from torch.nn import functional as F
 from walk import leaks
@@ -12,6 +13,7 @@ from walk import leaks
 from leakage.engine.client import use_batch_statistics, weights_of
 from leakage.engine.core import generator
 from leakage.evaluation.metrics import gradient_distances
+from leakage.runs.events import MetaEvent
 from leakage.spec.experiment import Experiment, Part, Picture
 from leakage.spec.threat_model import assumptions
 from leakage.workers.adapter import plugin, prepare
@@ -80,15 +82,15 @@ def test_pictures_that_share_their_statistics_have_no_gradients_of_their_own() -
 
 
 def test_the_ledger_says_which_statistics_were_used_and_what_the_attacker_replays() -> None:
-    meta = {"batch_norm": True, "received": {"entries": 1}}
+    normed = meta(batch_norm=True, received=received(1))
 
-    def said(experiment: Experiment, meta: dict[str, object]) -> list[str]:
-        return [text for _, about, text in assumptions(experiment.resolve(CATALOG), CATALOG, meta, {}) if about == "BatchNorm"]
+    def said(experiment: Experiment, told: MetaEvent) -> list[str]:
+        return [text for _, about, text in assumptions(experiment.resolve(CATALOG), CATALOG, told, {}) if about == "BatchNorm"]
 
     convnet = Part(id="convnet")
-    (stored,) = said(Experiment(model=convnet), meta)
+    (stored,) = said(Experiment(model=convnet), normed)
     assert "statistics stored in the model" in stored
-    (batch,) = said(Experiment(model=convnet, batch_norm="batch"), meta)
+    (batch,) = said(Experiment(model=convnet, batch_norm="batch"), normed)
     assert "statistics of the batch" in batch
     assert "the attacker's guess" in batch
-    assert said(Experiment(), {**meta, "batch_norm": False}) == []
+    assert said(Experiment(), meta(batch_norm=False)) == []

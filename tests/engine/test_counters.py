@@ -3,6 +3,7 @@
 import pytest
 import torch
 from problems import CATALOG, LABELS, TINY, observed, precision, short, smooth
+from told import meta, received
 from torch import Tensor
 
 from leakage.defenses._each import within
@@ -165,7 +166,7 @@ def test_the_ledger_says_what_was_done_where_the_chosen_answer_cannot_be_used() 
     noisy = prepare(rounded.model_copy(update={"defenses": (Part(id="low_precision"), NOISE)}).resolve(CATALOG))
     assert "may lie anywhere among the numbers" in alone.federation.answers[0]
     assert local.federation.answers[0] == noisy.federation.answers[0] == "known: the guess is rounded too"
-    said = assumptions(stepping, CATALOG, {"answers": local.federation.answers, "received": {"entries": 1}}, {})
+    said = assumptions(stepping, CATALOG, meta(answers=local.federation.answers, received=received(1)), {})
     (told,) = (text for _, about, text in said if about == "The protection")
     assert told.endswith("known: the guess is rounded too")
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 import torch
-from test_rank import maps, numerical_rank
+from layers import maps, numerical_rank
 
 from leakage.engine import measured_rank as module
 from leakage.engine.measured_rank import StoppedError, measured_rank

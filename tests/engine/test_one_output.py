@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 import torch
 from problems import CATALOG, precision, smooth
-from test_pages import Open, asked, bare, door, fine, press_run, visit, written
 from torch.nn import functional as F
+from visiting import Open, asked, fine, press_run
 
 from leakage.engine.core import Observation
 from leakage.engine.labels import ONE_OUTPUT, RULES, head, recover
@@ -17,7 +17,6 @@ from leakage.spec.threat_model import assumptions
 from leakage.workers.adapter import observe, play, prepare, said
 from leakage.workers.attack_job import TWO
 
-__all__ = ["bare", "door", "visit", "written"]  # fixtures
 STAR = Part(id="lenet", fields={"activation": "leaky_relu", "bias": False, "initialisation": "default"})
 TASKS = pytest.mark.parametrize("task", ["two", "flipped"])
 

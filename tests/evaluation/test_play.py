@@ -151,3 +151,18 @@ def test_a_pruned_update_counts_as_its_survivors_with_their_places() -> None:
     sparse = {"w": torch.tensor([0.0, 0.0, 0.0, 2.0, 0.0])}
     found = describe(sparse, sparse, [])
     assert (found["entries"], found["bytes"]) == (1, 8)
+
+
+def test_an_update_in_double_precision_takes_eight_bytes_an_entry() -> None:
+    dense = {"w": torch.ones(5, dtype=torch.float64)}
+    assert [describe(dense, dense, [])[name] for name in ("entries", "bytes")] == [5, 40]
+    mixed = {**dense, "b": torch.ones(3)}
+    assert [describe(mixed, mixed, [])[name] for name in ("entries", "bytes")] == [8, 52]
+
+
+def test_places_are_sent_where_that_takes_fewer_bytes() -> None:
+    """A place takes 4 bytes whatever the entry: of doubles more may survive before all are sent."""
+    three = torch.tensor([1.0, 1.0, 1.0, 0.0, 0.0])
+    single, double = {"w": three}, {"w": three.double()}
+    assert [describe(single, single, [])[name] for name in ("entries", "bytes")] == [5, 20]  # not 3 x 8
+    assert [describe(double, double, [])[name] for name in ("entries", "bytes")] == [3, 36]  # not 5 x 8

@@ -9,16 +9,17 @@ import pytest
 import torch
 from digits import write_digits
 from problems import CATALOG, precision, smooth
-from test_pages import Open, asked, bare, door, fine, press_run, visit, words, written
 from torch import nn
 from torch.nn import functional as F
+from visiting import Open, asked, fine, press_run, words
 
 from leakage.__main__ import main
 from leakage.engine.chain import chain
 from leakage.models.custom import Custom
 from leakage.networks.grammar import LIMITS, MOST_NUMBERS, NetworkError, check_fit, parse, unroll
 from leakage.networks.templates import TEMPLATES
-from leakage.runs.service import SPEEDS, Service
+from leakage.runs.notes import SPEEDS
+from leakage.runs.service import Service
 from leakage.spec.catalog import CatalogError, Field
 from leakage.spec.experiment import Experiment, Part, SpecError
 from leakage.spec.tasks import Training
@@ -26,7 +27,6 @@ from leakage.spec.threat_model import assumptions
 from leakage.ui.training.training_view import lab_link
 from leakage.workers.adapter import observe, play, plugin, prepare
 
-__all__ = ["bare", "door", "visit", "written"]  # fixtures
 SHAPE = (3, 32, 32)
 MENU = "conv 5@12 /2 p2 - conv 5@12 /2 p2"  # the default
 

@@ -16,6 +16,7 @@ import pytest
 import torch
 from PIL import Image
 from starlette.requests import Request
+from told import meta
 
 from leakage.data.images import tiles
 from leakage.evaluation.verdict import MEANING
@@ -224,9 +225,7 @@ def test_a_run_that_waits_has_a_row_without_numbers(bench: Bench) -> None:
 
 def test_epsilon_comes_from_what_the_worker_said(bench: Bench) -> None:
     id = bench.service.submit(PLAIN.model_copy(update={"seed": 6}), "me")
-    bench.store.add_event(
-        id, "meta", {"epsilon": {"value": 4.5, "delta": 1e-5, "times": 1}, "baselines": {"grey": {"psnr": 9.0, "lpips": None}}}
-    )
+    bench.store.add_event(id, meta(epsilon={"value": 4.5, "delta": 1e-5, "times": 1}, baselines={"grey": {"psnr": 9.0, "lpips": None}}))
     (row,) = rows(bench.store, [bench.look(id)], bench.known)
     assert (row.epsilon, row.grey) == (4.5, {"psnr": 9.0})
     bench.store.drop(id, "me")
@@ -313,19 +312,19 @@ def test_of_several_attacks_those_that_find_it_are_named() -> None:
     assert only_naive(seen) == []  # it may still find it
 
 
-def test_protections_are_crossed_with_attacks_where_a_table_of_both_has_more_than_a_diagonal() -> None:
+def test_protections_are_crossed_with_attacks_where_a_table_of_both_has_more_than_a_diagonal(known: Catalog) -> None:
     def met(stack: str, attack: str, **more: Any) -> Experiment:
         return arm(defenses=(Part(id=stack),) if stack else (), attack=Part(id=attack), **more)
 
     grid = [met(stack, attack) for stack in ("", "pruning") for attack in ("dlg", "idlg")]
     naive = grid[2].model_copy(update={"assume": Assumptions(adaptive=False)})
-    assert crossed(grid)
-    assert crossed([*grid, naive])
-    assert crossed(grid[:3])
-    assert not crossed([grid[0], grid[3]])  # a diagonal
-    assert not crossed(grid[:2])
-    assert not crossed(grid[::2])
-    assert not crossed([*grid, met("", "dlg", seed=2)])  # a cell would stand for two runs
+    assert crossed(grid, known)
+    assert crossed([*grid, naive], known)
+    assert crossed(grid[:3], known)
+    assert not crossed([grid[0], grid[3]], known)  # a diagonal
+    assert not crossed(grid[:2], known)
+    assert not crossed(grid[::2], known)
+    assert not crossed([*grid, met("", "dlg", seed=2)], known)  # a cell would stand for two runs
 
 
 def test_an_answer_that_comes_to_the_same_as_another_is_told() -> None:
@@ -381,7 +380,7 @@ def test_the_table_has_a_line_for_every_run(bench: Bench) -> None:
     ]
     for line, id in zip(lines, bench.ids, strict=True):
         assert float(line["psnr"]) == bench.look(id).result["scores"]["psnr"]  # type: ignore[index]
-        assert float(line["grey_psnr"]) == bench.store.meta(id)["baselines"]["grey"]["psnr"]  # type: ignore[index]
+        assert float(line["grey_psnr"]) == bench.store.meta(id).baselines["grey"].psnr  # type: ignore[union-attr]
         assert line["epsilon"] == ""
 
 

@@ -1,25 +1,23 @@
 """The store: one queue for many processes, frames that stay few, and nothing left of what was deleted."""
 
 import contextlib
-import dataclasses
 import math
 import shutil
-import subprocess
-import sys
-import textwrap
 import threading
 import time
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 from place import damaged
+from stored import python, run
+from told import end, frame, note
 
 from leakage.runs.connections import StoreError, is_full
-from leakage.runs.store import BEAT, MAX_FRAMES, Run, Store, log_spaced
-from leakage.settings import ROOT
+from leakage.runs.event_log import MAX_FRAMES
+from leakage.runs.store import BEAT, Store
+from leakage.runs.thin import log_spaced
 
 PNG = b"\x89PNG not really"
 
@@ -32,32 +30,6 @@ def store(tmp_path: Path) -> Iterator[Store]:
     made.close()
 
 
-def run(name: str, owner: str = "me", **values: Any) -> Run:
-    return dataclasses.replace(
-        Run(
-            id=name,
-            owner=owner,
-            grp=None,
-            kind="attack",
-            digest=f"digest of {name}",
-            version="1",
-            experiment="{}",
-            shareable=True,
-            estimate=None,
-            status="queued",
-            message="",
-            created=time.time(),
-            started=None,
-            finished=None,
-            heartbeat=None,
-            worker=None,
-            cancelled=None,
-            result=None,
-        ),
-        **values,
-    )
-
-
 def queued(store: Store, *names: str, owner: str = "me") -> None:
     for name in names:
         store.add(run(name, owner), {})
@@ -66,13 +38,6 @@ def queued(store: Store, *names: str, owner: str = "me") -> None:
 def claimed(store: Store) -> str | None:
     found = store.claim("0:1")
     return found.id if found else None
-
-
-def python(script: str, *arguments: object) -> subprocess.Popen[str]:
-    """A process of its own that has a Store on the path in its first argument."""
-    head = "import sys, time; from pathlib import Path; from leakage.runs.store import *; store = Store(Path(sys.argv[1]))\n"
-    command = [sys.executable, "-c", head + textwrap.dedent(script), *map(str, arguments)]
-    return subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
 def counts(store: Store) -> dict[str, int]:
@@ -173,7 +138,7 @@ def test_a_beat_tells_a_cancelled_a_finished_and_a_deleted_run_to_stop(store: St
 def test_finish_is_final(store: Store) -> None:
     queued(store, "mine")
     claimed(store)
-    store.finish("mine", "done", result={"answer": 7})
+    store.finish("mine", "done", result=end(7))
     ended = store.get("mine")
     store.finish("mine", "failed", message="worker lost")
     store.cancel("mine")
@@ -227,9 +192,9 @@ def test_a_run_with_uploads_is_not_shared(store: Store) -> None:
 
 def test_events_come_in_their_order_since_a_number_and_only_of_the_runs_asked_for(store: Store) -> None:
     queued(store, "a", "b")
-    first = store.add_event("a", "note", {"text": "one"})
-    store.add_event("b", "note", {"text": "two"})
-    third = store.add_event("a", "note", {"text": "three"})
+    first = store.add_event("a", note("one"))
+    store.add_event("b", note("two"))
+    third = store.add_event("a", note("three"))
     assert [event["seq"] for event in store.events(["a"], first - 1)] == [first, third]
     assert [event["text"] for event in store.events(["a"], first)] == ["three"]
     assert [event["run"] for event in store.events(["a", "b"], first - 1)] == ["a", "b", "a"]
@@ -239,8 +204,8 @@ def test_events_come_in_their_order_since_a_number_and_only_of_the_runs_asked_fo
 
 
 def test_an_event_of_a_deleted_run_is_not_written(store: Store) -> None:
-    assert store.add_event("gone", "note", {}) == 0
-    assert store.add_frame("gone", {}, PNG) == 0
+    assert store.add_event("gone", note()) == 0
+    assert store.add_frame("gone", frame(), PNG) == 0
     store.put_file("gone", "private.png", PNG)
     assert counts(store) == {"runs": 0, "holders": 0, "events": 0, "frames": 0, "files": 0}
 
@@ -248,7 +213,7 @@ def test_an_event_of_a_deleted_run_is_not_written(store: Store) -> None:
 def test_a_number_is_never_given_twice(store: Store) -> None:
     """A listener resumes after a number: an event that reused one would be skipped."""
     queued(store, "a")
-    last = store.add_event("a", "note", {})
+    last = store.add_event("a", note())
     store.drop("a", "me")
     queued(store, "b")
     assert store.events(["b"], 0)[0]["seq"] == last + 1
@@ -259,9 +224,9 @@ def test_of_3000_frames_at_most_240_pictures_stay_evenly_on_a_log_scale_and_ever
     queued(store, "b")
     seqs = []
     for number in range(1, 3001):
-        seqs.append(store.add_frame("a", {"step": number, "loss": 1 / number}, PNG))
+        seqs.append(store.add_frame("a", frame(number), PNG))
         if number % 3 == 0:  # another run writes meanwhile
-            store.add_event("b", "note", {})
+            store.add_event("b", note())
         if number % 100 == 0:
             assert counts(store)["frames"] <= MAX_FRAMES
     frames = [event for event in store.events(["a"], 0) if event["kind"] == "frame"]
@@ -281,7 +246,7 @@ def test_of_3000_frames_at_most_240_pictures_stay_evenly_on_a_log_scale_and_ever
 def test_a_thinned_event_names_the_frames_that_stay(store: Store) -> None:
     queued(store, "a")
     for number in range(MAX_FRAMES + 1):
-        store.add_frame("a", {"step": number}, PNG)
+        store.add_frame("a", frame(number), PNG)
     events = store.events(["a"], 0)
     (thinned,) = (event for event in events if event["kind"] == "thinned")
     assert thinned["kept"] == [event["seq"] for event in events if event.get("picture")]
@@ -301,7 +266,7 @@ def test_log_spaced_keeps_first_and_last_and_no_more_than_asked(last: int, count
 def test_the_last_holder_takes_run_frames_and_files_along(store: Store) -> None:
     store.add(run("mine"), {"upload:a": b"picture"})
     store.share("digest of mine", "1", "you")
-    store.add_frame("mine", {"step": 1}, PNG)
+    store.add_frame("mine", frame(1), PNG)
     store.put_file("mine", "private.png", PNG)
     store.drop("mine", "me")
     assert "me" not in store.holders("mine")
@@ -369,7 +334,7 @@ def test_another_process_reads_whole_events_while_one_writes(store: Store) -> No
     assert reader.stdout is not None
     assert reader.stdout.readline() == "ready\n"
     for number in range(200):
-        store.add_frame("a", {"step": number}, b"x" * 3000)
+        store.add_frame("a", frame(number), b"x" * 3000)
     assert reader.communicate(timeout=60)[0] == "True\n"
 
 
@@ -380,7 +345,7 @@ def test_threads_may_share_one_store(store: Store) -> None:
     def write() -> None:
         try:
             for _ in range(50):
-                store.add_event("a", "note", {})
+                store.add_event("a", note())
                 store.beat("a")
                 store.share("digest of a", "1", "you")  # reads, then writes
         except BaseException as error:
@@ -415,7 +380,7 @@ def test_a_store_at_its_limit_says_so_and_stays_usable(tmp_path: Path) -> None:
 
     def fill() -> None:
         for number in range(1000):
-            store.add_frame("a", {"step": number}, b"x" * 20_000)
+            store.add_frame("a", frame(number), b"x" * 20_000)
 
     with pytest.raises(StoreError, match="full") as caught:
         fill()
@@ -424,7 +389,7 @@ def test_a_store_at_its_limit_says_so_and_stays_usable(tmp_path: Path) -> None:
     assert 10 < len(frames) < 60
     assert store.frame("a", frames[-1]["seq"]) == b"x" * 20_000
     store.drop("a", "me")
-    assert store.add_frame("b", {"step": 1}, b"x" * 20_000) > 0
+    assert store.add_frame("b", frame(1), b"x" * 20_000) > 0
     assert damaged(store) == []
     store.close()
 
@@ -433,7 +398,7 @@ def fill(store: Store) -> None:
     """Small events until there is no room for another."""
     with pytest.raises(StoreError, match="full"):  # noqa: PT012 (which of them fails is not known)
         while True:
-            store.add_event("a", "note", {})
+            store.add_event("a", note())
 
 
 def test_there_is_room_for_last_words_beyond_the_limit_and_for_nothing_else(tmp_path: Path) -> None:
@@ -457,14 +422,14 @@ def test_there_is_room_for_last_words_when_somebody_else_fills_the_disk(small_di
     store = Store(small_disk / "store.db")
     queued(store, "a", "b")
     claimed(store)
-    store.add_frame("a", {"step": 1}, b"x" * 50_000)
+    store.add_frame("a", frame(1), b"x" * 50_000)
     store.database.empty_log()
     with contextlib.suppress(OSError), (small_disk / "rest").open("wb", buffering=0) as rest:
         while True:
             rest.write(b"x" * 4096)
     assert not shutil.disk_usage(small_disk).free
     with pytest.raises(StoreError, match="full") as caught:
-        store.add_frame("a", {"step": 2}, b"x" * 50_000)
+        store.add_frame("a", frame(2), b"x" * 50_000)
     assert is_full(caught.value)
     store.finish("a", "failed", message="The disk is full.")
     store.drop("b", "me")

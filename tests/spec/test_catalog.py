@@ -1,5 +1,6 @@
 """The plug-ins as data: written, read back, stale when a file changes; and the command line that runs an experiment without a page."""
 
+import ast
 import io
 import json
 import logging
@@ -61,9 +62,8 @@ def test_reading_answers_none_when_there_is_nothing_to_read(tmp_path: Path) -> N
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of the files that the catalog describes, in place of them."""
-    for folder in ("engine", *catalog.KINDS.values()):
-        shutil.copytree(ROOT / "leakage" / folder, tmp_path / "leakage" / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    """A copy of the package, in place of it."""
+    shutil.copytree(ROOT / "leakage", tmp_path / "leakage", ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setattr(catalog, "PACKAGE", tmp_path / "leakage")
     return tmp_path / "leakage"
 
@@ -72,9 +72,73 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_catalog_is_stale_when_a_file_of_the_engine_or_of_a_plugin_changes(package: Path, file: str) -> None:
     written = plugin_catalog.write(package / "catalog.json")
     assert catalog.read(package / "catalog.json") == written
-    with (package / file).open("a") as changed:
-        changed.write("\n# changed\n")
+    edit(package / file)
     assert catalog.read(package / "catalog.json") is None
+
+
+def edit(file: Path) -> None:
+    with file.open("a") as changed:
+        changed.write("\n# changed\n")
+
+
+SOURCES = (
+    *("attacks/dlg.py", "attacks/_lbfgs.py", "defenses/pruning.py", "models/lenet.py", "protocols/fedavg.py", "protocols/new.py"),
+    *("engine/core.py", "engine/observe.py", "evaluation/play.py", "evaluation/metrics.py", "networks/grammar.py", "data/images.py"),
+    *("spec/experiment.py", "spec/fields.py", "workers/adapter.py", "workers/attack_job.py", "workers/private_pictures.py"),
+)
+OTHERS = (
+    *("results/comparison.py", "ui/common/forms.py", "ui/lab/result.py", "web/routes.py", "workers/dispatcher.py", "runs/store.py"),
+    *("spec/threat_model.py", "spec/words.py", "spec/prepared.py", "settings.py", "__main__.py"),
+)
+
+
+@pytest.mark.parametrize(("file", "moves"), [*((file, True) for file in SOURCES), *((file, False) for file in OTHERS)], ids=str)
+def test_the_version_moves_with_what_can_change_a_result_and_with_nothing_else(package: Path, file: str, moves: bool) -> None:
+    before = catalog.version()
+    edit(package / file)
+    assert (catalog.version() != before) == moves
+
+
+PLAY = """
+import sys
+from leakage.spec.experiment import Experiment, Part, Picture
+from leakage.workers.adapter import play
+
+tiny = Part(id="mlp", fields={"width": 8, "depth": 1})
+sum_of_two = Part(id="secure_aggregation", fields={"clients": 2})
+asked = Experiment(
+    pictures=(Picture(id="digit-3"), Picture(id="digit-5")), size=28, channels=1, model=tiny, protocol=Part(id="fedavg"),
+    aggregation=sum_of_two, defenses=(Part(id="pruning"),), attack=Part(id="inverting_gradients", fields={"steps": 2}),
+)
+*_, last = play(asked)
+assert last.final
+print(*(f"{name}={module.__file__}" for name, module in sys.modules.items() if name.split(".")[0] == "leakage"), sep="\\n")
+"""
+UNHASHED = {  # loaded by whoever plays an experiment, without a part in its result
+    "__init__.py": "says what the package is",
+    "settings.py": "where things lie on this machine",
+    "spec/__init__.py": "says what the folder is for",
+    "workers/__init__.py": "says what the folder is for",
+}
+
+
+def test_whatever_plays_an_experiment_is_hashed() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PLAY],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    loaded = {Path(line.split("=", 1)[1]).relative_to(ROOT / "leakage").as_posix() for line in done.stdout.splitlines() if "=" in line}
+    hashed = {file.relative_to(catalog.PACKAGE).as_posix() for pattern in catalog.SOURCES for file in catalog.PACKAGE.glob(pattern)}
+    assert {"engine/observe.py", "attacks/inverting_gradients.py", "defenses/pruning.py", "workers/adapter.py"} <= loaded & hashed
+    assert loaded - hashed == set(UNHASHED)
+    texts = {name: (ROOT / "leakage" / name).read_text() for name in UNHASHED if name.endswith("__init__.py")}
+    assert all(isinstance(node, ast.Expr) for text in texts.values() for node in ast.parse(text).body)  # a docstring and no more
 
 
 @pytest.mark.parametrize(

@@ -1,36 +1,16 @@
 """The architecture page: the counts of a template, of edited lines and of a cut skip, in words, bars, a table and the address."""
 
 import pytest
-from streamlit.runtime.context import ContextProxy
-from streamlit.testing.v1 import AppTest
-from test_pages import Open, bare, fine, words
+from visiting import Open, fine, words, write
 
 from leakage.networks.grammar import parse, unroll
 from leakage.networks.rank import Analysis, analyse
 from leakage.networks.templates import TEMPLATES
-from leakage.runs.service import Service
-from leakage.settings import ROOT
 from leakage.ui.architecture.counts import PARTS, figure, label, missing, sentences, shares, short, table, template_of, verdict
 from leakage.ui.compare import width
 
-__all__ = ["bare"]  # fixture
 SHAPE = (3, 32, 32)
 RESNET18 = "ResNet18, width 16"
-
-
-@pytest.fixture
-def look(bare: Service, monkeypatch: pytest.MonkeyPatch) -> Open:
-    """Open the page by an address, with no other page before it; it needs no catalog."""
-
-    def opened(**address: str) -> AppTest:
-        monkeypatch.setattr(ContextProxy, "cookies", {"gle_owner": "me"})
-        at = AppTest.from_file(ROOT / "app.py", default_timeout=60).switch_page("pages/architecture.py")
-        at.query_params.update(address)
-        at.run()
-        fine(at)
-        return at
-
-    return opened
 
 
 def counted(text: str, outputs: int = 10, **settings: object) -> Analysis:
@@ -40,12 +20,6 @@ def counted(text: str, outputs: int = 10, **settings: object) -> Analysis:
 def headline(text: str, batch: int = 1) -> str:
     steps = parse(TEMPLATES.get(text, text))
     return verdict(counted(text, batch=batch), steps, batch).headline
-
-
-def write(at: AppTest, text: str) -> AppTest:
-    at = at.text_area[0].set_value(text).run()
-    fine(at)
-    return at
 
 
 # ---------------------------------------------------------------- the page

@@ -9,20 +9,19 @@ import pytest
 from problems import CATALOG
 from streamlit.runtime.context import ContextProxy
 from streamlit.testing.v1 import AppTest
-from test_pages import Open, bare, door, fine, visit, words, written
-from test_ranks_page import work
+from visiting import Open, fine, words
 
 from leakage.data.checkpoints import cards
 from leakage.results import utility
 from leakage.results.comparison import Row, voice
 from leakage.results.comparison_exports import make
+from leakage.runs.events import TrainingEnd
 from leakage.runs.service import MAX_WAITING, Service
 from leakage.settings import ROOT
 from leakage.spec.experiment import Assumptions, Experiment, Part
 from leakage.ui.compare import table
 from leakage.ui.compare.stacks import key_of, known_keys, ready_made, spaced, stack_of
 
-__all__ = ["bare", "door", "visit", "work", "written"]  # fixtures
 QUICK = {"v": "1", "attack": "inverting_gradients", "inverting_gradients.steps": "20"}
 ME = "browser me"  # the owner behind the cookie of `look`
 GREY = {"psnr": 11.5, "ssim": 0.1}
@@ -76,7 +75,7 @@ def test_a_newcomer_finds_four_arms_prepared_and_runs_all_of_them_paired(door: S
     stacks = [tuple((part.id, part.fields.get("scale", part.fields.get("share"))) for part in one.defenses) for one in experiments]
     noise, pruning, ada = (("gaussian_noise", 0.01),), (("pruning", 0.9),), (("ada_defense", None),)
     assert stacks == [(), noise, noise, pruning, pruning, ada, ada]
-    assert [voice(one) for one in experiments] == ["both", *["naive", "adaptive"] * 3]
+    assert [voice(one, CATALOG) for one in experiments] == ["both", *["naive", "adaptive"] * 3]
     equal = [one.model_copy(update={"defenses": (), "assume": Assumptions()}) for one in experiments]
     assert len({one.digest() for one in equal}) == 1  # the same pictures, seed, model, attack
     assert (experiments[0].attack.id, experiments[0].model.id, len(experiments[0].pictures)) == ("inverting_gradients", "lenet", 1)
@@ -92,7 +91,7 @@ def test_pressed_again_equal_experiments_are_not_run_twice(door: Service, look: 
 @pytest.mark.parametrize(("voices", "heard"), [("adaptive", ["both", "adaptive"]), ("naive", ["both", "naive"])])
 def test_one_voice_alone_is_one_run_for_each_arm(door: Service, look: Open, voices: str, heard: list[str]) -> None:
     experiments = asked(door, press(look(**QUICK, arms="none,pruning", voices=voices)))
-    assert [voice(one) for one in experiments] == heard
+    assert [voice(one, CATALOG) for one in experiments] == heard
 
 
 def test_the_adaptive_attackers_are_queued_before_the_naive_ones(door: Service, look: Open) -> None:
@@ -150,7 +149,7 @@ def test_protections_cross_attacks_and_the_matrix_fills(door: Service, look: Ope
     quick = {**QUICK, "differs": "matrix", "arms": "none,clipping", "attacks": "inverting_gradients,linear_layer"}
     at = press(look(**quick))
     experiments = asked(door, at)
-    assert [([part.id for part in one.defenses], one.attack.id, voice(one)) for one in experiments] == [
+    assert [([part.id for part in one.defenses], one.attack.id, voice(one, CATALOG)) for one in experiments] == [
         ([], "inverting_gradients", "both"),
         ([], "linear_layer", "both"),
         *((["clipping"], attack, heard) for attack in ("inverting_gradients", "linear_layer") for heard in ("naive", "adaptive")),
@@ -182,7 +181,7 @@ def test_of_too_many_runs_the_last_are_left_out_in_words(door: Service, look: Op
     assert " and more (5 of 18 arms)." in words(at)
     runs = asked(door, press(at))
     assert len(runs) == 3 + 10 * 2  # no arm is cut in two: the last place stays empty
-    assert sum(voice(one) == "naive" for one in runs) == sum(voice(one) == "adaptive" for one in runs)
+    assert sum(voice(one, CATALOG) == "naive" for one in runs) == sum(voice(one, CATALOG) == "adaptive" for one in runs)
 
 
 def test_a_protection_that_the_model_has_no_place_for_is_left_out_before_the_run(door: Service, look: Open) -> None:
@@ -507,7 +506,7 @@ def test_what_nobody_measured_is_trained_by_the_tables_own_recipe(door: Service,
     assert plain
     assert wanted.model_copy(update={"defenses": ()}) == plain
     assert (plain.data, plain.clients, plain.rounds, plain.pictures) == ("mnist", 3, 6, 60_000)
-    for told, result in (("Too little memory.", None), ("", {"accuracy": 0.9321})):
+    for told, result in (("Too little memory.", None), ("", TrainingEnd(accuracy=0.9321))):
         id = door.train(wanted, "somebody else")
         assert f"Clipping 3: [being measured](/training?run={id})" in words(at.run())
         for _ in door.store.queue():

@@ -4,36 +4,21 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-import torch
 from streamlit.testing.v1 import AppTest
-from test_architecture_page import look
-from test_pages import Open, bare, door, fine, visit, words, written
+from visiting import Open, fine, words
 
 from leakage.networks.grammar import parse, unroll
 from leakage.networks.rank import Analysis, analyse
 from leakage.results.exports import make
+from leakage.runs.events import RankEvent
 from leakage.runs.service import Service
 from leakage.spec.tasks import Ranks
 from leakage.ui.architecture.counts import missing, sentences, shares, table, verdict
 from leakage.ui.architecture.rank_view import AGREE, BLOCKS, how
 from leakage.workers import rank_job
-from leakage.workers.worker import perform
 
-__all__ = ["bare", "door", "look", "visit", "written"]  # fixtures
 ONE = "conv 4@1"  # 16 + 625 equations, one of which follows from the others
 GREY = {"size": "28", "channels": "1"}
-
-
-@pytest.fixture
-def work(door: Service) -> Callable[[], None]:
-    """Let a worker perform the next run."""
-
-    def performed() -> None:
-        run = door.store.claim("0:1")
-        assert run is not None
-        perform(door.store, run, torch.device("cpu"))
-
-    return performed
 
 
 def press(at: AppTest, key: str = "measure-ranks") -> AppTest:
@@ -81,7 +66,7 @@ def test_a_stopped_measurement_says_so_and_can_be_asked_for_again(look: Open, do
 def test_a_measurement_that_the_time_limit_ended_says_so_and_shows_its_ranks(look: Open, door: Service) -> None:
     run = door.measure(Ranks(network=ONE, size=28, channels=1), "browser me")
     door.store.claim("0:1")
-    door.store.add_event(run, "rank", {"name": "conv1", "rank": 640})
+    door.store.add_event(run, RankEvent(name="conv1", rank=640))
     door.store.finish(run, "cancelled", message="Stopped after 900 s, the limit for one run; the ranks so far are shown.")
     at = look(net=ONE, **GREY)
     assert "Stopped after 900 s" in words(at)
@@ -206,6 +191,6 @@ def test_a_stop_in_the_middle_of_a_layer_keeps_the_ranks_before_it(door: Service
     assert run is not None
     told = iter([False] * 5)  # before both layers, and before the three decompositions of the first
     result = rank_job.perform(door.store, run, lambda: next(told, True))
-    assert (result["ranks"], result["whole"]) == ({"conv1": 640}, False)
-    assert [event["name"] for event in door.events(run.id) if event["kind"] == "turn"] == ["conv1", "conv2"]
+    assert (result.ranks, result.whole) == ({"conv1": 640}, False)
+    assert [turn.name for turn in door.turns(run.id)] == ["conv1", "conv2"]
     assert door.ranks(run.id) == {"conv1": 640}

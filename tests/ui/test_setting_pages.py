@@ -6,11 +6,14 @@ from xml.etree import ElementTree
 
 import pytest
 from problems import CATALOG
-from test_pages import Open, asked, bare, door, fine, press_run, visit, words, written
+from told import end, meta, received
+from visiting import Open, asked, fine, press_run, words
 
-from leakage.runs.service import Service, like, planned
+from leakage.runs.estimates import like, planned
+from leakage.runs.service import Service
 from leakage.spec import catalog
 from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
+from leakage.spec.fields import Travels
 from leakage.spec.threat_model import assumptions
 from leakage.ui.common import explain
 from leakage.ui.components import sent
@@ -18,15 +21,14 @@ from leakage.ui.components.live import Shown
 from leakage.ui.lab.ledger import settings
 from leakage.ui.lab.result import found
 
-__all__ = ["bare", "door", "visit", "written"]  # fixtures
 EIGHT = {"batch": "8"}
 PHONES = Part(id="secure_aggregation", fields={"clients": 4})
 
 
 def rows(experiment: Experiment, note: dict[str, object] | None = None, *, batch_norm: bool = False) -> dict[str, tuple[str, str]]:
     """The ledger of an experiment: what it is about -> tag, what holds."""
-    meta = {"batch_norm": batch_norm, "received": {"entries": 1}, "weights": "untrained"}
-    return {what: (tag, value) for tag, what, value in assumptions(experiment.resolve(CATALOG), CATALOG, meta, note or {})}
+    told = meta(batch_norm=batch_norm, received=received(1))
+    return {what: (tag, value) for tag, what, value in assumptions(experiment.resolve(CATALOG), CATALOG, told, note or {})}
 
 
 # ---------------------------------------------------------------- choosing
@@ -130,18 +132,23 @@ def test_runs_with_local_steps_say_nothing_of_how_long_those_without_take() -> N
 @pytest.mark.parametrize("steps", [None, 1, 100])
 @pytest.mark.parametrize("protocol", ["fedsgd", "fedavg", "fedprox", "fedadmm", "nobody-knows-it"])
 def test_the_picture_is_drawn_and_told_for_any_protocol(protocol: str, steps: int | None, phones: int) -> None:
-    drawn = ElementTree.fromstring(sent.picture(protocol, phones=phones, steps=steps))
+    entry = CATALOG.find("protocol", protocol)
+    travels = entry.travels if entry else Travels()
+    drawn = ElementTree.fromstring(sent.picture(travels, phones=phones, steps=steps))
     said = drawn.attrib["aria-label"]
     labels = {text.text for text in drawn.iter("text")}
     assert ("sum only" in labels) == (phones > 1) == ("Each of" in said)
-    assert phones > 1 or sent.words(protocol).removeprefix("the ") in labels
+    assert phones > 1 or sent.words(travels).removeprefix("the ") in labels
     assert ("local step" in said) == (steps is not None)
 
 
 def test_each_protocol_has_a_mark_of_its_own_in_the_picture() -> None:
-    assert 'class="gle-leash"' in sent.picture("fedprox", steps=5)
-    assert 'class="gle-dual"' in sent.picture("fedadmm", steps=5)
-    plain = sent.picture("fedavg", steps=5)
+    def travels(protocol: str) -> Travels:
+        return CATALOG.get("protocol", protocol).travels
+
+    assert 'class="gle-leash"' in sent.picture(travels("fedprox"), steps=5)
+    assert 'class="gle-dual"' in sent.picture(travels("fedadmm"), steps=5)
+    plain = sent.picture(travels("fedavg"), steps=5)
     assert plain.count("<ellipse") == 5
     assert "gle-leash" not in plain
     assert "gle-dual" not in plain
@@ -149,7 +156,8 @@ def test_each_protocol_has_a_mark_of_its_own_in_the_picture() -> None:
 
 def test_a_protocol_that_somebody_adds_gets_the_general_picture_and_runs(door: Service, visit: Open) -> None:
     raw = json.loads(door.config.catalog.read_text())
-    planted = next(entry for entry in raw["entries"] if entry["id"] == "fedsgd") | {"id": "swarm", "title": "Swarm", "plain": "It swarms."}
+    said = {"id": "swarm", "title": "Swarm", "plain": "It swarms.", "sends_gradient": False, "travels": {}}
+    planted = next(entry for entry in raw["entries"] if entry["id"] == "fedsgd") | said
     door.config.catalog.write_text(json.dumps(raw | {"entries": [*raw["entries"], planted]}))
     assert catalog.read(door.config.catalog) is not None
     at = visit(protocol="swarm")
@@ -217,7 +225,7 @@ def test_the_ledger_says_where_an_answer_was_read_and_what_the_attack_thinks_of_
     experiment = Experiment(attack=Part(id="linear_layer")).resolve(CATALOG)
 
     def said(**note: object) -> dict[str, str]:
-        return {what: value for _, what, value in settings(experiment, CATALOG, None, {"scores": scores, "note": note})}
+        return {what: value for _, what, value in settings(experiment, CATALOG, None, end(1, scores=scores, note=note))}
 
     closed = said(**{"read from": "130 rows of linear1", "event": "It is no exact copy."})
     assert (closed["Read from"], closed["In the attack's own words"]) == ("130 rows of linear1", "It is no exact copy.")

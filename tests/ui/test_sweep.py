@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from problems import CATALOG
 
 from leakage.results.comparison import Row
 from leakage.spec.experiment import Assumptions, Experiment, Part
@@ -39,7 +40,7 @@ def test_a_sweep_is_one_number_of_one_protection_and_nothing_else() -> None:
 def test_every_attacker_has_a_line_through_what_is_known_in_the_order_of_strength() -> None:
     experiments = [noisy(scale, adaptive=adaptive) for scale in reversed(SCALES) for adaptive in (False, True)]
     told = [row("naive", 8.0), row("adaptive", None), row("naive", 14.0), row("adaptive", 15.0), row("naive", 20.0), row("adaptive", 21.0)]
-    made = figure(told, experiments)
+    made = figure(told, experiments, CATALOG)
     assert made
     lines = {line.name: list(zip(line.x, line.y, strict=True)) for line in made.data}
     assert lines == {"naive": [(0.0001, 20.0), (0.001, 14.0), (0.01, 8.0)], "adaptive": [(0.0001, 21.0), (0.001, 15.0)]}
@@ -58,7 +59,7 @@ def test_seeds_may_differ_where_every_strength_has_each_of_them() -> None:
 def test_several_seeds_are_their_mean_in_a_band_that_holds_it() -> None:
     tried = [noisy(scale, seed=seed) for seed in (1, 2, 3) for scale in (0.001, 0.1)]
     told = [row("adaptive", psnr) for psnr in (20.0, 9.0, 22.0, 9.0, 24.0, 9.0)]
-    made = figure(told, tried)
+    made = figure(told, tried, CATALOG)
     assert made
     band, line = made.data
     assert list(zip(line.x, line.y, strict=True)) == [(0.001, 22.0), (0.1, 9.0)]
@@ -66,17 +67,17 @@ def test_several_seeds_are_their_mean_in_a_band_that_holds_it() -> None:
     assert list(band.x) == [0.001, 0.1, 0.1, 0.001]
     assert list(band.y) == pytest.approx([22 + half, 9, 9, 22 - half])
     stopped = [*told[:-1], replace(told[-1], status="cancelled")]
-    assert len(figure(stopped, tried).data) == 1  # "the best so far" is no answer: no band
-    partly = figure([*told[:-1], row("adaptive", None)], tried)  # the last run still plays
+    assert len(figure(stopped, tried, CATALOG).data) == 1  # "the best so far" is no answer: no band
+    partly = figure([*told[:-1], row("adaptive", None)], tried, CATALOG)  # the last run still plays
     assert partly
     assert partly.data[0].y[1] == pytest.approx(9.0)
-    assert len(figure(told[:3] + [row("adaptive", None)] * 3, tried).data) == 1  # 0.1 has one seed so far: no band yet
+    assert len(figure(told[:3] + [row("adaptive", None)] * 3, tried, CATALOG).data) == 1  # 0.1 has one seed so far: no band yet
 
 
 def test_shares_stand_on_a_linear_axis_and_a_sweep_without_scores_has_no_curve() -> None:
     experiments = [Experiment(defenses=(Part(id="pruning", fields={"share": share}),)) for share in (0.0, 0.5, 0.9)]
-    made = figure([row("adaptive", 20.0)] * 3, experiments)
+    made = figure([row("adaptive", 20.0)] * 3, experiments, CATALOG)
     assert made
     assert made.layout.xaxis.type == "linear"
     assert (made.layout.shapes[1].x0, made.layout.shapes[1].x1) == (0.2, 0.3)
-    assert figure([row("adaptive", None)] * 3, experiments) is None
+    assert figure([row("adaptive", None)] * 3, experiments, CATALOG) is None

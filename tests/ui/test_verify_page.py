@@ -3,14 +3,11 @@
 from collections.abc import Callable
 
 from streamlit.testing.v1 import AppTest
-from test_architecture_page import look, write
-from test_pages import Open, bare, door, fine, visit, words, written
-from test_ranks_page import work
+from visiting import Open, fine, words, write
 
 from leakage.runs.service import Service
 from leakage.spec.experiment import Experiment, Part
 
-__all__ = ["bare", "door", "look", "visit", "work", "written"]  # fixtures
 SMALL = {"size": "28", "channels": "1", "outputs": "1"}
 
 

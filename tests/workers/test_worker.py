@@ -11,11 +11,12 @@ import pytest
 import torch
 from PIL import Image
 from place import LONG, QUICK, Place, alive, another, until
-from test_store import python
-from test_store import run as row
+from stored import python
+from stored import run as row
 
+from leakage.runs.event_log import MAX_FRAMES
 from leakage.runs.service import SPEEDS
-from leakage.runs.store import MAX_FRAMES, Run, Store
+from leakage.runs.store import Run, Store
 from leakage.spec.experiment import Experiment, Part, Picture
 from leakage.workers.dispatcher import KILL_AFTER, LOST
 from leakage.workers.pulse import STUCK

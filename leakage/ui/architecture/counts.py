@@ -1,6 +1,5 @@
 """Rank analysis in words, as bars and as a table: does a network's gradient hold the picture? Only counts, nothing is run."""
 
-import html
 from dataclasses import dataclass, replace
 
 import plotly.graph_objects as go
@@ -8,6 +7,7 @@ import plotly.graph_objects as go
 from leakage.networks.grammar import Block, Conv, NetworkError, Pool, Step, parse, write
 from leakage.networks.rank import Analysis, LayerCount
 from leakage.networks.templates import TEMPLATES
+from leakage.results.markup import render
 
 PAPER = "https://arxiv.org/abs/2010.07733"
 MOST = 200.0  # per cent of the unknowns at which a bar is cut off
@@ -118,7 +118,7 @@ def shares(row: LayerCount) -> list[float]:
 
 
 def sentences(row: LayerCount, name: str) -> str:
-    """What the pointer is told about a layer."""
+    """What the pointer is told about a layer, in the markup of Plotly, which is not HTML."""
     what = "pixel values enter it" if row.step == 0 else "features enter it"
     lines = [f"<b>{name}</b>: {row.x:,} {what}.", f"{row.w:,} equations come from the gradient,", f"{row.z:,} from the weights"]
     if row.v < 0:
@@ -136,8 +136,7 @@ def sentences(row: LayerCount, name: str) -> str:
 
 def legend() -> str:
     """The colours of the bars, as HTML: it wraps on a phone."""
-    keys = "".join(f'<span><i style="background: {colour}"></i>{html.escape(part)}</span>' for part, colour in PARTS.items())
-    return f'<p class="gle-key">Equations {keys}</p>'
+    return render("ui/architecture/legend.html.jinja", parts=PARTS)
 
 
 def figure(found: Analysis, steps: tuple[Step, ...]) -> go.Figure:
@@ -190,21 +189,20 @@ def table(found: Analysis, steps: tuple[Step, ...]) -> str:
         how = "exact" if row.rank is not None else "by counting" if row.measured is None else "measured"
         left = f"{missing(row):,}, {how}" if row.counted else "none"
         cells = [f"{row.x:,}", f"{row.w:,}", f"{row.z:,}", f"{row.v:,}"]
-        cells += [f"{row.index:,}" if row.counted else "–", _rank(row), left]
-        kind = ' class="gle-decides" title="The layer that decides the index"' if row is found.critical else ""
-        lines.append(f'<tr{kind}><th scope="row">{html.escape(label(row, steps))}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>')
-    head = "".join(f'<th scope="col">{word}</th>' for word in heads)
-    inside = f"<thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody>"
-    return f'<div class="gle-wide"><table class="gle-ledger gle-counts">{inside}</table></div>'
+        cells.append(f"{row.index:,}" if row.counted else "–")
+        rank, differs = _rank(row)
+        decides = row is found.critical
+        lines.append({"name": label(row, steps), "decides": decides, "cells": cells, "rank": rank, "differs": differs, "left": left})
+    return render("ui/architecture/counts.html.jinja", heads=heads, lines=lines)
 
 
-def _rank(row: LayerCount) -> str:
-    """The rank by the formula, as measured, or both, in the warning colour where they differ."""
+def _rank(row: LayerCount) -> tuple[str, str]:
+    """The rank by the formula or as measured; and what was measured, where the two differ."""
     if row.measured is None:
-        return "–" if row.rank is None else f"{row.rank:,}"
+        return "–" if row.rank is None else f"{row.rank:,}", ""
     if row.rank in (None, row.measured):
-        return f"{row.measured:,}, measured"
-    return f'{row.rank:,} <span class="gle-differs">measured {row.measured:,}</span>'
+        return f"{row.measured:,}, measured", ""
+    return f"{row.rank:,}", f"measured {row.measured:,}"
 
 
 # ---------------------------------------------------------------- texts

@@ -98,12 +98,12 @@ def watch(run_id: str, names: dict[str, str], shown: int) -> None:
     run = service().look(run_id)
     if run is None or run.status not in OPEN or len(service().ranks(run_id)) > shown:
         st.rerun()
-    turns = [event for event in service().events(run_id) if event["kind"] == "turn"]
+    turns = service().turns(run_id)
     place = service().place(run_id).position
     done, words = 0.0, f"Waiting: {place} in the queue" if place else "Measuring"
     if turns:
-        name, number, layers = (turns[-1][word] for word in ("name", "number", "layers"))
-        done, words = (number - 1) / layers, f"Measuring {names[name]}, {number} of {layers}"
+        last = turns[-1]
+        done, words = (last.number - 1) / last.layers, f"Measuring {names[last.name]}, {last.number} of {last.layers}"
     st.progress(done, text=words)
     if service().may_cancel(run_id, owner()):
         st.button("Stop", on_click=service().cancel, args=(run_id, owner()), icon=":material/stop:", key="stop-ranks")

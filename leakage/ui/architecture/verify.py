@@ -6,9 +6,11 @@ import streamlit as st
 
 from leakage.data.images import gallery
 from leakage.networks.grammar import Block, Linear, Pool, write
+from leakage.runs.events import AttackEnd
 from leakage.runs.service import service
 from leakage.runs.store import OPEN, Run
 from leakage.spec.experiment import Assumptions, Experiment, Part, Picture, SpecError
+from leakage.spec.prepared import Search, prepared
 from leakage.ui.architecture import counts as counts
 from leakage.ui.architecture.editor import Given, key
 from leakage.ui.common.session import owner
@@ -17,10 +19,6 @@ from leakage.ui.components.live import Shown, stage
 GROUP = "verify"
 TASKS = {1: "flipped", 10: "classes"}  # outputs -> the task; the gallery's pictures have 10 classes
 BENDS = {"sigmoid": "Sigmoid (smooth)", "leaky_relu": "LeakyReLU"}
-SEARCHES = {
-    "idlg": ("DLG", Part(id="idlg", fields={"steps": 100, "tries": 3})),
-    "inverting_gradients": ("Inverting Gradients", Part(id="inverting_gradients", fields={"steps": 1000})),
-}
 SHALLOW = 3  # so many layers before the outputs: deeper, sigmoids pass next to no gradient on, and DLG loses its way
 MAX_SECONDS = 180
 WHY = "DLG needs smooth layers, and deep smooth networks pass on next to no gradient: there Inverting Gradients on LeakyReLU finds more."
@@ -49,11 +47,18 @@ def settings(given: Given) -> None:
     state = st.session_state
     if key("bend") not in state or state.get(key("depth")) != smooth:  # widgets that were not drawn for a while are forgotten
         state[key("depth")] = smooth
-        state[key("bend")], state[key("search")] = ("sigmoid", "idlg") if smooth else ("leaky_relu", "inverting_gradients")
+        first = prepared().verify.searches[0 if smooth else 1]
+        state[key("bend")], state[key("search")] = first.activation, first.attack.id
     names = {item.id: item.title for item in gallery()}
     st.selectbox("Picture", list(names), format_func=names.__getitem__, key=key("picture"))
     st.segmented_control("Activation", list(BENDS), format_func=BENDS.__getitem__, required=True, key=key("bend"))
-    st.segmented_control("Search", list(SEARCHES), format_func=lambda id: SEARCHES[id][0], required=True, key=key("search"), help=WHY)
+    offered = {id: search.title for id, search in searches().items()}
+    st.segmented_control("Search", list(offered), format_func=offered.__getitem__, required=True, key=key("search"), help=WHY)
+
+
+def searches() -> dict[str, Search]:
+    """The searches on offer, by the id of their attack."""
+    return {search.attack.id: search for search in prepared().verify.searches}
 
 
 def attacks(given: Given, picture: str, bend: str, search: str) -> list[Experiment]:
@@ -64,16 +69,16 @@ def attacks(given: Given, picture: str, bend: str, search: str) -> list[Experime
     r_gap = Experiment.model_validate(
         {
             "pictures": (Picture(source="gallery", id=picture),),
-            "model": Part(id="custom", fields={"network": write(given.steps), "activation": bend}),
+            "model": Part(id=prepared().verify.network.id, fields={"network": write(given.steps), "activation": bend}),
             "task": TASKS[given.outputs],
             "size": given.shape[1],
             "channels": given.shape[0],
-            "attack": Part(id="r_gap"),
+            "attack": prepared().verify.equations,
             "precision": "float64",
             "max_seconds": MAX_SECONDS,
         }
     )
-    told: dict[str, Any] = {"attack": SEARCHES[search][1], "precision": "float32", "assume": Assumptions(labels=True)}
+    told: dict[str, Any] = {"attack": searches()[search].attack, "precision": "float32", "assume": Assumptions(labels=True)}
     chain = not any(isinstance(step, Block | Pool) for step in given.steps)
     return [experiment.resolve(known) for experiment in ([r_gap] if chain else []) + [r_gap.model_copy(update=told)]]
 
@@ -93,7 +98,7 @@ def shown(given: Given) -> Runs:
     address = st.query_params.get("run", "")
     runs = [run for id in address.split(",")[:2] if (run := service().look(id)) and run.kind == "attack"]
     found = [(run, Experiment.model_validate_json(run.experiment)) for run in runs]
-    if found and found[-1][1].attack.id in SEARCHES:
+    if found and found[-1][1].attack.id in searches():
         searched = found[-1][1]
         try:
             made = attacks(given, searched.pictures[0].id, str(searched.model.fields.get("activation")), searched.attack.id)
@@ -124,18 +129,20 @@ def watch(ids: list[str]) -> None:
 
 def titles(runs: Runs) -> list[str]:
     """By equations, and by which search."""
-    return ["R-GAP: solve equations" if asked.attack.id == "r_gap" else f"{SEARCHES[asked.attack.id][0]}: search" for _, asked in runs]
+    search = {id: f"{one.title}: search" for id, one in searches().items()}
+    return [search.get(asked.attack.id, "R-GAP: solve equations") for _, asked in runs]
 
 
 def came(runs: Runs, said: counts.Verdict) -> str:
     """Prediction and result in a few lines, with what was assumed."""
     reached = [] if len(runs) > 1 else ["R-GAP does not apply"]
     for (run, _), title in zip(runs, titles(runs), strict=True):
-        psnr = ((run.result or {}).get("scores") or {}).get("psnr")
+        end = run.outcome(AttackEnd)
+        psnr = end.scores.psnr if end else None
         reached.append(f"{title.split(':')[0]} {'failed' if psnr is None else f'{psnr:.1f} dB'}")
-    meta = service().meta(runs[0][0].id) or {}
-    grey = ((meta.get("baselines") or {}).get("grey") or {}).get("psnr")
-    baseline = f", a grey picture {grey:.1f} dB" if grey is not None else ""
+    meta = service().meta(runs[0][0].id)
+    grey = meta.baselines.get("grey") if meta else None
+    baseline = f", a grey picture {grey.psnr:.1f} dB" if grey and grey.psnr is not None else ""
     searched = runs[-1][1]
     fields = searched.attack.fields
     names = {item.id: item.title for item in gallery()}

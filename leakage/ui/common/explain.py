@@ -1,13 +1,18 @@
 """The words beside the pictures: the question, the glossary, what-ifs, a run in one line."""
 
 from contextlib import suppress
+from typing import Any
 from urllib.parse import quote, urlencode
 
 from leakage.data.checkpoints import cards, words
 from leakage.data.datasets import TITLES
+from leakage.results.comparison import sentence_case
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment, Part, Picture, SpecError
+from leakage.spec.prepared import WhatIf, prepared
 from leakage.spec.tasks import Ranks, Training
+from leakage.spec.threat_model import coincide
+from leakage.spec.words import NAIVELY
 from leakage.ui.architecture import counts
 
 QUESTION = "A phone trains on its owner's pictures and sends only this update. What can the server see?"
@@ -42,23 +47,28 @@ GLOSSARY = {
 def what_ifs(experiment: Experiment, known: Catalog, spare: list[Picture]) -> dict[str, tuple[str, Experiment]]:
     """At most five questions that follow from a run, each one click away: title -> (what it does, the experiment)."""
     asked = {
-        **_attacker(experiment),
+        **_attacker(experiment, known),
         **_training(experiment, known),
         **_crowd(experiment, spare),
-        **_protocol(experiment),
+        **_protocol(experiment, known),
         **_weakening(experiment, known),
     }
     return dict(list(asked.items())[:5])
 
 
-def _attacker(experiment: Experiment) -> dict[str, tuple[str, Experiment]]:
-    """The other attacker, where there is something to imitate."""
-    if experiment.protocol.id == "fedsgd" and not experiment.defenses:
+def _attacker(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Experiment]]:
+    """The other attacker, where that does something else."""
+    if coincide(experiment, known):
         return {}
     other = experiment.assume.model_copy(update={"adaptive": not experiment.assume.adaptive})
-    about = "It takes what arrives for a plain gradient." if experiment.assume.adaptive else "It imitates all that the phone does."
+    about = sentence_case(NAIVELY) if experiment.assume.adaptive else "It imitates all that the phone does."
     word = "a naive attacker" if experiment.assume.adaptive else "an adaptive attacker"
     return {word: (about, experiment.model_copy(update={"assume": other}))}
+
+
+def _prepared(asked: WhatIf, experiment: Experiment, **more: Any) -> dict[str, tuple[str, Experiment]]:
+    """A prepared question, with what else changes."""
+    return {asked.title: (asked.about, experiment.model_copy(update={**asked.change.of(experiment), **more}))}
 
 
 def _crowd(experiment: Experiment, spare: list[Picture]) -> dict[str, tuple[str, Experiment]]:
@@ -66,56 +76,30 @@ def _crowd(experiment: Experiment, spare: list[Picture]) -> dict[str, tuple[str,
     if experiment.aggregation:
         return {"each phone by itself": ("No sum: one phone with all pictures.", experiment.model_copy(update={"aggregation": None}))}
     if len(experiment.pictures) >= 4 and len(experiment.pictures) % 4 == 0:
-        four = Part(id="secure_aggregation", fields={"clients": 4})
-        return {
-            "hidden in a sum of 4": (
-                "Four phones share the pictures; the server sees their sum only.",
-                experiment.model_copy(update={"aggregation": four}),
-            )
-        }
+        return _prepared(prepared().what_ifs.summed, experiment)
     eight = (*experiment.pictures, *(p for p in spare if p not in experiment.pictures))[:8]
-    change = {"pictures": eight, "attack": _matching(experiment)}
-    return {"a batch of 8": ("Eight pictures in one update, by Inverting Gradients.", experiment.model_copy(update=change))}
+    return _prepared(prepared().what_ifs.eight, experiment, pictures=eight)
 
 
-def _protocol(experiment: Experiment) -> dict[str, tuple[str, Experiment]]:
+def _protocol(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Experiment]]:
     """Local steps where there are none, or none where there are."""
-    if experiment.protocol.id == "fedsgd":
-        five = Part(id="fedavg", fields={"epochs": 5})
-        about = "The phone trains for five steps and sends how far its weights have moved (FedAvg)."
-        return {"five local steps": (about, experiment.model_copy(update={"protocol": five}))}
-    return {"a plain gradient": ("The phone sends one gradient (FedSGD).", experiment.model_copy(update={"protocol": Part(id="fedsgd")}))}
-
-
-def _matching(experiment: Experiment) -> Part:
-    """Inverting Gradients, as it is set."""
-    return experiment.attack if experiment.attack.id == "inverting_gradients" else Part(id="inverting_gradients")
+    asked = prepared().what_ifs
+    return _prepared(asked.local if known.get("protocol", experiment.protocol.id).sends_gradient else asked.plain, experiment)
 
 
 def _weakening(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Experiment]]:
     """Fewer numbers, or more."""
+    asked = prepared().what_ifs
     width = next((field for field in known.get("model", experiment.model.id).fields if field.name == "width"), None)
     if width and width.high:
         wide = min(2 * int(experiment.model.fields.get("width", width.default)), int(width.high))
         model = Part(id=experiment.model.id, fields={**experiment.model.fields, "width": wide})
-        wider = experiment.model_copy(update={"model": model, "checkpoint": ""})
-        about = f"The same model, {wide} wide."
+        same = experiment.model_copy(update={"model": model, "checkpoint": ""})
+        wider = {asked.connected.title: (f"The same model, {wide} wide.", same)}
     else:
-        change = {"model": Part(id="mlp"), "checkpoint": "", "attack": Part(id="inverting_gradients", fields={"steps": 2000})}
-        wider = experiment.model_copy(update=change)
-        about = "A fully connected network, which sends far more numbers, by Inverting Gradients."
-    pruned = {
-        "defenses": (Part(id="pruning", fields={"share": 0.9}),),
-        "attack": _matching(experiment),
-        "assume": experiment.assume.model_copy(update={"adaptive": True}),
-    }
-    return {
-        "prune 90 %": (
-            "The phone sends only the largest tenth of each layer. The attacker knows; then try one who does not.",
-            experiment.model_copy(update=pruned),
-        ),
-        "a wider model": (about, wider),
-    }
+        wider = _prepared(asked.connected, experiment, checkpoint="")
+    knows = experiment.assume.model_copy(update={"adaptive": True})
+    return {**_prepared(asked.pruned, experiment, assume=knows), **wider}
 
 
 def _training(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Experiment]]:
@@ -143,7 +127,8 @@ def title(experiment: Experiment, known: Catalog) -> str:
         name("model", experiment.model.id),
     ]
     names += [f"with {name('defense', part.id).lower()}" for part in experiment.defenses]
-    if experiment.protocol.id != "fedsgd":
+    protocol = known.find("protocol", experiment.protocol.id)
+    if protocol is None or not protocol.sends_gradient:
         names.append(f"by {name('protocol', experiment.protocol.id).split(':')[0]}")
     if experiment.aggregation:
         names.append(f"in a sum of {experiment.aggregation.fields.get('clients', 2)}")

@@ -8,6 +8,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from leakage.data import checkpoints
+from leakage.spec import words
 from leakage.spec.catalog import Catalog, Entry, Field
 from leakage.spec.experiment import Experiment, Part
 from leakage.spec.syntax import SYNTAXES
@@ -19,14 +20,10 @@ DEFAULT = Experiment()
 More: TypeAlias = Callable[[dict[str, Any]], None]  # draws further widgets, given the values of a plug-in's fields
 SOURCES = {"gallery": "Gallery", "upload": "Your own", "mnist": "MNIST", "cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}
 DEFAULTS = {"model": DEFAULT.model.id, "protocol": DEFAULT.protocol.id, "defense": NONE, "attack": DEFAULT.attack.id}
-TASKS = {
-    "classes": "one for each class",
-    "two": "one in all, label as it says itself",
-    "flipped": "one in all, label the opposite",
-}
-BATCH_NORM = {"eval": "stored statistics (eval)", "batch": "statistics of this batch"}
-ADAPTIVE = {"true": "Adaptive", "false": "Naive"}
-STATISTICS = {"none": "none", "running": "those stored in the model", "exact": "exactly those of the batch"}
+TASKS = {name: said.menu for name, said in words.TASKS.items()}
+BATCH_NORM = {name: said.menu for name, said in words.BATCH_NORM.items()}
+ADAPTIVE = {"true": words.ATTACKERS["adaptive"], "false": words.ATTACKERS["naive"]}
+STATISTICS = {name: said.menu for name, said in words.STATISTICS.items()}
 KEPT: Literal["page"] = "page"  # what was set comes back with its widget, as long as one stays on the page
 MAX_PHONES = 16  # in one sum
 PICKED = "pictures"  # the picked pictures, as "source:id", in session state and, joined by commas, in the URL
@@ -154,8 +151,8 @@ def apply_preset(entry: Entry) -> None:
 
 def widget(entry: Entry, field: Field, label: str = "") -> Any:
     """The widget that fits a field: a switch, a menu, lines of text, a slider for short ranges, else a number."""
-    words = label or field.name.replace("tv_", "TV_").replace("_", " ")
-    label, key = words[0].upper() + words[1:], f"{entry.id}.{field.name}"
+    shown = label or field.name.replace("tv_", "TV_").replace("_", " ")
+    label, key = shown[0].upper() + shown[1:], f"{entry.id}.{field.name}"
     if field.type == "bool":
         return st.toggle(label, field.default, key=key, help=field.help, persist_state=KEPT)
     if field.syntax:

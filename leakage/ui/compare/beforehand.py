@@ -1,37 +1,27 @@
 """Measured beforehand, folded away below a comparison: every protection and attacker, DLG's thresholds, and what protection costs."""
 
-import html
 from collections.abc import Callable, Sequence
 
 import plotly.graph_objects as go
 import streamlit as st
 
+from leakage.results.markup import render
 from leakage.results.precomputed import Cell, Duel, Line, Price, both, found, matrix, prices
 from leakage.spec.catalog import Catalog
+from leakage.spec.prepared import prepared
 from leakage.ui.common import forms
 from leakage.ui.common.figures import against_accuracy, band, bare, grey_line
 from leakage.ui.compare.sweep import LOOKS, mark_published
-from leakage.ui.compare.table import heat
+from leakage.ui.compare.table import TableCell, heat
 
-ATTACK = "inverting_gradients"  # whose leakage stands beside the price
 OPEN = "measured"  # the key of what is folded away
+AVERAGE = "average the rounds"  # the answer to noise that was measured, by its name
 NAIVE, KNOWING = "naive", "knows it"
 DASH = "–"
-THRESHOLDS = {  # by what was swept: what DLG's authors found
-    "Gaussian noise": "Published: no picture from 0.01 on.",
-    "Laplacian noise": "Published: no picture from 0.01 on.",
-    "Pruning": "Published: no picture once 20 to 30 % of the entries are left out.",
-    "Low precision": "Published: 16 bits do not protect, 8 bits do.",
-}
 MATRIX = """Each cell: PSNR in decibels, the mean of {tries} runs ({pictures} CIFAR-10 pictures, {seeds} seeds of an untrained LeNet),
 coloured by how many could be recognised; a grey picture scores {grey:.1f} dB. “Knows it”: the strongest of those who know the
 protection; below, what they do. For R-GAP the phone computes and sends numbers of 64 bits. **Framed: it hides every picture from the
 naive attacker, and not from one who knows it.**"""
-BACKFIRES = {  # by protection: why knowing of it does worse (benchmarks/published/within_the_step.py)
-    "low_precision": "Why knowing of rounding does worse than not knowing: many pictures have a gradient that rounds to the numbers "
-    "received. Who forgives all that rounding may have changed ends at the first of them; the naive attacker aims at the middle of "
-    "every step, and lands closer.",
-}
 COSTS = """LeNet learns MNIST by federated averaging with three phones, behind each protection{seeds}. What leaves nothing to learn from
 ends at 10 to 11 %, which is guessing."""
 
@@ -50,7 +40,7 @@ def content(known: Catalog) -> None:
     """A tab for everything that was measured."""
     shown: dict[str, Callable[[Catalog], None]] = {
         "Every attacker": attackers,
-        "From which strength on": lambda _: thresholds((found("thresholds") or {"rows": []})["rows"]),
+        "From which strength on": lambda known: thresholds((found("thresholds") or {"rows": []})["rows"], known),
         "What it costs": price,
     }
     there = dict(zip(shown, (found("matrix"), found("thresholds"), prices(known)), strict=True))
@@ -76,17 +66,18 @@ def attackers(known: Catalog) -> None:
     tries = " to ".join(map(str, sorted({min(runs), max(runs)})))
     st.markdown(MATRIX.format(tries=tries, grey=played[0]["grey_psnr"], **recipe))
     st.html(matrix_table(lines, known))
-    for words in puzzles(lines):
+    for words in puzzles(lines, known):
         st.caption(words)
     titles = {line.title: line for line in lines if not line.refused}
     chosen = st.selectbox("Every attacker of one protection, in words", titles, key="measured-stack")
     st.markdown("\n".join(f"- {forms.verbatim(sentence)}" for sentence in in_words(titles[chosen], known)))
 
 
-def puzzles(lines: Sequence[Line]) -> list[str]:
+def puzzles(lines: Sequence[Line], known: Catalog) -> list[str]:
     """Why knowing of a protection does worse, wherever it does."""
     ids = [part.id for line in lines if any(duel.backfires for duel in line.duels.values()) for part in line.stack]
-    return [BACKFIRES[id] for id in dict.fromkeys(ids) if id in BACKFIRES]
+    found = [known.find("defense", id) for id in dict.fromkeys(ids)]
+    return [entry.backfires for entry in found if entry and entry.backfires]
 
 
 def in_words(line: Line, known: Catalog) -> list[str]:
@@ -102,35 +93,32 @@ def in_words(line: Line, known: Catalog) -> list[str]:
 def matrix_table(lines: Sequence[Line], known: Catalog) -> str:
     """As HTML: a line for every protection, for each attack the naive attacker and the one who knows."""
     attacks = list(dict.fromkeys(attack for line in lines for attack in line.duels))
-    groups = "".join(f'<th scope="colgroup" colspan="2">{html.escape(known.get("attack", id).title)}</th>' for id in attacks)
-    voices = "".join(f"<th>{NAIVE}</th><th>{KNOWING}</th>" for _ in attacks)
-    body = "".join(_line(line, attacks) for line in lines)
-    return (
-        '<div class="gle-wide"><table class="gle-ledger gle-counts gle-matrix">'
-        f"<thead><tr><th>Protection</th>{groups}</tr><tr><th></th>{voices}</tr></thead><tbody>{body}</tbody></table></div>"
+    return render(
+        "ui/compare/matrix.html.jinja",
+        voices=(NAIVE, KNOWING),
+        attacks=[known.get("attack", id).title for id in attacks],
+        lines=[{"title": line.title, "refused": line.refused, "cells": _cells(line, attacks)} for line in lines],
     )
 
 
-def _line(line: Line, attacks: Sequence[str]) -> str:
-    first = f'<th scope="row">{html.escape(line.title)}</th>'
-    if line.refused:
-        return f'<tr>{first}<td class="gle-refused" colspan="{2 * len(attacks)}">{html.escape(line.refused)}</td></tr>'
-    return f"<tr>{first}{''.join(_duel(line.duels.get(attack)) for attack in attacks)}</tr>"
+def _cells(line: Line, attacks: Sequence[str]) -> list[TableCell]:
+    return [] if line.refused else [it for attack in attacks for it in _duel(line.duels.get(attack))]
 
 
-def _duel(duel: Duel | None) -> str:
+def _duel(duel: Duel | None) -> list[TableCell]:
+    """The naive attacker's cell and that of who knows the protection."""
     if duel is None or duel.naive is None:
-        return f"<td>{DASH}</td><td>{DASH}</td>"
+        return [TableCell(text=DASH)] * 2
     if not duel.knowing:  # no protection: there is nothing to know
-        return _cell(duel.naive, colspan=2)
+        return [_cell(duel.naive, span=2)]
     others = " ".join(told(cell) for cell in duel.knowing.values())
     if duel.best is None:
-        return _cell(duel.naive) + f'<td title="{html.escape(others)}">same</td>'
-    return _cell(duel.naive) + _cell(duel.best, framed=duel.only_naive, words=others)
+        return [_cell(duel.naive), TableCell(text="same", title=others)]
+    return [_cell(duel.naive), _cell(duel.best, framed=duel.only_naive, words=others)]
 
 
-def _cell(cell: Cell, *, words: str = "", framed: bool = False, colspan: int = 1) -> str:
-    return heat(cell["psnr"], cell["recognisable"] / cell["runs"], words=words or told(cell), framed=framed, colspan=colspan)
+def _cell(cell: Cell, *, words: str = "", framed: bool = False, span: int = 1) -> TableCell:
+    return heat(cell["psnr"], cell["recognisable"] / cell["runs"], title=words or told(cell), framed=framed, span=span)
 
 
 def told(cell: Cell) -> str:
@@ -152,23 +140,26 @@ def _seen(cell: Cell) -> str:
 # ---------------------------------------------------------------- from which strength on
 
 
-def thresholds(rows: Sequence[Cell]) -> None:
+def thresholds(rows: Sequence[Cell], known: Catalog) -> None:
     """DLG against one protection at growing strength."""
     names = list(dict.fromkeys(row["sweep"] for row in rows))
     chosen = st.segmented_control("Protection", names, default=names[0], required=True, key="threshold")
     mine = [row for row in rows if row["sweep"] == chosen]
-    st.plotly_chart(threshold(mine), key=f"threshold-{chosen}", config={"displayModeBar": False}, alt="PSNR against strength")
-    if words := BACKFIRES.get(mine[0]["id"]):
-        st.caption(words)
+    entry = known.get("defense", mine[0]["id"])
+    st.plotly_chart(threshold(mine, known), key=f"threshold-{chosen}", config={"displayModeBar": False}, alt="PSNR against strength")
+    if entry.backfires:
+        st.caption(entry.backfires)
     runs = mine[0]["runs"]
-    knows = "watches 16 rounds of a server that stands still, and averages them" if "noise" in chosen else "knows what the phone does"
+    averages = AVERAGE in entry.counters
+    knows = "watches 16 rounds of a server that stands still, and averages them" if averages else "knows what the phone does"
+    reported = f"{entry.published.words} " if entry.published else ""
     st.caption(
-        f"{THRESHOLDS[chosen]} Here: DLG on an untrained LeNet, {runs} CIFAR-10 pictures each, up to 2 starts; the band goes from the "
+        f"{reported}Here: DLG on an untrained LeNet, {runs} CIFAR-10 pictures each, up to 2 starts; the band goes from the "
         f"worst to the best picture, beside each point how many could be recognised. Adaptive: the attacker {knows}."
     )
 
 
-def threshold(rows: Sequence[Cell]) -> go.Figure:
+def threshold(rows: Sequence[Cell], known: Catalog) -> go.Figure:
     """PSNR against strength, a line and a band for each attacker, beside a grey picture and the published threshold."""
     made, values = go.Figure(), [next(iter(row["fields"].values())) for row in rows]
     words = any(isinstance(value, str) for value in values)
@@ -191,7 +182,7 @@ def threshold(rows: Sequence[Cell]) -> go.Figure:
             hovertemplate=f"{voice}, strength %{{x}}<br>PSNR %{{y:.1f}} dB, recognisable %{{text}}<extra></extra>",
         )
     grey_line(made, rows[0]["grey_psnr"], words="top left")
-    mark_published(made, rows[0]["id"], next(iter(rows[0]["fields"])))
+    mark_published(made, known.find("defense", rows[0]["id"]), next(iter(rows[0]["fields"])))
     return bare(
         made,
         height=360,
@@ -214,7 +205,7 @@ def price(known: Catalog) -> None:
     """Accuracy behind every protection, and beside what leaks."""
     rows = prices(known)
     st.markdown(COSTS.format(seeds=", one seed" if max(row.seeds for row in rows) == 1 else ", the mean of several seeds"))
-    points = list(both(known, ATTACK))
+    points = list(both(known, prepared().compare.priced))
     if len(points) > 1:
         st.plotly_chart(privacy_utility(points), key="utility", config={"displayModeBar": False}, alt="Leakage against accuracy")
     st.dataframe(

@@ -7,6 +7,7 @@ from leakage.runs.service import service
 from leakage.runs.store import OPEN, Run
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment
+from leakage.spec.words import ATTACKERS
 from leakage.ui.common import forms
 from leakage.ui.common.session import owner
 from leakage.ui.compare import cost, sweep, table
@@ -23,7 +24,7 @@ IN_SHORT = {
     "Its weights": "",
     "The seed": "seed ",
 }  # what is equal
-WATCH = {"adaptive": "Adaptive attacker", "naive": "Naive attacker"}
+WATCH = {name: f"{words} attacker" for name, words in ATTACKERS.items()}
 
 
 def show(asked: str, planned: list[Experiment], known: Catalog) -> None:
@@ -43,7 +44,7 @@ def show(asked: str, planned: list[Experiment], known: Catalog) -> None:
     if {one.digest() for one in planned} - {one.digest() for one in experiments}:
         st.caption(":material/info: The settings ask for other runs than those below. Press **Run all** to see them.")
     attack = against(experiments, known)
-    heard = [name for name in WATCH if name in {voice(one) for one in experiments if one.attack.id in attack}]
+    heard = [name for name in WATCH if name in {voice(one, known) for one in experiments if one.attack.id in attack}]
     watched = heard[0] if heard else "both"
     if len(heard) > 1:
         watched = st.segmented_control("Watch", heard, default=heard[0], required=True, format_func=WATCH.__getitem__, key="watch")
@@ -53,10 +54,10 @@ def show(asked: str, planned: list[Experiment], known: Catalog) -> None:
     playing = [
         (run, one)
         for run, one in zip(runs, experiments, strict=True)
-        if voice(one) in (watched, "both") and one.attack.id in attack and (not swept or one.seed == experiments[0].seed)
+        if voice(one, known) in (watched, "both") and one.attack.id in attack and (not swept or one.seed == experiments[0].seed)
     ][:MOST]
     names = titles([one for _, one in playing], known)
-    shown = [staged(run.id, sentence_case(name), one) for name, (run, one) in zip(names, playing, strict=True)]
+    shown = [staged(run.id, sentence_case(name), one, known) for name, (run, one) in zip(names, playing, strict=True)]
     if stage(shown, key="compared", together=True):
         for one in shown:
             fallback.show(one.id)
@@ -70,7 +71,7 @@ def show(asked: str, planned: list[Experiment], known: Catalog) -> None:
 def against(experiments: list[Experiment], known: Catalog) -> list[str]:
     """The attacks that are watched, by id: all, or where protections differ too, one of them."""
     attacks = list(dict.fromkeys(one.attack.id for one in experiments))
-    if not crossed(experiments):
+    if not crossed(experiments, known):
         return attacks
     if st.session_state.get("watch-attack") not in attacks:  # it was of another comparison
         st.session_state["watch-attack"] = attacks[0]
@@ -121,7 +122,7 @@ def moving(runs: list[Run], known: Catalog) -> str:
 def details(runs: list[Run], known: Catalog) -> None:
     """Warnings, table, what to take away, and what protection costs where that is known."""
     stop(runs)
-    told, experiments = rows(service().store, runs, known), [experiment_of(run) for run in runs]
+    told, experiments = rows(service(), runs, known), [experiment_of(run) for run in runs]
     failed: dict[str, list[str]] = {}
     for run, row in zip(runs, told, strict=True):
         if run.status == "failed":
@@ -130,16 +131,16 @@ def details(runs: list[Run], known: Catalog) -> None:
         st.warning(forms.verbatim(f"{'; '.join(names)}: {why or 'failed'}"))
     for sentence in only_naive(told):
         st.error(forms.verbatim(sentence), icon=":material/visibility:")
-    if len({one.assume.counter for one in experiments if voice(one) == "adaptive"}) > 1:
+    if len({one.assume.counter for one in experiments if voice(one, known) == "adaptive"}) > 1:
         for words in same_answers(told):
             st.caption(forms.verbatim(words))
-    if crossed(experiments):
+    if crossed(experiments, known):
         st.html(table.matrix(told))
         st.caption(table.MATRIX_NOTE)
     st.html(table.table(told))
     st.caption(table.NOTE)
     take_away(runs)
-    if curve := sweep.figure(told, experiments):
+    if curve := sweep.figure(told, experiments, known):
         st.markdown("**What leaks at which strength**")
         st.plotly_chart(curve, key="sweep", config={"displayModeBar": False}, alt="PSNR against strength")
     cost.show(told, experiments, known)

@@ -42,7 +42,7 @@ def show(told: Sequence[Row], experiments: Sequence[Experiment], known: Catalog)
 def _offer(stack: tuple[Part, ...], known: Catalog) -> None:
     """A button that asks for the training, or where it is; and why it ended, if it ended early."""
     words = sentence_case(protection(stack, stack, known))
-    run = utility.training_of(service().store, stack, known)
+    run = utility.training_of(service(), stack, known)
     if run and run.status in OPEN:
         st.markdown(f"{forms.verbatim(words)}: [being measured](/training?run={run.id})")
     else:
@@ -66,5 +66,5 @@ def _measure(stack: tuple[Part, ...], known: Catalog) -> None:
 def under_way(experiments: Sequence[Experiment], known: Catalog) -> bool:
     """Whether a training of these still moves."""
     stacks = {key_of(one.defenses, known): one.defenses for one in experiments}
-    runs = [utility.training_of(service().store, stack, known) for stack in stacks.values()]
+    runs = [utility.training_of(service(), stack, known) for stack in stacks.values()]
     return any(run.status in OPEN for run in runs if run)

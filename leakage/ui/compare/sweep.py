@@ -7,16 +7,12 @@ import plotly.graph_objects as go
 
 from leakage.results.comparison import Row
 from leakage.results.intervals import mean_interval
+from leakage.spec.catalog import Catalog, Entry
 from leakage.spec.experiment import Experiment
 from leakage.ui.common.figures import band, bare, grey_line
 
 LOOKS = {"naive": ("#0072b2", "circle"), "adaptive": ("#d55e00", "diamond"), "both": ("#d55e00", "diamond")}  # Okabe-Ito
 WIDE = 20.0  # from the smallest strength to so many times it the axis is linear, beyond logarithmic
-PUBLISHED = {  # protection and its field -> from which strength on it stopped DLG: where that began, and where it was sure
-    ("gaussian_noise", "scale"): (1e-3, 1e-2),
-    ("laplacian_noise", "scale"): (1e-3, 1e-2),
-    ("pruning", "share"): (0.2, 0.3),
-}
 
 
 def swept(experiments: Sequence[Experiment]) -> tuple[str, str, list[float]] | None:
@@ -48,7 +44,7 @@ def _rest(experiment: Experiment) -> str:
     return experiment.model_copy(update={"defenses": (), "assume": adaptive, "seed": 0}).digest()
 
 
-def figure(rows: Sequence[Row], experiments: Sequence[Experiment]) -> go.Figure | None:
+def figure(rows: Sequence[Row], experiments: Sequence[Experiment], known: Catalog) -> go.Figure | None:
     """PSNR against strength, a line for each attacker, beside a grey picture and the published threshold; None where nothing was swept.
 
     Of several seeds their mean; once all have ended, and there are at least three, in a band that holds it with 95 % confidence.
@@ -83,7 +79,7 @@ def figure(rows: Sequence[Row], experiments: Sequence[Experiment]) -> go.Figure 
         return None
     wide = min(values) > 0 and max(values) / min(values) > WIDE
     grey_line(made, rows[0].grey.get("psnr"))
-    mark_published(made, id, name)
+    mark_published(made, known.find("defense", id), name)
     return bare(
         made,
         height=340,
@@ -94,9 +90,10 @@ def figure(rows: Sequence[Row], experiments: Sequence[Experiment]) -> go.Figure 
     )
 
 
-def mark_published(made: go.Figure, id: str, name: str) -> None:
+def mark_published(made: go.Figure, protection: Entry | None, name: str) -> None:
     """A band where a protection was published to stop DLG, if that was; the words above it take no room from the axis."""
-    if ends := PUBLISHED.get((id, name)):
-        made.add_vrect(*ends, fillcolor="#888", opacity=0.15, line_width=0)
+    published = protection and protection.published
+    if published and published.field == name:
+        made.add_vrect(*published.ends, fillcolor="#888", opacity=0.15, line_width=0)
         words, paper = "grey: DLG fails, published (Zhu 2019)", {"xref": "paper", "yref": "paper"}
         made.add_annotation(x=0, y=1, xanchor="left", yanchor="bottom", text=words, showarrow=False, **paper)

@@ -12,6 +12,8 @@ from leakage.data.checkpoints import CheckpointError
 from leakage.results.comparison import MAX_ARMS, sentence_case, voice
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment, Part, SpecError
+from leakage.spec.prepared import prepared
+from leakage.spec.words import ATTACKERS, DIFFERENCE
 from leakage.ui.common import forms
 from leakage.ui.compare.stacks import known_keys, named, ready_made, spaced, stack_of, typed
 
@@ -24,19 +26,13 @@ DIFFERS = {
     "training": "Training",
     "matrix": "Protection × attack",
 }
-VOICES = {"both": "Both", "adaptive": "Adaptive", "naive": "Naive"}
+VOICES = {"both": "Both", **ATTACKERS}
 MOST = 8  # arms
 NAMED = 3  # of the arms that are left out
 STACKED = 4  # protections of one phone
 BATCHES = (1, 2, 4, 8)
 SEEDS = (1, 3, 5)  # of a sweep
 SHARED = ("protected", "answered")  # the key of the menu of what protects all arms; where answers to it differ, it is one
-PREPARED = Experiment(attack=Part(id="inverting_gradients", fields={"steps": 1000, "tv_weight": 0.01}))
-FIRST = {
-    "arms": (forms.NONE, "gaussian_noise", "pruning", "ada_defense"),
-    "attacks": ("inverting_gradients", "idlg"),
-    "answered": ("ada_defense",),
-}
 LISTS: dict[str, tuple[str, ...]] = {  # what differs -> the keys of its menus
     "protection": ("arms",),
     "attack": ("attacks",),
@@ -89,7 +85,7 @@ def shared_protection(known: Catalog) -> tuple[Part, ...]:
     key = SHARED[differs == "answer"]
     menu = _menu(key, ready_made(known)[1:], known)
     if differs == "answer":
-        first = next(iter(known_keys(FIRST["answered"], known)), None)
+        first = next(iter(known_keys([prepared().compare.answered], known)), None)
         index = list(menu).index(first) if first else 0
         one = st.selectbox("Protection", menu, index=index, format_func=menu.__getitem__, key=key, on_change=_forget_answers)
         return stack_of(one, known)
@@ -110,8 +106,7 @@ def choose_voices() -> str:
         format_func=VOICES.__getitem__,
         key="voices",
         width="stretch",
-        help="Adaptive: it knows what the phone does, and imitates that. Naive: it takes what arrives for a plain gradient. Both: two runs "
-        "for each arm, or one where there is nothing to imitate.",
+        help=f"{DIFFERENCE} Both: two runs for each arm, or one where there is nothing to imitate.",
     )
 
 
@@ -124,7 +119,7 @@ def _menu(key: str, options: list[str], known: Catalog) -> dict[str, str]:
 
 def _protections(base: Experiment, known: Catalog) -> list[Variant]:
     menu = _menu("arms", ready_made(known), known)
-    first = known_keys(FIRST["arms"], known)
+    first = known_keys(prepared().compare.protections, known)
     picked = st.multiselect("Protections", menu, default=first, format_func=menu.__getitem__, key="arms", max_selections=MOST)
     with st.popover("Several in one arm", icon=":material/layers:", type="tertiary"):
         order = st.multiselect(
@@ -140,7 +135,7 @@ def _add(key: str, picked: list[str]) -> None:
 
 def _attacks(base: Experiment, known: Catalog) -> list[Variant]:
     names = {entry.id: entry.title for entry in known.of("attack")}
-    first = list(dict.fromkeys([base.attack.id, *(id for id in FIRST["attacks"] if id in names)]))
+    first = list(dict.fromkeys([base.attack.id, *(id for id in prepared().compare.attacks if id in names)]))
     picked = st.multiselect("Attacks", names, default=first, format_func=names.__getitem__, key="attacks", max_selections=MOST)
     st.caption("The attack chosen below keeps its fine settings; the others run with their defaults.")
     return [Variant(names[id], {"attack": base.attack if id == base.attack.id else Part(id=id)}) for id in picked]
@@ -183,7 +178,7 @@ def _strengths(base: Experiment, known: Catalog) -> list[Variant]:
         "Strength of",
         list(sweeps),
         format_func=lambda name: f"{sweeps[name][0].title.split(':')[0]}: {sweeps[name][1].name.replace('_', ' ')}",
-        index=list(sweeps).index("gaussian_noise.scale") if "gaussian_noise.scale" in sweeps else 0,
+        index=list(sweeps).index(prepared().compare.swept) if prepared().compare.swept in sweeps else 0,
         key="swept",
     )
     entry, field = sweeps[swept]
@@ -276,7 +271,7 @@ def plan(base: Experiment, arms: list[Variant], voices: str, known: Catalog) -> 
         if isinstance(one, str):
             problems.append(one)
             continue
-        heard = (True,) if voice(one) == "both" else {"both": (False, True), "adaptive": (True,), "naive": (False,)}[voices]
+        heard = (True,) if voice(one, known) == "both" else {"both": (False, True), "adaptive": (True,), "naive": (False,)}[voices]
         naive = one.assume.model_copy(update={"adaptive": False, "counter": ""})
         own = [one.model_copy(update={"assume": one.assume if adaptive else naive}) for adaptive in heard]
         more = made | {voiced.digest(): voiced for voiced in own}

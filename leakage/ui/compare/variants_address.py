@@ -69,7 +69,7 @@ def load(experiments: Sequence[Experiment], known: Catalog) -> None:
     found: dict[str, list[Any]] = {
         "protection": list(dict.fromkeys(key_of(one.defenses, known) for one in experiments)),
         "attack": list(dict.fromkeys(one.attack.id for one in experiments)),
-        "answer": list(dict.fromkeys(one.assume.counter for one in experiments if voice(one) == "adaptive")),
+        "answer": list(dict.fromkeys(one.assume.counter for one in experiments if voice(one, known) == "adaptive")),
         "batch": sorted({len(one.pictures) for one in experiments} & set(BATCHES)),
         "training": list(dict.fromkeys(one.checkpoint for one in experiments)),
     }
@@ -85,7 +85,7 @@ def load(experiments: Sequence[Experiment], known: Catalog) -> None:
     if found_sweep := sweep.swept(experiments):
         with suppress(CatalogError):  # the protection is gone since
             _load_sweep(*found_sweep, experiments, known)
-    heard = {voice(one) for one in experiments} - {"both"}
+    heard = {voice(one, known) for one in experiments} - {"both"}
     state["voices"] = next(iter(heard)) if len(heard) == 1 else "both"
 
 

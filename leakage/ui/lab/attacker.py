@@ -9,6 +9,7 @@ from leakage.results.comparison import sentence_case
 from leakage.spec.catalog import Catalog, Entry
 from leakage.spec.experiment import MAX_SECONDS, Assumptions, Part
 from leakage.spec.threat_model import Doing, meaning
+from leakage.spec.words import DIFFERENCE
 from leakage.ui.common import forms
 from leakage.ui.lab.client_choice import has_batch_norm
 
@@ -42,8 +43,7 @@ def choose_attacker(known: Catalog, model: Part, doing: Doing, defenses: Sequenc
         format_func=forms.ADAPTIVE.__getitem__,
         key="adaptive",
         width="stretch",
-        help="Adaptive: it knows what the phone does, and imitates that. Naive: it takes what arrives for a plain gradient. A protection "
-        "that stops only the naive attacker is none.",
+        help=f"{DIFFERENCE} A protection that stops only the naive attacker is none.",
     )
     adaptive, protections = chosen == "true", [known.get("defense", part.id) for part in defenses]
     counter = choose_counter(protections) if adaptive else forms.USUAL

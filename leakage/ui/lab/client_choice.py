@@ -50,9 +50,10 @@ def choose_setting(known: Catalog, pictures: int) -> Setting:
             help="How often the server has heard this phone, which trains on the same pictures every time.",
         )
     attacked = round_attacked(rounds)
-    doing = Doing.of(known, protocol, aggregation, pictures)
-    sent.show(protocol.id, phones=doing.phones, steps=doing.steps)
-    return Setting(model, checkpoint, st.session_state["task"], batch_norm(model), protocol, aggregation, rounds, attacked)
+    statistics = batch_norm(model)
+    doing = Doing.of(known, protocol, aggregation, pictures, batch_norm=statistics)
+    sent.show(entry.travels, phones=doing.phones, steps=doing.steps)
+    return Setting(model, checkpoint, st.session_state["task"], statistics, protocol, aggregation, rounds, attacked)
 
 
 def hidden_in_a_sum(known: Catalog) -> Part | None:

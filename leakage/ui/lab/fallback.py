@@ -4,6 +4,8 @@ import base64
 
 import streamlit as st
 
+from leakage.results.markup import render
+from leakage.runs.events import AttackEnd
 from leakage.runs.service import service
 
 
@@ -11,21 +13,21 @@ from leakage.runs.service import service
 def show(run_id: str) -> None:
     """Private pictures, newest guess, curve."""
     run = service().look(run_id)
-    frames = [event for event in service().events(run_id) if event["kind"] == "frame"]
-    kept = [frame for frame in frames if frame["picture"]]
+    frames = service().frames(run_id)
+    kept = [frame for frame in frames if frame.picture]
     if run is None or not kept:
         st.caption("Waiting for the first picture.")
         return
-    answer = run.result["answer"] if run.result else kept[-1]["seq"]
-    newest = next((frame for frame in kept if frame["seq"] == answer), kept[-1])
+    end = run.outcome(AttackEnd)
+    newest = next((frame for frame in kept if end and frame.seq == end.answer), kept[-1])
+    psnr = "unknown" if newest.scores.psnr is None else f"{newest.scores.psnr:.1f} dB"
     st.caption("This network holds back the live stream, so the page looks twice a second instead.")
     left, right = st.columns(2)
-    left.html(_picture(service().store.files(run_id, "private.png").get("private.png"), "The private pictures"))
-    right.html(_picture(service().store.frame(run_id, newest["seq"]), f"What the attacker sees, step {newest['step']}"))
-    st.markdown(f"PSNR **{newest['scores']['psnr']:.1f} dB**, gradient distance {newest['loss'] or 0:.3g}")
-    st.line_chart([{"step": frame["step"], "PSNR (dB)": frame["scores"]["psnr"]} for frame in frames], x="step", y="PSNR (dB)", height=180)
+    left.html(_picture(service().private(run_id), "The private pictures"))
+    right.html(_picture(service().sheet(run_id, newest.seq), f"What the attacker sees, step {newest.step}"))
+    st.markdown(f"PSNR **{psnr}**, gradient distance {newest.loss or 0:.3g}")
+    st.line_chart([{"step": frame.step, "PSNR (dB)": frame.scores.psnr} for frame in frames], x="step", y="PSNR (dB)", height=180)
 
 
 def _picture(png: bytes | None, words: str) -> str:
-    data = base64.b64encode(png or b"").decode()
-    return f'<figure class="gle-plain"><img alt="{words}" src="data:image/png;base64,{data}"><figcaption>{words}</figcaption></figure>'
+    return render("ui/lab/fallback.html.jinja", words=words, data=base64.b64encode(png or b"").decode())

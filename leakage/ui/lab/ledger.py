@@ -1,9 +1,11 @@
 """The ledger: what the attacker was assumed to know, what was set, and what a picture that knows nothing would have scored."""
 
-import html
+from collections.abc import Sequence
 from statistics import median
-from typing import Any
 
+from leakage.results.markup import render
+from leakage.runs.event_parts import BaselineScores, FrameScores, GradientDistances, PrivacyBound
+from leakage.runs.events import AttackEnd, MetaEvent
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment
 from leakage.spec.threat_model import Row, assumptions, counted, shown
@@ -13,7 +15,6 @@ TOLD = {  # by the attack, of its answer: in its note -> what it is about, and w
     "start": ("Which start it was", "start "),
     "event": ("In the attack's own words", ""),
 }
-INSTRUMENTS = {"lineup": "The line-up", "lpips": "LPIPS"}
 BASELINES = {
     "grey": "A grey picture",
     "mean": "The mean picture of the line-up",
@@ -22,22 +23,17 @@ BASELINES = {
 }
 
 
-def ledger(experiment: Experiment, known: Catalog, meta: dict[str, Any] | None, result: dict[str, Any] | None) -> str:
-    """The ledger of a run as an HTML table; `meta` and `result` are None as long as they are not known."""
+def ledger(experiment: Experiment, known: Catalog, meta: MetaEvent | None, end: AttackEnd | None) -> str:
+    """The ledger of a run as an HTML table; `meta` and `end` are None as long as they are not known."""
     rows = [
-        *assumptions(experiment, known, meta, (result or {}).get("note", {})),
-        *settings(experiment, known, meta, result),
+        *assumptions(experiment, known, meta, end.note if end else {}),
+        *settings(experiment, known, meta, end),
         *baselines(meta),
     ]
-    cells = "".join(
-        f'<tr><td><span class="gle-tag gle-{tag.split()[0]}">{tag}</span></td>'
-        f'<th scope="row">{html.escape(what)}</th><td>{html.escape(value)}</td></tr>'
-        for tag, what, value in rows
-    )
-    return f'<table class="gle-ledger"><caption>What this result assumes</caption><tbody>{cells}</tbody></table>'
+    return render("ui/lab/ledger.html.jinja", rows=rows)
 
 
-def settings(experiment: Experiment, known: Catalog, meta: dict[str, Any] | None, result: dict[str, Any] | None) -> list[Row]:
+def settings(experiment: Experiment, known: Catalog, meta: MetaEvent | None, end: AttackEnd | None) -> list[Row]:
     """What else the result depends on, and the scores that have no gauge."""
     fields = ", ".join(f"{name.replace('_', ' ')} {shown(value)}" for name, value in experiment.attack.fields.items())
     rows = [
@@ -45,67 +41,66 @@ def settings(experiment: Experiment, known: Catalog, meta: dict[str, Any] | None
         ("setting", "Seed", f"{experiment.seed}; one run of one seed"),
     ]
     if meta:
-        versions = ", ".join(f"{name} {number[:10]}" for name, number in meta["versions"].items())
-        rows.append(("setting", "Device and versions", f"{meta['device']}; {versions}"))
-        rows += [("setting", what, meta[name]["words"]) for name, what in INSTRUMENTS.items() if meta.get(name)]
-    if meta and meta.get("changed") and experiment.defenses:
-        rows.append(("measured", "What the protection changed", _distances(meta["changed"])))
-        if meta.get("known", meta["changed"]) != meta["changed"]:
-            rows.append(("measured", "What the attacker made of that", f"{_distances(meta['known'])} from the gradient"))
-    if meta and (promise := meta.get("epsilon")):
-        rows.append(("guaranteed", "Differential privacy", _promise(promise)))
-    if result:
-        scores = result["scores"]
-        rows.append(("measured", "Gradient distances", _distances(scores)))
-        rows += details(scores)
-        note = result["note"]
-        rows += [("measured", what, f"{before}{note[name]}") for name, (what, before) in TOLD.items() if name in note]
+        versions = ", ".join(f"{name} {number[:10]}" for name, number in meta.versions.items())
+        rows.append(("setting", "Device and versions", f"{meta.device}; {versions}"))
+        rows += [("setting", what, told.words) for what, told in (("The line-up", meta.lineup), ("LPIPS", meta.lpips)) if told]
+    if meta and meta.changed and experiment.defenses:
+        rows.append(("measured", "What the protection changed", _distances(meta.changed)))
+        if meta.known and meta.known != meta.changed:
+            rows.append(("measured", "What the attacker made of that", f"{_distances(meta.known)} from the gradient"))
+    if meta and meta.epsilon:
+        rows.append(("guaranteed", "Differential privacy", _promise(meta.epsilon)))
+    if end:
+        rows.append(("measured", "Gradient distances", _distances(end.scores)))
+        rows += details(end.scores)
+        rows += [("measured", what, f"{before}{end.note[name]}") for name, (what, before) in TOLD.items() if name in end.note]
     return rows
 
 
-def _promise(promise: dict[str, Any]) -> str:
+def _promise(promise: PrivacyBound) -> str:
     """Epsilon with its scope."""
-    size = "no epsilon below 200" if promise["value"] is None else f"epsilon {promise['value']:.2f}"
-    uses = counted(promise["times"], "use")
-    return (
-        f"{size} at delta {promise['delta']:g}: for one picture, present or absent, in {uses} by this client; not that of a whole training"
-    )
+    size = "no epsilon below 200" if promise.value is None else f"epsilon {promise.value:.2f}"
+    uses = counted(promise.times, "use")
+    return f"{size} at delta {promise.delta:g}: for one picture, present or absent, in {uses} by this client; not that of a whole training"
 
 
-def _distances(found: dict[str, float]) -> str:
-    return f"cosine distance {found['cosine']:.2g}, relative distance {found['relative_l2']:.2g}"
+def _distances(found: GradientDistances) -> str:
+    return f"cosine distance {_short(found.cosine)}, relative distance {_short(found.relative_l2)}"
 
 
-def details(scores: dict[str, Any]) -> list[Row]:
+def _short(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.2g}"
+
+
+def details(scores: FrameScores) -> list[Row]:
     """The error in two units, ranks by each distance, PSNR after the best shift, another paper's units, as far as they were measured."""
     rows: list[Row] = []
-    own = scores.get("mse_norm")
-    units = "" if own is None else f"; {own:.2g} in the model's own units, not clamped"
-    rows.append(("measured", "Mean squared error", f"{scores['mse']:.2g} on [0, 1]{units}"))
-    ranks = {"pixels": "rank_pixel", "SSIM": "rank_ssim", "LPIPS": "rank_lpips"}
-    told = [f"{words} {median(known(scores[name])):g}" for words, name in ranks.items() if known(scores.get(name))]
+    units = "" if scores.mse_norm is None else f"; {scores.mse_norm:.2g} in the model's own units, not clamped"
+    rows.append(("measured", "Mean squared error", f"{_short(scores.mse)} on [0, 1]{units}"))
+    ranks = {"pixels": known(scores.rank_pixel), "SSIM": known(scores.rank_ssim), "LPIPS": known(scores.rank_lpips)}
+    told = [f"{words} {median(values):g}" for words, values in ranks.items() if values]
     if told:
         rows.append(("measured", "Rank in the line-up, median", f"by {', '.join(told)}"))
-    if scores.get("registered_psnr") is not None:
-        rows.append(("measured", "PSNR after the best shift", f"{scores['registered_psnr']:.1f} dB, unshifted {scores['psnr']:.1f} dB"))
-    if scores.get("rmse255") is not None:
-        error, ratio = scores["rmse255"], scores["psnr_adadefense"]
-        rows.append(("measured", "In AdaDefense's units", f"MSE {error:.2f} (a root, in grey levels), PSNR {ratio:.2f} (of that root)"))
+    if scores.registered_psnr is not None and scores.psnr is not None:
+        rows.append(("measured", "PSNR after the best shift", f"{scores.registered_psnr:.1f} dB, unshifted {scores.psnr:.1f} dB"))
+    if scores.rmse255 is not None and scores.psnr_adadefense is not None:
+        root = f"MSE {scores.rmse255:.2f} (a root, in grey levels), PSNR {scores.psnr_adadefense:.2f} (of that root)"
+        rows.append(("measured", "In AdaDefense's units", root))
     return rows
 
 
-def known(values: list[float | None] | None) -> list[float]:
+def known(values: Sequence[float | None] | None) -> list[float]:
     """The values that were measured."""
     return [value for value in values or [] if value is not None]
 
 
-def baselines(meta: dict[str, Any] | None) -> list[Row]:
+def baselines(meta: MetaEvent | None) -> list[Row]:
     """What pictures that know nothing would score."""
-    scores, size = (meta["baselines"], meta.get("lineup", {}).get("size")) if meta else ({}, None)
+    scores, size = (meta.baselines, meta.lineup.size if meta.lineup else None) if meta else ({}, None)
     return [("baseline", f"{words} would score", _told(scores[name], size)) for name, words in BASELINES.items() if name in scores]
 
 
-def _told(scores: dict[str, float | None], size: int | None) -> str:
+def _told(scores: BaselineScores, size: int | None) -> str:
     """PSNR, then what else is known of one baseline."""
-    formats = {"psnr": "{:.1f} dB", "ssim": "SSIM {:.2f}", "lpips": "LPIPS {:.2f}", "rank": f"rank {{:g}} of {size}"}
-    return ", ".join(form.format(scores[name]) for name, form in formats.items() if scores.get(name) is not None)
+    forms = {"{:.1f} dB": scores.psnr, "SSIM {:.2f}": scores.ssim, "LPIPS {:.2f}": scores.lpips, f"rank {{:g}} of {size}": scores.rank}
+    return ", ".join(form.format(value) for form, value in forms.items() if value is not None)

@@ -5,10 +5,12 @@ from contextlib import suppress
 import streamlit as st
 
 from leakage.data.images import gallery
+from leakage.runs.events import AttackEnd
 from leakage.runs.service import service
 from leakage.runs.store import OPEN, Run
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment, Picture, SpecError
+from leakage.spec.fields import Travels
 from leakage.spec.tasks import Ranks
 from leakage.ui.common import explain, forms
 from leakage.ui.common.session import owner
@@ -49,7 +51,7 @@ def show(asked: str | None, known: Catalog) -> None:
     if preset := presets.shown(experiments, known):
         st.markdown(preset.story)
     titles = presets.titles(experiments, known)
-    shown = [staged(run.id, title, experiment) for run, title, experiment in zip(runs, titles, experiments, strict=True)]
+    shown = [staged(run.id, title, experiment, known) for run, title, experiment in zip(runs, titles, experiments, strict=True)]
     if stage(shown, key="stage"):
         for run in runs:
             fallback.show(run.id)
@@ -66,11 +68,12 @@ def found(asked: str | None) -> list[Run]:
     return [run for run in runs if run.kind == runs[0].kind][: MOST if runs and runs[0].kind == "attack" else 1]
 
 
-def staged(id: str, title: str, experiment: Experiment) -> Shown:
-    """A run as the stage wants it."""
+def staged(id: str, title: str, experiment: Experiment, known: Catalog) -> Shown:
+    """A run as the stage wants it; its protocol may be gone since."""
     phones = int(experiment.aggregation.fields.get("clients", 2)) if experiment.aggregation else 1
-    sends = sent.words(experiment.protocol.id, phones)
-    return Shown(id, title, len(experiment.pictures), sends, phones, plain=experiment.protocol.id == "fedsgd")
+    protocol = known.find("protocol", experiment.protocol.id)
+    travels, plain = (protocol.travels, protocol.sends_gradient) if protocol else (Travels(), False)
+    return Shown(id, title, len(experiment.pictures), sent.words(travels, phones), phones, plain=plain)
 
 
 @st.fragment(run_every=1.0)
@@ -89,14 +92,14 @@ def details(runs: list[Run], known: Catalog) -> None:
     if len(runs) == 1:
         actions(runs[0])
         questions(experiments[0], known)
-        st.html(ledger(experiments[0], known, service().meta(runs[0].id), runs[0].result))
+        st.html(ledger(experiments[0], known, service().meta(runs[0].id), runs[0].outcome(AttackEnd)))
     else:
         questions(experiments[-1], known)
         tabs = st.tabs(titles, default=titles[-1], key="whose", on_change="rerun")  # keyed: the choice outlives the last redraw
         for tab, run, experiment in zip(tabs, runs, experiments, strict=True):
             with tab:
                 actions(run, of=f"-{run.id}")
-                st.html(ledger(experiment, known, service().meta(run.id), run.result))
+                st.html(ledger(experiment, known, service().meta(run.id), run.outcome(AttackEnd)))
     glossary()
 
 

@@ -1,6 +1,5 @@
 """A training on the page: how good the model is after every round, live or later, and where to attack it."""
 
-from typing import Any
 from urllib.parse import quote
 
 import plotly.graph_objects as go
@@ -8,11 +7,14 @@ import streamlit as st
 
 from leakage.data import checkpoints
 from leakage.data.datasets import PictureError, datasets, training_files
+from leakage.runs.events import RoundEvent, TrainingEnd, TrainingEvent
 from leakage.runs.service import service
 from leakage.runs.store import OPEN, Run
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import SpecError
+from leakage.spec.prepared import prepared
 from leakage.spec.tasks import Training
+from leakage.ui.common import forms
 from leakage.ui.common.session import owner
 from leakage.ui.lab.result import duration
 
@@ -42,17 +44,16 @@ def watch(run_id: str) -> None:
 def picture(run: Run) -> None:
     """Headline, curves, what to do next."""
     training = Training.model_validate_json(run.experiment)
-    events = service().events(run.id)
-    rounds = [event for event in events if event["kind"] == "round"]
-    words = [event for event in events if event["kind"] in ("round", "progress")]
+    words = service().progress(run.id)
+    rounds = [told for told in words if isinstance(told, RoundEvent)]
     st.markdown(f"**{headline(run, training, rounds)}**")
-    done = words[-1]["done"] / training.rounds if words else 0.0
+    done = words[-1].done / training.rounds if words else 0.0
     st.progress(min(1.0, done), text=standing(run, training, words))
     st.plotly_chart(figure(training, rounds, words), key="curves", config={"displayModeBar": False})
     actions(run)
 
 
-def headline(run: Run, training: Training, rounds: list[dict[str, Any]]) -> str:
+def headline(run: Run, training: Training, rounds: list[RoundEvent]) -> str:
     """What has been reached, beside what guessing would."""
     if run.status == "failed":
         return run.message
@@ -62,31 +63,31 @@ def headline(run: Run, training: Training, rounds: list[dict[str, Any]]) -> str:
         place = service().place(run.id)
         return f"Waiting: {place.position} in the queue" if place.position else "The first round is under way"
     last = rounds[-1]
-    right = f"{last['accuracy']:.1%} of the test pictures named right (guessing: {GUESSING:.0%})"
-    return f"After round {last['done']:.0f} of {training.rounds}: {right}"
+    right = f"{last.accuracy:.1%} of the test pictures named right (guessing: {GUESSING:.0%})"
+    return f"After round {last.done:.0f} of {training.rounds}: {right}"
 
 
-def standing(run: Run, training: Training, words: list[dict[str, Any]]) -> str:
+def standing(run: Run, training: Training, words: list[TrainingEvent]) -> str:
     """One line under the headline: how it ended, or how long it will take."""
     if run.status not in OPEN:
-        return run.message or f"Finished after {duration(words[-1]['seconds'] if words else 0)}."
+        return run.message or f"Finished after {duration(words[-1].seconds if words else 0)}."
     if len(words) < 2:
         return "Reading the pictures."
     first, last = words[0], words[-1]
-    rate = (last["seconds"] - first["seconds"]) / max(last["done"] - first["done"], 1e-9)
-    return f"Round {int(last['done']) + 1} of {training.rounds}, about {duration(rate * (training.rounds - last['done']))} to go"
+    rate = (last.seconds - first.seconds) / max(last.done - first.done, 1e-9)
+    return f"Round {int(last.done) + 1} of {training.rounds}, about {duration(rate * (training.rounds - last.done))} to go"
 
 
-def figure(training: Training, rounds: list[dict[str, Any]], words: list[dict[str, Any]]) -> go.Figure:
+def figure(training: Training, rounds: list[RoundEvent], words: list[TrainingEvent]) -> go.Figure:
     """Accuracy above, loss below, on one axis of rounds."""
     made = go.Figure()
-    steps = [event["done"] for event in rounds]
+    steps = [told.done for told in rounds]
     made.add_scatter(
-        x=steps, y=[100 * event["accuracy"] for event in rounds], mode="lines+markers", name="named right", hovertemplate="%{y:.1f} %"
+        x=steps, y=[100 * told.accuracy for told in rounds], mode="lines+markers", name="named right", hovertemplate="%{y:.1f} %"
     )
     made.add_scatter(
-        x=[event["done"] for event in words],
-        y=[event["loss"] for event in words],
+        x=[told.done for told in words],
+        y=[told.loss for told in words],
         mode="lines",
         name="loss",
         yaxis="y2",
@@ -108,7 +109,8 @@ def figure(training: Training, rounds: list[dict[str, Any]], words: list[dict[st
 
 def actions(run: Run) -> None:
     """Stop it, attack what it learned, take the curves away."""
-    name = (run.result or {}).get("checkpoint")
+    end = run.outcome(TrainingEnd)
+    name = end.checkpoint if end else None
     with st.container(horizontal=True, vertical_alignment="center"):
         if run.status in OPEN and service().may_cancel(run.id, owner()):
             st.button(
@@ -150,7 +152,9 @@ def lab_link(name: str) -> str:
     except checkpoints.CheckpointError:
         return "/"
     fields = "".join(f"&{card.model}.{field}={quote(str(value))}" for field, value in card.fields.items())
-    attack = "" if card.model == "lenet" else "&attack=inverting_gradients"
+    links = prepared().training
+    by = links.attack_of.get(card.model, links.attack)
+    attack = "" if by == forms.DEFAULTS["attack"] else f"&attack={by}"
     return f"/?model={card.model}{fields}&checkpoint={name}&size={card.image_shape[1]}&channels={card.image_shape[0]}{attack}"
 
 

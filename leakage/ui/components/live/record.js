@@ -3,7 +3,10 @@ const FINAL = new Set(['done', 'cancelled', 'failed']);
 
 const newRecord = (id) => ({ id, state: {}, meta: null, frames: [], pictures: [], note: '', verdict: null, end: null });
 
-/** Take one event in. The stream may repeat itself after a reconnect, so what is already known is skipped. */
+/**
+ * Take one event in. The stream may repeat itself after a reconnect, so what is already known is skipped.
+ * @param {import('./events').RunEvent} event
+ */
 function take(record, event) {
   const last = record.frames[record.frames.length - 1];
   if (event.kind === 'state') record.state = event;

@@ -1,156 +1,123 @@
 """A small picture of what a phone sends and what it keeps, for any protocol; and the words for what travels."""
 
-import html
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import streamlit as st
 from streamlit.components.v2.types import ComponentRenderer
+
+from leakage.results.markup import render
+from leakage.spec.fields import Travels
+from leakage.spec.threat_model import counted
 
 HERE = Path(__file__).parent
 FEET, ROWS = 8, 4  # footsteps and phones that are drawn at most
 ROAD = (158, 288)  # from the phone to the server
 
 
-@dataclass(frozen=True)
-class Travels:
-    """What a protocol sends, in words, and what else the phone keeps."""
-
-    what: str
-    kept: str = ""
-    leash: bool = False
-    alone: str = ""  # what the phone does where it takes no local steps
-
-
-KNOWN = {
-    "fedsgd": Travels("gradient", alone="one look"),
-    "fedavg": Travels("difference of weights"),
-    "fedprox": Travels("difference of weights", leash=True),
-    "fedadmm": Travels("increment of w + π/ρ", kept="w, π"),
-}
-UNKNOWN = Travels("update")
-
-
-def words(protocol: str, phones: int = 1) -> str:
+def words(travels: Travels, phones: int = 1) -> str:
     """What the server receives, to stand in a sentence."""
-    return f"the sum of {phones} phones" if phones > 1 else f"the {KNOWN.get(protocol, UNKNOWN).what}"
+    return f"the sum of {phones} phones" if phones > 1 else f"the {travels.what}"
 
 
-def show(protocol: str, *, phones: int, steps: int | None) -> None:
+def show(travels: Travels, *, phones: int, steps: int | None) -> None:
     """The picture on the page; a rerun with the same choices changes nothing."""
-    _component()(key="sent", data={"picture": picture(protocol, phones=phones, steps=steps)})
+    _component()(key="sent", data={"picture": picture(travels, phones=phones, steps=steps)})
 
 
-def picture(protocol: str, *, phones: int = 1, steps: int | None = None) -> str:
+def picture(travels: Travels, *, phones: int = 1, steps: int | None = None) -> str:
     """The picture as SVG with a text alternative. `steps`: local steps of a phone, None where it does not train by itself."""
-    travels = KNOWN.get(protocol, UNKNOWN)
-    label = "sum only" if phones > 1 else travels.what
-    parts = _several(phones, travels, steps) if phones > 1 else _one(travels, steps)
-    middle = (ROAD[0] + ROAD[1]) / 2
-    parts += [_text(middle, 26, label, "gle-what"), *_server(), _text(middle, 80, "is sent", "gle-quiet")]
-    said = html.escape(told(protocol, phones=phones, steps=steps))
-    return f'<svg viewBox="0 0 340 84" role="img" aria-label="{said}">{"".join(parts)}</svg>'
+    several = phones > 1
+    return render(
+        "ui/components/sent/sent.svg.jinja",
+        told=told(travels, phones=phones, steps=steps),
+        road=ROAD,
+        one=None if several else _one(travels, steps),
+        several=_several(phones, travels, steps) if several else [],
+        stays=_words(64, 82, f"{phones} phones, pictures stay", "gle-quiet")
+        if several
+        else _words(76, 80, "stays on the phone", "gle-quiet"),
+        sends=_words(sum(ROAD) / 2, 26, "sum only" if several else travels.what, "gle-what"),
+    )
 
 
-def told(protocol: str, *, phones: int = 1, steps: int | None = None) -> str:
+def told(travels: Travels, *, phones: int = 1, steps: int | None = None) -> str:
     """The same as a sentence."""
-    travels = KNOWN.get(protocol, UNKNOWN)
     who = f"Each of {phones} phones" if phones > 1 else "The phone"
-    did = "" if steps is None else f", takes {_steps(steps)}{', pulled back as on a leash,' if travels.leash else ''}"
+    did = "" if steps is None else f", takes {counted(steps, 'local step')}{', pulled back as on a leash,' if travels.leash else ''}"
     kept = f" and its {travels.kept}" if travels.kept else ""
     what = f"the server gets the sum of {phones} updates only" if phones > 1 else f"only the {travels.what} travels to the server"
     return f"{who} keeps its pictures{kept}{did}; {what}."
 
 
-def _steps(steps: int) -> str:
-    return f"{steps} local step{'' if steps == 1 else 's'}"
-
-
-def _one(travels: Travels, steps: int | None) -> list[str]:
-    """One phone with its pictures, its steps and what it hides; and the road from it."""
-    right = 150
-    parts = ['<rect class="gle-shell" x="1" y="4" width="150" height="60" rx="9"/>', *_photo(13, 12, 30), *_lock(28, 49)]
-    if travels.kept:
-        right = 112
-        parts += [
-            '<rect class="gle-dual" x="112" y="14" width="33" height="40" rx="4"/>',
-            _text(128.5, 30, travels.kept),
-            *_lock(128.5, 38),
-        ]
+def _one(travels: Travels, steps: int | None) -> dict[str, Any]:
+    """One phone with its pictures, its steps and what it hides."""
+    right = 112 if travels.kept else 150
+    middle = (46 + right) / 2
     if steps is None:
-        parts.append(_text((46 + right) / 2, 38, travels.alone, "gle-quiet"))
+        did = _words(middle, 38, travels.alone, "gle-quiet")
     else:
-        parts += _feet(steps, 58, right - 10, 30)
-        parts.append(_text((46 + right) / 2, 55, _steps(steps).replace("local " if travels.kept else "", ""), "gle-quiet"))
-    if travels.leash:
-        parts.append(f'<path class="gle-leash" d="M56 30{"".join(f"q2.5 {7 if bend % 2 else -7} 5 0" for bend in range(16))}"/>')
-        parts.append('<circle class="gle-inside" cx="55" cy="30" r="2.6"/>')
-    return [*parts, _text(76, 80, "stays on the phone", "gle-quiet"), *_road(ROAD[0])]
+        did = _words(middle, 55, counted(steps, "local step").replace("local " if travels.kept else "", ""), "gle-quiet")
+    return {
+        "photo": _photo(13, 12, 30),
+        "lock": _lock(28, 49),
+        "kept": {"words": _words(128.5, 30, travels.kept), "lock": _lock(128.5, 38)} if travels.kept else None,
+        "feet": [] if steps is None else _feet(steps, 58, right - 10, 30),
+        "did": did,
+        "leash": travels.leash,
+    }
 
 
-def _several(phones: int, travels: Travels, steps: int | None) -> list[str]:
-    """Some phones whose arrows meet in a sum; and the road from there."""
-    rows, parts = min(phones, ROWS), list[str]()
-    top = 36 - (17 * rows - 3) / 2
-    for row in range(rows):
-        y = top + 17 * row
-        parts.append(f'<rect class="gle-shell" x="1" y="{y:g}" width="98" height="14" rx="4"/>')
-        parts += [*_photo(6, y + 2, 10), *_lock(26, y + 3.5), *(_feet(min(steps, 5), 40, 66, y + 7, size=0.7) if steps else [])]
-        parts += [_text(82, y + 10.5, travels.kept)] if travels.kept else []
-        parts.append(f'<path class="gle-way" d="M101 {y + 7:g}C120 {y + 7:g} 118 36 134 36"/>')
-        way = f'style="--way:32px;--down:{29 - y:g}px" x="102" y="{y + 4:g}"'
-        parts.append(f'<rect class="gle-parcel gle-first" {way} width="8" height="6" rx="1.5"/>')
-    parts.append('<circle class="gle-sum" cx="144" cy="36" r="9"/>' + _text(144, 40, "Σ", "gle-what"))
-    return [*parts, _text(64, 82, f"{phones} phones, pictures stay", "gle-quiet"), *_road(ROAD[0])]
+def _several(phones: int, travels: Travels, steps: int | None) -> list[dict[str, Any]]:
+    """Some phones whose arrows meet in a sum."""
+    rows = min(phones, ROWS)
+    tops = [36 - (17 * rows - 3) / 2 + 17 * row for row in range(rows)]
+    return [
+        {
+            "photo": _photo(6, y + 2, 10),
+            "lock": _lock(26, y + 3.5),
+            "feet": _feet(min(steps, 5), 40, 66, y + 7, size=0.7) if steps else [],
+            "kept": _words(82, y + 10.5, travels.kept) if travels.kept else None,
+            "top": f"{y:g}",
+            "middle": f"{y + 7:g}",
+            "down": f"{29 - y:g}",
+            "parcel": f"{y + 4:g}",
+        }
+        for y in tops
+    ]
 
 
-def _photo(x: float, y: float, side: float) -> list[str]:
+def _photo(x: float, y: float, side: float) -> dict[str, Any]:
     """A picture: a hill and a sun."""
     peaks = ((0.36, -0.5), (0.26, 0.3), (0.14, -0.14), (0.18, 0.34))
-    hill = f"M{x + 1:g} {y + side - 1:g}l" + " ".join(f"{side * right:g} {side * down:g}" for right, down in peaks) + "z"
-    return [
-        f'<rect class="gle-photo" x="{x:g}" y="{y:g}" width="{side:g}" height="{side:g}" rx="2"/>',
-        f'<path class="gle-inside" d="{hill}"/>',
-        f'<circle class="gle-inside" cx="{x + side * 0.74:g}" cy="{y + side * 0.27:g}" r="{side * 0.11:g}"/>',
-    ]
+    hill = f"{x + 1:g} {y + side - 1:g}l" + " ".join(f"{side * right:g} {side * down:g}" for right, down in peaks)
+    sun = (f"{x + side * 0.74:g}", f"{y + side * 0.27:g}", f"{side * 0.11:g}")
+    return {"x": f"{x:g}", "y": f"{y:g}", "side": f"{side:g}", "hill": hill, "sun": sun}
 
 
-def _lock(x: float, y: float) -> list[str]:
-    return [
-        f'<path class="gle-shackle" d="M{x - 2.5:g} {y + 3:g}v-1.6a2.5 2.5 0 0 1 5 0v1.6"/>',
-        f'<rect class="gle-lock" x="{x - 4:g}" y="{y + 3:g}" width="8" height="6" rx="1.2"/>',
-    ]
+def _lock(x: float, y: float) -> dict[str, tuple[str, str]]:
+    return {"shackle": (f"{x - 2.5:g}", f"{y + 3:g}"), "body": (f"{x - 4:g}", f"{y + 3:g}")}
 
 
-def _feet(steps: int, start: float, end: float, y: float, *, size: float = 1.0) -> list[str]:
+def _feet(steps: int, start: float, end: float, y: float, *, size: float = 1.0) -> list[dict[str, str]]:
     """Footsteps, one per local step as far as they fit, that appear one after the other."""
     shown = min(steps, FEET)
     gap = (end - start) / max(shown, 2)
     return [
-        f'<ellipse class="gle-foot" style="--at:{1500 * number // shown}" cx="{start + gap * (number + 0.5):.1f}" '
-        f'cy="{y + size * (4 if number % 2 else -4):g}" rx="{3.4 * size:g}" ry="{1.9 * size:g}"/>'
+        {
+            "at": f"{1500 * number // shown}",
+            "x": f"{start + gap * (number + 0.5):.1f}",
+            "y": f"{y + size * (4 if number % 2 else -4):g}",
+            "rx": f"{3.4 * size:g}",
+            "ry": f"{1.9 * size:g}",
+        }
         for number in range(shown)
     ]
 
 
-def _road(start: float) -> list[str]:
-    way = ROAD[1] - start - 16
-    return [
-        f'<path class="gle-way gle-road" d="M{start} 36H{ROAD[1] - 3}"/>',
-        f'<path class="gle-way" d="M{ROAD[1] - 6} 32l5 4-5 4"/>',
-        f'<rect class="gle-parcel" style="--way:{way}px" x="{start}" y="31" width="13" height="10" rx="2"/>',
-    ]
-
-
-def _server() -> list[str]:
-    slabs = [f'<rect class="gle-slab" x="294" y="{y}" width="42" height="16" rx="3"/>' for y in (9, 28, 47)]
-    lamps = [f'<circle class="gle-quiet" cx="301" cy="{y}" r="1.8"/>' for y in (17, 36, 55)]
-    return [*slabs, *lamps, _text(315, 80, "the server", "gle-quiet")]
-
-
-def _text(x: float, y: float, text: str, kind: str = "") -> str:
-    return f'<text class="{kind}" x="{x:g}" y="{y:g}">{html.escape(text)}</text>'
+def _words(x: float, y: float, text: str, kind: str = "") -> dict[str, str]:
+    return {"x": f"{x:g}", "y": f"{y:g}", "text": text, "kind": kind}
 
 
 @st.cache_resource(show_spinner=False)

@@ -17,11 +17,13 @@ import uvicorn
 from PIL import Image
 from place import QUICK, get, until
 from starlette.applications import Starlette
-from test_store import run
+from stored import run
+from told import end, frame, note
 
 from leakage.data.images import sheet
 from leakage.results import exports
 from leakage.results.comparison_file import experiments
+from leakage.runs.events import TurnEvent
 from leakage.runs.service import NOT_READY, Service
 from leakage.runs.store import Store
 from leakage.settings import Settings
@@ -37,7 +39,7 @@ class Site:
 
     def __init__(self, home: Path) -> None:
         self.store = Store(home / "store.db")
-        self.stream = Stream(Service(self.store, Settings(home=home, slots=2, store_mb=4096, memory_mb=0)))
+        self.stream = Stream(Service(self.store, Settings(home=home, slots=2, store_mb=4096, memory_mb=0)), self.store)
         app = Starlette(routes=self.stream.routes(), lifespan=lambda _app: self.stream.polling())
         self.server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning", lifespan="on"))
         self.thread = threading.Thread(target=self.server.run)
@@ -86,7 +88,7 @@ def pictures(seed: int, experiment: Experiment = EXPERIMENT) -> bytes:
 
 def add_frame(store: Store, name: str, step: int, experiment: Experiment = EXPERIMENT) -> int:
     scores = {"psnr": 10.0 + step, "mse": 0.1 / step, "label_accuracy": 1.0} | ({"ssim": 0.5} if step % 2 else {})
-    return store.add_frame(name, {"step": step, "seconds": step / 10, "loss": 1 / step, "scores": scores}, pictures(step, experiment))
+    return store.add_frame(name, frame(step, scores=scores), pictures(step, experiment))
 
 
 def played(store: Store, name: str, *, frames: int = 6, experiment: Experiment = EXPERIMENT) -> list[int]:
@@ -95,7 +97,7 @@ def played(store: Store, name: str, *, frames: int = 6, experiment: Experiment =
     store.claim("0:1")
     store.put_file(name, "private.png", pictures(0, experiment))
     seqs = [add_frame(store, name, step, experiment) for step in range(1, frames + 1)]
-    store.finish(name, "done", result={"answer": seqs[-1]})
+    store.finish(name, "done", result=end(seqs[-1]))
     return seqs
 
 
@@ -147,7 +149,7 @@ def test_events_arrive_while_one_listens_and_only_those_of_the_runs_asked_for(si
         assert {event["run"] for event in heard(stream, 2)} == {"a", "b"}  # where they stand in the queue
         began = time.monotonic()
         for name in ("c", "a", "c", "b"):
-            site.store.add_event(name, "note", {"text": name})
+            site.store.add_event(name, note(name))
         assert [event["text"] for event in heard(stream, 2)] == ["a", "b"]
         assert [event["run"] for event in heard(other, 3)] == ["c"] * 3
         assert time.monotonic() - began < 2
@@ -168,7 +170,7 @@ def test_what_happens_between_the_backlog_and_the_first_new_event_is_not_missed(
     def slowly(runs: Any, since: int) -> list[dict[str, Any]]:
         found = read(runs, since)
         if isinstance(runs, list) and not since:  # a listener's look at what was before
-            site.store.add_event("a", "note", {"text": "meanwhile"})
+            site.store.add_event("a", note("meanwhile"))
             time.sleep(0.5)  # the poller looks several times
         return found
 
@@ -193,7 +195,7 @@ def test_listeners_that_come_and_go_miss_nothing_and_hear_nothing_twice(site: Si
         while len(seen) < total:
             with site.get(f"/api/runs/stream?ids=a&since={since}") as stream:
                 for event in heard(stream, min(7 + 13 * number, total - len(seen))):
-                    seen.append(event["step"])
+                    seen.append(event["number"])
                     since = event["seq"]
         results.append(seen)
 
@@ -201,8 +203,8 @@ def test_listeners_that_come_and_go_miss_nothing_and_hear_nothing_twice(site: Si
     for number in range(total):
         if number % 50 == 0:
             listeners[number // 50].start()
-        site.store.add_event("a", "point", {"step": number})
-        site.store.add_event("other", "point", {"step": -1})
+        site.store.add_event("a", TurnEvent(name="point", number=number, layers=total))
+        site.store.add_event("other", TurnEvent(name="point", number=-1, layers=total))
         time.sleep(0.002)
     for listener in listeners:
         listener.join(30)
@@ -231,7 +233,7 @@ def test_a_store_that_cannot_be_written_does_not_end_the_streams(site: Site, mon
     monkeypatch.setattr("leakage.web.routes.ALIVE", 0.1)
     with site.get(f"/api/runs/stream?ids=a&since={site.store.last_seq()}") as stream:
         assert refused.wait(10)
-        site.store.add_event("a", "note", {"text": "still here"})
+        site.store.add_event("a", note("still here"))
         assert heard(stream, 1)[0]["text"] == "still here"
 
 

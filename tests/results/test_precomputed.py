@@ -11,7 +11,7 @@ from problems import CATALOG
 from leakage.results import precomputed, utility
 from leakage.results.precomputed import Duel, both, matrix, prices
 from leakage.settings import ROOT
-from leakage.ui.compare.beforehand import BACKFIRES, in_words, matrix_table, privacy_utility, puzzles, threshold, told
+from leakage.ui.compare.beforehand import in_words, matrix_table, privacy_utility, puzzles, threshold, told
 
 PRUNED = {"id": "pruning", "fields": {"share": 0.9}}
 NOISE = {"id": "gaussian_noise", "fields": {"scale": 0.01}}
@@ -113,12 +113,13 @@ def test_who_does_worse_for_knowing_is_explained_in_all_that_is_shown(monkeypatc
     naive = cell(PRUNED, "naive", 6, 25.0)
     assert Duel(naive, {"one": cell(PRUNED, "one", 6, 23.9), "two": cell(PRUNED, "two", 5, 24.5)}).backfires  # recognising counts first
     assert not Duel(naive, {"one": cell(PRUNED, "one", 6, 24.1)}).backfires
-    assert puzzles(matrix(CATALOG)) == []
+    assert puzzles(matrix(CATALOG), CATALOG) == []
     monkeypatch.setattr(precomputed, "ASSETS", ROOT / "assets")
     precomputed.found.cache_clear()
     odd = {part.id for line in matrix(CATALOG) if any(duel.backfires for duel in line.duels.values()) for part in line.stack}
-    assert odd == set(BACKFIRES)
-    assert puzzles(matrix(CATALOG)) == list(BACKFIRES.values())
+    explained = {entry.id: entry.backfires for entry in CATALOG.of("defense") if entry.backfires}
+    assert odd == set(explained) == {"low_precision"}
+    assert puzzles(matrix(CATALOG), CATALOG) == list(explained.values())
 
 
 def test_every_attacker_is_told_in_words() -> None:
@@ -138,7 +139,7 @@ def test_a_threshold_has_a_line_and_a_band_for_each_attacker() -> None:
         return {**fields, "psnr": sum(each) / 2, "psnr_each": each, "grey_psnr": 12.5}
 
     rows = [point(s, who, [10 / s, 20 / s]) for s in (0.1, 1.0) for who in ("naive", "adaptive")]
-    band, line, *_ = threshold(rows).data
+    band, line, *_ = threshold(rows, CATALOG).data
     assert list(band.x) == [0.1, 1.0, 1.0, 0.1]
     assert list(band.y) == [200, 20, 10, 100]  # along the best, back along the worst
     assert (list(line.y), list(line.text)) == ([150, 15], ["1/2", "1/2"])

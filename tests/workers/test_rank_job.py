@@ -18,7 +18,7 @@ def test_ranks_are_measured_by_a_worker_layer_by_layer(dispatcher: Place) -> Non
     assert run.result is not None
     assert run.result["ranks"] == {"conv1": 16 + 625 - 1}
     assert run.estimate == SMALL.seconds
-    told = [(event["kind"], event["name"]) for event in dispatcher.service.events(run.id) if "name" in event]
+    told = [(event["kind"], event["name"]) for event in dispatcher.store.events([run.id], 0) if "name" in event]
     assert told == [("turn", "conv1"), ("rank", "conv1")]
     assert dispatcher.service.ranks(run.id) == {"conv1": 16 + 625 - 1}
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from digits import write_digits
-from problems import CATALOG, LABELS, TINY, observed, smooth
-from test_defenses import NEUTRAL, SUMMED, relative
+from problems import CATALOG, LABELS, NEUTRAL, SUMMED, TINY, observed, relative, smooth
 
 from leakage.__main__ import main
 from leakage.data.checkpoints import read

@@ -1,0 +1,106 @@
+"""The events of all runs by number, with the pictures of their frames: written as models, read as models or as a page hears them."""
+
+import json
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+from leakage.runs.connections import Connection, Database, Row
+from leakage.runs.events import FrameEvent, MetaEvent, RunEvent, ThinnedEvent
+from leakage.runs.thin import log_spaced
+
+MAX_FRAMES = 240  # pictures kept per run
+THINNED = 160  # ... and how many remain when there were more
+E = TypeVar("E", bound=RunEvent)
+
+
+class EventLog:
+    """The part of a Store that holds what runs tell."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+
+    def _event(self, db: Connection, run: str, event: RunEvent) -> int:
+        row = db.execute(
+            "INSERT INTO events (run, kind, body) SELECT id, ?, ? FROM runs WHERE id = ? RETURNING seq",
+            (event.kind, dumps(event.body()), run),
+        )
+        found = row.fetchone()
+        return int(found["seq"]) if found else 0
+
+    def add_event(self, run: str, event: RunEvent) -> int:
+        """Append an event; answers its sequence number, 0 when the run has been deleted meanwhile."""
+        with self.database.write() as db:
+            return self._event(db, run, event)
+
+    def add_frame(self, run: str, frame: FrameEvent, png: bytes) -> int:
+        """Append a frame with its contact sheet. Beyond MAX_FRAMES the older sheets are thinned to even spacing on a log scale of time."""
+        with self.database.write() as db:
+            self.database.make_sure_of_room(len(png))
+            seq = self._event(db, run, frame)
+            if seq:
+                db.execute("INSERT INTO frames VALUES (?, ?, ?)", (seq, run, png))
+                if db.execute("SELECT COUNT(*) FROM frames WHERE run = ?", (run,)).fetchone()[0] > MAX_FRAMES:
+                    self._thin(db, run)
+        return seq
+
+    def _thin(self, db: Connection, run: str) -> None:
+        rows = db.execute(
+            "SELECT number, seq FROM frames JOIN (SELECT seq, ROW_NUMBER() OVER (ORDER BY seq) AS number FROM events"
+            " WHERE run = ? AND kind = 'frame') USING (seq) ORDER BY seq",
+            (run,),
+        )
+        seqs = {row["number"]: row["seq"] for row in rows}  # by a frame's place among all of its run, whether still kept or not
+        keep = [seqs[number] for number in log_spaced(list(seqs), THINNED)]
+        db.executemany("DELETE FROM frames WHERE seq = ?", [(old,) for old in set(seqs.values()) - set(keep)])
+        self._event(db, run, ThinnedEvent(kept=tuple(keep)))
+
+    def events(self, runs: Iterable[str] | None, since: int) -> list[dict[str, Any]]:
+        """Events after `since` of these runs (None: of all) as a page hears them: as they are stored, each with run, seq, kind.
+
+        A frame says whether its picture is still kept.
+        """
+        wanted = None if runs is None else list(runs)
+        where = "" if wanted is None else f"AND e.run IN ({','.join('?' * len(wanted))})"
+        return self._heard(f"e.seq > ? {where}", since, *(wanted or ()))
+
+    def told(self, run: str, *kinds: type[E], most: int = -1) -> list[E]:
+        """The events of these kinds, oldest first; the first `most` of them, or all."""
+        models = {kind.kind_name(): kind for kind in kinds}
+        heard = self._heard(f"e.run = ? AND e.kind IN ({','.join('?' * len(models))})", run, *models, most=most)
+        return [models[event["kind"]].model_validate(event) for event in heard]
+
+    def _heard(self, where: str, *values: Any, most: int = -1) -> list[dict[str, Any]]:
+        rows = self.database.read().execute(
+            f"SELECT e.*, f.seq AS picture FROM events e LEFT JOIN frames f ON f.seq = e.seq WHERE {where} ORDER BY e.seq LIMIT ?",
+            (*values, most),
+        )
+        return [_heard(row) for row in rows]
+
+    def frames(self, run: str) -> list[FrameEvent]:
+        """The frames of an attack, oldest first, kept or not."""
+        return self.told(run, FrameEvent)
+
+    def meta(self, run: str) -> MetaEvent | None:
+        """What does not change while an attack plays; None before it began."""
+        return next(iter(self.told(run, MetaEvent, most=1)), None)
+
+    def last_seq(self) -> int:
+        """The number of the newest event of all."""
+        return int(self.database.read().execute("SELECT COALESCE(MAX(seq), 0) FROM events").fetchone()[0])
+
+    def frame(self, run: str, seq: int) -> bytes | None:
+        """The contact sheet of a frame; None where it is not kept."""
+        row = self.database.read().execute("SELECT png FROM frames WHERE run = ? AND seq = ?", (run, seq)).fetchone()
+        return row["png"] if row else None
+
+
+def dumps(body: Any) -> str:
+    """JSON that every browser can read; a ValueError where it would hold NaN or infinity."""
+    return json.dumps(body, allow_nan=False)
+
+
+def _heard(row: Row) -> dict[str, Any]:
+    body = json.loads(row["body"])
+    if row["kind"] == "frame":
+        body["picture"] = row["picture"] is not None
+    return {**body, "run": row["run"], "seq": row["seq"], "kind": row["kind"]}

@@ -1,0 +1,48 @@
+"""The events as TypeScript types, for those who write the JavaScript that hears them: made from the models' JSON schema."""
+
+from typing import Any
+
+from pydantic.json_schema import models_json_schema
+
+from leakage.runs.events import ALL
+from leakage.settings import ROOT
+
+TYPES = ROOT / "leakage" / "ui" / "components" / "live" / "events.d.ts"  # beside the scripts that hear them
+HEAD = "// Written by `make docs` from leakage/runs/events.py: what a run tells, as the event stream sends it.\n"
+PLAIN = {"string": "string", "integer": "number", "number": "number", "boolean": "boolean", "null": "null"}
+
+
+def declarations() -> str:
+    """The content of events.d.ts: an interface for every event and every part, and RunEvent for any event."""
+    _, schema = models_json_schema([(model, "validation") for model in ALL])
+    parts = [_interface(name, one) for name, one in schema["$defs"].items()]
+    union = " | ".join(model.__name__ for model in ALL)
+    return "\n".join([HEAD, *parts, f"/** Whatever the stream sends. */\nexport type RunEvent = {union};\n"])
+
+
+def _interface(name: str, schema: dict[str, Any]) -> str:
+    """One model. What has a default may be missing, save the kind, which tells the events apart."""
+    if "properties" not in schema:  # any JSON
+        return f"export type {name} = unknown;\n"
+    words = schema["description"].split("\n")[0]
+    fields = [
+        f"  {field}{'' if 'const' in one or field in schema.get('required', ()) else '?'}: {_type(one)};"
+        for field, one in schema["properties"].items()
+    ]
+    return "\n".join([f"/** {words} */", f"export interface {name} {{", *fields, "}", ""])
+
+
+def _type(schema: dict[str, Any]) -> str:
+    """One field: a name, a word in quotes, an alternative, a list, a dictionary or a plain type."""
+    if "$ref" in schema:
+        return str(schema["$ref"].rsplit("/", 1)[1])
+    if "const" in schema:
+        return f"'{schema['const']}'"
+    if "anyOf" in schema:
+        return " | ".join(map(_type, schema["anyOf"]))
+    if schema.get("type") == "array":
+        inside = _type(schema["items"])
+        return f"({inside})[]" if "|" in inside else f"{inside}[]"
+    if schema.get("type") == "object":
+        return f"{{ [name: string]: {_type(schema['additionalProperties'])} }}"
+    return PLAIN.get(schema.get("type", ""), "unknown")

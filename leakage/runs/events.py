@@ -1,0 +1,227 @@
+"""What a run tells, as data: one model for every kind of event that a worker writes and a page reads. No torch.
+
+An event that lies in a store may be older or newer than this file: unknown fields are ignored, and newer fields have defaults.
+"""
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from leakage.runs.event_parts import (
+    BaselineScores,
+    EventPart,
+    FrameScores,
+    GradientDistances,
+    LineupFacts,
+    LpipsFacts,
+    Maybe,
+    Note,
+    PrivacyBound,
+    PrivatePicture,
+    ReceivedUpdate,
+    VerdictWords,
+)
+
+
+class RunEvent(EventPart):
+    """What all kinds share. The store gives the run and the number; what is made on the way to a page has no number."""
+
+    kind: str
+    run: str = ""
+    seq: int = 0
+
+    def body(self) -> dict[str, Any]:
+        """What the store keeps: the fields that were given, without those that it knows by itself."""
+        return self.model_dump(exclude_unset=True, exclude={"kind", "run", "seq", "picture"})
+
+    def wire(self) -> dict[str, Any]:
+        """What a page hears of an event that is in no store."""
+        return {"run": self.run, "kind": self.kind, **self.body()}
+
+    @classmethod
+    def kind_name(cls) -> str:
+        """The kind of all events of this class."""
+        return str(cls.model_fields["kind"].default)
+
+
+# ---------------------------------------------------------------- every kind of run
+
+
+class StateEvent(RunEvent):
+    """How the run stands: queued, running, done, cancelled or failed. One that is queued: its position from 1, its wait in seconds."""
+
+    kind: Literal["state"] = "state"
+    status: str
+    message: str = ""
+    position: int | None = None
+    wait: Maybe = None
+
+
+class NoteEvent(RunEvent):
+    """A sentence that the user must not miss."""
+
+    kind: Literal["note"] = "note"
+    text: str
+
+
+class EndEvent(RunEvent):
+    """The result of a run, which its row repeats; `status` is given by the store."""
+
+    kind: Literal["end"] = "end"
+    status: str = ""
+
+
+# ---------------------------------------------------------------- an attack
+
+
+class MetaEvent(RunEvent):
+    """All that a page shows of an attack and that does not change while it plays.
+
+    private   the address of the private pictures
+    steps     of the attack at most; None: it answers at once
+    changed   how far what was sent is from the gradient without protections; known: how far that is what the attacker works with
+    estimate  seconds, made before the run began
+    """
+
+    kind: Literal["meta"] = "meta"
+    batch: int
+    size: int
+    channels: int
+    private: str
+    pictures: tuple[PrivatePicture, ...]
+    class_names: tuple[str, ...]
+    received: ReceivedUpdate
+    baselines: dict[str, BaselineScores]
+    steps: int | None
+    attack: str
+    loss_name: str
+    way: str = ""
+    labels_granted: bool
+    weights: str
+    batch_norm: bool
+    device: str
+    versions: dict[str, str]
+    lineup: LineupFacts | None = None
+    lpips: LpipsFacts | None = None
+    changed: GradientDistances | None = None
+    known: GradientDistances | None = None
+    answers: tuple[str, ...] = ()
+    epsilon: PrivacyBound | None = None
+    estimate: Maybe = None
+
+    @property
+    def entries(self) -> int:
+        """How many numbers the server received."""
+        return self.received.entries
+
+
+class FrameEvent(RunEvent):
+    """A kept guess with its scores. `picture`: whether the store still has its contact sheet; `views`: small pictures as addresses."""
+
+    kind: Literal["frame"] = "frame"
+    picture: bool = False
+    step: int
+    seconds: float
+    loss: Maybe
+    scores: FrameScores = FrameScores()
+    labels: tuple[int, ...] = ()
+    note: Note = {}
+    verdict: VerdictWords | None = Field(default=None, exclude_if=lambda given: given is None)
+    views: dict[str, str] | None = Field(default=None, exclude_if=lambda given: not given)
+
+
+class ThinnedEvent(RunEvent):
+    """Of the frames so far only these still have a picture."""
+
+    kind: Literal["thinned"] = "thinned"
+    kept: tuple[int, ...]
+
+
+class AttackEnd(EndEvent):
+    """What an attack came to. `answer` is the number of its frame; runs with equal `like` take about as long per step."""
+
+    answer: int
+    step: int | None = None
+    steps: int | None = None
+    seconds: float | None = None
+    scores: FrameScores = FrameScores()
+    labels: tuple[int, ...] = ()
+    note: Note = {}
+    verdict: VerdictWords | None = None
+    like: str | None = None
+
+
+# ---------------------------------------------------------------- a training
+
+
+class TrainingMetaEvent(RunEvent):
+    """How many rounds a training asks for, and where it runs."""
+
+    kind: Literal["meta"] = "meta"
+    rounds: int
+    device: str
+
+
+class TrainingEvent(RunEvent):
+    """How far a training is: rounds done, training loss, seconds."""
+
+    done: float
+    loss: Maybe
+    seconds: float
+
+
+class ProgressEvent(TrainingEvent):
+    """Within a round."""
+
+    kind: Literal["progress"] = "progress"
+
+
+class RoundEvent(TrainingEvent):
+    """At the end of one: with the share of test pictures named right."""
+
+    kind: Literal["round"] = "round"
+    accuracy: float
+
+
+class TrainingEnd(EndEvent):
+    """What a training came to; no accuracy before its first round has ended, no checkpoint unless it is finished."""
+
+    accuracy: float | None
+    checkpoint: str | None = None
+    rounds: int = 0
+    seconds: float = 0.0
+
+
+# ---------------------------------------------------------------- measured ranks
+
+
+class TurnEvent(RunEvent):
+    """The measurement turns to a layer, the `number`-th of so many."""
+
+    kind: Literal["turn"] = "turn"
+    name: str
+    number: int
+    layers: int
+
+
+class RankEvent(RunEvent):
+    """The rank of a layer's equations; None where it is too large."""
+
+    kind: Literal["rank"] = "rank"
+    name: str
+    rank: int | None
+
+
+class RanksEnd(EndEvent):
+    """The ranks of all layers that were measured, and whether these are all."""
+
+    ranks: dict[str, int | None]
+    seconds: float
+    whole: bool
+
+
+ALL: tuple[type[RunEvent], ...] = (  # what may be in a store; three kinds of runs end, and two introduce themselves, each in its own way
+    *(StateEvent, NoteEvent, MetaEvent, FrameEvent, ThinnedEvent, AttackEnd),
+    *(TrainingMetaEvent, ProgressEvent, RoundEvent, TrainingEnd),
+    *(TurnEvent, RankEvent, RanksEnd),
+)

@@ -1,0 +1,18 @@
+"""What is needed to read results: the store can do it, and so can the service, which pages use instead."""
+
+from typing import Protocol
+
+from leakage.runs.events import MetaEvent
+from leakage.runs.store import Run
+
+
+class RunReader(Protocol):
+    """Looks runs up and reads what they told at their beginning."""
+
+    def equal(self, kind: str, digest: str) -> list[Run]:
+        """Every run that asked this, newest first."""
+        ...
+
+    def meta(self, run: str) -> MetaEvent | None:
+        """What does not change while an attack plays; None before it began."""
+        ...

@@ -1,0 +1,116 @@
+"""What is prepared for visitors: experiments with their words, and where menus begin. All of it lies in assets/prepared.json. No torch."""
+
+from functools import cache
+from typing import Any
+
+from leakage.settings import ROOT
+from leakage.spec.experiment import Assumptions, Base, Experiment, Part, parse_as
+
+FILE = ROOT / "assets" / "prepared.json"
+
+
+class Preset(Base):
+    """Two runs of the lab with a story: against a naive attacker, and against one who knows all.
+
+    `name` is in the address (?preset=...) and groups the runs; `titles` stand above them.
+    """
+
+    name: str
+    title: str
+    help: str
+    story: str
+    titles: tuple[str, str]
+    adaptive: Experiment
+
+    @property
+    def pair(self) -> tuple[Experiment, Experiment]:
+        """The experiment against an attacker who knows nothing of the client, and as it is."""
+        return self.adaptive.model_copy(update={"assume": Assumptions(adaptive=False)}), self.adaptive
+
+
+class Change(Base):
+    """What is put in place of parts of an experiment; one named without fields stays as it is set where it is chosen already."""
+
+    model: Part | None = None
+    protocol: Part | None = None
+    aggregation: Part | None = None
+    defenses: tuple[Part, ...] | None = None
+    attack: Part | None = None
+
+    def of(self, experiment: Experiment) -> dict[str, Any]:
+        """The fields of the experiment that become others."""
+        made: dict[str, Any] = {}
+        for name in self.model_fields_set:
+            own, before = getattr(self, name), getattr(experiment, name)
+            stays = isinstance(own, Part) and isinstance(before, Part) and not own.fields and own.id == before.id
+            made[name] = before if stays else own
+        return made
+
+
+class WhatIf(Base):
+    """A question that follows from a run: its words and what it changes."""
+
+    title: str
+    about: str
+    change: Change
+
+
+class WhatIfs(Base):
+    """The questions that name a plug-in."""
+
+    eight: WhatIf  # more pictures in one update
+    summed: WhatIf
+    local: WhatIf  # where a gradient is sent
+    plain: WhatIf  # where none is
+    pruned: WhatIf
+    connected: WhatIf  # where the model has no width
+
+
+class Search(Base):
+    """An attack that searches, and the activation with which it finds most."""
+
+    title: str
+    activation: str
+    attack: Part
+
+
+class Verify(Base):
+    """How the networks of the page Architecture are attacked: by equations, and by one of two searches."""
+
+    network: Part  # the model that takes a network as text
+    equations: Part
+    searches: tuple[Search, Search]  # of shallow networks, and of deep ones
+
+
+class Compare(Base):
+    """Where the page Compare begins: what all arms share, and what is chosen in its menus."""
+
+    experiment: Experiment
+    protections: tuple[str, ...]
+    attacks: tuple[str, ...]
+    answered: str
+    swept: str  # a protection and its number
+    priced: str  # the attack whose leakage stands beside the accuracy
+
+
+class TrainingLinks(Base):
+    """By which attack a trained model is attacked: one for most models, others by the model's id."""
+
+    attack: str
+    attack_of: dict[str, str]
+
+
+class Prepared(Base):
+    """The whole file."""
+
+    presets: tuple[Preset, ...]
+    what_ifs: WhatIfs
+    verify: Verify
+    compare: Compare
+    training: TrainingLinks
+
+
+@cache
+def prepared() -> Prepared:
+    """All of it, read once. Raises SpecError, naming the first field that is wrong."""
+    return parse_as(FILE.read_bytes(), Prepared, "a file of prepared experiments")

@@ -1,0 +1,48 @@
+"""The choices of an experiment that are no plug-ins, in words: each with all its forms, once for the whole house. No torch."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Words:
+    """One choice.
+
+    menu    as a menu offers it
+    short   in a list of what runs have in common, after what it is about
+    told    as the ledger tells it
+    """
+
+    menu: str
+    short: str
+    told: str
+
+
+TASKS = {
+    "classes": Words("one for each class", "one for each class", "{} classes, cross-entropy"),
+    "two": Words(
+        "one in all, label as it says itself", "one in all", "one output, logistic loss; the label is what the network says itself"
+    ),
+    "flipped": Words(
+        "one in all, label the opposite",
+        "one in all, label the opposite",
+        "one output, logistic loss; the label is the opposite of what the network says, as R-GAP's authors ran it",
+    ),
+}
+BATCH_NORM = {
+    "eval": Words(
+        "stored statistics (eval)", "stored statistics", "uses the statistics stored in the model, not those of this batch (eval mode)"
+    ),
+    "batch": Words(
+        "statistics of this batch",
+        "statistics of this batch",
+        "uses the statistics of the batch (as while training); the replay takes those of the attacker's guess, never the true ones",
+    ),
+}
+STATISTICS = {
+    "none": Words("none", "not granted", "not granted"),
+    "running": Words("those stored in the model", "granted as stored", "those stored in the model, which the server sends itself"),
+    "exact": Words("exactly those of the batch", "granted for this very batch", "exactly those of the private batch"),
+}
+ATTACKERS = {"adaptive": "Adaptive", "naive": "Naive"}
+NAIVELY = "it takes what arrives for a plain gradient."
+DIFFERENCE = f"Adaptive: it knows what the phone does, and imitates that. Naive: {NAIVELY}"

@@ -1,0 +1,262 @@
+// Written by `make docs` from leakage/runs/events.py: what a run tells, as the event stream sends it.
+
+/** What an attack came to. `answer` is the number of its frame; runs with equal `like` take about as long per step. */
+export interface AttackEnd {
+  kind: 'end';
+  run?: string;
+  seq?: number;
+  status?: string;
+  answer: number;
+  step?: number | null;
+  steps?: number | null;
+  seconds?: number | null;
+  scores?: FrameScores;
+  labels?: number[];
+  note?: { [name: string]: JsonValue };
+  verdict?: VerdictWords | null;
+  like?: string | null;
+}
+
+/** What a picture that knows nothing scores: PSNR in dB, ranks in the line-up. */
+export interface BaselineScores {
+  psnr?: number | null;
+  mse?: number | null;
+  ssim?: number | null;
+  lpips?: number | null;
+  rank?: number | null;
+  rank_pixel?: number | null;
+  rank_ssim?: number | null;
+  rank_lpips?: number | null;
+}
+
+/** A kept guess with its scores. `picture`: whether the store still has its contact sheet; `views`: small pictures as addresses. */
+export interface FrameEvent {
+  kind: 'frame';
+  run?: string;
+  seq?: number;
+  picture?: boolean;
+  step: number;
+  seconds: number;
+  loss: number | null;
+  scores?: FrameScores;
+  labels?: number[];
+  note?: { [name: string]: JsonValue };
+  verdict?: VerdictWords | null;
+  views?: { [name: string]: string } | null;
+}
+
+/** The scores of a frame, see `Frame` in evaluation/referee.py. What was not measured at this frame was not given and is not sent. */
+export interface FrameScores {
+  cosine?: number | null;
+  relative_l2?: number | null;
+  psnr?: number | null;
+  mse?: number | null;
+  ssim?: number | null;
+  lpips?: number | null;
+  label_accuracy?: number | null;
+  rank?: number | null;
+  identified?: number | null;
+  registered_psnr?: number | null;
+  rmse255?: number | null;
+  psnr_adadefense?: number | null;
+  mse_norm?: number | null;
+  psnr_each?: (number | null)[] | null;
+  ssim_each?: (number | null)[] | null;
+  lpips_each?: (number | null)[] | null;
+  rank_each?: (number | null)[] | null;
+  rank_pixel?: (number | null)[] | null;
+  rank_ssim?: (number | null)[] | null;
+  rank_lpips?: (number | null)[] | null;
+}
+
+/** How far two updates are apart, over all tensors at once. */
+export interface GradientDistances {
+  cosine?: number | null;
+  relative_l2?: number | null;
+}
+
+export type JsonValue = unknown;
+
+/** How many stand in the line-up, the true picture among them, and who. */
+export interface LineupFacts {
+  size: number;
+  words: string;
+}
+
+/** The network that LPIPS looks through, empty where it is off, and why. */
+export interface LpipsFacts {
+  net: string;
+  words: string;
+}
+
+/** All that a page shows of an attack and that does not change while it plays. */
+export interface MetaEvent {
+  kind: 'meta';
+  run?: string;
+  seq?: number;
+  batch: number;
+  size: number;
+  channels: number;
+  private: string;
+  pictures: PrivatePicture[];
+  class_names: string[];
+  received: ReceivedUpdate;
+  baselines: { [name: string]: BaselineScores };
+  steps: number | null;
+  attack: string;
+  loss_name: string;
+  way?: string;
+  labels_granted: boolean;
+  weights: string;
+  batch_norm: boolean;
+  device: string;
+  versions: { [name: string]: string };
+  lineup?: LineupFacts | null;
+  lpips?: LpipsFacts | null;
+  changed?: GradientDistances | null;
+  known?: GradientDistances | null;
+  answers?: string[];
+  epsilon?: PrivacyBound | null;
+  estimate?: number | null;
+}
+
+/** A sentence that the user must not miss. */
+export interface NoteEvent {
+  kind: 'note';
+  run?: string;
+  seq?: number;
+  text: string;
+}
+
+/** Epsilon of differential privacy at `delta` after so many uses; None where it is above all that says anything. */
+export interface PrivacyBound {
+  value: number | null;
+  delta: number;
+  times: number;
+}
+
+/** One private picture in words; its label is an index into `MetaEvent.class_names`. */
+export interface PrivatePicture {
+  title: string;
+  class_name: string;
+  label: number;
+}
+
+/** Within a round. */
+export interface ProgressEvent {
+  kind: 'progress';
+  run?: string;
+  seq?: number;
+  done: number;
+  loss: number | null;
+  seconds: number;
+}
+
+/** The rank of a layer's equations; None where it is too large. */
+export interface RankEvent {
+  kind: 'rank';
+  run?: string;
+  seq?: number;
+  name: string;
+  rank: number | null;
+}
+
+/** The ranks of all layers that were measured, and whether these are all. */
+export interface RanksEnd {
+  kind: 'end';
+  run?: string;
+  seq?: number;
+  status?: string;
+  ranks: { [name: string]: number | null };
+  seconds: number;
+  whole: boolean;
+}
+
+/** One tensor of the update: its norm, and shades from 0 to 255. */
+export interface ReceivedLayer {
+  name: string;
+  shape: number[];
+  norm: number | null;
+  strip: number[];
+}
+
+/** What the server received. `norm` is that of the gradient it makes of it, `singles` are strips of single pictures' gradients. */
+export interface ReceivedUpdate {
+  entries: number;
+  bytes: number;
+  norm?: number | null;
+  layers?: ReceivedLayer[];
+  singles?: number[][];
+}
+
+/** At the end of one: with the share of test pictures named right. */
+export interface RoundEvent {
+  kind: 'round';
+  run?: string;
+  seq?: number;
+  done: number;
+  loss: number | null;
+  seconds: number;
+  accuracy: number;
+}
+
+/** How the run stands: queued, running, done, cancelled or failed. One that is queued: its position from 1, its wait in seconds. */
+export interface StateEvent {
+  kind: 'state';
+  run?: string;
+  seq?: number;
+  status: string;
+  message?: string;
+  position?: number | null;
+  wait?: number | null;
+}
+
+/** Of the frames so far only these still have a picture. */
+export interface ThinnedEvent {
+  kind: 'thinned';
+  run?: string;
+  seq?: number;
+  kept: number[];
+}
+
+/** What a training came to; no accuracy before its first round has ended, no checkpoint unless it is finished. */
+export interface TrainingEnd {
+  kind: 'end';
+  run?: string;
+  seq?: number;
+  status?: string;
+  accuracy: number | null;
+  checkpoint?: string | null;
+  rounds?: number;
+  seconds?: number;
+}
+
+/** How many rounds a training asks for, and where it runs. */
+export interface TrainingMetaEvent {
+  kind: 'meta';
+  run?: string;
+  seq?: number;
+  rounds: number;
+  device: string;
+}
+
+/** The measurement turns to a layer, the `number`-th of so many. */
+export interface TurnEvent {
+  kind: 'turn';
+  run?: string;
+  seq?: number;
+  name: string;
+  number: number;
+  layers: number;
+}
+
+/** The verdict: a word, the numbers behind it, what it means, and the rule. */
+export interface VerdictWords {
+  word: string;
+  why: string;
+  meaning: string;
+  rule: string;
+}
+
+/** Whatever the stream sends. */
+export type RunEvent = StateEvent | NoteEvent | MetaEvent | FrameEvent | ThinnedEvent | AttackEnd | TrainingMetaEvent | ProgressEvent | RoundEvent | TrainingEnd | TurnEvent | RankEvent | RanksEnd;

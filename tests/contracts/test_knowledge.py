@@ -1,0 +1,91 @@
+"""No page knows a plug-in by its id: what is said of one stands in the plug-in, and what is prepared of them in assets/prepared.json."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from problems import CATALOG
+
+from leakage.settings import ROOT
+from leakage.spec.prepared import prepared
+
+FOLDERS = ("pages", "leakage/ui", "leakage/web", "leakage/results")
+FILES = [ROOT / "app.py", ROOT / "leakage/runs/service.py", *(file for folder in FOLDERS for file in sorted((ROOT / folder).rglob("*.py")))]
+IDS = {entry.id for entry in CATALOG.entries}
+KEYED = re.compile(r"[\w.:;=&?/,+@-]+")  # an address, or the key of a widget: no blanks
+
+
+def named(text: str) -> Iterator[tuple[int, str]]:
+    """The ids of plug-ins among the string constants of a source text, with their lines: alone, or in a key or an address.
+
+    Docstrings may name them: they are for readers.
+    """
+    tree = ast.parse(text)
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    first = [node.body[0] for node in ast.walk(tree) if isinstance(node, documented) and node.body]
+    docstrings = {id(node.value) for node in first if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings and KEYED.fullmatch(node.value):
+            yield from ((node.lineno, word) for word in re.findall(r"\w+", node.value) if word in IDS)
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(ROOT)))
+def test_no_page_knows_a_plugin_by_its_id(file: Path) -> None:
+    found = [f"line {line}: {word}" for line, word in named(file.read_text())]
+    assert not found, "let the plug-in say it (leakage/engine/core.py), or prepare it in assets/prepared.json"
+
+
+def test_a_planted_id_is_found() -> None:
+    for line in (
+        'if experiment.protocol.id == "fedsgd": pass',
+        'LOOKS = {("gaussian_noise", "scale"): 1}',
+        'link = f"/?{model}&attack=inverting_gradients"',
+        'key = "dlg_admm.repair_state"',
+        'match name:\n    case "lenet": pass',
+    ):
+        assert len(list(named(f'"""A file about lenet."""\n{line}\n'))) == 1, line
+    assert not list(named('"""lenet"""\n\ndef f():\n    """lenet"""\n    return "LeNet learns MNIST", "a lenet here", "lenets"\n'))
+
+
+# ---------------------------------------------------------------- what is prepared
+
+
+def test_every_prepared_experiment_can_be_run() -> None:
+    data = prepared()
+    for experiment in [data.compare.experiment, *(one for preset in data.presets for one in preset.pair)]:
+        experiment.resolve(CATALOG)
+    names = [preset.name for preset in data.presets]
+    assert len(set(names)) == len(names)
+
+
+def test_whatever_else_is_prepared_names_plugins_that_are_here() -> None:
+    data = prepared()
+    parts = [("model", data.verify.network), ("attack", data.verify.equations), *(("attack", one.attack) for one in data.verify.searches)]
+    for name in type(data.what_ifs).model_fields:
+        change = getattr(data.what_ifs, name).change
+        parts += [(kind, part) for kind in ("model", "protocol", "attack") if (part := getattr(change, kind))]
+        parts += [("protocol", change.aggregation)] * bool(change.aggregation) + [("defense", part) for part in change.defenses or ()]
+    for kind, part in parts:
+        CATALOG.get(kind, part.id).resolve(part.fields)
+    attacks = [*data.compare.attacks, data.compare.priced, data.training.attack, *data.training.attack_of.values()]
+    assert {entry.id for entry in CATALOG.of("attack")} >= set(attacks)
+    assert {entry.id for entry in CATALOG.of("model")} >= set(data.training.attack_of)
+    assert {"none", *(entry.id for entry in CATALOG.of("defense"))} >= {*data.compare.protections, data.compare.answered}
+    protection, _, number = data.compare.swept.partition(".")
+    assert number in [field.name for field in CATALOG.get("defense", protection).fields]
+    activations = [field.options for field in CATALOG.get("model", data.verify.network.id).fields if field.name == "activation"]
+    assert {one.activation for one in data.verify.searches} <= set(activations[0])
+
+
+@pytest.mark.parametrize("entry", CATALOG.entries, ids=lambda entry: f"{entry.kind}-{entry.id}")
+def test_what_a_plugin_says_for_pages_names_what_it_has(entry: object) -> None:
+    fields = {field.name: field for field in entry.fields}
+    assert all(fields[name].type == "bool" for name in entry.mistakes)
+    if entry.published and entry.published.field:
+        field, (begins, sure) = fields[entry.published.field], entry.published.ends
+        assert field.low <= begins < sure <= field.high
+    assert entry.kind == "protocol" or entry.travels == type(entry.travels)()
+    assert set(re.findall(r"{(\w*)}", entry.travels.imitated)) <= {"steps"}
+    assert not entry.sends_gradient or entry.travels.imitated

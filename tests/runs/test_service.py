@@ -1,0 +1,38 @@
+"""The service is the one door: no page reaches through it at the store, and no worker knows it."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from leakage.settings import ROOT
+
+PAGES = [ROOT / "app.py", *ROOT.glob("pages/*.py"), *ROOT.glob("leakage/ui/**/*.py"), *ROOT.glob("leakage/web/*.py")]
+WORKERS = sorted(ROOT.glob("leakage/workers/*.py"))
+
+
+def named(file: Path) -> str:
+    return str(file.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("file", sorted(PAGES), ids=named)
+def test_nobody_reaches_through_the_service_at_its_store(file: Path) -> None:
+    """Who serves files and events is given a Store of its own, `self.store`; all others ask the service."""
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Attribute) and node.attr == "store":
+            assert isinstance(node.value, ast.Name), f"line {node.lineno}"
+            assert node.value.id == "self", f"line {node.lineno}"
+
+
+def test_the_test_above_sees_files() -> None:
+    assert {"app.py", "pages/lab.py", "leakage/ui/lab/fallback.py", "leakage/web/routes.py"} <= {named(file) for file in PAGES}
+
+
+@pytest.mark.parametrize("file", WORKERS, ids=named)
+def test_a_worker_imports_no_service(file: Path) -> None:
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.ImportFrom):
+            assert node.module != "leakage.runs.service", f"line {node.lineno}"
+            assert node.module != "leakage.runs" or "service" not in {name.name for name in node.names}, f"line {node.lineno}"
+        elif isinstance(node, ast.Import):
+            assert "leakage.runs.service" not in {name.name for name in node.names}, f"line {node.lineno}"

@@ -1,0 +1,110 @@
+"""One predicate says where a naive and an adaptive attacker do the same; the engine proves it, and every place that tells of it asks it."""
+
+import pytest
+import torch
+from problems import CATALOG, LABELS, TINY, smooth
+
+from leakage.engine.core import Params
+from leakage.results.comparison import voice
+from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
+from leakage.spec.threat_model import assumptions, coincide
+from leakage.ui.common import explain
+from leakage.workers.adapter import observe
+
+TWO = (Picture(id="cat"), Picture(id="coffee"))
+PHONES = Part(id="secure_aggregation", fields={"clients": 2})
+NORMED = Part(id="convnet", fields={"width": 4})
+SUM = Experiment(pictures=TWO, model=TINY, aggregation=PHONES)
+ASKED = {
+    "one gradient": (Experiment(model=TINY), True),
+    "one gradient of a batch whose statistics BatchNorm took": (Experiment(pictures=TWO, model=NORMED, batch_norm="batch"), True),
+    "a sum of gradients": (SUM, True),
+    "a sum of gradients with stored statistics": (SUM.model_copy(update={"model": NORMED}), True),
+    "a sum in a later round": (SUM.model_copy(update={"rounds": 3, "attacked_round": 3}), True),
+    "a sum of gradients, each with statistics of its own": (SUM.model_copy(update={"model": NORMED, "batch_norm": "batch"}), False),
+    "a protection": (Experiment(model=TINY, defenses=(Part(id="pruning"),)), False),
+    "local steps": (Experiment(model=TINY, protocol=Part(id="fedavg", fields={"epochs": 3, "rate": 0.1})), False),
+}
+EVERY = pytest.mark.parametrize(("experiment", "same"), ASKED.values(), ids=ASKED.keys())
+
+
+def both(experiment: Experiment) -> list[Experiment]:
+    """Against a naive attacker, and against an adaptive one."""
+    return [experiment.model_copy(update={"assume": Assumptions(adaptive=adaptive)}) for adaptive in (False, True)]
+
+
+def apart(first: Params, second: Params) -> float:
+    """How far two gradients are from each other, in lengths of the second."""
+    lengths = [
+        torch.cat([value.flatten() for value in one]).norm()
+        for one in ([first[name] - value for name, value in second.items()], second.values())
+    ]
+    return float(lengths[0] / lengths[1])
+
+
+@EVERY
+def test_the_attackers_coincide_where_they_hold_the_same_gradient_and_replay_the_same(experiment: Experiment, same: bool) -> None:
+    x, guess = (smooth(len(experiment.pictures), 3, 32, seed=seed) for seed in (0, 1))
+    y, other = LABELS[: len(x)], LABELS[1 : len(x) + 1]
+    naive, adaptive = (observe(one, x, y) for one in both(experiment))
+    received = apart(naive.as_gradient(), adaptive.as_gradient())
+    replayed = apart(naive.gradient(guess, other), adaptive.gradient(guess, other))
+    together = apart(naive.gradients(guess[None], other), adaptive.gradients(guess[None], other))
+    assert coincide(experiment, CATALOG) == same
+    if same:
+        assert max(received, replayed, together) < 1e-6  # float32
+    else:
+        assert max(received, replayed) > 1e-3
+
+
+def test_who_holds_the_truth_is_right_about_a_sum_with_statistics_of_each_phone_only_if_adaptive() -> None:
+    experiment, _ = ASKED["a sum of gradients, each with statistics of its own"]
+    x = smooth(2, 3, 32)
+    errors = []
+    for one in both(experiment):
+        seen = observe(one, x, LABELS[:2])
+        errors.append(apart(seen.gradient(x, LABELS[:2]), seen.as_gradient()))
+    assert errors[0] > 0.01
+    assert errors[1] < 1e-6
+
+
+@EVERY
+def test_every_place_tells_the_same(experiment: Experiment, same: bool) -> None:
+    naive, adaptive = both(experiment)
+    assert [voice(one, CATALOG) for one in (naive, adaptive)] == (["both", "both"] if same else ["naive", "adaptive"])
+    offered = {question for one in (naive, adaptive) for question in explain.what_ifs(one, CATALOG, [])}
+    assert ("a naive attacker" in offered, "an adaptive attacker" in offered) == (not same, not same)
+    said = [
+        next(value for _, what, value in assumptions(one.resolve(CATALOG), CATALOG, None, {}) if what == "Naive or adaptive")
+        for one in (naive, adaptive)
+    ]
+    assert ("an adaptive attacker would do the same" in said[0]) == same
+    assert ("a naive attacker would" in said[1]) == same
+
+
+def test_of_a_sum_with_statistics_of_each_phone_the_naive_attacker_is_told_to_be_wrong() -> None:
+    naive, _ = both(ASKED["a sum of gradients, each with statistics of its own"][0])
+    said = [value for _, what, value in assumptions(naive.resolve(CATALOG), CATALOG, None, {}) if what == "Naive or adaptive"]
+    assert said == [
+        "Naive: it takes the sum, divided by the number of phones, for a plain gradient, "
+        "though each phone's BatchNorm used statistics of its own."
+    ]
+
+
+def test_of_a_protocol_that_is_gone_nothing_is_claimed() -> None:
+    gone = Experiment(protocol=Part(id="forgotten"))
+    assert not coincide(gone, CATALOG)
+    assert voice(gone, CATALOG) == "adaptive"
+
+
+@pytest.mark.parametrize("protocol", [entry.id for entry in CATALOG.of("protocol") if not entry.over_others])
+@pytest.mark.parametrize("epochs", [1, 2])
+def test_a_protocol_says_truly_whether_what_it_sends_is_a_gradient(protocol: str, epochs: int) -> None:
+    entry = CATALOG.get("protocol", protocol)
+    fields = {"epochs": epochs, "rate": 0.01} if any(field.name == "epochs" for field in entry.fields) else {}
+    naive = observe(
+        Experiment(model=TINY, protocol=Part(id=protocol, fields=fields), assume=Assumptions(adaptive=False)), smooth(1, 3, 32), LABELS[:1]
+    )
+    plain = observe(Experiment(model=TINY), smooth(1, 3, 32), LABELS[:1])
+    is_one = entry.sends_gradient or (entry.travels.one_step and epochs == 1)
+    assert (apart(naive.as_gradient(), plain.update) < 1e-4) == is_one  # a step of 0.01 rounds the sixth digit

@@ -1,0 +1,44 @@
+"""Rows of a store as a test writes them down, and processes that have the same store open."""
+
+import dataclasses
+import subprocess
+import sys
+import textwrap
+import time
+from typing import Any
+
+from leakage.runs.store import Run
+from leakage.settings import ROOT
+
+
+def run(name: str, owner: str = "me", **values: Any) -> Run:
+    return dataclasses.replace(
+        Run(
+            id=name,
+            owner=owner,
+            grp=None,
+            kind="attack",
+            digest=f"digest of {name}",
+            version="1",
+            experiment="{}",
+            shareable=True,
+            estimate=None,
+            status="queued",
+            message="",
+            created=time.time(),
+            started=None,
+            finished=None,
+            heartbeat=None,
+            worker=None,
+            cancelled=None,
+            result=None,
+        ),
+        **values,
+    )
+
+
+def python(script: str, *arguments: object) -> subprocess.Popen[str]:
+    """A process of its own that has a Store on the path in its first argument."""
+    head = "import sys, time; from pathlib import Path; from leakage.runs.store import *; store = Store(Path(sys.argv[1]))\n"
+    command = [sys.executable, "-c", head + textwrap.dedent(script), *map(str, arguments)]
+    return subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

@@ -1,0 +1,90 @@
+"""Events for tests: one of every kind with all its fields, as a page hears them; and attacks' events with what a test is about."""
+
+from typing import Any
+
+from leakage.runs.events import AttackEnd, FrameEvent, MetaEvent, NoteEvent
+
+DISTANCES = {"cosine": 0.25, "relative_l2": 0.75}
+BASELINE = {name: 10.5 for name in ("psnr", "mse", "ssim", "lpips", "rank", "rank_pixel", "rank_ssim", "rank_lpips")}
+SCORES = {
+    **DISTANCES,
+    **{name: 20.5 for name in ("psnr", "mse", "ssim", "lpips", "label_accuracy", "rank", "identified", "registered_psnr")},
+    **{name: 30.5 for name in ("rmse255", "psnr_adadefense", "mse_norm")},
+    **{name: [1.5, 2.5] for name in ("psnr_each", "ssim_each", "lpips_each", "rank_each", "rank_pixel", "rank_ssim", "rank_lpips")},
+}
+VERDICT = {"word": "recognisable", "why": "Rank 1.", "meaning": "It can be seen.", "rule": "The first is."}
+NOTE = {"start": 2, "label rule": "a rule", "label certainty": 0.5, "candidates": [0.5, {"mu": 0.5}]}
+META = {
+    "batch": 1,
+    "size": 32,
+    "channels": 3,
+    "private": "/api/runs/a/private.png",
+    "pictures": [{"title": "Astronaut", "class_name": "person", "label": 0}],
+    "class_names": ["person", "cat"],
+    "received": {
+        "entries": 5,
+        "bytes": 20,
+        "norm": 1.5,
+        "layers": [{"name": "w", "shape": [5], "norm": 2.5, "strip": [0, 255]}],
+        "singles": [[0, 255]],
+    },
+    "baselines": {"grey": BASELINE},
+    "steps": 300,
+    "attack": "iDLG",
+    "loss_name": "squared gradient distance",
+    "way": "Guess, compare, improve.",
+    "labels_granted": False,
+    "weights": "untrained",
+    "batch_norm": False,
+    "device": "cpu, 1 core",
+    "versions": {"torch": "2", "engine": "1"},
+    "lineup": {"size": 100, "words": "99 others"},
+    "lpips": {"net": "squeeze", "words": "through SqueezeNet"},
+    "changed": DISTANCES,
+    "known": DISTANCES,
+    "answers": ["known: the guess is rounded too"],
+    "epsilon": {"value": 4.5, "delta": 1e-5, "times": 1},
+    "estimate": 12.5,
+}
+END = {"answer": 7, "step": 3, "steps": 3, "seconds": 1.5, "scores": SCORES, "labels": [0], "note": NOTE, "verdict": VERDICT, "like": "[]"}
+FRAME = {"step": 3, "seconds": 1.5, "loss": 0.5, "scores": SCORES, "labels": [0], "note": NOTE, "verdict": VERDICT}
+EXAMPLES: dict[str, dict[str, Any]] = {  # the name of a model -> what it is given
+    "StateEvent": {"status": "queued", "message": "Waiting.", "position": 1, "wait": 2.5},
+    "NoteEvent": {"text": "A sentence."},
+    "MetaEvent": META,
+    "FrameEvent": {**FRAME, "views": {"guess": "data:image/png;base64,"}},
+    "ThinnedEvent": {"kept": [1, 2]},
+    "AttackEnd": {"status": "done", **END},
+    "TrainingMetaEvent": {"rounds": 2, "device": "cpu"},
+    "ProgressEvent": {"done": 0.5, "loss": 1.5, "seconds": 2.5},
+    "RoundEvent": {"done": 1.0, "loss": 1.5, "seconds": 2.5, "accuracy": 0.75},
+    "TrainingEnd": {"status": "done", "accuracy": 0.75, "checkpoint": "lenet@2", "rounds": 2, "seconds": 2.5},
+    "TurnEvent": {"name": "conv1", "number": 1, "layers": 2},
+    "RankEvent": {"name": "conv1", "rank": 640},
+    "RanksEnd": {"status": "done", "ranks": {"conv1": 640, "conv2": None}, "seconds": 2.5, "whole": True},
+}
+
+
+def note(text: str = "") -> NoteEvent:
+    """A sentence."""
+    return NoteEvent(text=text)
+
+
+def frame(step: int = 1, **told: Any) -> FrameEvent:
+    """A frame of that step."""
+    return FrameEvent.model_validate({"step": step, "seconds": step / 10, "loss": 1 / (step or 1), **told})
+
+
+def meta(**told: Any) -> MetaEvent:
+    """How an attack begins, with what the test is about."""
+    return MetaEvent.model_validate({**META, "changed": None, "known": None, "answers": (), "epsilon": None, **told})
+
+
+def received(entries: int) -> dict[str, int]:
+    """An update of so many numbers."""
+    return {"entries": entries, "bytes": 4 * entries}
+
+
+def end(answer: int, **told: Any) -> AttackEnd:
+    """What an attack came to."""
+    return AttackEnd.model_validate({"answer": answer, **told})

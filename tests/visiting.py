@@ -1,0 +1,73 @@
+"""Pages as a visitor opens them: the service of a home, somebody with a cookie, and what a page then says."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from streamlit.runtime.context import ContextProxy
+from streamlit.testing.v1 import AppTest
+
+from leakage.runs.service import Service, service
+from leakage.settings import ROOT
+from leakage.spec.experiment import Experiment
+
+Open = Callable[..., AppTest]
+
+
+@pytest.fixture
+def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
+    """The service of an empty home: no catalog yet, and nobody who runs anything."""
+    monkeypatch.setenv("LEAKAGE_HOME", str(tmp_path))
+    service.cache_clear()
+    yield service()
+    service().store.close()
+    service.cache_clear()
+
+
+@pytest.fixture
+def door(bare: Service, written: Path) -> Service:
+    """The service of a home with a catalog."""
+    bare.config.catalog.write_bytes(written.read_bytes())
+    return bare
+
+
+@pytest.fixture
+def visit(monkeypatch: pytest.MonkeyPatch) -> Open:
+    """Open a page as somebody: `visit("pages/runs.py", who="you", run="abc")`; the keywords are the address."""
+
+    def opened(page: str = "", *, who: str = "me", **address: str) -> AppTest:
+        monkeypatch.setattr(ContextProxy, "cookies", {"gle_owner": who})
+        at = AppTest.from_file(ROOT / "app.py", default_timeout=60)
+        at.query_params.update(address)
+        at.run()
+        return at.switch_page(page).run() if page else at
+
+    return opened
+
+
+def words(at: AppTest) -> str:
+    """All text of a page."""
+    elements = (*at.markdown, *at.caption, *at.warning, *at.info, *at.error)
+    return "\n".join(str(element.value) for element in elements)
+
+
+def asked(door: Service, at: AppTest) -> Experiment:
+    """The experiment of the run that the page shows."""
+    run = door.look(at.query_params["run"])
+    assert run is not None
+    return Experiment.model_validate_json(run.experiment)
+
+
+def press_run(at: AppTest) -> AppTest:
+    return at.button(key="run-button").click().run()
+
+
+def fine(at: AppTest) -> None:
+    assert [element.value for element in at.exception] == []
+
+
+def write(at: AppTest, text: str) -> AppTest:
+    """The page with another network written into it."""
+    at = at.text_area[0].set_value(text).run()
+    fine(at)
+    return at
