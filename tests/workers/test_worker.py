@@ -15,7 +15,7 @@ from test_store import python
 from test_store import run as row
 
 from leakage.runs.event_log import MAX_FRAMES
-from leakage.runs.service import SPEEDS
+from leakage.runs.notes import SPEEDS
 from leakage.runs.store import Run, Store
 from leakage.spec.experiment import Experiment, Part, Picture
 from leakage.workers.dispatcher import KILL_AFTER, LOST
