@@ -8,7 +8,7 @@ from pathlib import Path
 
 from place import LONG, QUICK, Place, alive, another, damaged, noisy, place, until
 
-from leakage.runs.service import FULL
+from leakage.runs.connections import FULL
 from leakage.spec.experiment import Assumptions, Experiment, Part
 from leakage.workers.dispatcher import LOST
 from leakage.workers.job import MEMORY
