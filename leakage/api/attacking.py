@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from leakage.api import input_check
 from leakage.api.model_check import Constants, check_head, check_second_derivative, outputs, prepared, vectorises
-from leakage.api.result import AttackRun, Result
+from leakage.api.outcome import AttackRun, Result
 from leakage.engine.core import Attack, Defense, Observation, Plugin, Protocol
 from leakage.engine.federation import Federation, ThreatModel
 from leakage.engine.loading import ids, load

@@ -115,7 +115,7 @@ assert last.final
 print(*(f"{name}={module.__file__}" for name, module in sys.modules.items() if name.split(".")[0] == "leakage"), sep="\\n")
 """
 UNHASHED = {  # loaded by whoever plays an experiment, without a part in its result
-    "__init__.py": "says what the package is",
+    "__init__.py": "says what the package is, and hands out the API's names to who asks for them",
     "settings.py": "where things lie on this machine",
     "spec/__init__.py": "says what the folder is for",
     "workers/__init__.py": "says what the folder is for",
@@ -137,7 +137,7 @@ def test_whatever_plays_an_experiment_is_hashed() -> None:
     hashed = {file.relative_to(catalog.PACKAGE).as_posix() for pattern in catalog.SOURCES for file in catalog.PACKAGE.glob(pattern)}
     assert {"engine/observe.py", "attacks/inverting_gradients.py", "defenses/pruning.py", "workers/adapter.py"} <= loaded & hashed
     assert loaded - hashed == set(UNHASHED)
-    texts = {name: (ROOT / "leakage" / name).read_text() for name in UNHASHED if name.endswith("__init__.py")}
+    texts = {name: (ROOT / "leakage" / name).read_text() for name in UNHASHED if name.endswith("/__init__.py")}
     assert all(isinstance(node, ast.Expr) for text in texts.values() for node in ast.parse(text).body)  # a docstring and no more
 
 
