@@ -158,3 +158,11 @@ def test_a_test_takes_nothing_from_another_test(file: Path) -> None:
         modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
         modules += [one.name for one in node.names] if isinstance(node, ast.Import) else []
         assert not any(name.startswith(("test_", "conftest")) for name in modules), "share it in a file directly in tests/"
+
+
+def test_whoever_looks_for_a_file_at_its_old_path_is_told_the_new_one() -> None:
+    rows = re.findall(r"^\| `(.+)` \| `(.+)` \|$", (ROOT / "docs" / "moved.md").read_text(), re.MULTILINE)
+    assert len(rows) > 100
+    assert [new for _, new in rows if not (ROOT / new).is_file()] == []
+    assert {"leakage/privacy.py", "leakage/rank.py", "tests/test_rank.py"} <= {old for old, _ in rows}  # named by lessons
+    assert [old for old, _ in rows if (ROOT / old).exists()] == []
