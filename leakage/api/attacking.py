@@ -216,8 +216,14 @@ def _terms(
     if own.over_others or (over and not over.over_others):
         wrong, remedy = (own.id, "Name it as aggregation") if own.over_others else (over.id if over else "", "Name it as protocol")
         raise ValueError(f"{wrong} is {'laid over another protocol' if own.over_others else 'no aggregation'}. {remedy}.")
+    protections: list[Defense] = [chosen("defense", one) for one in defenses]
+    known = [name for one in protections for name in one.counters()]
+    if threat.counter and threat.counter not in known:
+        raise ValueError(f"counter: {threat.counter!r} is none of these defenses; expected is one of {', '.join(known) or 'none'}.")
+    if threat.statistics not in ("none", "running", "exact"):
+        raise ValueError(f"statistics must be none, running or exact; got {threat.statistics!r}.")
     return _Terms(
-        defenses=tuple(chosen("defense", one) for one in defenses),
+        defenses=tuple(protections),
         protocol=own,
         aggregation=over,
         threat=threat,

@@ -8,8 +8,8 @@ from problems import smooth
 from torch import Tensor, nn
 
 import leakage
-import leakage.api
 from leakage.attacks.inverting_gradients import InvertingGradients
+from leakage.engine.federation import ThreatModel
 
 X, Y = smooth(2, 1, 6), torch.tensor([0, 2])
 
@@ -147,6 +147,12 @@ REFUSED = {
     "an aggregation as protocol": ({"protocol": "secure_aggregation"}, ValueError, "Name it as aggregation"),
     "a protocol as aggregation": ({"aggregation": "fedavg"}, ValueError, "fedavg is no aggregation"),
     "an uneven sum": ({"x": X[:1], "y": Y[:1], "aggregation": "secure_aggregation"}, ValueError, "shared evenly by 2 clients"),
+    "an unknown counter": (
+        {"defenses": ["pruning"], "threat_model": ThreatModel(counter="prayer")},
+        ValueError,
+        "'prayer' is none of these defenses; expected is one of",
+    ),
+    "unknown statistics": ({"threat_model": ThreatModel(statistics="all")}, ValueError, "must be none, running or exact; got 'all'"),
     "a seed below 0": ({"seed": -1}, ValueError, "seed must be a whole number"),
     "too few constants": ({"normalization": ((0.5, 0.5), (1, 1))}, ValueError, r"normalization must be \(mean, std\) with 1 numbers each"),
     "a deviation of 0": ({"normalization": ((0.5,), (0,))}, ValueError, "std above 0"),
@@ -173,7 +179,7 @@ UPDATES = {
     "no batch size": ([torch.ones(3, 36), torch.ones(3)], {"batch_size": None}, ValueError, "needs batch_size"),
     "granted labels": (
         [torch.ones(3, 36), torch.ones(3)],
-        {"threat_model": leakage.api.attacking.ThreatModel(labels=True)},
+        {"threat_model": ThreatModel(labels=True)},
         ValueError,
         "labels of the private batch cannot be granted",
     ),
@@ -194,5 +200,5 @@ def test_a_layer_without_a_second_derivative_is_fine_for_who_solves_equations() 
 
 
 def test_a_head_defined_first_is_fine_when_labels_are_granted() -> None:
-    granted = leakage.api.attacking.ThreatModel(labels=True)
+    granted = ThreatModel(labels=True)
     assert leakage.attack(Swapped(), X, Y, attack=SEARCH, threat_model=granted).labels == Y.tolist()
