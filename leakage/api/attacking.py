@@ -152,10 +152,10 @@ def frames(
     if x is None or y is None:
         raise ValueError("Give pictures and labels (x, y), or an update with its image_shape and batch_size.")
     own, x, y, num_classes = _pictured(model, x, y, terms)
-    held = standards([OWN], x.float().cpu(), y.cpu(), seed=seed)
-    scene = stage(own, Private(x, y, num_classes, batch_norm), federation, attacker, held, lanes=vectorises(own, x))
+    private, lanes = Private(x, y, num_classes, batch_norm), vectorises(own, x)
+    scene = stage(own, private, federation, attacker, lambda: standards([OWN], x.float().cpu(), y.cpu(), seed=seed), lanes=lanes)
     _fit(scene.seen.model, attacker, scene.seen, x)
-    return AttackRun(play(scene), scene.seen, terms.threat, held.baselines)
+    return AttackRun(play(scene), scene.seen, terms.threat, scene.standards.baselines)
 
 
 def observe(

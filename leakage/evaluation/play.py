@@ -71,9 +71,12 @@ class Private:
     batch_norm: Literal["eval", "batch"] = "eval"
 
 
-def stage(model: nn.Module, private: Private, federation: Federation, attack: Attack, standards: Standards, *, lanes: bool = True) -> Scene:
+def stage(
+    model: nn.Module, private: Private, federation: Federation, attack: Attack, standards: Callable[[], Standards], *, lanes: bool = True
+) -> Scene:
     """Let the client send its update from `model`, which is altered in place, and hand what arrives to the attacker.
 
+    `standards` are made when the client has sent: a model too large for this machine fails before anything else takes memory.
     `lanes`: whether the model can be vectorised over guesses.
     """
     x, y = private.x, private.y
@@ -91,7 +94,7 @@ def stage(model: nn.Module, private: Private, federation: Federation, attack: At
         x=x.to("cpu", torch.float32),
         y=y.cpu(),
         seen=seen,
-        standards=standards,
+        standards=standards(),
         received=describe(sent, seen.as_gradient(), singles),
         changed=metrics.gradient_distances(seen.average(sent), plain),
         known=metrics.gradient_distances(seen.as_gradient(), plain),

@@ -90,13 +90,12 @@ def prepare(experiment: Experiment, *, uploads: Mapping[str, bytes] | None = Non
     x, classes = (tensor.to(device or best_device()) for tensor in load(experiment, uploads or {}))
     private = x.to(PRECISIONS[experiment.precision])
     y = classes if experiment.task == "classes" else said(experiment, private)
-    held_against = standards(origins(experiment), x.cpu(), classes.cpu(), seed=experiment.seed)
     return stage(
         network(experiment, (x.shape[1], x.shape[2], x.shape[3])),
         Private(private, y, experiment.num_classes, experiment.batch_norm),
         federation(experiment),
         plugin("attack", experiment.attack),
-        held_against,
+        lambda: standards(origins(experiment), x.cpu(), classes.cpu(), seed=experiment.seed),
     )
 
 
