@@ -15,10 +15,11 @@ if not os.environ.get("LEAKAGE_DATA") and (ROOT.parent / "shared" / "data").is_d
 
 import torch  # noqa: E402
 
-from leakage.evaluation.play import Frame, Scene, play_together, prepare  # noqa: E402
+from leakage.evaluation.play import Scene, play_together  # noqa: E402
+from leakage.evaluation.referee import Frame  # noqa: E402
 from leakage.spec.experiment import Assumptions, Experiment, Part  # noqa: E402
 from leakage.workers import plugin_catalog  # noqa: E402
-from leakage.workers.adapter import joins, play
+from leakage.workers.adapter import joins, play, prepare  # noqa: E402
 
 LANES = 8  # runs in one loop
 WATCHED = {  # by who averages over 16 rounds: a server that stands still
