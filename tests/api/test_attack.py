@@ -9,8 +9,10 @@ import pytest
 import torch
 from problems import smooth
 from torch import Tensor, nn
+from walk import leaks
 
 import leakage
+import leakage.api
 from leakage.attacks.inverting_gradients import InvertingGradients
 from leakage.engine.federation import ThreatModel
 from leakage.protocols.fedavg import FedAvg
@@ -233,3 +235,45 @@ def test_importing_the_package_brings_no_torch_until_something_is_asked_of_it() 
     assert set(leakage.__all__) <= set(dir(leakage))
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         leakage.nothing  # noqa: B018
+
+
+# ---------------------------------------------------------------- what no attacker may get
+
+
+@pytest.mark.parametrize("setting", [{}, {"batch_norm": "batch"}, {"normalization": (MEAN, STD)}, {"aggregation": "secure_aggregation"}])
+def test_the_server_holds_neither_pictures_nor_labels_unless_they_are_granted(own: Own, x: Tensor, setting: dict[str, object]) -> None:
+    seen = leakage.observe(own, x, Y, **setting)
+    assert seen.labels is None
+    assert leaks(seen, x, Y) == []
+    granted = leakage.observe(own, x, Y, threat_model=ThreatModel(labels=True), **setting).labels
+    assert granted is not None
+    assert granted.tolist() == Y.tolist()
+    assert granted.data_ptr() != Y.data_ptr()
+
+
+def test_a_model_that_is_no_sequence_sees_normalised_pictures(own: Own, x: Tensor) -> None:
+    own.eval()
+    normalised = (x - torch.tensor(MEAN).view(1, 3, 1, 1)) / torch.tensor(STD).view(1, 3, 1, 1)
+    slopes = torch.autograd.grad(nn.functional.cross_entropy(own(normalised), Y), list(own.parameters()))
+    seen = leakage.observe(own, x, Y, normalization=(MEAN, STD))
+    for (name, value), slope in zip(seen.update.items(), slopes, strict=True):
+        torch.testing.assert_close(value, slope, msg=name)
+
+
+def test_an_update_alone_leaves_model_and_chance_as_they_were_and_follows_its_seed(own: Own, x: Tensor) -> None:
+    update = leakage.observe(own, x, Y, batch_norm="batch").update
+    asked = {"update": update, "image_shape": (3, 48, 48), "batch_size": 2, "attack": InvertingGradients(steps=3), "batch_norm": "batch"}
+    own.train()
+    before, chance = state(own), torch.get_rng_state()
+    one, again, other = (leakage.attack(own, seed=seed, **asked) for seed in (1, 1, 2))
+    assert same(before, state(own))
+    assert torch.equal(torch.get_rng_state(), chance)
+    assert torch.equal(one.reconstruction, again.reconstruction)
+    assert not torch.equal(one.reconstruction, other.reconstruction)
+    beside = leakage.attack(own, x, Y, attack=InvertingGradients(steps=3), batch_norm="batch", seed=1)
+    assert one.scores == {name: pytest.approx(beside.scores[name], rel=1e-4) for name in one.scores}
+
+
+def test_the_package_offers_what_the_api_does() -> None:
+    assert {*leakage.__all__} == {*leakage.api.__all__} == {"Result", "Scores", "ThreatModel", "attack", "frames", "observe", "score"}
+    assert all(getattr(leakage, name) is getattr(leakage.api, name) for name in leakage.__all__)
