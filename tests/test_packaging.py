@@ -117,3 +117,12 @@ def test_what_writes_into_a_checkout_says_so(command: str, site_packages: Path, 
     assert done.returncode == 1
     assert f"run `make {command}` in a checkout" in done.stderr
     assert set(site_packages.rglob("*")) == before
+
+
+def test_the_wheel_carries_the_whole_package_and_whole_folders() -> None:
+    """Templates, scripts and prepared experiments travel with it: nothing is picked out or left out."""
+    wheel = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]
+    assert wheel.keys() == {"packages", "force-include"}
+    assert wheel["packages"] == ["leakage"]
+    assert CARRIED.keys() == {"app.py", "pages", "assets", ".streamlit/config.toml"}
+    assert (ROOT / "assets" / "prepared.json").is_file()

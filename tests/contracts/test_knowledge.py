@@ -89,3 +89,8 @@ def test_what_a_plugin_says_for_pages_names_what_it_has(entry: object) -> None:
     assert entry.kind == "protocol" or entry.travels == type(entry.travels)()
     assert set(re.findall(r"{(\w*)}", entry.travels.imitated)) <= {"steps"}
     assert not entry.sends_gradient or entry.travels.imitated
+
+
+def test_words_about_attackers_know_no_plugin_by_its_id() -> None:
+    for name in ("threat_model", "words"):
+        assert list(named((ROOT / f"leakage/spec/{name}.py").read_text())) == []

@@ -1,5 +1,6 @@
 """Templates: values are escaped, missing ones are errors, and how a template is laid out in lines changes nothing on the page."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from markupsafe import Markup
 
 from leakage.results import markup
 from leakage.results.markup import PACKAGE, render
+from leakage.settings import ROOT
 
 TEMPLATES = sorted(PACKAGE.rglob("*.jinja"))
 
@@ -73,3 +75,13 @@ def test_a_template_says_what_it_is_and_escapes_everything(file: Path) -> None:
 @pytest.mark.parametrize("file", sorted(PACKAGE.rglob("*.py")), ids=lambda file: str(file.relative_to(PACKAGE)))
 def test_no_html_is_glued_in_python(file: Path) -> None:
     assert not re.search(r"</(?:a|div|figure|i|li|p|section|small|span|svg|table|td|th|tr|ul)>", file.read_text())
+
+
+def test_text_is_trusted_as_markup_in_two_places_only() -> None:
+    found = [
+        f"{file.name}:{ast.unparse(node.args[0])[:7]}"
+        for file in sorted((ROOT / "leakage").rglob("*.py"))
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("Markup")
+    ]
+    assert sorted(found) == ["comparison_report.py:OPENS +", "comparison_report.py:STYLE.r"]  # our own style, and JSON without "<"

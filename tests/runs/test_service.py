@@ -36,3 +36,13 @@ def test_a_worker_imports_no_service(file: Path) -> None:
             assert node.module != "leakage.runs" or "service" not in {name.name for name in node.names}, f"line {node.lineno}"
         elif isinstance(node, ast.Import):
             assert "leakage.runs.service" not in {name.name for name in node.names}, f"line {node.lineno}"
+
+
+@pytest.mark.parametrize("file", sorted(set(PAGES) - {ROOT / "leakage/web/server.py", ROOT / "leakage/web/routes.py"}), ids=named)
+def test_no_page_takes_a_store_of_its_own(file: Path) -> None:
+    for node in ast.walk(ast.parse(file.read_text())):
+        taken = (
+            [one.name for one in node.names] if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("leakage.runs") else []
+        )
+        assert not {"store", "Store"} & {*taken}, "ask the service"
+        assert not (isinstance(node, ast.Constant) and node.value == "store"), "ask the service"

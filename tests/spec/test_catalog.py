@@ -236,3 +236,14 @@ def test_the_page_of_plugins_is_current_and_names_every_field() -> None:
                 for line in page.splitlines()
             )
     assert (ROOT / "docs" / "plugins.md").read_text() == page, "run `make docs`"
+
+
+def test_the_version_moves_with_the_card_of_trained_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    card = tmp_path / "assets" / "checkpoints" / "mine" / "card.json"
+    card.parent.mkdir(parents=True)
+    monkeypatch.setattr(catalog, "ROOT", tmp_path)
+    versions = [catalog.version()]
+    for text in ("one", "two"):
+        card.write_text(text)
+        versions.append(catalog.version())
+    assert len(set(versions)) == 3
