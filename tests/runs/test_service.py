@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from leakage.runs.service import Service
 from leakage.settings import ROOT
+from leakage.spec.experiment import Experiment
 
 PAGES = [ROOT / "app.py", *ROOT.glob("pages/*.py"), *ROOT.glob("leakage/ui/**/*.py"), *ROOT.glob("leakage/web/*.py")]
 WORKERS = sorted(ROOT.glob("leakage/workers/*.py"))
@@ -46,3 +48,10 @@ def test_no_page_takes_a_store_of_its_own(file: Path) -> None:
         )
         assert not {"store", "Store"} & {*taken}, "ask the service"
         assert not (isinstance(node, ast.Constant) and node.value == "store"), "ask the service"
+
+
+def test_equal_experiments_share_a_run_until_another_network_measures_them(door: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = door.submit(Experiment(), "me")
+    assert door.submit(Experiment(), "you") == first
+    monkeypatch.setattr("leakage.runs.service.lpips_weights.found", lambda: "another")
+    assert door.submit(Experiment(), "me") != first
