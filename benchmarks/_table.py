@@ -19,7 +19,7 @@ from leakage.evaluation.play import Scene, play_together  # noqa: E402
 from leakage.evaluation.referee import Frame  # noqa: E402
 from leakage.spec.experiment import Assumptions, Experiment, Part  # noqa: E402
 from leakage.workers import plugin_catalog  # noqa: E402
-from leakage.workers.adapter import joins, play, prepare  # noqa: E402
+from leakage.workers.adapter import batchable, play, prepare  # noqa: E402
 
 LANES = 8  # runs in one loop
 WATCHED = {  # by who averages over 16 rounds: a server that stands still
@@ -31,8 +31,8 @@ BRIEF = ("identified", "rank", "lpips")
 
 
 def attacker(who: str) -> Assumptions:
-    """The naive one, or one who knows: "imitate" and "adaptive" do the usual about a protection, any other name is a counter."""
-    return Assumptions(adaptive=who != "naive", counter="" if who in ("naive", "adaptive", "imitate") else who)
+    """The naive one, or one who knows: "imitate" and "adaptive" do the usual about a protection, any other name is a strategy."""
+    return Assumptions(adaptive=who != "naive", strategy="" if who in ("naive", "adaptive", "imitate") else who)
 
 
 @dataclass(frozen=True)
@@ -71,10 +71,10 @@ def result(scene: Scene, frame: Frame) -> Result:
         label_right=frame.scores["label_accuracy"] == 1,
         seconds=frame.seconds,
         starts=int(frame.note.get("start", 1)),
-        grey_psnr=scene.standards.baselines["grey"]["psnr"],
+        grey_psnr=scene.baselines.scores["grey"]["psnr"],
         word=(frame.verdict or {}).get("word", ""),
         scores=frame.scores,
-        baselines=scene.standards.baselines,
+        baselines=scene.baselines.scores,
     )
 
 
@@ -96,9 +96,9 @@ class Book:
         """The same for several, LANES at a time in one loop as far as they can share one; what cannot is left for `play`."""
         torch.set_num_threads(1)
         todo = [(asked, experiment.resolve(plugin_catalog.describe())) for asked, experiment in cells if not self.known(asked)]
-        todo = [(asked, experiment) for asked, experiment in todo if joins(experiment)]
+        todo = [(asked, experiment) for asked, experiment in todo if batchable(experiment)]
         while todo:
-            group = [cell for cell in todo if cell[1].beside(todo[0][1])][:LANES]
+            group = [cell for cell in todo if cell[1].same_except_defense(todo[0][1])][:LANES]
             todo = [cell for cell in todo if cell not in group]
             scenes = [prepare(experiment) for _, experiment in group]
             for place, frame in play_together(scenes, [lambda: False] * len(group), per_second=1):

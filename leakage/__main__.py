@@ -124,14 +124,14 @@ def run_file(experiment: Experiment, out: Path) -> dict[str, Any]:
     answer = rows.pop()
     result = {
         "experiment": experiment.model_dump(),
-        "baselines": finite(scene.standards.baselines),
+        "baselines": finite(scene.baselines.scores),
         "answer": answer,
         "verdict": frame.verdict,
         "note": finite(frame.note),
         "frames": rows,
     }
     (out / "metrics.json").write_text(json.dumps(result, indent=1, allow_nan=False))
-    grey = scene.standards.baselines["grey"]["psnr"]
+    grey = scene.baselines.scores["grey"]["psnr"]
     scores, word = answer["scores"], (frame.verdict or {})["word"]
     if "event" in frame.note:
         log.info("%s", frame.note["event"])

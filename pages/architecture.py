@@ -27,13 +27,13 @@ def answer(given: editor.Given) -> None:
             decided = f"decided by **{counts.layer(found.critical, steps)}**"
             st.markdown(f"**RA-i = {found.index:,}**, {decided} · [The paper]({counts.PAPER})", help=INDEX)
         st.caption(f"R-GAP, which works layer by layer: {said.recursion}.")
-        verify.offer(given, said)
+        verify.render_offer(given, said)
     st.html(counts.legend())
     st.plotly_chart(counts.figure(found, steps), key="bars", config={"displayModeBar": False}, alt=said.headline)
     editor.protect(given)
     st.markdown("**Layer by layer**")
     st.html(counts.table(found, steps))
-    rank_view.offer(given, found, seen)
+    rank_view.render_offer(given, found, seen)
     st.caption(" ".join((*CAVEATS, RANKS)))
     width.show()
 

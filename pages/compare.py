@@ -11,7 +11,7 @@ from leakage.spec.prepared import prepared
 from leakage.ui.common import address, explain, forms
 from leakage.ui.common.ready import catalog
 from leakage.ui.common.session import delete_all, owner
-from leakage.ui.compare import beforehand, compared, variants, variants_address
+from leakage.ui.compare import compared, precomputed_results, variants, variants_address
 from leakage.ui.lab.attacker import choose_attack
 from leakage.ui.lab.chooser import choose_pictures, choose_shape, uploads_of
 from leakage.ui.lab.client_choice import choose_setting
@@ -49,7 +49,7 @@ def settings(known: Catalog) -> tuple[list[Experiment], list[str]]:
             max_seconds=forms.number("max_seconds"),
         )
         chosen = variants.choose(base, known)
-        return variants.plan(base, chosen, variants.choose_voices(), known)
+        return variants.plan(base, chosen, variants.choose_attackers(), known)
 
 
 def start(experiments: list[Experiment], problems: list[str]) -> None:
@@ -111,7 +111,7 @@ def prepare(known: Catalog) -> None:
     if "v" in st.query_params:
         address.read_url(known)
         variants_address.read_url(known)
-    elif runs := compared.found(st.query_params.get("runs", "")):
+    elif runs := compared.find_runs(st.query_params.get("runs", "")):
         variants_address.load([compared.experiment_of(run) for run in runs], known)
     else:
         kept = {name: st.session_state[name] for name in ("source", forms.PICKED) if name in st.session_state}
@@ -129,11 +129,11 @@ def page() -> None:
     left, right = st.columns([0.3, 0.7], gap="medium")
     with left:
         experiments, problems = settings(known)
-        address.write_url(known, without=("defense", "adaptive", "counter"), more=variants_address.told())
+        address.write_url(known, without=("defense", "adaptive", "counter"), more=variants_address.address_fields())
         start(experiments, problems)
     with right:
         compared.show(st.query_params.get("runs", ""), experiments, known)
-        beforehand.show(known)
+        precomputed_results.show(known)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption(explain.PROMISE, width="content")
         delete_all()

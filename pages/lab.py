@@ -5,7 +5,7 @@ import streamlit as st
 from leakage.runs.service import service
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment, SpecError
-from leakage.spec.threat_model import Doing
+from leakage.spec.threat_model import ClientBehavior
 from leakage.ui.common import address, explain, forms
 from leakage.ui.common.ready import catalog
 from leakage.ui.common.session import delete_all, owner
@@ -26,8 +26,8 @@ def settings(known: Catalog) -> Experiment | None:
         defense = forms.choose(known, "defense", "What the phone does before sending")
         defenses = (defense,) if defense else ()
     with forms.card(4, "The attacker and what it knows"):
-        doing = Doing.of(known, setting.protocol, setting.aggregation, len(pictures), batch_norm=setting.batch_norm)
-        attack, assume = choose_attacker(known, setting.model, doing, defenses)
+        behavior = ClientBehavior.of(known, setting.protocol, setting.aggregation, len(pictures), batch_norm=setting.batch_norm)
+        attack, assume = choose_attacker(known, setting.model, behavior, defenses)
     if not pictures:
         return None
     return Experiment(
@@ -61,8 +61,8 @@ def start(experiment: Experiment | None, known: Catalog) -> None:
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
             st.caption(forms.verbatim(words))
             st.button("Reset to defaults", on_click=forms.reset, args=(known,), icon=":material/restart_alt:", type="tertiary")
-    asked = st.session_state.pop("go", False)  # by a what-if
-    if experiment and (pressed or asked):
+    by_what_if = st.session_state.pop("go", False)  # by a what-if
+    if experiment and (pressed or by_what_if):
         try:
             run = service().submit(experiment, owner(), uploads=uploads_of(experiment.pictures))
             if run == st.query_params.get("run"):
@@ -75,7 +75,7 @@ def start(experiment: Experiment | None, known: Catalog) -> None:
 def page() -> None:
     """The whole page, top to bottom."""
     st.markdown(f"#### {explain.QUESTION}")
-    presets.offer()
+    presets.render_buttons()
     known = catalog()
     if known is None:
         return

@@ -95,12 +95,12 @@ def fine_settings(data: str) -> dict[str, object]:
         }
 
 
-def start(asked: Training | None) -> None:
+def start(task: Training | None) -> None:
     """The Train button."""
     with st.container(key="run-bar"):
-        if st.button("Train", type="primary", icon=":material/play_arrow:", width="stretch", disabled=asked is None) and asked:
+        if st.button("Train", type="primary", icon=":material/play_arrow:", width="stretch", disabled=task is None) and task:
             try:
-                st.query_params["run"] = service().train(asked, owner())
+                st.query_params["run"] = service().train(task, owner())
             except SpecError as error:
                 st.error(forms.verbatim(str(error)))
 

@@ -8,7 +8,7 @@ import torch
 from torch.nn import functional as F
 
 from leakage.engine.core import Observation, Params, Snapshot, generator
-from leakage.evaluation.baselines import Standards, standards
+from leakage.evaluation.baselines import Baselines, make_baselines
 from leakage.evaluation.lineup import Lineup, draw
 from leakage.evaluation.metrics import gradient_distances
 from leakage.spec import catalog
@@ -63,9 +63,9 @@ def observed(x: torch.Tensor, *, model: Part = TINY, **settings: object) -> Obse
     return observe(Experiment(model=model, **settings), x, LABELS[: len(x)])
 
 
-def standards_of(experiment: Experiment, x: torch.Tensor, y: torch.Tensor) -> Standards:
+def baselines_of(experiment: Experiment, x: torch.Tensor, y: torch.Tensor) -> Baselines:
     """What guesses of the experiment's pictures are held against."""
-    return standards(origins(experiment), x, y, seed=experiment.seed)
+    return make_baselines(origins(experiment), x, y, seed=experiment.seed)
 
 
 def lineup_of(experiment: Experiment, x: torch.Tensor, y: torch.Tensor) -> Lineup:

@@ -31,7 +31,7 @@ TRAINED = "lenet-cifar10@20"
 ARMS = [  # name, variant or None, trained, rounds, who, attack
     ("undefended", None, "", 1, "adaptive", "Inverting Gradients"),
     *((f"{CODE}, naive", CODE, "", 1, "naive", attack) for attack in ("iDLG", "Inverting Gradients")),
-    *((f"{CODE}, {counter}", CODE, "", 1, counter, "Inverting Gradients") for counter in ("stand-in of the guess", "signs alone")),
+    *((f"{CODE}, {strategy}", CODE, "", 1, strategy, "Inverting Gradients") for strategy in ("stand-in of the guess", "signs alone")),
     *((f"{CODE}, read it off", CODE, "", 1, "read it off", attack) for attack in ("iDLG", "Inverting Gradients", "then L-BFGS")),
     (f"{PUBLISHED}, naive", PUBLISHED, "", 1, "naive", "Inverting Gradients"),
     (f"{PUBLISHED}, stand-in of the guess", PUBLISHED, "", 1, "stand-in of the guess", "Inverting Gradients"),

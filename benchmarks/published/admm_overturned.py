@@ -28,7 +28,7 @@ SUCCESS = 0.01
 BUDGET = {"steps": 100, "tries": 3}
 SETS = {"mnist": (28, 1), "cifar100": (32, 3), "faces": (32, 1)}
 ADAPTIVE, NAIVE = Assumptions(), Assumptions(adaptive=False)
-ATTACKS: dict[str, tuple[str, dict[str, bool], int, float, Assumptions]] = {  # name -> attack, repairs, local steps, local rate, voice
+ATTACKS: dict[str, tuple[str, dict[str, bool], int, float, Assumptions]] = {  # name -> attack, repairs, local steps, local rate, attacker
     "iDLG on FedSGD": ("idlg", {}, 0, 0.0, ADAPTIVE),
     "DLG-ADMM, naive": ("dlg_admm", {}, 1, 0.01, NAIVE),
     "... state repaired": ("dlg_admm", {"repair_state": True}, 1, 0.01, NAIVE),

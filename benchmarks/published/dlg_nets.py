@@ -31,26 +31,26 @@ parser.add_argument("--only", default="", help="only rows whose name has this te
 given = parser.parse_args()
 
 book, rows = Book("dlg_nets", __doc__), []
-for bend in BENDS:
+for activation in BENDS:
     for net, published in PUBLISHED.items():
-        if given.only not in f"net {net}, {bend}":
+        if given.only not in f"net {net}, {activation}":
             continue
         results = []
         for number in range(given.pictures):
             experiment = Experiment(
                 pictures=(Picture(source="cifar10", id=str(number)),),
-                model=Part(id="rgap_net", fields={"net": net, "activation": bend}),
+                model=Part(id="rgap_net", fields={"net": net, "activation": activation}),
                 attack=Part(id="idlg", fields={"steps": STEPS, "tries": TRIES}),
                 assume=Assumptions(labels=True),
                 task="flipped",
                 seed=1 + number,
                 max_seconds=3600,
             )
-            results.append(book.play({"net": net, "activation": bend, "picture": number}, experiment))
+            results.append(book.play({"net": net, "activation": activation, "picture": number}, experiment))
         errors = [result["scores"]["mse_norm"] for result in results]
         index = analyse(unroll(parse(TEMPLATES[f"R-GAP's net {net}"]), (3, 32, 32), 1)).index
         grey = statistics.mean(result["baselines"]["grey"]["mse"] for result in results)
-        rows.append([net, bend, index, statistics.mean(errors), statistics.median(errors), max(errors), published, grey])
+        rows.append([net, activation, index, statistics.mean(errors), statistics.median(errors), max(errors), published, grey])
 say()
 table(["net", "activation", "index", "MSE mean", "median", "worst", "published", "grey"], rows)
 book.save()

@@ -22,7 +22,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from _table import ROOT, WATCHED, Book, attacker, say, table
 
-from leakage.engine.core import Counter, Defense
+from leakage.engine.core import AdaptiveStrategy, Defense
 from leakage.engine.loading import load
 from leakage.results.intervals import wilson
 from leakage.spec.experiment import Experiment, Part, Picture
@@ -74,22 +74,22 @@ class Cell:
     attack: str
 
     @property
-    def counter(self) -> Counter | None:
+    def strategy(self) -> AdaptiveStrategy | None:
         if self.defense is None or self.who == "naive":
             return None
-        found: Counter = plugin("defense", self.defense).counters()[self.who]
+        found: AdaptiveStrategy = plugin("defense", self.defense).strategies()[self.who]
         return found
 
     @property
     def same(self) -> str:
         """Why this attacker does what the naive one does; empty when it does not."""
-        if self.counter is None:
+        if self.strategy is None:
             return ""
-        if self.attack == "r_gap" and not self.counter.read:
+        if self.attack == "r_gap" and not self.strategy.invert_update:
             return ONE_PASS
         assert self.defense is not None
-        idle = self.who == "imitate" and load("defense", self.defense.id).adapt is Defense.adapt
-        return self.counter.words if idle else ""
+        idle = self.who == "imitate" and load("defense", self.defense.id).surrogate is Defense.surrogate
+        return self.strategy.words if idle else ""
 
     @property
     def runs(self) -> list[tuple[dict[str, Any], Experiment]]:
@@ -148,7 +148,7 @@ def cells() -> list[Cell]:
     arms: list[tuple[Part | None, str]] = [(None, "naive")]
     for entry in known.of("defense"):
         for fields in STRENGTHS.get(entry.id, [{}]):
-            arms += [(Part(id=entry.id, fields=fields), who) for who in ("naive", *entry.counters)]
+            arms += [(Part(id=entry.id, fields=fields), who) for who in ("naive", *entry.strategies)]
     return [Cell(defense, who, attack) for attack in ATTACKS for defense, who in arms]
 
 

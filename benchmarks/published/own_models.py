@@ -44,9 +44,9 @@ def arms(name: str) -> list[tuple[Part, Part | None, str, Part]]:
     model, strengths = MADE_FOR[name]
     attacks = ATTACKS.get(name, (SEARCH,))
     stacks = [Part(id=name, fields=fields) for fields in strengths]
-    voices = ("naive", *known.get("defense", name).counters)
+    attackers = ("naive", *known.get("defense", name).strategies)
     return [(model, None, "naive", attack) for attack in attacks] + [
-        (model, stack, who, attack) for stack in stacks for attack in attacks for who in voices
+        (model, stack, who, attack) for stack in stacks for attack in attacks for who in attackers
     ]
 
 

@@ -48,7 +48,7 @@ for total in sorted({phones * batch for phones in PHONES for batch in BATCHES}):
         found.setdefault(total, []).append(book.play(asked, experiment))
 
 
-def told(results: list[dict[str, Any]]) -> str:
+def describe(results: list[dict[str, Any]]) -> str:
     """The success rate with its 95 % interval, and the share of pictures picked out."""
     hits = sum(result["word"] == "recognisable" for result in results)
     low, high = wilson(hits, len(results))
@@ -58,7 +58,7 @@ def told(results: list[dict[str, Any]]) -> str:
 
 say()
 say("runs recognisable (95 % interval), pictures picked out of a line-up of 100")
-table(["phones", *(f"{batch} each" for batch in BATCHES)], [[phones, *(told(found[phones * b]) for b in BATCHES)] for phones in PHONES])
+table(["phones", *(f"{batch} each" for batch in BATCHES)], [[phones, *(describe(found[phones * b]) for b in BATCHES)] for phones in PHONES])
 say()
 rows = []
 for total, results in found.items():

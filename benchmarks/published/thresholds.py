@@ -51,7 +51,7 @@ for sweep, points in SWEEPS.items():
                     pictures=(Picture(source="cifar10", id=str(number)),),
                     defenses=(defense,),
                     attack=Part(id="dlg", fields={"tries": 2}),
-                    assume=Assumptions(adaptive=adaptive, counter="average the rounds" if averages else ""),
+                    assume=Assumptions(adaptive=adaptive, strategy="average the rounds" if averages else ""),
                     seed=number + 1,
                     **(WATCHED if averages else {}),
                 )

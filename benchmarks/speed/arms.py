@@ -31,8 +31,8 @@ CLICKS = 6
 def arms(seed: int) -> list[Experiment]:
     """Four protections, each against a naive and an adaptive attacker."""
     base = experiment("lenet", STEPS).model_copy(update={"seed": seed})
-    voices = [Assumptions(adaptive=adaptive) for adaptive in (True, False)]
-    return [base.model_copy(update={"defenses": stack, "assume": voice}) for stack in STACKS for voice in voices]
+    attackers = [Assumptions(adaptive=adaptive) for adaptive in (True, False)]
+    return [base.model_copy(update={"defenses": stack, "assume": attacker}) for stack in STACKS for attacker in attackers]
 
 
 def until_done(doors: Service, chosen: list[Experiment], group: str) -> float:
@@ -78,10 +78,10 @@ def clicks(site: Site) -> dict[str, Any]:
 def answers(page: Page) -> list[float]:
     """Choose other attackers and back: that is another number of runs, which the caption below the button counts."""
     caption, taken = page.locator(".st-key-run-bar"), []
-    for voice in ("Both", "Naive") * (CLICKS // 2):
+    for attacker in ("Both", "Naive") * (CLICKS // 2):
         before = caption.inner_text()
         began = time.perf_counter()
-        page.get_by_role("radio", name=voice, exact=True).click()
+        page.get_by_role("radio", name=attacker, exact=True).click()
         page.wait_for_function(
             "(before) => document.querySelector('.st-key-run-bar').innerText !== before", arg=before, polling=10, timeout=20_000
         )

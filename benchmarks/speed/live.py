@@ -122,14 +122,14 @@ def page_delays(site: Site) -> dict[str, Any]:
         for page in pages:
             usable(page, site.url)
         status = Path(f"/proc/{site.web_process()}/status").read_text()
-        memory = next(int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmRSS"))
+        state = next(int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmRSS"))
         maps = Path(f"/proc/{site.web_process()}/maps").read_text()
     return {
         "cold_s": cold,
         "warm_s": statistics.median(interactive for interactive, _ in warm),
         "recorded_s": statistics.median(drawn for _, drawn in warm),
         "first_picture_s": statistics.median(clicks),
-        "web_mb": memory,
+        "web_mb": state,
         "torch_in_web": "libtorch" in maps,
     }
 

@@ -15,7 +15,7 @@ from leakage.engine.federation import Federation, ThreatModel
 from leakage.engine.loading import ids, load
 from leakage.engine.observe import Batch, ready, received
 from leakage.engine.observe import observe as observe_client
-from leakage.evaluation.baselines import standards
+from leakage.evaluation.baselines import make_baselines
 from leakage.evaluation.lineup import OWN
 from leakage.evaluation.play import Private, play, play_blind, stage
 
@@ -153,9 +153,9 @@ def frames(
         raise ValueError("Give pictures and labels (x, y), or an update with its image_shape and batch_size.")
     own, x, y, num_classes = _pictured(model, x, y, terms)
     private, lanes = Private(x, y, num_classes, batch_norm), vectorises(own, x)
-    scene = stage(own, private, federation, attacker, lambda: standards([OWN], x.float().cpu(), y.cpu(), seed=seed), lanes=lanes)
+    scene = stage(own, private, federation, attacker, lambda: make_baselines([OWN], x.float().cpu(), y.cpu(), seed=seed), lanes=lanes)
     _fit(scene.seen.model, attacker, scene.seen, x)
-    return AttackRun(play(scene), scene.seen, terms.threat, scene.standards.baselines)
+    return AttackRun(play(scene), scene.seen, terms.threat, scene.baselines.scores)
 
 
 def observe(
@@ -213,13 +213,13 @@ def _terms(
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise ValueError(f"seed must be a whole number from 0 on; got {seed!r}.")
     own, over = chosen("protocol", protocol), None if aggregation is None else chosen("protocol", aggregation)
-    if own.over_others or (over and not over.over_others):
-        wrong, remedy = (own.id, "Name it as aggregation") if own.over_others else (over.id if over else "", "Name it as protocol")
-        raise ValueError(f"{wrong} is {'laid over another protocol' if own.over_others else 'no aggregation'}. {remedy}.")
+    if own.is_aggregation or (over and not over.is_aggregation):
+        wrong, remedy = (own.id, "Name it as aggregation") if own.is_aggregation else (over.id if over else "", "Name it as protocol")
+        raise ValueError(f"{wrong} is {'laid over another protocol' if own.is_aggregation else 'no aggregation'}. {remedy}.")
     protections: list[Defense] = [chosen("defense", one) for one in defenses]
-    known = [name for one in protections for name in one.counters()]
-    if threat.counter and threat.counter not in known:
-        raise ValueError(f"counter: {threat.counter!r} is none of these defenses; expected is one of {', '.join(known) or 'none'}.")
+    known = [name for one in protections for name in one.strategies()]
+    if threat.strategy and threat.strategy not in known:
+        raise ValueError(f"strategy: {threat.strategy!r} is none of these defenses; expected is one of {', '.join(known) or 'none'}.")
     if threat.statistics not in ("none", "running", "exact"):
         raise ValueError(f"statistics must be none, running or exact; got {threat.statistics!r}.")
     return _Terms(

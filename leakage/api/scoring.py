@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from leakage.api import input_check
-from leakage.evaluation.baselines import measure, standards
+from leakage.evaluation.baselines import make_baselines, measure
 from leakage.evaluation.lineup import OWN
 from leakage.evaluation.pairing import pair
 from leakage.evaluation.referee import listed
@@ -39,12 +39,12 @@ def score(guess: Tensor, x: Tensor, *, seed: int = 1) -> Scores:
     guess, x = (input_check.pictures(one).to("cpu", torch.float32) for one in (guess, x))
     if guess.shape != x.shape:
         raise ValueError(f"Guesses and pictures must have one shape; got {tuple(guess.shape)} and {tuple(x.shape)}.")
-    held = standards([OWN], x, torch.zeros(len(x), dtype=torch.long), seed=seed)
+    held = make_baselines([OWN], x, torch.zeros(len(x), dtype=torch.long), seed=seed)
     order = pair(guess, x)
     found = measure(guess[order], x, held.lineup, held.perceptual)
     return Scores(
         scores=listed(found),
-        baselines=held.baselines,
+        baselines=held.scores,
         verdict=verdict(found, held.best, size=held.lineup.size, names=held.names),
         order=order.tolist(),
     )

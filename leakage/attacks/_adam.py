@@ -9,7 +9,7 @@ from torch import Tensor
 
 from leakage.engine.core import Observation, Params, Snapshot
 from leakage.engine.lanes import joined
-from leakage.engine.matching import Distance, box, lost, median_filter, to_pixels
+from leakage.engine.matching import Distance, box, diverged, median_filter, to_pixels
 
 SCHEDULES = ("steps", "cosine", "constant")
 MILESTONES = (2.667, 1.6, 1.142)  # the step size falls tenfold after these shares of all steps
@@ -65,7 +65,7 @@ class Descent:
             else:
                 yield Snapshot(now.step, now.x[shown], labels, now.match[shown], {**note, "start": shown + 1})
 
-    def together(
+    def run_batched(
         self,
         seen: Sequence[Observation],
         z: Tensor,
@@ -93,7 +93,7 @@ class Descent:
     def _answers(self, end: Moment, labels: Tensor, matched: Callable[[Tensor], Tensor], note: Note) -> Iterator[Snapshot]:
         """What became of starts that diverged, and the answer."""
         count = len(end.x)
-        broken = [lost(one, float(loss)) for one, loss in zip(end.x, end.match, strict=True)]
+        broken = [diverged(one, float(loss)) for one, loss in zip(end.x, end.match, strict=True)]
         best = min(range(count), key=lambda lane: (broken[lane], float(end.match[lane])))
         answer = Snapshot(self.steps, end.x[best], labels, end.match[best], {**note, "start": best + 1})
         for lane in range(count):
@@ -110,27 +110,27 @@ class Descent:
     def _descend(
         self, seen: Observation, z: Tensor, matched: Callable[[Tensor], Tensor], prior: Prior | None, rng: torch.Generator
     ) -> Iterator[Moment]:
-        """Adam on z (S, B, C, H, W), and on what is `sought`; `matched`: pictures of that shape -> distances (S,).
+        """Adam on z (S, B, C, H, W), and on what is `latents`; `matched`: pictures of that shape -> distances (S,).
 
         All starts share one guess of what is sought, which ends as the last step left it, also where the best pictures are kept.
         """
-        pixels, (low, high), sought = to_pixels(seen), box(seen), list(seen.sought.values())
+        pixels, (low, high), latents = to_pixels(seen), box(seen), list(seen.latents.values())
         z = z.clone().requires_grad_()
-        groups = [([z], self.step_size), *([(sought, SOUGHT)] if sought else [])]
+        groups = [([z], self.step_size), *([(latents, SOUGHT)] if latents else [])]
         optimiser = torch.optim.Adam([{"params": leaves, "lr": size} for leaves, size in groups], fused=z.device.type != "mps")
         lowest, kept = torch.full((len(z),), math.inf, device=z.device, dtype=z.dtype), z.detach().clone()
         for step in range(1, self.steps + 1):
             x = pixels(z)
             match = matched(x)  # (S,)
             loss = match + prior(z) if prior else match
-            slope, *more = torch.autograd.grad(loss.sum(), [z, *sought])
+            slope, *more = torch.autograd.grad(loss.sum(), [z, *latents])
             if self.keep_best:
                 better = loss.detach() < lowest
                 lowest = torch.where(better, loss.detach(), lowest)
                 kept = torch.where(better.view(-1, 1, 1, 1, 1), z.detach(), kept)
             yield Moment(step, x.detach(), match.detach())
             z.grad = self._turned(slope, step, rng)
-            for leaf, own in zip(sought, more, strict=True):
+            for leaf, own in zip(latents, more, strict=True):
                 leaf.grad = own.nan_to_num(0, 0, 0).contiguous()  # one start that diverges must not spoil what all share
             for group, (_, size) in zip(optimiser.param_groups, groups, strict=True):
                 group["lr"] = size * self._share(step)

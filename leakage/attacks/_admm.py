@@ -1,4 +1,4 @@
-"""What DLG-ADMM and iDLG-ADMM share: the two voices of an attacker who imitates a FedADMM client."""
+"""What DLG-ADMM and iDLG-ADMM share: the naive and the adaptive attacker, each imitating a FedADMM client."""
 
 from dataclasses import replace
 
@@ -26,21 +26,21 @@ def imitated(seen: Observation, *, stateless: bool, like_with_like: bool) -> tup
     """
     simulator = seen.simulator
     stateless, like_with_like = stateless or seen.adaptive, like_with_like or seen.adaptive
-    carried = simulator.memory
+    carried = simulator.state
 
     def imitate(x: Tensor, y: Tensor) -> Params:
         nonlocal carried
-        before = simulator.memory if stateless else carried
+        before = simulator.state if stateless else carried
         sent, after = simulator.send(x, y, before)
         carried = {name: value.detach() for name, value in after.items()}
-        return simulator.average(sent, simulator.memory if like_with_like else before)
+        return simulator.to_gradient(sent, simulator.state if like_with_like else before)
 
-    target = simulator.average(simulator.update, simulator.memory) if like_with_like else seen.update
+    target = simulator.to_gradient(simulator.update, simulator.state) if like_with_like else seen.update
     words = "adaptive" if seen.adaptive else "naive"
     if not seen.adaptive and (stateless or like_with_like):
         repaired = [word for word, done in (("state", stateless), ("scale", like_with_like)) if done]
         words = f"naive, repaired: {' and '.join(repaired)}"
-    return replace(seen, update=target, replay=imitate, average=same), words
+    return replace(seen, update=target, replay=imitate, to_gradient=same), words
 
 
 def same(update: Params) -> Params:

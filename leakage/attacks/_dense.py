@@ -21,7 +21,7 @@ from leakage.engine.core import Normalise, Observation, Params
 STILL = (nn.Flatten, nn.Identity, nn.Dropout, TwoClasses)  # what changes no number in eval mode
 SLOPES: dict[type[nn.Module], Callable[[Any, Tensor], Tensor]] = {  # act' as a function of what act returned
     nn.ReLU: lambda _, x: (x > 0).to(x),
-    nn.LeakyReLU: lambda bend, x: torch.where(x > 0, 1.0, bend.negative_slope).to(x),
+    nn.LeakyReLU: lambda activation, x: torch.where(x > 0, 1.0, activation.negative_slope).to(x),
     nn.Sigmoid: lambda _, x: (x * (1 - x)).clamp(min=0),
     nn.Tanh: lambda _, x: (1 - x * x).clamp(min=0),
 }
@@ -44,11 +44,11 @@ class Dense:
     name: str
     weight: Tensor
     bias: bool
-    bend: nn.Module | None = None
+    activation: nn.Module | None = None
 
     def slope(self, x: Tensor) -> Tensor:
         """act'(z) where act(z) = x."""
-        return torch.ones_like(x) if self.bend is None else SLOPES[type(self.bend)](self.bend, x)
+        return torch.ones_like(x) if self.activation is None else SLOPES[type(self.activation)](self.activation, x)
 
 
 def exact(value: Tensor) -> Tensor:
@@ -82,8 +82,8 @@ def layers_of(seen: Observation) -> tuple[list[Dense], str]:
     for name, layer in leaves(seen.model):
         if isinstance(layer, nn.Linear):
             found.append(Dense(name, seen.weights[f"{name}.weight"], layer.bias is not None))
-        elif type(layer) in SLOPES and found and found[-1].bend is None:
-            found[-1] = replace(found[-1], bend=layer)
+        elif type(layer) in SLOPES and found and found[-1].activation is None:
+            found[-1] = replace(found[-1], activation=layer)
         elif isinstance(layer, Normalise) and not found:  # undone at the end, with `Observation.scale`
             continue
         elif not isinstance(layer, STILL):
@@ -125,7 +125,7 @@ def from_loss(layer: Dense, slopes: Tensor) -> list[tuple[Tensor, Tensor]]:
         def gap(t: Tensor, k: Tensor = k, z: Tensor = z, label: Tensor = label) -> Tensor:
             """t d(t) - s k for scales (T,): (T, K)."""
             t = t.unsqueeze(1)
-            out = t * z if layer.bend is None else layer.bend(t * z)
+            out = t * z if layer.activation is None else layer.activation(t * z)
             return t * layer.slope(out) * (out.softmax(1) - label) - size * k
 
         def along(t: Tensor, gap: Callable[[Tensor], Tensor] = gap, k: Tensor = k) -> Tensor:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from leakage.engine.core import Observation, Snapshot
-from leakage.engine.matching import bent, lost, normal_start, squared_distance, to_pixels
+from leakage.engine.matching import diverged, nonsmooth_layer, normal_start, squared_distance, to_pixels
 
 SOLVED = 1e-4  # a start has succeeded when the distance is below this share of ||g*||^2
 PATIENCE = 20  # a start ends when over so many steps the distance fell by less than
@@ -26,7 +26,7 @@ def descend(seen: Observation, rng: torch.Generator, *, labels: Tensor | None, n
     Noise or a protection that is not imitated keeps the distance from 0 for ever. Then good starts end at the same distance.
     A model with bends is warned of at once: L-BFGS needs second derivatives, which are 0 between bends and do not exist at them.
     """
-    warning = WARNING.format(bent(seen.model)) if bent(seen.model) else ""
+    warning = WARNING.format(nonsmooth_layer(seen.model)) if nonsmooth_layer(seen.model) else ""
     solved = goal(seen)
     ended: list[tuple[bool, float, Snapshot]] = []  # (lost, distance, answer) of every start
     taken = 0
@@ -37,7 +37,7 @@ def descend(seen: Observation, rng: torch.Generator, *, labels: Tensor | None, n
             yield replace(last, note={**last.note, "event": warning}) if warning else last
             warning = ""
         assert last is not None
-        taken, failed, value = last.step, lost(last.x, float(last.loss)), float(last.loss)
+        taken, failed, value = last.step, diverged(last.x, float(last.loss)), float(last.loss)
         lowest = min((other for diverged, other, _ in ended if not diverged), default=math.inf)
         agree = not failed and abs(value - lowest) <= AGREE * value
         ended.append((failed, value, last))
@@ -57,7 +57,7 @@ def descend(seen: Observation, rng: torch.Generator, *, labels: Tensor | None, n
 def goal(seen: Observation) -> float:
     """The distance at which a start has succeeded."""
     target = seen.as_gradient()
-    return SOLVED * float(squared_distance(target, seen.trust)({name: torch.zeros_like(g) for name, g in target.items()}))
+    return SOLVED * float(squared_distance(target, seen.entry_weights)({name: torch.zeros_like(g) for name, g in target.items()}))
 
 
 def one_start(
@@ -76,7 +76,7 @@ def one_start(
     torch.optim.LBFGS with step 1, 20 inner iterations, history 100 and no line search, as the DLG code runs it; with "strong_wolfe" every
     step goes down.
     """
-    distance, pixels = squared_distance(seen.as_gradient(), seen.trust), to_pixels(seen)
+    distance, pixels = squared_distance(seen.as_gradient(), seen.entry_weights), to_pixels(seen)
     z = (normal_start(seen, rng) if begin is None else begin.detach().clone()).requires_grad_()  # (B, C, H, W)
     logits = torch.randn((seen.batch_size, seen.num_classes), generator=rng).to(seen.device, seen.dtype).requires_grad_()
     leaves = [z, logits] if labels is None else [z]
@@ -100,7 +100,7 @@ def one_start(
         value = float(loss)
         yield Snapshot(step=step, x=x, y=y, loss=loss)
         enough = 1 - (SETTLED if value <= solved else STUCK)
-        if lost(z.detach(), value) or (len(recent) == PATIENCE and value > enough * recent[0]):
+        if diverged(z.detach(), value) or (len(recent) == PATIENCE and value > enough * recent[0]):
             break
         recent.append(value)
     yield Snapshot(step=step, x=pixels(z.detach()), y=classes().detach(), loss=closure())

@@ -34,7 +34,7 @@ class DLGADMM(Attack):
     repair_scale: bool = flag(False, REPAIR_SCALE)
 
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
-        seen, voice = imitated(seen, stateless=self.repair_state, like_with_like=self.repair_scale)
+        seen, attacker = imitated(seen, stateless=self.repair_state, like_with_like=self.repair_scale)
         rule = "searched together with the picture" if seen.labels is None else "granted"
-        note = {"label rule": rule, "attacker": voice}
+        note = {"label rule": rule, "attacker": attacker}
         yield from descend(seen, rng, labels=seen.labels, note=note, steps=self.steps, tries=self.tries)

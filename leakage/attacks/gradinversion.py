@@ -58,7 +58,7 @@ class GradInversion(Attack):
             jitter=self.noise,
         )
         note["BatchNorm statistics"] = "used" if seen.statistics and self.bn_weight else "not used"
-        match = distance(self.distance, seen.as_gradient(), trust=seen.trust)
+        match = distance(self.distance, seen.as_gradient(), entry_weights=seen.entry_weights)
         yield from descent.run(seen, z, labels, match, self._prior(seen), note=note, rng=rng)
 
     def _prior(self, seen: Observation) -> Callable[[Tensor], Tensor]:

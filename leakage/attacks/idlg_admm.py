@@ -34,6 +34,6 @@ class IDLGADMM(Attack):
     label_rule: str = rule_field()
 
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
-        seen, voice = imitated(seen, stateless=self.repair_state, like_with_like=self.repair_scale)
+        seen, attacker = imitated(seen, stateless=self.repair_state, like_with_like=self.repair_scale)
         labels, note = labels_of(seen, self.label_rule)
-        yield from descend(seen, rng, labels=labels, note={**note, "attacker": voice}, steps=self.steps, tries=self.tries)
+        yield from descend(seen, rng, labels=labels, note={**note, "attacker": attacker}, steps=self.steps, tries=self.tries)

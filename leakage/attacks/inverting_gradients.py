@@ -71,14 +71,14 @@ class InvertingGradients(Attack):
         yield from self._polished(seen, answer, rng)
 
     @property
-    def joins(self) -> bool:
+    def batchable(self) -> bool:
         return self.starts == 1
 
-    def together(self, seen: Sequence[Observation], rngs: Sequence[torch.Generator]) -> Iterator[tuple[int, Snapshot]]:
+    def run_batched(self, seen: Sequence[Observation], rngs: Sequence[torch.Generator]) -> Iterator[tuple[int, Snapshot]]:
         labels, notes = zip(*(labels_of(one, self.label_rule) for one in seen), strict=True)
         z = torch.stack([start(self.start, one, rng) for one, rng in zip(seen, rngs, strict=True)])
         match, answers = [self._match(one) for one in seen], dict[int, Snapshot]()
-        for lane, answer in self._descent().together(seen, z, labels, match, self._prior(), notes=notes, rng=rngs[0]):
+        for lane, answer in self._descent().run_batched(seen, z, labels, match, self._prior(), notes=notes, rng=rngs[0]):
             yield lane, answer
             answers[lane] = answer
         for lane, answer in answers.items():
@@ -99,7 +99,7 @@ class InvertingGradients(Attack):
 
     def _match(self, seen: Observation) -> Distance:
         target = seen.as_gradient()
-        return distance(self.distance, target, importance(target, self.layers, self.layer_weights), seen.trust)
+        return distance(self.distance, target, importance(target, self.layers, self.layer_weights), seen.entry_weights)
 
     def _prior(self) -> Prior | None:
         return (lambda z: self.tv_weight * total_variation(z)) if self.tv_weight else None

@@ -108,7 +108,7 @@ class LinearLayer(Attack):
         x, sizes = separate(in_pixels(seen, slopes / d.unsqueeze(1)), d, seen.batch_size)
         mixture = in_pixels(seen, estimate("least squares", slopes, d).unsqueeze(0))
         x = torch.cat([x, mixture.expand(seen.batch_size - len(x), -1)])
-        agreed = sum(size > 1 for size in sizes) if isinstance(first.bend, nn.ReLU) else 0
+        agreed = sum(size > 1 for size in sizes) if isinstance(first.activation, nn.ReLU) else 0
         return Reading([x], f"{sum(sizes)} of {len(d)} rows of {first.name}", agreed)
 
     def _last_input(self, seen: Observation) -> Tensor | None:

@@ -124,7 +124,7 @@ class RGap(Attack):
         if k is not None:
             return [Top(label, k, k @ slopes / k.square().sum())]
         if len(weight) > 1:
-            ends = from_loss(Dense(last.name, weight, bias=False, bend=last.bend), slopes)
+            ends = from_loss(Dense(last.name, weight, bias=False, activation=last.activation), slopes)
             return [Top(int(d.argmin()), d, x) for x, d in ends[:MOST]]
         sure = seen.labels is not None or note.get("label certainty") == 1
         return one_output(weight, slopes, [label] if sure else [label, 1 - label], lambda out: last.slope(last.before(out)))
@@ -142,7 +142,7 @@ class RGap(Attack):
             x = k @ g / k.square().sum()
             off = float((torch.outer(k, x) - g).norm() / g.norm())
             return replace(climb, link=link, x=x.view(link.x), k=k, solved=None, residual=max(off, climb.residual))
-        known = z > 0 if isinstance(link.bend, torch.nn.ReLU) else torch.ones_like(out, dtype=torch.bool)
+        known = z > 0 if isinstance(link.activation, torch.nn.ReLU) else torch.ones_like(out, dtype=torch.bool)
         z = z if bias is None else z - bias.view(-1, 1, 1)
         how = solve if self.system == "balanced" else solve_as_published
         solved = how(k, g, w, z, known, stride=link.stride, padding=link.padding, sides=(link.x[1], link.x[2]))

@@ -77,7 +77,7 @@ class DataSet:
         return CLASSES[self.name]
 
     @property
-    def found(self) -> bool:
+    def is_available(self) -> bool:
         """Whether there is a file; it may still be damaged."""
         return self.path is not None
 
@@ -166,15 +166,15 @@ class DataSet:
 def datasets() -> dict[str, DataSet]:
     """mnist, cifar10 and cifar100 by name, found or not. Opens no file, so one that is damaged spoils no other."""
     folder = data_folder()
-    found = {name: [path for place in places for path in sorted(folder.glob(place))] for name, places in PLACES.items()}
-    return {name: DataSet(name, paths[0] if paths else None) for name, paths in found.items()}
+    is_available = {name: [path for place in places for path in sorted(folder.glob(place))] for name, places in PLACES.items()}
+    return {name: DataSet(name, paths[0] if paths else None) for name, paths in is_available.items()}
 
 
 def training_files(name: str) -> list[Path]:
     """The files with the training pictures of "mnist" or "cifar10" on this machine. Raises PictureError when there are none."""
     for place in TRAINING[name]:
-        if found := sorted(data_folder().glob(place)):
-            return found
+        if is_available := sorted(data_folder().glob(place)):
+            return is_available
     expected = f"run `python -m leakage fetch {name}`, or set LEAKAGE_DATA to a folder with {TRAINING[name][0]}"
     raise PictureError(f"The training pictures of {TITLES[name]} were not found in {data_folder()}: {expected}.")
 

@@ -33,10 +33,10 @@ class Backbone:
 
     def places(self, hub: Path) -> list[tuple[Path, str]]:
         """Every path where it is looked for, with what its SHA-256 must begin with; `hub` is torch's own folder of downloads."""
-        found = [(data_folder() / "lpips" / self.file, self.prefix), (hub / self.file, self.prefix)]
+        available_nets = [(data_folder() / "lpips" / self.file, self.prefix), (hub / self.file, self.prefix)]
         if self.other:
-            found.append((data_folder() / self.other[0], self.other[1]))
-        return found
+            available_nets.append((data_folder() / self.other[0], self.other[1]))
+        return available_nets
 
 
 BACKBONES = (  # in the order of preference: the net its authors recommend, the one most papers also print, the smallest
@@ -58,7 +58,7 @@ def hub() -> Path:
     return Path(os.environ.get("TORCH_HOME") or f"{cache}/torch").expanduser() / "hub" / "checkpoints"
 
 
-def found() -> str:
+def available_nets() -> str:
     """The nets that have a file here, genuine or not: results with LPIPS and without must not be taken for each other."""
     return "+".join(backbone.net for backbone in BACKBONES if any(path.is_file() for path, _ in backbone.places(hub()))) or "no LPIPS"
 

@@ -5,33 +5,33 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from leakage.engine.core import Client, Counter, Draws, Memory, Params, Update
+from leakage.engine.core import AdaptiveStrategy, Client, ClientState, Params, StepRng, Update
 
 
 def changed(client: Client, change: Callable[[Params], Params]) -> Client:
     """The client, its update changed in the same way every time."""
 
-    def send(weights: Params, x: Tensor, y: Tensor, memory: Memory) -> Update:
-        update, memory = client(weights, x, y, memory)
-        return change(update), memory
+    def send(weights: Params, x: Tensor, y: Tensor, state: ClientState) -> Update:
+        update, state = client(weights, x, y, state)
+        return change(update), state
 
     return send
 
 
-def drawn(client: Client, draws: Draws, name: str, change: Callable[[Params, torch.Generator], Params]) -> Client:
-    """The client, its update changed with the randomness of this local step, which the client's memory counts under `name`."""
+def drawn(client: Client, step_rng: StepRng, name: str, change: Callable[[Params, torch.Generator], Params]) -> Client:
+    """The client, its update changed with the randomness of this local step, which the client's state counts under `name`."""
 
-    def send(weights: Params, x: Tensor, y: Tensor, memory: Memory) -> Update:
-        update, memory = client(weights, x, y, memory)
-        step, memory = counted(memory, name)
-        return change(update, draws(step)), memory
+    def send(weights: Params, x: Tensor, y: Tensor, state: ClientState) -> Update:
+        update, state = client(weights, x, y, state)
+        step, state = counted(state, name)
+        return change(update, step_rng(step)), state
 
     return send
 
 
-def at_random(client: Client, draws: Draws, name: str, change: Callable[[Tensor, torch.Generator], Tensor]) -> Client:
+def at_random(client: Client, step_rng: StepRng, name: str, change: Callable[[Tensor, torch.Generator], Tensor]) -> Client:
     """The client, every tensor changed by itself with that randomness."""
-    return drawn(client, draws, name, lambda update, rng: {layer: change(g, rng) for layer, g in update.items()})
+    return drawn(client, step_rng, name, lambda update, rng: {layer: change(g, rng) for layer, g in update.items()})
 
 
 def within(client: Client, received: Params, slack: Params) -> Client:
@@ -44,32 +44,32 @@ def within(client: Client, received: Params, slack: Params) -> Client:
     return changed(client, lambda update: {name: nearer(name, g) for name, g in update.items()})
 
 
-def counted(memory: Memory, name: str) -> tuple[int, Memory]:
-    """How many local steps the client has taken, which its memory counts under `name`, and the memory after one more."""
-    step = int(memory.get(f"{name}.step", torch.tensor(0)))
-    return step, {**memory, f"{name}.step": torch.tensor(step + 1)}
+def counted(state: ClientState, name: str) -> tuple[int, ClientState]:
+    """How many local steps the client has taken, which its state counts under `name`, and the state after one more."""
+    step = int(state.get(f"{name}.step", torch.tensor(0)))
+    return step, {**state, f"{name}.step": torch.tensor(step + 1)}
 
 
-def averaging(name: str) -> Counter:
+def averaging(name: str) -> AdaptiveStrategy:
     """The answer to noise that is fresh in every round: the mean of all that was received so far.
 
     Noise of deviation s is left with s / sqrt(rounds). It takes the pictures and the weights to stay the same: as far as the server moves
     the weights between rounds, the mean is of other gradients too.
     """
 
-    def total(received: Params, memory: Memory) -> Memory:
-        return {f"{name}.sum.{layer}": g + memory.get(f"{name}.sum.{layer}", 0) for layer, g in received.items()}
+    def total(received: Params, state: ClientState) -> ClientState:
+        return {f"{name}.sum.{layer}": g + state.get(f"{name}.sum.{layer}", 0) for layer, g in received.items()}
 
-    def read(received: Params, memory: Memory) -> Params:
-        rounds = int(memory.get(f"{name}.rounds", 0)) + 1
-        return {layer: value / rounds for layer, value in zip(received, total(received, memory).values(), strict=True)}
+    def invert_update(received: Params, state: ClientState) -> Params:
+        rounds = int(state.get(f"{name}.rounds", 0)) + 1
+        return {layer: value / rounds for layer, value in zip(received, total(received, state).values(), strict=True)}
 
-    def track(received: Params, memory: Memory) -> Memory:
-        rounds = torch.tensor(int(memory.get(f"{name}.rounds", 0)) + 1)
-        return {**memory, **total(received, memory), f"{name}.rounds": rounds}
+    def infer_state(received: Params, state: ClientState) -> ClientState:
+        rounds = torch.tensor(int(state.get(f"{name}.rounds", 0)) + 1)
+        return {**state, **total(received, state), f"{name}.rounds": rounds}
 
     words = "known: it is averaged over the rounds watched, right as far as pictures and weights stay the same"
-    return Counter(words, read=read, track=track)
+    return AdaptiveStrategy(words, invert_update=invert_update, infer_state=infer_state)
 
 
 def shortened(update: Params, bound: float) -> Params:

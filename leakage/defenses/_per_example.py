@@ -8,7 +8,7 @@ from torch.func import vmap
 
 from leakage.defenses._each import counted
 from leakage.engine.client import Gradient
-from leakage.engine.core import Client, Draws, Memory, Params, Update
+from leakage.engine.core import Client, ClientState, Params, StepRng, Update
 
 AT_ONCE = 2**24  # numbers in the gradients that are computed together
 
@@ -19,16 +19,16 @@ def one_by_one(
     clip: Callable[[Params, int], Params],
     *,
     noise: Callable[[int], float] = lambda _step: 0.0,
-    draws: Draws | None = None,
+    step_rng: StepRng | None = None,
 ) -> Client:
-    """(1/B) (sum_b clip(g_b, t) + N(0, noise(t)^2)), g_b what the client sends for picture b alone; without `draws`, without noise.
+    """(1/B) (sum_b clip(g_b, t) + N(0, noise(t)^2)), g_b what the client sends for picture b alone; without `step_rng`, without noise.
 
-    t counts the client's local steps, under `name` in its memory. Costs B gradients of one picture instead of one of B: together where
+    t counts the client's local steps, under `name` in its state. Costs B gradients of one picture instead of one of B: together where
     nothing acts before this, as many as memory allows, else one after the other.
     """
 
-    def send(weights: Params, x: Tensor, y: Tensor, memory: Memory) -> Update:
-        step, memory = counted(memory, name)
+    def send(weights: Params, x: Tensor, y: Tensor, state: ClientState) -> Update:
+        step, state = counted(state, name)
         total: Params = {}
         together = min(len(x), AT_ONCE // sum(weight.numel() for weight in weights.values())) if isinstance(client, Gradient) else 1
         for mine, labels in zip(x.split(max(1, together)), y.split(max(1, together)), strict=True):
@@ -36,13 +36,13 @@ def one_by_one(
                 every = vmap(lambda g: clip(g, step))(client.each(weights, mine, labels))
                 short = {layer: g.sum(0) for layer, g in every.items()}
             else:
-                alone, memory = client(weights, mine, labels, memory)
+                alone, state = client(weights, mine, labels, state)
                 short = clip(alone, step)
             total = {layer: total[layer] + g for layer, g in short.items()} if total else short
-        if draws is not None:
-            rng, deviation = draws(step), noise(step)
+        if step_rng is not None:
+            rng, deviation = step_rng(step), noise(step)
             total = {layer: g + deviation * torch.randn(g.shape, generator=rng).to(g) for layer, g in total.items()}
-        return {layer: g / len(x) for layer, g in total.items()}, memory
+        return {layer: g / len(x) for layer, g in total.items()}, state
 
     return send
 

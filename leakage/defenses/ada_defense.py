@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from leakage.defenses._each import changed
-from leakage.engine.core import Client, Counter, Defense, Draws, Memory, Params, Update, choice, param
+from leakage.engine.core import AdaptiveStrategy, Client, ClientState, Defense, Params, StepRng, Update, choice, param
 
 PUBLISHED, CODE = "as published", "as in the code"
 RULES = ("adam", "adagrad", "yogi")
@@ -37,7 +37,7 @@ class AdaDefense(Defense):
     g / (|g| + e') with e' = rms(g) of the guess's tensor, which has a slope wherever entries are of usual size (straight-through). Were
     the value softened too, the true pictures would no longer match: on LeNet the answers were 6 dB worse. In later rounds it plays a
     first one, which fits while the gradient hardly turns.
-    "read it off": solves the formula for g, entry by entry, and keeps the client's moments with it from round to round (`read`); what the
+    "read it off": solves the formula for g, entry by entry (`invert_update`), and keeps the client's moments from round to round; what the
     rounding of the stand-in has lost counts less (`trusted`). It needs to have watched the client from its first round.
     "signs alone": compares tanh(g / rms(g)) of its guess.
     Unlike the code: the first two rounds do not share one r, and no two clients share their moments.
@@ -57,41 +57,43 @@ class AdaDefense(Defense):
     beta2: float = param(0.999, 0, 0.99999, "How much of the second moment (the mean square) stays from round to round.")
     eps: float = param(1e-8, 1e-12, 1, "What keeps the division from failing at zero. Entries far above it lose their size.")
 
-    def guard(self, client: Client, model: nn.Module, draws: Draws) -> Client:
-        def send(weights: Params, x: Tensor, y: Tensor, memory: Memory) -> Update:
-            update, memory = client(weights, x, y, memory)
-            return self.stand_in(update, memory)
+    def defend(self, client: Client, model: nn.Module, step_rng: StepRng) -> Client:
+        def send(weights: Params, x: Tensor, y: Tensor, state: ClientState) -> Update:
+            update, state = client(weights, x, y, state)
+            return self.stand_in(update, state)
 
         return send
 
-    def adapt(self, client: Client, received: Params) -> Client:
-        def send(weights: Params, x: Tensor, y: Tensor, memory: Memory) -> Update:
-            update, memory = client(weights, x, y, memory)
-            exact, memory = self.stand_in({name: g.detach() for name, g in update.items()}, memory)
-            return {name: exact[name] + self._slope(g, received[name].dim()) for name, g in update.items()}, memory
+    def surrogate(self, client: Client, received: Params) -> Client:
+        def send(weights: Params, x: Tensor, y: Tensor, state: ClientState) -> Update:
+            update, state = client(weights, x, y, state)
+            exact, state = self.stand_in({name: g.detach() for name, g in update.items()}, state)
+            return {name: exact[name] + self._slope(g, received[name].dim()) for name, g in update.items()}, state
 
         return send
 
-    def counters(self) -> dict[str, Counter]:
+    def strategies(self) -> dict[str, AdaptiveStrategy]:
         return {
-            "stand-in of the guess": Counter("known: the guess is turned into a stand-in too, as in a first round", self.adapt),
-            "read it off": Counter(
-                "known: the gradient is worked out from the stand-in, and the moments with it, round by round",
-                read=lambda received, memory: self.read(received, memory)[0],
-                trust=self.trusted,
-                track=self._track,
+            "stand-in of the guess": AdaptiveStrategy(
+                "known: the guess is turned into a stand-in too, as in a first round", self.surrogate
             ),
-            "signs alone": Counter("known: the signs of the guess's gradient are compared", self._signs),
+            "read it off": AdaptiveStrategy(
+                "known: the gradient is worked out from the stand-in, and the moments with it, round by round",
+                invert_update=lambda received, state: self.invert_update(received, state)[0],
+                entry_weights=self.trusted,
+                infer_state=self._track,
+            ),
+            "signs alone": AdaptiveStrategy("known: the signs of the guess's gradient are compared", self._signs),
         }
 
-    def stand_in(self, update: Params, memory: Memory) -> Update:
-        """What is sent instead of `update`, and the memory with the moments of this round. Finite derivatives, also at 0."""
-        number = _number(memory)
+    def stand_in(self, update: Params, state: ClientState) -> Update:
+        """What is sent instead of `update`, and the state with the moments of this round. Finite derivatives, also at 0."""
+        number = _number(state)
         unit, eps = self.unit_and_eps(number)
-        sent, carried = Params(), {**memory, ROUND: torch.tensor(number)}
+        sent, carried = Params(), {**state, ROUND: torch.tensor(number)}
         for name, g in update.items():
-            m = self.beta1 * memory.get(FIRST + name, torch.zeros_like(g)) + (1 - self.beta1) * g
-            v = self._second(memory.get(SECOND + name, torch.zeros_like(g)), g)
+            m = self.beta1 * state.get(FIRST + name, torch.zeros_like(g)) + (1 - self.beta1) * g
+            v = self._second(state.get(SECOND + name, torch.zeros_like(g)), g)
             sent[name] = unit * m / (_root(v) + eps)
             carried |= {FIRST + name: m.detach(), SECOND + name: v.detach()}
         return sent, carried
@@ -110,8 +112,8 @@ class AdaDefense(Defense):
 
     # ------------------------------------------------------------ the attacker who reads it off
 
-    def read(self, sent: Params, memory: Memory) -> tuple[Params, Params]:
-        """The gradient behind a stand-in of a client that carried `memory`, and by how much each entry may be wrong.
+    def invert_update(self, sent: Params, state: ClientState) -> tuple[Params, Params]:
+        """The gradient behind a stand-in of a client that carried `state`, and by how much each entry may be wrong.
 
         s = sent / u = (a + b g) / (sqrt(c + d g^2) + e), with what the moments are without this round (a, c) and the weights of the new
         gradient (b, d). Where nothing was before, |g| = e |s| / (b - sqrt(d) |s|); an entry is lost where |s| has been rounded to
@@ -119,30 +121,30 @@ class AdaDefense(Defense):
         (b^2 - s^2 d) g^2 + 2 a b g + a^2 - s^2 c = 0, solved again for s (1 + e / sqrt(c + d g^2)) to make up for e; of two that fit, the
         one nearer the last gradient. Computed in float64.
         """
-        unit, eps = self.unit_and_eps(_number(memory))
+        unit, eps = self.unit_and_eps(_number(state))
         found, wrong = Params(), Params()
         for name, value in sent.items():
             rounding = torch.finfo(value.dtype).eps
             s, empty = value.detach().double() / unit, torch.zeros_like(value, dtype=torch.float64)
-            a, before = self.beta1 * memory.get(FIRST + name, empty).double(), memory.get(SECOND + name, empty).double()
-            first, lost = self._first(s, eps, rounding)
-            g = torch.where(before > 0, self._later(s, a, before, eps, memory.get(LAST + name, empty).double()), first)
+            a, before = self.beta1 * state.get(FIRST + name, empty).double(), state.get(SECOND + name, empty).double()
+            first, diverged = self._first(s, eps, rounding)
+            g = torch.where(before > 0, self._later(s, a, before, eps, state.get(LAST + name, empty).double()), first)
             _, slope = self._ratio(g, a, before, eps)
             found[name] = g.to(value)
-            wrong[name] = torch.where(lost & (before == 0), torch.inf, rounding * s.abs() / slope.abs().clamp(min=1e-300)).to(value)
+            wrong[name] = torch.where(diverged & (before == 0), torch.inf, rounding * s.abs() / slope.abs().clamp(min=1e-300)).to(value)
         return found, wrong
 
-    def trusted(self, sent: Params, memory: Memory) -> Params:
+    def trusted(self, sent: Params, state: ClientState) -> Params:
         """How much each entry that was read counts: 1 / (error^2 + floor^2), divided by the median, at most MOST."""
-        found, wrong = self.read(sent, memory)
+        found, wrong = self.invert_update(sent, state)
         usual = torch.cat([g.flatten() for g in found.values()]).square().mean().sqrt()
         weight = {name: 1 / (error.square() + (FLOOR * usual).square()) for name, error in wrong.items()}
         middle = torch.cat([part.flatten() for part in weight.values()]).median()
         return {name: (part / middle).clamp(max=MOST) for name, part in weight.items()}
 
-    def _track(self, sent: Params, memory: Memory) -> Memory:
-        found, _ = self.read(sent, memory)
-        _, carried = self.stand_in(found, memory)
+    def _track(self, sent: Params, state: ClientState) -> ClientState:
+        found, _ = self.invert_update(sent, state)
+        _, carried = self.stand_in(found, state)
         return carried | {LAST + name: g for name, g in found.items()}
 
     def _first(self, s: Tensor, eps: float, rounding: float) -> tuple[Tensor, Tensor]:
@@ -216,9 +218,9 @@ class AdaDefense(Defense):
         return 1.0 if self.rule == "adagrad" else 1 - self.beta2
 
 
-def _number(memory: Memory) -> int:
-    """Which round it is for a client with this memory."""
-    return int(memory.get(ROUND, torch.tensor(0))) + 1
+def _number(state: ClientState) -> int:
+    """Which round it is for a client with this state."""
+    return int(state.get(ROUND, torch.tensor(0))) + 1
 
 
 def _root(v: Tensor) -> Tensor:

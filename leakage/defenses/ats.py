@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from leakage.defenses._each import counted
-from leakage.engine.core import Client, Defense, Draws, Memory, Params, Update, choice, param
+from leakage.engine.core import Client, ClientState, Defense, Params, StepRng, Update, choice, param
 
 TENTHS = 9  # magnitudes are counted from 0 to 9
 FAR, STRONG = 150 / 331, 0.5  # what 9 means: a shift as a share of the side; a change of contrast
@@ -43,10 +43,10 @@ class ATS(Defense):
     policy: str = choice(BOTH, (BOTH, *POLICIES), "Which operations: for every picture one of both rows at random, or always the same one.")
     strength: float = param(1.0, 0, 2, "How much each operation does, as a multiple of the paper's. 0 switches it off.")
 
-    def guard(self, client: Client, model: nn.Module, draws: Draws) -> Client:
-        def send(weights: Params, x: Tensor, y: Tensor, memory: Memory) -> Update:
-            step, memory = counted(memory, "ats")
-            return client(weights, self.transformed(x, draws(step)), y, memory)
+    def defend(self, client: Client, model: nn.Module, step_rng: StepRng) -> Client:
+        def send(weights: Params, x: Tensor, y: Tensor, state: ClientState) -> Update:
+            step, state = counted(state, "ats")
+            return client(weights, self.transformed(x, step_rng(step)), y, state)
 
         return send
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from torch import nn
 
 from leakage.defenses._each import changed, each_shortened, shortened
-from leakage.engine.core import Client, Defense, Draws, Params, choice, param
+from leakage.engine.core import Client, Defense, Params, StepRng, choice, param
 
 SCOPES = ("whole gradient", "each layer")
 
@@ -27,10 +27,10 @@ class Clipping(Defense):
     bound: float = param(4.0, 1e-6, 1e6, "The longest that an update, or each of its layers, may be.")
     scope: str = choice("whole gradient", SCOPES, "Whether the whole gradient is shortened at once, or each layer by itself.")
 
-    def guard(self, client: Client, model: nn.Module, draws: Draws) -> Client:
+    def defend(self, client: Client, model: nn.Module, step_rng: StepRng) -> Client:
         return changed(client, self.clip)
 
-    def adapt(self, client: Client, received: Params) -> Client:
+    def surrogate(self, client: Client, received: Params) -> Client:
         return changed(client, self.clip)
 
     def clip(self, update: Params) -> Params:

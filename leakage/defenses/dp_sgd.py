@@ -6,7 +6,7 @@ from torch import nn
 
 from leakage.defenses._each import shortened
 from leakage.defenses._per_example import one_by_one, refuse_mixed_pictures
-from leakage.engine.core import Client, Defense, Draws, Params, param
+from leakage.engine.core import Client, Defense, Params, StepRng, param
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,11 +32,11 @@ class DPSGD(Defense):
     )
     sigma: float = param(1.0, 0, 100, "Noise on the sum, as a multiple of that length (noise multiplier). 0 switches the noise off.")
 
-    def guard(self, client: Client, model: nn.Module, draws: Draws) -> Client:
+    def defend(self, client: Client, model: nn.Module, step_rng: StepRng) -> Client:
         refuse_mixed_pictures(model, self.title)
-        return one_by_one(client, "dp_sgd", self._clip, noise=lambda _step: self.sigma * self.clip, draws=draws)
+        return one_by_one(client, "dp_sgd", self._clip, noise=lambda _step: self.sigma * self.clip, step_rng=step_rng)
 
-    def adapt(self, client: Client, received: Params) -> Client:
+    def surrogate(self, client: Client, received: Params) -> Client:
         return one_by_one(client, "dp_sgd", self._clip)
 
     def multiplier(self, tensors: int) -> float:  # noqa: ARG002

@@ -7,7 +7,7 @@ from torch import nn
 
 from leakage.defenses._each import each_shortened
 from leakage.defenses._per_example import one_by_one, refuse_mixed_pictures
-from leakage.engine.core import Client, Defense, Draws, Params, param
+from leakage.engine.core import Client, Defense, Params, StepRng, param
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,11 +37,11 @@ class FedCDP(Defense):
     decay: int = param(100, 1, 100_000, "After so many local steps the bound has reached its end. With FedSGD a round is one local step.")
     sigma: float = param(0.5, 0, 100, "Noise on the sum, as a multiple of the bound (noise multiplier). 0 switches the noise off.")
 
-    def guard(self, client: Client, model: nn.Module, draws: Draws) -> Client:
+    def defend(self, client: Client, model: nn.Module, step_rng: StepRng) -> Client:
         refuse_mixed_pictures(model, self.title)
-        return one_by_one(client, "fed_cdp", self._clip, noise=lambda step: self.sigma * self.bound_at(step), draws=draws)
+        return one_by_one(client, "fed_cdp", self._clip, noise=lambda step: self.sigma * self.bound_at(step), step_rng=step_rng)
 
-    def adapt(self, client: Client, received: Params) -> Client:
+    def surrogate(self, client: Client, received: Params) -> Client:
         return one_by_one(client, "fed_cdp", self._clip)
 
     def multiplier(self, tensors: int) -> float:

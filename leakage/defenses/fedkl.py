@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from leakage.engine.core import Client, Counter, Defense, Draws, Memory, Params, Update, choice, generator, param
+from leakage.engine.core import AdaptiveStrategy, Client, ClientState, Defense, Params, StepRng, Update, choice, generator, param
 
 SEEK = "known: all secret scales and shifts begin at their mean, from where attacks by Adam look for the true ones"
 ACTIVATIONS = {"relu": torch.relu, "sigmoid": torch.sigmoid}
@@ -57,19 +57,21 @@ class FedKL(Defense):
             model.set_submodule(name, Locked(norm))
         return model
 
-    def guard(self, client: Client, model: nn.Module, draws: Draws) -> Client:
-        secret = self.secret(model, draws(0))  # the same in every step and every round
+    def defend(self, client: Client, model: nn.Module, step_rng: StepRng) -> Client:
+        secret = self.secret(model, step_rng(0))  # the same in every step and every round
 
-        def send(weights: Params, x: Tensor, y: Tensor, memory: Memory) -> Update:
-            return client({**weights, **{name: value.to(x) for name, value in secret.items()}}, x, y, memory)
+        def send(weights: Params, x: Tensor, y: Tensor, state: ClientState) -> Update:
+            return client({**weights, **{name: value.to(x) for name, value in secret.items()}}, x, y, state)
 
         return send
 
-    def counters(self) -> dict[str, Counter]:
+    def strategies(self) -> dict[str, AdaptiveStrategy]:
         return {
-            "look for the scales": Counter(SEEK, guess=self.expect, seek=True),
-            "no scales": Counter("known: the model is replayed without the secret scales and shifts"),
-            "expected scales": Counter("known: the model is replayed with the mean of all that keys can make of them", guess=self.expect),
+            "look for the scales": AdaptiveStrategy(SEEK, latent_init=self.expect, optimize_latents=True),
+            "no scales": AdaptiveStrategy("known: the model is replayed without the secret scales and shifts"),
+            "expected scales": AdaptiveStrategy(
+                "known: the model is replayed with the mean of all that keys can make of them", latent_init=self.expect
+            ),
         }
 
     def expect(self, model: nn.Module) -> Params:

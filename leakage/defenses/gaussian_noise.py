@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from leakage.defenses._each import at_random, averaging
-from leakage.engine.core import Client, Counter, Defense, Draws, Published, param
+from leakage.engine.core import AdaptiveStrategy, Client, Defense, Published, StepRng, param
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -14,7 +14,7 @@ class GaussianNoise(Defense):
     """g~ = g + N(0, scale^2), independently for every entry and every local step.
 
     Not differential privacy: nothing bounds the gradient, so no epsilon can be stated. An attacker who knows the noise cannot undo it
-    (`adapt` is the identity); it can only average over rounds, where weights stay as they are, or lean on a stronger prior.
+    (`surrogate` is the identity); it can only average over rounds, where weights stay as they are, or lean on a stronger prior.
     Source: Zhu et al. 2019, section 5.1.
     """
 
@@ -28,11 +28,11 @@ class GaussianNoise(Defense):
 
     scale: float = param(0.01, 0, 10, "Standard deviation of the noise, in units of the gradient's entries. 0 switches it off.")
 
-    def guard(self, client: Client, model: nn.Module, draws: Draws) -> Client:
+    def defend(self, client: Client, model: nn.Module, step_rng: StepRng) -> Client:
         def noisy(g: Tensor, rng: torch.Generator) -> Tensor:
             return g + self.scale * torch.randn(g.shape, generator=rng).to(g)
 
-        return at_random(client, draws, "gaussian_noise", noisy)
+        return at_random(client, step_rng, "gaussian_noise", noisy)
 
-    def counters(self) -> dict[str, Counter]:
-        return {**super().counters(), "average the rounds": averaging("gaussian_noise")}
+    def strategies(self) -> dict[str, AdaptiveStrategy]:
+        return {**super().strategies(), "average the rounds": averaging("gaussian_noise")}

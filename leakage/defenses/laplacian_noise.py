@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from leakage.defenses._each import at_random, averaging
-from leakage.engine.core import Client, Counter, Defense, Draws, Published, param
+from leakage.engine.core import AdaptiveStrategy, Client, Defense, Published, StepRng, param
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,12 +28,12 @@ class LaplacianNoise(Defense):
 
     scale: float = param(0.01, 0, 10, "Scale b of the noise, in units of the gradient's entries (deviation 1.4 b). 0 switches it off.")
 
-    def guard(self, client: Client, model: nn.Module, draws: Draws) -> Client:
+    def defend(self, client: Client, model: nn.Module, step_rng: StepRng) -> Client:
         def noisy(g: Tensor, rng: torch.Generator) -> Tensor:
             u = torch.rand(g.shape, generator=rng, dtype=torch.float64) - 0.5
             return g - self.scale * (u.sign() * torch.log1p(-2 * u.abs().clamp(max=0.5 - 2**-54))).to(g)
 
-        return at_random(client, draws, "laplacian_noise", noisy)
+        return at_random(client, step_rng, "laplacian_noise", noisy)
 
-    def counters(self) -> dict[str, Counter]:
-        return {**super().counters(), "average the rounds": averaging("laplacian_noise")}
+    def strategies(self) -> dict[str, AdaptiveStrategy]:
+        return {**super().strategies(), "average the rounds": averaging("laplacian_noise")}

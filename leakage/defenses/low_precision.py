@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from leakage.defenses._each import at_random, changed, within
-from leakage.engine.core import Client, Counter, Defense, Draws, Params, Published, choice
+from leakage.engine.core import AdaptiveStrategy, Client, Defense, Params, Published, StepRng, choice
 
 FLOATS = {"fp16": torch.float16, "bf16": torch.bfloat16}
 ROUNDINGS = ("nearest", "stochastic")
@@ -41,22 +41,22 @@ class LowPrecision(Defense):
     number: str = choice("int8", ("int8", *FLOATS), "How an entry is written: in 8 bits, or in 16 (bf16 has fewer digits and more range).")
     rounding: str = choice("nearest", ROUNDINGS, "How int8 rounds: to the nearest level, or by chance, right on average.")
 
-    def guard(self, client: Client, model: nn.Module, draws: Draws) -> Client:
+    def defend(self, client: Client, model: nn.Module, step_rng: StepRng) -> Client:
         if self.number == "int8" and self.rounding == "stochastic":
-            return at_random(client, draws, "low_precision", self._by_chance)
-        return self.adapt(client, {})
+            return at_random(client, step_rng, "low_precision", self._by_chance)
+        return self.surrogate(client, {})
 
-    def adapt(self, client: Client, received: Params) -> Client:  # noqa: ARG002
+    def surrogate(self, client: Client, received: Params) -> Client:  # noqa: ARG002
         return changed(client, lambda update: {name: g + (self.rounded(g.detach()) - g.detach()) for name, g in update.items()})
 
-    def counters(self) -> dict[str, Counter]:
+    def strategies(self) -> dict[str, AdaptiveStrategy]:
         return {
-            "within the step": Counter(
+            "within the step": AdaptiveStrategy(
                 "known: an entry may lie anywhere among the numbers that are rounded to the one received",
                 lambda client, received: within(client, received, {name: self.slack(g) for name, g in received.items()}),
                 exact=True,
             ),
-            "round the guess": Counter("known: the guess is rounded too", self.adapt),
+            "round the guess": AdaptiveStrategy("known: the guess is rounded too", self.surrogate),
         }
 
     def slack(self, g: Tensor) -> Tensor:

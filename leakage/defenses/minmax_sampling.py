@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from leakage.defenses._each import changed, drawn
-from leakage.engine.core import Client, Defense, Draws, Params, param
+from leakage.engine.core import Client, Defense, Params, StepRng, param
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,10 +30,10 @@ class MinMaxSampling(Defense):
 
     ratio: float = param(0.05, 1e-6, 1, "Share of the entries that are sent, one at least. 1 switches it off.")
 
-    def guard(self, client: Client, model: nn.Module, draws: Draws) -> Client:
-        return drawn(client, draws, "minmax_sampling", self.sampled)
+    def defend(self, client: Client, model: nn.Module, step_rng: StepRng) -> Client:
+        return drawn(client, step_rng, "minmax_sampling", self.sampled)
 
-    def adapt(self, client: Client, received: Params) -> Client:
+    def surrogate(self, client: Client, received: Params) -> Client:
         """Keep the entries that arrived; all of them when fewer arrived than are sent, for then the other ones are zeros indeed."""
         arrived = {name: g != 0 for name, g in received.items()}
         whole = sum(int(mask.sum()) for mask in arrived.values()) < self.count(received)

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from leakage.defenses._each import counted
 from leakage.defenses.pruning import Pruning
-from leakage.engine.core import Client, Defense, Draws, Memory, Params, Update, param
+from leakage.engine.core import Client, ClientState, Defense, Params, StepRng, Update, param
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,19 +37,19 @@ class Outpost(Defense):
     phi: float = param(40, 0, 100, "Per cent of the entries that get noise: those that matter most to the model.")
     decay: float = param(0.125, 0, 100, "How fast it becomes rare: 0.125 halves its chance after 8 local steps. 0: always.")
 
-    def guard(self, client: Client, model: nn.Module, draws: Draws) -> Client:
-        def send(weights: Params, x: Tensor, y: Tensor, memory: Memory) -> Update:
-            update, memory = client(weights, x, y, memory)
-            step, memory = counted(memory, "outpost")
-            rng = draws(step)
+    def defend(self, client: Client, model: nn.Module, step_rng: StepRng) -> Client:
+        def send(weights: Params, x: Tensor, y: Tensor, state: ClientState) -> Update:
+            update, state = client(weights, x, y, state)
+            step, state = counted(state, "outpost")
+            rng = step_rng(step)
             if float(torch.rand((), generator=rng)) < 1 / (1 + self.decay * (step + 1)):
                 update = self.perturbed(update, weights, rng)
-            return update, memory
+            return update, state
 
         return send
 
-    def adapt(self, client: Client, received: Params) -> Client:
-        return self._pruning.adapt(client, received)
+    def surrogate(self, client: Client, received: Params) -> Client:
+        return self._pruning.surrogate(client, received)
 
     def perturbed(self, update: Params, weights: Params, rng: torch.Generator) -> Params:
         """The update, pruned and with noise; where either goes counts as constant."""

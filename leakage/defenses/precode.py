@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from leakage.defenses._each import counted
 from leakage.engine.client import join_loss
-from leakage.engine.core import Client, Counter, Defense, Draws, Memory, Params, Update, param
+from leakage.engine.core import AdaptiveStrategy, Client, ClientState, Defense, Params, StepRng, Update, param
 
 NAME = "bottleneck"
 
@@ -85,24 +85,26 @@ class Precode(Defense):
             parent.add_module(name, layer)
         return model
 
-    def counters(self) -> dict[str, Counter]:
+    def strategies(self) -> dict[str, AdaptiveStrategy]:
         return {
-            "compare what comes before the gate": Counter("known: only the layers before the gate are compared", trust=_not_behind),
-            "leave the noise out": Counter(self.imitation),
+            "compare what comes before the gate": AdaptiveStrategy(
+                "known: only the layers before the gate are compared", entry_weights=_not_behind
+            ),
+            "leave the noise out": AdaptiveStrategy(self.imitation),
         }
 
-    def guard(self, client: Client, model: nn.Module, draws: Draws) -> Client:
+    def defend(self, client: Client, model: nn.Module, step_rng: StepRng) -> Client:
         gate = next(name for name, layer in model.named_modules() if isinstance(layer, Bottleneck))
 
-        def send(weights: Params, x: Tensor, y: Tensor, memory: Memory) -> Update:
-            step, memory = counted(memory, "precode")
-            eps = torch.randn((len(x), self.size), generator=draws(step)).to(x)
-            return client({**weights, f"{gate}.eps": eps}, x, y, memory)
+        def send(weights: Params, x: Tensor, y: Tensor, state: ClientState) -> Update:
+            step, state = counted(state, "precode")
+            eps = torch.randn((len(x), self.size), generator=step_rng(step)).to(x)
+            return client({**weights, f"{gate}.eps": eps}, x, y, state)
 
         return send
 
 
-def _not_behind(received: Params, _memory: Memory) -> Params:
+def _not_behind(received: Params, _state: ClientState) -> Params:
     kept = before(received)
     return {name: torch.zeros_like(g) for name, g in received.items() if name not in kept}
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from leakage.defenses._each import changed, counted, within
-from leakage.engine.core import Client, Counter, Defense, Draws, Memory, Params, Published, Update, choice, flag, param
+from leakage.engine.core import AdaptiveStrategy, Client, ClientState, Defense, Params, Published, StepRng, Update, choice, flag, param
 
 SCOPES = ("each tensor", "whole gradient", "random")
 
@@ -36,33 +36,33 @@ class Pruning(Defense):
     scope: str = choice("each tensor", SCOPES, "The smallest of each tensor, the smallest of the whole gradient, or any, by chance.")
     feedback: bool = flag(False, "What was not sent is added to the next gradient, so that nothing is lost in the long run.")
 
-    def guard(self, client: Client, model: nn.Module, draws: Draws) -> Client:
-        owed = f"pruning.{draws(0).initial_seed()}.owed."  # of this pruning: an experiment may have two
+    def defend(self, client: Client, model: nn.Module, step_rng: StepRng) -> Client:
+        owed = f"pruning.{step_rng(0).initial_seed()}.owed."  # of this pruning: an experiment may have two
 
-        def send(weights: Params, x: Tensor, y: Tensor, memory: Memory) -> Update:
-            update, memory = client(weights, x, y, memory)
-            step, after = counted(memory, "pruning")
+        def send(weights: Params, x: Tensor, y: Tensor, state: ClientState) -> Update:
+            update, state = client(weights, x, y, state)
+            step, after = counted(state, "pruning")
             if self.scope == "random":
-                memory = after
+                state = after
             if self.feedback:
-                update = {name: g + memory.get(owed + name, 0) for name, g in update.items()}
-            kept = self.kept(update, draws(step))
+                update = {name: g + state.get(owed + name, 0) for name, g in update.items()}
+            kept = self.kept(update, step_rng(step))
             sent = {name: g * kept[name] for name, g in update.items()}
             if self.feedback:
-                memory = memory | {owed + name: (g - sent[name]).detach() for name, g in update.items()}
-            return sent, memory
+                state = state | {owed + name: (g - sent[name]).detach() for name, g in update.items()}
+            return sent, state
 
         return send
 
-    def adapt(self, client: Client, received: Params) -> Client:
+    def surrogate(self, client: Client, received: Params) -> Client:
         """Keep the entries that survived in `received`."""
         arrived = self.arrived(received)
         return changed(client, lambda update: {name: g * arrived[name] for name, g in update.items()})
 
-    def counters(self) -> dict[str, Counter]:
+    def strategies(self) -> dict[str, AdaptiveStrategy]:
         return {
-            "what arrived": Counter(self.imitation, self.adapt),
-            "what arrived, and bounds": Counter(
+            "what arrived": AdaptiveStrategy(self.imitation, self.surrogate),
+            "what arrived, and bounds": AdaptiveStrategy(
                 "known: entries that survived are compared, and the others must be smaller than those",
                 lambda client, received: within(client, received, self.slack(received)),
                 exact=True,

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from leakage.defenses._each import changed
-from leakage.engine.core import Client, Counter, Defense, Draws, Memory, Params, Update, param
+from leakage.engine.core import AdaptiveStrategy, Client, ClientState, Defense, Params, StepRng, Update, param
 
 SMALL = 1e-10  # added to |r_f|; the code adds 0.1, 1e-10 or nothing
 AT_ONCE = 2**20  # numbers in the pictures' derivatives that are computed together
@@ -37,19 +37,19 @@ class Soteria(Defense):
 
     share: float = param(0.1, 0, 0.99, "Share of the last layer's inputs that are hidden. 0 switches it off.")
 
-    def guard(self, client: Client, model: nn.Module, draws: Draws) -> Client:
+    def defend(self, client: Client, model: nn.Module, step_rng: StepRng) -> Client:
         layer = last_linear(model)
         weight = f"{layer}.weight"
 
-        def send(weights: Params, x: Tensor, y: Tensor, memory: Memory) -> Update:
-            update, memory = client(weights, x, y, memory)
+        def send(weights: Params, x: Tensor, y: Tensor, state: ClientState) -> Update:
+            update, state = client(weights, x, y, state)
             hidden = scores(model, layer, weights, x).argsort(stable=True)[: self.hidden(update[weight])]  # (count,)
             mask = torch.ones_like(update[weight][0]).index_fill(0, hidden, 0)  # (D,)
-            return {**update, weight: update[weight] * mask}, memory
+            return {**update, weight: update[weight] * mask}, state
 
         return send
 
-    def adapt(self, client: Client, received: Params) -> Client:
+    def surrogate(self, client: Client, received: Params) -> Client:
         """Leave out the columns that are zero in `received`; none, if there are more than are hidden: then they are zero by themselves."""
         weight = _table(received)
         mask = (received[weight] != 0).any(0)  # (D,)
@@ -57,10 +57,10 @@ class Soteria(Defense):
             return client
         return changed(client, lambda update: {**update, weight: update[weight] * mask})
 
-    def counters(self) -> dict[str, Counter]:
+    def strategies(self) -> dict[str, AdaptiveStrategy]:
         return {
-            "same columns": Counter(self.imitation, self.adapt),
-            "without that layer": Counter("known: the table of the last layer is not compared at all", trust=_without),
+            "same columns": AdaptiveStrategy(self.imitation, self.surrogate),
+            "without that layer": AdaptiveStrategy("known: the table of the last layer is not compared at all", entry_weights=_without),
         }
 
     def hidden(self, weight: Tensor) -> int:
@@ -73,7 +73,7 @@ def _table(received: Params) -> str:
     return [name for name, g in received.items() if g.dim() == 2][-1]
 
 
-def _without(received: Params, _memory: Memory) -> Params:
+def _without(received: Params, _state: ClientState) -> Params:
     return {_table(received): torch.zeros_like(received[_table(received)])}
 
 

@@ -25,14 +25,14 @@ class Link:
     """One map x -> z -> bend(z). Shapes are those of one picture: (C, H, W), or (n,); a linear layer flattens what it is given.
 
     name      its weight is `name`.weight
-    bend      the activation behind it, or None
+    activation  the activation behind it, or None
     """
 
     name: str
     layer: nn.Conv2d | nn.Linear
     x: tuple[int, ...]
     z: tuple[int, ...]
-    bend: nn.Module | None = None
+    activation: nn.Module | None = None
 
     @property
     def stride(self) -> int:
@@ -45,25 +45,25 @@ class Link:
     def before(self, out: Tensor) -> Tensor:
         """z, from what came out of the bend; values that it cannot give count as the nearest that it can. Behind a ReLU 0 stays 0."""
         edge = torch.finfo(out.dtype).eps
-        if isinstance(self.bend, nn.LeakyReLU):
-            return torch.where(out >= 0, out, out / self.bend.negative_slope)
-        if isinstance(self.bend, nn.Sigmoid):
+        if isinstance(self.activation, nn.LeakyReLU):
+            return torch.where(out >= 0, out, out / self.activation.negative_slope)
+        if isinstance(self.activation, nn.Sigmoid):
             return out.clamp(edge, 1 - edge).logit()
-        if isinstance(self.bend, nn.Tanh):
+        if isinstance(self.activation, nn.Tanh):
             return out.clamp(edge - 1, 1 - edge).atanh()
-        if isinstance(self.bend, nn.ReLU):
+        if isinstance(self.activation, nn.ReLU):
             return torch.where(out > NOTHING * out.abs().max(), out, torch.zeros_like(out))
         return out
 
     def slope(self, z: Tensor) -> Tensor:
         """bend'(z)."""
-        if isinstance(self.bend, nn.LeakyReLU):
-            return torch.where(z >= 0, torch.ones_like(z), self.bend.negative_slope)
-        if isinstance(self.bend, nn.Sigmoid):
+        if isinstance(self.activation, nn.LeakyReLU):
+            return torch.where(z >= 0, torch.ones_like(z), self.activation.negative_slope)
+        if isinstance(self.activation, nn.Sigmoid):
             return z.sigmoid() * (1 - z.sigmoid())
-        if isinstance(self.bend, nn.Tanh):
+        if isinstance(self.activation, nn.Tanh):
             return 1 - z.tanh().square()
-        return (z > 0).to(z) if isinstance(self.bend, nn.ReLU) else torch.ones_like(z)
+        return (z > 0).to(z) if isinstance(self.activation, nn.ReLU) else torch.ones_like(z)
 
     def pull(self, weight: Tensor, k: Tensor) -> Tensor:
         """dL/dx (of shape x) from k = dL/dz (of shape z): W^T k, without what falls on the padding."""
@@ -84,7 +84,7 @@ def chain(model: nn.Module, image_shape: tuple[int, int, int]) -> list[Link]:
         elif isinstance(layer, nn.Conv2d) and _plain(layer):
             sides = [_side(side, layer) for side in shape[1:]]
             links.append(Link(name, layer, shape, (layer.out_channels, *sides)))
-        elif isinstance(layer, BENDS) and links and links[-1].bend is None:
+        elif isinstance(layer, BENDS) and links and links[-1].activation is None:
             links[-1] = Link(links[-1].name, links[-1].layer, links[-1].x, links[-1].z, layer)
         elif not isinstance(layer, Normalise | nn.Flatten | TwoClasses):
             raise ValueError(f"{name} ({type(layer).__name__})".strip())

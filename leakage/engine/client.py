@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 from torch.nn import functional as F
 
-from leakage.engine.core import Client, Memory, Params, Update
+from leakage.engine.core import Client, ClientState, Params, Update
 
 _HEARD: ContextVar[list[Tensor] | None] = ContextVar("heard", default=None)
 
@@ -22,18 +22,18 @@ def weights_of(model: nn.Module) -> Params:
 
 def join_loss(extra: Tensor) -> None:
     """To be called by a layer of a model while it computes: `extra`, a scalar, is added to the loss of this batch, if there is one."""
-    heard = _HEARD.get()
-    if heard is not None:
-        heard.append(extra)
+    loss_log = _HEARD.get()
+    if loss_log is not None:
+        loss_log.append(extra)
 
 
 @contextmanager
 def _hearing() -> Iterator[list[Tensor]]:
     """What the layers add to the loss meanwhile."""
-    heard: list[Tensor] = []
-    before = _HEARD.set(heard)
+    loss_log: list[Tensor] = []
+    before = _HEARD.set(loss_log)
     try:
-        yield heard
+        yield loss_log
     finally:
         _HEARD.reset(before)
 
@@ -43,24 +43,24 @@ class Gradient:
 
     Beside the weights it may be given buffers of the model, by name: it computes with them and does not send their gradient.
 
-    narrow     the model itself is computed in bfloat16
-    heard      gets the summed loss of every call, of what pictures ever
+    bfloat16   the model itself is computed in bfloat16
+    loss_log   gets the summed loss of every call, of what pictures ever
     """
 
-    def __init__(self, model: nn.Module, *, narrow: bool = False, heard: list[Tensor] | None = None) -> None:
-        self.model, self.narrow, self.heard = model, narrow, heard
+    def __init__(self, model: nn.Module, *, bfloat16: bool = False, loss_log: list[Tensor] | None = None) -> None:
+        self.model, self.bfloat16, self.loss_log = model, bfloat16, loss_log
         self._own = weights_of(model)
 
-    def __call__(self, weights: Params, x: Tensor, y: Tensor, memory: Memory) -> Update:
+    def __call__(self, weights: Params, x: Tensor, y: Tensor, state: ClientState) -> Update:
         # At its own weights the model can be called as it is: exchanging them first costs 5 % of an iteration on a small net.
         at_home = len(weights) == len(self._own) and all(map(operator.is_, weights.values(), self._own.values()))
-        with torch.autocast(x.device.type, torch.bfloat16, enabled=self.narrow):
+        with torch.autocast(x.device.type, torch.bfloat16, enabled=self.bfloat16):
             with _hearing() as extra:
                 logits = self.model(x) if at_home else functional_call(self.model, weights, (x,))  # (B, K)
             loss = sum(extra, F.cross_entropy(logits, y))
-        return self._slopes(loss, weights, x, y), memory
+        return self._slopes(loss, weights, x, y), state
 
-    def lanes(self, weights: Params, x: Tensor, y: Tensor, memory: Memory) -> Update:
+    def lanes(self, weights: Params, x: Tensor, y: Tensor, state: ClientState) -> Update:
         """The same for S guesses at once: weights (S, ...), x (B, S, C, H, W), y (B, S) or (B, S, K) -> gradients (S, ...).
 
         Cheaper than vmap over the gradient: only the forward pass is vectorised, one ordinary derivative serves all.
@@ -71,11 +71,11 @@ class Gradient:
                 logits: Tensor = functional_call(self.model, held, (pictures,))
             return logits, sum(extra, logits.new_zeros(()))
 
-        with torch.autocast(x.device.type, torch.bfloat16, enabled=self.narrow):
+        with torch.autocast(x.device.type, torch.bfloat16, enabled=self.bfloat16):
             call = vmap(forward, in_dims=(0, 1), out_dims=(1, 0), randomness="different")
             logits, extra = call(weights, x)  # (B, S, K), (S,)
             loss = F.cross_entropy(logits.flatten(0, 1), y.flatten(0, 1)) * x.shape[1]  # of every lane the mean over its pictures
-        return self._slopes(loss + extra.sum(), weights, x, y), memory
+        return self._slopes(loss + extra.sum(), weights, x, y), state
 
     def each(self, weights: Params, x: Tensor, y: Tensor) -> Params:
         """The gradient of every picture alone, all at once, B in front of every shape."""
@@ -83,8 +83,8 @@ class Gradient:
         return self.lanes(own, x.unsqueeze(0), y.unsqueeze(0), {})[0]
 
     def _slopes(self, loss: Tensor, weights: Params, x: Tensor, y: Tensor) -> Params:
-        if self.heard is not None:
-            self.heard.append(loss.detach() * len(x))
+        if self.loss_log is not None:
+            self.loss_log.append(loss.detach() * len(x))
         follow = torch.is_grad_enabled() and (x.requires_grad or y.requires_grad)
         gradient = torch.autograd.grad(loss, [weights[name] for name in self._own], create_graph=follow)
         return dict(zip(self._own, gradient, strict=True))

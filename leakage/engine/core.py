@@ -21,11 +21,11 @@ from leakage.spec.fields import Published as Published
 from leakage.spec.fields import Travels as Travels
 
 Params: TypeAlias = dict[str, Tensor]  # parameter name -> tensor
-Memory: TypeAlias = dict[str, Tensor]  # what one client carries from one call to the next
-Update: TypeAlias = tuple[Params, Memory]
-Client: TypeAlias = Callable[[Params, Tensor, Tensor, Memory], Update]  # (weights, x, y, memory) -> what is sent; pure
+ClientState: TypeAlias = dict[str, Tensor]  # what one client carries from one call to the next
+Update: TypeAlias = tuple[Params, ClientState]
+Client: TypeAlias = Callable[[Params, Tensor, Tensor, ClientState], Update]  # (weights, x, y, state) -> what is sent; pure
 Statistics: TypeAlias = dict[str, tuple[Tensor, Tensor]]  # layer -> mean and variance of each channel
-Draws: TypeAlias = Callable[[int], torch.Generator]  # local step -> the generator of that step's randomness
+StepRng: TypeAlias = Callable[[int], torch.Generator]  # local step -> the generator of that step's randomness
 
 
 def generator(seed: int, *purpose: str | int) -> torch.Generator:
@@ -43,13 +43,13 @@ class Round:
 
     weights    what the client received
     update     what it sent
-    memory     what it carried before this round, as far as the server can compute that (`Protocol.track`)
+    state      what it carried before this round, as far as the server can compute that (`Protocol.infer_state`)
     count      pictures of the client
     """
 
     weights: Params
     update: Params
-    memory: Memory
+    state: ClientState
     count: int
 
 
@@ -57,16 +57,16 @@ class Round:
 class Simulator:
     """The attacked round as the server itself can play it: for attacks that imitate the client in their own way.
 
-    send       (x, y, memory) -> what the client would send, and what it would carry on
+    send       (x, y, state) -> what the client would send, and what it would carry on
     update     what it did send
-    memory     what it carried before
-    average    (update, memory) -> the average gradient in an update of a client that carried `memory`
+    state      what it carried before
+    to_gradient  (update, state) -> the average gradient in an update of a client that carried `state`
     """
 
-    send: Callable[[Tensor, Tensor, Memory], Update]
+    send: Callable[[Tensor, Tensor, ClientState], Update]
     update: Params
-    memory: Memory
-    average: Callable[[Params, Memory], Params]
+    state: ClientState
+    to_gradient: Callable[[Params, ClientState], Params]
 
 
 @dataclass(frozen=True)
@@ -78,14 +78,14 @@ class Observation:
     replay         (x (B, C, H, W), y (B,) or (B, K)) -> what the attacker believes this client would have sent; differentiable in x and y
     replays        the same for S guesses at once: (S, B, C, H, W), (B,) or (S, B, K) -> an update with S in front of every shape
     imitate        gradients of S guesses -> what `replays` makes of them; None where that takes more than one gradient of each
-    average        turns an update into an average gradient
+    to_gradient    turns an update into an average gradient
     simulator      the protocol as the server knows it, whether or not the attacker makes use of that
     adaptive       False: the attacker takes what was sent for the gradient of FedSGD, and replays that
     history        every round that the server has watched
     labels         (B,) when the experiment grants them, else None
     statistics     BatchNorm layer -> mean and variance (C,) of what enters it, when the experiment grants them, else None
-    trust          how much each entry of the update counts when gradients are compared, by parameter; unnamed parameters count 1
-    sought         what an attack may look for too: buffers of `model` by name, leaves that `replay` follows; it leaves there what it found
+    entry_weights  how much each entry of the update counts when gradients are compared, by parameter; unnamed parameters count 1
+    latents        what an attack may look for too: buffers of `model` by name, leaves that `replay` follows; it leaves there what it found
     """
 
     model: nn.Module
@@ -93,7 +93,7 @@ class Observation:
     update: Params
     replay: Callable[[Tensor, Tensor], Params]
     replays: Callable[[Tensor, Tensor], Params]
-    average: Callable[[Params], Params]
+    to_gradient: Callable[[Params], Params]
     simulator: Simulator
     batch_size: int
     image_shape: tuple[int, int, int]
@@ -103,20 +103,20 @@ class Observation:
     history: tuple[Round, ...] = ()
     labels: Tensor | None = None
     statistics: Statistics | None = None
-    trust: Params = field(default_factory=dict)
-    sought: Params = field(default_factory=dict)
+    entry_weights: Params = field(default_factory=dict)
+    latents: Params = field(default_factory=dict)
 
     def as_gradient(self) -> Params:
         """The update as an average gradient over the batch."""
-        return self.average(self.update)
+        return self.to_gradient(self.update)
 
     def gradient(self, x: Tensor, y: Tensor) -> Params:
         """The replay of a guess, in the units of `as_gradient`."""
-        return self.average(self.replay(x, y))
+        return self.to_gradient(self.replay(x, y))
 
     def gradients(self, x: Tensor, y: Tensor) -> Params:
         """The replays of S guesses (S, B, C, H, W), in the same units, S in front of every shape."""
-        return self.average(self.replays(x, y))
+        return self.to_gradient(self.replays(x, y))
 
     @property
     def device(self) -> torch.device:
@@ -174,36 +174,36 @@ class Attack(Plugin):
         raise NotImplementedError
 
     @property
-    def joins(self) -> bool:
-        """Whether it can play several observations `together`."""
+    def batchable(self) -> bool:
+        """Whether it can play several observations at once (`run_batched`)."""
         return False
 
-    def together(self, seen: Sequence[Observation], rngs: Sequence[torch.Generator]) -> Iterator[tuple[int, Snapshot]]:
+    def run_batched(self, seen: Sequence[Observation], rngs: Sequence[torch.Generator]) -> Iterator[tuple[int, Snapshot]]:
         """Play observations of one model, each with an `imitate`, in one vectorised loop; yield Snapshots with their places."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
-class Counter:
+class AdaptiveStrategy:
     """One thing that an attacker can do who knows a defense.
 
     words    what it does, for the page
-    adapt    (client, received) -> the best differentiable imitation of the defended client
-    read     (received, memory) -> what the attacker works with in place of what it received; None: that itself
-    trust    (received, memory) -> how much each entry counts when gradients are compared, by parameter; unnamed parameters count 1
-    track    (received, memory) -> what the client carries after this round, as far as the server can compute that
-    guess    model -> what the client keeps to itself of it, as far as that can be guessed, by the names of buffers
-    seek     that is only where attacks start that look for it together with the pictures; others keep to it
-    exact    it works with the very numbers received, so nothing may have changed them after the defense; `read` does too
+    surrogate  (client, received) -> the best differentiable imitation of the defended client
+    invert_update  (received, state) -> what the attacker works with in place of what it received; None: that itself
+    entry_weights  (received, state) -> how much each entry counts when gradients are compared, by parameter; unnamed parameters count 1
+    infer_state  (received, state) -> what the client carries after this round, as far as the server can compute that
+    latent_init  model -> what the client keeps to itself of it, as far as that can be guessed, by the names of buffers
+    optimize_latents  that is only where attacks start that look for it together with the pictures; others keep to it
+    exact    it works with the very numbers received, so nothing may have changed them after the defense; `invert_update` does too
     """
 
     words: str
-    adapt: Callable[[Client, Params], Client] = lambda client, _received: client
-    read: Callable[[Params, Memory], Params] | None = None
-    trust: Callable[[Params, Memory], Params] = lambda _received, _memory: {}
-    track: Callable[[Params, Memory], Memory] = lambda _received, memory: memory
-    guess: Callable[[nn.Module], Params] = lambda _model: {}
-    seek: bool = False
+    surrogate: Callable[[Client, Params], Client] = lambda client, _received: client
+    invert_update: Callable[[Params, ClientState], Params] | None = None
+    entry_weights: Callable[[Params, ClientState], Params] = lambda _received, _state: {}
+    infer_state: Callable[[Params, ClientState], ClientState] = lambda _received, state: state
+    latent_init: Callable[[nn.Module], Params] = lambda _model: {}
+    optimize_latents: bool = False
     exact: bool = False
 
 
@@ -211,7 +211,7 @@ class Defense(Plugin):
     """Changes what leaves the client, or the model itself. stage "gradient" acts in each local step, "update" on what is sent."""
 
     stage: ClassVar[str] = "gradient"
-    imitation: ClassVar[str] = "known and imitated"  # what `adapt` does, in words
+    imitation: ClassVar[str] = "known and imitated"  # what `surrogate` does, in words
     elementwise: ClassVar[bool] = False  # whether imitations treat every entry alike, so that several guesses can be replayed at once
     needs: ClassVar[dict[str, str]] = {}  # fields of the model without which it has no place there, and their values
     published: ClassVar[Published | None] = None  # from which strength on it was reported to stop DLG
@@ -221,15 +221,15 @@ class Defense(Plugin):
         """The model that is trained with this defense, `model` itself as a rule; it may be altered in place.
 
         New weights come from torch's global generator, which `observe` forks and seeds; what a client keeps to itself are buffers there,
-        which `guard` replaces and the server never sees. Raises ValueError when the model has no place for it.
+        which `defend` replaces and the server never sees. Raises ValueError when the model has no place for it.
         """
         return model
 
-    def guard(self, client: Client, model: nn.Module, draws: Draws) -> Client:
-        """The client, defended. Pure: called twice with the same memory it sends the same."""
+    def defend(self, client: Client, model: nn.Module, step_rng: StepRng) -> Client:
+        """The client, defended. Pure: called twice with the same state it sends the same."""
         raise NotImplementedError
 
-    def adapt(self, client: Client, received: Params) -> Client:  # noqa: ARG002
+    def surrogate(self, client: Client, received: Params) -> Client:  # noqa: ARG002
         """The best differentiable imitation of the defense for an attacker who knows it and holds `received`; identity if none."""
         return client
 
@@ -237,21 +237,21 @@ class Defense(Plugin):
         """The noise multiplier of one picture's part in one gradient of so many tensors, if the defense promises differential privacy."""
         return None
 
-    def counters(self) -> dict[str, Counter]:
+    def strategies(self) -> dict[str, AdaptiveStrategy]:
         """What attackers can do who know it, by name, whatever the fields; the first is done unless the experiment names another."""
-        return {"imitate": Counter(self.imitation, self.adapt)}
+        return {"imitate": AdaptiveStrategy(self.imitation, self.surrogate)}
 
 
 class Protocol(Plugin):
     """What a client does with gradients, what it sends, and what the server can compute from that."""
 
-    over_others: ClassVar[bool] = False  # laid over another protocol, as secure aggregation is
+    is_aggregation: ClassVar[bool] = False  # laid over another protocol, as secure aggregation is
     sends_gradient: ClassVar[bool] = False  # the very gradient of one step, and nothing else
     travels: ClassVar[Travels] = Travels()  # what is sent, what is kept, and what attackers make of it, in words
     elementwise: ClassVar[bool] = False  # whether weights may have a dimension in front: several guesses, each with weights of its own
 
-    def client(self, gradient: Client, draws: Draws | None = None) -> Client:
-        """The client of this protocol, built from one that computes a gradient; `draws`: its chances by epoch, None: not known."""
+    def client(self, gradient: Client, step_rng: StepRng | None = None) -> Client:
+        """The client of this protocol, built from one that computes a gradient; `step_rng`: its chances by epoch, None: not known."""
         raise NotImplementedError
 
     @property
@@ -259,27 +259,27 @@ class Protocol(Plugin):
         """How many clients stand behind one update."""
         return 1
 
-    def together(self, clients: Sequence[Client]) -> Client:
+    def merge_clients(self, clients: Sequence[Client]) -> Client:
         """The `members` clients as one, which holds all their pictures."""
         return clients[0]
 
-    def spread(self, memory: Memory) -> Memory:
-        """The memory of all members, when each carries `memory`."""
-        return memory
+    def broadcast_state(self, state: ClientState) -> ClientState:
+        """The state of all members, when each carries `state`."""
+        return state
 
-    def average(self, update: Params, seen: Round) -> Params:
+    def to_gradient(self, update: Params, seen: Round) -> Params:
         """An update sent in the round `seen` as an average gradient."""
         raise NotImplementedError
 
     def naive(self, update: Params, seen: Round) -> Params:
         """What somebody takes for the gradient who knows the step, and nothing that the client carries."""
-        return self.average(update, seen)
+        return self.to_gradient(update, seen)
 
-    def track(self, seen: Round) -> Memory:
+    def infer_state(self, seen: Round) -> ClientState:
         """What the client carries after this round, as far as the server can compute that."""
-        return seen.memory
+        return seen.state
 
-    def serve(self, seen: Round) -> Params:
+    def server_update(self, seen: Round) -> Params:
         """The weights that the server sends next, if it heard this client alone; here for an update that is a difference of weights."""
         return {name: weight + seen.update[name] for name, weight in seen.weights.items()}
 

@@ -14,9 +14,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from leakage.engine.client import weights_of
-from leakage.engine.core import Memory, Params, generator
+from leakage.engine.core import ClientState, Params, generator
+from leakage.engine.fed_client import FedClient
 from leakage.engine.federation import Protection
-from leakage.engine.phone import Phone
 from leakage.engine.recipe import TrainingRecipe
 
 PADDING = 4  # pixels around a picture before a crop of its old size is taken
@@ -42,7 +42,7 @@ class Progress:
     seconds: float
     accuracy: float | None = None
     weights: Params | None = None
-    memories: tuple[Memory, ...] = ()  # what the clients carry into the next round
+    client_states: tuple[ClientState, ...] = ()  # what the clients carry into the next round
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class State:
 
     rounds: int
     weights: Params
-    memories: tuple[Memory, ...]
+    client_states: tuple[ClientState, ...]
 
 
 @dataclass(frozen=True)
@@ -86,26 +86,26 @@ def train(
     start = start or State(0, copy_of(model), ({},) * training.clients)
     weights = start.weights
     train_set, test_set = train_set.to(device), test_set.to(device)
-    phones = [
-        Phone(model, training, protections, number, {name: value.to(device) for name, value in memory.items()})
-        for number, memory in enumerate(start.memories)
+    clients = [
+        FedClient(model, training, protections, number, {name: value.to(device) for name, value in state.items()})
+        for number, state in enumerate(start.client_states)
     ]
     parts = partition(train_set.y.cpu(), training)
     began = told = time.perf_counter()
     for number in range(start.rounds, training.rounds):
         sent, losses = list[Params](), list[float]()
-        for phone, mine in zip(phones, parts, strict=False):  # of very few pictures some clients get none
+        for client, mine in zip(clients, parts, strict=False):  # of very few pictures some clients get none
             model.load_state_dict(weights)
-            for share, loss in local_steps(phone, train_set, mine, round_number=number):
+            for share, loss in local_steps(client, train_set, mine, round_number=number):
                 losses.append(loss)
                 if time.perf_counter() - told > TELL:
-                    done = number + (phone.number + share) / len(parts)
+                    done = number + (client.number + share) / len(parts)
                     yield Progress(done, sum(losses) / len(losses), time.perf_counter() - began)
                     told = time.perf_counter()
                 if pulse():
                     return
-            sent.append(phone.sent(weights, copy_of(model)))
-        weights = stepped(weights, average(sent, [len(mine) for mine in parts]), model, training.server_rate)
+            sent.append(client.sent(weights, copy_of(model)))
+        weights = stepped(weights, average_states(sent, [len(mine) for mine in parts]), model, training.server_rate)
         if not all(value.isfinite().all() for value in weights.values()):
             raise TrainingError(f"The weights grew beyond all numbers in round {number + 1}. Choose a smaller learning rate.")
         model.load_state_dict(weights)
@@ -113,15 +113,15 @@ def train(
             found = accuracy(model, test_set, pulse)
         except Stopped:
             return
-        memories = tuple(phone.memory for phone in phones)
-        yield Progress(number + 1, sum(losses) / len(losses), time.perf_counter() - began, found, weights, memories)
+        client_states = tuple(client.state for client in clients)
+        yield Progress(number + 1, sum(losses) / len(losses), time.perf_counter() - began, found, weights, client_states)
 
 
-def local_steps(phone: Phone, data: Pictures, mine: Tensor, *, round_number: int) -> Iterator[tuple[float, float]]:
+def local_steps(client: FedClient, data: Pictures, mine: Tensor, *, round_number: int) -> Iterator[tuple[float, float]]:
     """One client's part of one round: SGD or Adam over its pictures `mine` (N,), in place; yields (share done, loss) after every step."""
-    model, training = phone.model, phone.training
+    model, training = client.model, client.training
     weights = weights_of(model)
-    draws = generator(training.seed, "training", round_number, phone.number)
+    rng = generator(training.seed, "training", round_number, client.number)
     optimiser = _optimiser(model, training)
     alone = len(mine) % training.batch == 1 < len(mine)  # a last batch of one picture, which BatchNorm may not take, is left out
     total = (math.ceil(len(mine) / training.batch) - alone) * training.local_epochs
@@ -129,16 +129,16 @@ def local_steps(phone: Phone, data: Pictures, mine: Tensor, *, round_number: int
     model.train()
     step = 0
     for _ in range(training.local_epochs):
-        batches = mine[torch.randperm(len(mine), generator=draws)].split(training.batch)
+        batches = mine[torch.randperm(len(mine), generator=rng)].split(training.batch)
         for chosen in batches[:-1] if alone else batches:
             for group in optimiser.param_groups:
                 group["lr"] = training.rate * factor(training.schedule, (round_number + step / total) / training.rounds)
             x = data.x[chosen.to(data.x.device)]  # (B, C, H, W)
-            x = (augmented(x, draws) if training.augment else x).float() / 255
+            x = (augmented(x, rng) if training.augment else x).float() / 255
             with torch.random.fork_rng(enabled=drops_out):
                 if drops_out:  # dropout knows only the global generator
-                    torch.manual_seed(int(torch.randint(2**62, (1,), generator=draws)))
-                gradient, loss = phone.gradient(weights, x, data.y[chosen.to(data.y.device)])
+                    torch.manual_seed(int(torch.randint(2**62, (1,), generator=rng)))
+                gradient, loss = client.gradient(weights, x, data.y[chosen.to(data.y.device)])
             for name, value in weights.items():
                 value.grad = gradient[name]
             optimiser.step()
@@ -161,11 +161,11 @@ def factor(schedule: str, at: float) -> float:
     return 1.0
 
 
-def augmented(x: Tensor, draws: torch.Generator) -> Tensor:
+def augmented(x: Tensor, rng: torch.Generator) -> Tensor:
     """Each picture (B, C, H, W) shifted by up to PADDING pixels, black coming in, and mirrored in half of the cases."""
     count, _, height, width = x.shape
-    shift = torch.randint(0, 2 * PADDING + 1, (2, count, 1), generator=draws).to(x.device)
-    mirrored = torch.rand(count, 1, generator=draws).to(x.device) < 0.5
+    shift = torch.randint(0, 2 * PADDING + 1, (2, count, 1), generator=rng).to(x.device)
+    mirrored = torch.rand(count, 1, generator=rng).to(x.device) < 0.5
     rows = shift[0] + torch.arange(height, device=x.device)  # (B, H)
     columns = torch.arange(width, device=x.device).expand(count, width)
     columns = shift[1] + torch.where(mirrored, columns.flip(1), columns)  # (B, W)
@@ -179,15 +179,15 @@ def partition(labels: Tensor, training: TrainingRecipe) -> list[Tensor]:
 
     Source of the shards: McMahan et al. 2017, section 3 ("pathological non-IID partition").
     """
-    draws = generator(training.seed, "partition")
+    rng = generator(training.seed, "partition")
     if training.clients > 1 and training.partition == "shards":
         shards = labels.argsort(stable=True).chunk(SHARDS * training.clients)
-        order = torch.randperm(len(shards), generator=draws)
+        order = torch.randperm(len(shards), generator=rng)
         return [torch.cat([shards[place] for place in places]) for places in order.chunk(training.clients)]
-    return list(torch.randperm(len(labels), generator=draws).chunk(training.clients))
+    return list(torch.randperm(len(labels), generator=rng).chunk(training.clients))
 
 
-def average(sent: list[Params], counts: list[int]) -> Params:
+def average_states(sent: list[Params], counts: list[int]) -> Params:
     """The clients' states weighted by how many pictures each holds; BatchNorm's statistics too, its step counter is the first client's."""
     total = sum(counts)
     return {

@@ -8,7 +8,7 @@ from typing import Literal
 from torch import nn
 
 from leakage.engine.client import gradient_client
-from leakage.engine.core import Client, Counter, Defense, Memory, Params, Protocol, Round, generator
+from leakage.engine.core import AdaptiveStrategy, Client, ClientState, Defense, Params, Protocol, Round, generator
 from leakage.engine.loading import load
 from leakage.engine.weights import drawing
 
@@ -20,13 +20,13 @@ class ThreatModel:
     """What the attacker is granted beyond the update, the weights, the batch size and the shape of a picture.
 
     adaptive     True: it knows protocol and protections and imitates them; False (naive): it replays plain FedSGD
-    counter      what the adaptive attacker does about a protection, by name; empty: the first counter that can be used
+    strategy     what the adaptive attacker does about a protection, by name; empty: the first strategy that can be used
     labels       whether the labels are given to it; else it reads them from the update, or searches them with the pictures
     statistics   of BatchNorm: none, those that the model stores (running), or those of the private batch itself (exact)
     """
 
     adaptive: bool = True
-    counter: str = ""
+    strategy: str = ""
     labels: bool = False
     statistics: Literal["none", "running", "exact"] = "none"
 
@@ -37,21 +37,21 @@ class Protection:
 
     place: int
     defense: Defense
-    counter: Counter
+    strategy: AdaptiveStrategy
 
 
-def stacked(defenses: Sequence[Defense], counter: str = "", *, shown: Sequence[str] = STAGES) -> tuple[Protection, ...]:
+def stacked(defenses: Sequence[Defense], strategy: str = "", *, stages: Sequence[str] = STAGES) -> tuple[Protection, ...]:
     """The protections in the order in which they act: each stage's in the order in which they are named.
 
-    Each is answered by the counter of that name, or by its first that can be used: one that works with the very numbers received needs a
-    defense that had the last word, in one of the stages whose numbers are `shown`.
+    Each is answered by the strategy of that name, or by its first that can be used: one that works with the very numbers received needs a
+    defense that had the last word, in one of the stages whose numbers are `stages`.
     """
     ordered = [(place, defense) for stage in STAGES for place, defense in enumerate(defenses) if defense.stage == stage]
 
-    def answer(defense: Defense, *, last: bool) -> Counter:
-        seen = last and defense.stage in shown
-        usable = {own: counter for own, counter in defense.counters().items() if seen or not (counter.exact or counter.read)}
-        return usable.get(counter) or next(iter(usable.values()))
+    def answer(defense: Defense, *, last: bool) -> AdaptiveStrategy:
+        seen = last and defense.stage in stages
+        usable = {own: strategy for own, strategy in defense.strategies().items() if seen or not (strategy.exact or strategy.invert_update)}
+        return usable.get(strategy) or next(iter(usable.values()))
 
     return tuple(
         Protection(place, defense, answer(defense, last=number == len(ordered))) for number, (place, defense) in enumerate(ordered, 1)
@@ -66,12 +66,12 @@ def changed(model: nn.Module, protections: Sequence[Protection], *, seed: int) -
     return model
 
 
-def guarded(client: Client, stage: str, protections: Sequence[Protection], model: nn.Module, *, seed: int, who: int) -> Client:
+def defended(client: Client, stage: str, protections: Sequence[Protection], model: nn.Module, *, seed: int, who: int) -> Client:
     """The client number `who` behind the protections of that stage, in their order, each with chances of its own."""
     others = () if who == 0 else (who,)
     for own in protections:
         if own.defense.stage == stage:
-            client = own.defense.guard(client, model, partial(generator, seed, "defense", own.place, own.defense.id, *others))
+            client = own.defense.defend(client, model, partial(generator, seed, "defense", own.place, own.defense.id, *others))
     return client
 
 
@@ -99,18 +99,18 @@ class Federation:
         """One round of it. Inside a sum nobody can tell the numbers of one client."""
         over = over or load("protocol", "fedsgd")()
         assert over is not None
-        shown = () if over.members > 1 else STAGES if protocol.sends_gradient else STAGES[1:]
-        return Federation(protocol, over, stacked(defenses, threat.counter, shown=shown), threat, seed)
+        stages = () if over.members > 1 else STAGES if protocol.sends_gradient else STAGES[1:]
+        return Federation(protocol, over, stacked(defenses, threat.strategy, stages=stages), threat, seed)
 
     @property
     def adaptive(self) -> bool:
-        """Whether the attacker knows the protections, and answers each by its counter."""
+        """Whether the attacker knows the protections, and answers each by its strategy."""
         return self.threat.adaptive
 
     @property
     def answers(self) -> tuple[str, ...]:
         """What an adaptive attacker does about each protection, in words, in the order in which they were named."""
-        return tuple(own.counter.words for own in sorted(self.protections, key=lambda own: own.place))
+        return tuple(own.strategy.words for own in sorted(self.protections, key=lambda own: own.place))
 
     def changed(self, model: nn.Module) -> nn.Module:
         """The model with what the protections put into it."""
@@ -123,35 +123,35 @@ class Federation:
             who = () if number == 0 else (number,)
             client = gradient_client(model)
             for stage in STAGES:
-                client = guarded(client, stage, self.protections, model, seed=self.seed, who=number)
+                client = defended(client, stage, self.protections, model, seed=self.seed, who=number)
                 if stage == "gradient":
                     client = self.protocol.client(client, partial(generator, self.seed, "client", *who))
             return client
 
-        return self.over.together([member(number) for number in range(self.over.members)])
+        return self.over.merge_clients([member(number) for number in range(self.over.members)])
 
-    def guess(self, model: nn.Module) -> Params:
+    def latent_init(self, model: nn.Module) -> Params:
         """Put into the model what an adaptive attacker guesses of what the client keeps to itself; return what is sought further."""
-        sought = Params()
+        latents = Params()
         for own in self.protections if self.adaptive else ():
-            for name, value in own.counter.guess(model).items():
+            for name, value in own.strategy.latent_init(model).items():
                 layer, _, part = name.rpartition(".")
-                held = value.to(model.get_buffer(name)).requires_grad_(own.counter.seek)
+                held = value.to(model.get_buffer(name)).requires_grad_(own.strategy.optimize_latents)
                 setattr(model.get_submodule(layer), part, held)
-                if own.counter.seek:
-                    sought[name] = held
-        return sought
+                if own.strategy.optimize_latents:
+                    latents[name] = held
+        return latents
 
-    def imitation(self, gradient: Client, read: Params) -> Client:
-        """The client as the attacker imitates it who works with `read`."""
+    def imitation(self, gradient: Client, inverted: Params) -> Client:
+        """The client as the attacker imitates it who works with `inverted`."""
         client = gradient
         for stage in STAGES:
             for own in self.protections if self.adaptive else ():
                 if own.defense.stage == stage:
-                    client = own.counter.adapt(client, read)
+                    client = own.strategy.surrogate(client, inverted)
             if stage == "gradient":
                 client = self.protocol.client(client)
-        return self.over.together([client] * self.over.members)
+        return self.over.merge_clients([client] * self.over.members)
 
     @property
     def elementwise(self) -> bool:
@@ -159,7 +159,7 @@ class Federation:
         return self.protocol.elementwise and self.over.elementwise and all(own.defense.elementwise for own in self.protections)
 
     @property
-    def joins(self) -> bool:
+    def batchable(self) -> bool:
         """Whether the attacker imitates what is made of one gradient of each guess, so that those of several settings can be shared."""
         return not self.adaptive or (self.elementwise and self.protocol.sends_gradient and self.over.members == 1)
 
@@ -173,43 +173,43 @@ class Federation:
         """Whether a protection changes the model."""
         return any(type(own.defense).change is not Defense.change for own in self.protections)
 
-    def read(self, received: Params, memory: Memory) -> Params:
-        """What the attacker works with in place of what it received from a client that carried `memory`."""
-        reader = self.protections[-1].counter.read if self.adaptive and self.protections else None
-        return reader(received, memory) if reader else received
+    def invert_update(self, received: Params, state: ClientState) -> Params:
+        """What the attacker works with in place of what it received from a client that carried `state`."""
+        reader = self.protections[-1].strategy.invert_update if self.adaptive and self.protections else None
+        return reader(received, state) if reader else received
 
-    def trust(self, received: Params, memory: Memory) -> Params:
+    def entry_weights(self, received: Params, state: ClientState) -> Params:
         """How much each entry counts when gradients are compared."""
-        trust = Params()
+        entry_weights = Params()
         for own in self.protections if self.adaptive else ():
-            for name, weight in own.counter.trust(received, memory).items():
-                trust[name] = trust.get(name, 1) * weight
-        return trust
+            for name, weight in own.strategy.entry_weights(received, state).items():
+                entry_weights[name] = entry_weights.get(name, 1) * weight
+        return entry_weights
 
-    def average(self, update: Params, seen: Round) -> Params:
-        """An update of the round as an average gradient; `seen.memory` is what one client carried, on average."""
-        return self.protocol.average(self.over.average(update, seen), self._of_one(seen))
+    def to_gradient(self, update: Params, seen: Round) -> Params:
+        """An update of the round as an average gradient; `seen.state` is what one client carried, on average."""
+        return self.protocol.to_gradient(self.over.to_gradient(update, seen), self._of_one(seen))
 
     def naive(self, seen: Round) -> Params:
         """What an attacker takes for the gradient who knows nothing of the protocol but its step."""
         one = self._of_one(seen)
         return self.protocol.naive(one.update, one)
 
-    def track(self, seen: Round) -> Memory:
+    def infer_state(self, seen: Round) -> ClientState:
         """What one client carries after this round, on average, as far as the server can compute that."""
         one = self._of_one(seen)
-        memory = self.protocol.track(replace(one, update=self.read(one.update, one.memory)))
+        state = self.protocol.infer_state(replace(one, update=self.invert_update(one.update, one.state)))
         for own in self.protections if self.adaptive else ():
-            memory = own.counter.track(one.update, memory)
-        return memory
+            state = own.strategy.infer_state(one.update, state)
+        return state
 
-    def serve(self, seen: Round) -> Params:
+    def server_update(self, seen: Round) -> Params:
         """The weights of the next round."""
-        return {name: value.detach().requires_grad_() for name, value in self.protocol.serve(self._of_one(seen)).items()}
+        return {name: value.detach().requires_grad_() for name, value in self.protocol.server_update(self._of_one(seen)).items()}
 
-    def one(self, memory: Memory) -> Memory:
-        """What the first client carries, out of the memory of all."""
-        return {name.removeprefix("0/"): value for name, value in memory.items() if self.over.members == 1 or name.startswith("0/")}
+    def one(self, state: ClientState) -> ClientState:
+        """What the first client carries, out of the state of all."""
+        return {name.removeprefix("0/"): value for name, value in state.items() if self.over.members == 1 or name.startswith("0/")}
 
     def _of_one(self, seen: Round) -> Round:
-        return Round(seen.weights, self.over.average(seen.update, seen), seen.memory, -(-seen.count // self.over.members))
+        return Round(seen.weights, self.over.to_gradient(seen.update, seen), seen.state, -(-seen.count // self.over.members))

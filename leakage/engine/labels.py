@@ -65,7 +65,7 @@ class Head(NamedTuple):
 class Means(NamedTuple):
     """(K,) each: the gradient of the last bias, and the model's mean prediction on probes before and after `moved`."""
 
-    shown: Tensor
+    bias_gradient: Tensor
     plain: Tensor
     matched: Tensor
 
@@ -117,7 +117,7 @@ def recover(seen: Observation, rule: str = "best") -> Recovered:
 
     if means and "prior" in rule:
         prior = means.matched if rule == "matched prior" else means.plain
-        found = nearest_counts(size * (prior - means.shown), size)
+        found = nearest_counts(size * (prior - means.bias_gradient), size)
     elif rule == "wainakh":
         found = counts(slopes.sum(1), size, factor=1 + 1 / len(rows))
     elif rule == "gradinversion":
@@ -222,9 +222,9 @@ def predict(seen: Observation) -> Predictions:
 def mean_predictions(seen: Observation) -> Means | None:
     """What the priors are made of; None where a number is not finite. Without a bias its gradient is that of `along`, and nothing moves."""
     (weight, slopes, bias), probes = head(seen), predict(seen)
-    shown = along(slopes, probes.features) if bias is None else bias
-    logits = probes.logits if bias is None else moved(probes, weight, shown, slopes)
-    means = Means(shown, probes.logits.softmax(1).mean(0), logits.softmax(1).mean(0))
+    bias_gradient = along(slopes, probes.features) if bias is None else bias
+    logits = probes.logits if bias is None else moved(probes, weight, bias_gradient, slopes)
+    means = Means(bias_gradient, probes.logits.softmax(1).mean(0), logits.softmax(1).mean(0))
     return means if all(bool(mean.isfinite().all()) for mean in means) else None
 
 
@@ -247,12 +247,12 @@ def along(slopes: Tensor, features: Tensor) -> Tensor:
 def warranted(labels: Tensor, means: Means) -> float:
     """The share of labels (B,) that is right at least, as far as the gradient and the model on probes can tell.
 
-    With q the true mean prediction the true counts n* are B (q - shown). So by the triangle inequality
+    With q the true mean prediction the true counts n* are B (q - bias_gradient). So by the triangle inequality
         1/2 sum_c |n_c - n*_c| / B <= 1/2 sum_c |shown_c - (matched_c - n_c / B)| + 1/2 sum_c |matched_c - q_c|.
     The first term is known. For the second stands 1/2 sum_c |matched_c - plain_c|: as much as the gradient had to correct the probes.
     It is an estimate, no bound.
     """
-    shown, plain, matched = means
-    share = torch.bincount(labels.to(shown.device), minlength=len(shown)) / len(labels)  # (K,)
-    wrong = float((shown - (matched - share)).abs().sum() + (matched - plain).abs().sum()) / 2
+    bias_gradient, plain, matched = means
+    share = torch.bincount(labels.to(bias_gradient.device), minlength=len(bias_gradient)) / len(labels)  # (K,)
+    wrong = float((bias_gradient - (matched - share)).abs().sum() + (matched - plain).abs().sum()) / 2
     return max(1 - wrong, 0.0)

@@ -23,7 +23,7 @@ def joined(seen: Sequence[Observation], labels: Tensor) -> Callable[[Tensor], li
     def replay(x: Tensor) -> list[Params]:
         gradients, _ = client(weights, x.transpose(0, 1), labels, {})
         lanes = zip(*(value.split(1) for value in gradients.values()), strict=True)
-        return [one.average(_imitate(one, dict(zip(gradients, lane, strict=True)))) for one, lane in zip(seen, lanes, strict=True)]
+        return [one.to_gradient(_imitate(one, dict(zip(gradients, lane, strict=True)))) for one, lane in zip(seen, lanes, strict=True)]
 
     return replay
 

@@ -33,9 +33,9 @@ def flatten_lanes(update: Params) -> Tensor:
     return torch.cat([value.flatten(1) for value in update.values()], 1)
 
 
-def squared_distance(target: Params, trust: Params | None = None) -> Distance:
-    """||g - g*||^2 over all tensors (Zhu et al. 2019), of one gradient; `trust` as in `distance`."""
-    return _single(distance("squared", target, trust=trust))
+def squared_distance(target: Params, entry_weights: Params | None = None) -> Distance:
+    """||g - g*||^2 over all tensors (Zhu et al. 2019), of one gradient; `entry_weights` as in `distance`."""
+    return _single(distance("squared", target, entry_weights=entry_weights))
 
 
 def cosine_distance(target: Params) -> Distance:
@@ -47,10 +47,10 @@ def _single(lanes: Distance) -> Distance:
     return lambda update: lanes({name: value.unsqueeze(0) for name, value in update.items()})[0]
 
 
-def distance(kind: str, target: Params, importance: Mapping[str, float] | None = None, trust: Params | None = None) -> Distance:
+def distance(kind: str, target: Params, importance: Mapping[str, float] | None = None, entry_weights: Params | None = None) -> Distance:
     """How far S gradients are from `target`: (S,).
 
-    `importance` weighs the tensors; those that it does not name are left out. `trust` weighs the errors of single
+    `importance` weighs the tensors; those that it does not name are left out. `entry_weights` weighs the errors of single
     entries; unnamed tensors count 1. Directions, which need the size of every entry, only leave out those that are not trusted at all.
 
     cosine            1 - <g, g*> / (||g|| ||g*||), sums over all tensors
@@ -63,11 +63,11 @@ def distance(kind: str, target: Params, importance: Mapping[str, float] | None =
     weights = {name: 1.0 for name in target} if importance is None else dict(importance)
     kept = {name: target[name].detach() for name in weights}
     wanted = flatten(kept)
-    believed = {name: (trust or {}).get(name, torch.ones_like(value)) for name, value in kept.items()}
+    believed = {name: (entry_weights or {}).get(name, torch.ones_like(value)) for name, value in kept.items()}
     if "cosine" in kind:
         believed = {name: (share > 0).to(share) for name, share in believed.items()}
     shares = {name: weights[name] * share for name, share in believed.items()}
-    equal = not trust and all(weight == 1 for weight in weights.values())
+    equal = not entry_weights and all(weight == 1 for weight in weights.values())
     scale = torch.ones(()) if equal else flatten(shares)
     unit = wanted * scale / (wanted.square() * scale).sum().sqrt()
 
@@ -153,12 +153,12 @@ def from_pixels(seen: Observation, x: Tensor) -> Tensor:
     return (x - mean) / std
 
 
-def lost(x: Tensor, loss: float) -> bool:
+def diverged(x: Tensor, loss: float) -> bool:
     """Whether this start has diverged: the loss is not finite, or a pixel lies beyond LOST."""
     return loss != loss or loss == float("inf") or not bool(torch.isfinite(x).all()) or float(x.abs().max()) > LOST
 
 
-def bent(model: nn.Module) -> str:
+def nonsmooth_layer(model: nn.Module) -> str:
     """The first kind of layer made of straight pieces, as a word; empty when every layer is smooth."""
     return next((type(layer).__name__ for layer in model.modules() if isinstance(layer, BENT)), "")
 

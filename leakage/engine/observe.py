@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from leakage.engine.client import gradient_client, lanes_client, use_batch_statistics, weights_of
-from leakage.engine.core import Memory, Observation, Params, Round, Simulator, Statistics, Update
+from leakage.engine.core import ClientState, Observation, Params, Round, Simulator, Statistics, Update
 from leakage.engine.federation import Federation
 from leakage.engine.statistics import batch_statistics, stored_statistics
 
@@ -44,7 +44,7 @@ def ready(model: nn.Module, federation: Federation, x: Tensor, *, batch_norm: Li
 def observe(model: nn.Module, x: Tensor, y: Tensor, federation: Federation, *, num_classes: int, lanes: bool = True) -> Observation:
     """All that the server holds after it has watched the client with (x, y) for the federation's rounds.
 
-    The attacker's replay is built beside the client, never from it: the protocol, with each defense answered by a counter, when it is
+    The attacker's replay is built beside the client, never from it: the protocol, with each defense answered by a strategy, when it is
     adaptive; else FedSGD, and the update is taken for its gradient. `model` is `ready`, and from here on the attacker's: it holds the
     weights of the attacked round, and what the attacker guesses of a defense. `lanes`: whether it can be vectorised over guesses.
     """
@@ -71,24 +71,24 @@ def received(model: nn.Module, update: Params, federation: Federation, batch: Ba
         what = "labels" if threat.labels else "exact statistics"
         raise ValueError(f"{what} of the private batch cannot be granted: only its update is here. Let the attack find them out.")
     sent = {name: value.detach().contiguous() for name, value in update.items()}
-    server = _Server(model, federation, (Round(weights_of(model), sent, Memory(), batch.size),), Memory(), lanes)
+    server = _Server(model, federation, (Round(weights_of(model), sent, ClientState(), batch.size),), ClientState(), lanes)
     return server.observation(batch, None, stored_statistics(model) if threat.statistics == "running" else None)
 
 
-def _watch(federation: Federation, model: nn.Module, x: Tensor, y: Tensor) -> tuple[list[Round], list[Memory]]:
-    """What the server sees of every round, and beside it what it can compute of one client's memory before it."""
+def _watch(federation: Federation, model: nn.Module, x: Tensor, y: Tensor) -> tuple[list[Round], list[ClientState]]:
+    """What the server sees of every round, and beside it what it can compute of one client's state before it."""
     client, weights, rounds = federation.client(model), weights_of(model), federation.rounds
     if rounds > 1:  # the model's own will become those of the attacked round
         weights = {name: value.detach().clone().requires_grad_() for name, value in weights.items()}
-    memory, shadow, history, carried = Memory(), Memory(), list[Round](), list[Memory]()
+    state, shadow, history, carried = ClientState(), ClientState(), list[Round](), list[ClientState]()
     for _ in range(rounds):
-        update, memory = client(weights, x, y, memory)
+        update, state = client(weights, x, y, state)
         update = {name: value.detach().contiguous() for name, value in update.items()}
         seen = Round(weights, update, shadow, len(x))
         history.append(seen)
         carried.append(shadow)
-        shadow = {name: value.detach() for name, value in federation.track(seen).items()}
-        weights = federation.serve(seen) if len(history) < rounds else weights
+        shadow = {name: value.detach() for name, value in federation.infer_state(seen).items()}
+        weights = federation.server_update(seen) if len(history) < rounds else weights
     return history, carried
 
 
@@ -96,14 +96,14 @@ def _watch(federation: Federation, model: nn.Module, x: Tensor, y: Tensor) -> tu
 class _Server:
     """Who attacks, with all that arrived.
 
-    shadow     what it can compute of one client's memory before the attacked round
+    shadow     what it can compute of one client's state before the attacked round
     lanes      whether the model can be vectorised over guesses
     """
 
     model: nn.Module
     federation: Federation
     history: tuple[Round, ...]
-    shadow: Memory
+    shadow: ClientState
     lanes: bool
 
     @property
@@ -113,27 +113,27 @@ class _Server:
     def observation(self, batch: Batch, labels: Tensor | None, statistics: Statistics | None) -> Observation:
         """What it holds; `labels` and `statistics` are granted."""
         federation, attacked, weights = self.federation, self.attacked, weights_of(self.model)
-        sought = federation.guess(self.model)  # from here on it is the attacker's
-        adaptive, memory = federation.adaptive, federation.over.spread(self.shadow)
-        update = federation.read(attacked.update, self.shadow)
+        latents = federation.latent_init(self.model)  # from here on it is the attacker's
+        adaptive, state = federation.adaptive, federation.over.broadcast_state(self.shadow)
+        update = federation.invert_update(attacked.update, self.shadow)
         client = federation.imitation(gradient_client(self.model), update)
 
-        def average(update: Params, memory: Memory) -> Params:
-            return federation.average(update, Round(weights, attacked.update, memory, attacked.count))
+        def to_gradient(update: Params, state: ClientState) -> Params:
+            return federation.to_gradient(update, Round(weights, attacked.update, state, attacked.count))
 
-        def alone(x: Tensor, y: Tensor, memory: Memory) -> Update:
-            return client(weights, x, y, memory)
+        def replay_one(x: Tensor, y: Tensor, state: ClientState) -> Update:
+            return client(weights, x, y, state)
 
-        replaying, own = (client, memory) if adaptive else (gradient_client(self.model), Memory())
+        replaying, own = (client, state) if adaptive else (gradient_client(self.model), ClientState())
         return Observation(
             model=self.model,
             weights=weights,
             update=update if adaptive else federation.naive(attacked),
             replay=lambda x, y: replaying(weights, x, y, own)[0],
             replays=self._replays(weights, own, update),
-            imitate=self._imitate(weights, memory, update),
-            average=(lambda update: average(update, self.shadow)) if adaptive else (lambda update: update),
-            simulator=Simulator(alone, update, memory, lambda u, m: average(u, federation.one(m))),
+            imitate=self._imitate(weights, state, update),
+            to_gradient=(lambda update: to_gradient(update, self.shadow)) if adaptive else (lambda update: update),
+            simulator=Simulator(replay_one, update, state, lambda u, m: to_gradient(u, federation.one(m))),
             batch_size=batch.size,
             image_shape=batch.image_shape,
             num_classes=batch.num_classes,
@@ -141,43 +141,43 @@ class _Server:
             history=self.history,
             labels=labels,
             statistics=statistics,
-            trust=federation.trust(attacked.update, self.shadow),
-            sought=sought,
+            entry_weights=federation.entry_weights(attacked.update, self.shadow),
+            latents=latents,
         )
 
-    def _replays(self, weights: Params, memory: Memory, read: Params) -> Callable[[Tensor, Tensor], Params]:
+    def _replays(self, weights: Params, state: ClientState, inverted: Params) -> Callable[[Tensor, Tensor], Params]:
         """The replay of S guesses: together where every entry is treated alike, else one after the other."""
         federation = self.federation
         if not self.lanes or (federation.adaptive and not federation.elementwise):
             gradient = gradient_client(self.model)
-            single = federation.imitation(gradient, read) if federation.adaptive else gradient
+            single = federation.imitation(gradient, inverted) if federation.adaptive else gradient
 
             def one_by_one(x: Tensor, y: Tensor) -> Params:
-                sent = [single(weights, guess, y[lane] if y.dim() == 3 else y, memory)[0] for lane, guess in enumerate(x)]
+                sent = [single(weights, guess, y[lane] if y.dim() == 3 else y, state)[0] for lane, guess in enumerate(x)]
                 return {name: torch.stack([update[name] for update in sent]) for name in weights}
 
             return one_by_one
         vectorised = lanes_client(self.model)
-        client = federation.imitation(vectorised, read) if federation.adaptive else vectorised
+        client = federation.imitation(vectorised, inverted) if federation.adaptive else vectorised
 
-        def together(x: Tensor, y: Tensor) -> Params:
+        def replay_many(x: Tensor, y: Tensor) -> Params:
             count = len(x)
             own = {name: value.expand(count, *value.shape) for name, value in weights.items()}
             labels = y.transpose(0, 1) if y.dim() == 3 else y.unsqueeze(1).expand(-1, count)
-            return client(own, x.transpose(0, 1), labels, memory)[0]
+            return client(own, x.transpose(0, 1), labels, state)[0]
 
-        return together
+        return replay_many
 
-    def _imitate(self, weights: Params, memory: Memory, read: Params) -> Callable[[Params], Params] | None:
+    def _imitate(self, weights: Params, state: ClientState, inverted: Params) -> Callable[[Params], Params] | None:
         """What the attacker makes of gradients that were computed elsewhere, if that is all that its imitation needs."""
         federation = self.federation
         if not federation.adaptive:
             return lambda gradients: gradients
-        if not federation.joins:
+        if not federation.batchable:
             return None
         nothing = next(iter(weights.values())).new_zeros(0)
 
         def imitate(gradients: Params) -> Params:
-            return federation.imitation(lambda _w, _x, _y, memory: (gradients, memory), read)(weights, nothing, nothing, memory)[0]
+            return federation.imitation(lambda _w, _x, _y, state: (gradients, state), inverted)(weights, nothing, nothing, state)[0]
 
         return imitate

@@ -20,10 +20,10 @@ Scores = dict[str, Tensor]  # name -> one value per picture (B,), not a number w
 
 
 @dataclass(frozen=True)
-class Standards:
+class Baselines:
     """Belongs to one batch of private pictures.
 
-    baselines       name -> the summary of pictures that know nothing: grey, mean (of the line-up), noise, same_class where there is one;
+    scores          name -> the summary of pictures that know nothing: grey, mean (of the line-up), noise, same_class where there is one;
                     their rank is the median of the first RANKED pictures
     best            ssim and lpips, (B,) each: the best that those, or a plain colour, reach; without same_class, which is no blind guess
     names           which of them that is, per picture
@@ -31,7 +31,7 @@ class Standards:
 
     lineup: Lineup
     perceptual: Perceptual
-    baselines: dict[str, dict[str, float]]
+    scores: dict[str, dict[str, float]]
     best: Scores
     names: dict[str, list[str]]
 
@@ -53,7 +53,7 @@ def measure(guess: Tensor, truth: Tensor, lineup: Lineup, perceptual: Perceptual
 
     Only the first `most` pictures are ranked, the others have a rank that is not a number.
     """
-    first = replace(lineup, beside=lineup.beside[:most])
+    first = replace(lineup, competitors=lineup.competitors[:most])
     found = {
         "rank_pixel": pixel_ranks(guess[:most], truth[:most], first),
         "rank_ssim": ssim_ranks(guess[:most], truth[:most], first),
@@ -77,8 +77,8 @@ def summary(scores: Scores) -> dict[str, float]:
 
 
 @one_thread()
-def standards(origins: Sequence[Origin], x: Tensor, y: Tensor, *, seed: int) -> Standards:
-    """The standards for private pictures x (B, C, H, W) with labels y (B,), both on the CPU; `origins` says where each is from."""
+def make_baselines(origins: Sequence[Origin], x: Tensor, y: Tensor, *, seed: int) -> Baselines:
+    """The baselines for private pictures x (B, C, H, W) with labels y (B,), both on the CPU; `origins` says where each is from."""
     lineup, eye = draw(origins, x, y, seed=seed), perceptual(x.shape[1])
     noise = torch.rand(x.shape, generator=generator(seed, "baseline"))
     blind = {"grey": torch.full_like(x, 0.5), "mean": lineup.mean, "noise": noise}
@@ -93,10 +93,10 @@ def standards(origins: Sequence[Origin], x: Tensor, y: Tensor, *, seed: int) -> 
         scores["same_class"] = measure(lineup.likes.nan_to_num(0.5), x, lineup, eye, most=RANKED)
         for value in scores["same_class"].values():
             value[without] = torch.nan
-    return Standards(
+    return Baselines(
         lineup=lineup,
         perceptual=eye,
-        baselines={name: summary(found) for name, found in scores.items()},
+        scores={name: summary(found) for name, found in scores.items()},
         best={"ssim": ssim.values, "lpips": lpips.values},
         names={"ssim": [names[place] for place in ssim.indices.tolist()], "lpips": [names[place] for place in lpips.indices.tolist()]},
     )

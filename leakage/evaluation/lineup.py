@@ -30,27 +30,27 @@ class Lineup:
     """Who stands beside each private picture, and another picture of its class.
 
     others     (P, C, H, W), on the CPU
-    beside     bool (B, P): others[p] stands in the line-up of picture b
+    competitors  bool (B, P): others[p] stands in the line-up of picture b
     likes      (B, C, H, W): another picture of the same class, not a number where there is none
     words      what the line-up is made of, for the page
     """
 
     others: Tensor
-    beside: Tensor
+    competitors: Tensor
     likes: Tensor
     words: str
 
     @property
     def size(self) -> int:
         """Pictures in the smallest line-up of the batch, the true one among them."""
-        return 1 + int(self.beside.sum(1).min())
+        return 1 + int(self.competitors.sum(1).min())
 
     @property
     def mean(self) -> Tensor:
         """The mean picture of each line-up without the true one: (B, C, H, W). Grey where it has no others."""
-        share = self.beside.float() / self.beside.sum(1, keepdim=True).clamp(min=1)
+        share = self.competitors.float() / self.competitors.sum(1, keepdim=True).clamp(min=1)
         mean = torch.einsum("bp,pchw->bchw", share, self.others)
-        return torch.where(self.beside.any(1)[:, None, None, None], mean, 0.5)
+        return torch.where(self.competitors.any(1)[:, None, None, None], mean, 0.5)
 
     def rank(self, own: Tensor, others: Tensor) -> Tensor:
         """1 + the number of others nearer to the guess than the true picture, ties counted half: own (B,), others (B, P) -> (B,).
@@ -58,7 +58,7 @@ class Lineup:
         Over true pictures drawn from the same pool, a guess that knows nothing averages (N + 1) / 2. Not a number where `own` is none.
         """
         nearer, level = others < own[:, None], others == own[:, None]
-        return (1 + ((nearer + 0.5 * level) * self.beside).sum(1)).double().where(~own.isnan(), math.nan)
+        return (1 + ((nearer + 0.5 * level) * self.competitors).sum(1)).double().where(~own.isnan(), math.nan)
 
 
 def pixel_ranks(guess: Tensor, truth: Tensor, lineup: Lineup) -> Tensor:
@@ -97,14 +97,14 @@ def draw(origins: Sequence[Origin], truth: Tensor, labels: Tensor, *, seed: int)
     pools = {kind: _pool(origins, kind, shape, seed) for kind in dict.fromkeys(map(_kind, pictures))}
     standing = [(kind, origin) for kind, (found, _) in pools.items() for origin in found]
     others = torch.cat([tensor for _, tensor in pools.values()])  # (P, C, H, W)
-    beside = torch.zeros(len(truth), len(others), dtype=torch.bool)
+    competitors = torch.zeros(len(truth), len(others), dtype=torch.bool)
     for number, picture in enumerate(pictures):
         far = ((others - truth[number]).abs().mean((1, 2, 3)) >= NEAR).tolist()
         places = [place for place, (kind, origin) in enumerate(standing) if kind == _kind(picture) and origin != picture and far[place]]
-        beside[number, places[: SIZE - 1]] = True
+        competitors[number, places[: SIZE - 1]] = True
     rngs = [generator(seed, "same class", number) for number in range(len(pictures))]
     likes = torch.stack([_like(p, int(y), x, rng) for p, y, x, rng in zip(pictures, labels, truth, rngs, strict=True)])
-    return Lineup(others, beside, likes, _words(pictures))
+    return Lineup(others, competitors, likes, _words(pictures))
 
 
 def _kind(origin: Origin) -> str:

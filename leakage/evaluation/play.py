@@ -15,7 +15,7 @@ from leakage.engine.core import Attack, Observation, Snapshot, generator
 from leakage.engine.federation import Federation
 from leakage.engine.observe import observe, ready
 from leakage.evaluation import metrics
-from leakage.evaluation.baselines import Standards
+from leakage.evaluation.baselines import Baselines
 from leakage.evaluation.received import describe
 from leakage.evaluation.referee import BlindReferee, Frame, Referee
 
@@ -29,7 +29,7 @@ class Scene:
     """An attack ready to be played. The truth (x, y) stays here, with the referee; the attack gets `seen`.
 
     x, y       private pictures (B, C, H, W) in [0, 1] and labels (B,), on the CPU
-    standards  what guesses are held against
+    baselines  what guesses are held against
     received   what the server received, described in numbers
     changed    how far what was sent is from the undefended gradient ...
     known      ... and how far that is what the attacker works with
@@ -40,14 +40,14 @@ class Scene:
     x: Tensor
     y: Tensor
     seen: Observation
-    standards: Standards
+    baselines: Baselines
     received: dict[str, Any] = field(default_factory=dict)
     changed: dict[str, float] = field(default_factory=dict)
     known: dict[str, float] = field(default_factory=dict)
 
     def referee(self) -> Referee:
         """Who scores the guesses of one attack."""
-        return Referee(self.x, self.y, self.seen, self.standards)
+        return Referee(self.x, self.y, self.seen, self.baselines)
 
 
 def best_device() -> torch.device:
@@ -72,11 +72,11 @@ class Private:
 
 
 def stage(
-    model: nn.Module, private: Private, federation: Federation, attack: Attack, standards: Callable[[], Standards], *, lanes: bool = True
+    model: nn.Module, private: Private, federation: Federation, attack: Attack, baselines: Callable[[], Baselines], *, lanes: bool = True
 ) -> Scene:
     """Let the client send its update from `model`, which is altered in place, and hand what arrives to the attacker.
 
-    `standards` are made when the client has sent: a model too large for this machine fails before anything else takes memory.
+    `baselines` are made when the client has sent: a model too large for this machine fails before anything else takes memory.
     `lanes`: whether the model can be vectorised over guesses.
     """
     x, y = private.x, private.y
@@ -94,9 +94,9 @@ def stage(
         x=x.to("cpu", torch.float32),
         y=y.cpu(),
         seen=seen,
-        standards=standards(),
+        baselines=baselines(),
         received=describe(sent, seen.as_gradient(), singles),
-        changed=metrics.gradient_distances(seen.average(sent), plain),
+        changed=metrics.gradient_distances(seen.to_gradient(sent), plain),
         known=metrics.gradient_distances(seen.as_gradient(), plain),
     )
 
@@ -167,7 +167,7 @@ def play_together(
     Each is stopped by its own pulse; the last Frame of each is final.
     """
     rngs = [generator(scene.federation.seed, "attack") for scene in scenes]
-    moments = scenes[0].attack.together([scene.seen for scene in scenes], rngs)
+    moments = scenes[0].attack.run_batched([scene.seen for scene in scenes], rngs)
     playing = {place: Keeper(scene.referee(), per_second, SHARE / len(scenes)) for place, scene in enumerate(scenes)}
     for place, moment in moments:
         if place not in playing:

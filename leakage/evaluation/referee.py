@@ -9,7 +9,7 @@ from torch import Tensor
 
 from leakage.engine.core import Observation, Snapshot
 from leakage.evaluation import metrics
-from leakage.evaluation.baselines import Scores, Standards, measure
+from leakage.evaluation.baselines import Baselines, Scores, measure
 from leakage.evaluation.lineup import pixel_ranks
 from leakage.evaluation.pairing import pair
 from leakage.evaluation.verdict import unknown, verdict
@@ -44,8 +44,8 @@ class Frame:
 class Referee:
     """Scores snapshots of one run; remembers the pairing of the last one, and when structural similarity was last worth its time."""
 
-    def __init__(self, x: Tensor, y: Tensor, seen: Observation, standards: Standards) -> None:
-        self.x, self.y, self.seen, self.standards = x, y, seen, standards
+    def __init__(self, x: Tensor, y: Tensor, seen: Observation, baselines: Baselines) -> None:
+        self.x, self.y, self.seen, self.baselines = x, y, seen, baselines
         self.began = time.perf_counter()
         self.order: Tensor | None = None
         self.due = 0.0
@@ -67,7 +67,7 @@ class Referee:
         word = None
         if final or now >= self.due:
             found = self._thorough(guess) if final else self._quick(guess, psnr)
-            word = verdict(found, self.standards.best, size=self.standards.lineup.size, names=self.standards.names)
+            word = verdict(found, self.baselines.best, size=self.baselines.lineup.size, names=self.baselines.names)
             scores |= listed(found)
             self.due = now + max(PAUSE, (time.perf_counter() - now) / SHARE)
         if final:
@@ -88,11 +88,11 @@ class Referee:
         )
 
     def _quick(self, guess: Tensor, psnr: Tensor) -> Scores:
-        rank = pixel_ranks(guess, self.x, self.standards.lineup)
+        rank = pixel_ranks(guess, self.x, self.baselines.lineup)
         return {"psnr": psnr, "ssim": metrics.ssim(guess, self.x), "lpips": unknown(psnr), "rank_pixel": rank, "rank": rank}
 
     def _thorough(self, guess: Tensor) -> Scores:
-        found = measure(guess, self.x, self.standards.lineup, self.standards.perceptual)
+        found = measure(guess, self.x, self.baselines.lineup, self.baselines.perceptual)
         rmse = metrics.rmse255(found["mse"])
         return found | {
             "registered_psnr": metrics.registered_psnr(guess, self.x),

@@ -80,14 +80,14 @@ class GlobalMean(nn.Module):
 
 @dataclass(frozen=True)
 class Style:
-    """How a network's convolutions and bends are made: the words of its fields. bias: whether every convolution has one."""
+    """How a network's convolutions and activations are made: the words of its fields. bias: whether every convolution has one."""
 
     activation: str
     norm: str
     padding: str
     bias: bool = False
 
-    def bend(self) -> nn.Module:
+    def activation_layer(self) -> nn.Module:
         return ACTIVATIONS[self.activation]()
 
     def conv(self, before: int, after: int, size: int, stride: int = 1) -> ConvNorm:
@@ -110,17 +110,17 @@ class ResidualBlock(nn.Module):
             steps = [(before, inner, 1, 1), (inner, inner, 3, stride), (inner, self.width, 1, 1)]
         else:
             steps = [(before, inner, 3, stride), (inner, inner, 3, 1)]
-        parts = [part for step in steps for part in (style.conv(*step), style.bend())]
+        parts = [part for step in steps for part in (style.conv(*step), style.activation_layer())]
         self.body = nn.Sequential(*parts[:-1])
         self.skip: nn.Module | None = None
         if skip:
             self.skip = nn.Identity() if stride == 1 and before == self.width else style.conv(before, self.width, 1, stride)
-        self.bend = style.bend()
+        self.activation = style.activation_layer()
 
     def forward(self, x: Tensor) -> Tensor:
         out: Tensor = self.body(x)
-        bent: Tensor = self.bend(out if self.skip is None else out + self.skip(x))
-        return bent
+        activated: Tensor = self.activation(out if self.skip is None else out + self.skip(x))
+        return activated
 
 
 def normalising(name: str, channels: int) -> nn.Module:

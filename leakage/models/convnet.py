@@ -47,7 +47,7 @@ class ConvNet(Model):
         for number, times in enumerate((1, 2, 2, 4, 4, 4, 4, 4)):
             after = times * self.width
             layers[f"conv{number}"] = style.conv(before, after, 3)
-            layers[f"act{number}"] = style.bend()
+            layers[f"act{number}"] = style.activation_layer()
             if number in (5, 7):
                 layers[f"pool{number}"] = nn.MaxPool2d(3)
             before = after

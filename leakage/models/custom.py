@@ -58,7 +58,7 @@ class Custom(Model):
                     layers["flatten"] = nn.Flatten()  # (B, C * H * W)
                 layers["linear" if last else f"linear{number}"] = nn.Linear(prod(shape), step.units, bias=self.bias)
             if isinstance(step, Conv | Linear) and not last:
-                layers[f"act{number}"] = style.bend()
+                layers[f"act{number}"] = style.activation_layer()
         return nn.Sequential(layers)
 
 

@@ -37,7 +37,7 @@ class HeResNet(Model):
     def build(self, image_shape: tuple[int, int, int], num_classes: int) -> nn.Module:
         style = Style(self.activation, self.norm, self.padding)
         layers = OrderedDict(normalisation(self.normalise, image_shape[0]))
-        layers["stem"] = nn.Sequential(style.conv(image_shape[0], 16, 3), style.bend())
+        layers["stem"] = nn.Sequential(style.conv(image_shape[0], 16, 3), style.activation_layer())
         before = 16
         for stage, after in enumerate((16, 32, 64), 1):
             for place in range(1, DEPTHS[self.kind] + 1):
@@ -58,10 +58,10 @@ class _Block(nn.Module):
     def __init__(self, style: Style, before: int, after: int) -> None:
         super().__init__()
         self.stride, self.more = (1, 0) if before == after else (2, after - before)
-        self.body = nn.Sequential(style.conv(before, after, 3, self.stride), style.bend(), style.conv(after, after, 3))
-        self.bend = style.bend()
+        self.body = nn.Sequential(style.conv(before, after, 3, self.stride), style.activation_layer(), style.conv(after, after, 3))
+        self.activation = style.activation_layer()
 
     def forward(self, x: Tensor) -> Tensor:
         skip = F.pad(x[:, :, :: self.stride, :: self.stride], (0, 0, 0, 0, self.more // 2, self.more // 2))
-        bent: Tensor = self.bend(self.body(x) + skip)
-        return bent
+        activated: Tensor = self.activation(self.body(x) + skip)
+        return activated

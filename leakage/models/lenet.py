@@ -47,16 +47,16 @@ class LeNet(Model):
     def build(self, image_shape: tuple[int, int, int], num_classes: int) -> nn.Module:
         channels, height, width = image_shape
         side = (-(-height // 4)) * (-(-width // 4))  # two strides of 2, rounded up
-        bend, bias = ACTIVATIONS[self.activation], self.bias
+        activation, bias = ACTIVATIONS[self.activation], self.bias
         net = nn.Sequential(
             OrderedDict(
                 **normalisation(self.normalise, channels),
                 conv1=Conv2d(channels, 12, 5, stride=2, padding=2, bias=bias),
-                act1=bend(),
+                act1=activation(),
                 conv2=Conv2d(12, 12, 5, stride=2, padding=2, bias=bias),
-                act2=bend(),
+                act2=activation(),
                 conv3=Conv2d(12, 12, 5, stride=1, padding=2, bias=bias),
-                act3=bend(),
+                act3=activation(),
                 flatten=nn.Flatten(),  # (B, 12 * side)
                 linear=nn.Linear(12 * side, num_classes, bias=bias),
             )

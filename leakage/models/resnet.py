@@ -55,7 +55,7 @@ class ResNet(Model):
         channels = image_shape[0]
         style = Style(self.activation, self.norm, self.padding)
         layers = OrderedDict(normalisation(self.normalise, channels))
-        layers["stem"] = nn.Sequential(style.conv(channels, self.width, 3), style.bend())
+        layers["stem"] = nn.Sequential(style.conv(channels, self.width, 3), style.activation_layer())
         before, number = self.width, 0
         for stage, blocks in enumerate(stages):
             inner = self.width * 2**stage

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from leakage.engine.core import Client, Draws, Memory, Params, Update, param
+from leakage.engine.core import Client, ClientState, Params, StepRng, Update, param
 
 FOLLOWED = 20  # steps whose intermediate results are kept for the derivative; of more steps they are computed again instead
 
@@ -37,7 +37,7 @@ def descend(
     weights: Params,
     x: Tensor,
     y: Tensor,
-    memory: Memory,
+    state: ClientState,
     *,
     epochs: int,
     mini_batch: int,
@@ -45,47 +45,47 @@ def descend(
     momentum: float = 0.0,
     start: Params | None = None,
     pull: Callable[[Params], Params] | None = None,
-    draws: Draws | None = None,
+    step_rng: StepRng | None = None,
 ) -> Update:
     """How far the weights are from those received after T = epochs * ceil(n / mini_batch) steps: d_T, from d_0 = `start` (or 0).
 
     v_{t+1} = momentum v_t + g(w + d_t; batch t) + pull(d_t), d_{t+1} = d_t - rate v_{t+1}, as torch.optim.SGD does it. The displacement is
     summed up by itself: adding it to the weights and subtracting them again would round away what small steps change.
-    The pictures are taken in their order, in every epoch the same, or in a new one from `draws`.
+    The pictures are taken in their order, in every epoch the same, or in a new one from `step_rng`.
     """
     moved = start or {}  # nothing yet: the weights received are the very same objects, which the gradient client can make use of
     speed: Params = {}
     size = mini_batch or len(x)
-    epoch = int(memory.get("epoch", torch.tensor(0)))
+    epoch = int(state.get("epoch", torch.tensor(0)))
     batches = [
         part
         for number in range(epoch, epoch + epochs)
-        for part in (torch.arange(len(x)) if draws is None else torch.randperm(len(x), generator=draws(number))).split(size)
+        for part in (torch.arange(len(x)) if step_rng is None else torch.randperm(len(x), generator=step_rng(number))).split(size)
     ]
-    whole = len(batches) == epochs and draws is None
+    whole = len(batches) == epochs and step_rng is None
     long = len(batches) > FOLLOWED and torch.is_grad_enabled() and (x.requires_grad or y.requires_grad)
 
-    def step(moved: Params, speed: Params, x: Tensor, y: Tensor, memory: Memory) -> tuple[Params, Params, Memory]:
+    def step(moved: Params, speed: Params, x: Tensor, y: Tensor, state: ClientState) -> tuple[Params, Params, ClientState]:
         here = {name: weight + moved[name] for name, weight in weights.items()} if moved else weights
-        slope, memory = gradient(here, x, y, memory)
+        slope, state = gradient(here, x, y, state)
         if pull:
             drawn = pull(moved or {name: torch.zeros_like(weight) for name, weight in weights.items()})
             slope = {name: g + drawn[name] for name, g in slope.items()}
         if momentum:
             slope = {name: g + momentum * speed[name] if speed else g for name, g in slope.items()}
         moved = {name: moved[name] - rate * g if moved else -rate * g for name, g in slope.items()}
-        return moved, slope if momentum else speed, memory
+        return moved, slope if momentum else speed, state
 
     for part in batches:
         here = (x, y) if whole else (x[part.to(x.device)], y[part.to(y.device)])
         if long:
-            moved, speed, memory = _again(step, moved, speed, *here, memory)
+            moved, speed, state = _again(step, moved, speed, *here, state)
         else:
-            moved, speed, memory = step(moved, speed, *here, memory)
-    return moved, {**memory, "epoch": torch.tensor(epoch + epochs)}
+            moved, speed, state = step(moved, speed, *here, state)
+    return moved, {**state, "epoch": torch.tensor(epoch + epochs)}
 
 
-def _again(step: Callable[..., Any], moved: Params, speed: Params, x: Tensor, y: Tensor, memory: Memory) -> Any:
+def _again(step: Callable[..., Any], moved: Params, speed: Params, x: Tensor, y: Tensor, state: ClientState) -> Any:
     """One step whose inner results are not kept but computed again for the derivative (Chen et al. 2016, checkpointing)."""
     names, after = (list(moved), list(speed)), list[Any]()
 
@@ -93,7 +93,7 @@ def _again(step: Callable[..., Any], moved: Params, speed: Params, x: Tensor, y:
         count = len(names[0])
         first = dict(zip(names[0], tensors[:count], strict=True))
         second = dict(zip(names[1], tensors[count:-2], strict=True))
-        moved, speed, carried = step(first, second, tensors[-2], tensors[-1], memory)
+        moved, speed, carried = step(first, second, tensors[-2], tensors[-1], state)
         after[:] = [list(moved), list(speed), carried]
         return (*moved.values(), *speed.values())
 

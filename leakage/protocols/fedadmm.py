@@ -6,7 +6,7 @@ from dataclasses import replace as changed
 import torch
 from torch import Tensor
 
-from leakage.engine.core import Client, Draws, Memory, Params, Protocol, Round, Travels, Update, choice, flag, param
+from leakage.engine.core import Client, ClientState, Params, Protocol, Round, StepRng, Travels, Update, choice, flag, param
 from leakage.protocols._local import EPOCHS, MINI_BATCH, SHUFFLED, descend, geometric, local_rate, steps_of
 
 OWN, SERVERS = "its own last model", "the server's model"
@@ -19,7 +19,7 @@ class FedADMM(Protocol):
 
     What is sent is the increment of w + pi / rho, and nothing else. With d = w - z before (d_0) and after (d_T) it is 2 d_T - d_0, whatever
     rho is. The server adds server_step times the increment to z. In the first round pi = 0, and w = z.
-    Hence the server can compute all that is hidden: d_T = (increment + d_0) / 2, then w and pi, round by round (`track`); and with
+    Hence the server can compute all that is hidden: d_T = (increment + d_0) / 2, then w and pi, round by round (`infer_state`); and with
     q = 1 - rate * rho the weighted sum of gradients S = sum_t q^(T-1-t) g_t = (q^T d_0 - d_T) / rate - pi (1 - q^T) / (1 - q) exactly.
     Source: Gong et al. 2022 (FedADMM); attacked with DLG in a reproduction report that took the increment for a gradient.
     """
@@ -36,7 +36,7 @@ class FedADMM(Protocol):
         "increment of w + π/ρ",
         kept="w, π",
         imitated="it imitates {steps}, and works out the hidden duals round by round",
-        beside="the hidden duals",
+        overlooked="the hidden duals",
     )
 
     epochs: int = param(1, 1, 100, EPOCHS)
@@ -47,38 +47,38 @@ class FedADMM(Protocol):
     server_step: float = param(1, 0.01, 2, "How much of the increment the server takes over.")
     shuffled: bool = flag(False, SHUFFLED)
 
-    def client(self, gradient: Client, draws: Draws | None = None) -> Client:
-        def send(weights: Params, x: Tensor, y: Tensor, memory: Memory) -> Update:
-            order = draws if self.shuffled else None
-            before, dual = self._before(weights, memory), self._dual(weights, memory)
+    def client(self, gradient: Client, step_rng: StepRng | None = None) -> Client:
+        def send(weights: Params, x: Tensor, y: Tensor, state: ClientState) -> Update:
+            order = step_rng if self.shuffled else None
+            before, dual = self._before(weights, state), self._dual(weights, state)
 
             def pull(moved: Params) -> Params:
                 return {name: dual[name] + self.penalty * value for name, value in moved.items()}
 
-            after, memory = descend(
+            after, state = descend(
                 gradient,
                 weights,
                 x,
                 y,
-                memory,
+                state,
                 epochs=self.epochs,
                 mini_batch=self.mini_batch,
                 rate=self.rate,
                 start=before,
                 pull=pull,
-                draws=order,
+                step_rng=order,
             )
             update = {name: 2 * value - before[name] if before else 2 * value for name, value in after.items()}
-            return update, self._carry(weights, after, dual, memory)
+            return update, self._carry(weights, after, dual, state)
 
         return send
 
-    def average(self, update: Params, seen: Round) -> Params:
+    def to_gradient(self, update: Params, seen: Round) -> Params:
         """S / (1 + q + ... + q^(T-1)), from what the client carried into the round."""
         steps = steps_of(seen.count, epochs=self.epochs, mini_batch=self.mini_batch)
         ratio = 1 - self.rate * self.penalty
-        weight, dual = geometric(ratio, steps), self._dual(seen.weights, seen.memory)
-        before, after = self._before(seen.weights, seen.memory), self._after(changed(seen, update=update))
+        weight, dual = geometric(ratio, steps), self._dual(seen.weights, seen.state)
+        before, after = self._before(seen.weights, seen.state), self._after(changed(seen, update=update))
         fallen = {name: ratio**steps * before[name] - value if before else -value for name, value in after.items()}
         return {name: value / (self.rate * weight) - dual[name] for name, value in fallen.items()}
 
@@ -86,26 +86,26 @@ class FedADMM(Protocol):
         """-increment / rate: twice the gradient already in the first round."""
         return {name: value / -self.rate for name, value in update.items()}
 
-    def track(self, seen: Round) -> Memory:
-        return self._carry(seen.weights, self._after(seen), self._dual(seen.weights, seen.memory), seen.memory)
+    def infer_state(self, seen: Round) -> ClientState:
+        return self._carry(seen.weights, self._after(seen), self._dual(seen.weights, seen.state), seen.state)
 
-    def serve(self, seen: Round) -> Params:
+    def server_update(self, seen: Round) -> Params:
         return {name: weight + self.server_step * seen.update[name] for name, weight in seen.weights.items()}
 
-    def _before(self, weights: Params, memory: Memory) -> Params:
+    def _before(self, weights: Params, state: ClientState) -> Params:
         """d_0 = w - z; empty in the first round, or where the client begins with the server's model."""
-        if self.start == SERVERS or not any(name.startswith(MODEL) for name in memory):
+        if self.start == SERVERS or not any(name.startswith(MODEL) for name in state):
             return {}
-        return {name: memory[MODEL + name] - weight.detach() for name, weight in weights.items()}
+        return {name: state[MODEL + name] - weight.detach() for name, weight in weights.items()}
 
-    def _dual(self, weights: Params, memory: Memory) -> Params:
-        return {name: memory.get(DUAL + name, torch.zeros_like(weight)) for name, weight in weights.items()}
+    def _dual(self, weights: Params, state: ClientState) -> Params:
+        return {name: state.get(DUAL + name, torch.zeros_like(weight)) for name, weight in weights.items()}
 
     def _after(self, seen: Round) -> Params:
         """d_T = (increment + d_0) / 2."""
-        before = self._before(seen.weights, seen.memory)
+        before = self._before(seen.weights, seen.state)
         return {name: (value + before[name]) / 2 if before else value / 2 for name, value in seen.update.items()}
 
-    def _carry(self, weights: Params, after: Params, dual: Params, memory: Memory) -> Memory:
+    def _carry(self, weights: Params, after: Params, dual: Params, state: ClientState) -> ClientState:
         models = {MODEL + name: (weights[name] + value).detach() for name, value in after.items()}
-        return memory | models | {DUAL + name: (dual[name] + self.penalty * value).detach() for name, value in after.items()}
+        return state | models | {DUAL + name: (dual[name] + self.penalty * value).detach() for name, value in after.items()}

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import partial
 
-from leakage.engine.core import Client, Draws, Params, Protocol, Round, Travels, flag, param
+from leakage.engine.core import Client, Params, Protocol, Round, StepRng, Travels, flag, param
 from leakage.protocols._local import EPOCHS, MINI_BATCH, SHUFFLED, descend, geometric, local_rate, steps_of
 
 
@@ -32,7 +32,7 @@ class FedAvg(Protocol):
     momentum: float = param(0, 0, 0.99, "How much of its last local step the phone repeats in the next.")
     shuffled: bool = flag(False, SHUFFLED)
 
-    def client(self, gradient: Client, draws: Draws | None = None) -> Client:
+    def client(self, gradient: Client, step_rng: StepRng | None = None) -> Client:
         return partial(
             descend,
             gradient,
@@ -40,10 +40,10 @@ class FedAvg(Protocol):
             mini_batch=self.mini_batch,
             rate=self.rate,
             momentum=self.momentum,
-            draws=draws if self.shuffled else None,
+            step_rng=step_rng if self.shuffled else None,
         )
 
-    def average(self, update: Params, seen: Round) -> Params:
+    def to_gradient(self, update: Params, seen: Round) -> Params:
         """-update / (rate * c): step t's gradient counts 1 + momentum + momentum^2 + ..., once per step that follows it; c is the sum."""
         steps = steps_of(seen.count, epochs=self.epochs, mini_batch=self.mini_batch)
         weight = sum(geometric(self.momentum, left) for left in range(1, steps + 1))

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import partial
 
-from leakage.engine.core import Client, Draws, Params, Protocol, Round, Travels, flag, param
+from leakage.engine.core import Client, Params, Protocol, Round, StepRng, Travels, flag, param
 from leakage.protocols._local import EPOCHS, MINI_BATCH, SHUFFLED, descend, geometric, local_rate, steps_of
 
 
@@ -21,7 +21,7 @@ class FedProx(Protocol):
     source = "https://arxiv.org/abs/1812.06127"
     elementwise = True
     travels = Travels(
-        "difference of weights", leash=True, imitated="it imitates {steps}, leash included", beside="the leash", one_step=True
+        "difference of weights", leash=True, imitated="it imitates {steps}, leash included", overlooked="the leash", one_step=True
     )
 
     epochs: int = param(5, 1, 100, EPOCHS)
@@ -30,7 +30,7 @@ class FedProx(Protocol):
     proximal: float = param(0.1, 0, 100, "How hard the weights are pulled back towards those received (mu).")
     shuffled: bool = flag(False, SHUFFLED)
 
-    def client(self, gradient: Client, draws: Draws | None = None) -> Client:
+    def client(self, gradient: Client, step_rng: StepRng | None = None) -> Client:
         def pull(moved: Params) -> Params:
             return {name: self.proximal * value for name, value in moved.items()}
 
@@ -41,10 +41,10 @@ class FedProx(Protocol):
             mini_batch=self.mini_batch,
             rate=self.rate,
             pull=pull,
-            draws=draws if self.shuffled else None,
+            step_rng=step_rng if self.shuffled else None,
         )
 
-    def average(self, update: Params, seen: Round) -> Params:
+    def to_gradient(self, update: Params, seen: Round) -> Params:
         """-update / (rate * c), c = 1 + q + ... + q^(T-1), q = 1 - rate * mu."""
         steps = steps_of(seen.count, epochs=self.epochs, mini_batch=self.mini_batch)
         weight = geometric(1 - self.rate * self.proximal, steps)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from leakage.engine.core import Client, Draws, Params, Protocol, Round, Travels, param
+from leakage.engine.core import Client, Params, Protocol, Round, StepRng, Travels, param
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,15 +18,15 @@ class FedSGD(Protocol):
     source = "https://arxiv.org/abs/1602.05629"
     elementwise = True
     sends_gradient = True
-    travels = Travels("gradient", alone="one look", imitated="it computes the gradient as the phone does")
+    travels = Travels("gradient", without_steps="one look", imitated="it computes the gradient as the phone does")
 
     rate: float = param(0.1, 1e-6, 10, "How far the server steps along the gradient: what the next round starts from.")
 
-    def client(self, gradient: Client, draws: Draws | None = None) -> Client:
+    def client(self, gradient: Client, step_rng: StepRng | None = None) -> Client:
         return gradient
 
-    def average(self, update: Params, seen: Round) -> Params:
+    def to_gradient(self, update: Params, seen: Round) -> Params:
         return update
 
-    def serve(self, seen: Round) -> Params:
+    def server_update(self, seen: Round) -> Params:
         return {name: weight - self.rate * seen.update[name] for name, weight in seen.weights.items()}

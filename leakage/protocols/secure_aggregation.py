@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from leakage.engine.core import Client, Draws, Memory, Params, Protocol, Round, Update, param
+from leakage.engine.core import Client, ClientState, Params, Protocol, Round, StepRng, Update, param
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,7 +21,7 @@ class SecureAggregation(Protocol):
     plain = "Several phones encrypt their updates so that the server learns their sum alone, never a single one."
     hint = "It acts like a larger batch: harder, not impossible. Raise the number of phones and watch the pictures fade."
     source = "https://eprint.iacr.org/2017/281"
-    over_others = True
+    is_aggregation = True
     elementwise = True
 
     clients: int = param(2, 2, 16, "How many phones are added up; the pictures are shared evenly among them.")
@@ -30,13 +30,13 @@ class SecureAggregation(Protocol):
     def members(self) -> int:
         return self.clients
 
-    def together(self, clients: Sequence[Client]) -> Client:
-        def send(weights: Params, x: Tensor, y: Tensor, memory: Memory) -> Update:
-            total, carried = Params(), Memory()
+    def merge_clients(self, clients: Sequence[Client]) -> Client:
+        def send(weights: Params, x: Tensor, y: Tensor, state: ClientState) -> Update:
+            total, carried = Params(), ClientState()
             shares = zip(clients, x.tensor_split(self.clients), y.tensor_split(self.clients), strict=True)
             for number, (client, mine, labels) in enumerate(shares):
                 prefix = f"{number}/"
-                own = {name.removeprefix(prefix): value for name, value in memory.items() if name.startswith(prefix)}
+                own = {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}
                 update, own = client(weights, mine, labels, own)
                 total = {name: total[name] + value if total else value for name, value in update.items()}
                 carried |= {prefix + name: value for name, value in own.items()}
@@ -44,12 +44,12 @@ class SecureAggregation(Protocol):
 
         return send
 
-    def spread(self, memory: Memory) -> Memory:
-        return {f"{number}/{name}": value for number in range(self.clients) for name, value in memory.items()}
+    def broadcast_state(self, state: ClientState) -> ClientState:
+        return {f"{number}/{name}": value for number in range(self.clients) for name, value in state.items()}
 
-    def client(self, gradient: Client, draws: Draws | None = None) -> Client:
-        return self.together([gradient] * self.clients)
+    def client(self, gradient: Client, step_rng: StepRng | None = None) -> Client:
+        return self.merge_clients([gradient] * self.clients)
 
-    def average(self, update: Params, seen: Round) -> Params:
+    def to_gradient(self, update: Params, seen: Round) -> Params:
         """One client's share of the sum."""
         return {name: value / self.clients for name, value in update.items()}

@@ -13,7 +13,7 @@ from leakage.runs.reader import RunReader
 from leakage.runs.store import Run
 from leakage.spec.catalog import Catalog, Entry
 from leakage.spec.experiment import Experiment, Part, Picture
-from leakage.spec.threat_model import coincide, shown
+from leakage.spec.threat_model import coincide, format_value
 from leakage.spec.words import BATCH_NORM, STATISTICS, TASKS
 
 EXPORTS = {
@@ -22,7 +22,7 @@ EXPORTS = {
     "comparison.json": "Data (JSON)",
     "pictures.png": "Picture (PNG)",
 }
-MAX_ARMS = 24  # of one file, both voices of an arm and all its seeds counted
+MAX_ARMS = 24  # of one file, both attackers of an arm and all its seeds counted
 NOTHING = "no protection"
 HIDDEN = "not recognisable"  # the verdict's word for an attack that found nothing
 
@@ -31,7 +31,7 @@ HIDDEN = "not recognisable"  # the verdict's word for an attack that found nothi
 class Row:
     """One run of a comparison; a number is None where it was not measured, or is not known.
 
-    voice           "adaptive", "naive", or "both" where the two do the same
+    attacker        "adaptive", "naive", or "both" where the two do the same
     verdict, words  the verdict's word (recognisable, partly recognisable, not recognisable) and the sentence that says why
     psnr            in dB; ssim, lpips as published; rank is the median place of the private picture in the line-up
     accuracy        share of test pictures named right by a model trained with these protections
@@ -43,7 +43,7 @@ class Row:
     """
 
     title: str
-    voice: str
+    attacker: str
     run: str
     status: str
     verdict: str | None
@@ -62,8 +62,8 @@ class Row:
 
     @property
     def name(self) -> str:
-        """Title and voice."""
-        return self.title if self.voice == "both" else f"{self.title} ({self.voice})"
+        """Title and attacker."""
+        return self.title if self.attacker == "both" else f"{self.title} ({self.attacker})"
 
     @property
     def hidden(self) -> bool:
@@ -92,7 +92,7 @@ def _row(reader: RunReader, run: Run, experiment: Experiment, known: Catalog, **
     grey = (meta.baselines if meta else {}).get("grey", BaselineScores())
     told = {"psnr": grey.psnr, "ssim": grey.ssim, "lpips": grey.lpips, "rank": grey.rank}
     return Row(
-        voice=voice(experiment, known),
+        attacker=attacker(experiment, known),
         run=run.id,
         status=run.status,
         verdict=verdict.word if verdict else None,
@@ -114,11 +114,11 @@ def crossed(experiments: Sequence[Experiment], known: Catalog) -> bool:
     """Whether protections are crossed with attacks, each pair asked once of each attacker: then a table has one cell for every run."""
     met = [(tuple(part.model_dump_json() for part in one.defenses), one.attack.id) for one in experiments]
     pairs, stacks, attacks = set(met), {stack for stack, _ in met}, {attack for _, attack in met}
-    once = len({(pair, voice(one, known)) for pair, one in zip(met, experiments, strict=True)}) == len(experiments)
+    once = len({(pair, attacker(one, known)) for pair, one in zip(met, experiments, strict=True)}) == len(experiments)
     return once and len(pairs) > max(len(stacks), len(attacks))
 
 
-def voice(experiment: Experiment, known: Catalog) -> str:
+def attacker(experiment: Experiment, known: Catalog) -> str:
     """Whether the attacker imitates what the phone does; "both" where one who does not would do the same."""
     if coincide(experiment, known):
         return "both"
@@ -130,11 +130,11 @@ def only_naive(rows: list[Row]) -> list[str]:
 
     A naive attack that has not ended, or was stopped early, may find more: nothing is said of its protection.
     """
-    naive = [row for row in rows if row.voice == "naive"]
+    naive = [row for row in rows if row.attacker == "naive"]
     open_to_naive = {row.protection for row in naive if not row.hidden}
     finds: dict[str, list[str]] = {}  # protection -> the attacks that find the picture when they know of it
     for row in rows:
-        if row.voice == "adaptive" and row.verdict not in (None, HIDDEN):
+        if row.attacker == "adaptive" and row.verdict not in (None, HIDDEN):
             finds.setdefault(row.protection, []).append(row.attack)
     several, names = len({row.attack for row in rows}) > 1, {NOTHING: "what is sent"}  # by local steps, or in a sum
     return [
@@ -149,7 +149,7 @@ def same_answers(rows: list[Row]) -> list[str]:
     """A sentence for each arm whose attacker could do no more about the protection than that of an earlier arm."""
     first, told = dict[tuple[str, str, str], str](), list[str]()
     for row in rows:
-        if row.voice == "adaptive" and row.answer:
+        if row.attacker == "adaptive" and row.answer:
             other = first.setdefault((row.protection, row.attack, row.answer), row.title)
             told += [f"{sentence_case(row.title)}: here that is the same as “{other}”."] if other != row.title else []
     return told
@@ -159,7 +159,7 @@ def same_answers(rows: list[Row]) -> list[str]:
 
 
 def titles(experiments: Sequence[Experiment], known: Catalog) -> list[str]:
-    """The shortest words that tell the arms apart; an attacker's two voices share a title. One arm alone is named by its protection."""
+    """The shortest words that tell the arms apart, whose naive and adaptive runs share a title; one arm alone: by its protection."""
     told = [words for _, words in _aspects(experiments, known, short=True) if len(set(words)) > 1]
     told = told or [words for about, words in _aspects(experiments, known, short=True) if about == "The protection"]
     return [", ".join(words) for words in zip(*told, strict=True)]
@@ -167,8 +167,8 @@ def titles(experiments: Sequence[Experiment], known: Catalog) -> list[str]:
 
 def differs(experiments: Sequence[Experiment], known: Catalog) -> tuple[list[str], list[str]]:
     """What differs, and what is equal, a line each."""
-    voices = [heard for one in experiments if (heard := voice(one, known)) != "both"]
-    aspects = [*_aspects(experiments, known, short=False), ("How the attacker reads what arrives", voices)]
+    attackers = [heard for one in experiments if (heard := attacker(one, known)) != "both"]
+    aspects = [*_aspects(experiments, known, short=False), ("How the attacker reads what arrives", attackers)]
     lines = [(about, list(dict.fromkeys(words))) for about, words in aspects if words]
     normed = any(one.model.fields.get("norm") == "batch" for one in experiments)
     apart = [f"{about}: {'; '.join(words)}" for about, words in lines if len(words) > 1]
@@ -190,7 +190,7 @@ def _aspects(experiments: Sequence[Experiment], known: Catalog, *, short: bool) 
     summed = [one.aggregation for one in experiments if one.aggregation]
     return [
         ("The protection", every(lambda one: protection(one.defenses, stacked, known, short=short))),
-        ("The answer to it", every(lambda one: one.assume.counter or ("the usual answer" if short else "the usual one"))),
+        ("The answer to it", every(lambda one: one.assume.strategy or ("the usual answer" if short else "the usual one"))),
         ("The attack", part("attack", lambda one: one.attack)),
         ("The pictures", _pictures(experiments, short=short)),
         ("Their size", every(lambda one: f"{one.size} px")),
@@ -256,7 +256,7 @@ def _filled(entry: Entry, part: Part) -> dict[str, Any]:
 
 
 def _value(value: float | str) -> str:
-    return value if isinstance(value, str) else shown(value)
+    return value if isinstance(value, str) else format_value(value)
 
 
 def _pictures(experiments: Sequence[Experiment], *, short: bool) -> list[str]:

@@ -33,7 +33,7 @@ def _table(arms: list[Arm], _known: Catalog) -> Made:
         row = arm.row
         scores = [getattr(row, name) for name in SCORES]
         grey = [row.grey.get(name) for name in GREY]
-        table.writerow([row.title, row.voice, row.status, row.verdict, *scores, *grey, arm.experiment.seed, row.run])
+        table.writerow([row.title, row.attacker, row.status, row.verdict, *scores, *grey, arm.experiment.seed, row.run])
     return Made("text/csv", out.getvalue().encode())
 
 

@@ -36,7 +36,9 @@ NEVER = (
     "A score counts only beside the one of a grey picture, which knows nothing of the private one. Close to it, nothing was found.",
     "The rank tells pictures apart within one line-up. Among other pictures the same guess may rank higher or lower.",
 )
-PRICE = "The accuracy is that of another training with the same protection, on other pictures. It is not that of the model attacked here."
+OTHER_TRAINING = (
+    "The accuracy is that of another training with the same protection, on other pictures. It is not that of the model attacked here."
+)
 BOUND = "Epsilon bounds what the sent numbers can tell of one picture. It holds for these settings, and says nothing of other rounds."
 
 
@@ -97,7 +99,7 @@ def _figure(picture: Image.Image, words: str, *, kind: str = "") -> dict[str, st
 
 def _table(arms: Sequence[Arm]) -> list[list[str]]:
     """A line for every arm, and for what a grey picture scores."""
-    lines = [[arm.row.title, arm.row.voice, _ended(arm.row), *_scores(vars(arm.row))] for arm in arms]
+    lines = [[arm.row.title, arm.row.attacker, _ended(arm.row), *_scores(vars(arm.row))] for arm in arms]
     greys = list({json.dumps(arm.row.grey): arm for arm in arms if arm.row.grey}.values())
     for arm in greys:
         which = "" if len(greys) == 1 else f", for {arm.row.name}"
@@ -144,7 +146,7 @@ def _curves(arms: Sequence[Arm]) -> dict[str, Any] | None:
     lines = []
     for arm in (arm for arm in arms if arm.row.run in curves):
         points = [at(*point) for point in curves[arm.row.run]]
-        line = {"name": arm.row.name, "colour": colour[arm.row.title], "broken": arm.row.voice == "naive"}
+        line = {"name": arm.row.name, "colour": colour[arm.row.title], "broken": arm.row.attacker == "naive"}
         lines.append({**line, "points": [",".join(point) for point in points], "x": points[-1][0], "y": points[-1][1]})
     return {
         **{"width": WIDE, "height": HIGH, "left": LEFT, "lines": lines},
@@ -180,8 +182,8 @@ def _limits(arms: Sequence[Arm]) -> list[str]:
     return [
         f"These are {len(arms)} runs on {of} with {drawn}. Another picture or another seed may come out differently.",
         *NEVER,
-        *[GRANTED] * any(arm.row.voice == "adaptive" for arm in arms),
-        *[PRICE] * any(arm.row.accuracy is not None for arm in arms),
+        *[GRANTED] * any(arm.row.attacker == "adaptive" for arm in arms),
+        *[OTHER_TRAINING] * any(arm.row.accuracy is not None for arm in arms),
         *[BOUND] * any(arm.row.epsilon is not None for arm in arms),
     ]
 

@@ -140,7 +140,7 @@ def _rounds(store: Store, run: Run) -> Made | None:
     out = io.StringIO()
     table = csv.writer(out)
     table.writerow(["round", "seconds", "loss", "accuracy"])
-    for told in store.told(run.id, RoundEvent):
+    for told in store.events_of(run.id, RoundEvent):
         table.writerow([told.done, told.seconds, told.loss, told.accuracy])
     return Made("text/csv", out.getvalue().encode())
 

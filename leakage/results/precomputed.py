@@ -8,7 +8,7 @@ from statistics import mean
 from typing import Any
 
 from leakage.results.comparison import protection, sentence_case
-from leakage.results.utility import RECIPE, spelled, table
+from leakage.results.utility import RECIPE, table, with_defaults
 from leakage.settings import ROOT
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Part
@@ -56,7 +56,7 @@ class Line:
 
 
 @cache
-def found(name: str) -> dict[str, Any] | None:
+def load_results(name: str) -> dict[str, Any] | None:
     """What a benchmark left in assets/NAME.json."""
     file = ASSETS / f"{name}.json"
     return dict(json.loads(file.read_text())) if file.exists() else None
@@ -64,7 +64,7 @@ def found(name: str) -> dict[str, Any] | None:
 
 def matrix(known: Catalog) -> list[Line]:
     """The protections in the order in which they were measured, none of them first."""
-    cells = (found("matrix") or {"cells": []})["cells"]
+    cells = (load_results("matrix") or {"cells": []})["cells"]
     stacks = list(dict.fromkeys(json.dumps(cell["defense"], sort_keys=True) for cell in cells))
     parts = {stack: _parts(json.loads(stack)) for stack in stacks}
     peers = [part for own in parts.values() for part in own]
@@ -85,7 +85,7 @@ def _line(stack: tuple[Part, ...], cells: list[Cell], peers: Sequence[Part], kno
 
 
 @dataclass(frozen=True)
-class Price:
+class AccuracyCost:
     """What a training behind protections came to: the share of test pictures named right, and the points lost against one without."""
 
     title: str
@@ -96,10 +96,10 @@ class Price:
     server_rate: float
     accuracy: float
     seeds: int
-    lost: float
+    accuracy_drop: float
 
 
-def prices(known: Catalog) -> list[Price]:
+def accuracy_costs(known: Catalog) -> list[AccuracyCost]:
     """Every training of the table, each beside the one without protection that had as many rounds and pictures."""
     kept = table() or {"rows": []}
     rows = [row for row in kept["rows"] if row["accuracy"]]
@@ -107,7 +107,7 @@ def prices(known: Catalog) -> list[Price]:
     usual = kept["recipe"]["model"]["fields"] if rows else {}
     plain = {_recipe(row): mean(row["accuracy"]) for row in rows if not row["defenses"]}
     return [
-        Price(
+        AccuracyCost(
             title=sentence_case(protection(stack := tuple(Part(**part) for part in row["defenses"]), peers, known)),
             stack=stack,
             model=", ".join(f"{name} {value}" for name, value in row["model"]["fields"].items() if value != usual[name]),
@@ -116,7 +116,7 @@ def prices(known: Catalog) -> list[Price]:
             server_rate=row["server_rate"],
             accuracy=mean(row["accuracy"]),
             seeds=len(row["accuracy"]),
-            lost=plain[_recipe(row)] - mean(row["accuracy"]),
+            accuracy_drop=plain[_recipe(row)] - mean(row["accuracy"]),
         )
         for row in rows
         if _recipe(row) in plain
@@ -127,20 +127,20 @@ def _recipe(row: dict[str, Any]) -> str:
     return json.dumps([row[name] for name in RECIPE], sort_keys=True)
 
 
-def both(known: Catalog, attack: str) -> Iterator[tuple[Price, Cell]]:
+def both(known: Catalog, attack: str) -> Iterator[tuple[AccuracyCost, Cell]]:
     """Every protection whose price and leakage were both measured: its cheapest training, and the strongest attacker's cell."""
     lines = {_key(line.stack, known): line for line in matrix(known)}
-    cheapest: dict[str, Price] = {}
-    for price in prices(known):
-        key = _key(price.stack, known)
-        if key in lines and not price.model and (key not in cheapest or price.lost < cheapest[key].lost):
-            cheapest[key] = price
-    for key, price in cheapest.items():
+    cheapest: dict[str, AccuracyCost] = {}
+    for cost in accuracy_costs(known):
+        key = _key(cost.stack, known)
+        if key in lines and not cost.model and (key not in cheapest or cost.accuracy_drop < cheapest[key].accuracy_drop):
+            cheapest[key] = cost
+    for key, cost in cheapest.items():
         duel = lines[key].duels.get(attack)
         cells = [cell for cell in (duel.naive, duel.best) if cell and "psnr" in cell] if duel else []
         if cells:
-            yield price, max(cells, key=lambda cell: cell["psnr"])
+            yield cost, max(cells, key=lambda cell: cell["psnr"])
 
 
 def _key(stack: Sequence[Part], known: Catalog) -> str:
-    return json.dumps([spelled(part, known).model_dump() for part in stack], sort_keys=True)
+    return json.dumps([with_defaults(part, known).model_dump() for part in stack], sort_keys=True)

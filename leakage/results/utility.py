@@ -14,7 +14,7 @@ from leakage.spec.catalog import Catalog, CatalogError
 from leakage.spec.experiment import Part
 from leakage.spec.tasks import Training
 
-PRICES = ROOT / "assets" / "price.json"
+ACCURACY_COSTS = ROOT / "assets" / "price.json"
 RECIPE = ("model", "rounds", "pictures", "batch")  # what rows of the table that can be compared have in common
 
 
@@ -28,9 +28,9 @@ def accuracy(runs: RunReader, defenses: Sequence[Part], known: Catalog) -> float
 
 def in_table(defenses: Sequence[Part], known: Catalog) -> float | None:
     """Out of the table: the mean over seeds. Of several steps of the server the best: a protection is judged by what can be had with it."""
-    wanted, found = [spelled(part, known) for part in defenses], table()
+    wanted, found = [with_defaults(part, known) for part in defenses], table()
     alike = [row for row in found["rows"] if all(row[name] == found["recipe"][name] for name in RECIPE)] if found else []
-    measured = [row["accuracy"] for row in alike if [spelled(Part(**one), known) for one in row["defenses"]] == wanted]
+    measured = [row["accuracy"] for row in alike if [with_defaults(Part(**one), known) for one in row["defenses"]] == wanted]
     return max((float(sum(one) / len(one)) for one in measured if one), default=None)
 
 
@@ -51,8 +51,8 @@ def training_of(runs: RunReader, defenses: Sequence[Part], known: Catalog) -> Ru
 
 
 def table() -> dict[str, Any] | None:
-    """What benchmarks/published/price.py left."""
-    return _read(PRICES, PRICES.stat().st_mtime_ns) if PRICES.exists() else None
+    """What benchmarks/published/accuracy_cost.py left."""
+    return _read(ACCURACY_COSTS, ACCURACY_COSTS.stat().st_mtime_ns) if ACCURACY_COSTS.exists() else None
 
 
 @cache
@@ -60,7 +60,7 @@ def _read(path: Path, _changed: int) -> dict[str, Any]:
     return dict(json.loads(path.read_text()))
 
 
-def spelled(part: Part, known: Catalog) -> Part:
+def with_defaults(part: Part, known: Catalog) -> Part:
     """A protection with every field; as it is where this program knows no such protection."""
     try:
         return Part(id=part.id, fields=known.get("defense", part.id).resolve(part.fields))

@@ -63,7 +63,7 @@ class Database:
                 db.execute("ROLLBACK")
             raise
 
-    def write_at_any_price(self, work: Callable[[Connection], T]) -> T:
+    def write_using_reserve(self, work: Callable[[Connection], T]) -> T:
         """Write what makes room, or says that there is none: on a full disk into the bytes set aside, and a little beyond the limit."""
         try:
             with self.write() as db:

@@ -10,26 +10,26 @@ from leakage.spec.experiment import Experiment
 from leakage.spec.tasks import Ranks, Training
 
 
-def estimate(store: Store, asked: Experiment | Training | Ranks, known: Catalog) -> float | None:
+def estimate(store: Store, task: Experiment | Training | Ranks, known: Catalog) -> float | None:
     """Seconds that this (resolved) experiment will take; None when nothing is known.
 
     What the same attack on the same model took lately, else what the workers measured when they were idle. Ranks: by their sizes.
     """
-    if isinstance(asked, Ranks):
-        return asked.seconds
-    if isinstance(asked, Training):
+    if isinstance(task, Ranks):
+        return task.seconds
+    if isinstance(task, Training):
         return None
-    per_step = _lately(store, asked)
+    per_step = _lately(store, task)
     if per_step is None:
-        per_step = _measured(store, asked, known)
-    return None if per_step is None else planned(asked) * per_step
+        per_step = _measured(store, task, known)
+    return None if per_step is None else planned(task) * per_step
 
 
 def _lately(store: Store, experiment: Experiment) -> float | None:
     """Seconds for each planned pass: the median of the latest runs like this."""
     found = [
         end.seconds / planned(Experiment.model_validate_json(run.experiment))
-        for run in store.done_like(like(experiment))
+        for run in store.done_with_timing_key(timing_key(experiment))
         if (end := run.outcome(AttackEnd)) and end.seconds is not None
     ]
     return sorted(found)[len(found) // 2] if found else None
@@ -58,7 +58,7 @@ def planned(experiment: Experiment) -> float:
     return max(1.0, float(fields.get("steps", 1)) * float(fields.get("starts", 1)) * float(epochs))
 
 
-def like(experiment: Experiment) -> str:
+def timing_key(experiment: Experiment) -> str:
     """Runs with equal keys take about equally long per step: who imitates local steps takes longer."""
     imitated = (experiment.protocol.model_dump(), experiment.aggregation and experiment.aggregation.model_dump())
     return json.dumps(

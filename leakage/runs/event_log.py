@@ -63,7 +63,7 @@ class EventLog:
         where = "" if wanted is None else f"AND e.run IN ({','.join('?' * len(wanted))})"
         return self._heard(f"e.seq > ? {where}", since, *(wanted or ()))
 
-    def told(self, run: str, *kinds: type[E], most: int = -1) -> list[E]:
+    def events_of(self, run: str, *kinds: type[E], most: int = -1) -> list[E]:
         """The events of these kinds, oldest first; the first `most` of them, or all."""
         models = {kind.kind_name(): kind for kind in kinds}
         heard = self._heard(f"e.run = ? AND e.kind IN ({','.join('?' * len(models))})", run, *models, most=most)
@@ -78,11 +78,11 @@ class EventLog:
 
     def frames(self, run: str) -> list[FrameEvent]:
         """The frames of an attack, oldest first, kept or not."""
-        return self.told(run, FrameEvent)
+        return self.events_of(run, FrameEvent)
 
     def meta(self, run: str) -> MetaEvent | None:
         """What does not change while an attack plays; None before it began."""
-        return next(iter(self.told(run, MetaEvent, most=1)), None)
+        return next(iter(self.events_of(run, MetaEvent, most=1)), None)
 
     def last_seq(self) -> int:
         """The number of the newest event of all."""

@@ -21,6 +21,7 @@ from leakage.runs.event_parts import (
     ReceivedUpdate,
     VerdictWords,
 )
+from leakage.spec.aliases import also_as_before
 
 
 class RunEvent(EventPart):
@@ -138,7 +139,7 @@ class ThinnedEvent(RunEvent):
 
 
 class AttackEnd(EndEvent):
-    """What an attack came to. `answer` is the number of its frame; runs with equal `like` take about as long per step."""
+    """What an attack came to. `answer` is the number of its frame; runs with equal `timing_key` take about as long per step."""
 
     answer: int
     step: int | None = None
@@ -148,7 +149,7 @@ class AttackEnd(EndEvent):
     labels: tuple[int, ...] = ()
     note: Note = {}
     verdict: VerdictWords | None = None
-    like: str | None = None
+    timing_key: str | None = Field(default=None, validation_alias=also_as_before("timing_key"))
 
 
 # ---------------------------------------------------------------- a training

@@ -34,7 +34,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Asked:
+class RunRequest:
     """What somebody wants to be run, resolved; `also` names what else on this machine the result depends on."""
 
     what: Experiment | Training | Ranks
@@ -67,23 +67,25 @@ class Service:
 
         Raises SpecError when one of them cannot be run; then none is queued.
         """
-        return self._queue([self._asked(experiment.resolve(self.ready()), uploads or {}) for experiment in experiments], owner, group=group)
+        return self._queue(
+            [self._request(experiment.resolve(self.ready()), uploads or {}) for experiment in experiments], owner, group=group
+        )
 
-    def _asked(self, resolved: Experiment, uploads: Mapping[str, bytes]) -> Asked:
+    def _request(self, resolved: Experiment, uploads: Mapping[str, bytes]) -> RunRequest:
         used = [picture.id for picture in resolved.pictures if picture.source == "upload"]
         missing = [id for id in used if id not in uploads]
         if missing:
             raise SpecError(f"pictures: the upload {missing[0]!r} is gone. Choose its file again.")
         files = {f"upload:{id}": uploads[id] for id in used}
-        return Asked(resolved, "attack", files, f" {_weights(resolved)} {lpips_weights.found()}")
+        return RunRequest(resolved, "attack", files, f" {_weights(resolved)} {lpips_weights.available_nets()}")
 
     def train(self, training: Training, owner: str) -> str:
         """Queue a training and answer the run's id; an equal one that somebody already asked for is shared. Raises SpecError."""
-        return self._queue([Asked(training.resolve(self.ready()), "train")], owner)[0]
+        return self._queue([RunRequest(training.resolve(self.ready()), "train")], owner)[0]
 
     def measure(self, ranks: Ranks, owner: str) -> str:
         """Queue the measurement of a network's ranks, or share it, as a training. Raises SpecError."""
-        return self._queue([Asked(ranks, "rank")], owner)[0]
+        return self._queue([RunRequest(ranks, "rank")], owner)[0]
 
     def measurement(self, ranks: Ranks, owner: str) -> Run | None:
         """A finished run of anybody that measured these ranks by today's code, else this owner's latest, however it stands."""
@@ -94,11 +96,11 @@ class Service:
 
     def ranks(self, run: str) -> dict[str, int | None]:
         """What such a run has measured so far: layer -> rank, None where it is too large."""
-        return {told.name: told.rank for told in self.store.told(run, RankEvent)}
+        return {told.name: told.rank for told in self.store.events_of(run, RankEvent)}
 
     def turns(self, run: str) -> list[TurnEvent]:
         """The layers to which such a run has turned."""
-        return self.store.told(run, TurnEvent)
+        return self.store.events_of(run, TurnEvent)
 
     def ready(self) -> Catalog:
         """The plug-ins as data. Raises SpecError, with a sentence, while there are none yet."""
@@ -107,10 +109,10 @@ class Service:
             raise SpecError(NOT_READY)
         return known
 
-    def _queue(self, asked: Sequence[Asked], owner: str, *, group: str | None = None) -> list[str]:
+    def _queue(self, requests: Sequence[RunRequest], owner: str, *, group: str | None = None) -> list[str]:
         """Queue what cannot be shared; the ids of all."""
         ids, fresh, equal = list[str](), list[tuple[Run, Mapping[str, bytes]]](), dict[str, str]()
-        for one in asked:
+        for one in requests:
             version, digest = self.ready().version + one.also, one.what.digest()
             shared = None if one.files else equal.get(digest) or self.store.share(digest, version, owner)
             if not shared:
@@ -128,17 +130,17 @@ class Service:
             raise
         return ids
 
-    def _row(self, asked: Asked, owner: str, version: str, group: str | None) -> Run:
+    def _row(self, request: RunRequest, owner: str, version: str, group: str | None) -> Run:
         return Run(
             id=secrets.token_urlsafe(12),
             owner=owner,
             grp=group,
-            kind=asked.kind,
-            digest=asked.what.digest(),
+            kind=request.kind,
+            digest=request.what.digest(),
             version=version,
-            experiment=asked.what.model_dump_json(),
-            shareable=not asked.files,
-            estimate=self.estimate(asked.what),
+            experiment=request.what.model_dump_json(),
+            shareable=not request.files,
+            estimate=self.estimate(request.what),
             status="queued",
             message="",
             created=time.time(),
@@ -182,7 +184,7 @@ class Service:
 
     def progress(self, run: str) -> list[TrainingEvent]:
         """What a training has told so far, within rounds and at their ends (RoundEvent); oldest first."""
-        return self.store.told(run, ProgressEvent, RoundEvent)
+        return self.store.events_of(run, ProgressEvent, RoundEvent)
 
     def may_cancel(self, run: str, owner: str) -> bool:
         """Only who holds a run alone may stop it: others may be watching the same one."""
@@ -219,10 +221,10 @@ class Service:
         known = all(r.estimate is not None for r in (*running, *waiting[: position - 1]))
         return Place(position, sum(left + ahead) / self.config.slots if known else None)
 
-    def estimate(self, asked: Experiment | Training | Ranks) -> float | None:
+    def estimate(self, task: Experiment | Training | Ranks) -> float | None:
         """Seconds that this (resolved) experiment will take on this machine; None when nothing is known."""
         known = self.catalog()
-        return estimates.estimate(self.store, asked, known) if known else None
+        return estimates.estimate(self.store, task, known) if known else None
 
 
 def _weights(experiment: Experiment) -> str:

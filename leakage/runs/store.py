@@ -12,6 +12,7 @@ from leakage.runs.connections import Connection, Database, Row
 from leakage.runs.event_log import EventLog, dumps
 from leakage.runs.events import EndEvent, StateEvent
 from leakage.runs.tables import TABLES
+from leakage.spec.aliases import names_of
 
 OPEN = ("queued", "running")
 BEAT = 1.0  # seconds between a worker's noted signs of life
@@ -84,7 +85,7 @@ class Store(EventLog):
                 db.execute("INSERT OR REPLACE INTO holders VALUES (?, ?, ?)", (row["id"], owner, time.time()))
             return row["id"] if row else None
 
-        return self.database.write_at_any_price(work)
+        return self.database.write_using_reserve(work)
 
     def claim(self, worker: str) -> Run | None:
         """The next run for `worker`: of the owner with the fewest running runs, the oldest. None when nothing waits."""
@@ -141,7 +142,7 @@ class Store(EventLog):
             ).rowcount:
                 self._event(db, run, StateEvent(status="cancelled", message="Cancelled before it began."))
 
-        self.database.write_at_any_price(work)
+        self.database.write_using_reserve(work)
 
     def finish(self, run: str, status: str, *, message: str = "", result: EndEvent | None = None) -> None:
         """Close a running run; says so in an EndEvent when there is a result, and in a StateEvent. Later calls change nothing."""
@@ -157,7 +158,7 @@ class Store(EventLog):
                     self._event(db, run, end)
                 self._event(db, run, StateEvent(status=status, message=message))
 
-        self.database.write_at_any_price(work)
+        self.database.write_using_reserve(work)
 
     # ------------------------------------------------------------ files
 
@@ -207,13 +208,14 @@ class Store(EventLog):
         self._delete(lambda db: _forget(db, "NOT shareable AND created < ?", uploads_before))
 
     def _delete(self, work: Callable[[Connection], bool]) -> None:
-        if self.database.write_at_any_price(work):
+        if self.database.write_using_reserve(work):
             self.database.empty_log()
         self.database.set_reserve_aside()
 
-    def done_like(self, like: str) -> list[Run]:
-        """The latest finished runs whose result carries this `like` key (same attack, model and batch)."""
-        return self._runs("status = 'done' AND json_extract(result, '$.like') = ? ORDER BY finished DESC LIMIT 3", like)
+    def done_with_timing_key(self, timing_key: str) -> list[Run]:
+        """The latest finished runs whose result carries this `timing_key` key (same attack, model and batch)."""
+        keys = ", ".join(f"json_extract(result, '$.{name}')" for name in names_of("timing_key"))
+        return self._runs(f"status = 'done' AND COALESCE({keys}) = ? ORDER BY finished DESC LIMIT 3", timing_key)
 
     def note(self, name: str) -> Any:
         """A small fact about this machine, or None."""

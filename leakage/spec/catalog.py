@@ -38,19 +38,19 @@ class Entry:
     presets: dict[str, dict[str, Any]]
     evaluations_per_step: float  # of an attack
     mistakes: dict[str, str]  # of an attack whose naive attacker imitates the client all the same: switch that repairs it -> in words
-    counters: dict[str, str]  # of a defense: what attackers can do who know it, name -> in words; the first is the usual one
+    strategies: dict[str, str]  # of a defense: what attackers can do who know it, name -> in words; the first is the usual one
     needs: dict[str, str]  # of a defense: fields that the model must have, with these values
     published: Published | None  # of a defense: from which strength on it was reported to stop DLG
     backfires: str  # of a defense: why an attacker does worse for knowing it, where that was measured
     smallest: int  # of a model: the shortest side of a picture that it can take, in pixels
-    over_others: bool  # of a protocol: laid over another one
+    is_aggregation: bool  # of a protocol: laid over another one
     sends_gradient: bool  # of a protocol: the very gradient of one step, and nothing else
     travels: Travels  # of a protocol: what is sent, what is kept, and what attackers make of it, in words
     fields: tuple[Field, ...]
 
-    def answer(self, counter: str) -> str:
-        """Of a defense, in words: what the attacker does who chose this counter, or the usual one."""
-        return self.counters.get(counter) or next(iter(self.counters.values()))
+    def answer(self, strategy: str) -> str:
+        """Of a defense, in words: what the attacker does who chose this strategy, or the usual one."""
+        return self.strategies.get(strategy) or next(iter(self.strategies.values()))
 
     def resolve(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Every field with its value, defaults filled in. Raises CatalogError for unknown names and values out of range."""

@@ -5,9 +5,10 @@ import json
 from collections.abc import Iterable
 from typing import Any, Literal, TypeVar
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from leakage.data.checkpoints import CheckpointError, find
+from leakage.spec.aliases import also_as_before
 from leakage.spec.catalog import Catalog, CatalogError
 from leakage.spec.syntax import SYNTAXES
 
@@ -55,9 +56,10 @@ class Assumptions(Base):
     """What the attacker is granted beyond the update, the weights, the batch size and the shape of a picture."""
 
     labels: bool = False  # False: recovered from the update, or optimised with the pictures
-    adaptive: bool = Field(default=True, validation_alias=AliasChoices("adaptive", "defense"))  # "defense" in files before version 0.2
+    adaptive: bool = Field(default=True, validation_alias=also_as_before("adaptive"))
     # True: the attacker knows protocol and protection and imitates them ("adaptive"); False: it replays plain FedSGD ("naive")
-    counter: str = Field(default="", max_length=60)  # what the adaptive attacker does about a protection, by name; empty: its first counter
+    strategy: str = Field(default="", max_length=60, validation_alias=also_as_before("strategy"))
+    # what the adaptive attacker does about a protection, by name; empty: its first strategy
     statistics: Literal["none", "running", "exact"] = "none"  # of BatchNorm: those the model stores, or those of the private batch itself
 
 
@@ -84,11 +86,11 @@ class Experiment(Base):
     seed: int = Field(default=1, ge=0, le=2**31 - 1)
     max_seconds: int = Field(default=900, ge=1, le=MAX_SECONDS)
 
-    def beside(self, other: "Experiment") -> bool:
+    def same_except_defense(self, other: "Experiment") -> bool:
         """Whether both differ in nothing but the protection and what the attacker knows of it."""
 
         def rest(one: Experiment) -> Experiment:
-            return one.model_copy(update={"defenses": (), "assume": one.assume.model_copy(update={"adaptive": True, "counter": ""})})
+            return one.model_copy(update={"defenses": (), "assume": one.assume.model_copy(update={"adaptive": True, "strategy": ""})})
 
         return rest(self) == rest(other)
 
@@ -130,7 +132,7 @@ class Experiment(Base):
                 raise SpecError(
                     f"pictures: of {self.size} x {self.size} pixels allowed are at most {most}, given were {len(self.pictures)}."
                 )
-            model = spelled(catalog, "model", self.model)
+            model = with_defaults(catalog, "model", self.model)
             outputs = self.num_classes if self.task == "classes" else 1
             check_size(catalog, model, (self.channels, self.size, self.size), outputs)
             check_needs(catalog, model, self.defenses)
@@ -142,10 +144,10 @@ class Experiment(Base):
             return self.model_copy(
                 update={
                     "model": model,
-                    "protocol": spelled(catalog, "protocol", self.protocol),
-                    "aggregation": spelled(catalog, "protocol", self.aggregation) if self.aggregation else None,
-                    "defenses": tuple(spelled(catalog, "defense", part) for part in self.defenses),
-                    "attack": spelled(catalog, "attack", self.attack),
+                    "protocol": with_defaults(catalog, "protocol", self.protocol),
+                    "aggregation": with_defaults(catalog, "protocol", self.aggregation) if self.aggregation else None,
+                    "defenses": tuple(with_defaults(catalog, "defense", part) for part in self.defenses),
+                    "attack": with_defaults(catalog, "attack", self.attack),
                 }
             )
         except (CatalogError, CheckpointError) as error:
@@ -153,19 +155,19 @@ class Experiment(Base):
 
     def _check_setting(self, catalog: Catalog) -> None:
         """Raise SpecError unless rounds, protocol, aggregation, protections and the number of pictures go together."""
-        counters = {name for part in self.defenses for name in catalog.get("defense", part.id).counters}
-        if self.assume.counter and self.assume.counter not in counters:
-            allowed = ", ".join(sorted(counters)) or "none, without a protection"
-            raise SpecError(f"assume.counter: allowed is {allowed}; given was {self.assume.counter!r}.")
+        strategies = {name for part in self.defenses for name in catalog.get("defense", part.id).strategies}
+        if self.assume.strategy and self.assume.strategy not in strategies:
+            allowed = ", ".join(sorted(strategies)) or "none, without a protection"
+            raise SpecError(f"assume.strategy: allowed is {allowed}; given was {self.assume.strategy!r}.")
         if self.attacked_round > self.rounds:
             raise SpecError(
                 f"attacked_round: allowed is 1 to {self.rounds}, the rounds that were watched; given was {self.attacked_round}."
             )
-        if catalog.get("protocol", self.protocol.id).over_others:
+        if catalog.get("protocol", self.protocol.id).is_aggregation:
             raise SpecError(f"protocol: {self.protocol.id} is laid over another protocol. Name it under aggregation.")
         if self.aggregation:
             entry = catalog.get("protocol", self.aggregation.id)
-            if not entry.over_others:
+            if not entry.is_aggregation:
                 raise SpecError(f"aggregation: {self.aggregation.id} is no aggregation. Name it under protocol.")
             clients = entry.resolve(self.aggregation.fields).get("clients", 1)
             if len(self.pictures) % clients:
@@ -185,7 +187,7 @@ class Experiment(Base):
                 raise SpecError(f"checkpoint: {card.id} was trained with {name} {value}, given was {given.get(name)}. {remedy}.")
 
 
-def spelled(catalog: Catalog, kind: str, part: Part) -> Part:
+def with_defaults(catalog: Catalog, kind: str, part: Part) -> Part:
     """The plug-in with every field. Raises CatalogError."""
     return Part(id=part.id, fields=catalog.get(kind, part.id).resolve(part.fields))
 

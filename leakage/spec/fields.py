@@ -53,19 +53,19 @@ class Travels:
 
     what       what is sent, to stand after "the"
     kept       what a phone keeps from round to round besides its pictures, as symbols
-    alone      what a phone does that takes no local steps
+    without_steps  what a phone does that takes no local steps
     leash      its local steps are pulled back, which is drawn
     imitated   what an adaptive attacker does about it; {steps} stands for the local steps
-    beside     what a naive attacker overlooks besides the local steps
+    overlooked  what a naive attacker overlooks besides the local steps
     one_step   after a single local step, what is sent is the gradient times a number that everybody knows
     """
 
     what: str = "update"
     kept: str = ""
-    alone: str = ""
+    without_steps: str = ""
     leash: bool = False
     imitated: str = ""
-    beside: str = ""
+    overlooked: str = ""
     one_step: bool = False
 
 

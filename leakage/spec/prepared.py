@@ -90,7 +90,7 @@ class Compare(Base):
     attacks: tuple[str, ...]
     answered: str
     swept: str  # a protection and its number
-    priced: str  # the attack whose leakage stands beside the accuracy
+    utility_attack: str  # the attack whose leakage stands beside the accuracy
 
 
 class TrainingLinks(Base):

@@ -8,7 +8,7 @@ from leakage.networks.grammar import Map, canonical, unroll
 from leakage.networks.grammar import parse as parse_network
 from leakage.networks.rank_cost import seconds, to_measure, too_large
 from leakage.spec.catalog import Catalog, CatalogError
-from leakage.spec.experiment import MAX_SECONDS, VERSION, Base, Part, SpecError, check_needs, check_size, parse_as, spelled
+from leakage.spec.experiment import MAX_SECONDS, VERSION, Base, Part, SpecError, check_needs, check_size, parse_as, with_defaults
 
 
 class Training(Base):
@@ -53,8 +53,8 @@ class Training(Base):
     def resolve(self, catalog: Catalog) -> "Training":
         """The same training with every field of the model and of the protections spelled out. Raises SpecError."""
         try:
-            model = spelled(catalog, "model", self.model)
-            defenses = tuple(spelled(catalog, "defense", part) for part in self.defenses)
+            model = with_defaults(catalog, "model", self.model)
+            defenses = tuple(with_defaults(catalog, "defense", part) for part in self.defenses)
             check_needs(catalog, model, defenses)
         except CatalogError as error:
             raise SpecError(str(error)) from None

@@ -15,7 +15,7 @@ Row = tuple[str, str, str]  # a tag, what it is about, what holds
 
 
 @dataclass(frozen=True)
-class Doing:
+class ClientBehavior:
     """What the phones do, as far as words need it. `steps`: local steps of each, None where it does not train by itself."""
 
     protocol: Entry
@@ -26,18 +26,18 @@ class Doing:
     batch_norm: str
 
     @staticmethod
-    def of(known: Catalog, protocol: Part, aggregation: Part | None, pictures: int, *, batch_norm: str) -> "Doing":
+    def of(known: Catalog, protocol: Part, aggregation: Part | None, pictures: int, *, batch_norm: str) -> "ClientBehavior":
         entry = known.get("protocol", protocol.id)
         fields = {field.name: protocol.fields.get(field.name, field.default) for field in entry.fields}
         phones = int(aggregation.fields.get("clients", 2)) if aggregation else 1
         each = max(1, -(-pictures // phones))
         steps = fields["epochs"] * -(-each // (fields.get("mini_batch") or each)) if "epochs" in fields else None
-        return Doing(entry, fields, steps, phones, each, batch_norm)
+        return ClientBehavior(entry, fields, steps, phones, each, batch_norm)
 
     @staticmethod
-    def in_experiment(experiment: Experiment, known: Catalog) -> "Doing":
+    def in_experiment(experiment: Experiment, known: Catalog) -> "ClientBehavior":
         pictures, batch_norm = len(experiment.pictures), experiment.batch_norm
-        return Doing.of(known, experiment.protocol, experiment.aggregation, pictures, batch_norm=batch_norm)
+        return ClientBehavior.of(known, experiment.protocol, experiment.aggregation, pictures, batch_norm=batch_norm)
 
     @property
     def name(self) -> str:
@@ -66,7 +66,7 @@ class Doing:
         """What the phone does before it sends, for who imitates it."""
         return counted(self.steps or 0, "local step") if self.steps != 1 else "the one local step"
 
-    def told(self, rounds: int = 1) -> str:
+    def describe(self, rounds: int = 1) -> str:
         """The protocol with its settings, for the ledger."""
         fields, words = dict(self.fields), [self.protocol.title]
         if self.steps is not None:
@@ -78,10 +78,10 @@ class Doing:
             words += [f"step size {rate:g}"] if self.steps is not None else [f"the server steps by {rate:g}"] if rounds > 1 else []
         if "shuffled" in fields:
             words.append("in a random order that nobody else knows" if fields.pop("shuffled") else "in a known order")
-        return "; ".join([*words, *(f"{name.replace('_', ' ')} {shown(value)}" for name, value in fields.items() if value != 0)])
+        return "; ".join([*words, *(f"{name.replace('_', ' ')} {format_value(value)}" for name, value in fields.items() if value != 0)])
 
 
-def shown(value: float | str) -> str:
+def format_value(value: float | str) -> str:
     """The value of a field for a reader: on and off, no spare zeros, words in quotes."""
     if isinstance(value, bool):
         return "on" if value else "off"
@@ -100,45 +100,47 @@ def coincide(experiment: Experiment, known: Catalog) -> bool:
     """Whether the naive and the adaptive attacker of this experiment do the same; False where its protocol is gone."""
     if known.find("protocol", experiment.protocol.id) is None:
         return False
-    return Doing.in_experiment(experiment, known).coincide(experiment.defenses)
+    return ClientBehavior.in_experiment(experiment, known).coincide(experiment.defenses)
 
 
-def meaning(doing: Doing, protections: Sequence[Entry], attack: Entry, fields: dict[str, Any], *, answers: Sequence[str] | None) -> str:
+def meaning(
+    behavior: ClientBehavior, protections: Sequence[Entry], attack: Entry, fields: dict[str, Any], *, answers: Sequence[str] | None
+) -> str:
     """What being adaptive (then `answers` says what is done about each protection), or naive, amounts to here."""
     if answers is None:
-        return f"{ATTACKERS['naive']}: {_naive(doing, protections, attack, fields)}"
-    return f"{ATTACKERS['adaptive']}: {_adaptive(doing, protections, answers)}"
+        return f"{ATTACKERS['naive']}: {_naive(behavior, protections, attack, fields)}"
+    return f"{ATTACKERS['adaptive']}: {_adaptive(behavior, protections, answers)}"
 
 
-def _adaptive(doing: Doing, protections: Sequence[Entry], answers: Sequence[str]) -> str:
-    same = doing.coincide(protections)
-    if same and doing.phones == 1:
+def _adaptive(behavior: ClientBehavior, protections: Sequence[Entry], answers: Sequence[str]) -> str:
+    same = behavior.coincide(protections)
+    if same and behavior.phones == 1:
         return "it computes what the phone computes. The phone sends a plain gradient, so a naive attacker would do the same."
-    each = " of each phone" if doing.phones > 1 else ""
-    how = doing.protocol.travels.imitated.format(steps=doing.local_steps + each) or f"it imitates what {doing.name} does"
-    sum_of = f"; of {doing.phones} phones it knows the sum alone, and guesses the pictures of all" if doing.phones > 1 else ""
+    each = " of each phone" if behavior.phones > 1 else ""
+    how = behavior.protocol.travels.imitated.format(steps=behavior.local_steps + each) or f"it imitates what {behavior.name} does"
+    sum_of = f"; of {behavior.phones} phones it knows the sum alone, and guesses the pictures of all" if behavior.phones > 1 else ""
     sum_of += ", as a naive attacker would" if same else ""
     known = "".join(f" {entry.title} is {answer}." for entry, answer in zip(protections, answers, strict=True))
-    order = " The random order of the pictures it cannot know." if doing.fields.get("shuffled") else ""
+    order = " The random order of the pictures it cannot know." if behavior.fields.get("shuffled") else ""
     return f"{how}{sum_of}.{order}{known}"
 
 
-def _naive(doing: Doing, protections: Sequence[Entry], attack: Entry, fields: dict[str, Any]) -> str:
+def _naive(behavior: ClientBehavior, protections: Sequence[Entry], attack: Entry, fields: dict[str, Any]) -> str:
     unknown = "".join(f" It does not know of {entry.title.lower()}." for entry in protections)
-    if doing.plain:
-        what = "the sum, divided by the number of phones," if doing.phones > 1 else "what arrives"
-        right = ", and here it is one: an adaptive attacker would do the same" if doing.coincide(protections) else ""
-        wrong = ", though each phone's BatchNorm used statistics of its own" if doing.mixed else ""
+    if behavior.plain:
+        what = "the sum, divided by the number of phones," if behavior.phones > 1 else "what arrives"
+        right = ", and here it is one: an adaptive attacker would do the same" if behavior.coincide(protections) else ""
+        wrong = ", though each phone's BatchNorm used statistics of its own" if behavior.mixed else ""
         return f"it takes {what} for a plain gradient{right or wrong}.{unknown}"
     if imitates(attack):
         made = [words for name, words in attack.mistakes.items() if not fields.get(name)]
         how = f"but {' and '.join(made)}" if made else "both mistakes repaired"
         return f"it imitates the phone, {how}.{unknown}"
-    travels = doing.protocol.travels
-    if doing.steps == 1 and travels.one_step:
+    travels = behavior.protocol.travels
+    if behavior.steps == 1 and travels.one_step:
         return f"it takes what arrives, rescaled, for a plain gradient; after a single local step it is one.{unknown}"
-    steps = [f"the {doing.steps} local steps"] if doing.steps not in (None, 1) and travels.imitated else []
-    overlooked = " and ".join([*steps, *([travels.beside] if travels.beside else [])]) or f"what {doing.name} does"
+    steps = [f"the {behavior.steps} local steps"] if behavior.steps not in (None, 1) and travels.imitated else []
+    overlooked = " and ".join([*steps, *([travels.overlooked] if travels.overlooked else [])]) or f"what {behavior.name} does"
     return f"it takes what arrives, rescaled, for one plain gradient, and knows nothing of {overlooked}.{unknown}"
 
 
@@ -171,21 +173,21 @@ def assumptions(experiment: Experiment, known: Catalog, meta: Introduction | Non
     model, granted = known.get("model", experiment.model.id), experiment.assume.labels
     normalise = experiment.model.fields.get("normalise", "none")
     weights = meta.weights if meta else experiment.checkpoint or "untrained"
-    doing, adaptive = Doing.in_experiment(experiment, known), experiment.assume.adaptive
+    behavior, adaptive = ClientBehavior.in_experiment(experiment, known), experiment.assume.adaptive
     attack, protections = known.get("attack", experiment.attack.id), [known.get("defense", part.id) for part in experiment.defenses]
-    sees = adaptive or doing.plain or imitates(attack)
-    answers = (meta.answers if meta else ()) or [entry.answer(experiment.assume.counter) for entry in protections]
-    what = meaning(doing, protections, attack, experiment.attack.fields, answers=answers if adaptive else None)
+    sees = adaptive or behavior.plain or imitates(attack)
+    answers = (meta.answers if meta else ()) or [entry.answer(experiment.assume.strategy) for entry in protections]
+    what = meaning(behavior, protections, attack, experiment.attack.fields, answers=answers if adaptive else None)
     own = f" In the attack's own words: {note['attacker']}." if "attacker" in note else ""
     rows = [
         (
             "knows",
             "The model and its weights",
-            f"{_model(model, experiment.model)}, {weights}, {TASKS[experiment.task].told.format(experiment.num_classes)}",
+            f"{_model(model, experiment.model)}, {weights}, {TASKS[experiment.task].sentence.format(experiment.num_classes)}",
         ),
-        ("knows" if sees else "does not know", "What the client does", doing.told(experiment.rounds)),
+        ("knows" if sees else "does not know", "What the client does", behavior.describe(experiment.rounds)),
         ("assumed", "Naive or adaptive", what + own),
-        *_sum(doing),
+        *_sum(behavior),
         ("knows", "Rounds watched", _rounds(experiment)),
         (
             "knows",
@@ -197,13 +199,13 @@ def assumptions(experiment: Experiment, known: Catalog, meta: Introduction | Non
     ]
     for part, defense, answer in zip(experiment.defenses, protections, answers, strict=True):
         told = adaptive
-        fields = ", ".join(f"{name} {shown(value)}" for name, value in part.fields.items())
+        fields = ", ".join(f"{name} {format_value(value)}" for name, value in part.fields.items())
         what = answer if told else "not known: the update is taken as it came"
         rows.append(("knows" if told else "does not know", "The protection", f"{defense.title} ({fields}): {what}"))
     if meta and meta.batch_norm:
-        rows.append(("knows", "BatchNorm", BATCH_NORM[experiment.batch_norm].told))
+        rows.append(("knows", "BatchNorm", BATCH_NORM[experiment.batch_norm].sentence))
         given = experiment.assume.statistics
-        rows.append(("does not know" if given == "none" else "granted", "BatchNorm statistics", STATISTICS[given].told))
+        rows.append(("does not know" if given == "none" else "granted", "BatchNorm statistics", STATISTICS[given].sentence))
     if meta:
         unknowns, numbers = len(experiment.pictures) * experiment.channels * experiment.size**2, meta.entries
         fewer = "" if numbers >= unknowns else ": fewer than there are unknowns, so some guessing remains"
@@ -213,16 +215,16 @@ def assumptions(experiment: Experiment, known: Catalog, meta: Introduction | Non
 
 def _model(entry: Entry, model: Part) -> str:
     """The model's title, and in quotes what its user wrote."""
-    texts = [shown(model.fields[field.name]) for field in entry.fields if field.syntax and model.fields.get(field.name)]
+    texts = [format_value(model.fields[field.name]) for field in entry.fields if field.syntax and model.fields.get(field.name)]
     return " ".join([entry.title, *texts])
 
 
-def _sum(doing: Doing) -> list[Row]:
+def _sum(behavior: ClientBehavior) -> list[Row]:
     """Who else is in the sum that the server sees."""
-    if doing.phones == 1:
+    if behavior.phones == 1:
         return []
-    shared = f"{doing.pictures} picture{'' if doing.pictures == 1 else 's'} each"
-    return [("receives", "A sum of several phones", f"of {doing.phones} phones with {shared}; never a single update")]
+    shared = f"{behavior.pictures} picture{'' if behavior.pictures == 1 else 's'} each"
+    return [("receives", "A sum of several phones", f"of {behavior.phones} phones with {shared}; never a single update")]
 
 
 def _rounds(experiment: Experiment) -> str:

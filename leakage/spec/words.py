@@ -9,12 +9,12 @@ class Words:
 
     menu    as a menu offers it
     short   in a list of what runs have in common, after what it is about
-    told    as the ledger tells it
+    sentence  as the ledger tells it
     """
 
     menu: str
     short: str
-    told: str
+    sentence: str
 
 
 TASKS = {

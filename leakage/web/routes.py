@@ -94,7 +94,7 @@ class Stream:
 
     async def stream(self, request: Request) -> Response:
         """Server-sent events of `ids` after `since`, or after the Last-Event-ID of a listener that comes back."""
-        ids = asked(request)
+        ids = ids_in_address(request)
         since = number(request.headers.get("last-event-id") or request.query_params.get("since", "0"))
         if since is None:
             return PlainTextResponse("since must be a whole number.", 400)
@@ -134,10 +134,10 @@ class Stream:
             return self.picture(run, store.files(run, name).get(name))
         if name.startswith("frames/") and name.endswith(".png") and (seq := number(name[7:-4])) is not None:
             return self.picture(run, store.frame(run, seq))
-        made = await asyncio.to_thread(exports.make, store, run, name)
-        if made is None:
+        export = await asyncio.to_thread(exports.make, store, run, name)
+        if export is None:
             return PlainTextResponse("Nothing to download: no such run, or it has no pictures yet.", 404)
-        return download(made, f"leakage-{run[:6]}-{name}")
+        return download(export, f"leakage-{run[:6]}-{name}")
 
     async def comparison(self, request: Request) -> Response:
         """A download of the runs `ids` together; it changes while they run, and may show uploads, so no browser keeps it."""
@@ -146,10 +146,10 @@ class Stream:
             known = self.service.ready()
         except SpecError as error:
             return PlainTextResponse(str(error), 503)
-        made = await asyncio.to_thread(comparison_exports.make, self.store, asked(request), name, known)
-        if made is None:
+        export = await asyncio.to_thread(comparison_exports.make, self.store, ids_in_address(request), name, known)
+        if export is None:
             return PlainTextResponse("Nothing to download: no such runs, or they have no pictures yet.", 404)
-        return download(made, f"leakage-{name}", UNKEPT)
+        return download(export, f"leakage-{name}", UNKEPT)
 
     def picture(self, run: str, png: bytes | None) -> Response:
         """A picture that never changes. Uploads leave no trace in the browser's cache: it may be a shared computer."""
@@ -175,14 +175,16 @@ class Stream:
             task.cancel()
 
 
-def asked(request: Request) -> list[str]:
+def ids_in_address(request: Request) -> list[str]:
     """The runs in an address."""
     return [run for run in request.query_params.get("ids", "").split(",") if run][:MAX_ARMS]
 
 
-def download(made: exports.Made, name: str, headers: Mapping[str, str] | None = None) -> Response:
+def download(export: exports.Made, name: str, headers: Mapping[str, str] | None = None) -> Response:
     """A file that the browser saves instead of showing."""
-    return Response(made.data, media_type=made.type, headers={**(headers or {}), "Content-Disposition": f'attachment; filename="{name}"'})
+    return Response(
+        export.data, media_type=export.type, headers={**(headers or {}), "Content-Disposition": f'attachment; filename="{name}"'}
+    )
 
 
 def number(text: str) -> int | None:

@@ -16,7 +16,7 @@ from leakage.engine.observe import observe as observe_model
 from leakage.engine.observe import ready
 from leakage.engine.weights import put, unpack
 from leakage.engine.weights import untrained as drawn
-from leakage.evaluation.baselines import standards
+from leakage.evaluation.baselines import make_baselines
 from leakage.evaluation.lineup import Origin
 from leakage.evaluation.play import PER_SECOND, Private, Scene, best_device, stage
 from leakage.evaluation.play import play as play_scene
@@ -62,7 +62,7 @@ def load_checkpoint(model: nn.Module, name: str) -> None:
     put(model, unpack(verified(*find(name)), name), name)
 
 
-def untouched(experiment: Experiment, x: Tensor) -> nn.Module:
+def initial_model(experiment: Experiment, x: Tensor) -> nn.Module:
     """The model as the client got it in the first round, on the device of x and in its precision."""
     model = network(experiment, (x.shape[1], x.shape[2], x.shape[3]))
     return ready(model, federation(experiment), x, batch_norm=experiment.batch_norm)
@@ -70,13 +70,13 @@ def untouched(experiment: Experiment, x: Tensor) -> nn.Module:
 
 def observe(experiment: Experiment, x: Tensor, y: Tensor) -> Observation:
     """All that the server holds after it has watched the client with pictures x (B, C, H, W) and labels y (B,)."""
-    return observe_model(untouched(experiment, x), x, y, federation(experiment), num_classes=experiment.num_classes)
+    return observe_model(initial_model(experiment, x), x, y, federation(experiment), num_classes=experiment.num_classes)
 
 
-def said(experiment: Experiment, x: Tensor) -> Tensor:
+def predicted_labels(experiment: Experiment, x: Tensor) -> Tensor:
     """The classes (B,) that a network of one output gives the pictures before any training, or the opposite ones (flipped)."""
     with torch.no_grad():
-        own: Tensor = untouched(experiment, x)(x).argmax(1)
+        own: Tensor = initial_model(experiment, x)(x).argmax(1)
     return 1 - own if experiment.task == "flipped" else own
 
 
@@ -89,13 +89,13 @@ def prepare(experiment: Experiment, *, uploads: Mapping[str, bytes] | None = Non
     """Load the pictures, let the client send its update, and note what pictures that know nothing would score."""
     x, classes = (tensor.to(device or best_device()) for tensor in load(experiment, uploads or {}))
     private = x.to(PRECISIONS[experiment.precision])
-    y = classes if experiment.task == "classes" else said(experiment, private)
+    y = classes if experiment.task == "classes" else predicted_labels(experiment, private)
     return stage(
         network(experiment, (x.shape[1], x.shape[2], x.shape[3])),
         Private(private, y, experiment.num_classes, experiment.batch_norm),
         federation(experiment),
         plugin("attack", experiment.attack),
-        lambda: standards(origins(experiment), x.cpu(), classes.cpu(), seed=experiment.seed),
+        lambda: make_baselines(origins(experiment), x.cpu(), classes.cpu(), seed=experiment.seed),
     )
 
 
@@ -110,7 +110,7 @@ def play(
     yield from play_scene(scene or prepare(experiment), pulse=pulse, per_second=per_second)
 
 
-def joins(experiment: Experiment) -> bool:
+def batchable(experiment: Experiment) -> bool:
     """Whether it can be played in one loop with others that differ in nothing but the protection and who attacks it."""
     setting = federation(experiment)
-    return plugin("attack", experiment.attack).joins and setting.joins and setting.same_model
+    return plugin("attack", experiment.attack).batchable and setting.batchable and setting.same_model

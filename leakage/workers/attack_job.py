@@ -14,7 +14,7 @@ from leakage.data.images import class_names, find, sheet
 from leakage.engine import accounting
 from leakage.evaluation.play import Scene, play, play_together
 from leakage.evaluation.referee import Frame
-from leakage.runs.estimates import like
+from leakage.runs.estimates import timing_key
 from leakage.runs.event_parts import (
     BaselineScores,
     FrameScores,
@@ -30,7 +30,7 @@ from leakage.runs.events import AttackEnd, FrameEvent, MetaEvent, NoteEvent
 from leakage.runs.store import Run
 from leakage.settings import cores, settings
 from leakage.spec.experiment import Experiment, Picture, parse
-from leakage.workers.adapter import joins, prepare
+from leakage.workers.adapter import batchable, prepare
 from leakage.workers.job import Job
 from leakage.workers.timing import fitting_threads, lanes_pay
 
@@ -42,13 +42,13 @@ LANES = 8  # runs in one loop
 
 def perform(job: Job, device: torch.device) -> None:
     """Play the attack, and with it others that wait and can share its loop."""
-    first = opened(job, device)
+    first = prepare_scene(job, device)
     with ExitStack() as stack:
         cases = [first]
-        for run in mates(first):
-            mate = stack.enter_context(Job(job.store, run, so_far=SO_FAR))
-            with suppress(Exception), mate.telling():  # what is wrong with one is no matter of the others
-                cases.append(opened(mate, device))
+        for run in batchable_runs(first):
+            other_job = stack.enter_context(Job(job.store, run, so_far=SO_FAR))
+            with suppress(Exception), other_job.telling():  # what is wrong with one is no matter of the others
+                cases.append(prepare_scene(other_job, device))
         for case in cases:
             case.job.may_take(case.experiment.max_seconds, runs=len(cases))
             case.job.store.put_file(case.job.run.id, "private.png", contact_sheet(case.scene.x))
@@ -57,7 +57,7 @@ def perform(job: Job, device: torch.device) -> None:
             for place, frame in play_together([case.scene for case in cases], [case.job.pulse for case in cases]):
                 keep(cases[place].job, frame, None)
         else:
-            alone(first, device)
+            run_single(first, device)
 
 
 @dataclass(frozen=True)
@@ -69,39 +69,39 @@ class Case:
     scene: Scene
 
 
-def opened(job: Job, device: torch.device) -> Case:
+def prepare_scene(job: Job, device: torch.device) -> Case:
     """What this run asks for."""
     experiment = parse(job.run.experiment)
     uploads = {name.removeprefix("upload:"): data for name, data in job.store.files(job.run.id, "upload:").items()}
     return Case(job, experiment, prepare(experiment, uploads=uploads, device=device))
 
 
-def mates(case: Case) -> list[Run]:
+def batchable_runs(case: Case) -> list[Run]:
     """Runs of the same owner that wait, now claimed, to be played in one loop with this one: a fair share of them for each slot."""
     job, experiment = case.job, case.experiment
     assert job.run.worker is not None
-    open_runs = [*job.store.queue(), *job.store.running()] if joins(experiment) else []
+    open_runs = [*job.store.queue(), *job.store.running()] if batchable(experiment) else []
     alike = [run for run in open_runs if run.id != job.run.id and run.owner == job.run.owner and run.kind == job.run.kind]
-    alike = [run for run in alike if (other := parse(run.experiment)).beside(experiment) and joins(other)]
+    alike = [run for run in alike if (other := parse(run.experiment)).same_except_defense(experiment) and batchable(other)]
     share = min(LANES, math.ceil((len(alike) + 1) / settings().slots)) - 1
     waiting = [run.id for run in alike if run.status == "queued"]
     most = min(share, len(waiting))
     return job.store.claim_also(waiting, most, job.run.worker) if most and lanes_pay(case.scene.seen, most + 1) else []
 
 
-def alone(case: Case, device: torch.device) -> None:
+def run_single(case: Case, device: torch.device) -> None:
     """One run in a loop of its own."""
     fields = case.experiment.attack.fields
     if device.type == "cpu" and "steps" in fields:
         case.job.pulse.most = fitting_threads(case.scene.seen, cores(), int(fields.get("starts", 1)))
     for frame in play(case.scene, pulse=case.job.pulse):
-        keep(case.job, frame, like(case.experiment))
+        keep(case.job, frame, timing_key(case.experiment))
 
 
-def keep(job: Job, frame: Frame, like: str | None) -> None:
+def keep(job: Job, frame: Frame, timing_key: str | None) -> None:
     """Store one frame; what it could not miss saying becomes an event of its own, and the final one closes the job.
 
-    `like` tells which runs will take about as long; None for one that shared its loop.
+    `timing_key` tells which runs will take about as long; None for one that shared its loop.
     """
     store, run = job.store, job.run.id
     if "event" in frame.note:
@@ -130,7 +130,7 @@ def keep(job: Job, frame: Frame, like: str | None) -> None:
                 verdict=verdict,
                 steps=frame.step,
                 seconds=frame.seconds,
-                like=like,
+                timing_key=timing_key,
             )
         )
 
@@ -148,7 +148,7 @@ def picture_address(picture: torch.Tensor) -> str:
 def describe(case: Case, device: torch.device, *, others: int) -> MetaEvent:
     """Everything a page shows that does not change during the run. `others` share its loop."""
     experiment, scene, run = case.experiment, case.scene, case.job.run
-    held, attack = scene.standards, scene.attack
+    held, attack = scene.baselines, scene.attack
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else f"{device.type}, {cores()} cores"
     steps = experiment.attack.fields.get("steps")
     name += f", in one loop with {others} other run{'' if others == 1 else 's'}" if others else ""
@@ -161,7 +161,7 @@ def describe(case: Case, device: torch.device, *, others: int) -> MetaEvent:
         pictures=pictures(experiment, scene.y.tolist()),
         class_names=tuple(class_names(experiment.pictures[0].source)) if experiment.task == "classes" else TWO,
         received=ReceivedUpdate.model_validate(scene.received, extra="forbid"),
-        baselines={name: BaselineScores.model_validate(scores, extra="forbid") for name, scores in held.baselines.items()},
+        baselines={name: BaselineScores.model_validate(scores, extra="forbid") for name, scores in held.scores.items()},
         lineup=LineupFacts(size=held.lineup.size, words=held.lineup.words),
         lpips=LpipsFacts(net=held.perceptual.net, words=held.perceptual.words),
         steps=None if steps is None else int(steps),

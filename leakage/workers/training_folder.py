@@ -16,7 +16,7 @@ import torch
 from safetensors import safe_open
 
 from leakage.data.checkpoints import STATE, CheckpointError, write
-from leakage.engine.core import Memory, Params
+from leakage.engine.core import ClientState, Params
 from leakage.engine.federated_training import Pictures, Progress, State, Stopped, accuracy
 from leakage.engine.weights import pack, put, unpack
 from leakage.settings import INSTALLED, ROOT
@@ -59,7 +59,7 @@ def _train(training: Training, folder: Path, *, device: torch.device, pulse: Cal
             rows.append({"round": number, "loss": word.loss, "accuracy": word.accuracy, "seconds": round(word.seconds, 1)})
             write(folder / "metrics.json", {"training": training.model_dump(), "rounds": rows})
             carried = {
-                CARRIED.format(client) + name: value for client, memory in enumerate(word.memories) for name, value in memory.items()
+                CARRIED.format(client) + name: value for client, state in enumerate(word.client_states) for name, value in state.items()
             }
             write(folder / STATE, pack({**word.weights, **carried}, rounds=number))
         yield word
@@ -102,18 +102,18 @@ def resume(training: Training, folder: Path) -> tuple[State | None, list[dict[st
         return None, rows
     if not state.exists():  # killed within the first round's last moment
         return None, []
-    weights, memories = kept_in(state, training.clients)
+    weights, client_states = kept_in(state, training.clients)
     with safe_open(state, "pt") as file:
         done = int(file.metadata()["rounds"])
-    return State(done, weights, memories), rows[:done]
+    return State(done, weights, client_states), rows[:done]
 
 
-def kept_in(state: Path, clients: int) -> tuple[Params, tuple[Memory, ...]]:
+def kept_in(state: Path, clients: int) -> tuple[Params, tuple[ClientState, ...]]:
     """The weights in a state's file, and what every client carries."""
     every = unpack(state.read_bytes(), str(state))
     heads = [CARRIED.format(client) for client in range(clients)]
-    memories = tuple({name.removeprefix(head): every.pop(name) for name in list(every) if name.startswith(head)} for head in heads)
-    return every, memories
+    client_states = tuple({name.removeprefix(head): every.pop(name) for name in list(every) if name.startswith(head)} for head in heads)
+    return every, client_states
 
 
 def finish(

@@ -147,8 +147,8 @@ REFUSED = {
     "an aggregation as protocol": ({"protocol": "secure_aggregation"}, ValueError, "Name it as aggregation"),
     "a protocol as aggregation": ({"aggregation": "fedavg"}, ValueError, "fedavg is no aggregation"),
     "an uneven sum": ({"x": X[:1], "y": Y[:1], "aggregation": "secure_aggregation"}, ValueError, "shared evenly by 2 clients"),
-    "an unknown counter": (
-        {"defenses": ["pruning"], "threat_model": ThreatModel(counter="prayer")},
+    "an unknown strategy": (
+        {"defenses": ["pruning"], "threat_model": ThreatModel(strategy="prayer")},
         ValueError,
         "'prayer' is none of these defenses; expected is one of",
     ),

@@ -46,7 +46,7 @@ def test_inverting_gradients_follows_local_steps_in_mini_batches() -> None:
     )  # U(0, 1) smooth pictures: about 0.08 apart
 
 
-# ---------------------------------------------------------------- ADMM, two voices
+# ---------------------------------------------------------------- ADMM, naive and adaptive
 
 
 def test_dlg_on_admm_fails_by_either_mistake_and_succeeds_without_both() -> None:
@@ -88,7 +88,7 @@ def test_the_naive_imitation_drifts_and_leaves_the_observation_alone() -> None:
         attacker, _ = imitated(seen, stateless=False, like_with_like=False)
         first, second = attacker.gradient(x, LABELS), attacker.gradient(x, LABELS)
         assert all(torch.equal(first[name], second[name]) for name in first) == same
-        assert seen.simulator.memory == {}
+        assert seen.simulator.state == {}
 
 
 # ---------------------------------------------------------------- GradInversion

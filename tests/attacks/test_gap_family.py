@@ -12,7 +12,7 @@ from leakage.attacks.h_gap import salt_and_pepper
 from leakage.engine.core import Observation
 from leakage.engine.matching import flatten
 from leakage.spec.experiment import Experiment, Part
-from leakage.workers.adapter import observe, said
+from leakage.workers.adapter import observe, predicted_labels
 
 NET_A = Part(id="rgap_net")
 NET_B = Part(id="rgap_net", fields={"net": "B"})
@@ -21,7 +21,7 @@ STAR = Part(id="lenet", fields={"activation": "leaky_relu", "bias": False, "init
 
 def seen_by(x: torch.Tensor, model: Part, task: str = "flipped") -> Observation:
     experiment = Experiment(model=model, task=task)
-    return observe(experiment, x, said(experiment, x))
+    return observe(experiment, x, predicted_labels(experiment, x))
 
 
 def apart(seen: Observation, one: torch.Tensor, two: torch.Tensor, y: torch.Tensor) -> float:

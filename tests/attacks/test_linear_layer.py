@@ -13,7 +13,7 @@ from leakage.engine.client import gradient_client, weights_of
 from leakage.engine.core import Observation, Snapshot
 from leakage.evaluation.pairing import pair
 from leakage.spec.experiment import Experiment, Part
-from leakage.workers.adapter import observe, said
+from leakage.workers.adapter import observe, predicted_labels
 
 ATTACK = Part(id="linear_layer")
 MLP, FCN3, LENET = Part(id="mlp", fields={"width": 64}), Part(id="fcn3"), Part(id="lenet")
@@ -96,11 +96,11 @@ def test_without_any_bias_every_label_is_possible(label: int) -> None:
         assert error(served(model, x, torch.tensor([label])), x) < 1e-8
 
 
-@pytest.mark.parametrize("bend", [nn.ReLU, nn.LeakyReLU, nn.Sigmoid, nn.Tanh, nn.Identity])
-def test_a_bias_further_back_is_as_good(bend: type[nn.Module]) -> None:
+@pytest.mark.parametrize("activation", [nn.ReLU, nn.LeakyReLU, nn.Sigmoid, nn.Tanh, nn.Identity])
+def test_a_bias_further_back_is_as_good(activation: type[nn.Module]) -> None:
     with precision(torch.float64), torch.random.fork_rng():
         torch.manual_seed(0)
-        before = [nn.Flatten(), nn.Linear(64, 50, bias=False), bend(), nn.Linear(50, 40, bias=False), bend()]
+        before = [nn.Flatten(), nn.Linear(64, 50, bias=False), activation(), nn.Linear(50, 40, bias=False), activation()]
         model, x = nn.Sequential(*before, nn.Linear(40, 30), nn.ReLU(), nn.Linear(30, 10, bias=False)), smooth()
         found = answer(served(model, x, LABELS[:1]))
     assert float((found.x - x).abs().max()) < 1e-8
@@ -271,8 +271,8 @@ def dead() -> nn.Module:
     return model
 
 
-def stuck(bend: nn.Module, **last: bool) -> nn.Module:
-    return nn.Sequential(nn.Flatten(), nn.Linear(64, 8, bias=False), bend, nn.Linear(8, 10, **last))
+def stuck(activation: nn.Module, **last: bool) -> nn.Module:
+    return nn.Sequential(nn.Flatten(), nn.Linear(64, 8, bias=False), activation, nn.Linear(8, 10, **last))
 
 
 def negative(model: nn.Module) -> nn.Module:
@@ -337,6 +337,6 @@ def test_a_single_output_without_any_bias_is_undone_from_its_logit(task: str) ->
     with precision(torch.float64):
         x = smooth(channels=1, side=8)
         asked = Experiment(model=Part(id="fcn3"), task=task)
-        seen = observe(asked, x, said(asked, x))
+        seen = observe(asked, x, predicted_labels(asked, x))
         last = moments(Part(id="linear_layer"), seen)[-1]
     assert float((last.x - x).abs().max()) < 1e-9

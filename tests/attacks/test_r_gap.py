@@ -13,7 +13,7 @@ from leakage.engine.core import Observation, Params, Snapshot, generator
 from leakage.engine.equations import gradient_rows, least_squares, solve, solve_as_published, weight_rows
 from leakage.engine.matching import flatten
 from leakage.spec.experiment import Assumptions, Experiment, Part
-from leakage.workers.adapter import observe, plugin, said
+from leakage.workers.adapter import observe, plugin, predicted_labels
 
 NET_A = Part(id="rgap_net")
 STAR = Part(id="lenet", fields={"activation": "leaky_relu", "bias": False, "initialisation": "default"})
@@ -24,7 +24,7 @@ def experiment(model: Part, task: str, **settings: object) -> Experiment:
 
 
 def seen_by(asked: Experiment, x: torch.Tensor) -> tuple[Observation, torch.Tensor]:
-    y = said(asked, x) if asked.task != "classes" else torch.tensor([7])
+    y = predicted_labels(asked, x) if asked.task != "classes" else torch.tensor([7])
     return observe(asked, x, y), y
 
 

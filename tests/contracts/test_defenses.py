@@ -12,13 +12,13 @@ from problems import (
     NEUTRAL,
     SUMMED,
     TINY,
+    baselines_of,
     observed,
     precision,
     protected,
     relative,
     short,
     smooth,
-    standards_of,
     using,
 )
 from torch import nn
@@ -68,14 +68,14 @@ def test_an_honest_client_called_again_sends_the_same(name: str, protocol: str) 
 def test_a_guarded_client_is_pure_and_differentiable(name: str) -> None:
     x = smooth(3)
     defense, model = pristine(name, x)
-    client, weights = defense.guard(gradient_client(model), model, partial(generator, 1, "defense")), weights_of(model)
-    memory: dict[str, torch.Tensor] = {}
-    first, _ = client(weights, x, LABELS, memory)
-    again, _ = client(weights, x, LABELS, memory)
-    assert memory == {}
+    client, weights = defense.defend(gradient_client(model), model, partial(generator, 1, "defense")), weights_of(model)
+    state: dict[str, torch.Tensor] = {}
+    first, _ = client(weights, x, LABELS, state)
+    again, _ = client(weights, x, LABELS, state)
+    assert state == {}
     assert all(torch.equal(first[layer], again[layer]) for layer in first)
     guess = x.clone().requires_grad_()
-    (slope,) = torch.autograd.grad(entries(client(weights, guess, LABELS, memory)[0]).square().sum(), guess)
+    (slope,) = torch.autograd.grad(entries(client(weights, guess, LABELS, state)[0]).square().sum(), guess)
     assert torch.isfinite(slope).all()
 
 
@@ -83,7 +83,7 @@ def draws_noise(name: str) -> bool:
     """Whether the same client with other draws sends something else; then nobody can replay it exactly."""
     x = smooth(3)
     defense, model = pristine(name, x)
-    clients = [defense.guard(gradient_client(model), model, partial(generator, seed)) for seed in (1, 2)]
+    clients = [defense.defend(gradient_client(model), model, partial(generator, seed)) for seed in (1, 2)]
     one, other = (entries(client(weights_of(model), x, LABELS, {})[0]) for client in clients)
     return not torch.equal(one, other)
 
@@ -92,26 +92,26 @@ SOFT = ("signs alone",)  # compares something smoother than what arrived
 ONCE = ("fedsgd", "fedadmm")  # one defended gradient is sent; of several, in turn or in a sum, the attacker sees what they leave together
 
 
-COUNTERS = [(name, counter) for name in IDS["defense"] for counter in plugin("defense", Part(id=name)).counters()]
+STRATEGIES = [(name, strategy) for name in IDS["defense"] for strategy in plugin("defense", Part(id=name)).strategies()]
 
 
 @UNDER_EVERY_PROTOCOL
-@pytest.mark.parametrize(("name", "counter"), [pair for pair in COUNTERS if not draws_noise(pair[0])])
+@pytest.mark.parametrize(("name", "strategy"), [pair for pair in STRATEGIES if not draws_noise(pair[0])])
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-6), (torch.float64, 1e-10)])
 def test_whoever_knows_the_protection_replays_the_truth_to_the_update(
-    name: str, counter: str, protocol: str, dtype: torch.dtype, tolerance: float
+    name: str, strategy: str, protocol: str, dtype: torch.dtype, tolerance: float
 ) -> None:
     with precision(dtype):
         x = smooth(3)
-        seen = observed(x, **using(protocol), defenses=(Part(id=name),), assume=Assumptions(counter=counter))
-        reader = plugin("defense", Part(id=name)).counters()[counter].read is not None
+        seen = observed(x, **using(protocol), defenses=(Part(id=name),), assume=Assumptions(strategy=strategy))
+        reader = plugin("defense", Part(id=name)).strategies()[strategy].invert_update is not None
         if reader:
             tolerance = 0.5 if dtype == torch.float32 else 1e-6  # some digits are lost for ever
-        if counter in SOFT:
+        if strategy in SOFT:
             assert torch.cosine_similarity(entries(seen.replay(x, LABELS)), entries(seen.update), dim=0) > 0.5
         else:
-            counted = {layer: g * seen.trust.get(layer, 1) for layer, g in seen.update.items()}
-            told = {layer: g * seen.trust.get(layer, 1) for layer, g in seen.replay(x, LABELS).items()}
+            counted = {layer: g * seen.entry_weights.get(layer, 1) for layer, g in seen.update.items()}
+            told = {layer: g * seen.entry_weights.get(layer, 1) for layer, g in seen.replay(x, LABELS).items()}
             assert relative(told, counted) < (tolerance if protocol in ONCE else 0.5)
 
 
@@ -141,7 +141,7 @@ def test_adding_a_defense_moves_neither_the_weights_nor_the_attackers_start(name
             x=x,
             y=LABELS[:1],
             seen=seen,
-            standards=standards_of(experiment, x, LABELS[:1]),
+            baselines=baselines_of(experiment, x, LABELS[:1]),
         )
         starts.append((next(iter(play(experiment, scene=scene))), seen.weights))
     (one, weights), (other, same) = starts
@@ -157,12 +157,12 @@ def test_adding_a_defense_moves_neither_the_weights_nor_the_attackers_start(name
 def noise_of(step: int, *, scale: float = 0.5, number: int = 0) -> torch.Tensor:
     """What a client in this local step adds to a gradient of zeros."""
     zeros = {"w": torch.zeros(40, 50)}
-    client = plugin("defense", Part(id="gaussian_noise", fields={"scale": scale})).guard(
-        lambda _weights, _x, _y, memory: (zeros, memory), torch.nn.Identity(), partial(generator, 1, "defense", number, "gaussian_noise")
+    client = plugin("defense", Part(id="gaussian_noise", fields={"scale": scale})).defend(
+        lambda _weights, _x, _y, state: (zeros, state), torch.nn.Identity(), partial(generator, 1, "defense", number, "gaussian_noise")
     )
-    memory: dict[str, torch.Tensor] = {}
+    state: dict[str, torch.Tensor] = {}
     for _ in range(step + 1):
-        update, memory = client({}, torch.zeros(1), torch.zeros(1), memory)
+        update, state = client({}, torch.zeros(1), torch.zeros(1), state)
     return update["w"]
 
 
@@ -221,7 +221,7 @@ def test_noise_after_pruning_and_pruning_after_noise_are_two_different_protectio
 
 def adapted(received: Params, share: float, sent: Params) -> Params:
     """What an attacker who holds `received` believes that a client with the gradient `sent` would have sent."""
-    client = plugin("defense", Part(id="pruning", fields={"share": share})).adapt(lambda _w, _x, _y, memory: (sent, memory), received)
+    client = plugin("defense", Part(id="pruning", fields={"share": share})).surrogate(lambda _w, _x, _y, state: (sent, state), received)
     return client({}, torch.zeros(1), torch.zeros(1), {})[0]
 
 
@@ -239,7 +239,7 @@ def test_pruning_a_tensor_of_mostly_true_zeros_sends_it_unchanged() -> None:
     seen = observed(smooth())
     gradient = {"w": torch.tensor([0.0, 3.0, 0.0, 0.0, -1.0, 0.0])}
     defense = plugin("defense", Part(id="pruning", fields={"share": 0.5}))
-    client = defense.guard(lambda _w, _x, _y, memory: (gradient, memory), seen.model, partial(generator, 1))
+    client = defense.defend(lambda _w, _x, _y, state: (gradient, state), seen.model, partial(generator, 1))
     assert client({}, torch.zeros(1), torch.zeros(1), {})[0]["w"].tolist() == gradient["w"].tolist()
 
 

@@ -51,7 +51,7 @@ from dataclasses import dataclass
 
 import torch
 
-from leakage.engine.core import Client, Defense, Draws, Memory, Params, Update, param
+from leakage.engine.core import Client, Defense, StepRng, ClientState, Params, Update, param
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,22 +65,22 @@ class Shortening(Defense):
 
     bound: float = param(0.5, 0.001, 100, "Longest gradient that is sent.")
 
-    def guard(self, client: Client, model: torch.nn.Module, draws: Draws) -> Client:
-        def send(weights: Params, x: torch.Tensor, y: torch.Tensor, memory: Memory) -> Update:
-            update, memory = client(weights, x, y, memory)
+    def defend(self, client: Client, model: torch.nn.Module, step_rng: StepRng) -> Client:
+        def send(weights: Params, x: torch.Tensor, y: torch.Tensor, state: ClientState) -> Update:
+            update, state = client(weights, x, y, state)
             norm = torch.cat([g.flatten() for g in update.values()]).norm()
-            return {name: g * (self.bound / norm).clamp(max=1) for name, g in update.items()}, memory
+            return {name: g * (self.bound / norm).clamp(max=1) for name, g in update.items()}, state
 
         return send
 
-    def adapt(self, client: Client, received: Params) -> Client:
-        return self.guard(client, torch.nn.Identity(), lambda step: torch.Generator())
+    def surrogate(self, client: Client, received: Params) -> Client:
+        return self.defend(client, torch.nn.Identity(), lambda step: torch.Generator())
 '''
 PROTOCOL = '''"""Send how the weights changed in one step."""
 
 from dataclasses import dataclass
 
-from leakage.engine.core import Client, Draws, Params, Protocol, Round, param
+from leakage.engine.core import Client, StepRng, Params, Protocol, Round, param
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,10 +94,10 @@ class OneStep(Protocol):
 
     rate: float = param(0.1, 0.001, 1, "Learning rate.")
 
-    def client(self, gradient: Client, draws: Draws | None = None) -> Client:
-        def send(weights, x, y, memory):
-            update, memory = gradient(weights, x, y, memory)
-            return {name: -self.rate * g for name, g in update.items()}, memory
+    def client(self, gradient: Client, step_rng: StepRng | None = None) -> Client:
+        def send(weights, x, y, state):
+            update, state = gradient(weights, x, y, state)
+            return {name: -self.rate * g for name, g in update.items()}, state
 
         return send
 

@@ -75,11 +75,11 @@ def test_the_average_is_a_gradient_like_the_clients(protocol: str) -> None:
     x = smooth(3)
     seen = observed(x, **using(protocol))
     plain, _ = gradient_client(seen.model)(seen.weights, x, LABELS, {})
-    average = seen.as_gradient()
-    norms = [float(torch.cat([g.flatten() for g in update.values()]).norm()) for update in (average, plain)]
+    to_gradient = seen.as_gradient()
+    norms = [float(torch.cat([g.flatten() for g in update.values()]).norm()) for update in (to_gradient, plain)]
     assert norms[0] == pytest.approx(norms[1], rel=0.2)  # in its units: not times a step, a count or a number of phones
-    assert {name: g.shape for name, g in average.items()} == {name: g.shape for name, g in plain.items()}
-    assert gradient_distances(average, plain)["cosine"] < 0.5  # local steps turn it, but not away
+    assert {name: g.shape for name, g in to_gradient.items()} == {name: g.shape for name, g in plain.items()}
+    assert gradient_distances(to_gradient, plain)["cosine"] < 0.5  # local steps turn it, but not away
 
 
 @pytest.mark.parametrize("protocol", IDS["protocol"])
@@ -87,11 +87,11 @@ def test_a_client_asked_twice_sends_the_same_and_keeps_its_memory_apart(protocol
     x = smooth(3)
     seen = observed(x, **using(protocol))
     client = plugin("protocol", part(protocol)).client(gradient_client(seen.model))
-    memory: dict[str, torch.Tensor] = {}
-    first, _ = client(seen.weights, x, LABELS, memory)
+    state: dict[str, torch.Tensor] = {}
+    first, _ = client(seen.weights, x, LABELS, state)
     client(seen.weights, smooth(3, seed=9), LABELS, {})  # somebody else's turn in between
-    again, _ = client(seen.weights, x, LABELS, memory)
-    assert memory == {}
+    again, _ = client(seen.weights, x, LABELS, state)
+    assert state == {}
     assert all(torch.equal(first[name], again[name]) for name in first)
 
 

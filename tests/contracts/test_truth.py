@@ -68,19 +68,19 @@ KEEPERS = {
     "class_list": """
 class Keeper(Protocol):
     kept = []
-    def client(self, gradient, draws=None):
-        def send(weights, x, y, memory):
+    def client(self, gradient, step_rng=None):
+        def send(weights, x, y, state):
             self.kept.append(x)
-            return gradient(weights, x, y, memory)
+            return gradient(weights, x, y, state)
         return send
 """,
     "shared_closure": """
 def remembering():
     kept = []
-    def client(self, gradient, draws=None):
-        def send(weights, x, y, memory):
+    def client(self, gradient, step_rng=None):
+        def send(weights, x, y, state):
             kept.append(x.clone())
-            return gradient(weights, x, y, memory)
+            return gradient(weights, x, y, state)
         return send
     return client
 class Keeper(Protocol):
@@ -88,19 +88,19 @@ class Keeper(Protocol):
 """,
     "default_argument": """
 class Keeper(Protocol):
-    def client(self, gradient, draws=None, kept={}):
-        def send(weights, x, y, memory):
+    def client(self, gradient, step_rng=None, kept={}):
+        def send(weights, x, y, state):
             kept.setdefault("first", x.numpy().copy())
-            return gradient(weights, x, y, memory)
+            return gradient(weights, x, y, state)
         return send
 """,
     "labels_in_the_instance": """
 class Keeper(Protocol):
-    def client(self, gradient, draws=None):
-        def send(weights, x, y, memory):
+    def client(self, gradient, step_rng=None):
+        def send(weights, x, y, state):
             if "kept" not in vars(self):
                 object.__setattr__(self, "kept", y.tolist())
-            return gradient(weights, x, y, memory)
+            return gradient(weights, x, y, state)
         return send
 """,
     "module_global": """
@@ -108,10 +108,10 @@ KEPT = []
 def remember(x):
     KEPT.append(x * 1)
 class Keeper(Protocol):
-    def client(self, gradient, draws=None):
-        def send(weights, x, y, memory):
+    def client(self, gradient, step_rng=None):
+        def send(weights, x, y, state):
             remember(x)
-            return gradient(weights, x, y, memory)
+            return gradient(weights, x, y, state)
         return send
 """,
 }
@@ -144,11 +144,11 @@ def test_an_update_that_carries_autograds_graph_is_cut_off_from_it(plant: Callab
         "carries_a_graph",
         """
 class Sends(Protocol):
-    def client(self, gradient, draws=None):
-        def send(weights, x, y, memory):
-            update, memory = gradient(weights, x, y, memory)
+    def client(self, gradient, step_rng=None):
+        def send(weights, x, y, state):
+            update, state = gradient(weights, x, y, state)
             scale = x.clone().requires_grad_().square().sum()  # autograd saves the clone
-            return {name: g * scale for name, g in update.items()}, memory
+            return {name: g * scale for name, g in update.items()}, state
         return send
 """,
     )

@@ -90,7 +90,7 @@ def pngs(names: list[str]) -> bytes:
 def test_mnist_reads_back_exactly(folder: Path, place: str, ending: str, pack: Callable[[bytes], bytes]) -> None:
     put_mnist(folder / place, ending=ending, pack=pack)
     mnist = datasets()["mnist"]
-    assert (mnist.found, mnist.count(), [item.label for item in mnist.items(0, 100)]) == (True, COUNT, LABELS)
+    assert (mnist.is_available, mnist.count(), [item.label for item in mnist.items(0, 100)]) == (True, COUNT, LABELS)
     np.testing.assert_array_equal([read("mnist", str(n), 28, 1)[:, :, 0] for n in range(COUNT)], DIGITS)
 
 
@@ -165,7 +165,7 @@ def test_a_number_beyond_the_test_set_is_answered_with_the_range(folder: Path, i
 @pytest.mark.parametrize("name", ["mnist", "cifar10", "cifar100"])
 def test_a_data_set_that_is_not_there_says_how_to_get_it(folder: Path, name: str) -> None:
     missing = datasets()[name]
-    assert not missing.found
+    assert not missing.is_available
     assert str(folder) in missing.remedy
     assert f"python -m leakage fetch {name}" in missing.remedy
     assert "LEAKAGE_DATA" in missing.remedy

@@ -12,7 +12,7 @@ from problems import CATALOG, LABELS, TINY, observed, precision, smooth
 
 from leakage.engine.accounting import epsilon
 from leakage.engine.client import gradient_client
-from leakage.engine.core import Client, Memory, Params, generator
+from leakage.engine.core import Client, ClientState, Params, generator
 from leakage.runs.event_parts import PrivacyBound
 from leakage.settings import ROOT
 from leakage.spec.experiment import Experiment, Part
@@ -54,10 +54,10 @@ def of_two(sent: list[Params], **fields: object) -> Client:
     """A guarded client whose k-th picture says the k-th of `sent`, whatever is on it."""
     name = str(fields.pop("name"))
 
-    def says(_weights: Params, x: torch.Tensor, _y: torch.Tensor, memory: Memory) -> tuple[Params, Memory]:
-        return sent[int(x.flatten()[0])], memory
+    def says(_weights: Params, x: torch.Tensor, _y: torch.Tensor, state: ClientState) -> tuple[Params, ClientState]:
+        return sent[int(x.flatten()[0])], state
 
-    return plugin("defense", Part(id=name, fields=fields)).guard(says, torch.nn.Identity(), partial(generator, 1, "defense", name))
+    return plugin("defense", Part(id=name, fields=fields)).defend(says, torch.nn.Identity(), partial(generator, 1, "defense", name))
 
 
 def numbered(count: int) -> torch.Tensor:
@@ -108,7 +108,7 @@ def test_fed_cdp_bounds_every_layer_of_every_picture() -> None:
 def test_a_gradient_of_zeros_is_sent_and_differentiated_without_a_nan() -> None:
     for name in BOUNDS:
         guess = torch.zeros(2, requires_grad=True)
-        says = plugin("defense", Part(id=name)).adapt(lambda _w, x, _y, memory: ({"w": x[0] * 3, "b": x[0] ** 2}, memory), {})
+        says = plugin("defense", Part(id=name)).surrogate(lambda _w, x, _y, state: ({"w": x[0] * 3, "b": x[0] ** 2}, state), {})
         update, _ = says({}, guess.unsqueeze(0), LABELS[:1], {})
         (slope,) = torch.autograd.grad(update["w"].sum() + update["b"].sum(), guess)
         assert slope.tolist() == [3, 3], name
@@ -147,9 +147,9 @@ def test_batchnorm_that_mixes_the_pictures_is_refused_with_a_remedy(name: str) -
 def test_the_noise_on_the_mean_has_the_deviation_sigma_times_bound_over_batch(name: str, batch: int) -> None:
     zeros = {"w": torch.zeros(100, 100), "v": torch.zeros(100, 100)}
     client = of_two([zeros] * batch, name=name, **settings(name, bound=3.0, sigma=0.7).fields)
-    first, memory = client({}, numbered(batch), LABELS[:1].expand(batch), {})
+    first, state = client({}, numbered(batch), LABELS[:1].expand(batch), {})
     again, _ = client({}, numbered(batch), LABELS[:1].expand(batch), {})
-    second, _ = client({}, numbered(batch), LABELS[:1].expand(batch), memory)
+    second, _ = client({}, numbered(batch), LABELS[:1].expand(batch), state)
     expected = 0.7 * 3.0 / batch
     for noise in (*first.values(), *second.values()):
         count = noise.numel()
@@ -165,10 +165,10 @@ def test_fed_cdps_bound_and_noise_fall_in_equal_steps_and_then_stay() -> None:
     loud, zeros = {"w": torch.full((10_000,), 1.0)}, {"w": torch.zeros(10_000)}  # of length 100, and 0
     quiet, noisy = of_two([loud], **fields, sigma=0.0), of_two([zeros], **fields, sigma=1.0)
     lengths, deviations = [], []
-    memory: Memory = {}
-    other: Memory = {}
+    state: ClientState = {}
+    other: ClientState = {}
     for _ in range(6):
-        update, memory = quiet({}, numbered(1), LABELS[:1], memory)
+        update, state = quiet({}, numbered(1), LABELS[:1], state)
         noise, other = noisy({}, numbered(1), LABELS[:1], other)
         lengths.append(float(update["w"].norm()))
         deviations.append(float(noise["w"].std()))

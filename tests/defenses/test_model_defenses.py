@@ -16,7 +16,7 @@ from leakage.defenses.fedkl import FedKL
 from leakage.defenses.precode import Precode, before
 from leakage.defenses.soteria import last_linear, scores
 from leakage.engine.client import gradient_client, weights_of
-from leakage.engine.core import Draws, Memory, Params, generator
+from leakage.engine.core import ClientState, Params, StepRng, generator
 from leakage.engine.matching import distance
 from leakage.engine.statistics import batch_statistics
 from leakage.evaluation.metrics import gradient_distances
@@ -29,7 +29,7 @@ PRECODE, FEDKL = Part(id="precode", fields={"size": 6, "beta": 0.5}), Part(id="f
 EXACT = pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-6), (torch.float64, 1e-10)])
 
 
-def draws(name: str, place: int = 0) -> Draws:
+def rng_of(name: str, place: int = 0) -> StepRng:
     """The chances of the first phone's protection."""
     return partial(generator, SEED, "defense", place, name)
 
@@ -48,7 +48,7 @@ def equal(update: Params, reference: Params) -> bool:
 
 def noise(step: int, count: int, dtype: torch.dtype) -> Tensor:
     """eps (count, 6) of this local step."""
-    return torch.randn((count, 6), generator=draws("precode")(step)).to(dtype)
+    return torch.randn((count, 6), generator=rng_of("precode")(step)).to(dtype)
 
 
 def gate_by_hand(weights: Params, x: Tensor, y: Tensor, eps: Tensor, beta: float = 0.5, *, graph: bool = False) -> Params:
@@ -78,7 +78,7 @@ def test_a_client_with_precode_sends_the_gradient_of_both_losses(dtype: torch.dt
 def test_what_precode_sends_has_the_right_derivative() -> None:
     with precision(torch.float64):
         seen, slopes = observed(smooth(3), defenses=(PRECODE,), seed=SEED), []
-        client = Precode(size=6, beta=0.5).guard(gradient_client(seen.model), seen.model, draws("precode"))
+        client = Precode(size=6, beta=0.5).defend(gradient_client(seen.model), seen.model, rng_of("precode"))
         for own in (True, False):
             x = smooth(3).requires_grad_()
             eps = noise(0, 3, torch.float64)
@@ -107,11 +107,11 @@ def test_the_noise_of_the_gate_is_fresh_in_every_step_and_the_same_when_repeated
     x, kept = smooth(3), list[Tensor]()
     seen = observed(x, defenses=(PRECODE,), seed=SEED)
 
-    def watched(weights: Params, _x: Tensor, _y: Tensor, memory: Memory) -> tuple[Params, Memory]:
+    def watched(weights: Params, _x: Tensor, _y: Tensor, state: ClientState) -> tuple[Params, ClientState]:
         kept.append(weights["bottleneck.eps"])
-        return {}, memory
+        return {}, state
 
-    client = Precode(size=400).guard(watched, seen.model, draws("precode"))
+    client = Precode(size=400).defend(watched, seen.model, rng_of("precode"))
     _, after = client(seen.weights, x, LABELS, {})
     client(seen.weights, x, LABELS, after)
     client(seen.weights, x, LABELS, {})
@@ -201,14 +201,14 @@ def test_a_client_with_fedkl_sends_the_gradient_of_a_network_with_its_own_scales
 ) -> None:
     with precision(dtype):
         x, settings = smooth(3), {"model": RESNET, "seed": SEED, "batch_norm": batch_norm}
-        plain, seen = observed(x, **settings), observed(x, **settings, defenses=(FEDKL,), assume={"counter": "no scales"})
+        plain, seen = observed(x, **settings), observed(x, **settings, defenses=(FEDKL,), assume={"strategy": "no scales"})
         assert equal(seen.weights, plain.weights)
         norms = {name for name, layer in plain.model.named_modules() if isinstance(layer, nn.BatchNorm2d)}
         gone = plain.weights.keys() - seen.weights.keys()
         assert gone == {f"{name}.{part}" for name in norms for part in ("weight", "bias")}
         sent = gradient_client(plain.model)(plain.weights, x, LABELS, {})[0]  # scales 1, shifts 0
         assert relative(seen.replay(x, LABELS), {name: sent[name] for name in seen.weights}) < tolerance
-        secret = FedKL().secret(seen.model, draws("fedkl")(0))
+        secret = FedKL().secret(seen.model, rng_of("fedkl")(0))
         assert secret.keys() == gone
         with torch.no_grad():
             for name, value in secret.items():
@@ -222,12 +222,12 @@ def test_a_phones_key_is_the_same_in_every_step_and_another_phone_has_another() 
     x, kept = smooth(3), list[Params]()
     seen = observed(x, model=RESNET, defenses=(FEDKL,))
 
-    def watched(weights: Params, _x: Tensor, _y: Tensor, memory: Memory) -> tuple[Params, Memory]:
+    def watched(weights: Params, _x: Tensor, _y: Tensor, state: ClientState) -> tuple[Params, ClientState]:
         kept.append({name: value for name, value in weights.items() if name not in seen.weights})
-        return {}, memory
+        return {}, state
 
     for who in ((), (), (1,)):
-        client = FedKL().guard(watched, seen.model, partial(generator, SEED, "defense", 0, "fedkl", *who))
+        client = FedKL().defend(watched, seen.model, partial(generator, SEED, "defense", 0, "fedkl", *who))
         _, after = client(seen.weights, x, LABELS, {})
         client(seen.weights, x, LABELS, after)
     one, two, again, _, other, _ = kept
@@ -240,7 +240,7 @@ def test_a_phones_key_is_the_same_in_every_step_and_another_phone_has_another() 
 def test_scales_and_shifts_are_what_keys_and_pytorchs_linear_layers_make(length: int) -> None:
     model = FedKL().change(nn.Sequential(*(nn.BatchNorm2d(64) for _ in range(20))))
     soft = FedKL(length=length, activation="sigmoid").secret(model, generator(1))
-    bent = FedKL(length=length).secret(model, generator(1))
+    nonsmooth_layer = FedKL(length=length).secret(model, generator(1))
     layer, opened = nn.Linear(length, 64), list[Tensor]()
     for _ in range(40):
         layer.reset_parameters()
@@ -248,7 +248,7 @@ def test_scales_and_shifts_are_what_keys_and_pytorchs_linear_layers_make(length:
     inner = torch.stack([value.logit() for value in soft.values()])  # (40, 64)
     assert float(inner.std()) == pytest.approx(float(torch.stack(opened).std()), rel=0.15)  # 40 keys: known to some 4 %
     assert float(inner.mean()) == pytest.approx(0, abs=0.05)
-    for row, value in zip(inner, bent.values(), strict=True):
+    for row, value in zip(inner, nonsmooth_layer.values(), strict=True):
         torch.testing.assert_close(value, row.clamp(min=0), rtol=1e-4, atol=1e-6)
 
 
@@ -256,7 +256,7 @@ def test_scales_and_shifts_are_what_keys_and_pytorchs_linear_layers_make(length:
 def test_who_expects_the_mean_of_all_scales_replays_a_network_with_it(activation: str, mean: float | None) -> None:
     x, fields = smooth(3), {"activation": activation}
     settings = {"model": RESNET, "seed": SEED, "defenses": (Part(id="fedkl", fields=fields),)}
-    seen, naive = (observed(x, **settings, assume=one) for one in ({"counter": "expected scales"}, {"adaptive": False}))
+    seen, naive = (observed(x, **settings, assume=one) for one in ({"strategy": "expected scales"}, {"adaptive": False}))
     assert equal(seen.update, naive.update)  # the client has scales of its own, whatever the attacker guesses
     many = FedKL().change(nn.Sequential(*(nn.BatchNorm2d(64) for _ in range(200))))
     drawn = torch.cat(list(FedKL(**fields).secret(many, generator(1)).values()))
@@ -276,26 +276,26 @@ def hidden_and_found(attack: Part, **assume: object) -> tuple[Tensor, Tensor]:
     """All scales and shifts of the client, and those of the attacker's model after the attack."""
     seen = observed(smooth(1), model=RESNET, seed=SEED, defenses=(FEDKL,), assume=assume)
     moments(attack, seen)
-    secret = FedKL().secret(seen.model, draws("fedkl")(0))
+    secret = FedKL().secret(seen.model, rng_of("fedkl")(0))
     return torch.cat(list(secret.values())), torch.cat([seen.model.get_buffer(name).detach() for name in secret])
 
 
 def test_scales_that_are_looked_for_with_the_pictures_come_close_to_the_secret_ones() -> None:
     search = Part(id="inverting_gradients", fields={"steps": 200, "distance": "cosine per layer"})
-    secret, guessed = hidden_and_found(search, counter="expected scales")
+    secret, guessed = hidden_and_found(search, strategy="expected scales")
     assert float(guessed.std()) == pytest.approx(0, abs=1e-6)  # what the search starts from
-    secret, found = hidden_and_found(search, counter="look for the scales")
+    secret, found = hidden_and_found(search, strategy="look for the scales")
     assert float(torch.corrcoef(torch.stack([secret, found]))[0, 1]) > 0.6
-    _, kept = hidden_and_found(Part(id="idlg", fields={"steps": 5, "tries": 1}), counter="look for the scales")
+    _, kept = hidden_and_found(Part(id="idlg", fields={"steps": 5, "tries": 1}), strategy="look for the scales")
     assert torch.equal(kept, guessed)  # it does not look
     _, naive = hidden_and_found(search, adaptive=False)
     assert set(naive.tolist()) == {0, 1}
 
 
-@pytest.mark.parametrize("counter", list(FedKL().counters()))
-def test_what_a_phone_sends_and_how_far_that_is_from_its_gradient_depend_on_no_attacker(counter: str) -> None:
+@pytest.mark.parametrize("strategy", list(FedKL().strategies()))
+def test_what_a_phone_sends_and_how_far_that_is_from_its_gradient_depend_on_no_attacker(strategy: str) -> None:
     asked = Experiment(model=RESNET, defenses=(FEDKL, Part(id="soteria")), size=28, seed=SEED)
-    told = [Assumptions(adaptive=False), Assumptions(counter=counter)]
+    told = [Assumptions(adaptive=False), Assumptions(strategy=strategy)]
     naive, adaptive = (prepare(asked.model_copy(update={"assume": one}).resolve(CATALOG)) for one in told)
     assert equal(adaptive.seen.history[0].update, naive.seen.history[0].update)
     assert adaptive.changed == naive.changed
@@ -304,8 +304,8 @@ def test_what_a_phone_sends_and_how_far_that_is_from_its_gradient_depend_on_no_a
 
 def test_soteria_hides_what_matters_in_the_network_with_the_phones_own_scales() -> None:
     x = smooth(1)
-    seen = observed(x, model=RESNET, seed=SEED, defenses=(FEDKL,), assume={"counter": "no scales"})
-    secret = FedKL().secret(seen.model, draws("fedkl")(0))
+    seen = observed(x, model=RESNET, seed=SEED, defenses=(FEDKL,), assume={"strategy": "no scales"})
+    secret = FedKL().secret(seen.model, rng_of("fedkl")(0))
     layer = last_linear(seen.model)
     plain, own = (scores(seen.model, layer, weights, x) for weights in (seen.weights, seen.weights | secret))
     for name, value in secret.items():
@@ -328,14 +328,14 @@ def test_exact_statistics_are_those_of_the_attacked_round() -> None:
 
 def test_starts_played_at_once_share_one_guess_of_the_scales_and_one_that_diverges_does_not_spoil_it() -> None:
     seen = observed(smooth(1), model=RESNET, seed=SEED, defenses=(FEDKL,))
-    start = {name: value.detach().clone() for name, value in seen.sought.items()}
+    start = {name: value.detach().clone() for name, value in seen.latents.items()}
     moments(Part(id="inverting_gradients", fields={"steps": 5, "starts": 2}), seen)
-    assert not any(torch.equal(value, start[name]) for name, value in seen.sought.items() if name.endswith("weight"))
+    assert not any(torch.equal(value, start[name]) for name, value in seen.latents.items() if name.endswith("weight"))
     wild = Descent(steps=3, step_size=1e30, signed=False, boxed=False)
     z = torch.stack([smooth(1), torch.full_like(smooth(1), torch.nan)])
     match = distance("cosine", seen.as_gradient())
     *_, _ = wild.run(seen, z, LABELS[:1], match, None, note={}, rng=generator(1))
-    assert all(bool(value.isfinite().all()) for value in seen.sought.values())
+    assert all(bool(value.isfinite().all()) for value in seen.latents.values())
 
 
 def test_fedkl_says_that_it_needs_batchnorm() -> None:
@@ -349,7 +349,7 @@ def test_nothing_that_a_phone_keeps_to_itself_can_be_reached_from_what_the_serve
     x = smooth(3)
     seen = observed(x, model=model, defenses=(part,), seed=SEED, protocol=Part(id=protocol), rounds=2, attacked_round=2)
     if part is FEDKL:
-        kept = [value for value in FedKL().secret(seen.model, draws("fedkl")(0)).values() if float(value.std()) > 0]
+        kept = [value for value in FedKL().secret(seen.model, rng_of("fedkl")(0)).values() if float(value.std()) > 0]
     else:
         kept = [noise(step, 3, torch.float32) for step in range(4)]
     tensors = [thing for _, thing in reached(seen) if isinstance(thing, Tensor)]

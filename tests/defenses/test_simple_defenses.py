@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 import torch
 
-from leakage.engine.core import Client, Memory, Params, generator
+from leakage.engine.core import Client, ClientState, Params, generator
 from leakage.spec.experiment import Part
 from leakage.workers.adapter import plugin
 
@@ -15,29 +15,29 @@ DRAWS = 2000
 
 def sends(gradient: Params) -> Client:
     """A client whose gradient is known."""
-    return lambda _weights, _x, _y, memory: (gradient, memory)
+    return lambda _weights, _x, _y, state: (gradient, state)
 
 
-def guarded(name: str, gradient: Params, *, seed: int = 1, **fields: float | str | bool) -> Client:
+def defended(name: str, gradient: Params, *, seed: int = 1, **fields: float | str | bool) -> Client:
     """That client behind a defense."""
-    return plugin("defense", Part(id=name, fields=fields)).guard(sends(gradient), torch.nn.Identity(), partial(generator, seed, name))
+    return plugin("defense", Part(id=name, fields=fields)).defend(sends(gradient), torch.nn.Identity(), partial(generator, seed, name))
 
 
-def ask(client: Client, memory: Memory | None = None) -> tuple[Params, Memory]:
+def ask(client: Client, state: ClientState | None = None) -> tuple[Params, ClientState]:
     """What it sends, and what it carries on."""
-    return client({}, torch.zeros(1), torch.zeros(1), memory or {})
+    return client({}, torch.zeros(1), torch.zeros(1), state or {})
 
 
 def sent(name: str, g: torch.Tensor, *, seed: int = 1, **fields: float | str | bool) -> torch.Tensor:
     """What is sent of a gradient of one tensor."""
-    return ask(guarded(name, {"w": g}, seed=seed, **fields))[0]["w"]
+    return ask(defended(name, {"w": g}, seed=seed, **fields))[0]["w"]
 
 
 def draws(name: str, g: torch.Tensor, **fields: float | str) -> torch.Tensor:
     """What is sent of the same gradient in DRAWS steps, one after the other: (DRAWS, n)."""
-    client, memory, rows = guarded(name, {"w": g}, **fields), Memory(), []
+    client, state, rows = defended(name, {"w": g}, **fields), ClientState(), []
     for _ in range(DRAWS):
-        update, memory = ask(client, memory)
+        update, state = ask(client, state)
         rows.append(update["w"])
     return torch.stack(rows)
 
@@ -71,9 +71,9 @@ def test_laplacian_noise_has_the_mean_the_deviation_and_the_tails_of_its_law() -
 
 
 def test_laplacian_noise_is_fresh_in_every_step_and_in_every_tensor() -> None:
-    client = guarded("laplacian_noise", {"a": torch.zeros(2000), "b": torch.zeros(2000)}, scale=1.0)
-    first, memory = ask(client)
-    second, _ = ask(client, memory)
+    client = defended("laplacian_noise", {"a": torch.zeros(2000), "b": torch.zeros(2000)}, scale=1.0)
+    first, state = ask(client)
+    second, _ = ask(client, state)
     rows = torch.stack([first["a"], first["b"], second["a"], second["b"]])
     assert float((torch.corrcoef(rows) - torch.eye(4)).abs().max()) < 4 / math.sqrt(2000)
 
@@ -94,7 +94,7 @@ def test_int8_errs_by_half_a_level_at_most_uses_255_levels_and_keeps_the_largest
 
 
 def test_int8_takes_the_levels_of_every_tensor_by_itself() -> None:
-    got, _ = ask(guarded("low_precision", {"large": torch.tensor([127.0, 0.4]), "small": torch.tensor([1.27, 0.4])}))
+    got, _ = ask(defended("low_precision", {"large": torch.tensor([127.0, 0.4]), "small": torch.tensor([1.27, 0.4])}))
     torch.testing.assert_close(got["large"], torch.tensor([127.0, 0.0]))
     torch.testing.assert_close(got["small"], torch.tensor([1.27, 0.4]))
 
@@ -136,22 +136,22 @@ def layers() -> Params:
 
 @pytest.mark.parametrize("bound", [1e-3, 1.0, 4.9])
 def test_a_clipped_gradient_is_as_long_as_the_bound_and_points_the_same_way(bound: float) -> None:
-    got = flat(ask(guarded("clipping", layers(), bound=bound))[0])
+    got = flat(ask(defended("clipping", layers(), bound=bound))[0])
     assert bound * (1 - 1e-6) <= float(got.norm()) <= bound * (1 + 1e-6)  # 1e-6 is added to a norm of 5
     torch.testing.assert_close(got / got.norm(), flat(layers()) / 5)
 
 
 def test_each_layer_is_clipped_by_itself_and_a_shorter_one_stays() -> None:
-    got, _ = ask(guarded("clipping", layers(), bound=3.5, scope="each layer"))
+    got, _ = ask(defended("clipping", layers(), bound=3.5, scope="each layer"))
     assert torch.equal(got["a"], layers()["a"])
     torch.testing.assert_close(got["b"], torch.tensor([0.0, -3.5]))
-    got, _ = ask(guarded("clipping", layers(), bound=2.0, scope="each layer"))
+    got, _ = ask(defended("clipping", layers(), bound=2.0, scope="each layer"))
     assert [float(value.norm()) for value in got.values()] == pytest.approx([2, 2])
     torch.testing.assert_close(got["a"], layers()["a"] * 2 / 3)
 
 
 def test_a_gradient_shorter_than_the_bound_is_untouched() -> None:
-    got, _ = ask(guarded("clipping", layers(), bound=5.1))
+    got, _ = ask(defended("clipping", layers(), bound=5.1))
     assert all(torch.equal(value, layers()[name]) for name, value in got.items())
 
 
@@ -179,7 +179,7 @@ def survivors(update: Params) -> dict[str, int]:
 @pytest.mark.parametrize("share", [0.25, 0.5, 0.93])
 @pytest.mark.parametrize("scope", ["each tensor", "random"])
 def test_of_each_tensor_the_same_share_survives_as_it_was(scope: str, share: float) -> None:
-    got, _ = ask(guarded("pruning", two(), scope=scope, share=share))
+    got, _ = ask(defended("pruning", two(), scope=scope, share=share))
     assert survivors(got) == {"small": 40 - int(share * 40), "large": 60 - int(share * 60)}
     for name, value in two().items():
         assert torch.equal(got[name], value * (got[name] != 0))
@@ -187,7 +187,7 @@ def test_of_each_tensor_the_same_share_survives_as_it_was(scope: str, share: flo
 
 @pytest.mark.parametrize("share", [0.3, 0.75, 0.93])
 def test_of_the_whole_gradient_the_largest_entries_survive_wherever_they_are(share: float) -> None:
-    got, _ = ask(guarded("pruning", two(), scope="whole gradient", share=share))
+    got, _ = ask(defended("pruning", two(), scope="whole gradient", share=share))
     order = flat(two()).abs().argsort()
     expected = flat(two()).index_fill(0, order[: int(share * 100)], 0)
     assert torch.equal(flat(got), expected)
@@ -205,56 +205,56 @@ def test_random_pruning_takes_every_entry_alike_and_others_in_every_step() -> No
 
 @pytest.mark.parametrize("scope", ["each tensor", "whole gradient", "random"])
 def test_with_feedback_nothing_is_lost_only_late(scope: str) -> None:
-    memory, total, given = Memory(), torch.zeros(100, dtype=torch.float64), torch.zeros(100, dtype=torch.float64)
+    state, total, given = ClientState(), torch.zeros(100, dtype=torch.float64), torch.zeros(100, dtype=torch.float64)
     for step in range(20):
-        before = dict(memory)
-        client = guarded("pruning", two(step), scope=scope, share=0.9, feedback=True)
-        update, after = ask(client, memory)
-        again, _ = ask(client, memory)
+        before = dict(state)
+        client = defended("pruning", two(step), scope=scope, share=0.9, feedback=True)
+        update, after = ask(client, state)
+        again, _ = ask(client, state)
         assert torch.equal(flat(again), flat(update))
-        assert all(memory[name] is before[name] for name in memory)  # what it was given, it leaves alone
+        assert all(state[name] is before[name] for name in state)  # what it was given, it leaves alone
         assert sum(survivors(update).values()) == 10
-        memory, total, given = after, total + flat(update), given + flat(two(step))
-    assert all(name.startswith("pruning.") for name in memory)
-    owed = torch.cat([value.flatten() for name, value in memory.items() if ".owed." in name])
+        state, total, given = after, total + flat(update), given + flat(two(step))
+    assert all(name.startswith("pruning.") for name in state)
+    owed = torch.cat([value.flatten() for name, value in state.items() if ".owed." in name])
     torch.testing.assert_close(total + owed, given, rtol=0, atol=1e-6)
     assert float(owed.abs().max()) > 0.01
 
 
 def test_what_is_owed_carries_no_derivatives() -> None:
-    _, memory = ask(guarded("pruning", {"w": ramp(10).requires_grad_()}, feedback=True))
-    assert [value.requires_grad for value in memory.values()] == [False]
+    _, state = ask(defended("pruning", {"w": ramp(10).requires_grad_()}, feedback=True))
+    assert [value.requires_grad for value in state.values()] == [False]
 
 
 def test_two_prunings_with_feedback_do_not_share_what_they_owe() -> None:
-    memory, total, given = Memory(), torch.zeros(100), torch.zeros(100)
+    state, total, given = ClientState(), torch.zeros(100), torch.zeros(100)
     for step in range(5):
-        inner = guarded("pruning", two(step), share=0.5, feedback=True)
+        inner = defended("pruning", two(step), share=0.5, feedback=True)
         prune = plugin("defense", Part(id="pruning", fields={"share": 0.9, "scope": "whole gradient", "feedback": True}))
-        update, memory = ask(prune.guard(inner, torch.nn.Identity(), partial(generator, 2)), memory)
+        update, state = ask(prune.defend(inner, torch.nn.Identity(), partial(generator, 2)), state)
         total, given = total + flat(update), given + flat(two(step))
-    owed = torch.cat([value.flatten() for value in memory.values()]).view(2, 100).sum(0)
+    owed = torch.cat([value.flatten() for value in state.values()]).view(2, 100).sum(0)
     torch.testing.assert_close(total + owed, given, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("scope", ["each tensor", "whole gradient"])
 def test_without_feedback_pruning_carries_nothing(scope: str) -> None:
-    client = guarded("pruning", two(), scope=scope)
-    first, memory = ask(client)
-    assert memory == {}
-    assert torch.equal(flat(ask(client, memory)[0]), flat(first))
+    client = defended("pruning", two(), scope=scope)
+    first, state = ask(client)
+    assert state == {}
+    assert torch.equal(flat(ask(client, state)[0]), flat(first))
 
 
 def replayed(name: str, received: Params, gradient: Params, **fields: float | str) -> Params:
     """What an attacker who holds `received` believes to be sent of `gradient`."""
-    return ask(plugin("defense", Part(id=name, fields=fields)).adapt(sends(gradient), received))[0]
+    return ask(plugin("defense", Part(id=name, fields=fields)).surrogate(sends(gradient), received))[0]
 
 
 @pytest.mark.parametrize("scope", ["each tensor", "whole gradient", "random"])
 def test_whoever_knows_how_it_was_pruned_replays_the_gradient_to_what_was_sent(scope: str) -> None:
     gradient = two()
     gradient["large"][:30] = 0  # black pixels
-    received, _ = ask(guarded("pruning", gradient, scope=scope, share=0.4))
+    received, _ = ask(defended("pruning", gradient, scope=scope, share=0.4))
     got = replayed("pruning", received, gradient, scope=scope, share=0.4)
     assert torch.equal(flat(got), flat(received))
 
@@ -274,7 +274,7 @@ def test_an_attacker_takes_zeros_for_real_only_where_pruning_made_fewer() -> Non
 def test_minmax_sampling_sends_as_many_entries_as_asked_enlarged_and_with_their_signs() -> None:
     gradient = {name: value.double() for name, value in two().items()}
     for ratio, count in ((0.05, 5), (0.5, 50), (1e-6, 1), (0.999, 99)):
-        got, _ = ask(guarded("minmax_sampling", gradient, ratio=ratio))
+        got, _ = ask(defended("minmax_sampling", gradient, ratio=ratio))
         assert sum(survivors(got).values()) == count
         g, arrived = flat(gradient), flat(got)
         place = arrived != 0

@@ -15,7 +15,7 @@ from leakage.defenses.ada_defense import CODE, PUBLISHED, RULES, AdaDefense
 from leakage.defenses.outpost import Outpost, risk
 from leakage.defenses.soteria import Soteria
 from leakage.engine.client import gradient_client
-from leakage.engine.core import Client, Defense, Memory, Params, generator
+from leakage.engine.core import Client, ClientState, Defense, Params, generator
 from leakage.evaluation.metrics import gradient_distances
 from leakage.spec.experiment import Assumptions, Part
 
@@ -24,15 +24,15 @@ NOWHERE = torch.zeros(1)  # pictures and labels of a client that sends what it i
 
 
 def sends(update: Params) -> Client:
-    return lambda _weights, _x, _y, memory: (update, memory)
+    return lambda _weights, _x, _y, state: (update, state)
 
 
 def rounds(defense: Defense, updates: list[Params], weights: Params | None = None, seed: int = 1) -> list[Params]:
     """What a client with these gradients, one per round, sends."""
-    memory, sent = Memory(), []
+    state, sent = ClientState(), []
     for update in updates:
-        client = defense.guard(sends(update), nn.Identity(), partial(generator, seed, "defense"))
-        defended, memory = client(weights or {}, NOWHERE, NOWHERE, memory)
+        client = defense.defend(sends(update), nn.Identity(), partial(generator, seed, "defense"))
+        defended, state = client(weights or {}, NOWHERE, NOWHERE, state)
         sent.append(defended)
     return sent
 
@@ -88,11 +88,11 @@ def test_a_stand_in_has_the_right_derivative_also_at_zero(rule: str) -> None:
     (sent,) = rounds(AdaDefense(rule=rule, eps=eps), [{"w": g}])
     (slope,) = torch.autograd.grad(sent["w"].sum(), g)
     torch.testing.assert_close(slope, eps / (g.detach().abs() + eps) ** 2, rtol=1e-6, atol=1e-6)  # at 2 all but 2.5e-9 cancels
-    client = AdaDefense(rule=rule).guard(sends({"w": g}), nn.Identity(), partial(generator, 1))
-    _, memory = client({}, NOWHERE, NOWHERE, {})
-    again, _ = client({}, NOWHERE, NOWHERE, memory)
+    client = AdaDefense(rule=rule).defend(sends({"w": g}), nn.Identity(), partial(generator, 1))
+    _, state = client({}, NOWHERE, NOWHERE, {})
+    again, _ = client({}, NOWHERE, NOWHERE, state)
     assert torch.isfinite(torch.autograd.grad(again["w"].sum(), g)[0]).all()
-    assert not any(value.requires_grad for value in memory.values())
+    assert not any(value.requires_grad for value in state.values())
 
 
 def test_small_numbers_in_single_precision_have_a_finite_derivative() -> None:
@@ -101,8 +101,8 @@ def test_small_numbers_in_single_precision_have_a_finite_derivative() -> None:
     assert torch.isfinite(torch.autograd.grad(sent["w"].sum(), g)[0]).all()
 
 
-def imitated(defense: Defense, guess: Params, received: Params, memory: Memory | None = None) -> Params:
-    return defense.adapt(sends(guess), received)({}, NOWHERE, NOWHERE, memory or {})[0]
+def imitated(defense: Defense, guess: Params, received: Params, state: ClientState | None = None) -> Params:
+    return defense.surrogate(sends(guess), received)({}, NOWHERE, NOWHERE, state or {})[0]
 
 
 @pytest.mark.parametrize(("variant", "scale"), [(PUBLISHED, 1.0), (CODE, 0.001)])
@@ -157,11 +157,11 @@ def test_with_enough_digits_every_rounds_gradient_is_read_off_its_stand_in(rule:
     defense, first = AdaDefense(variant=variant, rule=rule), lenet_gradient(torch.float64)
     waves = {name: torch.arange(g.numel(), dtype=g.dtype).sin().view(g.shape) for name, g in first.items()}
     gradients = [{name: g * (1 + 0.04 * number * waves[name]) for name, g in first.items()} for number in range(3)]
-    memory: Memory = {}
-    reader = defense.counters()["read it off"]
+    state: ClientState = {}
+    reader = defense.strategies()["read it off"]
     for gradient, sent in zip(gradients, rounds(defense, gradients), strict=True):
-        found, wrong = defense.read(sent, memory)
-        memory = reader.track(sent, memory)
+        found, wrong = defense.invert_update(sent, state)
+        state = reader.infer_state(sent, state)
         true, read = entries(gradient), entries(found)
         assert torch.cosine_similarity(read, true, dim=0) > 0.999999
         close = (read - true).abs() <= 1e-5 * true.abs()
@@ -172,7 +172,7 @@ def test_with_enough_digits_every_rounds_gradient_is_read_off_its_stand_in(rule:
 def test_in_single_precision_the_codes_stand_in_still_gives_the_gradient_away() -> None:
     gradient = lenet_gradient(torch.float32)
     (sent,) = rounds(AdaDefense(variant=CODE), [gradient])
-    found, errors = (entries(part) for part in AdaDefense(variant=CODE).read(sent, {}))
+    found, errors = (entries(part) for part in AdaDefense(variant=CODE).invert_update(sent, {}))
     true, close = entries(gradient), partial(torch.cosine_similarity, dim=0)
     assert close(found, true) > 0.97
     assert close(true.sign(), true) < 0.7  # the signs alone say far less
@@ -184,24 +184,24 @@ def test_in_single_precision_the_codes_stand_in_still_gives_the_gradient_away() 
 def test_an_entry_that_was_rounded_to_one_is_said_to_be_lost_and_is_not_trusted() -> None:
     gradient = {"w": torch.tensor([1e-8, -1e-6, 0.0, 10.0, -100.0])}
     (sent,) = rounds(AdaDefense(), [gradient])
-    found, errors = AdaDefense().read(sent, {})
+    found, errors = AdaDefense().invert_update(sent, {})
     assert errors["w"].isinf().tolist() == [False, False, False, True, True]
     assert found["w"].sign().tolist() == [1, -1, 0, 1, -1]
     assert found["w"][:3].tolist() == pytest.approx([1e-8, -1e-6, 0], rel=1e-4)
     assert torch.isfinite(found["w"]).all()
-    trust = AdaDefense().trusted(sent, {})["w"]
-    assert trust[3:].tolist() == [0, 0]
-    assert trust[:3].min() > 0
+    entry_weights = AdaDefense().trusted(sent, {})["w"]
+    assert entry_weights[3:].tolist() == [0, 0]
+    assert entry_weights[:3].min() > 0
 
 
 def test_a_server_that_has_watched_from_the_first_round_reads_the_third() -> None:
     with precision(torch.float64):
         x, defenses = smooth(3), (Part(id="ada_defense", fields={"variant": CODE}),)
         settings = {"rounds": 3, "attacked_round": 3, "protocol": Part(id="fedsgd", fields={"rate": 0.1})}
-        seen = observed(x, **settings, defenses=defenses, assume=Assumptions(counter="read it off"))
+        seen = observed(x, **settings, defenses=defenses, assume=Assumptions(strategy="read it off"))
         true = gradient_client(seen.model)(seen.weights, x, LABELS, {})[0]
         assert gradient_distances(seen.as_gradient(), true)["cosine"] < 1e-6
-        as_first, _ = AdaDefense(variant=CODE).read(seen.history[2].update, {})
+        as_first, _ = AdaDefense(variant=CODE).invert_update(seen.history[2].update, {})
         assert gradient_distances(as_first, true)["cosine"] > 0.01  # who was not there before
 
 
@@ -275,7 +275,7 @@ def test_scores_computed_a_few_at_a_time_are_the_same(monkeypatch: pytest.Monkey
 def test_soterias_choice_counts_as_a_constant() -> None:
     x = smooth(2)
     seen = observed(x)
-    own = Soteria(share=0.5).guard(gradient_client(seen.model), seen.model, partial(generator, 1))
+    own = Soteria(share=0.5).defend(gradient_client(seen.model), seen.model, partial(generator, 1))
     slopes = []
     for masked in (True, False):
         guess = x.clone().requires_grad_()
@@ -294,18 +294,18 @@ def test_whoever_knows_soteria_leaves_the_same_columns_out_unless_they_are_zero_
 
 def test_soteria_says_that_it_needs_a_linear_layer() -> None:
     with pytest.raises(ValueError, match=r"Soteria hides inputs of a linear last layer; this model has none\. Choose another"):
-        Soteria().guard(sends({}), nn.Sequential(nn.Conv2d(1, 10, 8), nn.Flatten()), partial(generator, 1))
+        Soteria().defend(sends({}), nn.Sequential(nn.Conv2d(1, 10, 8), nn.Flatten()), partial(generator, 1))
 
 
 # ---------------------------------------------------------------- Outpost
 
 
-def fresh(*shape: int, seed: int = 5, spread: float = 0.3) -> Tensor:
-    return spread * torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+def fresh(*shape: int, seed: int = 5, broadcast_state: float = 0.3) -> Tensor:
+    return broadcast_state * torch.randn(shape, generator=torch.Generator().manual_seed(seed))
 
 
 LAYERS = {"one": fresh(100, 60, seed=6), "two": fresh(50, 40, seed=7), "bias": fresh(40, seed=8)}
-WEIGHTS = {"one": fresh(100, 60), "two": fresh(50, 40, spread=3.0), "bias": torch.full((40,), 0.5)}  # risks: 0.09, 1, 0
+WEIGHTS = {"one": fresh(100, 60), "two": fresh(50, 40, broadcast_state=3.0), "bias": torch.full((40,), 0.5)}  # risks: 0.09, 1, 0
 
 
 def perturbed(seed: int = 1, **fields: float) -> Params:
@@ -358,7 +358,7 @@ def test_outposts_noise_is_fresh_in_every_step_and_the_same_when_repeated() -> N
 
 
 def test_outpost_follows_the_weights_of_the_local_step() -> None:
-    spread, equal = ({name: factor * value for name, value in WEIGHTS.items()} for factor in (1.0, 0.0))
-    noisy, quiet = (rounds(Outpost(decay=0, prune_base=0), [LAYERS], weights)[0] for weights in (spread, equal))
+    broadcast_state, equal = ({name: factor * value for name, value in WEIGHTS.items()} for factor in (1.0, 0.0))
+    noisy, quiet = (rounds(Outpost(decay=0, prune_base=0), [LAYERS], weights)[0] for weights in (broadcast_state, equal))
     assert not torch.equal(noisy["two"], LAYERS["two"])
     assert all(torch.equal(quiet[name], g) for name, g in LAYERS.items())

@@ -7,7 +7,7 @@ from torch import nn
 
 import leakage.protocols._local as local
 from leakage.engine.client import gradient_client, weights_of
-from leakage.engine.core import Memory, Params, Round, generator
+from leakage.engine.core import ClientState, Params, Round, generator
 from leakage.evaluation.metrics import gradient_distances
 from leakage.spec.experiment import Assumptions, Experiment, Part, Picture, SpecError
 from leakage.workers import plugin_catalog
@@ -101,22 +101,22 @@ def test_the_server_computes_what_a_fedadmm_client_hides_over_three_rounds() -> 
         model, x = observed(smooth(3), model=LENET).model, smooth(3)
         z = weights_of(model)
         w, pi = {n: v.detach() for n, v in z.items()}, {n: torch.zeros_like(v) for n, v in z.items()}
-        memory, shadow = Memory(), Memory()
+        state, shadow = ClientState(), ClientState()
         for steps in (1, 4, 2):
             protocol = plugin("protocol", Part(id="fedadmm", fields={"epochs": steps, "rate": rate, "penalty": rho}))
-            sent, memory = protocol.client(gradient_client(model))(z, x, LABELS, memory)
+            sent, state = protocol.client(gradient_client(model))(z, x, LABELS, state)
             start = w
             increment, w, pi_next = hand_written(model, z, w, pi, x, LABELS, steps=steps, rate=rate, rho=rho)
             assert relative(sent, increment) < 1e-12  # the client is algorithm 2
             seen = Round(z, sent, shadow, len(x))
             if steps == 1:  # then the sum of gradients is one gradient, at the client's own weights
                 own = {name: value.detach().requires_grad_() for name, value in start.items()}
-                assert relative(protocol.average(sent, seen), gradient_client(model)(own, x, LABELS, {})[0]) < 1e-10
-            shadow = protocol.track(seen)
+                assert relative(protocol.to_gradient(sent, seen), gradient_client(model)(own, x, LABELS, {})[0]) < 1e-10
+            shadow = protocol.infer_state(seen)
             for name in z:
                 assert float((shadow[f"fedadmm.model.{name}"] - w[name]).abs().max()) < 1e-10
                 assert float((shadow[f"fedadmm.dual.{name}"] - pi_next[name]).abs().max()) < 1e-10
-            pi, z = pi_next, {name: value.detach().requires_grad_() for name, value in protocol.serve(seen).items()}
+            pi, z = pi_next, {name: value.detach().requires_grad_() for name, value in protocol.server_update(seen).items()}
 
 
 def test_the_first_increment_of_one_local_step_is_twice_the_step_times_the_gradient() -> None:
@@ -179,8 +179,8 @@ def test_every_phone_of_a_sum_draws_noise_of_its_own() -> None:
     """Three noises of deviation 1 add up to one of 1.73; the same noise three times would have 3."""
     noise = (Part(id="gaussian_noise", fields={"scale": 1.0}),)
     noisy, plain = (observed(smooth(3), aggregation=SUM, defenses=parts).update for parts in (noise, ()))
-    spread = float(torch.cat([(noisy[name] - plain[name]).flatten() for name in plain]).std())
-    assert spread == pytest.approx(3**0.5, rel=0.05)  # 2,410 entries: 1.4 % standard error
+    broadcast_state = float(torch.cat([(noisy[name] - plain[name]).flatten() for name in plain]).std())
+    assert broadcast_state == pytest.approx(3**0.5, rel=0.05)  # 2,410 entries: 1.4 % standard error
 
 
 def test_settings_that_do_not_go_together_are_said() -> None:
@@ -240,10 +240,10 @@ def test_what_does_not_treat_every_entry_alike_is_replayed_one_by_one(monkeypatc
     def halved(self, client, received):
         """An imitation that looks at the whole update: it would mix the guesses, were they replayed together."""
 
-        def send(weights, x, y, memory):
-            update, memory = client(weights, x, y, memory)
+        def send(weights, x, y, state):
+            update, state = client(weights, x, y, state)
             norm = torch.cat([value.flatten() for value in update.values()]).norm()
-            return {name: value / norm for name, value in update.items()}, memory
+            return {name: value / norm for name, value in update.items()}, state
 
         return send
 
@@ -292,9 +292,9 @@ def test_a_random_order_is_a_new_one_in_every_round() -> None:
     model, x = observed(smooth(3)).model, smooth(3)
     protocol = plugin("protocol", Part(id="fedavg", fields={"epochs": 1, "mini_batch": 1, "rate": 0.5, "shuffled": True}))
     client = protocol.client(gradient_client(model), lambda epoch: generator(epoch, "order"))
-    memory, sent = Memory(), []
+    state, sent = ClientState(), []
     for _ in range(4):
-        update, memory = client(weights_of(model), x, LABELS, memory)
+        update, state = client(weights_of(model), x, LABELS, state)
         sent.append(update)
-    assert int(memory["epoch"]) == 4
+    assert int(state["epoch"]) == 4
     assert max(relative(later, sent[0]) for later in sent[1:]) > 1e-3  # the same weights and pictures, in another order

@@ -13,8 +13,8 @@ from leakage.data.checkpoints import CheckpointError, read
 from leakage.data.datasets import PictureError, training_pictures
 from leakage.engine import federated_training as engine
 from leakage.engine.client import gradient_client, weights_of
-from leakage.engine.federated_training import PADDING, Pictures, Progress, TrainingError, augmented, average, factor, partition
-from leakage.engine.phone import Phone
+from leakage.engine.fed_client import FedClient
+from leakage.engine.federated_training import PADDING, Pictures, Progress, TrainingError, augmented, factor, partition, average_states
 from leakage.spec.experiment import Part
 from leakage.spec.tasks import Training
 from leakage.workers import training_folder
@@ -76,7 +76,7 @@ def test_two_local_epochs_of_one_batch_are_two_rounds_of_one() -> None:
 def test_an_average_weighs_states_by_their_pictures_and_leaves_counters_whole() -> None:
     a = {"w": torch.tensor([1.0, 2.0]), "n": torch.tensor(3)}
     b = {"w": torch.tensor([5.0, 6.0]), "n": torch.tensor(7)}
-    mean = average([a, b], [3, 1])
+    mean = average_states([a, b], [3, 1])
     assert mean["w"].tolist() == [2.0, 3.0]
     assert mean["n"].item() == 3
 
@@ -133,7 +133,7 @@ def test_dropout_draws_from_the_training_and_leaves_the_global_generator_alone()
             torch.manual_seed(0)
             model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(784, 50), torch.nn.Dropout(0.5), torch.nn.Linear(50, 10))
         training = PLAIN.model_copy(update={"batch": 10, "rate": 0.01})
-        losses = engine.local_steps(Phone(model, training), few(), torch.arange(40), round_number=0)
+        losses = engine.local_steps(FedClient(model, training), few(), torch.arange(40), round_number=0)
         return [loss for _, loss in losses]
 
     state = torch.get_rng_state()
@@ -148,7 +148,7 @@ def test_every_round_and_every_client_has_an_order_of_its_own() -> None:
     training = PLAIN.model_copy(update={"batch": 10, "rate": 1e-12})
 
     def losses(round_number: int, client: int) -> list[float]:
-        steps = engine.local_steps(Phone(build(PLAIN), training, (), client), few(), torch.arange(40), round_number=round_number)
+        steps = engine.local_steps(FedClient(build(PLAIN), training, (), client), few(), torch.arange(40), round_number=round_number)
         return [round(loss, 5) for _, loss in steps]
 
     told = [losses(0, 0), losses(0, 0), losses(1, 0), losses(0, 1)]
@@ -160,7 +160,7 @@ def test_every_round_and_every_client_has_an_order_of_its_own() -> None:
 def test_a_last_batch_of_one_picture_is_left_out() -> None:
     def count(pictures: int) -> int:
         training = PLAIN.model_copy(update={"batch": 10})
-        return len(list(engine.local_steps(Phone(build(PLAIN), training), few(), torch.arange(pictures), round_number=0)))
+        return len(list(engine.local_steps(FedClient(build(PLAIN), training), few(), torch.arange(pictures), round_number=0)))
 
     assert [count(pictures) for pictures in (1, 10, 11, 12)] == [1, 1, 1, 2]
 

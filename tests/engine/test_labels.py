@@ -229,7 +229,7 @@ def test_probes_that_are_moved_make_up_for_pictures_unlike_them() -> None:
 
 def test_a_protocols_average_is_what_is_read() -> None:
     seen, y = batch_of(0, 8)
-    sent = replace(seen, update={n: -3 * v for n, v in seen.update.items()}, average=lambda u: {n: v / -3 for n, v in u.items()})
+    sent = replace(seen, update={n: -3 * v for n, v in seen.update.items()}, to_gradient=lambda u: {n: v / -3 for n, v in u.items()})
     for rule in RULES:
         assert torch.equal(recover(sent, rule).labels, recover(seen, rule).labels)
     assert recover(sent).labels.tolist() == sorted(y.tolist())

@@ -10,7 +10,7 @@ from torch import nn
 
 from leakage.attacks._adam import Descent
 from leakage.engine.core import generator
-from leakage.engine.matching import bent, distance, importance, isotropic_variation, median_filter, start, total_variation
+from leakage.engine.matching import distance, importance, isotropic_variation, median_filter, nonsmooth_layer, start, total_variation
 from leakage.spec.experiment import Part
 
 TARGET = {"a": torch.tensor([3.0, 4.0]), "b": torch.tensor([[0.0], [12.0]])}  # of length 13
@@ -163,9 +163,9 @@ def test_of_two_starts_one_may_diverge_and_the_other_is_shown() -> None:
 
 
 def test_layers_made_of_straight_pieces_are_named() -> None:
-    assert bent(nn.Sequential(nn.Linear(2, 2), nn.Sigmoid())) == ""
-    assert bent(nn.Sequential(nn.Linear(2, 2), nn.Sequential(nn.ReLU()))) == "ReLU"
-    assert bent(nn.Sequential(nn.MaxPool2d(2))) == "MaxPool2d"
+    assert nonsmooth_layer(nn.Sequential(nn.Linear(2, 2), nn.Sigmoid())) == ""
+    assert nonsmooth_layer(nn.Sequential(nn.Linear(2, 2), nn.Sequential(nn.ReLU()))) == "ReLU"
+    assert nonsmooth_layer(nn.Sequential(nn.MaxPool2d(2))) == "MaxPool2d"
 
 
 @pytest.mark.parametrize("name", ["dlg", "idlg", "dlg_admm", "idlg_admm"])

@@ -14,7 +14,7 @@ from leakage.engine.labels import ONE_OUTPUT, RULES, head, recover
 from leakage.runs.service import Service
 from leakage.spec.experiment import Experiment, Part, Picture, SpecError
 from leakage.spec.threat_model import assumptions
-from leakage.workers.adapter import observe, play, prepare, said
+from leakage.workers.adapter import observe, play, prepare, predicted_labels
 from leakage.workers.attack_job import TWO
 
 STAR = Part(id="lenet", fields={"activation": "leaky_relu", "bias": False, "initialisation": "default"})
@@ -23,7 +23,7 @@ TASKS = pytest.mark.parametrize("task", ["two", "flipped"])
 
 def seen_by(x: torch.Tensor, model: Part, task: str, **settings: object) -> tuple[Observation, torch.Tensor]:
     experiment = Experiment(model=model, task=task, **settings)
-    y = said(experiment, x)
+    y = predicted_labels(experiment, x)
     return observe(experiment, x, y), y
 
 

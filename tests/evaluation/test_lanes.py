@@ -15,13 +15,13 @@ from leakage.runs.store import Run, Store
 from leakage.settings import Settings
 from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
 from leakage.workers import attack_job, plugin_catalog
-from leakage.workers.adapter import joins, play, prepare
+from leakage.workers.adapter import batchable, play, prepare
 from leakage.workers.job import Job
 from leakage.workers.pulse import Pulse
 from leakage.workers.worker import perform
 
 NAIVE = Assumptions(adaptive=False)
-SIGNS = Assumptions(counter="signs alone")
+SIGNS = Assumptions(strategy="signs alone")
 PLAIN = Experiment(precision="float64", attack=Part(id="inverting_gradients", fields={"steps": 12}))
 NOISE = Part(id="gaussian_noise", fields={"scale": 0.01})
 PRUNING = Part(id="pruning", fields={"share": 0.9})
@@ -51,13 +51,13 @@ def last_of(frames: Iterator[tuple[int, Frame]], count: int) -> list[Frame]:
 
 def test_together_every_arm_ends_where_it_ends_alone() -> None:
     scenes = [prepare(arm) for arm in ARMS]
-    assert all(joins(arm) and arm.beside(ARMS[0]) for arm in ARMS)
+    assert all(batchable(arm) and arm.same_except_defense(ARMS[0]) for arm in ARMS)
     ends = last_of(play_together(scenes, [never] * len(ARMS)), len(ARMS))
     for arm, scene, end in zip(ARMS, scenes, ends, strict=True):
-        *_, alone = play(arm, scene=scene)
-        assert (end.step, end.labels, end.note) == (alone.step, alone.labels, alone.note)
-        assert end.loss == pytest.approx(alone.loss, rel=1e-9)
-        torch.testing.assert_close(end.x, alone.x)  # a pixel moves by the sign of its slope, so this holds or fails by far
+        *_, single = play(arm, scene=scene)
+        assert (end.step, end.labels, end.note) == (single.step, single.labels, single.note)
+        assert end.loss == pytest.approx(single.loss, rel=1e-9)
+        torch.testing.assert_close(end.x, single.x)  # a pixel moves by the sign of its slope, so this holds or fails by far
     assert len({round(end.loss, 6) for end in ends}) == len(ARMS)  # ... though no two see the same
 
 
@@ -66,9 +66,9 @@ def test_each_goes_on_by_itself_where_the_loop_has_ended() -> None:
     arms = [behind(*defenses, base=PLAIN.model_copy(update={"attack": polished})) for defenses in ((), (NOISE,))]
     scenes = [prepare(arm) for arm in arms]
     for arm, scene, end in zip(arms, scenes, last_of(play_together(scenes, [never] * 2), 2), strict=True):
-        *_, alone = play(arm, scene=scene)
-        assert end.step == alone.step > 6
-        assert end.loss == pytest.approx(alone.loss, rel=1e-6)
+        *_, single = play(arm, scene=scene)
+        assert end.step == single.step > 6
+        assert end.loss == pytest.approx(single.loss, rel=1e-6)
 
 
 def test_one_that_is_stopped_leaves_the_others_alone() -> None:
@@ -98,13 +98,13 @@ def test_one_that_is_stopped_leaves_the_others_alone() -> None:
     ],
 )
 def test_what_cannot_share_a_loop_plays_alone(experiment: Experiment, why: str) -> None:
-    assert not joins(experiment), why
+    assert not batchable(experiment), why
 
 
 def test_only_protection_and_knowledge_may_differ() -> None:
-    assert ARMS[0].beside(ARMS[2])
+    assert ARMS[0].same_except_defense(ARMS[2])
     for change in ({"seed": 2}, {"pictures": (Picture(id="chelsea"),)}, {"assume": Assumptions(labels=True)}):
-        assert not ARMS[0].beside(ARMS[0].model_copy(update=change))
+        assert not ARMS[0].same_except_defense(ARMS[0].model_copy(update=change))
 
 
 def test_other_weights_are_refused() -> None:
@@ -162,7 +162,7 @@ def test_runs_that_wait_are_played_with_the_first_of_their_owner(desk: tuple[Sto
 def test_one_that_fails_takes_no_other_with_it(desk: tuple[Store, Callable[..., list[str]]], monkeypatch: pytest.MonkeyPatch) -> None:
     store, queue = desk
     runs = queue(ARMS[:3])
-    whole = attack_job.opened
+    whole = attack_job.prepare_scene
 
     def broken(job: Job, device: torch.device) -> attack_job.Case:
         if job.run.id == runs[1]:

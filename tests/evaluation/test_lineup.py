@@ -2,10 +2,10 @@
 
 import pytest
 import torch
-from problems import lineup_of, smooth, standards_of
+from problems import baselines_of, lineup_of, smooth
 
 from leakage.engine.core import generator
-from leakage.evaluation.baselines import RANKED, Standards, measure
+from leakage.evaluation.baselines import RANKED, Baselines, measure
 from leakage.evaluation.lineup import NEAR, SIZE, Lineup, lpips_ranks, pixel_ranks, ssim_ranks
 from leakage.evaluation.perceptual import Perceptual
 from leakage.spec.experiment import Experiment, Picture
@@ -20,9 +20,9 @@ def lined(others: torch.Tensor, count: int = 1) -> Lineup:
     return Lineup(others, torch.ones(count, len(others), dtype=torch.bool), torch.zeros(count), "")
 
 
-def gallery() -> tuple[torch.Tensor, Standards]:
+def gallery() -> tuple[torch.Tensor, Baselines]:
     x, y = load(GALLERY, {})
-    return x, standards_of(GALLERY, x, y)
+    return x, baselines_of(GALLERY, x, y)
 
 
 # ---------------------------------------------------------------- what a rank means
@@ -102,12 +102,12 @@ def test_pictures_below_the_window_of_ssim_have_no_rank_by_it() -> None:
 def test_beside_a_gallery_picture_stand_99_crops_of_others_of_its_kind_but_none_of_itself() -> None:
     x, held = gallery()
     lineup = held.lineup
-    assert lineup.beside.sum(1).tolist() == [99, 99, 99]
-    assert not (lineup.beside.sum(0) > 1).any()  # a photograph, a face and a digit share nobody
+    assert lineup.competitors.sum(1).tolist() == [99, 99, 99]
+    assert not (lineup.competitors.sum(0) > 1).any()  # a photograph, a face and a digit share nobody
     for number in range(3):
-        beside = lineup.others[lineup.beside[number]]
-        assert (beside - x[number]).abs().mean((1, 2, 3)).min() > 0.02
-        colourful = (beside.amax(1) - beside.amin(1)).amax() > 0.1
+        competitors = lineup.others[lineup.competitors[number]]
+        assert (competitors - x[number]).abs().mean((1, 2, 3)).min() > 0.02
+        colourful = (competitors.amax(1) - competitors.amin(1)).amax() > 0.1
         assert bool(colourful) == (number == 0)
     assert lineup.words.startswith("99 crops of the other photographs in the gallery; 99 crops of the other faces")
 
@@ -116,7 +116,7 @@ def test_the_line_up_of_a_batch_does_not_lack_the_batchs_other_pictures() -> Non
     both = Experiment(pictures=(Picture(id="astronaut"), Picture(id="chelsea")))
     x, y = load(both, {})
     lineup = lineup_of(both, x, y)
-    nearest = [float((lineup.others[lineup.beside[one]] - x[other]).abs().mean((1, 2, 3)).min()) for one, other in ((0, 1), (1, 0))]
+    nearest = [float((lineup.others[lineup.competitors[one]] - x[other]).abs().mean((1, 2, 3)).min()) for one, other in ((0, 1), (1, 0))]
     assert max(nearest) < 0.01  # the whole of the other picture is among the crops
 
 
@@ -126,7 +126,7 @@ def test_a_near_duplicate_of_the_true_picture_stands_elsewhere() -> None:
     twin = Experiment(pictures=(Picture(source="upload", id="u", label=2),))  # somebody uploads what the gallery has
     alone, crops = lineup_of(coffee, x, y), lineup_of(twin, x, y)
     assert crops.size == alone.size == 100
-    cropped = crops.others[crops.beside[0]]
+    cropped = crops.others[crops.competitors[0]]
     assert (cropped - x[0]).abs().mean((1, 2, 3)).min() >= NEAR
     assert (crops.others - x[0]).abs().mean((1, 2, 3)).min() < 0.01
 
@@ -136,7 +136,7 @@ def test_a_line_up_is_the_same_each_time_and_leaves_the_global_generator_alone()
     state = torch.get_rng_state()
     first, second = lineup_of(GALLERY, x, y), lineup_of(GALLERY, x, y)
     assert torch.equal(first.others, second.others)
-    assert torch.equal(first.beside, second.beside)
+    assert torch.equal(first.competitors, second.competitors)
     assert torch.equal(state, torch.get_rng_state())
 
 
@@ -158,37 +158,37 @@ def test_measuring_takes_one_thread_and_gives_the_others_back(monkeypatch: pytes
 def test_baselines_of_a_large_batch_are_ranked_on_its_first_pictures_only() -> None:
     many = Experiment(pictures=tuple(Picture(id=f"face-{n % 12}") for n in range(RANKED + 2)))
     x, y = load(many, {})
-    held = standards_of(many, x, y)
+    held = baselines_of(many, x, y)
     found = measure(x, x, held.lineup, OFF, most=RANKED)
     assert found["rank"].isnan().sum() == 2
     assert found["rank"][:RANKED].tolist() == [1] * RANKED
     assert found["ssim"].shape == (RANKED + 2,)
-    assert held.baselines["grey"]["rank"] > 1
+    assert held.scores["grey"]["rank"] > 1
     assert measure(x, x, held.lineup, OFF)["rank"].tolist() == [1] * len(x)
 
 
 def test_baselines_are_grey_noise_the_mean_of_the_line_up_and_another_of_the_class() -> None:
     x, held = gallery()
-    assert list(held.baselines) == ["grey", "mean", "noise", "same_class"]
+    assert list(held.scores) == ["grey", "mean", "noise", "same_class"]
     again = measure(held.lineup.mean, x, held.lineup, held.perceptual)
-    assert held.baselines["mean"]["psnr"] == pytest.approx(float(again["psnr"].mean()))
-    assert torch.allclose(held.lineup.mean[1], held.lineup.others[held.lineup.beside[1]].mean(0), atol=1e-6)
+    assert held.scores["mean"]["psnr"] == pytest.approx(float(again["psnr"].mean()))
+    assert torch.allclose(held.lineup.mean[1], held.lineup.others[held.lineup.competitors[1]].mean(0), atol=1e-6)
     assert held.lineup.likes.isnan().flatten(1).any(1).tolist() == [True, False, False]  # the gallery has one astronaut
     face = held.lineup.likes[1]
     assert float((face - x[1]).abs().mean()) > 0.02
 
 
 def test_a_black_picture_gives_grey_6_decibels_and_noise_the_mean_square_of_a_uniform_number() -> None:
-    held = standards_of(Experiment(), torch.zeros(1, 3, 64, 64), torch.tensor([0]))
-    assert held.baselines["grey"]["psnr"] == pytest.approx(6.0206, abs=1e-3)  # 10 log10 4
-    assert held.baselines["noise"]["mse"] == pytest.approx(1 / 3, rel=0.02)  # E u^2 of 12288 uniform numbers: known to 0.8 %
-    assert "same_class" not in held.baselines
+    held = baselines_of(Experiment(), torch.zeros(1, 3, 64, 64), torch.tensor([0]))
+    assert held.scores["grey"]["psnr"] == pytest.approx(6.0206, abs=1e-3)  # 10 log10 4
+    assert held.scores["noise"]["mse"] == pytest.approx(1 / 3, rel=0.02)  # E u^2 of 12288 uniform numbers: known to 0.8 %
+    assert "same_class" not in held.scores
     assert held.best["ssim"].tolist() == pytest.approx([1])  # black itself is a plain colour
 
 
 def test_noise_comes_from_the_experiments_seed() -> None:
     x, y = load(Experiment(), {})
-    one, same, other = (standards_of(Experiment(seed=seed), x, y).baselines["noise"]["mse"] for seed in (1, 1, 2))
+    one, same, other = (baselines_of(Experiment(seed=seed), x, y).scores["noise"]["mse"] for seed in (1, 1, 2))
     assert one == same != other
     noise = torch.rand(x.shape, generator=generator(1, "baseline"))
     assert one == pytest.approx(float((noise - x).double().square().mean()))

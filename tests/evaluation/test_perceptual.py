@@ -11,7 +11,7 @@ import lpips
 import pytest
 import torch
 import torchvision
-from problems import smooth, standards_of
+from problems import baselines_of, smooth
 from torch.nn import functional as F
 
 from leakage.data import fetch, lpips_weights
@@ -112,9 +112,9 @@ def test_a_file_of_the_right_name_and_wrong_content_gives_no_number_but_a_senten
     assert off.model is None
     assert f"{Path(place).name} is not the file that its name says" in off.words
     assert f"delete it and run `python -m leakage fetch lpips-{'vgg' if 'vgg' in place else 'squeeze'}`" in off.words
-    held = standards_of(Experiment(), smooth(1, 3, 32), torch.tensor([0]))  # the rest works
-    assert math.isnan(held.baselines["grey"]["lpips"])
-    assert held.baselines["grey"]["ssim"] < 1
+    held = baselines_of(Experiment(), smooth(1, 3, 32), torch.tensor([0]))  # the rest works
+    assert math.isnan(held.scores["grey"]["lpips"])
+    assert held.scores["grey"]["ssim"] < 1
 
 
 def test_a_wrong_file_does_not_hide_a_genuine_one_and_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

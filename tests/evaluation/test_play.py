@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from problems import GRANTED, LABELS, TINY, by_hand, moments, short, smooth, standards_of
+from problems import GRANTED, LABELS, TINY, baselines_of, by_hand, moments, short, smooth
 
 from leakage.engine.core import Observation, Snapshot, generator
 from leakage.evaluation import metrics
@@ -22,7 +22,7 @@ def scene_of(experiment: Experiment, x: torch.Tensor, *, seen: Observation | Non
         x=x,
         y=y,
         seen=seen or observe(experiment, x, y),
-        standards=standards_of(experiment, x, y),
+        baselines=baselines_of(experiment, x, y),
     )
 
 
@@ -43,7 +43,7 @@ def test_the_answer_is_also_scored_in_the_models_units_and_without_clamping() ->
     experiment = Experiment(model=Part(id="lenet", fields={"normalise": "mnist"}))
     white = torch.ones(1, 3, 32, 32)
     scene = scene_of(experiment, white)
-    referee = Referee(scene.x, scene.y, scene.seen, scene.standards)
+    referee = Referee(scene.x, scene.y, scene.seen, scene.baselines)
     guess = Snapshot(step=1, x=white + 2 * 0.3081078, y=LABELS[:1], loss=torch.zeros(()))
     scores = referee.score(guess, final=True).scores
     assert scores["mse"] == 0.0

@@ -4,10 +4,10 @@ import math
 
 import pytest
 import torch
-from problems import standards_of
+from problems import baselines_of
 from torchvision.transforms.functional import gaussian_blur
 
-from leakage.evaluation.baselines import Standards, measure
+from leakage.evaluation.baselines import Baselines, measure
 from leakage.evaluation.perceptual import Perceptual
 from leakage.evaluation.verdict import RULE, verdict, way
 from leakage.spec.experiment import Experiment, Picture
@@ -100,13 +100,13 @@ def test_a_verdict_by_pixels_alone_says_so() -> None:
 
 
 @pytest.fixture(scope="module")
-def gallery() -> tuple[torch.Tensor, Standards]:
+def gallery() -> tuple[torch.Tensor, Baselines]:
     experiment = Experiment(pictures=tuple(Picture(id=id) for id in NAMES))
     x, y = load(experiment, {})
-    return x, standards_of(experiment, x, y)
+    return x, baselines_of(experiment, x, y)
 
 
-def words(guess: torch.Tensor, x: torch.Tensor, held: Standards, *, lpips: bool) -> list[str]:
+def words(guess: torch.Tensor, x: torch.Tensor, held: Baselines, *, lpips: bool) -> list[str]:
     """The verdict on each picture alone."""
     found = measure(guess.clamp(0, 1), x, held.lineup, held.perceptual if lpips else Perceptual("", "off"))
     best = held.best if lpips else held.best | {"lpips": torch.full((len(x),), torch.nan)}
@@ -119,14 +119,14 @@ def noise(x: torch.Tensor) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("lpips", [False, True])
-def test_exact_and_lightly_noised_or_blurred_copies_are_recognisable(gallery: tuple[torch.Tensor, Standards], lpips: bool) -> None:
+def test_exact_and_lightly_noised_or_blurred_copies_are_recognisable(gallery: tuple[torch.Tensor, Baselines], lpips: bool) -> None:
     x, held = gallery
     for guess in (x, x + 0.04 * noise(x), gaussian_blur(x, [7, 7], [0.7, 0.7]), gaussian_blur(x, [7, 7], [1.0, 1.0])):
         assert words(guess, x, held, lpips=lpips) == ["recognisable"] * len(NAMES)
 
 
 @pytest.mark.parametrize("lpips", [False, True])
-def test_a_portrait_under_heavy_noise_or_blur_is_partly_recognisable(gallery: tuple[torch.Tensor, Standards], lpips: bool) -> None:
+def test_a_portrait_under_heavy_noise_or_blur_is_partly_recognisable(gallery: tuple[torch.Tensor, Baselines], lpips: bool) -> None:
     x, held = gallery
     for guess in (x + 0.4 * noise(x), gaussian_blur(x, [19, 19], [3.0, 3.0])):
         assert words(guess, x, held, lpips=lpips)[0] == "partly recognisable"
@@ -134,7 +134,7 @@ def test_a_portrait_under_heavy_noise_or_blur_is_partly_recognisable(gallery: tu
 
 
 @pytest.mark.parametrize("lpips", [False, True])
-def test_what_shows_nothing_of_the_picture_is_not_recognisable(gallery: tuple[torch.Tensor, Standards], lpips: bool) -> None:
+def test_what_shows_nothing_of_the_picture_is_not_recognisable(gallery: tuple[torch.Tensor, Baselines], lpips: bool) -> None:
     x, held = gallery
     blind = [
         torch.zeros_like(x),
@@ -150,17 +150,17 @@ def test_what_shows_nothing_of_the_picture_is_not_recognisable(gallery: tuple[to
 
 @pytest.mark.parametrize("lpips", [False, True])
 def test_another_picture_of_the_kind_is_never_recognisable_and_partly_once_in_twenty_times_at_most(
-    gallery: tuple[torch.Tensor, Standards], lpips: bool
+    gallery: tuple[torch.Tensor, Baselines], lpips: bool
 ) -> None:
     x, held = gallery
-    beside = [row.nonzero()[:, 0] for row in held.lineup.beside]
+    beside = [row.nonzero()[:, 0] for row in held.lineup.competitors]
     others = [torch.stack([held.lineup.others[row[place]] for row in beside]) for place in (0, 30, 60, 90)]
     found = [word for guess in others for word in words(guess, x, held, lpips=lpips)]
     assert found.count("recognisable") == 0
     assert found.count("partly recognisable") <= len(found) / 20  # one face of eleven resembles another
 
 
-def test_a_blob_of_the_right_colours_is_at_most_partly_recognisable(gallery: tuple[torch.Tensor, Standards]) -> None:
+def test_a_blob_of_the_right_colours_is_at_most_partly_recognisable(gallery: tuple[torch.Tensor, Baselines]) -> None:
     x, held = gallery
     blob = gaussian_blur(x, [31, 31], [8.0, 8.0])
     assert "recognisable" not in words(blob, x, held, lpips=True)

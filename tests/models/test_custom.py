@@ -153,7 +153,7 @@ def test_several_guesses_at_once_are_replayed_as_each_alone(text: str) -> None:
 def test_a_plain_chain_has_the_links_that_are_counted(name: str) -> None:
     links = chain(built("custom", network=TEMPLATES[name]), SHAPE)
     assert [(one.x, one.z) for one in links] == [(one.x, one.z) for one in unroll(parse(TEMPLATES[name]), SHAPE, 10)]
-    assert [link.bend is None for link in links] == [False] * (len(links) - 1) + [True]
+    assert [link.activation is None for link in links] == [False] * (len(links) - 1) + [True]
 
 
 @pytest.mark.parametrize("text", ["block 4", "conv 3@4 - mean 2", "mean"])
@@ -178,13 +178,13 @@ def test_r_gap_reads_a_gallery_picture_exactly_off_the_gradient_of_a_written_net
 
 
 def test_one_network_is_stored_in_one_spelling() -> None:
-    spelled = [
+    with_defaults = [
         custom(text).resolve(CATALOG) for text in (MENU, "CONV 5@12  p2 /2\n\n conv 5@12 /2 p2\n", "conv 5@12 /2 p2\r\nconv 5@12 p2 /2")
     ]
-    assert {one.model.fields["network"] for one in spelled} == {MENU}
-    assert len({one.digest() for one in [*spelled, Experiment(model=Part(id="custom")).resolve(CATALOG)]}) == 1
-    assert custom("conv 3@4").resolve(CATALOG).digest() != spelled[0].digest()
-    assert spelled[0].resolve(CATALOG) == spelled[0]
+    assert {one.model.fields["network"] for one in with_defaults} == {MENU}
+    assert len({one.digest() for one in [*with_defaults, Experiment(model=Part(id="custom")).resolve(CATALOG)]}) == 1
+    assert custom("conv 3@4").resolve(CATALOG).digest() != with_defaults[0].digest()
+    assert with_defaults[0].resolve(CATALOG) == with_defaults[0]
 
 
 def test_a_text_that_is_no_network_is_refused_in_the_words_of_its_grammar() -> None:

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from problems import lineup_of, standards_of
+from problems import baselines_of, lineup_of
 
 from leakage.data.datasets import data_folder
 from leakage.data.images import datasets, read
 from leakage.evaluation import metrics
-from leakage.evaluation.baselines import Standards, measure
+from leakage.evaluation.baselines import Baselines, measure
 from leakage.evaluation.lineup import pixel_ranks
 from leakage.evaluation.perceptual import Perceptual, perceptual
 from leakage.evaluation.verdict import verdict
@@ -47,22 +47,22 @@ def test_it_equals_the_reference_values(eye: Perceptual) -> None:
 
 
 @pytest.fixture(scope="module")
-def owned() -> tuple[torch.Tensor, Standards]:
+def owned() -> tuple[torch.Tensor, Baselines]:
     """The example's reference picture as somebody's upload."""
     x = example("ex_ref")
-    return x, standards_of(Experiment(pictures=(Picture(source="upload", id="u", label=9),)), x, torch.tensor([9]))
+    return x, baselines_of(Experiment(pictures=(Picture(source="upload", id="u", label=9),)), x, torch.tensor([9]))
 
 
 @pytest.mark.parametrize(
     ("name", "word"),
     [("ex_ref", "recognisable"), ("ex_p1", "recognisable"), ("ex_p0", "partly recognisable")],  # itself; warped but sharp; blurred
 )
-def test_the_verdict_on_the_example_pictures_of_lpips(eye: Perceptual, owned: tuple[torch.Tensor, Standards], name: str, word: str) -> None:
+def test_the_verdict_on_the_example_pictures_of_lpips(eye: Perceptual, owned: tuple[torch.Tensor, Baselines], name: str, word: str) -> None:
     x, held = owned
     assert verdict(measure(example(name), x, held.lineup, eye), held.best, size=100)["word"] == word
 
 
-def test_the_verdict_without_lpips_misses_what_is_warped(owned: tuple[torch.Tensor, Standards]) -> None:
+def test_the_verdict_without_lpips_misses_what_is_warped(owned: tuple[torch.Tensor, Baselines]) -> None:
     x, held = owned
     best = held.best | {"lpips": torch.tensor([torch.nan])}
     found = measure(example("ex_p1"), x, held.lineup, Perceptual("", "off"))
@@ -70,7 +70,7 @@ def test_the_verdict_without_lpips_misses_what_is_warped(owned: tuple[torch.Tens
 
 
 def test_over_200_cifar_pictures_grey_ranks_in_the_middle_although_flat_pictures_are_near_it() -> None:
-    if not datasets()["cifar10"].found:
+    if not datasets()["cifar10"].is_available:
         pytest.skip("no CIFAR-10 in the data folder")
     # The 200 truths share the first 2,000 test pictures with their line-ups: each rank is uniform on 1..100, 50.5 +- 2.04.
     ranks, levels = [], []

@@ -33,7 +33,7 @@ from leakage.runs.store import Run, Store
 from leakage.settings import Settings
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Assumptions, Experiment, Part, Picture, SpecError
-from leakage.web.routes import asked
+from leakage.web.routes import ids_in_address
 from leakage.workers import plugin_catalog
 from leakage.workers.worker import perform
 
@@ -199,7 +199,7 @@ def test_a_protection_that_is_gone_keeps_its_id(known: Catalog) -> None:
 
 def test_a_row_repeats_what_the_run_found(bench: Bench) -> None:
     found = rows(bench.store, [bench.look(id) for id in bench.ids], bench.known)
-    assert [row.voice for row in found] == ["both", "naive", "adaptive", "adaptive"]
+    assert [row.attacker for row in found] == ["both", "naive", "adaptive", "adaptive"]
     assert [row.title for row in found] == ["no protection", "Pruning 0.9", "Pruning 0.9", "Gaussian noise 10"]
     for row, id in zip(found, bench.ids, strict=True):
         mse = np.mean((bench.answer(id) / 255.0 - bench.private(id) / 255.0) ** 2)
@@ -233,7 +233,7 @@ def test_epsilon_comes_from_what_the_worker_said(bench: Bench) -> None:
 
 def test_what_the_attacker_does_about_a_protection_tells_arms_apart(known: Catalog) -> None:
     hidden = Experiment(defenses=(Part(id="soteria"),))
-    other = hidden.model_copy(update={"assume": Assumptions(counter="without that layer")})
+    other = hidden.model_copy(update={"assume": Assumptions(strategy="without that layer")})
     assert titles([hidden, other], known) == ["the usual answer", "without that layer"]
     apart, _ = differs([hidden, other], known)
     assert apart == ["The answer to it: the usual one; without that layer"]
@@ -256,16 +256,18 @@ def test_accuracy_is_the_mean_over_seeds_of_the_same_protections(tmp_path: Path,
     ]
     path.write_text(json.dumps({"recipe": recipe, "rows": measured}))
     assert in_table((), known) == pytest.approx(0.94)
-    spelled, short = Part(id="clipping", fields={"bound": 4.0, "scope": "whole gradient"}), Part(id="gaussian_noise")
-    assert in_table((short, spelled), known) == pytest.approx(0.7)
-    assert in_table((spelled, short), known) is None  # another order is another protection
-    assert in_table((Part(id="gaussian_noise", fields={"scale": 0.1}), spelled), known) is None
+    with_defaults, short = Part(id="clipping", fields={"bound": 4.0, "scope": "whole gradient"}), Part(id="gaussian_noise")
+    assert in_table((short, with_defaults), known) == pytest.approx(0.7)
+    assert in_table((with_defaults, short), known) is None  # another order is another protection
+    assert in_table((Part(id="gaussian_noise", fields={"scale": 0.1}), with_defaults), known) is None
 
 
-def judged(title: str, voice: str, verdict: str | None, *, protection: str = "", **more: str) -> Row:
+def judged(title: str, attacker: str, verdict: str | None, *, protection: str = "", **more: str) -> Row:
     told = {"run": "", "status": "done", "attack": "", "answer": ""} | more
     scores = dict.fromkeys(("words", "psnr", "ssim", "lpips", "rank", "label_accuracy", "epsilon", "accuracy"))
-    return Row(**{**scores, **told, "title": title, "voice": voice, "verdict": verdict, "grey": {}, "protection": protection or title})
+    return Row(
+        **{**scores, **told, "title": title, "attacker": attacker, "verdict": verdict, "grey": {}, "protection": protection or title}
+    )
 
 
 @pytest.mark.parametrize(
@@ -286,22 +288,22 @@ def test_a_protection_that_stops_only_who_does_not_know_it_is_named(naive: str, 
 
 
 def test_a_protection_is_judged_over_all_of_its_arms() -> None:
-    answers = [judged("the usual answer", voice, HIDDEN, protection="Soteria") for voice in ("naive", "adaptive")]
+    answers = [judged("the usual answer", attacker, HIDDEN, protection="Soteria") for attacker in ("naive", "adaptive")]
     assert only_naive(answers) == []
     answers.append(judged("without that layer", "adaptive", "recognisable", protection="Soteria"))
     assert only_naive(answers) == ["Soteria hides the picture only from an attacker who does not know of it."]
     answers.append(judged("another seed", "naive", "recognisable", protection="Soteria"))
     assert only_naive(answers) == []
     local = [
-        judged("1 picture", voice, verdict, protection="no protection")
-        for voice, verdict in (("naive", HIDDEN), ("adaptive", "recognisable"))
+        judged("1 picture", attacker, verdict, protection="no protection")
+        for attacker, verdict in (("naive", HIDDEN), ("adaptive", "recognisable"))
     ]
     assert only_naive(local) == ["What is sent hides the picture only from an attacker who does not know of it."]
 
 
 def test_of_several_attacks_those_that_find_it_are_named() -> None:
     found = [("naive", "DLG", HIDDEN), ("naive", "iDLG", HIDDEN), ("adaptive", "DLG", HIDDEN), ("adaptive", "iDLG", "recognisable")]
-    seen = [judged(attack, voice, verdict, protection="Soteria", attack=attack) for voice, attack, verdict in found]
+    seen = [judged(attack, attacker, verdict, protection="Soteria", attack=attack) for attacker, attack, verdict in found]
     wanted = "Soteria hides the picture only from an attacker who does not know of it. Who knows of it finds it by iDLG."
     assert only_naive(seen) == [wanted]
     seen[2] = judged("DLG", "adaptive", "partly recognisable", protection="Soteria", attack="DLG")
@@ -376,7 +378,7 @@ def test_other_files_are_refused_with_a_sentence(text: str, sentence: str) -> No
 def test_the_table_has_a_line_for_every_run(bench: Bench) -> None:
     lines = list(csv.DictReader(io.StringIO(bench.file("table.csv").decode())))
     assert [(line["arm"], line["attacker"], line["run"]) for line in lines] == [
-        (row.title, row.voice, row.run) for row in rows(bench.store, [bench.look(id) for id in bench.ids], bench.known)
+        (row.title, row.attacker, row.run) for row in rows(bench.store, [bench.look(id) for id in bench.ids], bench.known)
     ]
     for line, id in zip(lines, bench.ids, strict=True):
         assert float(line["psnr"]) == bench.look(id).result["scores"]["psnr"]  # type: ignore[index]
@@ -434,7 +436,7 @@ def test_the_curves_end_where_the_runs_ended(bench: Bench) -> None:
     drawn = re.findall(r"<title>([^<]+)</title><polyline ([^>]*)points=\"([^\"]+)\"", page)
     found = rows(bench.store, [bench.look(id) for id in bench.ids], bench.known)
     assert [name for name, _, _ in drawn] == [row.name for row in found]
-    assert ["dasharray" in look for _, look, _ in drawn] == [row.voice == "naive" for row in found]
+    assert ["dasharray" in look for _, look, _ in drawn] == [row.attacker == "naive" for row in found]
     ticks = {int(words): float(y) for y, words in re.findall(r'y="([\d.]+)" text-anchor="end" dy="4">(\d+) dB', page)}
     for (_, _, points), row in zip(drawn, found, strict=True):
         y = float(points.split()[-1].split(",")[1])
@@ -459,4 +461,4 @@ def test_a_report_with_somebodys_own_picture_says_so_and_shows_its_name_as_text(
 
 def test_a_file_holds_as_many_runs_as_the_page_lets_go_at_once() -> None:
     ids = [f"run-{number}" for number in range(MAX_ARMS + 1)]
-    assert asked(Request({"type": "http", "query_string": f"ids={','.join(ids)}".encode()})) == ids[:MAX_ARMS]
+    assert ids_in_address(Request({"type": "http", "query_string": f"ids={','.join(ids)}".encode()})) == ids[:MAX_ARMS]

@@ -9,9 +9,9 @@ import pytest
 from problems import CATALOG
 
 from leakage.results import precomputed, utility
-from leakage.results.precomputed import Duel, both, matrix, prices
+from leakage.results.precomputed import Duel, accuracy_costs, both, matrix
 from leakage.settings import ROOT
-from leakage.ui.compare.beforehand import in_words, matrix_table, privacy_utility, puzzles, threshold, told
+from leakage.ui.compare.precomputed_results import in_words, matrix_table, privacy_utility, puzzles, threshold, describe
 
 PRUNED = {"id": "pruning", "fields": {"share": 0.9}}
 NOISE = {"id": "gaussian_noise", "fields": {"scale": 0.01}}
@@ -41,9 +41,11 @@ def lenet(activation: str) -> dict[str, Any]:
     return {"id": "lenet", "fields": {"activation": activation}}
 
 
-def trained(defenses: list[dict[str, Any]], accuracy: float, rounds: int = 6, rate: float = 1.0, bend: str = "sigmoid") -> dict[str, Any]:
+def trained(
+    defenses: list[dict[str, Any]], accuracy: float, rounds: int = 6, rate: float = 1.0, activation: str = "sigmoid"
+) -> dict[str, Any]:
     """A training of the table of prices."""
-    recipe = {"model": lenet(bend), "rounds": rounds, "pictures": 100, "batch": 64, "server_rate": rate}
+    recipe = {"model": lenet(activation), "rounds": rounds, "pictures": 100, "batch": 64, "server_rate": rate}
     return {"defenses": defenses, "accuracy": [accuracy], **recipe}
 
 
@@ -54,8 +56,8 @@ ROWS = [
     trained([], 0.99, rounds=100),
     trained([NOISE], 0.9, rounds=100),
     trained([NOISE], 0.8, rounds=7),  # with nothing to hold it against
-    trained([], 0.98, bend="relu"),
-    trained([PRUNED], 0.979, bend="relu"),
+    trained([], 0.98, activation="relu"),
+    trained([PRUNED], 0.979, activation="relu"),
 ]
 
 
@@ -67,9 +69,9 @@ def _assets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     )
     monkeypatch.setattr(precomputed, "ASSETS", tmp_path)
     monkeypatch.setattr(utility, "PRICES", tmp_path / "price.json")
-    precomputed.found.cache_clear()
+    precomputed.load_results.cache_clear()
     yield
-    precomputed.found.cache_clear()
+    precomputed.load_results.cache_clear()
 
 
 def duel(title: str) -> Duel:
@@ -87,13 +89,13 @@ def test_the_strongest_of_those_who_know_is_who_recognises_most() -> None:
 
 
 def test_a_training_is_held_against_one_as_long_without_protection() -> None:
-    lost = [(row.model, round(row.lost, 6)) for row in prices(CATALOG)]
-    assert lost == [("", 0), ("", 0.02), ("", 0.01), ("", 0), ("", 0.09), ("activation relu", 0), ("activation relu", 0.001)]
+    accuracy_drop = [(row.model, round(row.accuracy_drop, 6)) for row in accuracy_costs(CATALOG)]
+    assert accuracy_drop == [("", 0), ("", 0.02), ("", 0.01), ("", 0), ("", 0.09), ("activation relu", 0), ("activation relu", 0.001)]
 
 
 def test_a_protection_costs_what_its_cheapest_training_does_and_leaks_to_the_strongest() -> None:
-    points = {price.title: (price.lost, found["psnr"]) for price, found in both(CATALOG, "inverting_gradients")}
-    assert [(round(lost, 6), psnr) for lost, psnr in points.values()] == [(0, 30.0), (0.01, 14.0), (0.09, 12.0)]
+    points = {cost.title: (cost.accuracy_drop, found["psnr"]) for cost, found in both(CATALOG, "inverting_gradients")}
+    assert [(round(accuracy_drop, 6), psnr) for accuracy_drop, psnr in points.values()] == [(0, 30.0), (0.01, 14.0), (0.09, 12.0)]
     figure = privacy_utility(list(both(CATALOG, "inverting_gradients")))
     assert list(figure.data[0].x) == pytest.approx([97, 96, 90])
 
@@ -115,7 +117,7 @@ def test_who_does_worse_for_knowing_is_explained_in_all_that_is_shown(monkeypatc
     assert not Duel(naive, {"one": cell(PRUNED, "one", 6, 24.1)}).backfires
     assert puzzles(matrix(CATALOG), CATALOG) == []
     monkeypatch.setattr(precomputed, "ASSETS", ROOT / "assets")
-    precomputed.found.cache_clear()
+    precomputed.load_results.cache_clear()
     odd = {part.id for line in matrix(CATALOG) if any(duel.backfires for duel in line.duels.values()) for part in line.stack}
     explained = {entry.id: entry.backfires for entry in CATALOG.of("defense") if entry.backfires}
     assert odd == set(explained) == {"low_precision"}
@@ -130,7 +132,7 @@ def test_every_attacker_is_told_in_words() -> None:
         "What arrived, and bounds: 14.0 dB, SSIM 0.50, 5 of 6 recognisable (10 to 90 % with 95 % confidence), first of the line-up 50 %, "
         "labels right 100 %."
     )
-    assert told(CELLS[5]) == "Imitate: nobody can imitate random noise."
+    assert describe(CELLS[5]) == "Imitate: nobody can imitate random noise."
 
 
 def test_a_threshold_has_a_line_and_a_band_for_each_attacker() -> None:

@@ -159,7 +159,7 @@ def test_finite_looks_into_lists_and_dictionaries() -> None:
 def test_what_is_written_is_what_is_read_and_what_a_page_hears(store: Store, kind: type[RunEvent]) -> None:
     example = EXAMPLES[kind.__name__]
     seq = store.add_event("a", kind.model_validate(example))
-    (read,) = store.told("a", kind)[-1:]
+    (read,) = store.events_of("a", kind)[-1:]
     assert (read.run, read.seq, read.kind) == ("a", seq, kind.kind_name())
     assert strictly(dumps(read.body())) == example
     (heard,) = store.events(["a"], seq - 1)
@@ -186,11 +186,11 @@ def test_events_of_several_kinds_come_in_their_order(store: Store) -> None:
         store.add_event("a", ProgressEvent(done=done, loss=1.0, seconds=done))
         if done == 1:
             store.add_event("a", RoundEvent(done=done, loss=1.0, seconds=done, accuracy=0.5))
-    assert [type(told).__name__ for told in store.told("a", ProgressEvent, RoundEvent)] == [
+    assert [type(told).__name__ for told in store.events_of("a", ProgressEvent, RoundEvent)] == [
         *("ProgressEvent", "ProgressEvent", "RoundEvent", "ProgressEvent")
     ]
-    assert [told.accuracy for told in store.told("a", RoundEvent)] == [0.5]
-    assert store.told("b", RoundEvent) == []
+    assert [told.accuracy for told in store.events_of("a", RoundEvent)] == [0.5]
+    assert store.events_of("b", RoundEvent) == []
 
 
 def test_frames_know_their_numbers_and_whether_their_pictures_are_kept(store: Store) -> None:

@@ -53,5 +53,5 @@ def test_no_page_takes_a_store_of_its_own(file: Path) -> None:
 def test_equal_experiments_share_a_run_until_another_network_measures_them(door: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     first = door.submit(Experiment(), "me")
     assert door.submit(Experiment(), "you") == first
-    monkeypatch.setattr("leakage.runs.service.lpips_weights.found", lambda: "another")
+    monkeypatch.setattr("leakage.runs.service.lpips_weights.available_nets", lambda: "another")
     assert door.submit(Experiment(), "me") != first

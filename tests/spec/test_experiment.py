@@ -59,8 +59,8 @@ def test_resolving_spells_out_every_field_and_changes_nothing_the_second_time() 
 
 def test_equal_experiments_have_equal_digests_however_they_were_written() -> None:
     short = parse('{"attack": {"id": "dlg"}}').resolve(CATALOG)
-    spelled = parse('{"attack": {"id": "dlg", "fields": {"tries": 8, "steps": 300.0}}, "size": 32, "seed": 1}').resolve(CATALOG)
-    assert short.digest() == spelled.digest()
+    with_defaults = parse('{"attack": {"id": "dlg", "fields": {"tries": 8, "steps": 300.0}}, "size": 32, "seed": 1}').resolve(CATALOG)
+    assert short.digest() == with_defaults.digest()
     assert len(short.digest()) == 32
 
 

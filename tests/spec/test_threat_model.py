@@ -5,7 +5,7 @@ import torch
 from problems import CATALOG, LABELS, TINY, smooth
 
 from leakage.engine.core import Params
-from leakage.results.comparison import voice
+from leakage.results.comparison import attacker
 from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
 from leakage.spec.threat_model import assumptions, coincide
 from leakage.ui.common import explain
@@ -71,7 +71,7 @@ def test_who_holds_the_truth_is_right_about_a_sum_with_statistics_of_each_phone_
 @EVERY
 def test_every_place_tells_the_same(experiment: Experiment, same: bool) -> None:
     naive, adaptive = both(experiment)
-    assert [voice(one, CATALOG) for one in (naive, adaptive)] == (["both", "both"] if same else ["naive", "adaptive"])
+    assert [attacker(one, CATALOG) for one in (naive, adaptive)] == (["both", "both"] if same else ["naive", "adaptive"])
     offered = {question for one in (naive, adaptive) for question in explain.what_ifs(one, CATALOG, [])}
     assert ("a naive attacker" in offered, "an adaptive attacker" in offered) == (not same, not same)
     said = [
@@ -94,10 +94,10 @@ def test_of_a_sum_with_statistics_of_each_phone_the_naive_attacker_is_told_to_be
 def test_of_a_protocol_that_is_gone_nothing_is_claimed() -> None:
     gone = Experiment(protocol=Part(id="forgotten"))
     assert not coincide(gone, CATALOG)
-    assert voice(gone, CATALOG) == "adaptive"
+    assert attacker(gone, CATALOG) == "adaptive"
 
 
-@pytest.mark.parametrize("protocol", [entry.id for entry in CATALOG.of("protocol") if not entry.over_others])
+@pytest.mark.parametrize("protocol", [entry.id for entry in CATALOG.of("protocol") if not entry.is_aggregation])
 @pytest.mark.parametrize("epochs", [1, 2])
 def test_a_protocol_says_truly_whether_what_it_sends_is_a_gradient(protocol: str, epochs: int) -> None:
     entry = CATALOG.get("protocol", protocol)

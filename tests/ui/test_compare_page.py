@@ -13,7 +13,7 @@ from visiting import Open, fine, words
 
 from leakage.data.checkpoints import cards
 from leakage.results import utility
-from leakage.results.comparison import Row, voice
+from leakage.results.comparison import Row, attacker
 from leakage.results.comparison_exports import make
 from leakage.runs.events import TrainingEnd
 from leakage.runs.service import MAX_WAITING, Service
@@ -59,9 +59,18 @@ def shown(at: AppTest) -> str:
     return "\n".join(str(element.proto.body) for element in at.get("html") if "gle-compared" in element.proto.body)
 
 
-def row(title: str, voice: str, **found: Any) -> Row:
+def row(title: str, attacker: str, **found: Any) -> Row:
     nothing = dict.fromkeys(("verdict", "words", "psnr", "ssim", "lpips", "rank", "label_accuracy", "epsilon", "accuracy"))
-    told = {"title": title, "voice": voice, "run": "r", "status": "done", "grey": GREY, "protection": title, "attack": "", "answer": ""}
+    told = {
+        "title": title,
+        "attacker": attacker,
+        "run": "r",
+        "status": "done",
+        "grey": GREY,
+        "protection": title,
+        "attack": "",
+        "answer": "",
+    }
     return Row(**{**told, **nothing, **found})
 
 
@@ -75,7 +84,7 @@ def test_a_newcomer_finds_four_arms_prepared_and_runs_all_of_them_paired(door: S
     stacks = [tuple((part.id, part.fields.get("scale", part.fields.get("share"))) for part in one.defenses) for one in experiments]
     noise, pruning, ada = (("gaussian_noise", 0.01),), (("pruning", 0.9),), (("ada_defense", None),)
     assert stacks == [(), noise, noise, pruning, pruning, ada, ada]
-    assert [voice(one, CATALOG) for one in experiments] == ["both", *["naive", "adaptive"] * 3]
+    assert [attacker(one, CATALOG) for one in experiments] == ["both", *["naive", "adaptive"] * 3]
     equal = [one.model_copy(update={"defenses": (), "assume": Assumptions()}) for one in experiments]
     assert len({one.digest() for one in equal}) == 1  # the same pictures, seed, model, attack
     assert (experiments[0].attack.id, experiments[0].model.id, len(experiments[0].pictures)) == ("inverting_gradients", "lenet", 1)
@@ -88,10 +97,10 @@ def test_pressed_again_equal_experiments_are_not_run_twice(door: Service, look: 
     assert len(door.mine(ME)) == 7
 
 
-@pytest.mark.parametrize(("voices", "heard"), [("adaptive", ["both", "adaptive"]), ("naive", ["both", "naive"])])
-def test_one_voice_alone_is_one_run_for_each_arm(door: Service, look: Open, voices: str, heard: list[str]) -> None:
-    experiments = asked(door, press(look(**QUICK, arms="none,pruning", voices=voices)))
-    assert [voice(one, CATALOG) for one in experiments] == heard
+@pytest.mark.parametrize(("attackers", "heard"), [("adaptive", ["both", "adaptive"]), ("naive", ["both", "naive"])])
+def test_one_voice_alone_is_one_run_for_each_arm(door: Service, look: Open, attackers: str, heard: list[str]) -> None:
+    experiments = asked(door, press(look(**QUICK, arms="none,pruning", voices=attackers)))
+    assert [attacker(one, CATALOG) for one in experiments] == heard
 
 
 def test_the_adaptive_attackers_are_queued_before_the_naive_ones(door: Service, look: Open) -> None:
@@ -149,7 +158,7 @@ def test_protections_cross_attacks_and_the_matrix_fills(door: Service, look: Ope
     quick = {**QUICK, "differs": "matrix", "arms": "none,clipping", "attacks": "inverting_gradients,linear_layer"}
     at = press(look(**quick))
     experiments = asked(door, at)
-    assert [([part.id for part in one.defenses], one.attack.id, voice(one, CATALOG)) for one in experiments] == [
+    assert [([part.id for part in one.defenses], one.attack.id, attacker(one, CATALOG)) for one in experiments] == [
         ([], "inverting_gradients", "both"),
         ([], "linear_layer", "both"),
         *((["clipping"], attack, heard) for attack in ("inverting_gradients", "linear_layer") for heard in ("naive", "adaptive")),
@@ -181,7 +190,7 @@ def test_of_too_many_runs_the_last_are_left_out_in_words(door: Service, look: Op
     assert " and more (5 of 18 arms)." in words(at)
     runs = asked(door, press(at))
     assert len(runs) == 3 + 10 * 2  # no arm is cut in two: the last place stays empty
-    assert sum(voice(one, CATALOG) == "naive" for one in runs) == sum(voice(one, CATALOG) == "adaptive" for one in runs)
+    assert sum(attacker(one, CATALOG) == "naive" for one in runs) == sum(attacker(one, CATALOG) == "adaptive" for one in runs)
 
 
 def test_a_protection_that_the_model_has_no_place_for_is_left_out_before_the_run(door: Service, look: Open) -> None:
@@ -265,16 +274,16 @@ def test_protections_that_are_not_known_here_are_passed_over(look: Open) -> None
 def test_every_answer_to_a_protection_is_an_arm_and_the_naive_attacker_is_one_run(door: Service, look: Open) -> None:
     at = look(**QUICK, differs="answer")
     experiments = asked(door, press(at))
-    answers = list(CATALOG.get("defense", "ada_defense").counters)
+    answers = list(CATALOG.get("defense", "ada_defense").strategies)
     assert len(answers) > 2
-    assert [(one.assume.adaptive, one.assume.counter) for one in experiments] == [
+    assert [(one.assume.adaptive, one.assume.strategy) for one in experiments] == [
         (False, ""), (True, ""), *((True, name) for name in answers[1:])
     ]  # fmt: skip
     assert {one.defenses[0].id for one in experiments} == {"ada_defense"}
     assert shown(at).count("<tr>") == 2 + len(answers)  # two lines of headings
     at.selectbox(key="answered").set_value("soteria").run()
     fine(at)
-    assert at.multiselect(key="answers").value == ["", *list(CATALOG.get("defense", "soteria").counters)[1:]]
+    assert at.multiselect(key="answers").value == ["", *list(CATALOG.get("defense", "soteria").strategies)[1:]]
     at.multiselect(key="answers").set_value([""]).run()
     at.selectbox(key="answered").set_value("ada_defense").run()
     assert at.multiselect(key="answers").value == ["", *answers[1:]]  # what was chosen was of the other
@@ -442,15 +451,15 @@ def test_without_two_voices_there_is_one_column_for_each_number() -> None:
 
 def test_the_plot_shows_the_stronger_attacker_where_accuracies_are_known() -> None:
     noisy = [row("noise", "naive", psnr=9.0, accuracy=0.97), row("noise", "adaptive", psnr=12.0, accuracy=0.97)]
-    assert table.price(noisy) is None  # one point is no plot
-    figure = table.price([row("none", "both", psnr=24.0, accuracy=0.99), row("unknown", "both", psnr=3.0), *noisy])
+    assert table.privacy_utility(noisy) is None  # one point is no plot
+    figure = table.privacy_utility([row("none", "both", psnr=24.0, accuracy=0.99), row("unknown", "both", psnr=3.0), *noisy])
     assert figure
     assert list(zip(figure.data[0].text, figure.data[0].x, figure.data[0].y, strict=True)) == [("none", 99.0, 24.0), ("noise", 97.0, 12.0)]
 
 
 def test_the_matrix_frames_what_only_fools_the_naive_attacker() -> None:
-    def cell(voice: str, attack: str, word: str | None, psnr: float | None = 9.0, protection: str = "noise <1>") -> Row:
-        return row(f"{protection}, {attack}", voice, protection=protection, attack=attack, verdict=word, psnr=psnr, words="why")
+    def cell(attacker: str, attack: str, word: str | None, psnr: float | None = 9.0, protection: str = "noise <1>") -> Row:
+        return row(f"{protection}, {attack}", attacker, protection=protection, attack=attack, verdict=word, psnr=psnr, words="why")
 
     hidden, seen = "not recognisable", "recognisable"
     rows = [
@@ -476,7 +485,7 @@ def test_the_matrix_frames_what_only_fools_the_naive_attacker() -> None:
 
 def test_the_strongest_of_several_attacks_and_answers_counts_not_their_mean() -> None:
     noisy = [row("noise", "adaptive", attack=attack, psnr=psnr, accuracy=0.97) for attack, psnr in (("A", 9.0), ("B", 19.0))]
-    figure = table.price([row("none", "both", psnr=24.0, accuracy=0.99), *noisy])
+    figure = table.privacy_utility([row("none", "both", psnr=24.0, accuracy=0.99), *noisy])
     assert figure
     assert list(figure.data[0].y) == [24.0, 19.0]
 
@@ -492,7 +501,9 @@ def test_defaults_are_left_out_of_the_address() -> None:
 
 
 def test_a_price_that_cannot_be_measured_is_not_offered(look: Open) -> None:
-    at = press(look(**QUICK, model="convnet", arms="none,fedkl,clipping:bound=3.0", voices="naive"))  # the recipe's LeNet has no BatchNorm
+    at = press(
+        look(**QUICK, model="convnet", arms="none,fedkl,clipping:bound=3.0", voices="naive")
+    )  # the recipe's LeNet has no BatchNorm
     assert [one.label for one in at.button if one.label.startswith(("FedKL", "Clipping"))] == ["Clipping 3"]
 
 

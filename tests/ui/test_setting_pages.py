@@ -9,7 +9,7 @@ from problems import CATALOG
 from told import end, meta, received
 from visiting import Open, asked, fine, press_run, words
 
-from leakage.runs.estimates import like, planned
+from leakage.runs.estimates import planned, timing_key
 from leakage.runs.service import Service
 from leakage.spec import catalog
 from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
@@ -19,7 +19,7 @@ from leakage.ui.common import explain
 from leakage.ui.components import sent
 from leakage.ui.components.live import Shown
 from leakage.ui.lab.ledger import settings
-from leakage.ui.lab.result import found
+from leakage.ui.lab.result import find_runs
 
 EIGHT = {"batch": "8"}
 PHONES = Part(id="secure_aggregation", fields={"clients": 4})
@@ -120,9 +120,11 @@ def test_the_switch_says_what_it_means_for_what_was_chosen(door: Service, visit:
 
 def test_runs_with_local_steps_say_nothing_of_how_long_those_without_take() -> None:
     five, one = (Experiment(protocol=Part(id="fedavg", fields={"epochs": epochs})) for epochs in (5, 1))
-    assert len({like(five), like(one), like(Experiment()), like(five.model_copy(update={"aggregation": PHONES}))}) == 4
-    assert like(five.model_copy(update={"assume": Assumptions(adaptive=False)})) != like(five)
-    assert like(five.model_copy(update={"seed": 2})) == like(five)
+    assert (
+        len({timing_key(five), timing_key(one), timing_key(Experiment()), timing_key(five.model_copy(update={"aggregation": PHONES}))}) == 4
+    )
+    assert timing_key(five.model_copy(update={"assume": Assumptions(adaptive=False)})) != timing_key(five)
+    assert timing_key(five.model_copy(update={"seed": 2})) == timing_key(five)
 
 
 # ---------------------------------------------------------------- the picture of what is sent
@@ -288,7 +290,7 @@ def test_the_preset_runs_the_naive_and_the_adaptive_attack_side_by_side(
     at = visit(preset="overturned") if how == "address" else visit().button(key="overturned").click().run()
     fine(at)
     assert "preset" not in at.query_params
-    runs = found(at.query_params["run"])
+    runs = find_runs(at.query_params["run"])
     first, second = (Experiment.model_validate_json(run.experiment) for run in runs)
     assert (first.assume.adaptive, second.assume.adaptive) == (False, True)
     assert first == second.model_copy(update={"assume": first.assume})
@@ -304,15 +306,15 @@ def test_the_preset_runs_the_naive_and_the_adaptive_attack_side_by_side(
     cancels = {f"cancel-{run.id}" for run in runs}
     assert cancels <= {button.key for button in at.button}
     at.button(key=f"cancel-{runs[0].id}").click().run()
-    assert [run.status for run in found(at.query_params["run"])] == ["cancelled", "queued"]
+    assert [run.status for run in find_runs(at.query_params["run"])] == ["cancelled", "queued"]
 
 
 def test_a_second_preset_reads_a_stand_in_off(door: Service, visit: Open) -> None:
     at = visit(preset="stand-in")
     fine(at)
-    naive, adaptive = (Experiment.model_validate_json(run.experiment) for run in found(at.query_params["run"]))
+    naive, adaptive = (Experiment.model_validate_json(run.experiment) for run in find_runs(at.query_params["run"]))
     assert naive == adaptive.model_copy(update={"assume": Assumptions(adaptive=False)})
-    assert (adaptive.defenses[0].id, adaptive.assume.counter) == ("ada_defense", "read it off")
+    assert (adaptive.defenses[0].id, adaptive.assume.strategy) == ("ada_defense", "read it off")
     assert [tab.label for tab in at.tabs] == ["Naive: takes it for a gradient", "Adaptive: reads the gradient off"]
     assert at.selectbox(key="counter").value == "read it off"
     assert "Who knows the formula solves it" in words(at)

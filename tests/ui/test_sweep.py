@@ -20,8 +20,8 @@ def noisy(scale: float, *, adaptive: bool = True, **settings: object) -> Experim
     )
 
 
-def row(voice: str, psnr: float | None) -> Row:
-    return Row("", voice, "", "done", None, None, psnr, None, None, None, None, None, None, {"psnr": 9.5}, "", "", "")
+def row(attacker: str, psnr: float | None) -> Row:
+    return Row("", attacker, "", "done", None, None, psnr, None, None, None, None, None, None, {"psnr": 9.5}, "", "", "")
 
 
 def test_a_sweep_is_one_number_of_one_protection_and_nothing_else() -> None:

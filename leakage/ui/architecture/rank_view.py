@@ -31,14 +31,14 @@ class Seen:
     ranks: dict[str, int | None]
 
 
-def asked(given: Given) -> Ranks:
+def ranks_task(given: Given) -> Ranks:
     """The measurement of this network; the outputs play no part in it."""
     return Ranks.model_validate({"network": write(given.steps), "size": given.shape[1], "channels": given.shape[0]})
 
 
 def look(given: Given) -> Seen:
     """What is measured of this network, for one picture; the run is read first, so one that has ended has all its ranks."""
-    run = service().measurement(asked(given), owner()) if given.batch == 1 else None
+    run = service().measurement(ranks_task(given), owner()) if given.batch == 1 else None
     return Seen(run, service().ranks(run.id) if run else {})
 
 
@@ -47,9 +47,9 @@ def measured(found: Analysis, seen: Seen) -> Analysis:
     return found.with_measured({name: rank for name, rank in seen.ranks.items() if rank is not None})
 
 
-def offer(given: Given, found: Analysis, seen: Seen) -> None:
+def render_offer(given: Given, found: Analysis, seen: Seen) -> None:
     """The button, or how far the measurement is, or how it was made."""
-    wanted = asked(given)
+    wanted = ranks_task(given)
     layers = wanted.layers
     if not layers:
         return
@@ -59,7 +59,7 @@ def offer(given: Given, found: Analysis, seen: Seen) -> None:
     names = {row.name: counts.layer(row, given.steps) for row in found.rows}
     run = seen.run
     if run and run.status in OPEN:
-        watch(run.id, names, shown=len(seen.ranks))
+        watch(run.id, names, known_ranks=len(seen.ranks))
     elif wanted.seconds and (run is None or run.status != "done"):
         if run:
             st.caption(run.message or NEVER_BEGUN)
@@ -93,10 +93,10 @@ def ask(wanted: Ranks) -> None:
 
 
 @st.fragment(run_every=1.0)
-def watch(run_id: str, names: dict[str, str], shown: int) -> None:
-    """A measurement that goes on; when it has another rank than the `shown` ones, or has ended, the whole page is drawn again."""
+def watch(run_id: str, names: dict[str, str], known_ranks: int) -> None:
+    """A measurement that goes on; when it has another rank than the `known_ranks` ones, or has ended, the whole page is drawn again."""
     run = service().look(run_id)
-    if run is None or run.status not in OPEN or len(service().ranks(run_id)) > shown:
+    if run is None or run.status not in OPEN or len(service().ranks(run_id)) > known_ranks:
         st.rerun()
     turns = service().turns(run_id)
     place = service().place(run_id).position

@@ -26,7 +26,7 @@ ABOUT = "Runs both on this network with random weights; the search is told the c
 Runs = list[tuple[Run, Experiment]]  # R-GAP, where it applies, then the search
 
 
-def offer(given: Given, said: counts.Verdict) -> None:
+def render_offer(given: Given, said: counts.Verdict) -> None:
     """The button with its settings; below it, once pressed, both attacks live and what came of the prediction."""
     if given.batch > 1 or given.outputs not in TASKS:
         st.caption("To see attacks on this network, choose a batch of 1, and 10 outputs or 1.")
@@ -37,7 +37,7 @@ def offer(given: Given, said: counts.Verdict) -> None:
             settings(given)
     if refused := st.session_state.pop(key("refused"), ""):
         st.error(refused)
-    if runs := shown(given):
+    if runs := runs_in_address(given):
         result(runs, said)
 
 
@@ -87,13 +87,13 @@ def start(given: Given) -> None:
     """Submit the attacks and put them into the address."""
     state = st.session_state
     try:
-        asked = attacks(given, state[key("picture")], state[key("bend")], state[key("search")])
-        st.query_params["run"] = ",".join(service().submit(experiment, owner(), group=GROUP) for experiment in asked)
+        experiments = attacks(given, state[key("picture")], state[key("bend")], state[key("search")])
+        st.query_params["run"] = ",".join(service().submit(experiment, owner(), group=GROUP) for experiment in experiments)
     except SpecError as error:
         state[key("refused")] = str(error)
 
 
-def shown(given: Given) -> Runs:
+def runs_in_address(given: Given) -> Runs:
     """The runs of the address, if they are what `attacks` makes of this network; others leave the address."""
     address = st.query_params.get("run", "")
     runs = [run for id in address.split(",")[:2] if (run := service().look(id)) and run.kind == "attack"]
@@ -130,7 +130,7 @@ def watch(ids: list[str]) -> None:
 def titles(runs: Runs) -> list[str]:
     """By equations, and by which search."""
     search = {id: f"{one.title}: search" for id, one in searches().items()}
-    return [search.get(asked.attack.id, "R-GAP: solve equations") for _, asked in runs]
+    return [search.get(experiment.attack.id, "R-GAP: solve equations") for _, experiment in runs]
 
 
 def came(runs: Runs, said: counts.Verdict) -> str:

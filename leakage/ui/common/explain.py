@@ -46,14 +46,14 @@ GLOSSARY = {
 
 def what_ifs(experiment: Experiment, known: Catalog, spare: list[Picture]) -> dict[str, tuple[str, Experiment]]:
     """At most five questions that follow from a run, each one click away: title -> (what it does, the experiment)."""
-    asked = {
+    questions = {
         **_attacker(experiment, known),
         **_training(experiment, known),
         **_crowd(experiment, spare),
         **_protocol(experiment, known),
         **_weakening(experiment, known),
     }
-    return dict(list(asked.items())[:5])
+    return dict(list(questions.items())[:5])
 
 
 def _attacker(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Experiment]]:
@@ -66,9 +66,14 @@ def _attacker(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Ex
     return {word: (about, experiment.model_copy(update={"assume": other}))}
 
 
-def _prepared(asked: WhatIf, experiment: Experiment, **more: Any) -> dict[str, tuple[str, Experiment]]:
+def _prepared(prepared_question: WhatIf, experiment: Experiment, **more: Any) -> dict[str, tuple[str, Experiment]]:
     """A prepared question, with what else changes."""
-    return {asked.title: (asked.about, experiment.model_copy(update={**asked.change.of(experiment), **more}))}
+    return {
+        prepared_question.title: (
+            prepared_question.about,
+            experiment.model_copy(update={**prepared_question.change.of(experiment), **more}),
+        )
+    }
 
 
 def _crowd(experiment: Experiment, spare: list[Picture]) -> dict[str, tuple[str, Experiment]]:
@@ -83,23 +88,25 @@ def _crowd(experiment: Experiment, spare: list[Picture]) -> dict[str, tuple[str,
 
 def _protocol(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Experiment]]:
     """Local steps where there are none, or none where there are."""
-    asked = prepared().what_ifs
-    return _prepared(asked.local if known.get("protocol", experiment.protocol.id).sends_gradient else asked.plain, experiment)
+    prepared_question = prepared().what_ifs
+    return _prepared(
+        prepared_question.local if known.get("protocol", experiment.protocol.id).sends_gradient else prepared_question.plain, experiment
+    )
 
 
 def _weakening(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Experiment]]:
     """Fewer numbers, or more."""
-    asked = prepared().what_ifs
+    prepared_question = prepared().what_ifs
     width = next((field for field in known.get("model", experiment.model.id).fields if field.name == "width"), None)
     if width and width.high:
         wide = min(2 * int(experiment.model.fields.get("width", width.default)), int(width.high))
         model = Part(id=experiment.model.id, fields={**experiment.model.fields, "width": wide})
         same = experiment.model_copy(update={"model": model, "checkpoint": ""})
-        wider = {asked.connected.title: (f"The same model, {wide} wide.", same)}
+        wider = {prepared_question.connected.title: (f"The same model, {wide} wide.", same)}
     else:
-        wider = _prepared(asked.connected, experiment, checkpoint="")
+        wider = _prepared(prepared_question.connected, experiment, checkpoint="")
     knows = experiment.assume.model_copy(update={"adaptive": True})
-    return {**_prepared(asked.pruned, experiment, assume=knows), **wider}
+    return {**_prepared(prepared_question.pruned, experiment, assume=knows), **wider}
 
 
 def _training(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Experiment]]:

@@ -8,9 +8,9 @@ import plotly.graph_objects as go
 LEAK = "#d55e00"  # Okabe-Ito: readable on white and on black
 
 
-def bare(made: go.Figure, *, height: int, x: dict[str, Any], y: dict[str, Any], top: int = 16, **more: Any) -> go.Figure:
+def bare(figure: go.Figure, *, height: int, x: dict[str, Any], y: dict[str, Any], top: int = 16, **more: Any) -> go.Figure:
     """The figure without a background of its own, its axes as given and at rest."""
-    return made.update_layout(
+    return figure.update_layout(
         height=height,
         margin={"l": 4, "r": 12, "t": top, "b": 4},
         paper_bgcolor="rgba(0,0,0,0)",
@@ -21,18 +21,18 @@ def bare(made: go.Figure, *, height: int, x: dict[str, Any], y: dict[str, Any], 
     )
 
 
-def grey_line(made: go.Figure, value: float | None, *, words: str = "top right") -> None:
+def grey_line(figure: go.Figure, value: float | None, *, words: str = "top right") -> None:
     """What a grey picture scores, where that is known."""
     if value is not None:
-        made.add_hline(
+        figure.add_hline(
             value, line_dash="dot", line_width=1.5, line_color="#888", annotation_text="a grey picture", annotation_position=words
         )
 
 
-def band(made: go.Figure, ends: Sequence[tuple[float, float, float]], colour: str) -> None:
+def band(figure: go.Figure, ends: Sequence[tuple[float, float, float]], colour: str) -> None:
     """What lies between (x, low, high) of each, in order of x."""
     x, low, high = (list(column) for column in zip(*ends, strict=True))
-    made.add_scatter(
+    figure.add_scatter(
         x=[*x, *reversed(x)],
         y=[*high, *reversed(low)],
         mode="lines",
@@ -52,8 +52,8 @@ def against_accuracy(
     accuracies, leaked, words = (list(column) for column in zip(*points, strict=True))
     filled = {"color": list(shares), "colorscale": [[0, "#ffffff"], [1, LEAK]], "cmin": 0, "cmax": 1} if shares else {"color": LEAK}
     middle = (min(accuracies) + max(accuracies)) / 2
-    made = go.Figure()
-    made.add_scatter(
+    figure = go.Figure()
+    figure.add_scatter(
         x=[100 * accuracy for accuracy in accuracies],
         y=leaked,
         text=words,
@@ -63,5 +63,5 @@ def against_accuracy(
         marker={"size": 11, "line": {"width": 1.5, "color": LEAK}, **filled},
         hovertemplate="%{text}<br>accuracy %{x:.1f} %, PSNR %{y:.1f} dB<extra></extra>",
     )
-    grey_line(made, grey)
-    return bare(made, height=340, top=24, x={"title": "accuracy (%): to the right is cheaper"}, y={"title": what})
+    grey_line(figure, grey)
+    return bare(figure, height=340, top=24, x={"title": "accuracy (%): to the right is cheaper"}, y={"title": what})

@@ -15,7 +15,7 @@ from leakage.spec.syntax import SYNTAXES
 
 NONE = "none"
 UNTRAINED = ""
-USUAL = ""  # the first of a protection's counters
+USUAL = ""  # the first of a protection's strategies
 DEFAULT = Experiment()
 More: TypeAlias = Callable[[dict[str, Any]], None]  # draws further widgets, given the values of a plug-in's fields
 SOURCES = {"gallery": "Gallery", "upload": "Your own", "mnist": "MNIST", "cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}
@@ -38,12 +38,12 @@ def card(number: int, title: str) -> DeltaGenerator:
 
 def offered(known: Catalog, kind: str) -> list[Entry]:
     """The plug-ins of a menu: those that are laid over others have a control of their own."""
-    return [entry for entry in known.of(kind) if not entry.over_others]
+    return [entry for entry in known.of(kind) if not entry.is_aggregation]
 
 
 def aggregations(known: Catalog) -> list[Entry]:
     """What can be laid over a protocol."""
-    return [entry for entry in known.of("protocol") if entry.over_others]
+    return [entry for entry in known.of("protocol") if entry.is_aggregation]
 
 
 def choose(known: Catalog, kind: str, label: str, *, more: More | None = None, apart: Sequence[str] = ()) -> Part | None:
@@ -199,7 +199,7 @@ def load(experiment: Experiment) -> None:
         put_fields(Part(id=experiment.aggregation.id, fields=fields))
     state["rounds"], state["attacked_round"] = experiment.rounds, experiment.attacked_round
     state["labels_known"], state["adaptive"] = experiment.assume.labels, "true" if experiment.assume.adaptive else "false"
-    state["statistics"], state["counter"] = experiment.assume.statistics, experiment.assume.counter
+    state["statistics"], state["counter"] = experiment.assume.statistics, experiment.assume.strategy
     state["max_seconds"], state["batch_norm"], state["task"] = experiment.max_seconds, experiment.batch_norm, experiment.task
     pictures = experiment.pictures
     state["source"], state["batch"] = pictures[0].source, len(pictures)

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from leakage.results.comparison import EXPORTS, MAX_ARMS, crossed, differs, only_naive, rows, same_answers, sentence_case, titles, voice
+from leakage.results.comparison import EXPORTS, MAX_ARMS, attacker, crossed, differs, only_naive, rows, same_answers, sentence_case, titles
 from leakage.runs.service import service
 from leakage.runs.store import OPEN, Run
 from leakage.spec.catalog import Catalog
@@ -27,24 +27,24 @@ IN_SHORT = {
 WATCH = {name: f"{words} attacker" for name, words in ATTACKERS.items()}
 
 
-def show(asked: str, planned: list[Experiment], known: Catalog) -> None:
+def show(ids: str, planned: list[Experiment], known: Catalog) -> None:
     """The comparison of an address: the ids of its runs, joined by commas; without one, what is planned."""
-    runs = found(asked)
+    runs = find_runs(ids)
     if not runs:
-        if asked:
+        if ids:
             st.warning("This comparison is not here: its runs were deleted, or the link is incomplete.")
         if len(planned) > 1:
             sentence(planned, known)
         st.info("A comparison is prepared. Press **Run all** to watch every arm at once.")
         return
     experiments = [experiment_of(run) for run in runs]
-    if gone := len(set(asked.split(","))) - len(runs):
+    if gone := len(set(ids.split(","))) - len(runs):
         st.warning(f"{gone} of the runs of this comparison are not here any more.")
     sentence(experiments, known)
     if {one.digest() for one in planned} - {one.digest() for one in experiments}:
         st.caption(":material/info: The settings ask for other runs than those below. Press **Run all** to see them.")
     attack = against(experiments, known)
-    heard = [name for name in WATCH if name in {voice(one, known) for one in experiments if one.attack.id in attack}]
+    heard = [name for name in WATCH if name in {attacker(one, known) for one in experiments if one.attack.id in attack}]
     watched = heard[0] if heard else "both"
     if len(heard) > 1:
         watched = st.segmented_control("Watch", heard, default=heard[0], required=True, format_func=WATCH.__getitem__, key="watch")
@@ -54,7 +54,7 @@ def show(asked: str, planned: list[Experiment], known: Catalog) -> None:
     playing = [
         (run, one)
         for run, one in zip(runs, experiments, strict=True)
-        if voice(one, known) in (watched, "both") and one.attack.id in attack and (not swept or one.seed == experiments[0].seed)
+        if attacker(one, known) in (watched, "both") and one.attack.id in attack and (not swept or one.seed == experiments[0].seed)
     ][:MOST]
     names = titles([one for _, one in playing], known)
     shown = [staged(run.id, sentence_case(name), one, known) for name, (run, one) in zip(names, playing, strict=True)]
@@ -63,7 +63,7 @@ def show(asked: str, planned: list[Experiment], known: Catalog) -> None:
             fallback.show(one.id)
     with st.container(key="comparison"):
         if moved := moving(runs, known):
-            st.fragment(watch, run_every=1.0 if moved == "attack" else 10.0)(asked, moved, known)
+            st.fragment(watch, run_every=1.0 if moved == "attack" else 10.0)(ids, moved, known)
         else:
             details(runs, known)
 
@@ -93,10 +93,10 @@ def sentence(experiments: list[Experiment], known: Catalog) -> None:
             st.markdown("\n".join(f"- {forms.verbatim(line)}" for line in equal))
 
 
-def found(asked: str) -> list[Run]:
+def find_runs(ids: str) -> list[Run]:
     """The attacks among the runs of an address, each once, without those that are not here."""
-    ids = list(dict.fromkeys(asked.split(",")))[:MAX_ARMS]
-    return [run for id in ids if (run := service().look(id)) and run.kind == "attack"]
+    unique = list(dict.fromkeys(ids.split(",")))[:MAX_ARMS]
+    return [run for id in unique if (run := service().look(id)) and run.kind == "attack"]
 
 
 def experiment_of(run: Run) -> Experiment:
@@ -104,9 +104,9 @@ def experiment_of(run: Run) -> Experiment:
     return Experiment.model_validate_json(run.experiment)
 
 
-def watch(asked: str, moved: str, known: Catalog) -> None:
+def watch(ids: str, moved: str, known: Catalog) -> None:
     """The table while something still moves; once that has ended the whole page is drawn again, and looks more seldom, or no more."""
-    runs = found(asked)
+    runs = find_runs(ids)
     if moving(runs, known) != moved:
         st.rerun()
     details(runs, known)
@@ -131,7 +131,7 @@ def details(runs: list[Run], known: Catalog) -> None:
         st.warning(forms.verbatim(f"{'; '.join(names)}: {why or 'failed'}"))
     for sentence in only_naive(told):
         st.error(forms.verbatim(sentence), icon=":material/visibility:")
-    if len({one.assume.counter for one in experiments if voice(one, known) == "adaptive"}) > 1:
+    if len({one.assume.strategy for one in experiments if attacker(one, known) == "adaptive"}) > 1:
         for words in same_answers(told):
             st.caption(forms.verbatim(words))
     if crossed(experiments, known):

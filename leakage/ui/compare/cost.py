@@ -21,11 +21,11 @@ of that column: minutes with most, hours with what looks at every picture by its
 REFUSED = "not-trained"
 
 
-def show(told: Sequence[Row], experiments: Sequence[Experiment], known: Catalog) -> None:
+def show(rows: Sequence[Row], experiments: Sequence[Experiment], known: Catalog) -> None:
     """Leakage against accuracy where accuracies are known, and what can be measured."""
-    stacks = {key_of(one.defenses, known): one.defenses for one, row in zip(experiments, told, strict=True) if row.accuracy is None}
+    stacks = {key_of(one.defenses, known): one.defenses for one, row in zip(experiments, rows, strict=True) if row.accuracy is None}
     unknown = [stack for stack in stacks.values() if utility.training(stack, known)]
-    figure = table.price(told)
+    figure = table.privacy_utility(rows)
     if figure or unknown:
         st.markdown("**What protection costs**")
     if figure:

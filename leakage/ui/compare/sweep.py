@@ -53,35 +53,35 @@ def figure(rows: Sequence[Row], experiments: Sequence[Experiment], known: Catalo
     if not found:
         return None
     id, name, values = found
-    made = go.Figure()
-    for voice, (colour, shape) in LOOKS.items():
+    figure = go.Figure()
+    for attacker, (colour, shape) in LOOKS.items():
         reached: dict[float, list[float]] = {}
         for value, row in zip(values, rows, strict=True):
-            if row.voice == voice and row.psnr is not None:
+            if row.attacker == attacker and row.psnr is not None:
                 reached.setdefault(value, []).append(row.psnr)
         points = sorted(reached.items())
         if not points:
             continue
-        ended = all(row.status == "done" for row in rows if row.voice == voice)
+        ended = all(row.status == "done" for row in rows if row.attacker == attacker)
         if ended and all(len(over) > 2 for _, over in points):
-            band(made, [(value, *mean_interval(over)) for value, over in points], colour)
-        made.add_scatter(
+            band(figure, [(value, *mean_interval(over)) for value, over in points], colour)
+        figure.add_scatter(
             x=[value for value, _ in points],
             y=[mean(over) for _, over in points],
-            name=voice,
+            name=attacker,
             mode="lines+markers",
             line_color=colour,
             marker={"symbol": shape, "size": 9},
             customdata=[f", mean of {len(over)} seeds" if len(over) > 1 else "" for _, over in points],
             hovertemplate="%{x}: %{y:.1f} dB%{customdata}",
         )
-    if not made.data:
+    if not figure.data:
         return None
     wide = min(values) > 0 and max(values) / min(values) > WIDE
-    grey_line(made, rows[0].grey.get("psnr"))
-    mark_published(made, known.find("defense", id), name)
+    grey_line(figure, rows[0].grey.get("psnr"))
+    mark_published(figure, known.find("defense", id), name)
     return bare(
-        made,
+        figure,
         height=340,
         top=24,
         legend={"orientation": "h", "y": -0.25},
@@ -90,10 +90,10 @@ def figure(rows: Sequence[Row], experiments: Sequence[Experiment], known: Catalo
     )
 
 
-def mark_published(made: go.Figure, protection: Entry | None, name: str) -> None:
+def mark_published(figure: go.Figure, protection: Entry | None, name: str) -> None:
     """A band where a protection was published to stop DLG, if that was; the words above it take no room from the axis."""
     published = protection and protection.published
     if published and published.field == name:
-        made.add_vrect(*published.ends, fillcolor="#888", opacity=0.15, line_width=0)
+        figure.add_vrect(*published.ends, fillcolor="#888", opacity=0.15, line_width=0)
         words, paper = "grey: DLG fails, published (Zhu 2019)", {"xref": "paper", "yref": "paper"}
-        made.add_annotation(x=0, y=1, xanchor="left", yanchor="bottom", text=words, showarrow=False, **paper)
+        figure.add_annotation(x=0, y=1, xanchor="left", yanchor="bottom", text=words, showarrow=False, **paper)

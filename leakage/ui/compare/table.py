@@ -14,7 +14,7 @@ from leakage.ui.common.figures import against_accuracy
 SHORT = {"recognisable": "seen", "partly recognisable": "partly", "not recognisable": "hidden"}
 SHARES = {"recognisable": 1.0, "partly recognisable": 0.5, HIDDEN: 0.0}  # how much of a cell's colour
 STATES = {"queued": "waiting", "running": "running …", "failed": "failed", "cancelled": "stopped"}
-VOICES = ("naive", "adaptive")
+ATTACKERS = ("naive", "adaptive")
 DASH = "–"
 
 
@@ -53,31 +53,31 @@ measured; in more rounds some catch up, see “Measured beforehand”. ε: of di
 does nothing that could be imitated, one run stands for both attackers."""
 MATRIX_NOTE = """PSNR in decibels: higher leaks more. Coloured: recognisable; paler: partly. Framed: the protection hides the picture from
 the naive attacker alone."""
-Arms = dict[str, dict[str, Row]]  # title -> voice -> its run
+Arms = dict[str, dict[str, Row]]  # title -> attacker -> its run
 
 
 def arms_of(rows: Sequence[Row]) -> Arms:
-    """The runs of each arm by voice, in the order of the arms."""
+    """The runs of each arm by attacker, in the order of the arms."""
     arms: Arms = {}
     for row in rows:
-        arms.setdefault(row.title, {})[row.voice] = row
+        arms.setdefault(row.title, {})[row.attacker] = row
     return arms
 
 
 def table(rows: Sequence[Row]) -> str:
     """The table as HTML, with what is known so far."""
-    heard = _voices(rows)
+    heard = _attackers(rows)
     return render(
         "ui/compare/table.html.jinja",
-        voices=heard,
+        attackers=heard,
         columns=[(name, what) for name, (what, _) in COLUMNS.items()],
         greys=_greys([row.grey for row in rows]),
         lines=[_line(title, found, heard) for title, found in arms_of(rows).items()],
     )
 
 
-def _voices(rows: Sequence[Row]) -> list[str]:
-    return [voice for voice in VOICES if any(row.voice == voice for row in rows)] or ["both"]
+def _attackers(rows: Sequence[Row]) -> list[str]:
+    return [attacker for attacker in ATTACKERS if any(row.attacker == attacker for row in rows)] or ["both"]
 
 
 def _greys(greys: Sequence[dict[str, float]]) -> list[str]:
@@ -96,7 +96,7 @@ def _line(title: str, found: dict[str, Row], heard: Sequence[str]) -> dict[str, 
         if "both" in found:
             cells.append(replace(read(found["both"]), span=len(heard)))
         else:
-            cells += [read(found[voice]) if voice in found else TableCell(text=DASH) for voice in heard]
+            cells += [read(found[attacker]) if attacker in found else TableCell(text=DASH) for attacker in heard]
     any_row = next(iter(found.values()))
     epsilon = next((row.epsilon for row in found.values() if row.epsilon is not None), None)
     return {
@@ -111,22 +111,22 @@ def _line(title: str, found: dict[str, Row], heard: Sequence[str]) -> dict[str, 
 def matrix(rows: Sequence[Row]) -> str:
     """Protections down, attacks across, as HTML: the PSNR of each attacker, coloured by the verdict; how a run stands until it has one."""
     stacks, attacks = (list(dict.fromkeys(words)) for words in ([row.protection for row in rows], [row.attack for row in rows]))
-    heard = _voices(rows)
-    found = {(row.protection, row.attack, row.voice): row for row in rows}
+    heard = _attackers(rows)
+    found = {(row.protection, row.attack, row.attacker): row for row in rows}
 
     def cells(stack: str, attack: str) -> list[TableCell]:
-        mine = {voice: found.get((stack, attack, voice)) for voice in (*heard, "both")}
+        mine = {attacker: found.get((stack, attack, attacker)) for attacker in (*heard, "both")}
         if mine["both"]:
             return [_cell(mine["both"], span=len(heard))]
         naive, knowing = mine.get("naive"), mine.get("adaptive")
         fooled = naive is not None and naive.hidden and knowing is not None and knowing.verdict != HIDDEN
-        return [_cell(mine[voice], framed=fooled and voice == "adaptive") for voice in heard]
+        return [_cell(mine[attacker], framed=fooled and attacker == "adaptive") for attacker in heard]
 
     lines = [
         {"title": sentence_case(stack), "refused": "", "cells": [it for attack in attacks for it in cells(stack, attack)]}
         for stack in stacks
     ]
-    return render("ui/compare/matrix.html.jinja", voices=heard, attacks=attacks, lines=lines)
+    return render("ui/compare/matrix.html.jinja", attackers=heard, attacks=attacks, lines=lines)
 
 
 def _cell(row: Row | None, *, framed: bool = False, span: int = 1) -> TableCell:
@@ -157,7 +157,7 @@ def number(value: float | None, digits: int) -> str:
     return DASH if value is None else f"{value:z.{digits}f}"
 
 
-def price(rows: Sequence[Row]) -> go.Figure | None:
+def privacy_utility(rows: Sequence[Row]) -> go.Figure | None:
     """Leakage against accuracy of every protection whose accuracy is known; None while there are not two.
 
     Leakage: the PSNR that the strongest attacker reaches, over seeds and the like the mean.
@@ -168,7 +168,7 @@ def price(rows: Sequence[Row]) -> go.Figure | None:
         attackers: dict[tuple[str, str, str], list[float]] = {}
         for row in rows:
             if row.protection == protection and row.psnr is not None:
-                attackers.setdefault((row.voice, row.attack, row.answer), []).append(row.psnr)
+                attackers.setdefault((row.attacker, row.attack, row.answer), []).append(row.psnr)
         if attackers:
             points.append((accuracy, max(map(mean, attackers.values())), protection))
     if len(points) < 2:

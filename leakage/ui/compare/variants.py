@@ -9,7 +9,7 @@ from typing import Any
 import streamlit as st
 
 from leakage.data.checkpoints import CheckpointError
-from leakage.results.comparison import MAX_ARMS, sentence_case, voice
+from leakage.results.comparison import MAX_ARMS, attacker, sentence_case
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment, Part, SpecError
 from leakage.spec.prepared import prepared
@@ -26,7 +26,7 @@ DIFFERS = {
     "training": "Training",
     "matrix": "Protection × attack",
 }
-VOICES = {"both": "Both", **ATTACKERS}
+ATTACKER_CHOICES = {"both": "Both", **ATTACKERS}
 MOST = 8  # arms
 NAMED = 3  # of the arms that are left out
 STACKED = 4  # protections of one phone
@@ -94,16 +94,16 @@ def shared_protection(known: Catalog) -> tuple[Part, ...]:
     return tuple(part for one in picked for part in stack_of(one, known))
 
 
-def choose_voices() -> str:
+def choose_attackers() -> str:
     """Who attacks; where answers are what differs, one naive attacker stands beside them."""
     if st.session_state["differs"] == "answer":
         return "both"
     return st.segmented_control(
         "Attackers",
-        list(VOICES),
+        list(ATTACKER_CHOICES),
         default="both",
         required=True,
-        format_func=VOICES.__getitem__,
+        format_func=ATTACKER_CHOICES.__getitem__,
         key="voices",
         width="stretch",
         help=f"{DIFFERENCE} Both: two runs for each arm, or one where there is nothing to imitate.",
@@ -147,14 +147,14 @@ def _matrix(base: Experiment, known: Catalog) -> list[Variant]:
 
 
 def _answers(base: Experiment, known: Catalog) -> list[Variant]:
-    names = {"": "The usual answer", **{name: sentence_case(name) for name in counters(base.defenses, known)}}
+    names = {"": "The usual answer", **{name: sentence_case(name) for name in strategies(base.defenses, known)}}
     if not set(st.session_state.get("answers", ())) <= set(names):  # they were to another protection
         del st.session_state["answers"]
     st.caption("What an attacker who knows the protection below can do about it.")
     if len(names) == 1:
         st.caption("To this one there is a single answer. Beside it stands the naive attacker.")
     picked = st.multiselect("Answers", names, default=list(names), format_func=names.__getitem__, key="answers", max_selections=MOST)
-    return [Variant(names[name], {"assume": base.assume.model_copy(update={"counter": name})}) for name in picked]
+    return [Variant(names[name], {"assume": base.assume.model_copy(update={"strategy": name})}) for name in picked]
 
 
 def _forget_answers() -> None:
@@ -162,9 +162,9 @@ def _forget_answers() -> None:
     st.session_state.pop("answers", None)
 
 
-def counters(defenses: Sequence[Part], known: Catalog) -> list[str]:
+def strategies(defenses: Sequence[Part], known: Catalog) -> list[str]:
     """What can be done about these protections besides the usual."""
-    return list(dict.fromkeys(name for part in defenses for name in list(known.get("defense", part.id).counters)[1:]))
+    return list(dict.fromkeys(name for part in defenses for name in list(known.get("defense", part.id).strategies)[1:]))
 
 
 def _strengths(base: Experiment, known: Catalog) -> list[Variant]:
@@ -263,18 +263,18 @@ def resolved(base: Experiment, arm: Variant, known: Catalog) -> Experiment | str
         return f"{arm.title} cannot run and is left out: {error}"
 
 
-def plan(base: Experiment, arms: list[Variant], voices: str, known: Catalog) -> tuple[list[Experiment], list[str]]:
-    """Every arm in every voice with every seed, each experiment once; and a sentence on all that cannot run."""
+def plan(base: Experiment, arms: list[Variant], attackers: str, known: Catalog) -> tuple[list[Experiment], list[str]]:
+    """Every arm for every attacker with every seed, each experiment once; and a sentence on all that cannot run."""
     made, problems, left = dict[str, Experiment](), list[str](), list[str]()
     for arm in arms:
         one = resolved(base, arm, known)
         if isinstance(one, str):
             problems.append(one)
             continue
-        heard = (True,) if voice(one, known) == "both" else {"both": (False, True), "adaptive": (True,), "naive": (False,)}[voices]
-        naive = one.assume.model_copy(update={"adaptive": False, "counter": ""})
+        heard = (True,) if attacker(one, known) == "both" else {"both": (False, True), "adaptive": (True,), "naive": (False,)}[attackers]
+        naive = one.assume.model_copy(update={"adaptive": False, "strategy": ""})
         own = [one.model_copy(update={"assume": one.assume if adaptive else naive}) for adaptive in heard]
-        more = made | {voiced.digest(): voiced for voiced in own}
+        more = made | {own_experiment.digest(): own_experiment for own_experiment in own}
         if len(more) > MAX_ARMS:
             left.append(arm.title)
         else:

@@ -6,13 +6,13 @@ from typing import Any
 
 import streamlit as st
 
-from leakage.results.comparison import voice
+from leakage.results.comparison import attacker
 from leakage.spec.catalog import Catalog, CatalogError
 from leakage.spec.experiment import Experiment
 from leakage.ui.common import forms
 from leakage.ui.compare import sweep
 from leakage.ui.compare.stacks import key_of, known_keys
-from leakage.ui.compare.variants import BATCHES, DIFFERS, LISTS, MOST, SEEDS, SHARED, VOICES
+from leakage.ui.compare.variants import ATTACKER_CHOICES, BATCHES, DIFFERS, LISTS, MOST, SEEDS, SHARED
 
 BETWEEN = {"answers": "|"}  # the names of answers have commas
 MENUS = tuple(dict.fromkeys(key for keys in LISTS.values() for key in keys))
@@ -21,7 +21,7 @@ MENUS = tuple(dict.fromkeys(key for keys in LISTS.values() for key in keys))
 def read_url(known: Catalog) -> None:
     """What differs and in which arms, from the address, on a visitor's first run; what is not known here is passed over."""
     state, asked = st.session_state, st.query_params
-    for key, options in (("differs", DIFFERS), ("voices", VOICES), ("seeds", SEEDS)):
+    for key, options in (("differs", DIFFERS), ("voices", ATTACKER_CHOICES), ("seeds", SEEDS)):
         for option in options:
             if str(option) == asked.get(key):
                 state[key] = option
@@ -35,7 +35,7 @@ def read_url(known: Catalog) -> None:
     if "states" in lists:
         state["states"] = lists["states"][:MOST]
     if "answers" in lists:
-        names = {name for entry in known.of("defense") for name in entry.counters}
+        names = {name for entry in known.of("defense") for name in entry.strategies}
         state["answers"] = [name for name in lists["answers"] if not name or name in names][:MOST]
     if found := known_keys([asked.get("answered", "")], known):
         state["answered"] = found[0]
@@ -46,7 +46,7 @@ def read_url(known: Catalog) -> None:
                 state["swept"], state[f"values.{asked['swept']}"] = asked["swept"], asked["values"]
 
 
-def told() -> dict[str, str | None]:
+def address_fields() -> dict[str, str | None]:
     """What differs, and the arms of it, for the address; None for what belongs to another choice."""
     state = st.session_state
     differs = state.get("differs", "")
@@ -69,7 +69,7 @@ def load(experiments: Sequence[Experiment], known: Catalog) -> None:
     found: dict[str, list[Any]] = {
         "protection": list(dict.fromkeys(key_of(one.defenses, known) for one in experiments)),
         "attack": list(dict.fromkeys(one.attack.id for one in experiments)),
-        "answer": list(dict.fromkeys(one.assume.counter for one in experiments if voice(one, known) == "adaptive")),
+        "answer": list(dict.fromkeys(one.assume.strategy for one in experiments if attacker(one, known) == "adaptive")),
         "batch": sorted({len(one.pictures) for one in experiments} & set(BATCHES)),
         "training": list(dict.fromkeys(one.checkpoint for one in experiments)),
     }
@@ -85,7 +85,7 @@ def load(experiments: Sequence[Experiment], known: Catalog) -> None:
     if found_sweep := sweep.swept(experiments):
         with suppress(CatalogError):  # the protection is gone since
             _load_sweep(*found_sweep, experiments, known)
-    heard = {voice(one, known) for one in experiments} - {"both"}
+    heard = {attacker(one, known) for one in experiments} - {"both"}
     state["voices"] = next(iter(heard)) if len(heard) == 1 else "both"
 
 

@@ -8,7 +8,7 @@ import streamlit as st
 from leakage.results.comparison import sentence_case
 from leakage.spec.catalog import Catalog, Entry
 from leakage.spec.experiment import MAX_SECONDS, Assumptions, Part
-from leakage.spec.threat_model import Doing, meaning
+from leakage.spec.threat_model import ClientBehavior, meaning
 from leakage.spec.words import DIFFERENCE
 from leakage.ui.common import forms
 from leakage.ui.lab.client_choice import has_batch_norm
@@ -32,7 +32,7 @@ def choose_attack(known: Catalog, model: Part) -> tuple[Part, Assumptions]:
     return attack, Assumptions(labels=labels, statistics=statistics)
 
 
-def choose_attacker(known: Catalog, model: Part, doing: Doing, defenses: Sequence[Part]) -> tuple[Part, Assumptions]:
+def choose_attacker(known: Catalog, model: Part, behavior: ClientBehavior, defenses: Sequence[Part]) -> tuple[Part, Assumptions]:
     """The fourth step as widgets."""
     attack, granted = choose_attack(known, model)
     chosen = st.segmented_control(
@@ -46,15 +46,15 @@ def choose_attacker(known: Catalog, model: Part, doing: Doing, defenses: Sequenc
         help=f"{DIFFERENCE} A protection that stops only the naive attacker is none.",
     )
     adaptive, protections = chosen == "true", [known.get("defense", part.id) for part in defenses]
-    counter = choose_counter(protections) if adaptive else forms.USUAL
-    answers = [entry.answer(counter) for entry in protections] if adaptive else None
-    st.caption(meaning(doing, protections, known.get("attack", attack.id), attack.fields, answers=answers))
-    return attack, granted.model_copy(update={"adaptive": adaptive, "counter": counter})
+    strategy = choose_counter(protections) if adaptive else forms.USUAL
+    answers = [entry.answer(strategy) for entry in protections] if adaptive else None
+    st.caption(meaning(behavior, protections, known.get("attack", attack.id), attack.fields, answers=answers))
+    return attack, granted.model_copy(update={"adaptive": adaptive, "strategy": strategy})
 
 
 def choose_counter(protections: Sequence[Entry]) -> str:
     """What the adaptive attacker does about the protection, where it has a choice."""
-    choices = {name: entry for entry in protections for name in entry.counters if len(entry.counters) > 1}
+    choices = {name: entry for entry in protections for name in entry.strategies if len(entry.strategies) > 1}
     if not choices:
         st.session_state.pop("counter", None)
         return forms.USUAL

@@ -79,7 +79,7 @@ def available(source: str) -> list[Item]:
     if source == "upload":
         return uploaded()
     data_set = datasets()[source]
-    if not data_set.found:
+    if not data_set.is_available:
         raise PictureError(data_set.remedy)
     last = data_set.count() - 1
     st.session_state["offset"] = min(st.session_state.get("offset", 0), last)  # it may be of a larger one

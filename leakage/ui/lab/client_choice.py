@@ -7,7 +7,7 @@ import streamlit as st
 
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import MAX_ROUNDS, Part
-from leakage.spec.threat_model import Doing
+from leakage.spec.threat_model import ClientBehavior
 from leakage.ui.common import forms
 from leakage.ui.components import sent
 
@@ -51,8 +51,8 @@ def choose_setting(known: Catalog, pictures: int) -> Setting:
         )
     attacked = round_attacked(rounds)
     statistics = batch_norm(model)
-    doing = Doing.of(known, protocol, aggregation, pictures, batch_norm=statistics)
-    sent.show(entry.travels, phones=doing.phones, steps=doing.steps)
+    behavior = ClientBehavior.of(known, protocol, aggregation, pictures, batch_norm=statistics)
+    sent.show(entry.travels, phones=behavior.phones, steps=behavior.steps)
     return Setting(model, checkpoint, st.session_state["task"], statistics, protocol, aggregation, rounds, attacked)
 
 

@@ -8,7 +8,7 @@ from leakage.runs.event_parts import BaselineScores, FrameScores, GradientDistan
 from leakage.runs.events import AttackEnd, MetaEvent
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment
-from leakage.spec.threat_model import Row, assumptions, counted, shown
+from leakage.spec.threat_model import Row, assumptions, counted, format_value
 
 TOLD = {  # by the attack, of its answer: in its note -> what it is about, and what is written before it
     "read from": ("Read from", ""),
@@ -35,7 +35,7 @@ def ledger(experiment: Experiment, known: Catalog, meta: MetaEvent | None, end: 
 
 def settings(experiment: Experiment, known: Catalog, meta: MetaEvent | None, end: AttackEnd | None) -> list[Row]:
     """What else the result depends on, and the scores that have no gauge."""
-    fields = ", ".join(f"{name.replace('_', ' ')} {shown(value)}" for name, value in experiment.attack.fields.items())
+    fields = ", ".join(f"{name.replace('_', ' ')} {format_value(value)}" for name, value in experiment.attack.fields.items())
     rows = [
         ("setting", "The attack", f"{known.get('attack', experiment.attack.id).title}: {fields}"),
         ("setting", "Seed", f"{experiment.seed}; one run of one seed"),

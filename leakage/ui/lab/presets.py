@@ -10,7 +10,7 @@ from leakage.ui.common import explain, forms
 from leakage.ui.common.session import owner
 
 
-def offer() -> None:
+def render_buttons() -> None:
     """A row of buttons."""
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption("Worth watching:", width="content")
@@ -39,7 +39,7 @@ def start(preset: Preset) -> None:
     st.query_params["run"] = ",".join(runs)
 
 
-def shown(experiments: list[Experiment], known: Catalog) -> Preset | None:
+def preset_of(experiments: list[Experiment], known: Catalog) -> Preset | None:
     """The preset whose two runs these are."""
     shapes = [shape(experiment, known) for experiment in experiments]
     return next((preset for preset in prepared().presets if [shape(own, known) for own in preset.pair] == shapes), None)
@@ -47,7 +47,7 @@ def shown(experiments: list[Experiment], known: Catalog) -> Preset | None:
 
 def titles(experiments: list[Experiment], known: Catalog) -> list[str]:
     """What stands above each of the runs shown."""
-    preset = shown(experiments, known)
+    preset = preset_of(experiments, known)
     return list(preset.titles) if preset else [explain.title(experiment, known) for experiment in experiments]
 
 

@@ -28,13 +28,13 @@ DOWNLOADS = {
 }
 
 
-def show(asked: str | None, known: Catalog) -> None:
-    """The run `asked` for, or several (their ids, joined by commas), or the recorded one for a newcomer."""
+def show(ids: str | None, known: Catalog) -> None:
+    """The runs with these `ids` (joined by commas), or the recorded one for a newcomer."""
     recorded = service().recorded()
-    runs = found(asked or recorded)
-    if asked and not runs:
+    runs = find_runs(ids or recorded)
+    if ids and not runs:
         st.warning("This run is not here: it was deleted, or the link is incomplete. Below is the recorded run instead.")
-        runs = found(recorded)
+        runs = find_runs(recorded)
     if runs and runs[0].kind == "train":
         st.info(f"This is a training, not an attack: [watch it on its own page](/training?run={runs[0].id}).")
         return
@@ -46,9 +46,9 @@ def show(asked: str | None, known: Catalog) -> None:
         st.info("Press Run to watch the first reconstruction.")
         return
     experiments = [Experiment.model_validate_json(run.experiment) for run in runs]
-    if runs[0].id == recorded and not asked:
+    if runs[0].id == recorded and not ids:
         st.markdown("**A recorded run, played again.** Choose your own settings and press **Run**.")
-    if preset := presets.shown(experiments, known):
+    if preset := presets.preset_of(experiments, known):
         st.markdown(preset.story)
     titles = presets.titles(experiments, known)
     shown = [staged(run.id, title, experiment, known) for run, title, experiment in zip(runs, titles, experiments, strict=True)]
@@ -62,9 +62,9 @@ def show(asked: str | None, known: Catalog) -> None:
             details(runs, known)
 
 
-def found(asked: str | None) -> list[Run]:
+def find_runs(ids: str | None) -> list[Run]:
     """The runs of an address, without those that are not here; what is no attack stands alone."""
-    runs = [run for id in (asked or "").split(",")[:MOST] if (run := service().look(id))]
+    runs = [run for id in (ids or "").split(",")[:MOST] if (run := service().look(id))]
     return [run for run in runs if run.kind == runs[0].kind][: MOST if runs and runs[0].kind == "attack" else 1]
 
 
@@ -79,7 +79,7 @@ def staged(id: str, title: str, experiment: Experiment, known: Catalog) -> Shown
 @st.fragment(run_every=1.0)
 def watch(ids: list[str], known: Catalog) -> None:
     """The details of runs that still move; once all have ended the whole page is drawn again, and looks no more."""
-    runs = found(",".join(ids))
+    runs = find_runs(",".join(ids))
     if len(runs) < len(ids) or all(run.status not in OPEN for run in runs) or "go" in st.session_state:
         st.rerun()
     details(runs, known)
@@ -144,9 +144,9 @@ def glossary() -> None:
                 st.markdown(meaning)
 
 
-def load_settings(asked: str) -> None:
+def load_settings(ids: str) -> None:
     """Show the settings of a run that came by link; of several, those of the last."""
-    runs = found(asked)
+    runs = find_runs(ids)
     if runs and runs[-1].kind == "attack":
         forms.load(Experiment.model_validate_json(runs[-1].experiment))
 

@@ -142,7 +142,7 @@ def missing(data: str) -> str:
         training_files(data)
     except PictureError as error:
         return str(error)
-    return "" if datasets()[data].found else datasets()[data].remedy
+    return "" if datasets()[data].is_available else datasets()[data].remedy
 
 
 def lab_link(name: str) -> str:

@@ -1,6 +1,6 @@
 // Written by `make docs` from leakage/runs/events.py: what a run tells, as the event stream sends it.
 
-/** What an attack came to. `answer` is the number of its frame; runs with equal `like` take about as long per step. */
+/** What an attack came to. `answer` is the number of its frame; runs with equal `timing_key` take about as long per step. */
 export interface AttackEnd {
   kind: 'end';
   run?: string;
@@ -14,7 +14,7 @@ export interface AttackEnd {
   labels?: number[];
   note?: { [name: string]: JsonValue };
   verdict?: VerdictWords | null;
-  like?: string | null;
+  timing_key?: string | null;
 }
 
 /** What a picture that knows nothing scores: PSNR in dB, ranks in the line-up. */

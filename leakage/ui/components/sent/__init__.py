@@ -31,7 +31,7 @@ def picture(travels: Travels, *, phones: int = 1, steps: int | None = None) -> s
     several = phones > 1
     return render(
         "ui/components/sent/sent.svg.jinja",
-        told=told(travels, phones=phones, steps=steps),
+        description=describe(travels, phones=phones, steps=steps),
         road=ROAD,
         one=None if several else _one(travels, steps),
         several=_several(phones, travels, steps) if several else [],
@@ -42,7 +42,7 @@ def picture(travels: Travels, *, phones: int = 1, steps: int | None = None) -> s
     )
 
 
-def told(travels: Travels, *, phones: int = 1, steps: int | None = None) -> str:
+def describe(travels: Travels, *, phones: int = 1, steps: int | None = None) -> str:
     """The same as a sentence."""
     who = f"Each of {phones} phones" if phones > 1 else "The phone"
     did = "" if steps is None else f", takes {counted(steps, 'local step')}{', pulled back as on a leash,' if travels.leash else ''}"
@@ -56,7 +56,7 @@ def _one(travels: Travels, steps: int | None) -> dict[str, Any]:
     right = 112 if travels.kept else 150
     middle = (46 + right) / 2
     if steps is None:
-        did = _words(middle, 38, travels.alone, "gle-quiet")
+        did = _words(middle, 38, travels.without_steps, "gle-quiet")
     else:
         did = _words(middle, 55, counted(steps, "local step").replace("local " if travels.kept else "", ""), "gle-quiet")
     return {

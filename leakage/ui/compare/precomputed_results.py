@@ -6,7 +6,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from leakage.results.markup import render
-from leakage.results.precomputed import Cell, Duel, Line, Price, both, found, matrix, prices
+from leakage.results.precomputed import AccuracyCost, Cell, Duel, Line, accuracy_costs, both, load_results, matrix
 from leakage.spec.catalog import Catalog
 from leakage.spec.prepared import prepared
 from leakage.ui.common import forms
@@ -40,10 +40,10 @@ def content(known: Catalog) -> None:
     """A tab for everything that was measured."""
     shown: dict[str, Callable[[Catalog], None]] = {
         "Every attacker": attackers,
-        "From which strength on": lambda known: thresholds((found("thresholds") or {"rows": []})["rows"], known),
-        "What it costs": price,
+        "From which strength on": lambda known: thresholds((load_results("thresholds") or {"rows": []})["rows"], known),
+        "What it costs": render_cost,
     }
-    there = dict(zip(shown, (found("matrix"), found("thresholds"), prices(known)), strict=True))
+    there = dict(zip(shown, (load_results("matrix"), load_results("thresholds"), accuracy_costs(known)), strict=True))
     names = [name for name, measured in there.items() if measured]
     if not names:
         st.caption("The files of measurements are not here: expected matrix.json, thresholds.json or price.json in assets/.")
@@ -60,7 +60,7 @@ def content(known: Catalog) -> None:
 def attackers(known: Catalog) -> None:
     """The matrix of protections and attacks."""
     lines = matrix(known)
-    recipe = (found("matrix") or {})["recipe"]
+    recipe = (load_results("matrix") or {})["recipe"]
     played = [cell for line in lines for duel in line.duels.values() for cell in (duel.naive,) if cell and "psnr" in cell]
     runs = [cell["runs"] for cell in played]
     tries = " to ".join(map(str, sorted({min(runs), max(runs)})))
@@ -83,7 +83,7 @@ def puzzles(lines: Sequence[Line], known: Catalog) -> list[str]:
 def in_words(line: Line, known: Catalog) -> list[str]:
     """A sentence for every attacker of a protection."""
     return [
-        f"{known.get('attack', attack).title}. {told(cell)}"
+        f"{known.get('attack', attack).title}. {describe(cell)}"
         for attack, duel in line.duels.items()
         for cell in (duel.naive, *duel.knowing.values())
         if cell
@@ -95,7 +95,7 @@ def matrix_table(lines: Sequence[Line], known: Catalog) -> str:
     attacks = list(dict.fromkeys(attack for line in lines for attack in line.duels))
     return render(
         "ui/compare/matrix.html.jinja",
-        voices=(NAIVE, KNOWING),
+        attackers=(NAIVE, KNOWING),
         attacks=[known.get("attack", id).title for id in attacks],
         lines=[{"title": line.title, "refused": line.refused, "cells": _cells(line, attacks)} for line in lines],
     )
@@ -111,17 +111,17 @@ def _duel(duel: Duel | None) -> list[TableCell]:
         return [TableCell(text=DASH)] * 2
     if not duel.knowing:  # no protection: there is nothing to know
         return [_cell(duel.naive, span=2)]
-    others = " ".join(told(cell) for cell in duel.knowing.values())
+    others = " ".join(describe(cell) for cell in duel.knowing.values())
     if duel.best is None:
         return [_cell(duel.naive), TableCell(text="same", title=others)]
     return [_cell(duel.naive), _cell(duel.best, framed=duel.only_naive, words=others)]
 
 
 def _cell(cell: Cell, *, words: str = "", framed: bool = False, span: int = 1) -> TableCell:
-    return heat(cell["psnr"], cell["recognisable"] / cell["runs"], title=words or told(cell), framed=framed, span=span)
+    return heat(cell["psnr"], cell["recognisable"] / cell["runs"], title=words or describe(cell), framed=framed, span=span)
 
 
-def told(cell: Cell) -> str:
+def describe(cell: Cell) -> str:
     """One attacker's result in a sentence."""
     who = cell["who"].capitalize()
     if "psnr" not in cell:
@@ -150,7 +150,7 @@ def thresholds(rows: Sequence[Cell], known: Catalog) -> None:
     if entry.backfires:
         st.caption(entry.backfires)
     runs = mine[0]["runs"]
-    averages = AVERAGE in entry.counters
+    averages = AVERAGE in entry.strategies
     knows = "watches 16 rounds of a server that stands still, and averages them" if averages else "knows what the phone does"
     reported = f"{entry.published.words} " if entry.published else ""
     st.caption(
@@ -164,22 +164,22 @@ def threshold(rows: Sequence[Cell], known: Catalog) -> go.Figure:
     made, values = go.Figure(), [next(iter(row["fields"].values())) for row in rows]
     words = any(isinstance(value, str) for value in values)
     wide = not words and min(values) > 0
-    for voice, (colour, symbol) in list(LOOKS.items())[:2]:
-        line = [(row, value) for row, value in zip(rows, values, strict=True) if row["who"] == voice]
+    for attacker, (colour, symbol) in list(LOOKS.items())[:2]:
+        line = [(row, value) for row, value in zip(rows, values, strict=True) if row["who"] == attacker]
         x = [value for _, value in line]
         if not words:
             band(made, [(value, min(row["psnr_each"]), max(row["psnr_each"])) for row, value in line], colour)
         made.add_scatter(
             x=x,
             y=[row["psnr"] for row, _ in line],
-            name=voice,
+            name=attacker,
             mode="markers+text" if words else "lines+markers+text",
             text=[f"{row['recognisable']}/{row['runs']}" for row, _ in line],
-            textposition="top center" if voice == "adaptive" else "bottom center",
+            textposition="top center" if attacker == "adaptive" else "bottom center",
             textfont={"size": 10, "color": colour},
             line_color=colour,
             marker={"symbol": symbol, "size": 9},
-            hovertemplate=f"{voice}, strength %{{x}}<br>PSNR %{{y:.1f}} dB, recognisable %{{text}}<extra></extra>",
+            hovertemplate=f"{attacker}, strength %{{x}}<br>PSNR %{{y:.1f}} dB, recognisable %{{text}}<extra></extra>",
         )
     grey_line(made, rows[0]["grey_psnr"], words="top left")
     mark_published(made, known.find("defense", rows[0]["id"]), next(iter(rows[0]["fields"])))
@@ -201,18 +201,18 @@ def threshold(rows: Sequence[Cell], known: Catalog) -> go.Figure:
 # ---------------------------------------------------------------- what it costs
 
 
-def price(known: Catalog) -> None:
+def render_cost(known: Catalog) -> None:
     """Accuracy behind every protection, and beside what leaks."""
-    rows = prices(known)
+    rows = accuracy_costs(known)
     st.markdown(COSTS.format(seeds=", one seed" if max(row.seeds for row in rows) == 1 else ", the mean of several seeds"))
-    points = list(both(known, prepared().compare.priced))
+    points = list(both(known, prepared().compare.utility_attack))
     if len(points) > 1:
         st.plotly_chart(privacy_utility(points), key="utility", config={"displayModeBar": False}, alt="Leakage against accuracy")
     st.dataframe(
         {
             "Protection": [row.title for row in rows],
             "Accuracy (%)": [round(100 * row.accuracy, 2) for row in rows],
-            "Points lost": [round(100 * row.lost, 2) for row in rows],
+            "Points lost": [round(100 * row.accuracy_drop, 2) for row in rows],
             "LeNet with": [row.model or "its usual settings" for row in rows],
             "Rounds": [row.rounds for row in rows],
             "Training pictures": [row.pictures for row in rows],
@@ -224,7 +224,7 @@ def price(known: Catalog) -> None:
     )
 
 
-def privacy_utility(points: Sequence[tuple[Price, Cell]]) -> go.Figure:
+def privacy_utility(points: Sequence[tuple[AccuracyCost, Cell]]) -> go.Figure:
     """What leaks to the stronger attacker, against accuracy: up leaks more, to the right is cheaper."""
     return against_accuracy(
         [(row.accuracy, cell["psnr"], f"{row.title} ({cell['who']} attacker: {_seen(cell)})") for row, cell in points],

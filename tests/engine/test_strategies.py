@@ -19,10 +19,10 @@ NOISE = Part(id="gaussian_noise", fields={"scale": 1e-4})
 PRUNE = Part(id="pruning", fields={"share": 0.5})
 
 
-def sent_by(update: Params, name: str, counter: str, received: Params, **fields: float | str) -> dict[str, list[float]]:
-    """What the attacker takes a gradient for who answers the protection by this counter."""
-    answer = plugin("defense", Part(id=name, fields=fields)).counters()[counter]
-    client = answer.adapt(lambda _w, _x, _y, memory: (update, memory), received)
+def sent_by(update: Params, name: str, strategy: str, received: Params, **fields: float | str) -> dict[str, list[float]]:
+    """What the attacker takes a gradient for who answers the protection by this strategy."""
+    answer = plugin("defense", Part(id=name, fields=fields)).strategies()[strategy]
+    client = answer.surrogate(lambda _w, _x, _y, state: (update, state), received)
     told, _ = client({}, torch.zeros(1), torch.zeros(1), {})
     return {layer: value.tolist() for layer, value in told.items()}
 
@@ -31,19 +31,20 @@ def sent_by(update: Params, name: str, counter: str, received: Params, **fields:
 
 
 def test_a_counter_that_no_protection_here_has_is_refused_with_those_there_are() -> None:
-    given = Experiment(defenses=(Part(id="soteria"),), assume=Assumptions(counter="read it off"))
-    with pytest.raises(SpecError, match="counter: allowed is same columns, without that layer; given was 'read it off'"):
+    given = Experiment(defenses=(Part(id="soteria"),), assume=Assumptions(strategy="read it off"))
+    with pytest.raises(SpecError, match="strategy: allowed is same columns, without that layer; given was 'read it off'"):
         given.resolve(CATALOG)
-    with pytest.raises(SpecError, match="counter: allowed is none, without a protection"):
-        Experiment(assume=Assumptions(counter="read it off")).resolve(CATALOG)
+    with pytest.raises(SpecError, match="strategy: allowed is none, without a protection"):
+        Experiment(assume=Assumptions(strategy="read it off")).resolve(CATALOG)
 
 
 def test_without_a_word_the_first_counter_is_taken() -> None:
     x = smooth(3)
-    for counters in (entry.counters for entry in CATALOG.of("defense")):
-        assert counters
+    for strategies in (entry.strategies for entry in CATALOG.of("defense")):
+        assert strategies
     first, named = (
-        observed(x, defenses=(ADA,), assume=Assumptions(counter=counter)).update["linear.bias"] for counter in ("", "stand-in of the guess")
+        observed(x, defenses=(ADA,), assume=Assumptions(strategy=strategy)).update["linear.bias"]
+        for strategy in ("", "stand-in of the guess")
     )
     assert torch.equal(first, named)
 
@@ -54,7 +55,7 @@ def test_without_a_word_the_first_counter_is_taken() -> None:
 def test_what_came_before_a_stand_in_is_imitated_once_that_is_read_off() -> None:
     with precision(torch.float64):
         x = smooth(3)
-        before = observed(x, defenses=(PRUNE, ADA), assume=Assumptions(counter="read it off"))
+        before = observed(x, defenses=(PRUNE, ADA), assume=Assumptions(strategy="read it off"))
         pruned = observed(x, defenses=(PRUNE,)).update
         assert gradient_distances(before.update, pruned)["relative_l2"] < 1e-6  # the pruned gradient is what was turned into a stand-in
         assert gradient_distances(before.gradient(x, LABELS), before.as_gradient())["relative_l2"] < 1e-6
@@ -73,9 +74,9 @@ def test_protections_of_gradients_act_in_the_order_in_which_they_are_named_and_b
 
 def test_the_stand_in_of_a_sum_is_imitated_as_nobody_can_read_it_off() -> None:
     summed = {"aggregation": Part(id="secure_aggregation", fields={"clients": 3})}
-    seen = observed(smooth(3), defenses=(ADA,), assume=Assumptions(counter="read it off"), **summed)
+    seen = observed(smooth(3), defenses=(ADA,), assume=Assumptions(strategy="read it off"), **summed)
     assert all(torch.equal(seen.update[layer], seen.history[0].update[layer]) for layer in seen.update)
-    assert seen.trust == {}
+    assert seen.entry_weights == {}
 
 
 # ---------------------------------------------------------------- what is compared
@@ -84,8 +85,8 @@ def test_the_stand_in_of_a_sum_is_imitated_as_nobody_can_read_it_off() -> None:
 @pytest.mark.parametrize("kind", DISTANCES)
 def test_an_entry_that_is_not_trusted_may_be_anything(kind: str) -> None:
     target = {"a": torch.tensor([1.0, -2.0, 3.0]), "b": torch.tensor([4.0, 5.0])}
-    trust = {"a": torch.tensor([1.0, 1.0, 0.0]), "b": torch.tensor([0.0, 0.0])}
-    match = distance(kind, target, trust=trust)
+    entry_weights = {"a": torch.tensor([1.0, 1.0, 0.0]), "b": torch.tensor([0.0, 0.0])}
+    match = distance(kind, target, entry_weights=entry_weights)
 
     def gap(a: list[float], b: list[float]) -> float:
         return float(match({"a": torch.tensor([a], dtype=torch.float32), "b": torch.tensor([b], dtype=torch.float32)})[0])
@@ -99,7 +100,7 @@ def test_an_entry_that_is_not_trusted_may_be_anything(kind: str) -> None:
 def test_trust_weighs_squares() -> None:
     match = distance("squared", {"a": torch.tensor([1.0, 2.0])}, {"a": 0.5}, {"a": torch.tensor([3.0, 10.0])})
     assert float(match({"a": torch.tensor([[2.0, 4.0]])})[0]) == 0.5 * (3 * 1 + 10 * 4)
-    plain, doubled = (distance("cosine", {"a": torch.tensor([1.0, 2.0])}, trust=t) for t in (None, {"a": torch.tensor([2.0, 2.0])}))
+    plain, doubled = (distance("cosine", {"a": torch.tensor([1.0, 2.0])}, entry_weights=t) for t in (None, {"a": torch.tensor([2.0, 2.0])}))
     guess = {"a": torch.tensor([[2.0, -1.0], [1.0, 1.0]])}
     torch.testing.assert_close(plain(guess), doubled(guess))
 
@@ -107,7 +108,7 @@ def test_trust_weighs_squares() -> None:
 def test_an_entry_within_its_slack_counts_as_the_one_received_and_beyond_it_by_the_rest() -> None:
     received, slack = {"w": torch.tensor([1.0, 1.0, 0.0, 0.0])}, {"w": torch.tensor([0.0, 0.5, 2.0, torch.inf])}
     g = torch.tensor([1.25, 1.25, -3.0, 9.0], requires_grad=True)
-    (told,) = within(lambda _w, _x, _y, memory: ({"w": g}, memory), received, slack)({}, g, g, {})[0].values()
+    (told,) = within(lambda _w, _x, _y, state: ({"w": g}, state), received, slack)({}, g, g, {})[0].values()
     assert told.tolist() == [1.25, 1.0, -1.0, 0.0]
     (slope,) = torch.autograd.grad(told.sum(), g)
     assert slope.tolist() == [1, 0, 1, 0]
@@ -134,17 +135,17 @@ def test_sixteen_bits_leave_half_a_unit_in_the_last_place_open(number: str, bits
 
 
 def test_leaving_soterias_layer_out_leaves_the_others_and_the_labels() -> None:
-    seen = observed(smooth(), defenses=(Part(id="soteria"),), assume=Assumptions(counter="without that layer"))
-    assert list(seen.trust) == ["linear.weight"]
-    assert not bool(seen.trust["linear.weight"].any())
+    seen = observed(smooth(), defenses=(Part(id="soteria"),), assume=Assumptions(strategy="without that layer"))
+    assert list(seen.entry_weights) == ["linear.weight"]
+    assert not bool(seen.entry_weights["linear.weight"].any())
     assert torch.equal(seen.as_gradient()["linear.bias"], observed(smooth()).update["linear.bias"])
 
 
 # ---------------------------------------------------------------- what it is good for
 
 
-def error(x: Tensor, counter: str, **settings: object) -> float:
-    seen = observed(x, defenses=(ADA,), assume=Assumptions(labels=True, counter=counter), **settings)
+def error(x: Tensor, strategy: str, **settings: object) -> float:
+    seen = observed(x, defenses=(ADA,), assume=Assumptions(labels=True, strategy=strategy), **settings)
     attack = plugin("attack", short("inverting_gradients", steps=300, polish=20, starts=1))
     *_, last = attack.run(seen, torch.Generator().manual_seed(1))
     return float((last.x - x).square().mean())
@@ -179,11 +180,13 @@ def test_averaged_over_sixteen_rounds_a_quarter_of_the_noise_is_left(name: str, 
     x, scale = smooth(3), 0.01
     still = Part(id="fedsgd", fields={"rate": 1e-6})
 
-    def gap(rounds: int, counter: str = "average the rounds", protocol: Part = still) -> float:
+    def gap(rounds: int, strategy: str = "average the rounds", protocol: Part = still) -> float:
         """The standard deviation of what the attacker works with around the gradient without protection."""
         noise = Part(id=name, fields={"scale": scale})
         plain = observed(x).update
-        seen = observed(x, defenses=(noise,), assume=Assumptions(counter=counter), protocol=protocol, rounds=rounds, attacked_round=rounds)
+        seen = observed(
+            x, defenses=(noise,), assume=Assumptions(strategy=strategy), protocol=protocol, rounds=rounds, attacked_round=rounds
+        )
         return torch.cat([(seen.update[layer] - g).flatten() for layer, g in plain.items()]).std().item() / (scale * deviation)
 
     count = sum(g.numel() for g in observed(x).update.values())

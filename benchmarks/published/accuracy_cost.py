@@ -6,7 +6,7 @@ A stand-in of AdaDefense has a step in it (0.001 a round), or needs one of the s
 many rounds; also on LeNet with ReLU and PyTorch's first weights, which are so small that steps of 0.001 get somewhere.
 Soteria takes a pass for every input of the last layer, so it learns from fewer pictures, and so does the training that it is compared to.
 
-    python benchmarks/published/price.py [--seeds 1] [--plan]        2 hours on one core a seed; --plan: only say how long it takes
+    python benchmarks/published/accuracy_cost.py [--seeds 1] [--plan]        2 hours on one core a seed; --plan: only say how long it takes
 """
 
 import argparse
@@ -24,8 +24,8 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from _table import ROOT, say, table
 
+from leakage.engine.fed_client import FedClient
 from leakage.engine.federated_training import Pictures, TrainingError, local_steps, partition
-from leakage.engine.phone import Phone
 from leakage.spec.experiment import Part
 from leakage.spec.tasks import Training
 from leakage.workers import plugin_catalog
@@ -87,8 +87,8 @@ rows: list[dict[str, Any]] = [{"model": recipe["model"], **row} for row in kept[
 
 def row_of(arm: Training) -> dict[str, Any]:
     """Its row, which is made where there is none."""
-    spelled = arm.resolve(known)
-    asked = {"model": spelled.model.model_dump(), "defenses": [part.model_dump() for part in spelled.defenses]}
+    with_defaults = arm.resolve(known)
+    asked = {"model": with_defaults.model.model_dump(), "defenses": [part.model_dump() for part in with_defaults.defenses]}
     asked |= {"rounds": arm.rounds, "server_rate": arm.server_rate, "pictures": len(first(arm).y), "batch": arm.batch}
     for row in rows:
         if {name: row[name] for name in asked} == asked:
@@ -118,7 +118,7 @@ def words(arm: Training) -> str:
 def estimate(arm: Training) -> float:
     """Seconds that its local steps will take on a core of its own."""
     mine = partition(first(arm).y, arm)[0]
-    steps: Iterator[object] = local_steps(Phone(build(arm), arm, protections(arm)), train_set, mine, round_number=0)
+    steps: Iterator[object] = local_steps(FedClient(build(arm), arm, protections(arm)), train_set, mine, round_number=0)
     next(steps)
     began = time.process_time()
     taken = sum(1 for _ in islice(steps, 1 if arm.defenses and arm.defenses[0].id == "soteria" else TIMED))

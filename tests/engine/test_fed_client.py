@@ -14,8 +14,8 @@ from leakage.data.checkpoints import read
 from leakage.defenses import _per_example
 from leakage.engine.client import Gradient, gradient_client, weights_of
 from leakage.engine.core import Params, Update, generator
+from leakage.engine.fed_client import FedClient
 from leakage.engine.federated_training import Pictures, Progress, partition
-from leakage.engine.phone import Phone
 from leakage.spec.experiment import Part, SpecError, parse
 from leakage.spec.tasks import Training, parse_training
 from leakage.workers import training_folder
@@ -168,20 +168,20 @@ def test_a_stand_in_takes_the_place_of_how_far_the_weights_moved_and_the_server_
 
 def test_the_moments_of_a_stand_in_are_each_clients_own_and_go_on_over_rounds() -> None:
     training = behind(PLAIN, "ada_defense", variant="as in the code", eps=1e-3)
-    phone, weights = (
-        Phone(build(training), training, protections(training)),
+    client, weights = (
+        FedClient(build(training), training, protections(training)),
         {name: value.detach() for name, value in weights_of(build(training)).items()},
     )
     m, v = torch.zeros(10, dtype=torch.float64), torch.zeros(10, dtype=torch.float64)
     for number in (1, 2, 3):
         d = torch.linspace(-1, 1, 10) * number
         state = {**weights, "linear.bias": weights["linear.bias"] + d}
-        sent = phone.sent(weights, state)["linear.bias"] - weights["linear.bias"]
+        sent = client.sent(weights, state)["linear.bias"] - weights["linear.bias"]
         m, v = 0.9 * m + 0.1 * d, 0.999 * v + 0.001 * d.double().square()
         expected = 0.001 * (1 - 0.999**number) ** 0.5 / (1 - 0.9**number) * m / (v.sqrt() + 1e-3)
         torch.testing.assert_close(sent.double(), expected, rtol=1e-4, atol=1e-7)
     assert torch.equal(
-        Phone(build(training), training, protections(training), 1).sent(weights, weights)["linear.bias"], weights["linear.bias"]
+        FedClient(build(training), training, protections(training), 1).sent(weights, weights)["linear.bias"], weights["linear.bias"]
     )
 
 
@@ -225,17 +225,17 @@ def test_gradients_of_single_pictures_computed_together_are_those_of_a_loop(
     weights, plain = weights_of(net), Gradient(net)
     monkeypatch.setattr(_per_example, "AT_ONCE", at_once)
 
-    def looped(weights: Params, x: torch.Tensor, y: torch.Tensor, memory: Params) -> Update:
-        return plain(weights, x, y, memory)
+    def looped(weights: Params, x: torch.Tensor, y: torch.Tensor, state: Params) -> Update:
+        return plain(weights, x, y, state)
 
     bound = {"clip": 0.3} if name == "dp_sgd" else {"bound": 0.1, "last_bound": 0.1}
     defense = plugin("defense", Part(id=name, fields={**bound, "sigma": 0.1}))
-    one, other = (defense.guard(client, net, partial(generator, 1)) for client in (plain, looped))
+    one, other = (defense.defend(client, net, partial(generator, 1)) for client in (plain, looped))
     guess = x.clone().requires_grad_()
     slopes = []
     for client in (one, other):
-        update, memory = client(weights, guess, y, {})
-        assert int(memory[f"{name}.step"]) == 1
+        update, state = client(weights, guess, y, {})
+        assert int(state[f"{name}.step"]) == 1
         slopes.append(torch.autograd.grad(sum(value.square().sum() for value in update.values()), guess)[0])
     assert relative(one(weights, x, y, {})[0], other(weights, x, y, {})[0]) < 1e-5
     torch.testing.assert_close(slopes[0], slopes[1], rtol=1e-3, atol=1e-6)
@@ -258,8 +258,8 @@ def test_the_loss_told_is_the_mean_over_the_pictures_whichever_way_it_was_comput
     expected = torch.nn.functional.cross_entropy(net(data.x.float() / 255), data.y).item()
     for stack in ((), ("dp_sgd",), ("clipping", "dp_sgd")):
         training = PLAIN.model_copy(update={"defenses": tuple(Part(id=name) for name in stack)})
-        phone = Phone(net, training, protections(training))
-        _, loss = phone.gradient(weights_of(net), data.x.float() / 255, data.y)
+        client = FedClient(net, training, protections(training))
+        _, loss = client.gradient(weights_of(net), data.x.float() / 255, data.y)
         assert loss.item() == pytest.approx(expected, rel=1e-5)
 
 
@@ -314,9 +314,9 @@ def test_what_clients_carry_is_kept_so_that_an_interrupted_training_ends_with_th
     assert [word.done for word in first] == [1, 2]
     state, _ = training_folder.resume(STATEFUL, digits / "parts")
     assert state is not None
-    carried = [name.split(".")[0] for name in state.memories[1]]
+    carried = [name.split(".")[0] for name in state.client_states[1]]
     assert {"pruning", "gaussian_noise", "ada_defense"} <= set(carried)
-    assert int(state.memories[1]["gaussian_noise.step"]) == 10
+    assert int(state.client_states[1]["gaussian_noise.step"]) == 10
     run(STATEFUL, digits / "parts")
     for name in ("1", "4"):
         assert (digits / "whole" / f"{name}.safetensors").read_bytes() == (digits / "parts" / f"{name}.safetensors").read_bytes()
