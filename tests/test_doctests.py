@@ -5,12 +5,13 @@ import doctest
 import pytest
 
 from leakage.api import attacking, scoring
+from leakage.engine import core, strategy
 from leakage.evaluation import metrics
 from leakage.networks import rank
 from leakage.runs import thin
 
 
-@pytest.mark.parametrize("module", [attacking, metrics, rank, scoring, thin], ids=lambda module: module.__name__)
+@pytest.mark.parametrize("module", [attacking, core, metrics, rank, scoring, strategy, thin], ids=lambda module: module.__name__)
 def test_the_examples_of_a_module_hold(module: object) -> None:
     result = doctest.testmod(module)
     assert result.attempted > 0

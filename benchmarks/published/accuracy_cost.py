@@ -33,8 +33,8 @@ from leakage.workers.training_adapter import build, load, protections, train
 
 RECIPE = Training(model=Part(id="lenet"), data="mnist", clients=3, rounds=6, batch=64, rate=0.3, decay=0, max_seconds=24 * 3600)
 LONG = RECIPE.model_copy(update={"pictures": 20000, "rounds": 100})  # AdaDefense: a round moves a weight by 0.001 or so
-BENT = LONG.model_copy(update={"model": Part(id="lenet", fields={"activation": "relu", "initialisation": "default"}), "rate": 0.05})
-SLOW = BENT.model_copy(update={"pictures": 2000, "rounds": 6, "batch": 16})  # Soteria: a pass for every input of the last layer, 588
+NONSMOOTH = LONG.model_copy(update={"model": Part(id="lenet", fields={"activation": "relu", "initialisation": "default"}), "rate": 0.05})
+SLOW = NONSMOOTH.model_copy(update={"pictures": 2000, "rounds": 6, "batch": 16})  # Soteria: a pass for every input of the last layer, 588
 TIMED = 5  # local steps for an estimate
 SCALES = (1e-4, 1e-3, 1e-2, 1e-1)  # of noise, as published
 STACKS: list[tuple[Part, ...]] = [
@@ -64,8 +64,8 @@ ARMS = [
     LONG,
     *(LONG.model_copy(update={"defenses": (STAND_IN,), "server_rate": rate}) for rate in (0.003, 0.01)),
     *(LONG.model_copy(update={"defenses": (stand_in,)}) for stand_in in IN_CODE),
-    BENT,
-    BENT.model_copy(update={"defenses": (IN_CODE[0],)}),
+    NONSMOOTH,
+    NONSMOOTH.model_copy(update={"defenses": (IN_CODE[0],)}),
     SLOW,
     *(SLOW.model_copy(update={"defenses": (Part(id="soteria", fields={"share": share}),)}) for share in (0.1, 0.6)),
 ]

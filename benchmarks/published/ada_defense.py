@@ -47,7 +47,7 @@ parser.add_argument("--pictures", type=int, default=5)
 parser.add_argument("--seeds", type=int, default=1)
 given = parser.parse_args()
 torch.set_num_threads(1)
-book = Book("ada_defense", __doc__)
+results_file = Book("ada_defense", __doc__)
 rows = []
 for name, variant, trained, rounds, who, attack in ARMS:
     found, close = [], []
@@ -63,7 +63,7 @@ for name, variant, trained, rounds, who, attack in ARMS:
                 assume=attacker(who),
                 seed=seed,
             )
-            found.append(book.play({"arm": name, "attack": attack, "picture": number, "seed": seed}, asked))
+            found.append(results_file.play({"arm": name, "attack": attack, "picture": number, "seed": seed}, asked))
             close.append(1 - prepare(asked).known["cosine"])
     psnr, ssim = [run["psnr"] for run in found], [run["ssim"] for run in found]
     right, seen = sum(run["label_right"] for run in found), sum(run["word"] == "recognisable" for run in found)
@@ -72,4 +72,4 @@ for name, variant, trained, rounds, who, attack in ARMS:
     )
 say()
 table(["what is sent, who attacks", "by", "cos", "PSNR", "least", "most", "SSIM", "labels right", "recognisable"], rows)
-say(f"A grey picture: {mean(run['result']['grey_psnr'] for run in book.runs):.1f} dB.")
+say(f"A grey picture: {mean(run['result']['grey_psnr'] for run in results_file.runs):.1f} dB.")

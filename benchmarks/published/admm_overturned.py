@@ -57,7 +57,7 @@ def faces(count: int) -> dict[str, bytes]:
     return files
 
 
-book, uploads = Book("admm_overturned", __doc__), faces(given.pictures)
+results_file, uploads = Book("admm_overturned", __doc__), faces(given.pictures)
 rows: list[list[Any]] = []
 for name, (attack, repairs, epochs, rate, assume) in ATTACKS.items():
     if given.only not in name:
@@ -76,7 +76,7 @@ for name, (attack, repairs, epochs, rate, assume) in ATTACKS.items():
                 assume=assume,
                 seed=1 + index,
             )
-            found.append(book.play({"attack": name, "data": data, "picture": index}, experiment, uploads))
+            found.append(results_file.play({"attack": name, "data": data, "picture": index}, experiment, uploads))
         errors = [result["mse"] for result in found]
         hits, labels = sum(error <= SUCCESS for error in errors), sum(result["label_right"] for result in found)
         grey = statistics.mean(result["baselines"]["grey"]["mse"] for result in found)
@@ -94,4 +94,4 @@ for name, (attack, repairs, epochs, rate, assume) in ATTACKS.items():
         )
 say()
 table(["attack", "data", "MSE median", "best", "worst", "<= 0.01", "label right", "grey MSE"], rows)
-book.save()
+results_file.save()

@@ -30,7 +30,7 @@ parser.add_argument("--pictures", type=int, default=5)
 parser.add_argument("--only", default="", help="only rows whose name has this text: a net or an activation")
 given = parser.parse_args()
 
-book, rows = Book("dlg_nets", __doc__), []
+results_file, rows = Book("dlg_nets", __doc__), []
 for activation in BENDS:
     for net, published in PUBLISHED.items():
         if given.only not in f"net {net}, {activation}":
@@ -46,11 +46,11 @@ for activation in BENDS:
                 seed=1 + number,
                 max_seconds=3600,
             )
-            results.append(book.play({"net": net, "activation": activation, "picture": number}, experiment))
+            results.append(results_file.play({"net": net, "activation": activation, "picture": number}, experiment))
         errors = [result["scores"]["mse_norm"] for result in results]
         index = analyse(unroll(parse(TEMPLATES[f"R-GAP's net {net}"]), (3, 32, 32), 1)).index
         grey = statistics.mean(result["baselines"]["grey"]["mse"] for result in results)
         rows.append([net, activation, index, statistics.mean(errors), statistics.median(errors), max(errors), published, grey])
 say()
 table(["net", "activation", "index", "MSE mean", "median", "worst", "published", "grey"], rows)
-book.save()
+results_file.save()

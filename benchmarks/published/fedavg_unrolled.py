@@ -46,7 +46,7 @@ def pictures(first: int, count: int, size: int) -> tuple[Picture, ...]:
     return tuple(Picture(source="cifar10", id=str(place)) for place in chosen)
 
 
-book, rows = Book("fedavg_unrolled", __doc__), []
+results_file, rows = Book("fedavg_unrolled", __doc__), []
 for count, size, epochs, tv, share, published in CELLS:
     steps = int(share * given.steps)
     found = []
@@ -61,7 +61,7 @@ for count, size, epochs, tv, share, published in CELLS:
             max_seconds=3600,
         )
         asked = {"n": count, "B": size, "E": epochs, "width": given.width, "steps": steps, "experiment": number}
-        found.append(book.play(asked, experiment))
+        found.append(results_file.play(asked, experiment))
     values = [result["psnr"] for result in found]
     spread = statistics.stdev(values) if len(values) > 1 else float("nan")
     first = statistics.mean(result["scores"]["identified"] for result in found)
@@ -85,4 +85,4 @@ table(
     ["setting", "local steps", "iterations", "PSNR", "deviation", "published (width 64)", "identified", "cosine distance", "grey PSNR"],
     rows,
 )
-book.save()
+results_file.save()

@@ -25,8 +25,8 @@ parser.add_argument("--steps", type=int, default=400)
 parser.add_argument("--kinds", nargs="+", default=["none", "exact", "running"])
 given = parser.parse_args()
 
-book = Book("gradinversion_statistics", __doc__)
-found = {kind: [] for kind in given.kinds}
+results_file = Book("gradinversion_statistics", __doc__)
+results = {kind: [] for kind in given.kinds}
 for batch in range(given.batches):
     for kind in given.kinds:
         experiment = Experiment(
@@ -38,17 +38,17 @@ for batch in range(given.batches):
             seed=1 + batch,
             max_seconds=3600,
         )
-        found[kind].append(book.play({"batch": batch, "statistics": kind, "steps": given.steps}, experiment))
+        results[kind].append(results_file.play({"batch": batch, "statistics": kind, "steps": given.steps}, experiment))
 
 rows = []
-for kind, results in found.items():
-    means = [statistics.mean(result["scores"].get(score, float("nan")) for result in results) for score in SCORES]
-    gaps = [result["psnr"] - without["psnr"] for result, without in zip(results, found["none"], strict=True)]
+for kind, own_results in results.items():
+    means = [statistics.mean(result["scores"].get(score, float("nan")) for result in own_results) for score in SCORES]
+    gaps = [result["psnr"] - without["psnr"] for result, without in zip(own_results, results["none"], strict=True)]
     error = statistics.stdev(gaps) / len(gaps) ** 0.5 if len(gaps) > 1 else float("nan")
     rows.append([kind, *means, f"{statistics.mean(gaps):+.2f} ± {error:.2f}"])
 for name in ("grey", "noise"):
-    known = [result["baselines"][name] for result in found["none"]]
+    known = [result["baselines"][name] for result in results["none"]]
     rows.append([f"({name})", *[statistics.mean(one.get(score, float("nan")) for one in known) for score in SCORES], ""])
 say()
 table(["statistics", "PSNR", "SSIM", "LPIPS", "rank", "PSNR against none (standard error)"], rows)
-book.save()
+results_file.save()

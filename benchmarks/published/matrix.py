@@ -62,7 +62,7 @@ torch.set_num_threads(1)
 known = plugin_catalog.describe()
 if given.join:
     Book("matrix", __doc__, brief=True).take(f"matrix-{number}" for number in range(2))
-book = Book("matrix" if parts == 1 else f"matrix-{part}", __doc__, brief=True)
+results_file = Book("matrix" if parts == 1 else f"matrix-{part}", __doc__, brief=True)
 
 
 @dataclass(frozen=True)
@@ -77,8 +77,8 @@ class Cell:
     def strategy(self) -> AdaptiveStrategy | None:
         if self.defense is None or self.who == "naive":
             return None
-        found: AdaptiveStrategy = plugin("defense", self.defense).strategies()[self.who]
-        return found
+        chosen: AdaptiveStrategy = plugin("defense", self.defense).strategies()[self.who]
+        return chosen
 
     @property
     def same(self) -> str:
@@ -120,12 +120,14 @@ class Cell:
         if self.same:
             return {**about, "same": self.same}
         try:
-            found = [book.known(asked) if given.report else book.play(asked, experiment) for asked, experiment in self.runs]
-            if not any(found):
+            results = [
+                results_file.known(asked) if given.report else results_file.play(asked, experiment) for asked, experiment in self.runs
+            ]
+            if not any(results):
                 prepare(self.runs[0][1])  # it may be refused
         except ValueError as error:
             return {**about, "refused": str(error)}
-        runs = [run for run in found if run]
+        runs = [run for run in results if run]
         if len(runs) < given.pictures:
             return None
         seen = sum(run["word"] == "recognisable" for run in runs)
@@ -154,14 +156,14 @@ def cells() -> list[Cell]:
 
 mine = [cell for number, cell in enumerate(cells()) if number % parts == part]
 for attack in ATTACKS if not given.report else ():  # those that can share a loop do; the rest follows one by one
-    book.play_together([run for cell in mine if cell.attack == attack and not cell.same for run in cell.runs])
-found = [one for cell in mine if (one := cell.summed_up())]
-naive = [(one["defense"], one["attack"]) for one in found if one["who"] == "naive"]
-begun = {one["attack"] for one in found if one["defense"] and "runs" in one}  # nothing to compare with in the others
-found = [one for one in found if (one["defense"], one["attack"]) in naive and one["attack"] in begun]
+    results_file.play_together([run for cell in mine if cell.attack == attack and not cell.same for run in cell.runs])
+results = [one for cell in mine if (one := cell.summed_up())]
+naive = [(one["defense"], one["attack"]) for one in results if one["who"] == "naive"]
+begun = {one["attack"] for one in results if one["defense"] and "runs" in one}  # nothing to compare with in the others
+results = [one for one in results if (one["defense"], one["attack"]) in naive and one["attack"] in begun]
 say()
 rows = []
-for one in found:
+for one in results:
     fields = one["defense"]["fields"].values() if one["defense"] else ()
     name = " ".join([(one["defense"] or {"id": "none"})["id"], *(f"{v:g}" if isinstance(v, float) else str(v) for v in fields)])
     if "runs" not in one:
@@ -178,4 +180,4 @@ if parts == 1:
         "seeds": given.seeds,
         "attacks": {name: own.fields for name, own in ATTACKS.items()},
     }
-    (ROOT / "assets" / "matrix.json").write_text(json.dumps({"about": __doc__, "recipe": recipe, "cells": found}, indent=1) + "\n")
+    (ROOT / "assets" / "matrix.json").write_text(json.dumps({"about": __doc__, "recipe": recipe, "cells": results}, indent=1) + "\n")

@@ -36,7 +36,7 @@ parser.add_argument("--only", choices=MADE_FOR)
 given = parser.parse_args()
 torch.set_num_threads(1)
 known = plugin_catalog.describe()
-book = Book("own_models", __doc__, brief=True)
+results_file = Book("own_models", __doc__, brief=True)
 
 
 def arms(name: str) -> list[tuple[Part, Part | None, str, Part]]:
@@ -64,7 +64,7 @@ for name in [given.only] if given.only else MADE_FOR:
             )
             stack = [defense.model_dump()] if defense else []
             asked = {"model": model.model_dump(), "defenses": stack, "who": who, "attack": attack.id, "picture": number}
-            found.append(book.play(asked, experiment))
+            found.append(results_file.play(asked, experiment))
         seen = sum(run["word"] == "recognisable" for run in found)
         strength = " ".join(str(value) for value in defense.fields.values()) if defense else ""
         rows.append(

@@ -72,7 +72,7 @@ parser.add_argument("--pictures", type=int, default=10)
 parser.add_argument("--only", default="", help="only rows whose name has this text: a model, a method or a data set")
 given = parser.parse_args()
 
-book, rows = Book("r_gap_tables", __doc__), []
+results_file, rows = Book("r_gap_tables", __doc__), []
 for name, (model, published) in MODELS.items():
     for source in ("cifar10", "mnist"):
         for method, settings in METHODS.items():
@@ -88,7 +88,7 @@ for name, (model, published) in MODELS.items():
                     max_seconds=3600,
                     **{"task": "flipped", **settings},
                 )
-                results.append(book.play({"model": name, "data": source, "method": method, "picture": number}, experiment))
+                results.append(results_file.play({"model": name, "data": source, "method": method, "picture": number}, experiment))
             errors = [result["scores"]["mse_norm"] for result in results]
             rows.append(
                 [
@@ -106,4 +106,4 @@ for name, (model, published) in MODELS.items():
             )
 say()
 table(["model", "data", "method", "MSE mean", "median", "worst", "label right", "published", "grey", "seconds"], rows)
-book.save()
+results_file.save()

@@ -31,7 +31,7 @@ parser.add_argument("--steps", type=int, default=500)
 parser.add_argument("--model", default="mlp")
 given = parser.parse_args()
 
-book, found = Book("secure_aggregation", __doc__), dict[int, list[dict[str, Any]]]()
+results_file, found = Book("secure_aggregation", __doc__), dict[int, list[dict[str, Any]]]()
 for total in sorted({phones * batch for phones in PHONES for batch in BATCHES}):
     phones = min(total, max(PHONES))
     for seed in range(1, given.seeds + 1):
@@ -45,7 +45,7 @@ for total in sorted({phones * batch for phones in PHONES for batch in BATCHES}):
             max_seconds=3600,
         )
         asked = {"model": given.model, "pictures": total, "phones": phones, "seed": seed, "steps": given.steps}
-        found.setdefault(total, []).append(book.play(asked, experiment))
+        found.setdefault(total, []).append(results_file.play(asked, experiment))
 
 
 def describe(results: list[dict[str, Any]]) -> str:
@@ -66,4 +66,4 @@ for total, results in found.items():
     right = statistics.mean(result["scores"]["label_accuracy"] for result in results)
     rows.append([total, statistics.mean(psnr), min(psnr), max(psnr), right, statistics.mean(result["grey_psnr"] for result in results)])
 table(["pictures in the sum", "PSNR mean", "lowest", "highest", "labels right", "grey PSNR"], rows)
-book.save()
+results_file.save()

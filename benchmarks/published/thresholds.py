@@ -38,7 +38,7 @@ parser.add_argument("--pictures", type=int, default=3)
 parser.add_argument("--report", action="store_true", help="play nothing: sum up the points that are whole")
 given = parser.parse_args()
 torch.set_num_threads(1)
-book = Book("thresholds", __doc__, brief=True)
+results_file = Book("thresholds", __doc__, brief=True)
 rows: list[dict[str, Any]] = []
 for sweep, points in SWEEPS.items():
     for place, defense in points:
@@ -55,7 +55,7 @@ for sweep, points in SWEEPS.items():
                     seed=number + 1,
                     **(WATCHED if averages else {}),
                 )
-                runs.append(book.known(asked) if given.report else book.play(asked, experiment))
+                runs.append(results_file.known(asked) if given.report else results_file.play(asked, experiment))
             if None in runs:
                 continue
             seen = sum(run["word"] == "recognisable" for run in runs)

@@ -44,7 +44,7 @@ def until_done(doors: Service, chosen: list[Experiment], group: str) -> float:
     return time.perf_counter() - began
 
 
-def together(site: Site) -> dict[str, Any]:
+def eight_runs(site: Site) -> dict[str, Any]:
     """One arm and eight, in turn: seconds from pressing Run until all have ended, medians of ROUNDS."""
     doors, one, eight = site.service(), [], []
     while not doors.catalog() or not doors.store.note(SPEEDS):  # the workers settle in

@@ -16,7 +16,7 @@ MILESTONES = (2.667, 1.6, 1.142)  # the step size falls tenfold after these shar
 WARM_UP = 50  # steps, of the cosine schedule
 ELECT = 25  # steps between two looks at which start is closest: between them the same one is shown
 FILTERED = 500  # steps between two median filters
-SOUGHT = 0.01  # the step size of what is looked for beside the pictures
+LATENTS = 0.01  # the step size of what is looked for beside the pictures
 COMBINE = ("closest", "mean", "median")
 
 Note = dict[str, str | int | float]
@@ -116,7 +116,7 @@ class Descent:
         """
         pixels, (low, high), latents = to_pixels(seen), box(seen), list(seen.latents.values())
         z = z.clone().requires_grad_()
-        groups = [([z], self.step_size), *([(latents, SOUGHT)] if latents else [])]
+        groups = [([z], self.step_size), *([(latents, LATENTS)] if latents else [])]
         optimiser = torch.optim.Adam([{"params": leaves, "lr": size} for leaves, size in groups], fused=z.device.type != "mps")
         lowest, kept = torch.full((len(z),), math.inf, device=z.device, dtype=z.dtype), z.detach().clone()
         for step in range(1, self.steps + 1):

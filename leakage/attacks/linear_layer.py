@@ -60,11 +60,11 @@ class LinearLayer(Attack):
         labels, note = labels_of(seen, self.label_rule)
         try:
             reading = self._batch(seen) if seen.batch_size > 1 else self._single(seen)
-            found = [guess(seen, in_order(seen, x, labels), labels) for x in reading.x]
+            found = [snapshot_of(seen, in_order(seen, x, labels), labels) for x in reading.x]
         except UnreadableError as error:
             grey, inner = torch.full((seen.batch_size, *seen.image_shape), 0.5), self._last_input(seen)
             also = f" The {inner.numel():,} numbers that enter its last linear layer leak all the same." if inner is not None else ""
-            moment = guess(seen, grey, labels)
+            moment = snapshot_of(seen, grey, labels)
             views = {"what enters the last linear layer": inner.float().flatten()} if inner is not None else {}
             yield replace(moment, note={**note, "event": f"{error}{also}"}, views=views)
             return
@@ -132,7 +132,7 @@ def in_pixels(seen: Observation, flat: Tensor) -> Tensor:
     return flat * std + mean
 
 
-def guess(seen: Observation, x: Tensor, labels: Tensor) -> Snapshot:
+def snapshot_of(seen: Observation, x: Tensor, labels: Tensor) -> Snapshot:
     """These pictures with ||g(x, y) - g*||^2 / ||g*||^2."""
     x = as_pictures(seen, x)
     target, replayed = seen.as_gradient(), seen.gradient(x, labels)

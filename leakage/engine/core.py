@@ -1,167 +1,56 @@
-"""The vocabulary: what flows between the honest client, the attack and the referee. No mathematics of any attack lives here.
+"""The four kinds of plug-in, and all that writing one needs: import it from here.
 
-Pictures are float32 in [0, 1], shape (B, C, H, W). Labels are int64 (B,), or probabilities (B, K). Gradients are `Params`, by name.
+Pictures are float32 in [0, 1], shape (B, C, H, W): B of them with C channels. Labels are int64 (B,), or probabilities (B, K) of K classes.
+Gradients and weights are `Params`: parameter name -> tensor.
 """
 
-import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import ClassVar, TypeAlias
+from collections.abc import Iterator, Mapping, Sequence
+from typing import ClassVar
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from leakage.engine.normalise import Normalise as Normalise
+from leakage.engine.observation import Client as Client
+from leakage.engine.observation import ClientState as ClientState
+from leakage.engine.observation import Observation as Observation
+from leakage.engine.observation import Params as Params
+from leakage.engine.observation import Round as Round
+from leakage.engine.observation import Simulator as Simulator
+from leakage.engine.observation import Snapshot as Snapshot
+from leakage.engine.observation import Statistics as Statistics
+from leakage.engine.observation import StepRng as StepRng
+from leakage.engine.observation import Update as Update
+from leakage.engine.observation import generator as generator
 from leakage.engine.plugin import Plugin as Plugin
 from leakage.engine.plugin import choice as choice
 from leakage.engine.plugin import flag as flag
 from leakage.engine.plugin import param as param
 from leakage.engine.plugin import text as text
+from leakage.engine.strategy import AdaptiveStrategy as AdaptiveStrategy
 from leakage.spec.fields import Published as Published
 from leakage.spec.fields import Travels as Travels
-
-Params: TypeAlias = dict[str, Tensor]  # parameter name -> tensor
-ClientState: TypeAlias = dict[str, Tensor]  # what one client carries from one call to the next
-Update: TypeAlias = tuple[Params, ClientState]
-Client: TypeAlias = Callable[[Params, Tensor, Tensor, ClientState], Update]  # (weights, x, y, state) -> what is sent; pure
-Statistics: TypeAlias = dict[str, tuple[Tensor, Tensor]]  # layer -> mean and variance of each channel
-StepRng: TypeAlias = Callable[[int], torch.Generator]  # local step -> the generator of that step's randomness
-
-
-def generator(seed: int, *purpose: str | int) -> torch.Generator:
-    """A CPU generator for one purpose, derived from the experiment's seed: adding a defense does not move the attack's start."""
-    words = ":".join(str(word) for word in (seed, *purpose)).encode()
-    return torch.Generator().manual_seed(int.from_bytes(hashlib.sha256(words).digest()[:7], "big"))
-
-
-# ---------------------------------------------------------------- what the server holds, what an attack says
-
-
-@dataclass(frozen=True)
-class Round:
-    """One round of one client, as the server sees it.
-
-    weights    what the client received
-    update     what it sent
-    state      what it carried before this round, as far as the server can compute that (`Protocol.infer_state`)
-    count      pictures of the client
-    """
-
-    weights: Params
-    update: Params
-    state: ClientState
-    count: int
-
-
-@dataclass(frozen=True)
-class Simulator:
-    """The attacked round as the server itself can play it: for attacks that imitate the client in their own way.
-
-    send       (x, y, state) -> what the client would send, and what it would carry on
-    update     what it did send
-    state      what it carried before
-    to_gradient  (update, state) -> the average gradient in an update of a client that carried `state`
-    """
-
-    send: Callable[[Tensor, Tensor, ClientState], Update]
-    update: Params
-    state: ClientState
-    to_gradient: Callable[[Params, ClientState], Params]
-
-
-@dataclass(frozen=True)
-class Observation:
-    """All the server holds. No tensor of the truth is reachable from here unless the experiment grants it.
-
-    model          the architecture, in eval mode (BatchNorm as the experiment says); its parameters are `weights`
-    update         what the client sent, as the attacker reads it; for a naive one: what it takes for the gradient
-    replay         (x (B, C, H, W), y (B,) or (B, K)) -> what the attacker believes this client would have sent; differentiable in x and y
-    replays        the same for S guesses at once: (S, B, C, H, W), (B,) or (S, B, K) -> an update with S in front of every shape
-    imitate        gradients of S guesses -> what `replays` makes of them; None where that takes more than one gradient of each
-    to_gradient    turns an update into an average gradient
-    simulator      the protocol as the server knows it, whether or not the attacker makes use of that
-    adaptive       False: the attacker takes what was sent for the gradient of FedSGD, and replays that
-    history        every round that the server has watched
-    labels         (B,) when the experiment grants them, else None
-    statistics     BatchNorm layer -> mean and variance (C,) of what enters it, when the experiment grants them, else None
-    entry_weights  how much each entry of the update counts when gradients are compared, by parameter; unnamed parameters count 1
-    latents        what an attack may look for too: buffers of `model` by name, leaves that `replay` follows; it leaves there what it found
-    """
-
-    model: nn.Module
-    weights: Params
-    update: Params
-    replay: Callable[[Tensor, Tensor], Params]
-    replays: Callable[[Tensor, Tensor], Params]
-    to_gradient: Callable[[Params], Params]
-    simulator: Simulator
-    batch_size: int
-    image_shape: tuple[int, int, int]
-    num_classes: int
-    imitate: Callable[[Params], Params] | None = None
-    adaptive: bool = True
-    history: tuple[Round, ...] = ()
-    labels: Tensor | None = None
-    statistics: Statistics | None = None
-    entry_weights: Params = field(default_factory=dict)
-    latents: Params = field(default_factory=dict)
-
-    def as_gradient(self) -> Params:
-        """The update as an average gradient over the batch."""
-        return self.to_gradient(self.update)
-
-    def gradient(self, x: Tensor, y: Tensor) -> Params:
-        """The replay of a guess, in the units of `as_gradient`."""
-        return self.to_gradient(self.replay(x, y))
-
-    def gradients(self, x: Tensor, y: Tensor) -> Params:
-        """The replays of S guesses (S, B, C, H, W), in the same units, S in front of every shape."""
-        return self.to_gradient(self.replays(x, y))
-
-    @property
-    def device(self) -> torch.device:
-        return next(iter(self.weights.values())).device
-
-    @property
-    def dtype(self) -> torch.dtype:
-        return next(iter(self.weights.values())).dtype
-
-    @property
-    def scale(self) -> tuple[Tensor, Tensor]:
-        """Mean and standard deviation, (1, C, 1, 1) each, of the model's first layer; 0 and 1 when the model takes raw pixels."""
-        for layer in self.model.modules():
-            if isinstance(layer, Normalise):
-                return layer.mean, layer.std
-        shape = (1, self.image_shape[0], 1, 1)
-        return torch.zeros(shape, device=self.device), torch.ones(shape, device=self.device)
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """One moment of an attack. Yielding one is free: `x` may be the live tensor (whoever keeps it copies it), `loss` stays a tensor.
-
-    step       optimiser steps so far over all starts
-    x, y       the guess: pictures (B, C, H, W) in pixel space, not clamped; labels (B,) or probabilities (B, K)
-    loss       the attack's own objective, never a distance to the truth
-    note       words and numbers for the page: which start, which label rule; under "event" a sentence that the user must not miss
-    views      what stands beside the guess, by name: pictures (B, C, H, W) in pixel space, maps of a layer (C, H, W) or a list (n,)
-    """
-
-    step: int
-    x: Tensor
-    y: Tensor
-    loss: Tensor
-    note: dict[str, str | int | float] = field(default_factory=dict)
-    views: dict[str, Tensor] = field(default_factory=dict)
-
-
-# ---------------------------------------------------------------- the four kinds of plug-in
 
 
 class Attack(Plugin):
     """Reconstructs pictures from an Observation alone.
 
     A field `steps`, and `starts` where several are played at once, tell the page how long it takes; without `steps` it answers at once.
+
+    Example:
+        >>> from dataclasses import dataclass
+        >>> @dataclass(frozen=True, kw_only=True)
+        ... class Grey(Attack):
+        ...     brightness: float = param(0.5, 0, 1, "From black (0) to white (1).")
+        ...
+        ...     def run(self, seen, rng):
+        ...         x = torch.full((seen.batch_size, *seen.image_shape), self.brightness)  # (B, C, H, W)
+        ...         yield Snapshot(step=1, x=x, y=torch.zeros(seen.batch_size, dtype=torch.long), loss=torch.zeros(()))
+        >>> import leakage
+        >>> model = nn.Sequential(nn.Flatten(), nn.Linear(16, 3))
+        >>> result = leakage.attack(model, torch.rand(2, 1, 4, 4), torch.tensor([0, 2]), attack=Grey(brightness=0.25))
+        >>> tuple(result.reconstruction.shape), float(result.reconstruction.mean())
+        ((2, 1, 4, 4), 0.25)
     """
 
     way: ClassVar[str] = "Guess, compare, improve."  # how it works, below its guess
@@ -170,7 +59,18 @@ class Attack(Plugin):
     mistakes: ClassVar[Mapping[str, str]] = {}  # of a naive attacker who imitates the client: switch that repairs it -> in words
 
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
-        """Yield Snapshots; the last one is the answer."""
+        """The attack, as a generator that never saves, prints or stops itself on the truth.
+
+        Args:
+            seen: all that the server holds.
+            rng: the attack's own randomness, on the CPU.
+
+        Yields:
+            Snapshots with `x` of shape (B, C, H, W) and `y` of shape (B,) or (B, K); the last one is the answer.
+
+        Raises:
+            ValueError: when the attack cannot work on this model or setting, with a sentence that says what would.
+        """
         raise NotImplementedError
 
     @property
@@ -179,36 +79,42 @@ class Attack(Plugin):
         return False
 
     def run_batched(self, seen: Sequence[Observation], rngs: Sequence[torch.Generator]) -> Iterator[tuple[int, Snapshot]]:
-        """Play observations of one model, each with an `imitate`, in one vectorised loop; yield Snapshots with their places."""
+        """Play S observations of one model in one vectorised loop: the same answers as S calls of `run`, sooner.
+
+        Args:
+            seen: S observations, each with an `imitate`.
+            rngs: the randomness of each.
+
+        Yields:
+            The place of an observation in `seen`, and a Snapshot of it.
+
+        Raises:
+            NotImplementedError: unless the attack is `batchable`.
+        """
         raise NotImplementedError
 
 
-@dataclass(frozen=True)
-class AdaptiveStrategy:
-    """One thing that an attacker can do who knows a defense.
-
-    words    what it does, for the page
-    surrogate  (client, received) -> the best differentiable imitation of the defended client
-    invert_update  (received, state) -> what the attacker works with in place of what it received; None: that itself
-    entry_weights  (received, state) -> how much each entry counts when gradients are compared, by parameter; unnamed parameters count 1
-    infer_state  (received, state) -> what the client carries after this round, as far as the server can compute that
-    latent_init  model -> what the client keeps to itself of it, as far as that can be guessed, by the names of buffers
-    optimize_latents  that is only where attacks start that look for it together with the pictures; others keep to it
-    exact    it works with the very numbers received, so nothing may have changed them after the defense; `invert_update` does too
-    """
-
-    words: str
-    surrogate: Callable[[Client, Params], Client] = lambda client, _received: client
-    invert_update: Callable[[Params, ClientState], Params] | None = None
-    entry_weights: Callable[[Params, ClientState], Params] = lambda _received, _state: {}
-    infer_state: Callable[[Params, ClientState], ClientState] = lambda _received, state: state
-    latent_init: Callable[[nn.Module], Params] = lambda _model: {}
-    optimize_latents: bool = False
-    exact: bool = False
-
-
 class Defense(Plugin):
-    """Changes what leaves the client, or the model itself. stage "gradient" acts in each local step, "update" on what is sent."""
+    """Changes what leaves the client, or the model itself. stage "gradient" acts in each local step, "update" on what is sent.
+
+    Example:
+        >>> from dataclasses import dataclass
+        >>> @dataclass(frozen=True, kw_only=True)
+        ... class Scaling(Defense):
+        ...     factor: float = param(0.5, 0, 1, "Every entry is multiplied by it.")
+        ...
+        ...     def defend(self, client, model, step_rng):
+        ...         def send(weights, x, y, state):
+        ...             update, state = client(weights, x, y, state)
+        ...             return {name: self.factor * g for name, g in update.items()}, state
+        ...         return send
+        >>> import leakage
+        >>> model = nn.Sequential(nn.Flatten(), nn.Linear(16, 3))
+        >>> x, y = torch.rand(1, 1, 4, 4), torch.tensor([2])
+        >>> plain, halved = (leakage.observe(model, x, y, defenses=own).update for own in ([], [Scaling()]))
+        >>> bool(torch.allclose(halved["1.weight"], plain["1.weight"] / 2))
+        True
+    """
 
     stage: ClassVar[str] = "gradient"
     imitation: ClassVar[str] = "known and imitated"  # what `surrogate` does, in words
@@ -218,32 +124,77 @@ class Defense(Plugin):
     backfires: ClassVar[str] = ""  # why an attacker does worse for knowing it, where that was measured
 
     def change(self, model: nn.Module) -> nn.Module:
-        """The model that is trained with this defense, `model` itself as a rule; it may be altered in place.
+        """The model that is trained with this defense.
 
-        New weights come from torch's global generator, which `observe` forks and seeds; what a client keeps to itself are buffers there,
-        which `defend` replaces and the server never sees. Raises ValueError when the model has no place for it.
+        Args:
+            model: may be altered in place. New weights come from torch's global generator, which `observe` forks and seeds; what a
+                client keeps to itself are buffers there, which `defend` replaces and the server never sees.
+
+        Returns:
+            `model` itself as a rule.
+
+        Raises:
+            ValueError: when the model has no place for it.
         """
         return model
 
     def defend(self, client: Client, model: nn.Module, step_rng: StepRng) -> Client:
-        """The client, defended. Pure: called twice with the same state it sends the same."""
+        """The client, defended.
+
+        Args:
+            client: (weights, x (B, C, H, W), y (B,), state) -> what it sends, and what it carries on.
+            model: the architecture.
+            step_rng: the randomness of each local step.
+
+        Returns:
+            A client of the same signature. Pure: called twice with the same state it sends the same.
+        """
         raise NotImplementedError
 
     def surrogate(self, client: Client, received: Params) -> Client:  # noqa: ARG002
-        """The best differentiable imitation of the defense for an attacker who knows it and holds `received`; identity if none."""
+        """The best differentiable imitation of the defense for an attacker who knows it.
+
+        Args:
+            client: the attacker's imitation of the client without this defense.
+            received: what arrived.
+
+        Returns:
+            The client, imitated with the defense; `client` itself if nothing can be imitated.
+        """
         return client
 
     def multiplier(self, tensors: int) -> float | None:  # noqa: ARG002
-        """The noise multiplier of one picture's part in one gradient of so many tensors, if the defense promises differential privacy."""
+        """The noise multiplier of one picture's part in one gradient, if the defense promises differential privacy.
+
+        Args:
+            tensors: how many tensors the gradient has.
+
+        Returns:
+            Standard deviation of the noise over the norm that one picture's part may have; None without a promise.
+        """
         return None
 
     def strategies(self) -> dict[str, AdaptiveStrategy]:
-        """What attackers can do who know it, by name, whatever the fields; the first is done unless the experiment names another."""
+        """What attackers can do who know it, whatever the fields.
+
+        Returns:
+            Name -> strategy; the first is taken unless the experiment names another.
+        """
         return {"imitate": AdaptiveStrategy(self.imitation, self.surrogate)}
 
 
 class Protocol(Plugin):
-    """What a client does with gradients, what it sends, and what the server can compute from that."""
+    """What a client does with gradients, what it sends, and what the server can compute from that.
+
+    Example:
+        >>> from leakage.protocols.fedavg import FedAvg
+        >>> protocol = FedAvg(epochs=1, rate=0.1)
+        >>> def gradient(weights, x, y, state):
+        ...     return {"w": torch.tensor([2.0])}, state
+        >>> sent, _ = protocol.client(gradient)({"w": torch.tensor([1.0])}, torch.rand(1, 1, 4, 4), torch.tensor([0]), {})
+        >>> round(float(sent["w"]), 6)  # one step of -0.1 * 2
+        -0.2
+    """
 
     is_aggregation: ClassVar[bool] = False  # laid over another protocol, as secure aggregation is
     sends_gradient: ClassVar[bool] = False  # the very gradient of one step, and nothing else
@@ -251,7 +202,15 @@ class Protocol(Plugin):
     elementwise: ClassVar[bool] = False  # whether weights may have a dimension in front: several guesses, each with weights of its own
 
     def client(self, gradient: Client, step_rng: StepRng | None = None) -> Client:
-        """The client of this protocol, built from one that computes a gradient; `step_rng`: its chances by epoch, None: not known."""
+        """The client of this protocol.
+
+        Args:
+            gradient: a client that computes a gradient.
+            step_rng: the client's own randomness by epoch; None: not known, as for an attacker.
+
+        Returns:
+            A client of the same signature; differentiable in x and y where `gradient` is.
+        """
         raise NotImplementedError
 
     @property
@@ -268,7 +227,15 @@ class Protocol(Plugin):
         return state
 
     def to_gradient(self, update: Params, seen: Round) -> Params:
-        """An update sent in the round `seen` as an average gradient."""
+        """An update as an average gradient over the client's pictures.
+
+        Args:
+            update: what was sent, by parameter and of its shape.
+            seen: the round in which it was sent.
+
+        Returns:
+            The gradient, of the same names and shapes.
+        """
         raise NotImplementedError
 
     def naive(self, update: Params, seen: Round) -> Params:
@@ -285,13 +252,31 @@ class Protocol(Plugin):
 
 
 class Model(Plugin):
-    """A network to be trained."""
+    """A network to be trained.
+
+    Example:
+        >>> from dataclasses import dataclass
+        >>> @dataclass(frozen=True, kw_only=True)
+        ... class Flat(Model):
+        ...     def build(self, image_shape, num_classes):
+        ...         return nn.Sequential(nn.Flatten(), nn.Linear(torch.Size(image_shape).numel(), num_classes))
+        >>> tuple(Flat().build((3, 8, 8), 10)(torch.rand(2, 3, 8, 8)).shape)
+        (2, 10)
+    """
 
     smallest: ClassVar[int] = 1  # the shortest side of a picture that it can take, in pixels
 
     def build(self, image_shape: tuple[int, int, int], num_classes: int) -> nn.Module:
-        """The untrained network for pictures (C, H, W) in [0, 1].
+        """The untrained network. Its weights come from torch's global generator, which the engine forks and seeds.
 
-        Its weights come from torch's global generator, which `play` forks and seeds.
+        Args:
+            image_shape: (C, H, W) of one picture.
+            num_classes: K.
+
+        Returns:
+            A module that maps pictures (B, C, H, W) in [0, 1] to logits (B, K).
+
+        Raises:
+            ValueError: when it cannot take pictures of this shape.
         """
         raise NotImplementedError

@@ -20,7 +20,7 @@ LAYERS = ("all", "largest 10", "largest 50", "first half", "last half")
 WEIGHTS = ("equal", "linear", "exponential")
 STARTS = ("normal", "uniform", "grey", "tiles")
 TILE = 4  # pixels
-BENT = (nn.ReLU, nn.LeakyReLU, nn.MaxPool2d)  # straight pieces: second derivatives are zero or undefined
+NONSMOOTH = (nn.ReLU, nn.LeakyReLU, nn.MaxPool2d)  # straight pieces: second derivatives are zero or undefined
 
 
 def flatten(update: Params) -> Tensor:
@@ -160,7 +160,7 @@ def diverged(x: Tensor, loss: float) -> bool:
 
 def nonsmooth_layer(model: nn.Module) -> str:
     """The first kind of layer made of straight pieces, as a word; empty when every layer is smooth."""
-    return next((type(layer).__name__ for layer in model.modules() if isinstance(layer, BENT)), "")
+    return next((type(layer).__name__ for layer in model.modules() if isinstance(layer, NONSMOOTH)), "")
 
 
 def median_filter(x: Tensor) -> Tensor:

@@ -65,7 +65,7 @@ def test_an_honest_client_called_again_sends_the_same(name: str, protocol: str) 
 
 
 @EVERY
-def test_a_guarded_client_is_pure_and_differentiable(name: str) -> None:
+def test_a_defended_client_is_pure_and_differentiable(name: str) -> None:
     x = smooth(3)
     defense, model = pristine(name, x)
     client, weights = defense.defend(gradient_client(model), model, partial(generator, 1, "defense")), weights_of(model)

@@ -14,7 +14,7 @@ from leakage.data.datasets import PictureError, training_pictures
 from leakage.engine import federated_training as engine
 from leakage.engine.client import gradient_client, weights_of
 from leakage.engine.fed_client import FedClient
-from leakage.engine.federated_training import PADDING, Pictures, Progress, TrainingError, augmented, factor, partition, average_states
+from leakage.engine.federated_training import PADDING, Pictures, Progress, TrainingError, augmented, average_states, factor, partition
 from leakage.spec.experiment import Part
 from leakage.spec.tasks import Training
 from leakage.workers import training_folder

@@ -14,7 +14,7 @@ from leakage.engine.labels import ONE_OUTPUT, RULES, head, recover
 from leakage.runs.service import Service
 from leakage.spec.experiment import Experiment, Part, Picture, SpecError
 from leakage.spec.threat_model import assumptions
-from leakage.workers.adapter import observe, play, prepare, predicted_labels
+from leakage.workers.adapter import observe, play, predicted_labels, prepare
 from leakage.workers.attack_job import TWO
 
 STAR = Part(id="lenet", fields={"activation": "leaky_relu", "bias": False, "initialisation": "default"})

@@ -30,7 +30,7 @@ def sent_by(update: Params, name: str, strategy: str, received: Params, **fields
 # ---------------------------------------------------------------- choosing
 
 
-def test_a_counter_that_no_protection_here_has_is_refused_with_those_there_are() -> None:
+def test_a_strategy_that_no_protection_here_has_is_refused_with_those_there_are() -> None:
     given = Experiment(defenses=(Part(id="soteria"),), assume=Assumptions(strategy="read it off"))
     with pytest.raises(SpecError, match="strategy: allowed is same columns, without that layer; given was 'read it off'"):
         given.resolve(CATALOG)
@@ -38,7 +38,7 @@ def test_a_counter_that_no_protection_here_has_is_refused_with_those_there_are()
         Experiment(assume=Assumptions(strategy="read it off")).resolve(CATALOG)
 
 
-def test_without_a_word_the_first_counter_is_taken() -> None:
+def test_without_a_word_the_first_strategy_is_taken() -> None:
     x = smooth(3)
     for strategies in (entry.strategies for entry in CATALOG.of("defense")):
         assert strategies
@@ -97,7 +97,7 @@ def test_an_entry_that_is_not_trusted_may_be_anything(kind: str) -> None:
     assert gap([1, 2, 3], [4, 5]) > right + 0.1
 
 
-def test_trust_weighs_squares() -> None:
+def test_entry_weights_weigh_squares() -> None:
     match = distance("squared", {"a": torch.tensor([1.0, 2.0])}, {"a": 0.5}, {"a": torch.tensor([3.0, 10.0])})
     assert float(match({"a": torch.tensor([[2.0, 4.0]])})[0]) == 0.5 * (3 * 1 + 10 * 4)
     plain, doubled = (distance("cosine", {"a": torch.tensor([1.0, 2.0])}, entry_weights=t) for t in (None, {"a": torch.tensor([2.0, 2.0])}))

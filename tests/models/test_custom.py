@@ -49,7 +49,7 @@ def refused(experiment: Experiment | Training) -> str:
 
 
 LENET_STAR = {"activation": "leaky_relu", "bias": False, "initialisation": "default"}
-BENT = {"activation": "relu"}
+NONSMOOTH = {"activation": "relu"}
 TWINS = [  # template -> the plug-in with the same network, the fields of both, and what else follows in the plug-in
     ("CNN6", "cnn6", {}, {}, nn.Identity()),
     ("CNN6-d", "cnn6", {"second": 20}, {}, nn.Identity()),
@@ -57,13 +57,13 @@ TWINS = [  # template -> the plug-in with the same network, the fields of both, 
     ("LeNet (Zhu)", "lenet", {}, {"activation": "sigmoid", "bias": True}, nn.Identity()),
     *((f"R-GAP's net {net}", "rgap_net", {"net": net}, {}, nn.Identity()) for net in "ABCDE"),
     ("FCN3", "fcn3", {}, {}, nn.LeakyReLU(0.2)),  # it bends its outputs as well
-    ("ResNet18, width 16", "resnet", {"norm": "none", "normalise": "none"}, BENT, nn.Identity()),
-    ("ResNet18, width 16, skip 3 cut", "resnet", {"norm": "none", "normalise": "none", "cut": 3}, BENT, nn.Identity()),
+    ("ResNet18, width 16", "resnet", {"norm": "none", "normalise": "none"}, NONSMOOTH, nn.Identity()),
+    ("ResNet18, width 16, skip 3 cut", "resnet", {"norm": "none", "normalise": "none", "cut": 3}, NONSMOOTH, nn.Identity()),
     (
         "ResNet101, width 16",
         "resnet",
         {"norm": "none", "normalise": "cifar10", "kind": "resnet101"},
-        {**BENT, "normalise": "cifar10"},
+        {**NONSMOOTH, "normalise": "cifar10"},
         nn.Identity(),
     ),
 ]

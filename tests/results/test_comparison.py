@@ -175,7 +175,7 @@ def test_what_the_attacker_is_granted_of_batch_norm_differs_too(known: Catalog) 
     assert len(set(titles(two, known))) == 2
 
 
-def test_both_voices_share_a_title_and_the_voice_is_told(known: Catalog) -> None:
+def test_naive_and_adaptive_share_a_title_and_the_attacker_is_told(known: Catalog) -> None:
     both = [PRUNED, PRUNED.model_copy(update={"assume": NAIVE})]
     assert titles([PLAIN, *both], known) == ["no protection", "Pruning 0.9", "Pruning 0.9"]
     apart, alike = differs(both, known)

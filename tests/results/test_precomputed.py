@@ -11,7 +11,7 @@ from problems import CATALOG
 from leakage.results import precomputed, utility
 from leakage.results.precomputed import Duel, accuracy_costs, both, matrix
 from leakage.settings import ROOT
-from leakage.ui.compare.precomputed_results import in_words, matrix_table, privacy_utility, puzzles, threshold, describe
+from leakage.ui.compare.precomputed_results import describe, in_words, matrix_table, privacy_utility, puzzles, threshold
 
 PRUNED = {"id": "pruning", "fields": {"share": 0.9}}
 NOISE = {"id": "gaussian_noise", "fields": {"scale": 0.01}}

@@ -98,7 +98,7 @@ def test_pressed_again_equal_experiments_are_not_run_twice(door: Service, look: 
 
 
 @pytest.mark.parametrize(("attackers", "heard"), [("adaptive", ["both", "adaptive"]), ("naive", ["both", "naive"])])
-def test_one_voice_alone_is_one_run_for_each_arm(door: Service, look: Open, attackers: str, heard: list[str]) -> None:
+def test_one_attacker_alone_is_one_run_for_each_arm(door: Service, look: Open, attackers: str, heard: list[str]) -> None:
     experiments = asked(door, press(look(**QUICK, arms="none,pruning", voices=attackers)))
     assert [attacker(one, CATALOG) for one in experiments] == heard
 
@@ -118,7 +118,7 @@ def test_a_full_queue_is_told_and_nothing_is_queued(door: Service, look: Open) -
     assert f"You can have {MAX_WAITING} runs waiting or running: {MAX_WAITING - 2} are, and this would be 7 more." in words(at)
 
 
-def test_what_was_measured_beforehand_is_worked_out_once_it_is_opened(look: Open) -> None:
+def test_what_was_precomputed_is_worked_out_once_it_is_opened(look: Open) -> None:
     assert "federated averaging with three phones" not in words(look())
     at = look()
     at.session_state["measured"] = True
@@ -443,7 +443,7 @@ def test_where_pictures_differ_the_grey_picture_has_a_range() -> None:
     assert re.findall(r"<td.*?>([^<]+)</td>", lines[1]) == ["11.5 to 13.1", "0.10", "–", "–"]
 
 
-def test_without_two_voices_there_is_one_column_for_each_number() -> None:
+def test_without_two_attackers_there_is_one_column_for_each_number() -> None:
     lines = re.findall(r"<tr.*?</tr>", table.table([row("1 picture", "both", psnr=24.04, accuracy=0.9812, epsilon=4.387)]))
     assert len(lines) == 3
     assert lines[2].endswith("<td>98.1%</td><td>4.4</td></tr>")
@@ -500,10 +500,8 @@ def test_defaults_are_left_out_of_the_address() -> None:
 # ---------------------------------------------------------------- what protection costs
 
 
-def test_a_price_that_cannot_be_measured_is_not_offered(look: Open) -> None:
-    at = press(
-        look(**QUICK, model="convnet", arms="none,fedkl,clipping:bound=3.0", voices="naive")
-    )  # the recipe's LeNet has no BatchNorm
+def test_an_accuracy_cost_that_cannot_be_measured_is_not_offered(look: Open) -> None:
+    at = press(look(**QUICK, model="convnet", arms="none,fedkl,clipping:bound=3.0", voices="naive"))  # the recipe's LeNet has no BatchNorm
     assert [one.label for one in at.button if one.label.startswith(("FedKL", "Clipping"))] == ["Clipping 3"]
 
 

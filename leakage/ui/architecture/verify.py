@@ -61,7 +61,7 @@ def searches() -> dict[str, Search]:
     return {search.attack.id: search for search in prepared().verify.searches}
 
 
-def attacks(given: Given, picture: str, bend: str, search: str) -> list[Experiment]:
+def attacks(given: Given, picture: str, activation: str, search: str) -> list[Experiment]:
     """R-GAP, if the network is a plain chain, and the search on one picture of the gallery. Raises SpecError."""
     known = service().catalog()
     if known is None:
@@ -69,7 +69,7 @@ def attacks(given: Given, picture: str, bend: str, search: str) -> list[Experime
     r_gap = Experiment.model_validate(
         {
             "pictures": (Picture(source="gallery", id=picture),),
-            "model": Part(id=prepared().verify.network.id, fields={"network": write(given.steps), "activation": bend}),
+            "model": Part(id=prepared().verify.network.id, fields={"network": write(given.steps), "activation": activation}),
             "task": TASKS[given.outputs],
             "size": given.shape[1],
             "channels": given.shape[0],
@@ -147,8 +147,8 @@ def came(runs: Runs, said: counts.Verdict) -> str:
     fields = searched.attack.fields
     names = {item.id: item.title for item in gallery()}
     steps = f"{fields['steps']} steps" + (f" a start, {fields['tries']} starts at most" if "tries" in fields else "")
-    bend = BENDS[str(searched.model.fields["activation"])]
-    assumed = f"{names[searched.pictures[0].id]}, {bend}, random weights, seed {searched.seed}; the search knows the class, {steps}"
+    activation = BENDS[str(searched.model.fields["activation"])]
+    assumed = f"{names[searched.pictures[0].id]}, {activation}, random weights, seed {searched.seed}; the search knows the class, {steps}"
     link = f"[Open in the lab](/?run={','.join(run.id for run, _ in runs)})"
     predicted = f"**Predicted:** {said.headline}. R-GAP alone: {said.recursion}."
     return f"{predicted}  \n**Measured:** {', '.join(reached)}{baseline}. {link}  \n:small[{assumed}.]"

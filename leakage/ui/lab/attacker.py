@@ -46,13 +46,13 @@ def choose_attacker(known: Catalog, model: Part, behavior: ClientBehavior, defen
         help=f"{DIFFERENCE} A protection that stops only the naive attacker is none.",
     )
     adaptive, protections = chosen == "true", [known.get("defense", part.id) for part in defenses]
-    strategy = choose_counter(protections) if adaptive else forms.USUAL
+    strategy = choose_strategy(protections) if adaptive else forms.USUAL
     answers = [entry.answer(strategy) for entry in protections] if adaptive else None
     st.caption(meaning(behavior, protections, known.get("attack", attack.id), attack.fields, answers=answers))
     return attack, granted.model_copy(update={"adaptive": adaptive, "strategy": strategy})
 
 
-def choose_counter(protections: Sequence[Entry]) -> str:
+def choose_strategy(protections: Sequence[Entry]) -> str:
     """What the adaptive attacker does about the protection, where it has a choice."""
     choices = {name: entry for entry in protections for name in entry.strategies if len(entry.strategies) > 1}
     if not choices:

@@ -1,0 +1,145 @@
+"""What flows between the honest client, the server and an attack, as values. No mathematics of any attack lives here.
+
+Pictures are float32 in [0, 1], shape (B, C, H, W). Labels are int64 (B,), or probabilities (B, K). Gradients are `Params`, by name.
+"""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import torch
+from torch import Tensor, nn
+
+from leakage.engine.normalise import Normalise
+
+Params: TypeAlias = dict[str, Tensor]  # parameter name -> tensor
+ClientState: TypeAlias = dict[str, Tensor]  # what one client carries from one call to the next
+Update: TypeAlias = tuple[Params, ClientState]
+Client: TypeAlias = Callable[[Params, Tensor, Tensor, ClientState], Update]  # (weights, x, y, state) -> what is sent; pure
+Statistics: TypeAlias = dict[str, tuple[Tensor, Tensor]]  # layer -> mean and variance of each channel
+StepRng: TypeAlias = Callable[[int], torch.Generator]  # local step -> the generator of that step's randomness
+
+
+def generator(seed: int, *purpose: str | int) -> torch.Generator:
+    """A CPU generator for one purpose, derived from the experiment's seed: adding a defense does not move the attack's start."""
+    words = ":".join(str(word) for word in (seed, *purpose)).encode()
+    return torch.Generator().manual_seed(int.from_bytes(hashlib.sha256(words).digest()[:7], "big"))
+
+
+@dataclass(frozen=True)
+class Round:
+    """One round of one client, as the server sees it.
+
+    weights    what the client received
+    update     what it sent
+    state      what it carried before this round, as far as the server can compute that (`Protocol.infer_state`)
+    count      pictures of the client
+    """
+
+    weights: Params
+    update: Params
+    state: ClientState
+    count: int
+
+
+@dataclass(frozen=True)
+class Simulator:
+    """The attacked round as the server itself can play it: for attacks that imitate the client in their own way.
+
+    send       (x, y, state) -> what the client would send, and what it would carry on
+    update     what it did send
+    state      what it carried before
+    to_gradient  (update, state) -> the average gradient in an update of a client that carried `state`
+    """
+
+    send: Callable[[Tensor, Tensor, ClientState], Update]
+    update: Params
+    state: ClientState
+    to_gradient: Callable[[Params, ClientState], Params]
+
+
+@dataclass(frozen=True)
+class Observation:
+    """All the server holds. No tensor of the truth is reachable from here unless the experiment grants it.
+
+    model          the architecture, in eval mode (BatchNorm as the experiment says); its parameters are `weights`
+    update         what the client sent, as the attacker reads it; for a naive one: what it takes for the gradient
+    replay         (x (B, C, H, W), y (B,) or (B, K)) -> what the attacker believes this client would have sent; differentiable in x and y
+    replays        the same for S guesses at once: (S, B, C, H, W), (B,) or (S, B, K) -> an update with S in front of every shape
+    imitate        gradients of S guesses -> what `replays` makes of them; None where that takes more than one gradient of each
+    to_gradient    turns an update into an average gradient
+    simulator      the protocol as the server knows it, whether or not the attacker makes use of that
+    adaptive       False: the attacker takes what was sent for the gradient of FedSGD, and replays that
+    history        every round that the server has watched
+    labels         (B,) when the experiment grants them, else None
+    statistics     BatchNorm layer -> mean and variance (C,) of what enters it, when the experiment grants them, else None
+    entry_weights  how much each entry of the update counts when gradients are compared, by parameter; unnamed parameters count 1
+    latents        what an attack may look for too: buffers of `model` by name, leaves that `replay` follows; it leaves there what it found
+    """
+
+    model: nn.Module
+    weights: Params
+    update: Params
+    replay: Callable[[Tensor, Tensor], Params]
+    replays: Callable[[Tensor, Tensor], Params]
+    to_gradient: Callable[[Params], Params]
+    simulator: Simulator
+    batch_size: int
+    image_shape: tuple[int, int, int]
+    num_classes: int
+    imitate: Callable[[Params], Params] | None = None
+    adaptive: bool = True
+    history: tuple[Round, ...] = ()
+    labels: Tensor | None = None
+    statistics: Statistics | None = None
+    entry_weights: Params = field(default_factory=dict)
+    latents: Params = field(default_factory=dict)
+
+    def as_gradient(self) -> Params:
+        """The update as an average gradient over the batch."""
+        return self.to_gradient(self.update)
+
+    def gradient(self, x: Tensor, y: Tensor) -> Params:
+        """The replay of a guess, in the units of `as_gradient`."""
+        return self.to_gradient(self.replay(x, y))
+
+    def gradients(self, x: Tensor, y: Tensor) -> Params:
+        """The replays of S guesses (S, B, C, H, W), in the same units, S in front of every shape."""
+        return self.to_gradient(self.replays(x, y))
+
+    @property
+    def device(self) -> torch.device:
+        return next(iter(self.weights.values())).device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return next(iter(self.weights.values())).dtype
+
+    @property
+    def scale(self) -> tuple[Tensor, Tensor]:
+        """Mean and standard deviation, (1, C, 1, 1) each, of the model's first layer; 0 and 1 when the model takes raw pixels."""
+        for layer in self.model.modules():
+            if isinstance(layer, Normalise):
+                return layer.mean, layer.std
+        shape = (1, self.image_shape[0], 1, 1)
+        return torch.zeros(shape, device=self.device), torch.ones(shape, device=self.device)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One moment of an attack. Yielding one is free: `x` may be the live tensor (whoever keeps it copies it), `loss` stays a tensor.
+
+    step       optimiser steps so far over all starts
+    x, y       the guess: pictures (B, C, H, W) in pixel space, not clamped; labels (B,) or probabilities (B, K)
+    loss       the attack's own objective, never a distance to the truth
+    note       words and numbers for the page: which start, which label rule; under "event" a sentence that the user must not miss
+    views      what stands beside the guess, by name: pictures (B, C, H, W) in pixel space, maps of a layer (C, H, W) or a list (n,)
+    """
+
+    step: int
+    x: Tensor
+    y: Tensor
+    loss: Tensor
+    note: dict[str, str | int | float] = field(default_factory=dict)
+    views: dict[str, Tensor] = field(default_factory=dict)

@@ -1,0 +1,40 @@
+"""What an attacker can do who knows a defense, as a value that the defense offers."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from torch import nn
+
+from leakage.engine.observation import Client, ClientState, Params
+
+
+@dataclass(frozen=True)
+class AdaptiveStrategy:
+    """One thing that an attacker can do who knows a defense.
+
+    Args:
+        words: what it does, for the page.
+        surrogate: (client, received) -> the best differentiable imitation of the defended client.
+        invert_update: (received, state) -> what the attacker works with in place of what it received; None: that itself.
+        entry_weights: (received, state) -> how much each entry counts when gradients are compared, by parameter and of its shape;
+            unnamed parameters count 1.
+        infer_state: (received, state) -> what the client carries after this round, as far as the server can compute that.
+        latent_init: model -> what the client keeps to itself of it, as far as that can be guessed, by the names of buffers.
+        optimize_latents: that is only where attacks start that look for it together with the pictures; others keep to it.
+        exact: it works with the very numbers received, so nothing may have changed them after the defense; `invert_update` does too.
+
+    Example:
+        >>> import torch
+        >>> halve = AdaptiveStrategy("known: it doubles what arrives", invert_update=lambda got, _: {n: 2 * g for n, g in got.items()})
+        >>> halve.invert_update({"w": torch.tensor([1.0, 3.0])}, {})["w"].tolist()
+        [2.0, 6.0]
+    """
+
+    words: str
+    surrogate: Callable[[Client, Params], Client] = lambda client, _received: client
+    invert_update: Callable[[Params, ClientState], Params] | None = None
+    entry_weights: Callable[[Params, ClientState], Params] = lambda _received, _state: {}
+    infer_state: Callable[[Params, ClientState], ClientState] = lambda _received, state: state
+    latent_init: Callable[[nn.Module], Params] = lambda _model: {}
+    optimize_latents: bool = False
+    exact: bool = False
