@@ -16,6 +16,7 @@ class Place {
   /** @param {HTMLElement} parent */
   constructor(parent) {
     this.parent = parent;
+    this.folder = FOLDER;
     this.calls = 0;
     this.gone = false;
     /** @type {Call | null} */
@@ -31,7 +32,8 @@ class Place {
 
   /** @param {number} failures so far */
   async load(failures) {
-    // Browsers remember that an address failed, also that of a module further down: every attempt gets a folder of its own.
+    // Until 2026 browsers remembered that an address had failed, also that of a module further down (whatwg/html 10327): every attempt
+    // gets a folder of its own.
     const folder = failures ? `${FOLDER}~${failures}` : FOLDER;
     let modules;
     try {
@@ -71,25 +73,32 @@ class Place {
   }
 }
 
-/** @type {WeakMap<HTMLElement, Place>} */
-const places = new WeakMap();
+/**
+ * The place on an element. One of another version is ended first: the page has outlived an update of the server.
+ * @param {HTMLElement & { glePlace?: Place | null }} parent
+ * @returns {Place}
+ */
+function placeOn(parent) {
+  if (parent.glePlace?.folder === FOLDER) return parent.glePlace;
+  parent.glePlace?.destroy();
+  return (parent.glePlace = new Place(parent));
+}
 
 /**
  * Called on every rerun whose data or theme changed. Streamlit calls what the newest call returned when the component leaves the page,
  * and what an older one returned when that was overtaken: only the newest may end the component.
- * @param {Call} call
+ * @param {Call & { parentElement: { glePlace?: Place | null } }} call
  * @returns {() => void}
  */
 export default function (call) {
   const { parentElement } = call;
-  const place = places.get(parentElement) ?? new Place(parentElement);
-  places.set(parentElement, place);
+  const place = placeOn(parentElement);
   place.call = call;
   const number = (place.calls += 1);
   place.update();
   return () => {
-    if (number !== place.calls) return;
-    places.delete(parentElement);
+    if (number !== place.calls || parentElement.glePlace !== place) return;
+    parentElement.glePlace = null;
     place.destroy();
   };
 }
