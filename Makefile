@@ -35,11 +35,12 @@ run: $(VENV)/.run-ready ## start the dashboard on http://127.0.0.1:8501 and open
 test: $(VENV)/.dev-ready ## run all tests (ARGS="-k store"; ARGS="-m slow" for the published numbers)
 	@browser=$$(bash scripts/browser.sh) && LEAKAGE_BROWSER="$$browser" $(PY) -m pytest $(ARGS)
 
-check: $(VENV)/.dev-ready ## lint, format check, types, and who imports whom
+check: $(VENV)/.dev-ready ## lint, format check, types, who imports whom; the same of the JavaScript where Node.js is
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
 	$(VENV)/bin/lint-imports
+	@bash scripts/check_js.sh
 
 bench: $(VENV)/.dev-ready $(PEER)/.ready ## measure our speed beside that of the package `breaching`
 	$(PY) benchmarks/speed/run.py --peer $(PEER_PY) $(ARGS)
@@ -50,8 +51,8 @@ record: $(VENV)/.run-ready ## compute the recorded runs in assets/ again
 docs: $(VENV)/.run-ready ## write what is made from the code: docs/plugins.md, and the events as TypeScript types
 	$(PY) -m leakage docs $(ARGS)
 
-clean: ## remove the virtual environments and caches; your runs in .leakage stay
-	rm -rf $(VENV) $(PEER) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+clean: ## remove the virtual environments, node_modules and caches; your runs in .leakage stay
+	rm -rf $(VENV) $(PEER) node_modules .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # ---------------------------------------------------------------- set-up

@@ -6,11 +6,12 @@ if not runtime.exists():  # started by `streamlit run`: this file is the ASGI ap
     import streamlit as st
     from streamlit.runtime.pages_manager import PagesManager
 
+    from leakage.ui.common.base_path import base
     from leakage.ui.common.session import MIDDLEWARE
     from leakage.web.server import lifespan, routes
 
     PagesManager.uses_pages_directory = False  # else a server's first visitor, coming by a link to a page, gets it without its frame
-    app = st.App(__file__, routes=routes(), lifespan=lifespan, middleware=MIDDLEWARE)
+    app = st.App(__file__, routes=routes(base()), lifespan=lifespan, middleware=MIDDLEWARE)
 else:  # ... and, inside it, the script of every page
     import streamlit as st
 

@@ -12,6 +12,7 @@ from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment
 from leakage.spec.tasks import Ranks, Training
 from leakage.ui.common import explain
+from leakage.ui.common.base_path import base
 from leakage.ui.common.session import delete_all, owner
 
 WORDS = {"queued": "waiting", "running": "running", "done": "finished", "cancelled": "stopped", "failed": "failed"}
@@ -22,7 +23,7 @@ def attack_row(run: Run, known: Catalog) -> tuple[str, str, str]:
     end, how = run.outcome(AttackEnd), run.message
     if end and end.scores.psnr is not None and end.verdict:
         how = f"PSNR {end.scores.psnr:.1f} dB, {end.verdict.word}"
-    return how, explain.title(Experiment.model_validate_json(run.experiment), known), f"/?run={run.id}"
+    return how, explain.title(Experiment.model_validate_json(run.experiment), known), f"{base()}/?run={run.id}"
 
 
 def training_row(run: Run, known: Catalog) -> tuple[str, str, str]:
@@ -30,7 +31,7 @@ def training_row(run: Run, known: Catalog) -> tuple[str, str, str]:
     end = run.outcome(TrainingEnd)
     reached = end.accuracy if end else None
     how = run.message if reached is None else f"{reached:.1%} of the test pictures named right"
-    return how, explain.training_title(Training.model_validate_json(run.experiment), known), f"/training?run={run.id}"
+    return how, explain.training_title(Training.model_validate_json(run.experiment), known), f"{base()}/training?run={run.id}"
 
 
 def ranks_row(run: Run, _known: Catalog) -> tuple[str, str, str]:
@@ -51,7 +52,7 @@ def row(run: Run, known: Catalog) -> None:
     with st.container(border=True, horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         with st.container(horizontal=True, vertical_alignment="center", width="content"):
             if run.result and run.kind == "attack":
-                st.html(render("ui/common/mini.html.jinja", address=f"/api/runs/{run.id}/final.png"), width="content")
+                st.html(render("ui/common/mini.html.jinja", address=f"{base()}/api/runs/{run.id}/final.png"), width="content")
             st.markdown(f"[**{title}**]({link})  \n{when} · {WORDS[run.status]} · {how}", width="content")
         forget = {"on_click": service().delete, "args": (run.id, owner())}
         st.button("Delete", key=f"delete-{run.id}", icon=":material/delete:", type="tertiary", **forget)

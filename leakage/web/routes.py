@@ -15,6 +15,7 @@ from starlette.routing import Route
 
 from leakage.results import comparison_exports, exports
 from leakage.results.comparison import MAX_ARMS
+from leakage.results.scripts import ROUTE, scripts
 from leakage.runs.connections import StoreError
 from leakage.runs.events import StateEvent
 from leakage.runs.notes import SERVER
@@ -45,12 +46,14 @@ class Stream:
         self.listeners: set[Listener] = set()
         self.closing = False  # set when the server begins to leave: it waits for open streams
 
-    def routes(self) -> list[Route]:
+    def routes(self, base: str = "") -> list[Route]:
+        """All GET routes, below a prefix such as `/gle`."""
         return [
-            Route("/api/runs/stream", self.stream),
-            Route("/api/runs/{run}/{name:path}", self.file),
-            Route("/api/compare/{name}", self.comparison),
-            Route("/api/plotly.min.js", self.plotly),
+            Route(f"{base}/api/runs/stream", self.stream),
+            Route(f"{base}/api/runs/{{run}}/{{name:path}}", self.file),
+            Route(f"{base}/api/compare/{{name}}", self.comparison),
+            Route(f"{base}/api/plotly.min.js", self.plotly),
+            Route(f"{base}{ROUTE}/{{version}}/{{name:path}}", self.script),
         ]
 
     async def poll(self) -> None:
@@ -164,6 +167,13 @@ class Stream:
 
         path = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
         return FileResponse(path, media_type="text/javascript", headers={"Cache-Control": "max-age=86400"})
+
+    async def script(self, request: Request) -> Response:
+        """A module of the components. Its address names its content, so a browser asks once."""
+        found = scripts().find(request.path_params["version"], request.path_params["name"])
+        if found is None:
+            return PlainTextResponse("No such script in this version; reload the page.", 404, headers=UNKEPT)
+        return Response(found, media_type="text/javascript", headers={"Cache-Control": "public, max-age=31536000, immutable"})
 
     @contextlib.asynccontextmanager
     async def polling(self) -> AsyncIterator[None]:

@@ -27,9 +27,9 @@ WATCH = 2.0  # seconds between looks at the dispatcher
 log = logging.getLogger(__name__)
 
 
-def routes() -> list[Route]:
-    """Our GET routes."""
-    return _stream().routes()
+def routes(base: str = "") -> list[Route]:
+    """Our GET routes, below a prefix such as `/gle`."""
+    return _stream().routes(base)
 
 
 @contextlib.asynccontextmanager

@@ -8,7 +8,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -18,16 +18,15 @@ ROOT = Path(__file__).resolve().parents[2]
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-sync"]
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a dashboard that is up."""
-    home = tmp_path_factory.mktemp("home")
+@contextmanager
+def served(home: Path, base: str = "") -> Iterator[str]:
+    """The address of a dashboard that is up; all of it lies below `base`."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    url = f"http://127.0.0.1:{port}"
+    url = f"http://127.0.0.1:{port}{base}"
     server = subprocess.Popen(
-        [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)],
+        [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port), "--server.baseUrlPath", base.strip("/")],
         cwd=ROOT,
         env={**os.environ, "LEAKAGE_HOME": str(home)},
         stdin=subprocess.DEVNULL,
@@ -43,6 +42,20 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     server.terminate()
     server.wait()
     os.kill(int((home / "dispatch.lock").read_text().split()[0]), signal.SIGTERM)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a dashboard."""
+    with served(tmp_path_factory.mktemp("home")) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def below(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a dashboard that shares its host with others: `server.baseUrlPath` is set."""
+    with served(tmp_path_factory.mktemp("home"), "/gle") as url:
+        yield url
 
 
 @pytest.fixture(scope="module")

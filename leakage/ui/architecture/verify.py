@@ -13,6 +13,7 @@ from leakage.spec.experiment import Assumptions, Experiment, Part, Picture, Spec
 from leakage.spec.prepared import Search, prepared
 from leakage.ui.architecture import counts as counts
 from leakage.ui.architecture.editor import Given, key
+from leakage.ui.common.base_path import base
 from leakage.ui.common.session import owner
 from leakage.ui.components.live import Shown, stage
 
@@ -149,6 +150,6 @@ def came(runs: Runs, said: counts.Verdict) -> str:
     steps = f"{fields['steps']} steps" + (f" a start, {fields['tries']} starts at most" if "tries" in fields else "")
     activation = BENDS[str(searched.model.fields["activation"])]
     assumed = f"{names[searched.pictures[0].id]}, {activation}, random weights, seed {searched.seed}; the search knows the class, {steps}"
-    link = f"[Open in the lab](/?run={','.join(run.id for run, _ in runs)})"
+    link = f"[Open in the lab]({base()}/?run={','.join(run.id for run, _ in runs)})"
     predicted = f"**Predicted:** {said.headline}. R-GAP alone: {said.recursion}."
     return f"{predicted}  \n**Measured:** {', '.join(reached)}{baseline}. {link}  \n:small[{assumed}.]"

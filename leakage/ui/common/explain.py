@@ -14,6 +14,7 @@ from leakage.spec.tasks import Ranks, Training
 from leakage.spec.threat_model import coincide
 from leakage.spec.words import NAIVELY
 from leakage.ui.architecture import counts
+from leakage.ui.common.base_path import base
 
 QUESTION = "A phone trains on its owner's pictures and sends only this update. What can the server see?"
 PROMISE = "Pictures go to this machine only. A run with your own pictures is deleted with one click, at the latest after 7 days."
@@ -164,4 +165,4 @@ def ranks_title(ranks: Ranks) -> str:
 def ranks_link(ranks: Ranks) -> str:
     """The page with its network."""
     given = {"net": ranks.network, "size": str(ranks.size), "channels": str(ranks.channels)}
-    return "/architecture?" + urlencode(given, quote_via=quote)
+    return f"{base()}/architecture?" + urlencode(given, quote_via=quote)

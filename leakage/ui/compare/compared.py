@@ -9,6 +9,7 @@ from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment
 from leakage.spec.words import ATTACKERS
 from leakage.ui.common import forms
+from leakage.ui.common.base_path import base
 from leakage.ui.common.session import owner
 from leakage.ui.compare import cost, sweep, table
 from leakage.ui.compare.variants import MOST
@@ -157,7 +158,7 @@ def take_away(runs: list[Run]) -> None:
     ids = ",".join(run.id for run in runs)
     with st.container(horizontal=True, vertical_alignment="center"):
         for name, label in EXPORTS.items() if any(run.status in ("running", "done", "cancelled") for run in runs) else ():
-            st.link_button(label, f"/api/compare/{name}?ids={ids}", icon=":material/download:", type="tertiary")
+            st.link_button(label, f"{base()}/api/compare/{name}?ids={ids}", icon=":material/download:", type="tertiary")
         with st.popover("Link to this comparison", icon=":material/link:", type="tertiary"):
             st.code(f"{(st.context.url or '').split('?')[0]}?runs={ids}", language=None)
 

@@ -11,6 +11,7 @@ from leakage.runs.store import OPEN
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment, Part, SpecError
 from leakage.ui.common import forms
+from leakage.ui.common.base_path import base
 from leakage.ui.common.session import owner
 from leakage.ui.compare import table
 from leakage.ui.compare.stacks import key_of
@@ -44,7 +45,7 @@ def _offer(stack: tuple[Part, ...], known: Catalog) -> None:
     words = sentence_case(protection(stack, stack, known))
     run = utility.training_of(service(), stack, known)
     if run and run.status in OPEN:
-        st.markdown(f"{forms.verbatim(words)}: [being measured](/training?run={run.id})")
+        st.markdown(f"{forms.verbatim(words)}: [being measured]({base()}/training?run={run.id})")
     else:
         st.button(
             words, on_click=_measure, args=(stack, known), icon=":material/play_arrow:", disabled=bool(training_view.missing("mnist"))

@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 
 from leakage.results.comparison import HIDDEN, Row, sentence_case
 from leakage.results.markup import render
+from leakage.ui.common.base_path import base
 from leakage.ui.common.figures import against_accuracy
 
 SHORT = {"recognisable": "seen", "partly recognisable": "partly", "not recognisable": "hidden"}
@@ -69,6 +70,7 @@ def table(rows: Sequence[Row]) -> str:
     heard = _attackers(rows)
     return render(
         "ui/compare/table.html.jinja",
+        base=base(),
         attackers=heard,
         columns=[(name, what) for name, (what, _) in COLUMNS.items()],
         greys=_greys([row.grey for row in rows]),

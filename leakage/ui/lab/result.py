@@ -13,6 +13,7 @@ from leakage.spec.experiment import Experiment, Picture, SpecError
 from leakage.spec.fields import Travels
 from leakage.spec.tasks import Ranks
 from leakage.ui.common import explain, forms
+from leakage.ui.common.base_path import base
 from leakage.ui.common.session import owner
 from leakage.ui.components import sent
 from leakage.ui.components.live import Shown, stage
@@ -36,7 +37,7 @@ def show(ids: str | None, known: Catalog) -> None:
         st.warning("This run is not here: it was deleted, or the link is incomplete. Below is the recorded run instead.")
         runs = find_runs(recorded)
     if runs and runs[0].kind == "train":
-        st.info(f"This is a training, not an attack: [watch it on its own page](/training?run={runs[0].id}).")
+        st.info(f"This is a training, not an attack: [watch it on its own page]({base()}/training?run={runs[0].id}).")
         return
     if runs and runs[0].kind == "rank":
         page = explain.ranks_link(Ranks.model_validate_json(runs[0].experiment))
@@ -115,7 +116,7 @@ def actions(run: Run, of: str = "") -> None:
                 key=f"cancel{of}",
             )
         for name, label in DOWNLOADS.items():
-            st.link_button(label, f"/api/runs/{run.id}/{name}", icon=":material/download:", type="tertiary")
+            st.link_button(label, f"{base()}/api/runs/{run.id}/{name}", icon=":material/download:", type="tertiary")
         with st.popover("Link to this run", icon=":material/link:", type="tertiary"):
             st.code(f"{(st.context.url or '').split('?')[0]}?run={run.id}", language=None)
 

@@ -15,6 +15,7 @@ from leakage.spec.experiment import SpecError
 from leakage.spec.prepared import prepared
 from leakage.spec.tasks import Training
 from leakage.ui.common import forms
+from leakage.ui.common.base_path import base
 from leakage.ui.common.session import owner
 from leakage.ui.lab.result import duration
 
@@ -125,7 +126,7 @@ def actions(run: Run) -> None:
             st.button("Go on", on_click=go_on, args=(run,), icon=":material/play_arrow:", help=words)
         if name:
             st.link_button("Attack it in the lab", lab_link(name), icon=":material/science:", type="primary")
-        st.link_button("Curves (CSV)", f"/api/runs/{run.id}/curves.csv", icon=":material/download:", type="tertiary")
+        st.link_button("Curves (CSV)", f"{base()}/api/runs/{run.id}/curves.csv", icon=":material/download:", type="tertiary")
 
 
 def go_on(run: Run) -> None:
@@ -155,7 +156,7 @@ def lab_link(name: str) -> str:
     links = prepared().training
     by = links.attack_of.get(card.model, links.attack)
     attack = "" if by == forms.DEFAULTS["attack"] else f"&attack={by}"
-    return f"/?model={card.model}{fields}&checkpoint={name}&size={card.image_shape[1]}&channels={card.image_shape[0]}{attack}"
+    return f"{base()}/?model={card.model}{fields}&checkpoint={name}&size={card.image_shape[1]}&channels={card.image_shape[0]}{attack}"
 
 
 def shelf(known: Catalog) -> None:

@@ -1,13 +1,12 @@
 """The stage: one component that plays runs live and again, fed by the event stream; Python only says which runs."""
 
 from dataclasses import asdict, dataclass
-from functools import partial
-from pathlib import Path
 
 import streamlit as st
 from streamlit.components.v2.types import ComponentRenderer
 
-HERE = Path(__file__).parent
+from leakage.ui.common.base_path import base
+from leakage.ui.components import component
 
 
 @dataclass(frozen=True)
@@ -24,13 +23,7 @@ class Shown:
 
 @st.cache_resource(show_spinner=False)
 def _component() -> ComponentRenderer:
-    """Register once per process: a second registration of the same name would log a warning on every rerun."""
-    read = partial(Path.read_text, encoding="utf-8")
-    # A component is one script without imports, so the parts share one scope; live.js exports and comes last.
-    script = "\n".join(read(path) for path in sorted(HERE.glob("*.js"), key=lambda path: path.name == "live.js"))
-    style = "\n".join(read(path) for path in sorted(HERE.glob("*.css"), key=lambda path: path.name != "live.css"))
-    # isolate_styles=False: inside a shadow root Plotly's own styles would be lost.
-    return st.components.v2.component("gle_stage", html=read(HERE / "live.html"), css=style, js=script, isolate_styles=False)
+    return component("gle_stage", "live")
 
 
 def stage(
@@ -39,15 +32,14 @@ def stage(
     key: str,
     together: bool = False,
     autoplay: bool = True,
-    base: str = "",
     offline_after: float = 3.0,
 ) -> bool:
     """Show these runs, live or as a time lapse; True while the browser hears no events, then the page shows a fallback.
 
     Several stand side by side where there is room, each in a compact form. `together`: more compact still, the private pictures once for
-    all, and one play head and scrubber for all. `base` is the prefix of our routes.
+    all, and one play head and scrubber for all.
     A rerun with the same arguments changes nothing in the browser.
     """
-    data = {"runs": [asdict(run) for run in runs], "base": base.rstrip("/"), "autoplay": autoplay, "together": together}
+    data = {"runs": [asdict(run) for run in runs], "base": base(), "autoplay": autoplay, "together": together}
     state = _component()(key=key, data={**data, "offline_after": offline_after}, on_offline_change=lambda: None)
     return bool(state.get("offline"))

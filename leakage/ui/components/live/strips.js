@@ -1,38 +1,57 @@
 // The gradient as horizontal strips: 64 cells each, coloured by size with cividis (perceptually uniform, safe for colour-blind eyes).
-const CIVIDIS = ['00224e', '123570', '3b496c', '575d6d', '707173', '8a8678', 'a59c74', 'c3b369', 'e1cc55', 'fee838']
-  .map((hex) => [0, 2, 4].map((start) => parseInt(hex.slice(start, start + 2), 16)));
-const LAYERS_SHOWN = 10, SINGLES_SHOWN = 8;
+import { element } from '../dom.js';
+import { clamp, short } from './words.js';
 
-function shade(level) { // 0..255 -> [r, g, b]
-  const place = clamp(level / 255, 0, 1) * (CIVIDIS.length - 1), low = Math.min(Math.floor(place), CIVIDIS.length - 2);
+const CIVIDIS = ['00224e', '123570', '3b496c', '575d6d', '707173', '8a8678', 'a59c74', 'c3b369', 'e1cc55', 'fee838'].map((hex) =>
+  [0, 2, 4].map((start) => parseInt(hex.slice(start, start + 2), 16)),
+);
+const LAYERS_SHOWN = 10;
+const SINGLES_SHOWN = 8;
+
+/** @typedef {import('./events.js').ReceivedLayer} Layer */
+
+/**
+ * The colour of a level from 0 to 255, as [red, green, blue].
+ * @param {number} level
+ */
+export function shade(level) {
+  const place = clamp(level / 255, 0, 1) * (CIVIDIS.length - 1);
+  const low = Math.min(Math.floor(place), CIVIDIS.length - 2);
   return CIVIDIS[low].map((value, channel) => value + (CIVIDIS[low + 1][channel] - value) * (place - low));
 }
 
-function drawStrip(canvas, levels) {
+/**
+ * @param {HTMLCanvasElement} canvas
+ * @param {number[]} levels
+ */
+export function drawStrip(canvas, levels) {
   canvas.width = Math.max(1, levels.length);
   canvas.height = 1;
-  const context = canvas.getContext('2d'), image = context.createImageData(canvas.width, 1);
+  const context = canvas.getContext('2d');
+  if (!context) return;
+  const image = context.createImageData(canvas.width, 1);
   levels.forEach((level, cell) => image.data.set([...shade(level), 255], 4 * cell));
   context.putImageData(image, 0, 0);
 }
 
-function element(tag, className, text = '') {
-  const made = document.createElement(tag);
-  made.className = className;
-  made.textContent = text;
-  return made;
-}
-
-function stripRow(layer) {
-  const row = element('div', 'gle-layer'), canvas = element('canvas', 'gle-strip');
-  drawStrip(canvas, layer.strip ?? []);
-  if (layer.name) row.title = `${layer.name}: ${(layer.shape ?? []).join(' × ') || 'a number'}, length ${short(layer.norm)}`;
-  row.append(element('span', 'gle-layer-name', layer.name.replace(/\.weight$/, '').replace(/\.bias$/, ' bias')), canvas, element('span', 'gle-layer-norm', layer.name ? short(layer.norm, 2) : ''));
+/** @param {Layer} layer */
+function stripRow({ name, shape, norm, strip }) {
+  const row = element('div', 'gle-layer');
+  const canvas = element('canvas', 'gle-strip');
+  drawStrip(canvas, strip ?? []);
+  if (name) row.title = `${name}: ${(shape ?? []).join(' × ') || 'a number'}, length ${short(norm)}`;
+  const words = name.replace(/\.weight$/, '').replace(/\.bias$/, ' bias');
+  row.append(element('span', 'gle-layer-name', words), canvas, element('span', 'gle-layer-norm', name ? short(norm, 2) : ''));
   return row;
 }
 
-function drawLayers(host, layers) {
-  const rows = layers.map(stripRow), rest = rows.splice(layers.length > LAYERS_SHOWN ? LAYERS_SHOWN - 1 : LAYERS_SHOWN);
+/**
+ * @param {HTMLElement} host
+ * @param {Layer[]} layers
+ */
+export function drawLayers(host, layers) {
+  const rows = layers.map(stripRow);
+  const rest = rows.splice(layers.length > LAYERS_SHOWN ? LAYERS_SHOWN - 1 : LAYERS_SHOWN);
   host.replaceChildren(...rows);
   if (!rest.length) return;
   const more = element('details', 'gle-more');
@@ -40,13 +59,29 @@ function drawLayers(host, layers) {
   host.append(more);
 }
 
-/** The gradients of the single pictures: thin, dimmed rows with plus signs that lead into the one sum. */
-function drawSingles(host, singles) {
-  host.replaceChildren(...singles.slice(0, SINGLES_SHOWN).map((levels, place) => {
-    const row = element('div', 'gle-single-row'), canvas = element('canvas', 'gle-strip');
+/**
+ * Rows without names or values: the room that a network will take.
+ * @param {HTMLElement} host
+ */
+export const drawEmptyLayers = (host) =>
+  drawLayers(
+    host,
+    Array.from({ length: 8 }, () => ({ name: '', shape: [], norm: null, strip: [] })),
+  );
+
+/**
+ * The gradients of the single pictures: thin, dimmed rows with plus signs that lead into the one sum.
+ * @param {HTMLElement} host
+ * @param {number[][]} singles
+ */
+export function drawSingles(host, singles) {
+  const rows = singles.slice(0, SINGLES_SHOWN).map((levels, place) => {
+    const row = element('div', 'gle-single-row');
+    const canvas = element('canvas', 'gle-strip');
     drawStrip(canvas, levels);
     row.append(element('span', '', place ? '+' : ''), canvas);
     return row;
-  }));
+  });
+  host.replaceChildren(...rows);
   if (singles.length > SINGLES_SHOWN) host.append(element('p', 'gle-small', `+ ${singles.length - SINGLES_SHOWN} more`));
 }

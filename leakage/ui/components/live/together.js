@@ -1,99 +1,131 @@
-// Several runs as one: the private pictures once, and one play head for all. It moves along the steps of the attack where all runs have
-// the same number of them, and else along the share of the way that each has gone.
-const HEADS = 121; // places of the shared play head; at the last one every run shows its answer
-const NO_CURVES = { update() {}, place() {}, describe() {}, destroy() {} };
+// Several runs as one: the private pictures once, and one play head for all.
+import { element, find, prefersCalm } from '../dom.js';
+import { Controls } from './controls.js';
+import { drawSheet, layTiles, loadImage } from './pictures.js';
+import { furthestPlace, HEADS, pictureAt, placeWords, waysOf } from './ways.js';
 
-/** Steps before every picture, over all starts of the attack together: never falling. */
-function stepsOf(pictures) {
-  let before = 0;
-  return pictures.map(({ step = 0 }, place) => {
-    if (place && step < pictures[place - 1].step) before += pictures[place - 1].step;
-    return before + step;
-  });
-}
+/**
+ * @typedef {import('./view.js').RunView} RunView
+ * @typedef {import('./ways.js').Way} Way
+ * @typedef {import('./events.js').MetaEvent} MetaEvent
+ */
 
-class Together {
+export class Together {
+  /**
+   * @param {HTMLElement} host
+   * @param {HTMLTemplateElement} template
+   * @param {RunView[]} views all runs of the stage; the array is the stage's own
+   * @param {{ base: string, autoplay: boolean }} options
+   */
   constructor(host, template, views, { base, autoplay }) {
-    Object.assign(this, { host, views, base, autoplay, calm: matchMedia('(prefers-reduced-motion: reduce)').matches });
+    this.host = host;
+    this.views = views;
+    this.base = base;
+    this.autoplay = autoplay;
+    this.calm = prefersCalm();
+    this.batch = 0;
+    this.played = false;
     this.root = element('div', 'gle-together');
     this.truth = element('div', 'gle-tiles');
-    const bar = template.content.querySelector('.gle-player').cloneNode(true), told = element('div', 'gle-told'), own = element('div', 'gle-own');
     this.title = element('h4', '');
+    const bar = /** @type {HTMLElement} */ (find(template.content, '.gle-player').cloneNode(true));
+    const told = element('div', 'gle-told');
+    const own = element('div', 'gle-own');
     told.append(this.title, element('p', 'gle-where', 'All arms below start from here.'), bar);
     own.append(this.truth);
     this.root.append(own, told);
-    this.now = bar.querySelector('.gle-now');
     host.prepend(this.root);
     host.classList.add('gle-compare');
-    this.player = new Player(bar, { show: (place) => this.show(place), ready: (place) => this.ready(place), settled: () => {} });
-    this.root.addEventListener('keydown', (event) => this.player.key(event));
+    const show = (/** @type {number} */ place) => this.show(place);
+    this.controls = new Controls(bar, { show, ready: (place) => this.ready(place), settled: () => {} });
+    this.player = this.controls.player;
+    this.root.addEventListener('keydown', (event) => this.controls.key(event)); // goes with the element
   }
 
   reset() {
     const count = this.views.length;
-    Object.assign(this, { batch: 0, played: false });
-    this.host.style.setProperty('--gle-across', count < 5 ? count : count < 7 ? 3 : 4);
+    this.batch = 0;
+    this.played = false;
+    this.host.style.setProperty('--gle-across', String(count < 5 ? count : count < 7 ? 3 : 4));
     this.player.reset();
     this.lay(1, []);
   }
 
-  /** The private pictures of the run that has most of them. */
+  /**
+   * The private pictures of the run that has most of them.
+   * @param {MetaEvent} meta
+   */
   introduce({ pictures = [], batch = pictures.length || 1, private: sheet }) {
     if (batch <= this.batch) return;
-    this.lay(batch, pictures.map(({ title, class_name: name }) => ({ text: title || name || '', label: [title, name].filter(Boolean).join(', class ') })));
+    const captions = pictures.map(({ title, class_name: name }) => ({
+      text: title || name || '',
+      label: [title, name].filter(Boolean).join(', class '),
+    }));
+    this.lay(batch, captions);
     this.batch = batch;
-    if (sheet) loadImage(this.base + sheet).then((image) => drawSheet(image, this.truth), () => {});
+    if (!sheet) return;
+    loadImage(this.base + sheet).then(
+      (image) => drawSheet(image, this.truth),
+      () => {},
+    );
   }
 
+  /**
+   * @param {number} batch
+   * @param {import('./pictures.js').Caption[]} captions
+   */
   lay(batch, captions) {
     this.title.textContent = batch > 1 ? 'The private pictures, on the phone' : 'The private picture, on the phone';
     layTiles(this.truth, batch, captions);
-    this.truth.style.setProperty('--gle-columns', Math.min(batch, 4));
+    this.truth.style.setProperty('--gle-columns', String(Math.min(batch, 4)));
   }
 
-  /** What every run has to show, and how long its way is. */
+  /** The way of every run. */
   ways() {
-    const views = this.views.filter(({ record }) => record), planned = views.map(({ record }) => record.meta?.steps).filter(isNumber);
-    const ways = views.map((view) => {
-      const { pictures, end, meta } = view.record, steps = stepsOf(pictures), last = steps[steps.length - 1] ?? 0;
-      return { view, steps, last, length: Math.max(1, end ? last : Math.max(meta?.steps ?? 0, last)) };
-    });
-    this.same = planned.length > 0 && planned.every((steps) => steps === planned[0]);
-    const longest = Math.max(...ways.map(({ length }) => length));
-    return this.same ? ways.map((way) => ({ ...way, length: longest })) : ways;
+    return waysOf(this.views.map(({ record }) => record));
   }
 
-  /** The picture of a run at a place of the play head: the last one that is not beyond it. */
-  at({ view, steps, length }, place) {
-    if (place >= HEADS - 1) return Math.max(0, view.player.running ? steps.length - 1 : view.player.answer);
-    const reached = (place / (HEADS - 2)) * length;
-    let found = steps.length - 1;
-    while (found > 0 && steps[found] > reached + 1e-9) found -= 1;
-    return found;
+  /**
+   * The picture that a run shows at a place of the play head.
+   * @param {RunView} view
+   * @param {Way} way
+   * @param {number} place
+   */
+  at({ player }, way, place) {
+    if (place < HEADS - 1) return pictureAt(way, place);
+    return Math.max(0, player.running ? way.steps.length - 1 : player.answer);
   }
 
+  /** @param {number} place */
   show(place) {
-    for (const way of this.ways()) {
-      const { player } = way.view;
-      if (this.player.mode === 'follow' && player.running) player.follow();
-      else player.seek(this.at(way, place));
-    }
+    this.ways().ways.forEach((way, number) => {
+      const view = this.views[number];
+      if (this.player.mode === 'follow' && view.player.running) view.player.follow();
+      else view.player.seek(this.at(view, way, place));
+    });
     this.tell();
   }
 
+  /** @param {number} place */
   ready(place) {
-    return this.ways().every((way) => !way.steps.length || way.view.isReady(way.view.record.pictures[this.at(way, place)].seq));
+    return this.ways().ways.every((way, number) => {
+      const view = this.views[number];
+      return !way.steps.length || view.isReady(this.at(view, way, place));
+    });
   }
 
   /** Called whenever a run has drawn something. */
   update() {
-    const { player } = this, ways = this.ways(), running = ways.some(({ view }) => view.player.running);
+    const { player, views } = this;
+    const { ways } = this.ways();
+    const running = views.some((view) => view.player.running);
     const count = ways.some(({ steps }) => steps.length) ? HEADS : 0;
-    const furthest = Math.max(0, ...ways.map(({ last, length }) => last / length));
-    const place = player.mode !== 'follow' ? player.place : running ? Math.round(furthest * (HEADS - 2)) : HEADS - 1;
+    const head = running ? furthestPlace(ways) : HEADS - 1;
+    const place = player.mode === 'follow' ? head : player.place;
     if (count && !running && !this.played) {
       this.played = true;
-      if (this.autoplay && !this.calm && player.mode === 'follow' && ways.every(({ view, steps }) => view.unseen || !steps.length)) {
+      const unseen = ways.every(({ steps }, number) => views[number].unseen || !steps.length);
+      if (this.autoplay && !this.calm && player.mode === 'follow' && unseen) {
         player.update({ count, place, answer: HEADS - 1, running: true }); // or it would come to rest at once
         player.play(0);
       }
@@ -103,16 +135,15 @@ class Together {
   }
 
   tell() {
-    const { place, count, mode, running } = this.player, longest = Math.max(0, ...this.ways().map(({ length }) => length));
-    const share = Math.min(1, Math.max(0, place) / (HEADS - 2));
-    const words = !count ? 'no pictures yet' : !running && place >= HEADS - 1 ? 'the results' : this.same ? `step ${whole(share * longest)} of ${whole(longest)}` : `${Math.round(100 * share)} % of the way`;
-    if (this.now.textContent !== words) this.now.textContent = words;
-    this.player.$slider.setAttribute('aria-valuetext', words);
-    Object.assign(this.root.dataset, { place, mode });
+    const words = placeWords(this.player, this.ways());
+    if (this.controls.now.textContent !== words) this.controls.now.textContent = words;
+    this.controls.say(words);
+    Object.assign(this.root.dataset, { place: this.player.place, mode: this.player.mode });
   }
 
   destroy() {
-    this.player.destroy();
+    this.controls.destroy();
     this.root.remove();
+    this.host.classList.remove('gle-compare');
   }
 }

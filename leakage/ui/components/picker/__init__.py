@@ -1,25 +1,14 @@
 """The picker: a grid of thumbnails from which the pictures of a batch are picked, in order."""
 
-from functools import partial
-from pathlib import Path
-
 import streamlit as st
 from streamlit.components.v2.types import ComponentRenderer
 
-HERE = Path(__file__).parent
+from leakage.ui.components import component
 
 
 @st.cache_resource(show_spinner=False)
 def _component() -> ComponentRenderer:
-    """Register once per process: a second registration of the same name would log a warning on every rerun."""
-    read = partial(Path.read_text, encoding="utf-8")
-    return st.components.v2.component(
-        "gle_picker",
-        html=read(HERE / "picker.html"),
-        css=read(HERE / "picker.css"),
-        js=read(HERE / "picker.js"),
-        isolate_styles=False,
-    )
+    return component("gle_picker", "picker")
 
 
 def picker(items: list[dict[str, str]], selected: list[str], *, key: str, limit: int | None = None) -> list[str]:

@@ -1,7 +1,5 @@
 """A small picture of what a phone sends and what it keeps, for any protocol; and the words for what travels."""
 
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 import streamlit as st
@@ -10,8 +8,8 @@ from streamlit.components.v2.types import ComponentRenderer
 from leakage.results.markup import render
 from leakage.spec.fields import Travels
 from leakage.spec.threat_model import counted
+from leakage.ui.components import component
 
-HERE = Path(__file__).parent
 FEET, ROWS = 8, 4  # footsteps and phones that are drawn at most
 ROAD = (158, 288)  # from the phone to the server
 
@@ -122,7 +120,4 @@ def _words(x: float, y: float, text: str, kind: str = "") -> dict[str, str]:
 
 @st.cache_resource(show_spinner=False)
 def _component() -> ComponentRenderer:
-    """Register once per process, as the stage."""
-    read = partial(Path.read_text, encoding="utf-8")
-    parts = {kind: read(HERE / f"sent.{kind}") for kind in ("html", "css", "js")}
-    return st.components.v2.component("gle_sent", **parts, isolate_styles=False)
+    return component("gle_sent", "sent")

@@ -1,6 +1,18 @@
-// What is sent and what stays: the picture is drawn by sent.py, this only puts it in its place.
-export default function ({ data, parentElement }) {
-  const host = parentElement.querySelector('.gle-sent');
-  if (host.picture !== data.picture) host.innerHTML = host.picture = data.picture;
-  return () => {};
+// What is sent and what stays: Python draws the picture, this only puts it in its place.
+import { find } from '../dom.js';
+
+/**
+ * @param {HTMLElement} parent
+ * @returns {import('../stub.js').Component}
+ */
+export function mount(parent) {
+  const host = find(parent, '.gle-sent');
+  let shown = '';
+  return {
+    /** @param {{ picture?: string }} data */
+    update({ picture = '' }) {
+      if (picture !== shown) host.innerHTML = shown = picture;
+    },
+    destroy() {},
+  };
 }

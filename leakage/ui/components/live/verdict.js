@@ -1,0 +1,54 @@
+// The verdict on the run, or, where somebody looks back, on the frame they see.
+import { find } from '../dom.js';
+import { isAnswer } from './record.js';
+
+/**
+ * @typedef {import('./record.js').Frame} Frame
+ * @typedef {import('./record.js').RunRecord} RunRecord
+ */
+
+const NO_REASON = 'The worker gave no reason. Try again with the same settings.';
+const ASKS =
+  'It asks whether the stolen picture could be picked out of a line-up, and whether it is better than pictures that know nothing.';
+
+/**
+ * What is said of the run: `mark` is what the badge is drawn by.
+ * @param {RunRecord} record
+ * @param {Frame | null} seen the frame that somebody looks back at
+ */
+export function verdictWords(record, seen = null) {
+  const { end, state, frames } = record;
+  if (state.status === 'failed') return { mark: 'failed', word: 'no result', why: state.message ?? NO_REASON, meaning: '', rule: '' };
+  const back = seen !== null && !isAnswer(record, seen);
+  const latest = back ? seen : end ? null : frames[frames.length - 1];
+  const unready = Boolean(latest?.note?.layer); // on its way from layer to layer it has no picture yet
+  const verdict = unready ? null : back ? seen.verdict : record.verdict;
+  if (verdict) {
+    const when = back ? 'At this step: ' : end ? 'In the end: ' : 'So far: ';
+    const { word, why = '', meaning = '', rule = '' } = verdict;
+    return { mark: word, word, why: when + why, meaning, rule };
+  }
+  if (end && !back) {
+    return { mark: '', word: 'no verdict', why: '', meaning: 'The run ended before there was a picture to judge.', rule: '' };
+  }
+  const waiting = state.status === 'queued' || !state.status;
+  const coming = waiting ? 'Comes when the attack has run.' : 'Comes when the attack is over.';
+  return { mark: '', word: 'verdict', why: back ? 'No picture to judge yet at this step.' : coming, meaning: ASKS, rule: '' };
+}
+
+/**
+ * @param {HTMLElement} host
+ * @param {RunRecord} record
+ * @param {Frame | null} seen
+ */
+export function tellVerdict(host, record, seen = null) {
+  const words = verdictWords(record, seen);
+  const key = JSON.stringify(words);
+  if (host.dataset.key === key) return;
+  Object.assign(host.dataset, { key, word: words.mark });
+  find(host, '.gle-word').textContent = words.word;
+  find(host, '.gle-why').textContent = words.why;
+  find(host, '.gle-meaning').textContent = words.meaning;
+  find(host, '.gle-rule').hidden = !words.rule;
+  find(host, '.gle-rule p').textContent = words.rule;
+}

@@ -1,0 +1,95 @@
+// The three places of a run: the private pictures, what is sent, and the attacker's guesses, in words and tiles.
+import { childrenOf, find } from '../dom.js';
+import { captionTile, layTiles } from './pictures.js';
+import { drawLayers, drawSingles } from './strips.js';
+import { decibel, isNumber, weight, whole } from './words.js';
+
+/**
+ * @typedef {import('./events.js').MetaEvent} MetaEvent
+ * @typedef {import('./events.js').PrivatePicture} PrivatePicture
+ * @typedef {{ sent?: string, phones?: number, plain?: boolean }} Told what the page says of the client
+ */
+
+/**
+ * Where the pictures are, what travels, and what the guesses are made of.
+ * @param {HTMLElement} root
+ * @param {Told} told
+ * @param {number} batch
+ */
+export function tellWhere(root, { sent = 'the gradient', phones = 1, plain = true }, batch) {
+  const many = batch > 1;
+  const where = phones > 1 ? 'their phones' : 'the phone';
+  const mixed = phones > 1 ? `mixed on ${phones} phones, then added up` : plain ? 'averaged on the phone' : 'mixed by the local steps';
+  const words = {
+    '.gle-private h4': many ? 'The private pictures' : 'The private picture',
+    '.gle-private .gle-where': phones > 1 ? `on ${phones} phones` : 'on the phone',
+    '.gle-private .gle-foot': `${many ? 'They never leave' : 'It never leaves'} ${where}.\nOnly numbers do.`,
+    '.gle-network .gle-where': `over the network: ${sent}`,
+    '.gle-attacker .gle-where': `rebuilt from ${sent} alone`,
+    '.gle-network .gle-sum span': mixed,
+  };
+  for (const [selector, text] of Object.entries(words)) find(root, selector).textContent = text;
+}
+
+/**
+ * Tiles for the private pictures and for the guesses, before either is there.
+ * @param {{ truth: HTMLElement, guess: HTMLElement }} grids
+ * @param {PrivatePicture[]} pictures
+ * @param {number} batch
+ */
+export function layBoth({ truth, guess }, pictures, batch) {
+  const captions = pictures.map(({ title, class_name: name }) => ({
+    text: title || name || '',
+    detail: title && batch > 1 ? (name ?? '') : '',
+    label: [title, batch > 1 ? '' : name].filter(Boolean).join(', class '),
+  }));
+  const unknown = pictures.map(() => ({ text: '', label: 'not reconstructed yet' }));
+  layTiles(truth, batch, captions);
+  layTiles(guess, batch, unknown);
+}
+
+/**
+ * What the server receives: the strips of the layers, and how many numbers they stand for.
+ * @param {HTMLElement} root
+ * @param {Partial<import('./events.js').ReceivedUpdate>} received
+ * @param {number} batch
+ */
+export function tellReceived(root, { layers = [], singles = [], entries, bytes }, batch) {
+  drawLayers(find(root, '.gle-layers'), layers);
+  const each = batch > 1 ? singles : [];
+  find(root, '.gle-singles').hidden = !each.length;
+  drawSingles(find(root, '.gle-single-rows'), each);
+  const amount = [isNumber(entries) ? `${whole(entries)} numbers` : '', weight(bytes)].filter(Boolean).join(', ');
+  find(root, '.gle-received').textContent = amount ? `${amount}:\nthis is all that is sent.` : 'This is all that is sent.';
+}
+
+/**
+ * Below every guess its class, whether that is right, and, at the answer, how close it is.
+ * @param {HTMLElement} grid
+ * @param {{ labels?: number[], each?: (number | null)[] | null, meta: MetaEvent | null }} guessed
+ */
+export function captionGuesses(grid, { labels, each, meta }) {
+  childrenOf(grid).forEach((tile, place) => {
+    const guess = labels?.[place];
+    const picture = meta?.pictures?.[place];
+    const name = isNumber(guess) ? (meta?.class_names?.[guess] ?? `class ${guess}`) : '';
+    const mark = !name || meta?.labels_granted ? '' : guess === picture?.label ? 'right' : 'wrong';
+    const label = `Reconstruction${picture?.title ? ` of ${picture.title}` : ''}${name ? `, guessed class ${name} (${mark})` : ''}`;
+    const closeness = each?.[place];
+    captionTile(tile, { text: name, mark, label, detail: isNumber(closeness) ? decibel(closeness) : '' });
+  });
+}
+
+/**
+ * Mark the picture that is pointed at and its twin on the other side.
+ * @param {HTMLElement[]} grids
+ * @param {EventTarget | null} target
+ */
+export function markTwins(grids, target) {
+  const tile = /** @type {Element | null} */ (target)?.closest?.('.gle-tile') ?? null;
+  const place = tile?.parentElement ? [...tile.parentElement.children].indexOf(tile) : -1;
+  for (const grid of grids) {
+    const several = grid.childElementCount > 1;
+    childrenOf(grid).forEach((other, index) => other.classList.toggle('gle-twin', index === place && several));
+  }
+}
