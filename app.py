@@ -3,18 +3,25 @@
 from streamlit import runtime
 
 if not runtime.exists():  # started by `streamlit run`: this file is the ASGI application ...
+    import sys
+
     import streamlit as st
     from streamlit.runtime.pages_manager import PagesManager
 
+    from leakage.runs.connections import NewerStoreError
     from leakage.ui.common.base_path import base
     from leakage.ui.common.session import MIDDLEWARE
     from leakage.web.server import lifespan, routes
 
     PagesManager.uses_pages_directory = False  # else a server's first visitor, coming by a link to a page, gets it without its frame
-    app = st.App(__file__, routes=routes(base()), lifespan=lifespan, middleware=MIDDLEWARE)
+    try:
+        app = st.App(__file__, routes=routes(base()), lifespan=lifespan, middleware=MIDDLEWARE)
+    except NewerStoreError as error:
+        sys.exit(str(error))
 else:  # ... and, inside it, the script of every page
     import streamlit as st
 
+    from leakage.runs.connections import NewerStoreError
     from leakage.settings import ROOT
 
     st.set_page_config(page_title="Gradient Leakage Explorer", page_icon="🔎", layout="wide")
@@ -24,4 +31,7 @@ else:  # ... and, inside it, the script of every page
     training = st.Page("pages/training.py", title="Training", icon=":material/model_training:")
     architecture = st.Page("pages/architecture.py", title="Architecture", icon=":material/account_tree:")
     runs = st.Page("pages/runs.py", title="Your runs", icon=":material/history:")
-    st.navigation([lab, compare, training, architecture, runs], position="top").run()
+    try:
+        st.navigation([lab, compare, training, architecture, runs], position="top").run()
+    except NewerStoreError as error:  # a newer version has been started on the same runs
+        st.error(str(error))

@@ -2,19 +2,21 @@
 
 import contextlib
 import errno
+import logging
 import shutil
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from sqlite3 import Connection, Row
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
-__all__ = ["Connection", "Database", "Row", "StoreError", "is_full"]
+__all__ = ["Connection", "Database", "Migration", "NewerStoreError", "Row", "StoreError", "is_full"]
 
 PAGE = 4096  # bytes
 RESERVE = 2**20  # bytes of the disk that pictures may not use, and as many set aside in a file: room for last words and for deleting
 StoreError = sqlite3.Error  # what any method here may raise: the disk is full, or another process writes for too long
+Migration: TypeAlias = Callable[[Connection], None]  # one step from a schema to the next; see migrations.py
 T = TypeVar("T")
 FULL = "The disk is full: this run could not be kept. Delete some runs (or free some disk) and press Run again."
 PRAGMAS = (
@@ -23,27 +25,54 @@ PRAGMAS = (
     "synchronous = NORMAL",
     "foreign_keys = ON",
 )
+NEWER = (
+    "{} was written by a newer version of this program: its schema has the number {}, and this version knows those up to {}. "
+    "Update the program, or set LEAKAGE_HOME to another folder."
+)
+log = logging.getLogger(__name__)
+
+
+class NewerStoreError(sqlite3.Error, RuntimeError):
+    """The file belongs to a newer version of this program, which may mean other things by it: it is neither read nor written."""
 
 
 class Database:
-    """A file with these tables. Each thread has a connection of its own."""
+    """A file that these migrations have made, or brought up to date. Each thread has a connection of its own."""
 
-    def __init__(self, path: Path, *, tables: str, max_mb: int) -> None:
+    def __init__(self, path: Path, *, migrations: Sequence[Migration], max_mb: int) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        self.path, self.pages = path, max_mb * 2**20 // PAGE
+        self.path, self.pages, self.migrations = path, max_mb * 2**20 // PAGE, migrations
         self.reserve = path.with_suffix(".reserve")
         self.local = threading.local()
-        with self.write() as db:
-            if db.execute("PRAGMA user_version").fetchone()[0] == 0:
-                for statement in tables.split(";\n"):
-                    db.execute(statement)
-                db.execute("PRAGMA user_version = 1")
+        if self.schema(self.read()) < len(migrations):
+            self.write_using_reserve(self.migrate)
         self.set_reserve_aside()
+
+    def schema(self, db: Connection) -> int:
+        """The number of the last migration that the file has seen. Raises NewerStoreError when it is not one of ours."""
+        number = int(db.execute("PRAGMA user_version").fetchone()[0])
+        if number > len(self.migrations):
+            raise NewerStoreError(NEWER.format(self.path, number, len(self.migrations)))
+        return number
+
+    def migrate(self, db: Connection) -> None:
+        """Take the steps that are left: none, where another process took them while this one waited for the lock."""
+        before = self.schema(db)
+        for step in self.migrations[before:]:
+            step(db)
+        db.execute(f"PRAGMA user_version = {len(self.migrations)}")
+        if 0 < before < len(self.migrations):
+            log.info("%s: schema %d is now %d", self.path, before, len(self.migrations))
 
     def read(self) -> Connection:
         """This thread's connection."""
         if not hasattr(self.local, "db"):
             db = sqlite3.connect(self.path, timeout=10, isolation_level=None)
+            try:
+                self.schema(db)
+            except BaseException:
+                db.close()
+                raise
             db.row_factory = Row
             for pragma in (*PRAGMAS, f"max_page_count = {self.pages}"):
                 db.execute(f"PRAGMA {pragma}")

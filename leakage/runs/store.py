@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from leakage.runs.connections import Connection, Database, Row
 from leakage.runs.event_log import EventLog, dumps
 from leakage.runs.events import EndEvent, StateEvent
-from leakage.runs.tables import TABLES
+from leakage.runs.migrations import MIGRATIONS
 from leakage.spec.aliases import names_of
 
 OPEN = ("queued", "running")
@@ -51,7 +51,7 @@ class Store(EventLog):
     """The runs of one machine. Safe to use from several threads and processes."""
 
     def __init__(self, path: Path, *, max_mb: int = 4096) -> None:
-        super().__init__(Database(path, tables=TABLES, max_mb=max_mb))
+        super().__init__(Database(path, migrations=MIGRATIONS, max_mb=max_mb))
         self.path = path
         self.close = self.database.close
 

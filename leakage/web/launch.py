@@ -10,6 +10,7 @@ import webbrowser
 from typing import NoReturn
 
 from leakage.data.datasets import data_folder
+from leakage.runs.store import Store
 from leakage.settings import ROOT, settings
 
 PATIENCE = 30.0  # seconds until a browser is no longer opened
@@ -17,13 +18,14 @@ MISSING = 'The dashboard needs Streamlit, which is not installed here. Run `pip 
 
 
 def start(host: str, port: int, *, headless: bool) -> NoReturn:
-    """Become the web server. Raises RuntimeError when Streamlit is not installed.
+    """Become the web server. Raises RuntimeError when Streamlit is not installed, and where the store belongs to a newer version.
 
     Streamlit reads .streamlit/config.toml in the working directory: the server works in ROOT, and the folders that the environment names
     relative to here are made absolute before.
     """
     if importlib.util.find_spec("streamlit") is None:
         raise RuntimeError(MISSING)
+    Store(settings().store, max_mb=settings().store_mb).close()
     if not headless:
         subprocess.Popen([sys.executable, "-m", "leakage.web.launch", host, str(port)], stdin=subprocess.DEVNULL)
     folders = {"LEAKAGE_HOME": str(settings().home), "LEAKAGE_DATA": str(data_folder().resolve())}

@@ -14,7 +14,7 @@ import time
 from dataclasses import dataclass
 from types import FrameType
 
-from leakage.runs.connections import StoreError
+from leakage.runs.connections import NewerStoreError, StoreError
 from leakage.runs.notes import SERVER
 from leakage.runs.store import Run, Store
 from leakage.settings import Settings, settings
@@ -152,4 +152,7 @@ def main(arguments: list[str]) -> int:
 
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO, format="%(asctime)s dispatch %(message)s")
-    sys.exit(main(sys.argv[1:]))
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except NewerStoreError as error:
+        sys.exit(str(error))

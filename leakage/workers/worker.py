@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import torch
 
 from leakage.evaluation.play import best_device
-from leakage.runs.connections import StoreError
+from leakage.runs.connections import NewerStoreError, StoreError
 from leakage.runs.notes import SPEEDS
 from leakage.runs.store import Run, Store
 from leakage.settings import Settings, cores, settings
@@ -128,4 +128,7 @@ if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO, format="%(asctime)s worker %(message)s")
     os.nice(POLITE)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the web server; the dispatcher ends its workers itself
-    main(settings(), sys.argv[1], int(sys.argv[2]))
+    try:
+        main(settings(), sys.argv[1], int(sys.argv[2]))
+    except NewerStoreError as error:
+        sys.exit(str(error))

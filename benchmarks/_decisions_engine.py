@@ -1,0 +1,193 @@
+"""The sections of benchmarks/decisions.py about attackers, scores and arithmetic: what is played here, or read from stored results."""
+
+import json
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+Row = dict[str, Any]
+
+
+def book(name: str) -> list[dict[str, Any]]:
+    """The runs of a published benchmark, computed by benchmarks/published/NAME.py in minutes to hours."""
+    runs: list[dict[str, Any]] = json.loads((ROOT / "benchmarks" / "results" / f"{name}.json").read_text())["runs"]
+    return runs
+
+
+# ---------------------------------------------------------------- 0005: naive and adaptive
+
+
+def attackers() -> list[Row]:
+    """Pictures found (mean squared error at most 0.01) on FedADMM, by what the attacker gets right. From the file of admm_overturned."""
+    rows: list[Row] = []
+    runs = book("admm_overturned")
+    for attack in dict.fromkeys(run["attack"] for run in runs):
+        errors = [run["result"]["mse"] for run in runs if run["attack"] == attack]
+        rows.append(
+            {
+                "attacker": attack,
+                "found": sum(error <= 0.01 for error in errors),
+                "of": len(errors),
+                "median error": statistics.median(errors),
+            }
+        )
+    return rows
+
+
+# ---------------------------------------------------------------- 0012: which score
+
+
+def scores() -> list[Row]:
+    """Where PSNR and the line-up of 100 disagree about an answer. From the file of matrix: every protection against every attacker."""
+    found = [run["result"] for run in book("matrix") if run["result"]["scores"].get("identified") is not None]
+    first = [result["scores"]["identified"] == 1 for result in found]
+    above = [result["psnr"] > result["grey_psnr"] for result in found]
+    return [
+        {
+            "in the line-up": "first" if own else "not first",
+            "PSNR beats a grey picture's": better,
+            "answers": sum(one == own and two == better for one, two in zip(first, above, strict=True)),
+        }
+        for own in (True, False)
+        for better in (True, False)
+    ]
+
+
+# ---------------------------------------------------------------- 0007, 0006: chances and the truth
+
+
+def played(seed: int, **settings: Any) -> tuple[float, float]:
+    """PSNR and attack loss of the answer of a short attack on LeNet."""
+    from leakage.spec.experiment import Experiment, Part
+    from leakage.workers import plugin_catalog
+    from leakage.workers.adapter import play, prepare
+
+    attack = Part(id="inverting_gradients", fields={"steps": 200})
+    experiment = Experiment(model=Part(id="lenet", fields={"normalise": "cifar10"}), attack=attack, seed=seed, **settings)
+    experiment = experiment.resolve(plugin_catalog.describe())
+    *_, frame = play(experiment, scene=prepare(experiment), per_second=1)
+    return frame.scores["psnr"], frame.loss
+
+
+def chances() -> list[Row]:
+    """What a protection costs the attacker, in dB over 8 seeds: each seed against itself, and against another seed's start."""
+    from leakage.spec.experiment import Part
+
+    seeds = range(1, 9)
+    bare = [played(seed)[0] for seed in seeds]
+    pruned = [played(seed, defenses=(Part(id="pruning", fields={"share": 0.3}),))[0] for seed in seeds]
+    paired = [with_it - without for with_it, without in zip(pruned, bare, strict=True)]
+    crossed = [with_it - without for with_it, without in zip(pruned, bare[1:] + bare[:1], strict=True)]
+    return [
+        {"difference of": how, "mean, dB": statistics.mean(found), "standard deviation, dB": statistics.stdev(found)}
+        for how, found in (("equal seeds, the start is the same", paired), ("neighbouring seeds, it is not", crossed))
+    ]
+
+
+def truth() -> list[Row]:
+    """Of 8 tries: PSNR of the one that the attack's own loss chooses, and of the one that somebody chooses who has seen the picture."""
+    tries = [played(seed) for seed in range(1, 9)]
+    by_loss = min(tries, key=lambda one: one[1])[0]
+    return [
+        {"chosen by": "lowest attack loss", "PSNR, dB": by_loss},
+        {"chosen by": "the private picture", "PSNR, dB": max(psnr for psnr, _ in tries)},
+    ]
+
+
+# ---------------------------------------------------------------- 0008: several guesses at once
+
+GUESSES = 8
+STAR = {"activation": "leaky_relu", "bias": False, "initialisation": "default"}  # LeNet* of R-GAP's table 2
+
+
+def guesses() -> list[Row]:
+    """Milliseconds for the loss of 8 guesses and its slope in the pictures, on one thread: three ways, which agree."""
+    import torch
+    from torch.func import functional_call, grad, vmap
+    from torch.nn import functional as F
+
+    from leakage.engine.client import Gradient
+    from leakage.spec.experiment import Experiment, Part
+    from leakage.workers import plugin_catalog
+    from leakage.workers.adapter import prepare
+
+    rows: list[Row] = []
+    for name in ("lenet", "convnet"):
+        scene = prepare(Experiment(model=Part(id=name)).resolve(plugin_catalog.describe()), device=torch.device("cpu"))
+        model, client = scene.seen.model, Gradient(scene.seen.model)
+        weights = dict(model.named_parameters())
+        target = {key: value.detach() for key, value in client(weights, scene.x, scene.y, {})[0].items()}
+        x = torch.rand(GUESSES, *scene.x.shape, generator=torch.Generator().manual_seed(1)).requires_grad_()
+
+        def loss(gradient: dict[str, Any], target: dict[str, Any] = target) -> Any:
+            return sum((gradient[key] - target[key]).square().sum() for key in target)
+
+        def loop(x: Any = x, client: Any = client, weights: Any = weights, y: Any = scene.y, loss: Any = loss) -> Any:
+            return torch.cat([torch.autograd.grad(loss(client(weights, one, y, {})[0]), x)[0].sum(0, keepdim=True) for one in x])
+
+        def forward(x: Any = x, client: Any = client, weights: Any = weights, y: Any = scene.y, loss: Any = loss) -> Any:
+            own = {key: value.expand(GUESSES, *value.shape) for key, value in weights.items()}
+            labels = y[:, None].expand(-1, GUESSES)
+            return torch.autograd.grad(loss(client.lanes(own, x.transpose(0, 1), labels, {})[0]), x)[0]
+
+        def whole(x: Any = x, model: Any = model, weights: Any = weights, y: Any = scene.y, loss: Any = loss) -> Any:
+            def entropy(held: Any, one: Any) -> Any:
+                return F.cross_entropy(functional_call(model, held, (one,)), y)
+
+            plain = {key: value.detach() for key, value in weights.items()}
+            return torch.autograd.grad(loss(vmap(grad(entropy), in_dims=(None, 0))(plain, x)), x)[0]
+
+        ways: dict[str, Callable[[], Any]] = {"a loop": loop, "vmap of the forward pass": forward, "vmap of the gradient": whole}
+        slopes = {way: run() for way, run in ways.items()}
+        for way, found in slopes.items():
+            gap = float((found - slopes["a loop"]).norm() / slopes["a loop"].norm())
+            assert gap < 1e-3, f"{way} computes something else, by {gap}"
+        took: dict[str, list[float]] = {way: [] for way in ways}
+        for _ in range(15):  # in turn: whatever else the machine does meets all of them
+            for way, run in ways.items():
+                start = time.perf_counter()
+                run()
+                took[way].append(1e3 * (time.perf_counter() - start))
+        rows += [{"model": name, "guesses": GUESSES, "way": way, "ms (best of 15)": min(took[way])} for way in ways]
+    return rows
+
+
+# ---------------------------------------------------------------- 0009: R-GAP's arithmetic
+
+
+def r_gap() -> list[Row]:
+    """R-GAP on LeNet* with one output: mean squared error by the client's precision (one picture), and by system (file of r_gap_tables)."""
+    from leakage.spec.experiment import Experiment, Part
+    from leakage.workers import plugin_catalog
+    from leakage.workers.adapter import play, prepare
+
+    rows: list[Row] = []
+    for sent in ("float32", "float64"):
+        part = Part(id="lenet", fields=STAR)
+        experiment = Experiment(model=part, attack=Part(id="r_gap"), task="flipped", precision=sent).resolve(plugin_catalog.describe())
+        began = time.perf_counter()
+        *_, frame = play(experiment, scene=prepare(experiment), per_second=1)
+        took = time.perf_counter() - began
+        error = frame.scores["mse_norm"]
+        rows.append({"model": "LeNet*", "client": sent, "system": "balanced", "pictures": 1, "mean squared error": error, "seconds": took})
+    for model in ("LeNet*", "LeNet"):
+        for method, sent in (("R-GAP", "float64"), ("as published", "float32")):
+            asked = {"model": model, "method": method, "data": "cifar10"}
+            runs = [run["result"] for run in book("r_gap_tables") if {name: run[name] for name in asked} == asked]
+            rows.append(
+                {
+                    "model": model,
+                    "client": sent,
+                    "system": "balanced" if method == "R-GAP" else method,
+                    "pictures": len(runs),
+                    "mean squared error": statistics.mean(run["scores"]["mse_norm"] for run in runs),
+                    "seconds": statistics.median(run["seconds"] for run in runs),
+                }
+            )
+    return rows
+
+
+SECTIONS: tuple[Callable[[], list[Row]], ...] = (attackers, scores, truth, chances, guesses, r_gap)

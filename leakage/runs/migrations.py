@@ -1,0 +1,66 @@
+"""The store's schema, step by step: every change that a store of an earlier version needs, numbered from 1.
+
+`PRAGMA user_version` holds the number of the last step that a file has seen. A new file sees all of them, so there is no second place
+where the tables are written down. To change the schema, append a function here and a test beside those in tests/runs/test_migrations.py.
+
+A step is never edited once a release has it, and uses nothing that may change later: no model of an event, no table of another file.
+"""
+
+import json
+
+from leakage.runs.connections import Connection, Migration
+
+TABLES_OF_0_1_0 = """
+CREATE TABLE runs (
+    id TEXT PRIMARY KEY, owner TEXT NOT NULL, grp TEXT, kind TEXT NOT NULL, digest TEXT NOT NULL, version TEXT NOT NULL,
+    experiment TEXT NOT NULL, shareable INTEGER NOT NULL, estimate REAL, status TEXT NOT NULL, message TEXT NOT NULL DEFAULT '',
+    created REAL NOT NULL, started REAL, finished REAL, heartbeat REAL, worker TEXT, cancelled REAL, result TEXT);
+CREATE INDEX runs_by_status ON runs (status, created);
+CREATE INDEX runs_by_digest ON runs (digest);
+CREATE TABLE holders (
+    run TEXT NOT NULL REFERENCES runs ON DELETE CASCADE, owner TEXT NOT NULL, since REAL NOT NULL, PRIMARY KEY (run, owner));
+CREATE TABLE events (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT, run TEXT NOT NULL REFERENCES runs ON DELETE CASCADE, kind TEXT NOT NULL, body TEXT NOT NULL);
+CREATE INDEX events_by_run ON events (run, seq);
+CREATE TABLE frames (seq INTEGER PRIMARY KEY REFERENCES events ON DELETE CASCADE, run TEXT NOT NULL, png BLOB NOT NULL);
+CREATE INDEX frames_by_run ON frames (run, seq);
+CREATE TABLE files (run TEXT NOT NULL REFERENCES runs ON DELETE CASCADE, name TEXT NOT NULL, data BLOB NOT NULL, PRIMARY KEY (run, name));
+CREATE TABLE notes (name TEXT PRIMARY KEY, body TEXT NOT NULL);
+"""
+
+
+def create_tables(db: Connection) -> None:
+    """1: the tables of version 0.1.0."""
+    for statement in TABLES_OF_0_1_0.split(";\n"):
+        db.execute(statement)
+
+
+def replace_numbers_that_are_not_finite(db: Connection) -> None:
+    """2: null for every NaN and infinity. Version 0.1.0 wrote them as Python does, which no browser can read."""
+    for table, key, column in (("runs", "id", "result"), ("events", "seq", "body"), ("notes", "name", "body")):
+        rows = db.execute(f"SELECT {key}, {column} FROM {table} WHERE {column} LIKE '%NaN%' OR {column} LIKE '%Infinity%'").fetchall()
+        for name, text in rows:
+            body = json.loads(text, parse_constant=lambda _: None)
+            db.execute(f"UPDATE {table} SET {column} = ? WHERE {key} = ?", (json.dumps(body, allow_nan=False), name))
+
+
+def complete_introductions(db: Connection) -> None:
+    """3: what the first event of an attack says since 0.2.0, for attacks of 0.1.0, whose experiment tells it.
+
+    There were no trained weights then, and of its models the ConvNet alone had BatchNorm.
+    """
+    rows = db.execute(
+        "SELECT seq, body, experiment FROM events JOIN runs ON runs.id = events.run WHERE events.kind = 'meta' AND runs.kind = 'attack'"
+    ).fetchall()
+    for seq, text, experiment in rows:
+        body, asked = json.loads(text), json.loads(experiment)
+        lacking = {
+            "labels_granted": asked["assume"]["labels"],
+            "weights": "untrained",
+            "batch_norm": asked["model"]["id"] == "convnet",
+        }
+        if lacking.keys() - body.keys():
+            db.execute("UPDATE events SET body = ? WHERE seq = ?", (json.dumps({**lacking, **body}), seq))
+
+
+MIGRATIONS: tuple[Migration, ...] = (create_tables, replace_numbers_that_are_not_finite, complete_introductions)

@@ -1,0 +1,189 @@
+"""The guides: CONTRIBUTING fits one screen and is true of the code, the example of a plug-in runs, and every decision has its record."""
+
+import inspect
+import re
+import sys
+import tomllib
+from pathlib import Path
+from types import ModuleType
+from typing import ClassVar, get_origin
+
+import pytest
+import torch
+from torch import nn
+
+import leakage
+from leakage.engine import core
+from leakage.engine.plugin import Plugin
+from leakage.settings import ROOT
+
+MAP = (ROOT / "CONTRIBUTING.md").read_text()
+DECISIONS = sorted((ROOT / "docs" / "decisions").glob("0*.md"))
+GUIDES = [ROOT / "CONTRIBUTING.md", ROOT / "docs" / "write_a_plugin.md", ROOT / "docs" / "decisions" / "README.md", *DECISIONS]
+# The guides use the words that the code is about to have; of no effect once it has them.
+COMING = {
+    "Attack": {"joins": "batchable", "together": "run_batched"},
+    "Defense": {"guard": "defend", "adapt": "surrogate", "counters": "strategies"},
+    "Protocol": {
+        "average": "to_gradient",
+        "track": "infer_state",
+        "serve": "server_update",
+        "together": "merge_clients",
+        "spread": "broadcast_state",
+        "over_others": "is_aggregation",
+    },
+    "Model": {},
+}
+
+
+def code_words(text: str) -> set[str]:
+    return set(re.findall(r"`([^`]+)`", text))
+
+
+def paths(text: str) -> set[str]:
+    """Every path of this project that a text names in code or links to."""
+    named = {word for word in code_words(text) if re.fullmatch(r"[\w.-]+(/[\w.-]+)*/?", word) and ("/" in word or "." in word)}
+    top = {path.name for path in ROOT.iterdir()}
+    return {word for word in named if word.split("/")[0] in top}
+
+
+@pytest.mark.parametrize("guide", GUIDES, ids=lambda guide: guide.name)
+def test_every_path_and_link_of_a_guide_exists(guide: Path) -> None:
+    text = guide.read_text()
+    assert [path for path in paths(text) if not (ROOT / path).exists()] == []
+    links = [link.split("#")[0] for link in re.findall(r"\]\(([^)]+)\)", text) if not link.startswith("https://")]
+    assert [link for link in links if not (guide.parent / link).exists()] == []
+
+
+def test_the_map_fits_one_screen() -> None:
+    assert len(MAP.splitlines()) <= 60
+    assert max(len(line) for line in MAP.splitlines()) <= 220
+
+
+def test_the_map_names_every_folder_and_every_loose_file() -> None:
+    named = paths(MAP)
+    folders = {f"leakage/{path.name}/" for path in (ROOT / "leakage").iterdir() if (path / "__init__.py").exists()}
+    files = {f"leakage/{path.name}" for path in (ROOT / "leakage").glob("*.py")} - {"leakage/__init__.py"}
+    ui = {f"{path.name}/" for path in (ROOT / "leakage" / "ui").iterdir() if (path / "__init__.py").exists()}
+    assert folders | files <= named
+    assert ui <= code_words(MAP)
+    assert {"app.py", "pages/", "assets/", "docs/", "benchmarks/", "tests/"} <= named
+
+
+@pytest.mark.parametrize(
+    ("question", "file", "proof"),
+    [
+        ("how a frame is scored", "leakage/evaluation/referee.py", "class Frame"),
+        ("how a run is claimed", "leakage/runs/store.py", "def claim"),
+        ("the noise", "leakage/defenses/gaussian_noise.py", "torch.randn"),
+        ("the schema", "leakage/runs/migrations.py", "CREATE TABLE"),
+        ("a lesson", "assets/prepared.json", "{"),
+        ("a page", "app.py", "st.Page("),
+    ],
+)
+def test_who_has_not_seen_the_code_finds_in_the_map(question: str, file: str, proof: str) -> None:
+    (line,) = [line for line in MAP.splitlines() if question in line and f"`{file}`" in line]
+    assert line.startswith("| ")
+    assert proof in (ROOT / file).read_text()
+
+
+def own(kind: type, *, declared: bool) -> set[str]:
+    """What a base class declares (ClassVars), or implements and leaves to its plug-ins; in the words of the guides."""
+    words = COMING[kind.__name__]
+    if declared:
+        names = {name for name, type_ in kind.__annotations__.items() if get_origin(type_) is ClassVar}
+    else:
+        names = {
+            name for name, value in vars(kind).items() if not name.startswith("_") and (callable(value) or isinstance(value, property))
+        }
+    return {words.get(name, name) for name in names}
+
+
+@pytest.mark.parametrize("kind", [core.Attack, core.Defense, core.Protocol, core.Model])
+def test_the_table_of_plugins_agrees_with_the_base_classes(kind: type) -> None:
+    (row,) = [line for line in MAP.splitlines() if line.startswith("|") and f"| `{kind.__name__}` |" in line]
+    name, _, must, may, declares = (cell.strip() for cell in row.strip("|").split("|"))
+    assert name == kind.__name__.lower()
+    words = COMING[kind.__name__]
+    required = {
+        words.get(name, name)
+        for name, value in vars(kind).items()
+        if callable(value) and "raise NotImplementedError" in inspect.getsource(value)
+    }
+    optional_pair = {"run_batched"} & required  # asked for only where `batchable` says so
+    assert code_words(must) == required - optional_pair
+    assert code_words(must) | code_words(may) == own(kind, declared=False)
+    assert code_words(declares) == own(kind, declared=True)
+    shared = code_words(next(line for line in MAP.splitlines() if "All declare" in line))
+    assert shared == {name for name, type_ in Plugin.__annotations__.items() if get_origin(type_) is ClassVar}
+
+
+def test_the_example_of_a_plugin_runs_as_it_stands() -> None:
+    (block,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "write_a_plugin.md").read_text(), re.DOTALL)
+    module = ModuleType("leakage.attacks.grey")
+    sys.modules[module.__name__] = module  # where dataclasses look a class up
+    try:
+        exec(block, module.__dict__)
+        grey = module.Grey()
+        assert grey.id == "grey"
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            model = nn.Sequential(nn.Flatten(), nn.Linear(3 * 8 * 8, 5))
+            x, y = torch.rand(1, 3, 8, 8), torch.tensor([3])
+            result = leakage.attack(model, x, y, attack=grey)
+            bright = leakage.attack(model, x, y, attack=module.Grey(brightness=1.0))
+        assert result.labels == [3]
+        assert torch.equal(result.reconstruction, torch.full((1, 3, 8, 8), 0.5))
+        assert torch.equal(bright.reconstruction, torch.ones(1, 3, 8, 8))
+        assert result.scores["psnr"] == pytest.approx(result.baselines["grey"]["psnr"])
+        with pytest.raises(ValueError, match=r"Grey\.brightness: allowed is a number from 0 to 1, given was 2"):
+            module.Grey(brightness=2)
+    finally:
+        del sys.modules[module.__name__]
+
+
+# ---------------------------------------------------------------- decisions
+
+
+def test_the_index_names_every_decision_once_in_its_order() -> None:
+    rows = re.findall(
+        r"^\| \[(\d{4})\]\((.+?)\) \| (.+?) \| (.+?) \|$", (ROOT / "docs" / "decisions" / "README.md").read_text(), re.MULTILINE
+    )
+    assert [file for _, file, _, _ in rows] == [file.name for file in DECISIONS]
+    assert [number for number, *_ in rows] == [f"{place:04}" for place in range(1, len(rows) + 1)]
+    assert len(rows) >= 10
+    for (number, _, choice, _), file in zip(rows, DECISIONS, strict=True):
+        assert file.read_text().splitlines()[0] == f"# {number}: {choice}"
+
+
+@pytest.mark.parametrize("file", DECISIONS, ids=lambda file: file.stem)
+def test_a_decision_is_short_and_says_how_its_numbers_were_measured(file: Path) -> None:
+    text = file.read_text()
+    assert re.findall(r"^## (.+)$", text, re.MULTILINE) == ["Context", "Decision", "Measurement", "What would change our mind"]
+    assert len(text.splitlines()) <= 45
+    measured = text.split("## Measurement")[1].split("## What would")[0]
+    assert re.search(r"^    \S+", measured, re.MULTILINE), "no command"
+    for command in re.findall(r"^    \.venv/bin/(?:python|pytest) (\S+\.py)", measured, re.MULTILINE):
+        assert (ROOT / command).exists(), command
+    for name in re.findall(r"benchmarks/decisions\.py (\w+)", measured):
+        sections = [(ROOT / "benchmarks" / file).read_text() for file in ("decisions.py", "_decisions_engine.py")]
+        assert any(f"\ndef {name}()" in text for text in sections), name
+
+
+# ---------------------------------------------------------------- the version
+
+
+def test_the_changelog_has_the_version_of_the_package_with_a_date() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    heads = re.findall(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    cut = [head for head in heads if re.match(r"\d", head)]
+    assert heads[: heads.index(cut[0])] in (["What a version number promises"], ["What a version number promises", "Unreleased"])
+    assert re.fullmatch(rf"{re.escape(version)} \(\d{{4}}-\d\d-\d\d\)", cut[0])
+
+
+def test_the_hooks_run_what_make_check_runs() -> None:
+    recipe = (ROOT / "Makefile").read_text().split("\ncheck:")[1].split("\n\n")[0]
+    hooks = (ROOT / ".pre-commit-config.yaml").read_text()
+    for tool in ("ruff check", "ruff format --check", "mypy", "lint-imports"):
+        assert tool in recipe
+        assert tool in hooks
