@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parent.parent
 Row = dict[str, Any]
 
 
-def book(name: str) -> list[dict[str, Any]]:
+def results_file(name: str) -> list[dict[str, Any]]:
     """The runs of a published benchmark, computed by benchmarks/published/NAME.py in minutes to hours."""
     runs: list[dict[str, Any]] = json.loads((ROOT / "benchmarks" / "results" / f"{name}.json").read_text())["runs"]
     return runs
@@ -23,7 +23,7 @@ def book(name: str) -> list[dict[str, Any]]:
 def attackers() -> list[Row]:
     """Pictures found (mean squared error at most 0.01) on FedADMM, by what the attacker gets right. From the file of admm_overturned."""
     rows: list[Row] = []
-    runs = book("admm_overturned")
+    runs = results_file("admm_overturned")
     for attack in dict.fromkeys(run["attack"] for run in runs):
         errors = [run["result"]["mse"] for run in runs if run["attack"] == attack]
         rows.append(
@@ -42,7 +42,7 @@ def attackers() -> list[Row]:
 
 def scores() -> list[Row]:
     """Where PSNR and the line-up of 100 disagree about an answer. From the file of matrix: every protection against every attacker."""
-    found = [run["result"] for run in book("matrix") if run["result"]["scores"].get("identified") is not None]
+    found = [run["result"] for run in results_file("matrix") if run["result"]["scores"].get("identified") is not None]
     first = [result["scores"]["identified"] == 1 for result in found]
     above = [result["psnr"] > result["grey_psnr"] for result in found]
     return [
@@ -176,7 +176,7 @@ def r_gap() -> list[Row]:
     for model in ("LeNet*", "LeNet"):
         for method, sent in (("R-GAP", "float64"), ("as published", "float32")):
             asked = {"model": model, "method": method, "data": "cifar10"}
-            runs = [run["result"] for run in book("r_gap_tables") if {name: run[name] for name in asked} == asked]
+            runs = [run["result"] for run in results_file("r_gap_tables") if {name: run[name] for name in asked} == asked]
             rows.append(
                 {
                     "model": model,
