@@ -19,7 +19,7 @@ def covering(cases: Sequence[dict[str, Hashable]]) -> set[int]:
 
     Greedy: again and again the case with the most pairs that are new; of equals the first. So it is the same in every process.
     """
-    pairs = [set(combinations(sorted(case.items(), key=lambda item: item[0]), 2)) for case in cases]
+    pairs = [set(combinations(sorted(case.items(), key=lambda item: item[0]), min(2, len(case)))) for case in cases]
     queue = [(-len(found), number) for number, found in enumerate(pairs)]
     heapq.heapify(queue)
     covered: set[Hashable] = set()
