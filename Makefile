@@ -23,7 +23,11 @@ PYTHONS := $(PYTHON) python3.13 python3.12 python3.11 python3
 TORCH_INDEX ?=
 TORCH_PINS = $(shell grep -E '^torch(vision)?==' requirements.txt)
 
-.PHONY: help run test check bench record docs clean
+# Two processes, a thread each. What must not run beside its like has a group (tests/tiers.py): its tests follow each other in one process.
+PARALLEL := --numprocesses 2 --dist loadgroup
+QUICK := not slow and not grid and not long and not browser and not processes
+
+.PHONY: help run quick test check bench record docs clean
 
 help:
 	@awk -F ' *## ' '/^[a-z]+:.* ## / { split($$1, rule, ":"); printf "  make %-8s %s\n", rule[1], $$2 }' Makefile
@@ -32,8 +36,11 @@ run: $(VENV)/.run-ready ## start the dashboard on http://127.0.0.1:8501 and open
 	@$(if $(filter-out 0 false no,$(HEADLESS)),,$(PY) -m leakage.web.launch $(HOST) $(PORT) </dev/null >/dev/null 2>&1 &) \
 	exec $(PY) -m streamlit run app.py --server.address $(HOST) --server.port $(PORT) $(ARGS) </dev/null
 
-test: $(VENV)/.dev-ready ## run all tests (ARGS="-k store"; ARGS="-m slow" for the published numbers)
-	@browser=$$(bash scripts/browser.sh) && LEAKAGE_BROWSER="$$browser" $(PY) -m pytest $(ARGS)
+quick: $(VENV)/.dev-ready ## run the tests that need no browser, no other processes and no long time (ARGS="-k store")
+	@OMP_NUM_THREADS=1 $(PY) -m pytest $(PARALLEL) -m "$(QUICK)" $(ARGS)
+
+test: $(VENV)/.dev-ready ## run all tests (ARGS="-m grid" for the full products, ARGS="-m slow" for the published numbers)
+	@browser=$$(bash scripts/browser.sh) && OMP_NUM_THREADS=1 LEAKAGE_BROWSER="$$browser" $(PY) -m pytest $(PARALLEL) $(ARGS)
 
 check: $(VENV)/.dev-ready ## lint, format check, types, who imports whom; the same of the JavaScript where Node.js is
 	$(PY) -m ruff check .

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-pytest_plugins = ["homes", "visiting"]  # fixtures of tests in several folders
+pytest_plugins = ["homes", "pytester", "tiers", "visiting"]  # fixtures of tests in several folders, and which tests run when
 ROOT = Path(__file__).resolve().parent.parent
 NEARBY = ROOT.parent / "shared" / "data"  # looked for when LEAKAGE_DATA is unset
 

@@ -1,9 +1,11 @@
 """Pages as a visitor opens them: the service of a home, somebody with a cookie, and what a page then says."""
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
+from streamlit.components.v2 import manifest_scanner
 from streamlit.runtime.context import ContextProxy
 from streamlit.testing.v1 import AppTest
 
@@ -12,6 +14,14 @@ from leakage.settings import ROOT
 from leakage.spec.experiment import Experiment
 
 Open = Callable[..., AppTest]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_look_at_the_packages() -> Iterator[None]:
+    """Streamlit looks through all installed packages for components whenever a page is opened; here once, and they stay what they are."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(manifest_scanner, "scan_component_manifests", cache(manifest_scanner.scan_component_manifests))
+        yield
 
 
 @pytest.fixture

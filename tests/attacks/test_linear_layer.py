@@ -46,6 +46,7 @@ def error(seen: Observation, x: torch.Tensor, attack: Part = ATTACK) -> float:
 # ---------------------------------------------------------------- one picture, a biased first layer
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("kind", ESTIMATES)
 @pytest.mark.parametrize("activation", BENDS)
 @pytest.mark.parametrize("normalise", ["none", "cifar10"])

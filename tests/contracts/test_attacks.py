@@ -4,7 +4,7 @@ import pytest
 import torch
 from problems import GRANTED, IDS, LABELS, TINY, by_hand, moments, observed, short, smooth
 
-from leakage.engine.core import Snapshot
+from leakage.engine.core import Observation, Snapshot
 from leakage.evaluation import metrics
 from leakage.evaluation.pairing import pair
 from leakage.spec.experiment import Assumptions, Part
@@ -154,13 +154,17 @@ def test_a_snapshot_of_dlg_carries_the_distance_of_its_own_picture(name: str) ->
 
 
 # ||(x^2 - 1, 0.6 (x - 1), 0.1)||^2 has two valleys: 0.01 at x = 1, and about 1.3 near x = -0.9. It is never 0: no start can succeed.
-TWO_VALLEYS = by_hand(lambda x: torch.cat([x**2 - 1, 0.6 * (x - 1), 0 * x + 0.1], 3), torch.zeros(1, 1, 1, 3))
+@pytest.fixture
+def two_valleys() -> Observation:
+    return by_hand(lambda x: torch.cat([x**2 - 1, 0.6 * (x - 1), 0 * x + 0.1], 3), torch.zeros(1, 1, 1, 3))
 
 
 @pytest.mark.parametrize("name", ["dlg", "idlg"])
 @pytest.mark.parametrize(("seed", "ends"), [(3, ["1.3", "0.01"]), (9, ["0.01", "1.3"])])
-def test_a_start_that_sticks_is_said_and_the_answer_is_the_lowest_of_all(name: str, seed: int, ends: list[str]) -> None:
-    run = moments(short(name, tries=2), TWO_VALLEYS, seed=seed)
+def test_a_start_that_sticks_is_said_and_the_answer_is_the_lowest_of_all(
+    name: str, seed: int, ends: list[str], two_valleys: Observation
+) -> None:
+    run = moments(short(name, tries=2), two_valleys, seed=seed)
     assert [moment.note["event"] for moment in run if "event" in moment.note] == [
         f"Start 1 of 2 got stuck at a gradient distance of {ends[0]}. Trying another.",
         f"Start 2 of 2 got stuck at a gradient distance of {ends[1]}. The best of them is shown.",
@@ -171,8 +175,8 @@ def test_a_start_that_sticks_is_said_and_the_answer_is_the_lowest_of_all(name: s
 
 
 @pytest.mark.parametrize("name", ["dlg", "idlg"])
-def test_two_starts_that_end_at_one_distance_are_enough(name: str) -> None:
-    run = moments(short(name, tries=4), TWO_VALLEYS, seed=3)
+def test_two_starts_that_end_at_one_distance_are_enough(name: str, two_valleys: Observation) -> None:
+    run = moments(short(name, tries=4), two_valleys, seed=3)
     events = [str(moment.note["event"]) for moment in run if "event" in moment.note]
     assert len(events) == 3  # 1.3, 0.01, 0.01
     assert events[-1].startswith("Start 3 of 4 got stuck at a gradient distance of 0.01. An earlier one ended there too")

@@ -88,6 +88,14 @@ def draws_noise(name: str) -> bool:
     return not torch.equal(one, other)
 
 
+DRAWING = ("ats", "dp_sgd", "fed_cdp", "fedkl", "gaussian_noise", "laplacian_noise", "minmax_sampling", "outpost", "precode")
+
+
+@EVERY
+def test_the_defenses_that_draw_noise_are_those_that_are_named_here(name: str) -> None:
+    assert draws_noise(name) is (name in DRAWING)
+
+
 SOFT = ("signs alone",)  # compares something smoother than what arrived
 ONCE = ("fedsgd", "fedadmm")  # one defended gradient is sent; of several, in turn or in a sum, the attacker sees what they leave together
 
@@ -95,8 +103,9 @@ ONCE = ("fedsgd", "fedadmm")  # one defended gradient is sent; of several, in tu
 STRATEGIES = [(name, strategy) for name in IDS["defense"] for strategy in plugin("defense", Part(id=name)).strategies()]
 
 
+@pytest.mark.pairwise
 @UNDER_EVERY_PROTOCOL
-@pytest.mark.parametrize(("name", "strategy"), [pair for pair in STRATEGIES if not draws_noise(pair[0])])
+@pytest.mark.parametrize(("name", "strategy"), [pair for pair in STRATEGIES if pair[0] not in DRAWING])
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-6), (torch.float64, 1e-10)])
 def test_whoever_knows_the_protection_replays_the_truth_to_the_update(
     name: str, strategy: str, protocol: str, dtype: torch.dtype, tolerance: float

@@ -199,9 +199,10 @@ def test_an_experiment_of_new_plugins_runs_from_a_file(project: Path) -> None:
     assert (project / "out" / "final.png").exists()
 
 
+@pytest.mark.long
 def test_new_plugins_are_collected_by_the_contract_tests_and_keep_the_contract(project: Path) -> None:
     planted = "steepest or shortening or one_step or straight"
-    said = python(project, "-m", "pytest", "-p", "no:cacheprovider", "-rA", "-k", planted, *CONTRACTS)
+    said = python(project, "-m", "pytest", "-p", "no:cacheprovider", "-rA", "-m", "not slow", "-k", planted, *CONTRACTS)  # the full grid
     for line in (
         "contracts/test_attacks.py::test_an_attack_depends_on_its_generator_alone[steepest]",
         "contracts/test_attacks.py::test_labels_that_are_not_granted_are_found[3-steepest]",

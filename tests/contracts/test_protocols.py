@@ -95,6 +95,7 @@ def test_a_client_asked_twice_sends_the_same_and_keeps_its_memory_apart(protocol
     assert all(torch.equal(first[name], again[name]) for name in first)
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-6), (torch.float64, 1e-10)])
 @pytest.mark.parametrize("model", IDS["model"])
 @pytest.mark.parametrize("protocol", IDS["protocol"])

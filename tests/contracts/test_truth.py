@@ -19,6 +19,7 @@ from leakage.workers.adapter import plugin
 PROTECTIONS = [(), *((Part(id=name),) for name in IDS["defense"])]
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("attack", IDS["attack"])
 @pytest.mark.parametrize("protocol", IDS["protocol"])
 @pytest.mark.parametrize("known", [True, False])

@@ -137,6 +137,7 @@ def test_a_naive_attacker_takes_the_increment_for_a_gradient_twice_as_large() ->
 # ---------------------------------------------------------------- rounds
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("aggregation", [None, SUM])
 @pytest.mark.parametrize("protocol", ["fedsgd", "fedavg", "fedprox", "fedadmm"])
 @pytest.mark.parametrize("attacked", [1, 3])
@@ -210,6 +211,7 @@ def close(seen, guesses: torch.Tensor, labels: torch.Tensor, *, tolerance: float
         assert relative({name: value[lane] for name, value in together.items()}, alone) < tolerance
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize("protocol", ["fedsgd", "fedavg", "fedprox", "fedadmm"])
 @pytest.mark.parametrize("aggregation", [None, SUM])

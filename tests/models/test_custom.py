@@ -1,6 +1,8 @@
 """A model that the user writes: what is built is what is counted and what the plug-in of the same name is; what does not fit is refused."""
 
 import random
+from collections.abc import Callable
+from functools import partial
 from math import prod
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -51,26 +53,26 @@ def refused(experiment: Experiment | Training) -> str:
 LENET_STAR = {"activation": "leaky_relu", "bias": False, "initialisation": "default"}
 NONSMOOTH = {"activation": "relu"}
 TWINS = [  # template -> the plug-in with the same network, the fields of both, and what else follows in the plug-in
-    ("CNN6", "cnn6", {}, {}, nn.Identity()),
-    ("CNN6-d", "cnn6", {"second": 20}, {}, nn.Identity()),
-    ("LeNet (Zhu)", "lenet", LENET_STAR, {}, nn.Identity()),
-    ("LeNet (Zhu)", "lenet", {}, {"activation": "sigmoid", "bias": True}, nn.Identity()),
-    *((f"R-GAP's net {net}", "rgap_net", {"net": net}, {}, nn.Identity()) for net in "ABCDE"),
-    ("FCN3", "fcn3", {}, {}, nn.LeakyReLU(0.2)),  # it bends its outputs as well
-    ("ResNet18, width 16", "resnet", {"norm": "none", "normalise": "none"}, NONSMOOTH, nn.Identity()),
-    ("ResNet18, width 16, skip 3 cut", "resnet", {"norm": "none", "normalise": "none", "cut": 3}, NONSMOOTH, nn.Identity()),
+    ("CNN6", "cnn6", {}, {}, nn.Identity),
+    ("CNN6-d", "cnn6", {"second": 20}, {}, nn.Identity),
+    ("LeNet (Zhu)", "lenet", LENET_STAR, {}, nn.Identity),
+    ("LeNet (Zhu)", "lenet", {}, {"activation": "sigmoid", "bias": True}, nn.Identity),
+    *((f"R-GAP's net {net}", "rgap_net", {"net": net}, {}, nn.Identity) for net in "ABCDE"),
+    ("FCN3", "fcn3", {}, {}, partial(nn.LeakyReLU, 0.2)),  # it bends its outputs as well
+    ("ResNet18, width 16", "resnet", {"norm": "none", "normalise": "none"}, NONSMOOTH, nn.Identity),
+    ("ResNet18, width 16, skip 3 cut", "resnet", {"norm": "none", "normalise": "none", "cut": 3}, NONSMOOTH, nn.Identity),
     (
         "ResNet101, width 16",
         "resnet",
         {"norm": "none", "normalise": "cifar10", "kind": "resnet101"},
         {**NONSMOOTH, "normalise": "cifar10"},
-        nn.Identity(),
+        nn.Identity,
     ),
 ]
 
 
 @pytest.mark.parametrize(("name", "twin", "theirs", "ours", "last"), TWINS, ids=[f"{twin[0]}-{twin[1]}" for twin in TWINS])
-def test_a_template_is_the_plugin_of_its_name(name: str, twin: str, theirs: dict, ours: dict, last: nn.Module) -> None:
+def test_a_template_is_the_plugin_of_its_name(name: str, twin: str, theirs: dict, ours: dict, last: Callable[[], nn.Module]) -> None:
     with precision(torch.float64):
         other, mine = built(twin, **theirs), built("custom", network=TEMPLATES[name], **ours)
         given = dict(other.named_parameters())
@@ -81,7 +83,7 @@ def test_a_template_is_the_plugin_of_its_name(name: str, twin: str, theirs: dict
             for value, copied in zip(mine.parameters(), given.values(), strict=True):
                 value.copy_(copied)
         x = smooth(2, 3, 32)
-        torch.testing.assert_close(last(mine(x)), other(x), rtol=1e-10, atol=1e-12)
+        torch.testing.assert_close(last()(mine(x)), other(x), rtol=1e-10, atol=1e-12)
 
 
 def test_layers_are_called_as_the_counts_call_them() -> None:

@@ -319,6 +319,7 @@ def random_norm() -> nn.BatchNorm2d:
     return norm
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("small", [0, 2**30])
 @pytest.mark.parametrize("mode", ["zeros", "circular"])
 @pytest.mark.parametrize(("size", "step", "edge", "bias"), [(3, 1, 1, True), (5, 2, 2, True), (3, 2, 1, False), (4, 3, 0, True)])

@@ -17,6 +17,8 @@ from websockets.sync.client import connect
 from leakage.settings import ROOT
 from leakage.web.server import WATCH
 
+pytestmark = pytest.mark.processes
+
 Served = tuple[Place, Server]
 
 

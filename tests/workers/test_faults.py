@@ -6,12 +6,15 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from place import LONG, QUICK, Place, alive, another, damaged, noisy, place, until
 
 from leakage.runs.connections import FULL
 from leakage.spec.experiment import Assumptions, Experiment, Part
 from leakage.workers.dispatcher import LOST
 from leakage.workers.job import MEMORY
+
+pytestmark = pytest.mark.processes
 
 # Big sheets of noise, often: some megabytes in a few seconds.
 HUNGRY = Experiment(

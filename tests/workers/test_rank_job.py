@@ -1,9 +1,12 @@
 """Ranks from the page's door to the result: real workers, shared and deleted like other runs."""
 
+import pytest
 from place import Place, until
 
 from leakage.runs.store import Run
 from leakage.spec.tasks import Ranks
+
+pytestmark = pytest.mark.processes
 
 SMALL = Ranks(network="conv 4@1 - block 4 - mean", size=28, channels=1)
 

@@ -13,6 +13,8 @@ from leakage.runs.store import Run
 from leakage.spec.experiment import Experiment, Part
 from leakage.spec.tasks import Training
 
+pytestmark = pytest.mark.processes
+
 SHORT = Training(rounds=2, rate=0.3, batch=32, decay=0)
 ENDLESS = SHORT.model_copy(update={"rounds": 1000, "rate": 0.01})
 

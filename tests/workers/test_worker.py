@@ -43,6 +43,7 @@ def kept_the_best(place: Place, run: Run) -> None:
         assert place.store.frame(run.id, answer["seq"]) == place.store.frame(run.id, best["seq"])
 
 
+@pytest.mark.processes
 def test_a_run_goes_from_queued_over_running_to_done(dispatcher: Place) -> None:
     run = dispatcher.finished(dispatcher.submit(QUICK))
     assert (run.status, run.message) == ("done", "")
@@ -58,6 +59,7 @@ def test_a_run_goes_from_queued_over_running_to_done(dispatcher: Place) -> None:
     assert {name: end[name] for name in run.result} == run.result
 
 
+@pytest.mark.processes
 def test_a_run_says_what_it_is_about_before_its_first_frame(dispatcher: Place) -> None:
     two = QUICK.model_copy(update={"pictures": (Picture(id="astronaut"), Picture(id="chelsea"))})
     run = dispatcher.finished(dispatcher.submit(two))
@@ -71,12 +73,14 @@ def test_a_run_says_what_it_is_about_before_its_first_frame(dispatcher: Place) -
         assert sheet.size == (64, 32)
 
 
+@pytest.mark.processes
 def test_a_worker_leaves_the_cores_to_the_pages_first(dispatcher: Place) -> None:
     run = dispatcher.submit(LONG)
     assert os.getpriority(os.PRIO_PROCESS, dispatcher.worker(run)) >= os.getpriority(os.PRIO_PROCESS, 0) + POLITE
     dispatcher.service.cancel(run, "me")
 
 
+@pytest.mark.processes
 def test_frames_are_contact_sheets_with_scores(dispatcher: Place) -> None:
     run = dispatcher.finished(dispatcher.submit(QUICK))
     frames = dispatcher.frames(run.id)
@@ -91,6 +95,7 @@ def test_frames_are_contact_sheets_with_scores(dispatcher: Place) -> None:
     assert frames[-1]["scores"]["psnr"] > frames[0]["scores"]["psnr"]
 
 
+@pytest.mark.processes
 def test_an_attack_that_answers_at_once_is_a_run_like_any_other(dispatcher: Place) -> None:
     run = dispatcher.finished(dispatcher.submit(Experiment(attack=Part(id="linear_layer"))))
     meta = next(event for event in dispatcher.store.events([run.id], 0) if event["kind"] == "meta")
@@ -101,6 +106,7 @@ def test_an_attack_that_answers_at_once_is_a_run_like_any_other(dispatcher: Plac
     assert [frame["step"] for frame in dispatcher.frames(run.id)] == [1, 1]  # the guess, and as the answer
 
 
+@pytest.mark.processes
 def test_a_layer_without_a_unique_solution_comes_as_json_that_a_browser_can_read(dispatcher: Place) -> None:
     small = Part(id="custom", fields={"network": "conv 4@1"})  # 16 + 625 equations, one of which follows from the others
     picture = Picture(source="gallery", id="digit-3")
@@ -112,6 +118,7 @@ def test_a_layer_without_a_unique_solution_comes_as_json_that_a_browser_can_read
     json.dumps([dispatcher.store.events([run.id], 0), run.result], allow_nan=False)
 
 
+@pytest.mark.processes
 def test_the_same_experiment_is_answered_by_the_same_run(dispatcher: Place) -> None:
     run = dispatcher.submit(another(QUICK, 2))
     assert dispatcher.submit(another(QUICK, 2), "somebody else") == run
@@ -121,6 +128,7 @@ def test_the_same_experiment_is_answered_by_the_same_run(dispatcher: Place) -> N
 # ---------------------------------------------------------------- stopping
 
 
+@pytest.mark.processes
 def test_cancel_keeps_the_best_so_far_at_once(dispatcher: Place) -> None:
     run = dispatcher.submit(another(LONG, 10))
     pid = dispatcher.worker(run)
@@ -133,6 +141,7 @@ def test_cancel_keeps_the_best_so_far_at_once(dispatcher: Place) -> None:
     assert alive(pid), "a worker that obeys goes on to the next run"
 
 
+@pytest.mark.processes
 def test_a_waiting_run_is_cancelled_without_a_worker(dispatcher: Place) -> None:
     busy = [dispatcher.submit(another(LONG, seed)) for seed in (20, 21)]
     for run in busy:
@@ -148,6 +157,7 @@ def test_a_waiting_run_is_cancelled_without_a_worker(dispatcher: Place) -> None:
     assert dispatcher.look(waiting).started is None
 
 
+@pytest.mark.processes
 def test_the_time_limit_of_a_run_keeps_the_best_so_far(dispatcher: Place) -> None:
     run = dispatcher.submit(another(LONG, 30).model_copy(update={"max_seconds": 1}))
     ended = dispatcher.finished(run)
@@ -159,6 +169,7 @@ def test_the_time_limit_of_a_run_keeps_the_best_so_far(dispatcher: Place) -> Non
     kept_the_best(dispatcher, ended)
 
 
+@pytest.mark.processes
 def test_a_worker_that_ignores_cancel_is_killed(dispatcher: Place) -> None:
     run = dispatcher.submit(another(LONG, 40))
     pid = dispatcher.worker(run)
@@ -173,6 +184,7 @@ def test_a_worker_that_ignores_cancel_is_killed(dispatcher: Place) -> None:
     assert not alive(pid)
 
 
+@pytest.mark.processes
 def test_a_run_that_is_deleted_stops(dispatcher: Place) -> None:
     run = dispatcher.submit(another(LONG, 50))
     pid = dispatcher.worker(run)
@@ -198,6 +210,7 @@ STUCK_WORKER = """
 """
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("why", ["deleted", "cancelled", "over time"])
 def test_a_step_that_takes_for_ever_gives_its_slot_back(tmp_path: Path, why: str) -> None:
     """A run can stop by itself only between two steps."""
@@ -246,6 +259,7 @@ def test_a_machine_is_measured_in_pieces_so_that_a_run_waits_for_one_model_at_mo
     store.close()
 
 
+@pytest.mark.processes
 def test_a_killed_worker_costs_its_own_run_and_no_other(dispatcher: Place) -> None:
     short = another(LONG, 71).model_copy(update={"max_seconds": 8})  # the other one's limit; the one that is lost would go on
     runs = [dispatcher.submit(another(LONG, 70)), dispatcher.submit(short)]
@@ -268,6 +282,7 @@ def test_a_killed_worker_costs_its_own_run_and_no_other(dispatcher: Place) -> No
 # ---------------------------------------------------------------- uploads
 
 
+@pytest.mark.processes
 def test_uploads_are_never_shared_and_gone_after_delete(dispatcher: Place) -> None:
     experiment, files = upload()
     first = dispatcher.finished(dispatcher.submit(experiment, uploads=files))
