@@ -25,10 +25,11 @@ def start(host: str, port: int, *, headless: bool) -> NoReturn:
     """
     if importlib.util.find_spec("streamlit") is None:
         raise RuntimeError(MISSING)
-    Store(settings().store, max_mb=settings().store_mb).close()
+    config = settings()
+    Store(config.store, max_mb=config.store_mb).close()
     if not headless:
         subprocess.Popen([sys.executable, "-m", "leakage.web.launch", host, str(port)], stdin=subprocess.DEVNULL)
-    folders = {"LEAKAGE_HOME": str(settings().home), "LEAKAGE_DATA": str(data_folder().resolve())}
+    folders = {"LEAKAGE_HOME": str(config.home), "LEAKAGE_DATA": str(data_folder().resolve())}
     os.chdir(ROOT)
     command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.address", host, "--server.port", str(port)]
     os.execve(sys.executable, command, {**os.environ, **folders})
