@@ -10,7 +10,7 @@ import webbrowser
 from typing import NoReturn
 
 from leakage.data.datasets import data_folder
-from leakage.runs.store import Store
+from leakage.runs.service import store
 from leakage.settings import ROOT, settings
 
 PATIENCE = 30.0  # seconds until a browser is no longer opened
@@ -25,11 +25,10 @@ def start(host: str, port: int, *, headless: bool) -> NoReturn:
     """
     if importlib.util.find_spec("streamlit") is None:
         raise RuntimeError(MISSING)
-    config = settings()
-    Store(config.store, max_mb=config.store_mb).close()
+    store().close()  # opened once, so that it is up to date, or refused, before there is a server
     if not headless:
         subprocess.Popen([sys.executable, "-m", "leakage.web.launch", host, str(port)], stdin=subprocess.DEVNULL)
-    folders = {"LEAKAGE_HOME": str(config.home), "LEAKAGE_DATA": str(data_folder().resolve())}
+    folders = {"LEAKAGE_HOME": str(settings().home), "LEAKAGE_DATA": str(data_folder().resolve())}
     os.chdir(ROOT)
     command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.address", host, "--server.port", str(port)]
     os.execve(sys.executable, command, {**os.environ, **folders})
