@@ -1,6 +1,6 @@
 """The numbers behind docs/decisions/: each section measures what decided one of them, on this machine.
 
-.venv/bin/python benchmarks/decisions.py [SECTION ...]        all sections: about four minutes on two cores; nothing is downloaded
+.venv/bin/python benchmarks/decisions.py [SECTION ...]        all sections: some minutes on two cores; nothing is downloaded
 """
 
 import argparse
@@ -113,7 +113,7 @@ for _ in range(5):
     start = time.perf_counter()
     gc.collect()
     took.append(time.perf_counter() - start)
-print(json.dumps({"seconds to import": seconds, "resident MB": pages * 4096 / 2**20, "gc.collect(), ms": 1e3 * min(took)}))
+print(json.dumps({"seconds to import": seconds, "resident MB": pages * 4096 / 2**20, "gc.collect(), ms": 1e3 * sorted(took)[2]}))
 """
 
 
@@ -145,39 +145,6 @@ def plugins() -> list[Row]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "catalog.json"
         return [{"how": how, **child(DESCRIBE, path, how, CUDA_VISIBLE_DEVICES="")} for how in ("import", "read")]
-
-
-# ---------------------------------------------------------------- 0010: threads
-
-SPIN = """
-import json, sys, time, torch
-torch.set_num_threads(int(sys.argv[1]))
-from leakage.spec.experiment import Experiment, Part
-from leakage.workers import plugin_catalog
-from leakage.workers.adapter import plugin, prepare
-from leakage.engine.core import generator
-experiment = Experiment(attack=Part(id="inverting_gradients", fields={"steps": 24000})).resolve(plugin_catalog.describe())
-scene = prepare(experiment, device=torch.device("cpu"))
-torch.set_num_threads(int(sys.argv[1]))
-count, ends, begins = 0, float(sys.argv[2]) + 8, float(sys.argv[2])
-for _ in plugin("attack", experiment.attack).run(scene.seen, generator(1, "attack")):
-    count += begins < time.time()
-    if time.time() > ends:
-        break
-print(json.dumps(count / 8))
-"""
-
-
-def threads() -> list[Row]:
-    """Steps per second of each of two runs side by side on LeNet, with one thread each and with two; beside a lone run with one."""
-    rows: list[Row] = []
-    for runs, each in ((1, 1), (2, 1), (2, 2)):
-        command = [sys.executable, "-c", SPIN, str(each), str(time.time() + 15)]
-        given = {**os.environ, "PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": ""}
-        started = [subprocess.Popen(command, env=given, stdout=subprocess.PIPE, text=True) for _ in range(runs)]
-        speeds = [json.loads(process.communicate()[0].splitlines()[-1]) for process in started]
-        rows.append({"runs at once": runs, "threads each": each, "steps per second, the slower one": min(speeds)})
-    return rows
 
 
 # ---------------------------------------------------------------- 0013: migrations
@@ -214,7 +181,7 @@ def migrations() -> list[Row]:
     return rows
 
 
-HERE = (queue, web, plugins, threads, migrations)
+HERE = (queue, web, plugins, migrations)
 
 if __name__ == "__main__":
     import torch

@@ -304,6 +304,7 @@ def test_a_process_that_meets_a_newer_store_ends_with_a_sentence(words: list[str
 def test_the_command_line_names_it_without_starting_anything(old: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any) -> None:
     become_newer(old)
     monkeypatch.setenv("LEAKAGE_HOME", str(old.parent))
+    service.cache_clear()
     assert main(["app", "--headless"]) == 1
     assert sentence(old) in caplog.text
 
