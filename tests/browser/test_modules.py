@@ -67,7 +67,9 @@ def test_everything_works_below_a_base_path(below: str, chromium: Browser) -> No
 
 
 def test_links_between_pages_keep_the_base_path(below: str, chromium: Browser) -> None:
-    page, wrong = opened(chromium, f"{below}/training")
+    page, wrong = opened(chromium, f"{below}/")
+    plays(page)  # the plug-ins are known by then
+    page.goto(f"{below}/training")
     attack = page.get_by_role("link", name="Attack it", exact=True).first
     expect(attack).to_be_visible(timeout=120_000)
     assert (attack.get_attribute("href") or "").startswith("/gle/?model=")
