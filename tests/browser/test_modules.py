@@ -49,7 +49,7 @@ def test_everything_works_below_a_base_path(below: str, chromium: Browser) -> No
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     plays(page)
-    expect(page.locator(".gle-drawn")).to_have_count(1, timeout=30_000)  # Plotly has come
+    expect(page.locator(".gle-drawn")).to_have_count(1, timeout=60_000)  # Plotly has come
     expect(page.locator(".gle-pick").first).to_be_visible()
     expect(page.locator(".gle-sent svg")).to_be_visible()
     downloads = [link.get_attribute("href") or "" for link in page.locator('a[href*="/api/"]').all()]
@@ -67,9 +67,11 @@ def test_everything_works_below_a_base_path(below: str, chromium: Browser) -> No
 
 
 def test_links_between_pages_keep_the_base_path(below: str, chromium: Browser) -> None:
-    page, wrong = opened(chromium, f"{below}/training")
+    page, wrong = opened(chromium, f"{below}/")
+    plays(page)  # the plug-ins are known by then
+    page.goto(f"{below}/training")
     attack = page.get_by_role("link", name="Attack it", exact=True).first
-    expect(attack).to_be_visible(timeout=30_000)
+    expect(attack).to_be_visible(timeout=120_000)
     assert (attack.get_attribute("href") or "").startswith("/gle/?model=")
     assert wrong == []
 
@@ -78,11 +80,11 @@ def test_a_stream_is_closed_when_its_page_is_left_and_opened_when_one_comes_back
     page, wrong = opened(chromium, f"{below}/{ENDLESS}", SOURCES)
     plays(page)
     page.get_by_role("button", name="Run", exact=True).click()
-    page.wait_for_url(re.compile(r"[?&]run="), timeout=30_000)
+    page.wait_for_url(re.compile(r"[?&]run="), timeout=60_000)
     page.wait_for_function("() => document.querySelector('.gle-stage').dataset.status === 'running'", timeout=60_000)
     assert states(page).count(OPEN) == 1
     page.get_by_role("link", name="Your runs", exact=True).click()
-    expect(page.get_by_role("button", name="Delete all mine")).to_be_visible(timeout=30_000)
+    expect(page.get_by_role("button", name="Delete all mine")).to_be_visible(timeout=60_000)
     expect(page.locator(".gle-stage")).to_have_count(0)
     assert set(states(page)) == {CLOSED}
     page.locator('a[href^="/gle/?run="]').first.click()
@@ -111,13 +113,13 @@ def test_scripts_that_do_not_come_are_said_and_asked_for_again(below: str, chrom
     page = context.new_page()
     page.goto(f"{below}/")
     said = page.get_by_text(SENTENCE)
-    expect(said.first).to_be_visible(timeout=30_000)
+    expect(said.first).to_be_visible(timeout=60_000)
     page.wait_for_timeout(2000)  # several attempts
     assert said.count() == page.locator(".gle-stage, .gle-picker, .gle-sent").count() == 3  # each says it once
     broken["now"] = False
     plays(page)
-    expect(page.locator(".gle-pick").first).to_be_visible(timeout=30_000)
-    expect(page.locator(".gle-sent svg")).to_be_visible(timeout=30_000)
+    expect(page.locator(".gle-pick").first).to_be_visible(timeout=60_000)
+    expect(page.locator(".gle-sent svg")).to_be_visible(timeout=60_000)
     expect(said).to_have_count(0)
     versions = {found.group(1) for url in asked if (found := re.search(r"/api/scripts/([^/]+)/", url))}
     assert len({version.split("~")[0] for version in versions}) == 1
