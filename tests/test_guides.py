@@ -20,20 +20,6 @@ from leakage.settings import ROOT
 MAP = (ROOT / "CONTRIBUTING.md").read_text()
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("0*.md"))
 GUIDES = [ROOT / "CONTRIBUTING.md", ROOT / "docs" / "write_a_plugin.md", ROOT / "docs" / "decisions" / "README.md", *DECISIONS]
-# The guides use the words that the code is about to have; of no effect once it has them.
-COMING = {
-    "Attack": {"joins": "batchable", "together": "run_batched"},
-    "Defense": {"guard": "defend", "adapt": "surrogate", "counters": "strategies"},
-    "Protocol": {
-        "average": "to_gradient",
-        "track": "infer_state",
-        "serve": "server_update",
-        "together": "merge_clients",
-        "spread": "broadcast_state",
-        "over_others": "is_aggregation",
-    },
-    "Model": {},
-}
 
 
 def code_words(text: str) -> set[str]:
@@ -89,14 +75,13 @@ def test_who_has_not_seen_the_code_finds_in_the_map(question: str, file: str, pr
 
 def own(kind: type, *, declared: bool) -> set[str]:
     """What a base class declares (ClassVars), or implements and leaves to its plug-ins; in the words of the guides."""
-    words = COMING[kind.__name__]
     if declared:
         names = {name for name, type_ in kind.__annotations__.items() if get_origin(type_) is ClassVar}
     else:
         names = {
             name for name, value in vars(kind).items() if not name.startswith("_") and (callable(value) or isinstance(value, property))
         }
-    return {words.get(name, name) for name in names}
+    return names
 
 
 @pytest.mark.parametrize("kind", [core.Attack, core.Defense, core.Protocol, core.Model])
@@ -104,12 +89,7 @@ def test_the_table_of_plugins_agrees_with_the_base_classes(kind: type) -> None:
     (row,) = [line for line in MAP.splitlines() if line.startswith("|") and f"| `{kind.__name__}` |" in line]
     name, _, must, may, declares = (cell.strip() for cell in row.strip("|").split("|"))
     assert name == kind.__name__.lower()
-    words = COMING[kind.__name__]
-    required = {
-        words.get(name, name)
-        for name, value in vars(kind).items()
-        if callable(value) and "raise NotImplementedError" in inspect.getsource(value)
-    }
+    required = {name for name, value in vars(kind).items() if callable(value) and "raise NotImplementedError" in inspect.getsource(value)}
     optional_pair = {"run_batched"} & required  # asked for only where `batchable` says so
     assert code_words(must) == required - optional_pair
     assert code_words(must) | code_words(may) == own(kind, declared=False)

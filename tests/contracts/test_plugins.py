@@ -101,10 +101,10 @@ class OneStep(Protocol):
 
         return send
 
-    def average(self, update: Params, seen: Round) -> Params:
+    def to_gradient(self, update: Params, seen: Round) -> Params:
         return {name: -g / self.rate for name, g in update.items()}
 
-    def serve(self, seen: Round) -> Params:
+    def server_update(self, seen: Round) -> Params:
         return {name: weight + seen.update[name] for name, weight in seen.weights.items()}
 '''
 MODEL = '''"""No hidden layer at all."""

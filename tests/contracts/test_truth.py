@@ -62,7 +62,7 @@ HEAD = '''
 from leakage.engine.core import Protocol
 '''
 TAIL = """
-    def average(self, update, seen):
+    def to_gradient(self, update, seen):
         return update
 """
 KEEPERS = {
