@@ -23,8 +23,8 @@ PYTHONS := $(PYTHON) python3.13 python3.12 python3.11 python3
 TORCH_INDEX ?=
 TORCH_PINS = $(shell grep -E '^torch(vision)?==' requirements.txt)
 
-# Two processes, a thread each. What must not run beside its like has a group (tests/tiers.py): its tests follow each other in one process.
-PARALLEL := --numprocesses 2 --dist loadgroup
+# Two processes, a thread each. What must not run beside its like follows each other in one of them (tests/tiers.py).
+PARALLEL := --numprocesses 2 --dist loadscope
 QUICK := not slow and not grid and not long and not browser and not processes
 
 .PHONY: help run quick test check bench record docs clean

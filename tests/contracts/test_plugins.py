@@ -175,6 +175,7 @@ def test_the_planted_attack_is_as_short_as_one_should_be() -> None:
     assert len(ATTACK.splitlines()) < 40
 
 
+@pytest.mark.long
 def test_new_plugins_are_in_the_catalog_that_menus_are_built_from_and_in_the_written_page(project: Path) -> None:
     python(project, "-c", "import pathlib; from leakage.workers import plugin_catalog; plugin_catalog.write(pathlib.Path('catalog.json'))")
     entries = {(entry["kind"], entry["id"]): entry for entry in json.loads((project / "catalog.json").read_text())["entries"]}
@@ -185,6 +186,7 @@ def test_new_plugins_are_in_the_catalog_that_menus_are_built_from_and_in_the_wri
     assert "| `speed` | 0.1 | 0.001 to 1 | Step size in units of a pixel. |" in (project / "docs" / "plugins.md").read_text()
 
 
+@pytest.mark.long
 def test_an_experiment_of_new_plugins_runs_from_a_file(project: Path) -> None:
     (project / "experiment.json").write_text(json.dumps(QUESTION))
     python(project, "-m", "leakage", "run", "experiment.json", "--out", "out")
