@@ -55,8 +55,9 @@ bench: $(VENV)/.dev-ready $(PEER)/.ready ## measure our speed beside that of the
 record: $(VENV)/.run-ready ## compute the recorded runs in assets/ again
 	$(PY) -m leakage record $(ARGS)
 
-docs: $(VENV)/.run-ready ## write what is made from the code: docs/plugins.md, and the events as TypeScript types
+docs: $(VENV)/.dev-ready ## write what is made from the code: docs/plugins.md, the events as TypeScript types, and docs/api/ to read in a browser
 	$(PY) -m leakage docs $(ARGS)
+	$(PY) scripts/api_docs.py
 
 clean: ## remove the virtual environments, node_modules and caches; your runs in .leakage stay
 	rm -rf $(VENV) $(PEER) node_modules .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -16,15 +16,18 @@ from leakage.evaluation.referee import Frame
 class Result:
     """What an attack came to. All tensors lie on the CPU.
 
-    reconstruction  (B, C, H, W) in [0, 1]; beside private pictures in their order
-    labels          the class that the attacker took each picture for
-    scores          psnr (dB), mse, ssim, lpips, rank (place of the private picture in its line-up), label_accuracy and more, means over
-                    the batch; of an update alone only gradient distances: there is no truth to score against
-    baselines       the same scores of pictures that know nothing: grey, mean, noise; empty for an update alone
-    verdict         word, why, meaning and rule of the plain verdict; None for an update alone
-    threat_model    what the attacker was granted
-    update          what the update says by itself: labels, numbers against unknowns, ranks
-    note            the attack's own words
+    Args:
+        reconstruction: (B, C, H, W) in [0, 1]; beside private pictures in their order
+        labels: the class that the attacker took each picture for
+        scores: psnr (dB), mse, ssim, lpips, rank (place of the private picture in its line-up), label_accuracy and more, means over
+            the batch; of an update alone only gradient distances: there is no truth to score against
+        baselines: the same scores of pictures that know nothing: grey, mean, noise; empty for an update alone
+        verdict: word, why, meaning and rule of the plain verdict; None for an update alone
+        threat_model: what the attacker was granted
+        update: what the update says by itself: labels, numbers against unknowns, ranks
+        note: the attack's own words
+        steps: optimiser steps that it took
+        seconds: that it took
     """
 
     reconstruction: Tensor
@@ -40,7 +43,7 @@ class Result:
 
 
 class AttackRun:
-    """An attack under way: iterate over its Frames, the last of which is final; then `result` is there."""
+    """An attack under way: iterate over its Frames, the last of which is final; then `result` is there. `leakage.frames` makes it."""
 
     def __init__(self, frames: Iterator[Frame], seen: Observation, threat: ThreatModel, baselines: dict[str, dict[str, float]]) -> None:
         self._frames, self._seen, self._threat, self._baselines = frames, seen, threat, baselines
@@ -55,7 +58,7 @@ class AttackRun:
 
     @property
     def result(self) -> Result:
-        """What it came to; plays what is left first."""
+        """What it came to, a Result; plays what is left first."""
         for _ in self:
             pass
         last = self._last

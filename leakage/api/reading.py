@@ -15,12 +15,13 @@ LARGE = 1024  # the shorter side of a matrix whose rank is not worth its time
 class UpdateReading:
     """Known from the update alone.
 
-    labels     the classes of the batch, sorted, by `rule`; None where the model gives no hold to read them
-    certainty  the share, 0 to 1, that is expected to be right at least; None where unknown
-    numbers    how many numbers arrived that are not 0 ...
-    unknowns   ... for so many unknown pixel values
-    ranks      of every matrix among the gradients its numerical rank: without protection that of a linear layer is at most the batch size;
-               None where the matrix is too large
+    Args:
+        labels: the classes of the batch, sorted, by `rule`; None where the model gives no hold to read them
+        certainty: the share, 0 to 1, that is expected to be right at least; None where unknown
+        numbers: how many numbers arrived that are not 0 ...
+        unknowns: ... for so many unknown pixel values
+        ranks: of every matrix among the gradients its numerical rank: without protection that of a linear layer is at most the batch size;
+            None where the matrix is too large
     """
 
     labels: list[int] | None

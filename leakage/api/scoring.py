@@ -16,7 +16,14 @@ from leakage.evaluation.verdict import verdict
 
 @dataclass(frozen=True)
 class Scores:
-    """`scores`, `baselines` and `verdict` as in `Result`; `order[i]` is the guess that belongs to picture i."""
+    """How close guesses came.
+
+    Args:
+        scores: as in `Result`.
+        baselines: the same of pictures that know nothing.
+        verdict: word, why, meaning and rule of the plain verdict.
+        order: `order[i]` is the guess that belongs to picture i.
+    """
 
     scores: dict[str, Any]
     baselines: dict[str, dict[str, float]]
@@ -25,9 +32,18 @@ class Scores:
 
 
 def score(guess: Tensor, x: Tensor, *, seed: int = 1) -> Scores:
-    """Score guesses against private pictures, both (B, C, H, W) in [0, 1]; each guess goes to the picture that it fits best.
+    """Score guesses against private pictures; each guess goes to the picture that it fits best.
 
-    Raises TypeError, ValueError.
+    Args:
+        guess: (B, C, H, W) in [0, 1].
+        x: the private pictures, (B, C, H, W) in [0, 1].
+        seed: of the line-up and of the noise that is scored as a baseline.
+
+    Returns:
+        Scores.
+
+    Raises:
+        TypeError, ValueError: with a sentence, when these are not pictures of one shape in [0, 1].
 
     Example:
         >>> import torch, leakage

@@ -19,10 +19,11 @@ STAGES = ("gradient", "update")
 class ThreatModel:
     """What the attacker is granted beyond the update, the weights, the batch size and the shape of a picture.
 
-    adaptive     True: it knows protocol and protections and imitates them; False (naive): it replays plain FedSGD
-    strategy     what the adaptive attacker does about a protection, by name; empty: the first strategy that can be used
-    labels       whether the labels are given to it; else it reads them from the update, or searches them with the pictures
-    statistics   of BatchNorm: none, those that the model stores (running), or those of the private batch itself (exact)
+    Args:
+        adaptive: True: it knows protocol and protections and imitates them; False (naive): it replays plain FedSGD
+        strategy: what the adaptive attacker does about a protection, by name; empty: the first strategy that can be used
+        labels: whether the labels are given to it; else it reads them from the update, or searches them with the pictures
+        statistics: of BatchNorm: none, those that the model stores (running), or those of the private batch itself (exact)
     """
 
     adaptive: bool = True

@@ -31,10 +31,11 @@ def generator(seed: int, *purpose: str | int) -> torch.Generator:
 class Round:
     """One round of one client, as the server sees it.
 
-    weights    what the client received
-    update     what it sent
-    state      what it carried before this round, as far as the server can compute that (`Protocol.infer_state`)
-    count      pictures of the client
+    Args:
+        weights: what the client received
+        update: what it sent
+        state: what it carried before this round, as far as the server can compute that (`Protocol.infer_state`)
+        count: pictures of the client
     """
 
     weights: Params
@@ -47,10 +48,11 @@ class Round:
 class Simulator:
     """The attacked round as the server itself can play it: for attacks that imitate the client in their own way.
 
-    send       (x, y, state) -> what the client would send, and what it would carry on
-    update     what it did send
-    state      what it carried before
-    to_gradient  (update, state) -> the average gradient in an update of a client that carried `state`
+    Args:
+        send: (x, y, state) -> what the client would send, and what it would carry on
+        update: what it did send
+        state: what it carried before
+        to_gradient: (update, state) -> the average gradient in an update of a client that carried `state`
     """
 
     send: Callable[[Tensor, Tensor, ClientState], Update]
@@ -63,19 +65,24 @@ class Simulator:
 class Observation:
     """All the server holds. No tensor of the truth is reachable from here unless the experiment grants it.
 
-    model          the architecture, in eval mode (BatchNorm as the experiment says); its parameters are `weights`
-    update         what the client sent, as the attacker reads it; for a naive one: what it takes for the gradient
-    replay         (x (B, C, H, W), y (B,) or (B, K)) -> what the attacker believes this client would have sent; differentiable in x and y
-    replays        the same for S guesses at once: (S, B, C, H, W), (B,) or (S, B, K) -> an update with S in front of every shape
-    imitate        gradients of S guesses -> what `replays` makes of them; None where that takes more than one gradient of each
-    to_gradient    turns an update into an average gradient
-    simulator      the protocol as the server knows it, whether or not the attacker makes use of that
-    adaptive       False: the attacker takes what was sent for the gradient of FedSGD, and replays that
-    history        every round that the server has watched
-    labels         (B,) when the experiment grants them, else None
-    statistics     BatchNorm layer -> mean and variance (C,) of what enters it, when the experiment grants them, else None
-    entry_weights  how much each entry of the update counts when gradients are compared, by parameter; unnamed parameters count 1
-    latents        what an attack may look for too: buffers of `model` by name, leaves that `replay` follows; it leaves there what it found
+    Args:
+        model: the architecture, in eval mode (BatchNorm as the experiment says); its parameters are `weights`
+        weights: by parameter, those of the attacked round
+        update: what the client sent, as the attacker reads it; for a naive one: what it takes for the gradient
+        replay: (x (B, C, H, W), y (B,) or (B, K)) -> what the attacker believes this client would have sent; differentiable in x and y
+        replays: the same for S guesses at once: (S, B, C, H, W), (B,) or (S, B, K) -> an update with S in front of every shape
+        batch_size: B
+        image_shape: (C, H, W)
+        num_classes: K
+        imitate: gradients of S guesses -> what `replays` makes of them; None where that takes more than one gradient of each
+        to_gradient: turns an update into an average gradient
+        simulator: the protocol as the server knows it, whether or not the attacker makes use of that
+        adaptive: False: the attacker takes what was sent for the gradient of FedSGD, and replays that
+        history: every round that the server has watched
+        labels: (B,) when the experiment grants them, else None
+        statistics: BatchNorm layer -> mean and variance (C,) of what enters it, when the experiment grants them, else None
+        entry_weights: how much each entry of the update counts when gradients are compared, by parameter; unnamed parameters count 1
+        latents: what an attack may look for too: buffers of `model` by name, leaves that `replay` follows; it leaves there what it found
     """
 
     model: nn.Module
@@ -130,11 +137,12 @@ class Observation:
 class Snapshot:
     """One moment of an attack. Yielding one is free: `x` may be the live tensor (whoever keeps it copies it), `loss` stays a tensor.
 
-    step       optimiser steps so far over all starts
-    x, y       the guess: pictures (B, C, H, W) in pixel space, not clamped; labels (B,) or probabilities (B, K)
-    loss       the attack's own objective, never a distance to the truth
-    note       words and numbers for the page: which start, which label rule; under "event" a sentence that the user must not miss
-    views      what stands beside the guess, by name: pictures (B, C, H, W) in pixel space, maps of a layer (C, H, W) or a list (n,)
+    Args:
+        step: optimiser steps so far over all starts
+        x, y: the guess: pictures (B, C, H, W) in pixel space, not clamped; labels (B,) or probabilities (B, K)
+        loss: the attack's own objective, never a distance to the truth
+        note: words and numbers for the page: which start, which label rule; under "event" a sentence that the user must not miss
+        views: what stands beside the guess, by name: pictures (B, C, H, W) in pixel space, maps of a layer (C, H, W) or a list (n,)
     """
 
     step: int

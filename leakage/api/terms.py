@@ -1,0 +1,139 @@
+"""What a call of the API asks for, from words to objects, and all that is refused there."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from leakage.api import input_check
+from leakage.api.model_check import Constants, check_head, check_second_derivative, outputs, prepared, vectorises
+from leakage.engine.core import Attack, Defense, Observation, Plugin, Protocol
+from leakage.engine.federation import Federation, ThreatModel
+from leakage.engine.loading import ids, load
+from leakage.engine.observe import Batch, ready, received
+
+Shape = tuple[int, int, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Terms:
+    """What is the same for pictures and for an update alone."""
+
+    defenses: tuple[Defense, ...]
+    protocol: Protocol
+    aggregation: Protocol | None
+    threat: ThreatModel
+    normalization: Constants | None
+    batch_norm: Literal["eval", "batch"]
+    seed: int
+
+    @property
+    def federation(self) -> Federation:
+        return Federation.of(self.protocol, self.defenses, self.threat, seed=self.seed, over=self.aggregation)
+
+
+def chosen(kind: str, given: object) -> Any:
+    """The plug-in that is named, or the value itself. Raises TypeError, ValueError listing what there is."""
+    base = {"attack": Attack, "defense": Defense, "protocol": Protocol}[kind]
+    if isinstance(given, base):
+        return given
+    if not isinstance(given, str):
+        what = given.__name__ if isinstance(given, type) else type(given).__name__
+        hint = f" Call it: {what}()." if isinstance(given, type) and issubclass(given, Plugin) else ""
+        raise TypeError(f"{kind} must be an id or a value of a {kind}; got {what}.{hint}")
+    if given not in ids(kind):
+        raise ValueError(f"There is no {kind} {given!r}; expected is one of {', '.join(ids(kind))}.")
+    return load(kind, given)()
+
+
+def terms_of(
+    defenses: Sequence[str | Defense],
+    protocol: str | Protocol,
+    aggregation: str | Protocol | None,
+    threat: ThreatModel,
+    normalization: Constants | None,
+    batch_norm: Literal["eval", "batch"],
+    seed: int,
+) -> Terms:
+    """The words of a call as objects. Raises TypeError, ValueError."""
+    if isinstance(defenses, str):
+        raise TypeError(f"defenses must be a list; got the word {defenses!r}. Write [{defenses!r}].")
+    if batch_norm not in ("eval", "batch"):
+        raise ValueError(f"batch_norm must be eval or batch; got {batch_norm!r}.")
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise ValueError(f"seed must be a whole number from 0 on; got {seed!r}.")
+    own, over = chosen("protocol", protocol), None if aggregation is None else chosen("protocol", aggregation)
+    if own.is_aggregation or (over and not over.is_aggregation):
+        wrong, remedy = (own.id, "Name it as aggregation") if own.is_aggregation else (over.id if over else "", "Name it as protocol")
+        raise ValueError(f"{wrong} is {'laid over another protocol' if own.is_aggregation else 'no aggregation'}. {remedy}.")
+    protections: list[Defense] = [chosen("defense", one) for one in defenses]
+    known = [name for one in protections for name in one.strategies()]
+    if threat.strategy and threat.strategy not in known:
+        raise ValueError(f"strategy: {threat.strategy!r} is none of these defenses; expected is one of {', '.join(known) or 'none'}.")
+    if threat.statistics not in ("none", "running", "exact"):
+        raise ValueError(f"statistics must be none, running or exact; got {threat.statistics!r}.")
+    return Terms(
+        defenses=tuple(protections),
+        protocol=own,
+        aggregation=over,
+        threat=threat,
+        normalization=normalization,
+        batch_norm=batch_norm,
+        seed=seed,
+    )
+
+
+def pictured(model: nn.Module, x: Tensor, y: Tensor, terms: Terms) -> tuple[nn.Module, Tensor, Tensor, int]:
+    """A copy of the model that is ready, pictures in its precision, labels, and how many classes there are."""
+    x = input_check.pictures(x)
+    x = x.to(next((value.dtype for value in module_of(model).parameters()), x.dtype))
+    own = prepared(model, x, terms.normalization)
+    num_classes = outputs(own, x).shape[1]
+    members = terms.aggregation.members if terms.aggregation else 1
+    if len(x) % members:
+        raise ValueError(f"{len(x)} pictures cannot be shared evenly by {members} clients. Give a multiple of {members}.")
+    return own, x, input_check.labels(y, x, num_classes), num_classes
+
+
+def arrived(
+    model: nn.Module, update: input_check.Update, terms: Terms, image_shape: Shape | None, batch_size: int | None
+) -> tuple[nn.Module, Observation]:
+    """A copy of the model that is ready, and what the server holds that received the update."""
+    if image_shape is None or len(image_shape) != 3 or not all(isinstance(side, int) and side > 0 for side in image_shape):
+        raise ValueError(f"An update alone needs image_shape=(C, H, W), whole numbers above 0; got {image_shape!r}.")
+    if not isinstance(batch_size, int) or batch_size < 1:
+        raise ValueError(f"An update alone needs batch_size, a whole number above 0; got {batch_size!r}.")
+    probe = probe_of(module_of(model), image_shape, batch_size)
+    own = prepared(model, probe, terms.normalization)
+    num_classes, lanes = outputs(own, probe).shape[1], vectorises(own, probe)
+    own = ready(own, terms.federation, probe, batch_norm=terms.batch_norm)
+    sent = input_check.update_of(update, [name for name, _ in model.named_parameters()], dict(own.named_parameters()))
+    input_check.check_length(sent)
+    batch = Batch(batch_size, (image_shape[0], image_shape[1], image_shape[2]), num_classes)
+    return own, received(own, sent, terms.federation, batch, lanes=lanes)
+
+
+def check_fit(model: nn.Module, attacker: Attack, seen: Observation, x: Tensor) -> None:
+    """Raise ValueError where this attack cannot work on what arrived."""
+    input_check.check_length(seen.update)
+    if hasattr(attacker, "steps"):  # it searches
+        check_second_derivative(model, x, torch.zeros(len(x), dtype=torch.long, device=x.device))
+    if seen.labels is None:
+        check_head(model, x)
+
+
+def probe_of(model: nn.Module, image_shape: Shape | None, batch_size: int | None) -> Tensor:
+    """Random pictures of that shape, as the model takes them."""
+    assert image_shape
+    some = next(model.parameters(), torch.zeros(()))
+    dtype = some.dtype if some.is_floating_point() else torch.float32
+    return torch.rand((batch_size or 1, *image_shape), generator=torch.Generator().manual_seed(0), dtype=dtype).to(some.device)
+
+
+def module_of(model: object) -> nn.Module:
+    """The model, if it is one. Raises TypeError."""
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"model must be a torch.nn.Module; got a {type(model).__name__}.")
+    return model

@@ -1,0 +1,66 @@
+"""The API's documentation: every public part says what goes in, what comes out and what is refused, and a page is made of it."""
+
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import leakage
+from leakage.engine import core, observation, strategy
+
+ROOT = Path(__file__).parents[1]
+FUNCTIONS = [getattr(leakage, name) for name in leakage.__all__ if inspect.isfunction(getattr(leakage, name))]
+VALUES = [getattr(leakage, name) for name in leakage.__all__ if inspect.isclass(getattr(leakage, name))]
+VALUES = [*VALUES, observation.Observation, observation.Round, observation.Simulator, observation.Snapshot, strategy.AdaptiveStrategy]
+BASES = [core.Attack, core.Defense, core.Protocol, core.Model]
+
+
+def section(doc: str, name: str) -> str:
+    """What stands under "NAME:", up to the next section."""
+    _, _, rest = inspect.cleandoc(doc).partition(f"\n{name}:\n")
+    lines = rest.splitlines()
+    ends = [number for number, line in enumerate(lines) if line and not line.startswith(" ")]
+    return "\n".join(lines[: ends[0] if ends else len(lines)])
+
+
+def named(doc: str) -> list[str]:
+    """The arguments that a docstring explains."""
+    own = section(doc, "Args").splitlines()
+    rows = [line.strip() for line in own if line.startswith("    ") and not line.startswith("     ")]
+    return [name.strip() for row in rows for name in row.partition(":")[0].split(",")]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
+def test_a_function_of_the_api_says_all(function: object) -> None:
+    doc = inspect.getdoc(function) or ""
+    assert named(doc) == list(inspect.signature(function).parameters)
+    assert section(doc, "Returns")
+    assert "TypeError, ValueError" in section(doc, "Raises")
+    assert ">>>" in section(doc, "Example")
+    assert "(B, C, H, W)" in doc
+
+
+@pytest.mark.parametrize("value", VALUES, ids=lambda value: value.__name__)
+def test_a_value_of_the_api_explains_its_fields(value: type) -> None:
+    assert set(named(value.__doc__ or "")) == set(getattr(value, "__dataclass_fields__", {}))
+
+
+@pytest.mark.parametrize("base", BASES, ids=lambda base: base.__name__)
+def test_a_base_class_shows_one_that_runs_and_what_must_be_implemented_says_all(base: type) -> None:
+    assert f"({base.__name__})" in section(base.__doc__ or "", "Example") or base is core.Protocol
+    for name, method in vars(base).items():
+        if inspect.isfunction(method) and "raise NotImplementedError" in inspect.getsource(method):
+            assert named(method.__doc__ or "") == list(inspect.signature(method).parameters)[1:], f"{base.__name__}.{name}"
+            assert section(method.__doc__ or "", "Returns") or section(method.__doc__ or "", "Yields"), f"{base.__name__}.{name}"
+
+
+def test_the_page_of_the_api_is_made(tmp_path: Path) -> None:
+    command = [sys.executable, str(ROOT / "scripts" / "api_docs.py"), str(tmp_path)]
+    subprocess.run(command, check=True, capture_output=True, cwd=ROOT)
+    api = (tmp_path / "leakage" / "api.html").read_text()
+    assert all(f'id="{name}"' in api for name in leakage.__all__)
+    assert 'id="AdaptiveStrategy"' in (tmp_path / "leakage" / "engine" / "strategy.html").read_text()
+    core_page = (tmp_path / "leakage" / "engine" / "core.html").read_text()
+    assert all(f'id="{base.__name__}"' in core_page for base in BASES)
