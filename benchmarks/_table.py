@@ -13,13 +13,13 @@ sys.path.insert(0, str(ROOT))
 if not os.environ.get("LEAKAGE_DATA") and (ROOT.parent / "shared" / "data").is_dir():
     os.environ["LEAKAGE_DATA"] = str(ROOT.parent / "shared" / "data")
 
-import torch  # noqa: E402
+import torch
 
-from leakage.evaluation.play import Scene, play_together  # noqa: E402
-from leakage.evaluation.referee import Frame  # noqa: E402
-from leakage.spec.experiment import Assumptions, Experiment, Part  # noqa: E402
-from leakage.workers import plugin_catalog  # noqa: E402
-from leakage.workers.adapter import batchable, play, prepare  # noqa: E402
+from leakage.evaluation.play import Scene, play_together
+from leakage.evaluation.referee import Frame
+from leakage.spec.experiment import Assumptions, Experiment, Part
+from leakage.workers import plugin_catalog
+from leakage.workers.adapter import batchable, play, prepare
 
 LANES = 8  # runs in one loop
 WATCHED = {  # by who averages over 16 rounds: a server that stands still

@@ -18,7 +18,7 @@ from leakage.evaluation.lineup import OWN
 from leakage.evaluation.play import Private, play, play_blind, stage
 
 
-def attack(
+def attack(  # noqa: PLR0913  (a call says what it means by their names)
     model: nn.Module,
     x: Tensor | None = None,
     y: Tensor | None = None,
@@ -92,7 +92,7 @@ def attack(
     ).result
 
 
-def frames(
+def frames(  # noqa: PLR0913  (as `attack`)
     model: nn.Module,
     x: Tensor | None = None,
     y: Tensor | None = None,
@@ -160,7 +160,7 @@ def frames(
     return AttackRun(play(scene), scene.seen, terms.threat, scene.baselines.scores)
 
 
-def observe(
+def observe(  # noqa: PLR0913  (as `attack`)
     model: nn.Module,
     x: Tensor,
     y: Tensor,

@@ -48,7 +48,7 @@ def chosen(kind: str, given: object) -> Any:
     return load(kind, given)()
 
 
-def terms_of(
+def terms_of(  # noqa: PLR0913  (the words of a call)
     defenses: Sequence[str | Defense],
     protocol: str | Protocol,
     aggregation: str | Protocol | None,

@@ -48,7 +48,7 @@ class Descent:
     jitter: float = 0.0
     combine: str = "closest"
 
-    def run(
+    def run(  # noqa: PLR0913  (the parts of an objective)
         self, seen: Observation, z: Tensor, labels: Tensor, match: Distance, prior: Prior | None, *, note: Note, rng: torch.Generator
     ) -> Iterator[Snapshot]:
         """Play all starts z (S, B, C, H, W); yield the closest of them, the last one as the answer."""
@@ -65,7 +65,7 @@ class Descent:
             else:
                 yield Snapshot(now.step, now.x[shown], labels, now.match[shown], {**note, "start": shown + 1})
 
-    def run_batched(
+    def run_batched(  # noqa: PLR0913  (as `run`)
         self,
         seen: Sequence[Observation],
         z: Tensor,

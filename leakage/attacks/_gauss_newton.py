@@ -29,7 +29,7 @@ def gauss_newton(seen: Observation, labels: Tensor, begin: Tensor, steps: int) -
     target = {name: value for name, value in seen.as_gradient().items() if bool(value.any())}
     z, damping, step, nearest = begin.detach().clone(), DAMPING, 0, 0
     best = Snapshot(0, pixels(z), labels, torch.tensor(math.inf))
-    for step in range(steps + 1):  # noqa: B007 (the last step is reported below)
+    for step in range(steps + 1):
         z.requires_grad_()
         sent = seen.gradient(pixels(z), labels)
         r = flatten({name: (sent[name] - value) / value.norm() for name, value in target.items()})

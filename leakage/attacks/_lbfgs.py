@@ -94,7 +94,7 @@ def one_start(
     solved = goal(seen)
     recent: deque[float] = deque(maxlen=PATIENCE)
     step = 0
-    for step in range(1, steps + 1):  # noqa: B007 (the last step is reported below)
+    for step in range(1, steps + 1):
         x, y = pixels(z.detach().clone()), classes().detach()
         loss = optimiser.step(closure)  # the distance of x, which this step leaves
         value = float(loss)

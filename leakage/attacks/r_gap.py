@@ -80,7 +80,7 @@ class RGap(Attack):
 
     system: str = choice("balanced", SYSTEMS, "How each layer is solved: well scaled in float64, or as the authors' code does it.")
 
-    def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:  # noqa: ARG002
+    def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
         labels, note = labels_of(seen, "best")
         grey = torch.full((seen.batch_size, *seen.image_shape), 0.5, device=seen.device, dtype=seen.dtype)
         blank = Snapshot(0, grey, labels, distance(seen, grey, labels), note)

@@ -57,7 +57,7 @@ class ATS(Defense):
             chosen = names[int(torch.randint(len(names), (), generator=rng))]
             for operation, magnitude in POLICIES[chosen]:
                 way = 2 * int(torch.randint(2, (), generator=rng)) - 1
-                picture = OPERATIONS[operation](picture, way * self.strength * magnitude / TENTHS)  # noqa: PLW2901
+                picture = OPERATIONS[operation](picture, way * self.strength * magnitude / TENTHS)
             pictures.append(picture)
         return torch.stack(pictures)
 

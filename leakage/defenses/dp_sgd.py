@@ -39,7 +39,7 @@ class DPSGD(Defense):
     def surrogate(self, client: Client, received: Params) -> Client:
         return one_by_one(client, "dp_sgd", self._clip)
 
-    def multiplier(self, tensors: int) -> float:  # noqa: ARG002
+    def multiplier(self, tensors: int) -> float:
         return self.sigma
 
     def _clip(self, g: Params, _step: int) -> Params:

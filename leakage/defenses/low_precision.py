@@ -46,7 +46,7 @@ class LowPrecision(Defense):
             return at_random(client, step_rng, "low_precision", self._by_chance)
         return self.surrogate(client, {})
 
-    def surrogate(self, client: Client, received: Params) -> Client:  # noqa: ARG002
+    def surrogate(self, client: Client, received: Params) -> Client:
         return changed(client, lambda update: {name: g + (self.rounded(g.detach()) - g.detach()) for name, g in update.items()})
 
     def strategies(self) -> dict[str, AdaptiveStrategy]:

@@ -151,7 +151,7 @@ class Defense(Plugin):
         """
         raise NotImplementedError
 
-    def surrogate(self, client: Client, received: Params) -> Client:  # noqa: ARG002
+    def surrogate(self, client: Client, received: Params) -> Client:
         """The best differentiable imitation of the defense for an attacker who knows it.
 
         Args:
@@ -163,7 +163,7 @@ class Defense(Plugin):
         """
         return client
 
-    def multiplier(self, tensors: int) -> float | None:  # noqa: ARG002
+    def multiplier(self, tensors: int) -> float | None:
         """The noise multiplier of one picture's part in one gradient, if the defense promises differential privacy.
 
         Args:

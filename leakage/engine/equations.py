@@ -71,7 +71,9 @@ class Solved:
     residual: float
 
 
-def solve(k: Tensor, g: Tensor, w: Tensor, z: Tensor, known: Tensor, *, stride: int, padding: int, sides: tuple[int, int]) -> Solved:
+def solve(  # noqa: PLR0913  (the symbols of its equations)
+    k: Tensor, g: Tensor, w: Tensor, z: Tensor, known: Tensor, *, stride: int, padding: int, sides: tuple[int, int]
+) -> Solved:
     """x from the gradient g = dL/dw (Co, Ci, s, s), k = dL/dz and z (Co, Ho, Wo), weights w; `known` (Co, Ho, Wo): which z are.
 
     The gradient rows are one matrix K0 for all input channels, so its singular vectors are split: along the firm ones every channel
@@ -104,7 +106,7 @@ def solve(k: Tensor, g: Tensor, w: Tensor, z: Tensor, known: Tensor, *, stride: 
     return Solved(shown, len(rows) * channels + int(known.sum()), channels * len(x), rank, condition, off)
 
 
-def solve_as_published(
+def solve_as_published(  # noqa: PLR0913  (as `solve`)
     k: Tensor, g: Tensor, w: Tensor, z: Tensor, known: Tensor, *, stride: int, padding: int, sides: tuple[int, int]
 ) -> Solved:
     """As `solve`, but all rows at once as they are, the shortest least-squares solution by numpy: the authors' code.

@@ -65,7 +65,7 @@ class Pictures:
         return Pictures(self.x.to(device), self.y.to(device))
 
 
-def train(
+def train(  # noqa: PLR0913  (what is trained, and how it is watched)
     training: TrainingRecipe,
     model: nn.Module,
     train_set: Pictures,

@@ -22,7 +22,7 @@ def text(default: str, syntax: str, sentence: str) -> Any:
     return field(default=default, metadata={"syntax": syntax, "help": sentence})
 
 
-def flag(default: bool, sentence: str) -> Any:  # noqa: FBT001  (the default is the value, as in `param`)
+def flag(default: bool, sentence: str) -> Any:
     """A switch."""
     return field(default=default, metadata={"help": sentence})
 

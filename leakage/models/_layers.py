@@ -43,7 +43,7 @@ class ConvNorm(Conv2d):
     Where BatchNorm uses its stored statistics (eval mode) both are one convolution, with scaled weights.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  (as torch.nn.Conv2d)
         self,
         before: int,
         after: int,

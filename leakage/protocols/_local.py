@@ -32,7 +32,7 @@ def geometric(ratio: float, terms: int) -> float:
     return float(sum(ratio**power for power in range(terms)))
 
 
-def descend(
+def descend(  # noqa: PLR0913  (the symbols of its formula)
     gradient: Client,
     weights: Params,
     x: Tensor,

@@ -19,7 +19,7 @@ from leakage.spec.fields import Published, Travels
 PACKAGE = Path(__file__).parent.parent
 SOURCES = (  # of results: what is hashed, below the package
     *(f"{folder}/*.py" for folder in (*KINDS.values(), "engine", "evaluation", "networks", "data")),
-    *(f"spec/{name}.py" for name in ("catalog", "experiment", "fields", "syntax", "tasks")),
+    *(f"spec/{name}.py" for name in ("aliases", "catalog", "experiment", "fields", "syntax", "tasks")),
     *(f"workers/{name}.py" for name in ("*adapter", "private_pictures", "training_folder", "*_job")),
 )
 

@@ -10,7 +10,7 @@ import webbrowser
 from typing import NoReturn
 
 from leakage.data.datasets import data_folder
-from leakage.runs.service import store
+from leakage.runs.service import service
 from leakage.settings import ROOT, settings
 
 PATIENCE = 30.0  # seconds until a browser is no longer opened
@@ -25,7 +25,7 @@ def start(host: str, port: int, *, headless: bool) -> NoReturn:
     """
     if importlib.util.find_spec("streamlit") is None:
         raise RuntimeError(MISSING)
-    store().close()  # opened once, so that it is up to date, or refused, before there is a server
+    service()  # opens the store once, so that it is up to date, or refused, before there is a server
     if not headless:
         subprocess.Popen([sys.executable, "-m", "leakage.web.launch", host, str(port)], stdin=subprocess.DEVNULL)
     folders = {"LEAKAGE_HOME": str(settings().home), "LEAKAGE_DATA": str(data_folder().resolve())}

@@ -44,7 +44,7 @@ def _entry(kind: str, name: str) -> Entry:
         published=getattr(plugin, "published", None),
         backfires=getattr(plugin, "backfires", ""),
         smallest=getattr(plugin, "smallest", 0),
-        is_aggregation=getattr(plugin, "over_others", False),
+        is_aggregation=getattr(plugin, "is_aggregation", False),
         sends_gradient=getattr(plugin, "sends_gradient", False),
         travels=getattr(plugin, "travels", Travels()),
         presets={name: dict(values) for name, values in plugin.presets.items()},

@@ -33,7 +33,7 @@ def answer(seen: Observation, attack: Part = ATTACK) -> Snapshot:
 def served(model: nn.Module, x: torch.Tensor, y: torch.Tensor, **changes: object) -> Observation:
     """What the server of any model holds, labels granted."""
     client, weights = gradient_client(model.eval()), weights_of(model)
-    known = {"model": model, "weights": weights, "update": client(weights, x, y, {})[0], "labels": y, "average": lambda update: update}
+    known = {"model": model, "weights": weights, "update": client(weights, x, y, {})[0], "labels": y, "to_gradient": lambda update: update}
     size = {"batch_size": len(x), "image_shape": tuple(x.shape[1:])}
     return replace(observed(x[:1]), replay=lambda x, y: client(weights, x, y, {})[0], **known, **size, **changes)
 

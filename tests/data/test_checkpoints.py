@@ -121,9 +121,9 @@ def test_a_file_that_is_no_safetensors_file_is_a_sentence_though_its_hash_is_rig
 
 def test_another_architecture_and_another_shape_are_sentences(home: Path) -> None:
     state = lenet().state_dict()
-    with pytest.raises(CheckpointError, match="it has 'fc.weight', which the model has not"):
+    with pytest.raises(CheckpointError, match=r"it has 'fc.weight', which the model has not"):
         put(lenet(), {**state, "fc.weight": torch.ones(1)}, "it")
-    with pytest.raises(CheckpointError, match="the model has 'conv1.bias', which it has not"):
+    with pytest.raises(CheckpointError, match=r"the model has 'conv1.bias', which it has not"):
         put(lenet(), {name: value for name, value in state.items() if name != "conv1.bias"}, "it")
     with pytest.raises(CheckpointError, match=r"conv1.weight is \(12, 1, 5, 5\) there and \(12, 3, 5, 5\) here"):
         put(lenet(), lenet((1, 32, 32)).state_dict(), "it")
@@ -151,7 +151,7 @@ def test_a_damaged_card_is_passed_over_in_menus_and_named_when_asked_for(ours: P
     for name, text in (("cut", '{"model": "lenet"'), ("bare", "{}"), ("list", "[]")):
         (home / name).mkdir()
         (home / name / "card.json").write_text(text)
-        with pytest.raises(CheckpointError, match="card.json is no card of a checkpoint"):
+        with pytest.raises(CheckpointError, match=r"card.json is no card of a checkpoint"):
             find(f"{name}@3")
     assert {"ours", *(folder.name for folder in SHIPPED.glob("*"))} == set(cards())
 
@@ -160,7 +160,7 @@ def test_a_damaged_card_is_passed_over_in_menus_and_named_when_asked_for(ours: P
 def test_a_card_with_values_that_cannot_be_is_no_card(home: Path, changed: dict[str, Any]) -> None:
     place(home / "odd", pack(lenet().state_dict()), **changed)
     assert "odd" not in cards()
-    with pytest.raises(CheckpointError, match="odd/card.json is no card of a checkpoint"):
+    with pytest.raises(CheckpointError, match=r"odd/card.json is no card of a checkpoint"):
         find("odd@3")
 
 

@@ -283,7 +283,7 @@ def test_protections_are_spelled_out_or_refused() -> None:
         behind(Training(), "nobody").resolve(CATALOG)
     with pytest.raises(SpecError, match="bound"):
         behind(Training(), "clipping", bound=-1.0).resolve(CATALOG)
-    with pytest.raises(SpecError, match="defenses: .* at most 4"):
+    with pytest.raises(SpecError, match=r"defenses: .* at most 4"):
         parse_training({"defenses": [{"id": "clipping"}] * 5})
     assert parse({}).defenses == ()
 

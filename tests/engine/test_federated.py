@@ -249,7 +249,7 @@ def test_what_does_not_treat_every_entry_alike_is_replayed_one_by_one(monkeypatc
 
         return send
 
-    monkeypatch.setattr(Pruning, "adapt", halved)
+    monkeypatch.setattr(Pruning, "surrogate", halved)
     monkeypatch.setattr(Pruning, "elementwise", False)
     with precision(torch.float64):
         seen = observed(smooth(3), defenses=(Part(id="pruning"),))

@@ -168,7 +168,7 @@ def test_a_last_batch_of_one_picture_is_left_out() -> None:
 def test_weights_without_bound_end_the_training_with_a_sentence() -> None:
     deep = Part(id="mlp", fields={"width": 64, "depth": 6, "activation": "leaky_relu"})
     wild = PLAIN.model_copy(update={"model": deep, "rate": 10.0, "rounds": 20, "batch": 4})
-    with pytest.raises(TrainingError, match="round .* Choose a smaller learning rate"):
+    with pytest.raises(TrainingError, match=r"round .* Choose a smaller learning rate"):
         trained(wild, few())
 
 
@@ -237,7 +237,7 @@ def test_a_training_stopped_before_its_card_is_written_writes_it_when_asked_agai
 def test_two_cannot_train_in_one_folder(digits: Path) -> None:
     begun = training_folder.train(DIGITS, digits / "out", device=CPU)
     next(begun)
-    with pytest.raises(CheckpointError, match="Another process is at this training, in .* Wait until it has ended"):
+    with pytest.raises(CheckpointError, match=r"Another process is at this training, in .* Wait until it has ended"):
         run(DIGITS, digits / "out", pulse=lambda: True)
     begun.close()
     assert run(DIGITS, digits / "out")[-1].done == 6
@@ -252,14 +252,14 @@ def test_a_finished_training_is_told_again_without_training(digits: Path) -> Non
 
 def test_a_folder_with_another_training_is_left_alone(digits: Path) -> None:
     run(DIGITS.model_copy(update={"rounds": 1}), digits / "out")
-    with pytest.raises(CheckpointError, match="holds another training. Name another folder"):
+    with pytest.raises(CheckpointError, match=r"holds another training. Name another folder"):
         run(DIGITS, digits / "out")
 
 
 def test_a_damaged_metrics_file_is_named(digits: Path) -> None:
     (digits / "out").mkdir()
     (digits / "out" / "metrics.json").write_text('{"rounds": [')
-    with pytest.raises(CheckpointError, match="metrics.json is damaged .* begin anew"):
+    with pytest.raises(CheckpointError, match=r"metrics.json is damaged .* begin anew"):
         run(DIGITS, digits / "out")
 
 

@@ -118,7 +118,7 @@ def test_every_rule_finds_what_was_computed_by_hand(rule: str, batch: int, label
 def test_what_a_label_explains_is_subtracted_from_its_own_row() -> None:
     def published(sums: list[float], batch: int) -> list[int]:  # the loop variable of stage 1, left at the last class, is the index
         m, left, found = 1.25 * sum(min(value, 0) for value in sums) / batch, list(sums), []
-        for index in range(4):  # noqa: B007
+        for index in range(4):
             if left[index] < 0:
                 found.append(index)
                 left[index] -= m
@@ -334,5 +334,5 @@ def test_large_pictures_take_fewer_probes() -> None:
 def test_the_field_offers_every_rule_and_another_word_is_refused() -> None:
     assert rules.rule_field().metadata["options"] == RULES == ("best", *rules.WORDS)
     assert plugin("attack", Part(id="idlg")).label_rule == "best"
-    with pytest.raises(ValueError, match="must be one of best, matched prior.*got 'worst'"):
+    with pytest.raises(ValueError, match=r"must be one of best, matched prior.*got 'worst'"):
         recover(received(SLOPES, ROWS, 2), "worst")

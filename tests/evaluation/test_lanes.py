@@ -169,7 +169,7 @@ def test_one_that_fails_takes_no_other_with_it(desk: tuple[Store, Callable[..., 
             raise ValueError("This one has no picture.")
         return whole(job, device)
 
-    monkeypatch.setattr(attack_job, "opened", broken)
+    monkeypatch.setattr(attack_job, "prepare_scene", broken)
     assert work(store) == [sorted(runs)]
     assert [look(store, run).status for run in runs] == ["done", "failed", "done"]
     assert look(store, runs[1]).message == "This one has no picture."

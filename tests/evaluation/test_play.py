@@ -1,5 +1,7 @@
 """The referee: what it keeps, in which order it shows a batch, what it answers with, and what it says of the update."""
 
+from itertools import pairwise
+
 import pytest
 import torch
 from problems import GRANTED, LABELS, TINY, baselines_of, by_hand, moments, short, smooth
@@ -87,7 +89,7 @@ def test_frames_are_kept_by_the_clock() -> None:
     frames = list(play(experiment, scene=scene_of(experiment, smooth()), per_second=50))
     seconds = [frame.seconds for frame in frames[:-1]]
     assert 3 < len(seconds) < 500
-    assert all(later - earlier > 0.019 for earlier, later in zip(seconds, seconds[1:], strict=False))  # 0.02 s less the time of scoring
+    assert all(later - earlier > 0.019 for earlier, later in pairwise(seconds))  # 0.02 s less the time of scoring
 
 
 def test_a_frame_with_an_event_is_kept_whatever_the_clock_says() -> None:

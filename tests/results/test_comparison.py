@@ -241,7 +241,7 @@ def test_what_the_attacker_does_about_a_protection_tells_arms_apart(known: Catal
 
 def test_accuracy_is_the_mean_over_seeds_of_the_same_protections(tmp_path: Path, known: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "price.json"
-    monkeypatch.setattr(utility, "PRICES", path)
+    monkeypatch.setattr(utility, "ACCURACY_COSTS", path)
     assert in_table((), known) is None
     noise = {"id": "gaussian_noise", "fields": {"scale": 0.01}}
     recipe = {"model": {"id": "lenet", "fields": {}}, "rounds": 20, "pictures": 60_000, "batch": 64}

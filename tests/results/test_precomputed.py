@@ -68,7 +68,7 @@ def _assets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         json.dumps({"recipe": {"model": lenet("sigmoid"), "rounds": 6, "pictures": 100, "batch": 64}, "rows": ROWS})
     )
     monkeypatch.setattr(precomputed, "ASSETS", tmp_path)
-    monkeypatch.setattr(utility, "PRICES", tmp_path / "price.json")
+    monkeypatch.setattr(utility, "ACCURACY_COSTS", tmp_path / "price.json")
     precomputed.load_results.cache_clear()
     yield
     precomputed.load_results.cache_clear()

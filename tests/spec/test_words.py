@@ -22,7 +22,7 @@ from leakage.ui.common import forms
 )
 def test_every_value_of_a_choice_has_words_and_no_other(model: Any, field: str, said: dict[str, words.Words]) -> None:
     assert tuple(said) == get_args(model.model_fields[field].annotation)
-    for form in ("menu", "short", "told"):
+    for form in ("menu", "short", "sentence"):
         assert len({getattr(one, form) for one in said.values()}) == len(said)
 
 
