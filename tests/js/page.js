@@ -109,7 +109,9 @@ export class Page {
       };
       page.replace(window.Element.prototype, name, { value: scroll });
     }
-    page.countListeners(window.EventTarget.prototype);
+    let prototype = /** @type {any} */ (window.document);
+    while (!Object.hasOwn(prototype, 'addEventListener')) prototype = Object.getPrototypeOf(prototype);
+    page.countListeners(prototype);
   }
 
   /** @param {any} prototype of all that has listeners */
