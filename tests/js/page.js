@@ -263,14 +263,3 @@ export function openPage(test, visitor) {
   test.after(() => page.close());
   return page;
 }
-
-/**
- * The events of the recorded run, as the stream sends them: its frames have pictures, and it ends.
- * @returns {any[]}
- */
-export function recorded() {
-  const { run, events } = JSON.parse(readFileSync(new URL('assets/recorded.json', ROOT), 'utf8'));
-  const sent = events.map((/** @type {any} */ { png, ...event }) => (png ? { ...event, picture: true } : event));
-  const { result } = run;
-  return [...sent, { ...result, kind: 'end', run: run.id, seq: sent[sent.length - 1].seq + 1, status: run.status }];
-}
