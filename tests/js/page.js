@@ -1,5 +1,6 @@
 // A page for the tests of the components: happy-dom with our real HTML, and in a few lines each what it lacks. Time stands still until
 // `tick`, pictures come as `serve` says, streams send what a test sends; whatever is still open can be counted, so that nothing leaks.
+import { setMaxListeners } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { Window } from 'happy-dom';
 import { Brush, plotly, Source } from './lacking.js';
@@ -121,6 +122,7 @@ export class Page {
     const add = /** @this {any} */ function (/** @type {string} */ type, /** @type {unknown} */ listener, /** @type {any} */ options) {
       const entry = { target: this, type, listener };
       listeners.add(entry);
+      if (options?.signal) setMaxListeners(0, options.signal);
       options?.signal?.addEventListener('abort', () => listeners.delete(entry));
       return addEventListener.call(this, type, listener, options);
     };
