@@ -133,7 +133,7 @@ test('the answer has its mark, unless it is the last picture or not there yet', 
 });
 
 test('space plays, arrows step, Home and End jump, and the page does not scroll', (t) => {
-  const { page, root, controls, player, shown } = controlsOf(t, { place: 2 });
+  const { page, root, controls, player, shown } = controlsOf(t, { place: 2, answer: 1 });
   root.addEventListener('keydown', (event) => controls.key(event));
   const keys = ['ArrowLeft', 'ArrowRight', 'ArrowRight', 'Home', 'End'];
   const prevented = keys.map((key) => page.fire(root, 'keydown', { key }).defaultPrevented);

@@ -169,6 +169,12 @@ test('a frame that was placed before anything is drawn has its cursor afterwards
   await draw();
   await draw();
   assert.deepEqual(marks(), ['translateX(60.0px)', '', 'translate(60.0px, 230.0px)']);
+  curves.place(/** @type {any} */ ({ step: 20, loss: 1, scores: {} }));
+  await draw();
+  assert.equal(marks()[0], 'translateX(80.0px)', 'drawn anew, it stays where it was put last');
+  curves.place(null);
+  await draw();
+  assert.deepEqual(marks(), ['', '', '']);
 });
 
 test('a press or a drag picks the step under it, up to 12 pixels beside the axis', async (t) => {
@@ -179,7 +185,7 @@ test('a press or a drag picks the step under it, up to 12 pixels beside the axis
   assert.deepEqual(picked, [], 'nothing is drawn');
   await draw();
   page.lay(curves.area, { left: 10 }); // the axis begins at 10 + 40
-  [50, 51, 150, 250, 39, 261, 38, 262].forEach((clientX) => press(clientX));
+  [50, 51, 150, 250, 38.1, 261.9, 38, 262].forEach((clientX) => press(clientX));
   assert.deepEqual(picked, [0, 0.5, 50, 100, 0, 100]);
   press(70, 'pointermove', { button: -1 });
   press(72, 'pointermove', { button: -1, buttons: 0 });

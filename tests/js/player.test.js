@@ -210,6 +210,8 @@ test('toggle plays from here, from the start at the end or at the answer, and pa
   assert.equal(from({ place: 1 }), 1);
   assert.equal(from({ place: 3 }), 3);
   assert.equal(from({ place: 4 }), 0);
+  assert.equal(from({ place: 4, running: true }), 0);
+  assert.equal(from({ place: 4, answer: 2 }), 0);
   assert.equal(from({ place: 2, answer: 2 }), 0);
   assert.equal(from({ place: 2, answer: 2, running: true }), 2);
   const { player, log } = playerOf();

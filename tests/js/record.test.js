@@ -143,6 +143,18 @@ test('between two measurements SSIM, rank and share stand as they were last', ()
   assert.deepEqual(again, { psnr: 3, ssim: 0.5, rank: undefined, identified: undefined });
   assert.deepEqual(last, { psnr: 4, ssim: 0.5, rank: undefined, identified: undefined });
   assert.equal(none.ssim, null, 'measured, and there was none');
+  [{ psnr: 6 }, { ssim: 0 }, { psnr: 7 }, { rank: 2 }, { psnr: 8 }].forEach((scores, more) => take(record, frame(8 + more, { scores })));
+  const news = record.frames.slice(7).map((at) => scoresOf(record, at));
+  assert.deepEqual(
+    news.map(({ ssim, rank }) => [ssim, rank]),
+    [
+      [null, undefined],
+      [0, undefined],
+      [0, undefined],
+      [0, 2],
+      [0, undefined],
+    ],
+  );
 });
 
 test('the verdict stands until the next, for the run and for every frame', () => {
@@ -189,6 +201,7 @@ test('the answer is the frame that the end names, and the newest until then', ()
   const nameless = recordOf(frame(4), frame(6), /** @type {any} */ (end(/** @type {any} */ (null))));
   assert.equal(answerPlace(nameless), 1);
   assert.equal(isAnswer(recordOf(end(0)), undefined), false);
+  assert.equal(answerPlace(recordOf(frame(4), frame(6), end(0))), 0);
 });
 
 test('the scores of the answer are those of the end, and of no other frame', () => {
