@@ -100,7 +100,8 @@ def truth() -> list[Row]:
 # ---------------------------------------------------------------- 0008: several guesses at once
 
 GUESSES = 8
-STAR = {"activation": "leaky_relu", "bias": False, "initialisation": "default"}  # LeNet* of R-GAP's table 2
+Fields = dict[str, bool | int | float | str]  # of a Part
+STAR: Fields = {"activation": "leaky_relu", "bias": False, "initialisation": "default"}  # LeNet* of R-GAP's table 2
 
 
 def guesses() -> list[Row]:
@@ -118,7 +119,7 @@ def guesses() -> list[Row]:
     for name in ("lenet", "convnet"):
         scene = prepare(Experiment(model=Part(id=name)).resolve(plugin_catalog.describe()), device=torch.device("cpu"))
         model, client = scene.seen.model, Gradient(scene.seen.model)
-        weights = dict(model.named_parameters())
+        weights: dict[str, torch.Tensor] = dict(model.named_parameters())
         target = {key: value.detach() for key, value in client(weights, scene.x, scene.y, {})[0].items()}
         x = torch.rand(GUESSES, *scene.x.shape, generator=torch.Generator().manual_seed(1)).requires_grad_()
 

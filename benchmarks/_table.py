@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -22,7 +22,18 @@ from leakage.workers import plugin_catalog
 from leakage.workers.adapter import batchable, play, prepare
 
 LANES = 8  # runs in one loop
-WATCHED = {  # by who averages over 16 rounds: a server that stands still
+Fields = dict[str, bool | int | float | str]  # of a Part
+
+
+class Watched(TypedDict, total=False):
+    """What of an experiment says how long the server has watched; empty: a single round, as everywhere."""
+
+    protocol: Part
+    rounds: int
+    attacked_round: int
+
+
+WATCHED: Watched = {  # by who averages over 16 rounds: a server that stands still
     "protocol": Part(id="fedsgd", fields={"rate": 1e-6}),
     "rounds": 16,
     "attacked_round": 16,

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -64,10 +65,28 @@ def queue() -> list[Row]:
     from leakage.runs.store import Run, Store
 
     def fill(path: Path, count: int) -> None:
-        words = {"owner": "me", "grp": None, "kind": "attack", "digest": "", "version": "1", "experiment": "{}", "shareable": True}
-        empty = dict.fromkeys(("estimate", "started", "finished", "heartbeat", "worker", "cancelled", "result"))
+        first = Run(
+            id="",
+            owner="me",
+            grp=None,
+            kind="attack",
+            digest="",
+            version="1",
+            experiment="{}",
+            shareable=True,
+            estimate=None,
+            status="queued",
+            message="",
+            created=0.0,
+            started=None,
+            finished=None,
+            heartbeat=None,
+            worker=None,
+            cancelled=None,
+            result=None,
+        )
         store = Store(path)
-        store.add_all([(Run(id=f"r{n}", status="queued", message="", created=float(n), **words, **empty), {}) for n in range(count)])
+        store.add_all([(replace(first, id=f"r{n}", created=float(n)), {}) for n in range(count)])
         store.close()
 
     rows: list[Row] = []

@@ -30,16 +30,18 @@ def settings(known: Catalog) -> Experiment | None:
         attack, assume = choose_attacker(known, setting.model, behavior, defenses)
     if not pictures:
         return None
-    return Experiment(
-        **vars(setting),
-        pictures=pictures,
-        size=size,
-        channels=channels,
-        defenses=defenses,
-        attack=attack,
-        assume=assume,
-        seed=forms.number("seed"),
-        max_seconds=forms.number("max_seconds"),
+    return Experiment.model_validate(  # size and channels are plain numbers until it has looked at them
+        dict(
+            **vars(setting),
+            pictures=pictures,
+            size=size,
+            channels=channels,
+            defenses=defenses,
+            attack=attack,
+            assume=assume,
+            seed=forms.number("seed"),
+            max_seconds=forms.number("max_seconds"),
+        )
     )
 
 

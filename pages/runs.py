@@ -54,8 +54,14 @@ def row(run: Run, known: Catalog) -> None:
             if run.result and run.kind == "attack":
                 st.html(render("ui/common/mini.html.jinja", address=f"{base()}/api/runs/{run.id}/final.png"), width="content")
             st.markdown(f"[**{title}**]({link})  \n{when} · {WORDS[run.status]} · {how}", width="content")
-        forget = {"on_click": service().delete, "args": (run.id, owner())}
-        st.button("Delete", key=f"delete-{run.id}", icon=":material/delete:", type="tertiary", **forget)
+        st.button(
+            "Delete",
+            key=f"delete-{run.id}",
+            icon=":material/delete:",
+            type="tertiary",
+            on_click=service().delete,
+            args=(run.id, owner()),
+        )
 
 
 def page() -> None:

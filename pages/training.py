@@ -1,5 +1,7 @@
 """Training: teach a model, centrally or as a federation, protected or not, and watch how good it gets. The lab can then attack it."""
 
+from typing import Literal, TypedDict
+
 import streamlit as st
 
 from leakage.data.datasets import TITLES
@@ -11,9 +13,24 @@ from leakage.ui.common import forms
 from leakage.ui.common.session import owner
 from leakage.ui.training import training_view
 
-DATA = ("mnist", "cifar10")
-SPLITS = {"iid": "At random", "shards": "Two classes or so each"}
+DATA: tuple[Literal["mnist", "cifar10"], ...] = ("mnist", "cifar10")
+SPLITS: dict[Literal["iid", "shards"], str] = {"iid": "At random", "shards": "Two classes or so each"}
+OPTIMISERS: dict[Literal["sgd", "adam"], str] = {"sgd": "SGD with momentum", "adam": "Adam"}
+SCHEDULES: tuple[Literal["cosine", "steps", "constant"], ...] = ("cosine", "steps", "constant")
 DEFAULT = Training()
+
+
+class Recipe(TypedDict):
+    """The fields of a Training that stand in its recipe."""
+
+    optimiser: Literal["sgd", "adam"]
+    rate: float
+    batch: int
+    server_rate: float
+    schedule: Literal["cosine", "steps", "constant"]
+    augment: bool
+    pictures: int
+    seed: int
 
 
 def settings(known: Catalog) -> Training | None:
@@ -40,7 +57,8 @@ def settings(known: Catalog) -> Training | None:
             help="1: all pictures in one place (central). More: each phone holds a share, trains on it, "
             "and the server averages the models they send (FedAvg).",
         )
-        partition, local_epochs = "iid", 1
+        partition: Literal["iid", "shards"] = "iid"
+        local_epochs = 1
         if clients > 1:
             partition = st.segmented_control(
                 "How the pictures are shared out", list(SPLITS), default="iid", required=True, format_func=SPLITS.__getitem__, key="split"
@@ -66,12 +84,10 @@ def settings(known: Catalog) -> Training | None:
     )
 
 
-def fine_settings(data: str) -> dict[str, object]:
+def fine_settings(data: str) -> Recipe:
     """The recipe, folded away."""
     with st.popover("Recipe", icon=":material/tune:", key="recipe"):
-        optimiser = st.selectbox(
-            "Optimiser", ["sgd", "adam"], key="optimiser", format_func={"sgd": "SGD with momentum", "adam": "Adam"}.get
-        )
+        optimiser = st.selectbox("Optimiser", list(OPTIMISERS), key="optimiser", format_func=OPTIMISERS.__getitem__)
         return {
             "optimiser": optimiser,
             "rate": st.number_input(
@@ -88,7 +104,7 @@ def fine_settings(data: str) -> dict[str, object]:
                 help="How far the server follows what arrives. 1: it takes the mean (FedAvg). A stand-in as published, "
                 "whose every entry is about 1 or -1, needs far less: try 0.01.",
             ),
-            "schedule": st.selectbox("Learning rate over time", ["cosine", "steps", "constant"], key="schedule"),
+            "schedule": st.selectbox("Learning rate over time", SCHEDULES, key="schedule"),
             "augment": st.toggle("Shift and mirror pictures at random", data == "cifar10", key=f"augment-{data}"),
             "pictures": st.number_input("Use only the first (0: all)", 0, 60_000, 0, 1000, key="training-pictures"),
             "seed": st.number_input("Seed", 0, 2**31 - 1, DEFAULT.seed, key="training-seed"),

@@ -54,7 +54,7 @@ def digests() -> dict[str, str]:
         from leakage.spec.experiment import parse
         from leakage.workers.adapter import play
     except ImportError:  # before the engine took objects
-        from leakage.engine.play import play  # type: ignore[no-redef]
+        from leakage.engine.play import play  # type: ignore[import-not-found, no-redef]
 
         from leakage.spec import parse  # type: ignore[attr-defined, no-redef]
     torch.set_num_threads(1)

@@ -6,6 +6,7 @@ LEAKAGE_BROWSER=$(bash scripts/browser.sh) .venv/bin/python scripts/screenshots.
 import os
 import sys
 from pathlib import Path
+from typing import Literal
 
 from playwright.sync_api import Browser, sync_playwright
 
@@ -13,7 +14,7 @@ DOCS = Path(__file__).resolve().parent.parent / "docs"
 SIZES = {1440: 1180, 400: 2400}  # width: height, in pixels
 
 
-def shoot(chromium: Browser, address: str, name: str, width: int, scheme: str) -> None:
+def shoot(chromium: Browser, address: str, name: str, width: int, scheme: Literal["light", "dark"]) -> None:
     """One page as soon as its pictures and curves stand still."""
     context = chromium.new_context(viewport={"width": width, "height": SIZES[width]}, color_scheme=scheme, reduced_motion="reduce")
     page = context.new_page()

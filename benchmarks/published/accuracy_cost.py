@@ -29,7 +29,7 @@ from leakage.engine.federated_training import Pictures, TrainingError, local_ste
 from leakage.spec.experiment import Part
 from leakage.spec.tasks import Training
 from leakage.workers import plugin_catalog
-from leakage.workers.training_adapter import build, load, protections, train
+from leakage.workers.training_adapter import build, load, protections, recipe_of, train
 
 RECIPE = Training(model=Part(id="lenet"), data="mnist", clients=3, rounds=6, batch=64, rate=0.3, decay=0, max_seconds=24 * 3600)
 LONG = RECIPE.model_copy(update={"pictures": 20000, "rounds": 100})  # AdaDefense: a round moves a weight by 0.001 or so
@@ -88,7 +88,7 @@ rows: list[dict[str, Any]] = [{"model": recipe["model"], **row} for row in kept[
 def row_of(arm: Training) -> dict[str, Any]:
     """Its row, which is made where there is none."""
     with_defaults = arm.resolve(known)
-    asked = {"model": with_defaults.model.model_dump(), "defenses": [part.model_dump() for part in with_defaults.defenses]}
+    asked: dict[str, Any] = {"model": with_defaults.model.model_dump(), "defenses": [part.model_dump() for part in with_defaults.defenses]}
     asked |= {"rounds": arm.rounds, "server_rate": arm.server_rate, "pictures": len(first(arm).y), "batch": arm.batch}
     for row in rows:
         if {name: row[name] for name in asked} == asked:
@@ -108,7 +108,7 @@ def words(arm: Training) -> str:
     return "; ".join(
         [
             *(parts or ["none"]),
-            *([" ".join(arm.model.fields.values())] if arm.model.fields else []),
+            *([" ".join(str(value) for value in arm.model.fields.values())] if arm.model.fields else []),
             *([f"server {arm.server_rate:g}"] if arm.server_rate != 1 else []),
             f"{arm.rounds} rounds of {len(first(arm).y):,} pictures",
         ]
@@ -117,8 +117,8 @@ def words(arm: Training) -> str:
 
 def estimate(arm: Training) -> float:
     """Seconds that its local steps will take on a core of its own."""
-    mine = partition(first(arm).y, arm)[0]
-    steps: Iterator[object] = local_steps(FedClient(build(arm), arm, protections(arm)), train_set, mine, round_number=0)
+    mine = partition(first(arm).y, recipe_of(arm))[0]
+    steps: Iterator[object] = local_steps(FedClient(build(arm), recipe_of(arm), protections(arm)), train_set, mine, round_number=0)
     next(steps)
     began = time.process_time()
     taken = sum(1 for _ in islice(steps, 1 if arm.defenses and arm.defenses[0].id == "soteria" else TIMED))

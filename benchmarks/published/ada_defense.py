@@ -15,12 +15,12 @@ from statistics import mean
 import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from _table import Book, attacker, say, table
+from _table import Book, Fields, attacker, say, table
 
 from leakage.spec.experiment import Experiment, Part, Picture
 from leakage.workers.adapter import prepare
 
-SEARCH = {"step_size": 0.02, "start": "uniform", "tv_weight": 0.001, "steps": 1500}
+SEARCH: Fields = {"step_size": 0.02, "start": "uniform", "tv_weight": 0.001, "steps": 1500}
 ATTACKS = {
     "iDLG": Part(id="idlg"),
     "Inverting Gradients": Part(id="inverting_gradients", fields=SEARCH),

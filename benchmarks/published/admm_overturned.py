@@ -14,7 +14,7 @@ import os
 import statistics
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from PIL import Image
@@ -26,7 +26,11 @@ from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
 
 SUCCESS = 0.01
 BUDGET = {"steps": 100, "tries": 3}
-SETS = {"mnist": (28, 1), "cifar100": (32, 3), "faces": (32, 1)}
+SETS: dict[Literal["mnist", "cifar100", "faces"], tuple[Literal[28, 32], Literal[1, 3]]] = {
+    "mnist": (28, 1),
+    "cifar100": (32, 3),
+    "faces": (32, 1),
+}
 ADAPTIVE, NAIVE = Assumptions(), Assumptions(adaptive=False)
 ATTACKS: dict[str, tuple[str, dict[str, bool], int, float, Assumptions]] = {  # name -> attack, repairs, local steps, local rate, attacker
     "iDLG on FedSGD": ("idlg", {}, 0, 0.0, ADAPTIVE),

@@ -21,7 +21,7 @@ from _table import save, say, table
 
 from leakage.attacks._rows import ESTIMATES
 from leakage.data.images import datasets
-from leakage.engine.core import Observation, generator
+from leakage.engine.core import Attack, Observation, generator
 from leakage.evaluation.metrics import mse
 from leakage.evaluation.pairing import pair
 from leakage.spec.experiment import Experiment, Part
@@ -47,7 +47,7 @@ def pictures(seed: int, count: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 def answer(seen: Observation, estimate: str = "least squares") -> torch.Tensor:
     """What the attack reads off."""
-    attack = plugin("attack", Part(id="linear_layer", fields={"estimate": estimate}))
+    attack: Attack = plugin("attack", Part(id="linear_layer", fields={"estimate": estimate}))
     (moment,) = attack.run(seen, generator(0, "attack"))
     return moment.x
 

@@ -11,6 +11,7 @@ import argparse
 import statistics
 import sys
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from _table import Book, say, table
@@ -26,7 +27,7 @@ parser.add_argument("--kinds", nargs="+", default=["none", "exact", "running"])
 given = parser.parse_args()
 
 results_file = Book("gradinversion_statistics", __doc__)
-results = {kind: [] for kind in given.kinds}
+results: dict[str, list[dict[str, Any]]] = {kind: [] for kind in given.kinds}
 for batch in range(given.batches):
     for kind in given.kinds:
         experiment = Experiment(

@@ -40,7 +40,7 @@ given = parser.parse_args()
 torch.set_num_threads(1)
 
 settings = [(f"{name}, untrained", model, "") for name, model, _ in NETS]
-for name, _, id in NETS:
+for name, _untrained, id in NETS:
     for stage in cards()[id].stages if id else ():
         model = Part(id=cards()[id].model, fields=cards()[id].fields)
         settings.append((f"{name}, epoch {stage.rounds} ({stage.accuracy:.0%})", model, f"{id}@{stage.rounds}"))

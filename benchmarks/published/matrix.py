@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from _table import ROOT, WATCHED, Book, attacker, say, table
+from _table import ROOT, WATCHED, Book, Watched, attacker, say, table
 
 from leakage.engine.core import AdaptiveStrategy, Defense
 from leakage.engine.loading import load
@@ -95,7 +95,7 @@ class Cell:
     def runs(self) -> list[tuple[dict[str, Any], Experiment]]:
         """What is asked, and how it is played: every picture with every seed."""
         defenses = (self.defense,) if self.defense else ()
-        watched = WATCHED if self.who == "average the rounds" else {}
+        watched: Watched = WATCHED if self.who == "average the rounds" else {}
         asked = {"defenses": [one.model_dump() for one in defenses], "who": self.who, "attack": self.attack}
         experiment = Experiment(
             defenses=defenses,

@@ -16,13 +16,13 @@ from statistics import mean
 import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from _table import Book, attacker, say, table
+from _table import Book, Fields, attacker, say, table
 
 from leakage.spec.experiment import Experiment, Part, Picture
 from leakage.workers import plugin_catalog
 
 SEARCH = Part(id="inverting_gradients", fields={"steps": 1000})
-MADE_FOR = {  # protection -> the model, and the strengths
+MADE_FOR: dict[str, tuple[Part, list[Fields]]] = {  # protection -> the model, and the strengths
     "precode": (Part(id="mlp", fields={"width": 1024}), [{}]),
     "soteria": (Part(id="convnet", fields={"width": 32}), [{"share": 0.1}, {"share": 0.6}]),
     "fedkl": (Part(id="he_resnet"), [{}]),

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from _table import Book, say, table
+from _table import Book, Fields, say, table
 
 from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
 
 STEPS, TRIES = 100, 2
-STAR = {"activation": "leaky_relu", "bias": False, "initialisation": "default"}
+STAR: Fields = {"activation": "leaky_relu", "bias": False, "initialisation": "default"}
 MODELS: dict[str, tuple[Part, dict[tuple[str, str], str]]] = {  # name -> model, (method, data) -> published MSE
     "LeNet*": (
         Part(id="lenet", fields=STAR),
@@ -55,7 +55,7 @@ MODELS: dict[str, tuple[Part, dict[tuple[str, str], str]]] = {  # name -> model,
         },
     ),
 }
-BUDGET = {"steps": STEPS, "tries": TRIES}
+BUDGET: Fields = {"steps": STEPS, "tries": TRIES}
 METHODS: dict[str, dict[str, Any]] = {
     "R-GAP": {"attack": Part(id="r_gap"), "precision": "float64"},
     "R-GAP, true": {"attack": Part(id="r_gap"), "precision": "float64", "task": "two"},

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from _table import ROOT, WATCHED, Book, say, table
+from _table import ROOT, WATCHED, Book, Watched, say, table
 
 from leakage.results.intervals import wilson
 from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
@@ -43,20 +43,22 @@ rows: list[dict[str, Any]] = []
 for sweep, points in SWEEPS.items():
     for place, defense in points:
         for adaptive in (False, True):
-            runs = []
+            found = []
             for number in range(given.pictures):
                 asked = {"sweep": sweep, "at": place, "adaptive": adaptive, "picture": number}
                 averages = adaptive and "noise" in defense.id
+                watched: Watched = WATCHED if averages else {}
                 experiment = Experiment(
                     pictures=(Picture(source="cifar10", id=str(number)),),
                     defenses=(defense,),
                     attack=Part(id="dlg", fields={"tries": 2}),
                     assume=Assumptions(adaptive=adaptive, strategy="average the rounds" if averages else ""),
                     seed=number + 1,
-                    **(WATCHED if averages else {}),
+                    **watched,
                 )
-                runs.append(results_file.known(asked) if given.report else results_file.play(asked, experiment))
-            if None in runs:
+                found.append(results_file.known(asked) if given.report else results_file.play(asked, experiment))
+            runs = [run for run in found if run is not None]
+            if len(runs) < len(found):
                 continue
             seen = sum(run["word"] == "recognisable" for run in runs)
             rows.append(

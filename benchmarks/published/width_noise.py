@@ -60,8 +60,8 @@ for part, wider in WIDER.items():
             rows.append({**rows[0], "wider": part})
             continue
         text = NET.format(*(count * (times if chosen else 1) for count, chosen in zip(BASE, wider, strict=True)))
-        results = analyse(unroll(parse(text), (3, 32, 32), 1))
-        assert results.critical
+        analysis = analyse(unroll(parse(text), (3, 32, 32), 1))
+        assert analysis.critical
         errors: dict[float, list[float]] = {noise: [] for noise in NOISES}
         grey: list[float] = []
         for number in range(given.pictures):
@@ -80,14 +80,14 @@ for part, wider in WIDER.items():
                 "wider": part,
                 "times": times,
                 "network": text,
-                "index": results.index,
-                "critical": results.critical.name,
+                "index": analysis.index,
+                "critical": analysis.critical.name,
                 "mse": {str(noise): statistics.median(values) for noise, values in errors.items()},
                 "grey": statistics.median(grey),
                 "runs": {str(noise): values for noise, values in errors.items()},
             }
         )
-        say(f"{part}, {times} times: index {results.index}, {rows[-1]['mse']}")
+        say(f"{part}, {times} times: index {analysis.index}, {rows[-1]['mse']}")
 say()
 heads = ["wider", "times", "index", "decided by", *(text for noise in NOISES for text in (f"noise {noise:g}", "lower")), "grey"]
 table(heads, [[row["wider"], row["times"], row["index"], row["critical"], *figures(row), row["grey"]] for row in rows])

@@ -114,7 +114,8 @@ def beside_peer(peer: Path, threads: int) -> list[dict[str, Any]]:
             weights, picture = Path(folder, "weights.pt"), Path(folder, "picture.npy")
             torch.save(scene.seen.model.state_dict(), weights)
             np.save(picture, scene.x[0].numpy())
-            command = [peer, Path(__file__).parent / "peer.py", "--model", model, "--weights", weights, "--picture", picture]
+            command: list[str | Path] = [peer, Path(__file__).parent / "peer.py"]
+            command += ["--model", model, "--weights", weights, "--picture", picture]
             command += ["--label", str(int(scene.y[0])), "--iterations", str(steps), "--tv", str(TV), "--threads", str(threads)]
             pairs = []
             for start in range(ROUNDS):

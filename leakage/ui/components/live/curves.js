@@ -91,6 +91,7 @@ export class Curves {
     }
     if (this.gone || !this.record) return;
     this.drawn = performance.now();
+    this.host.classList.remove('gle-no-curves');
     this.host.classList.toggle('gle-drawn', this.record.frames.length > 0);
     const { traces, layout } = figure(this.record, themeOf(this.host));
     await plotly.react(this.area, traces, layout, STILL);

@@ -202,8 +202,12 @@ export function fillGauges(host, { scores, meta, first }) {
     if (number.dataset.text !== text) {
       number.dataset.text = number.textContent = text;
       if (gauge.unit && text !== DASH) number.append(element('small', '', ` ${gauge.unit}`));
-      const level = isNumber(value) ? clamp(gauge.fill(value, first, meta), 0, 1) : 0;
-      childrenOf(bar)[0].style.transform = `scaleX(${Number.isFinite(level) ? level.toFixed(4) : 0})`;
+    }
+    const level = isNumber(value) ? clamp(gauge.fill(value, first, meta), 0, 1) : 0;
+    const full = Number.isFinite(level) ? level.toFixed(4) : '0';
+    if (bar.dataset.full !== full) {
+      bar.dataset.full = full; // not with the text: it may stay as it is while the bar does not
+      childrenOf(bar)[0].style.transform = `scaleX(${full})`;
     }
     markGauge(bar, legend, gauge.marks(meta, first, scores));
   });

@@ -101,9 +101,9 @@ export function layPairs(root, count) {
  */
 export function captionTile(tile, { text = '', mark = '', label = text, detail = '' }) {
   const [canvas, caption] = childrenOf(tile);
-  const key = text + mark + detail;
-  if (caption.dataset.text === key) return;
-  caption.dataset.text = key;
+  const key = JSON.stringify([text, mark, label, detail]);
+  if (caption.dataset.key === key) return;
+  caption.dataset.key = key;
   caption.dataset.mark = mark;
   caption.replaceChildren(element('span', '', text), element('small', '', detail));
   canvas.setAttribute('aria-label', label);

@@ -27,6 +27,7 @@ import { isNumber } from './words.js';
  * @property {string} note
  * @property {VerdictWords | null} verdict
  * @property {AttackEnd | null} end
+ * @property {number} heard the highest number of an event so far
  */
 
 /** The states that a run does not leave. */
@@ -36,14 +37,19 @@ export const FINAL = new Set(['done', 'cancelled', 'failed']);
 export const isFinal = ({ state }) => FINAL.has(state.status ?? '');
 
 /** @type {(id: string) => RunRecord} */
-export const newRecord = (id) => ({ id, state: {}, meta: null, frames: [], pictures: [], note: '', verdict: null, end: null });
+export const newRecord = (id) => ({ id, state: {}, meta: null, frames: [], pictures: [], note: '', verdict: null, end: null, heard: 0 });
 
 /**
- * Take one event in. The stream may repeat itself after a reconnect, so what is already known is skipped.
+ * Take one event in. The stream may repeat itself after a reconnect, so what is already known is skipped. Places in the queue have no
+ * number: they always count.
  * @param {RunRecord} record
  * @param {AttackEvent} event
  */
 export function take(record, event) {
+  if (isNumber(event.seq)) {
+    if (event.seq <= record.heard) return;
+    record.heard = event.seq;
+  }
   if (event.kind === 'state') record.state = event;
   else if (event.kind === 'meta') record.meta = event;
   else if (event.kind === 'note') record.note = event.text ?? '';
@@ -63,7 +69,6 @@ export function take(record, event) {
 function takeFrame(record, event) {
   const last = record.frames[record.frames.length - 1];
   const seq = event.seq ?? 0;
-  if (last && seq <= last.seq) return;
   const scores = event.scores ?? {};
   const seldom = scores.ssim === undefined ? (last?.seldom ?? {}) : scores; // in between the last value stands
   const frame = { ...event, seq, scores, seldom };

@@ -24,6 +24,7 @@ export class Together {
     this.autoplay = autoplay;
     this.calm = prefersCalm();
     this.batch = 0;
+    this.sheet = ''; // the address of the private pictures
     this.played = false;
     this.root = element('div', 'gle-together');
     this.truth = element('div', 'gle-tiles');
@@ -45,6 +46,7 @@ export class Together {
   reset() {
     const count = this.views.length;
     this.batch = 0;
+    this.sheet = '';
     this.played = false;
     this.host.style.setProperty('--gle-across', String(count < 5 ? count : count < 7 ? 3 : 4));
     this.player.reset();
@@ -63,9 +65,10 @@ export class Together {
     }));
     this.lay(batch, captions);
     this.batch = batch;
+    this.sheet = sheet;
     if (!sheet) return;
     loadImage(this.base + sheet).then(
-      (image) => drawSheet(image, this.truth),
+      (image) => sheet === this.sheet && drawSheet(image, this.truth), // else others are shown by now
       () => {},
     );
   }

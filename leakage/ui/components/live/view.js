@@ -131,8 +131,9 @@ export class RunView {
     layBoth(this, pictures, batch);
     layPairs(this.root, this.together ? 0 : batch);
     if (sheet) {
+      const { film } = this;
       loadImage(this.base + sheet).then(
-        (image) => drawSheet(image, this.truth),
+        (image) => film === this.film && drawSheet(image, this.truth), // else another run is shown by now
         () => {},
       );
     }

@@ -21,7 +21,7 @@ export function short(value, digits = 3) {
   if (!isNumber(value)) return DASH;
   const size = Math.abs(value);
   if (size === 0) return '0';
-  if (size >= 1000) return whole(value);
+  if (size >= 999.5) return whole(value);
   if (size >= 0.001) return Number(value.toPrecision(digits)).toString();
   const [front, power] = value.toExponential(1).split('e');
   return `${front}·10${superscript(Number(power))}`;
@@ -45,7 +45,7 @@ export function duration(seconds) {
 }
 
 /** @type {(value: unknown) => string} */
-export const decibel = (value) => (isNumber(value) ? `${value.toFixed(1)} dB` : DASH);
+export const decibel = (value) => (isNumber(value) ? `${fixed(value, 1)} dB` : DASH);
 
 /** @type {Record<string, string | undefined>} */
 const STATES = { running: 'Attack running', done: 'Attack finished', cancelled: 'Stopped: this is the best picture so far' };

@@ -41,7 +41,7 @@ export function layBoth({ truth, guess }, pictures, batch) {
   const captions = pictures.map(({ title, class_name: name }) => ({
     text: title || name || '',
     detail: title && batch > 1 ? (name ?? '') : '',
-    label: [title, batch > 1 ? '' : name].filter(Boolean).join(', class '),
+    label: [title, title && batch > 1 ? '' : name].filter(Boolean).join(', class '),
   }));
   const unknown = pictures.map(() => ({ text: '', label: 'not reconstructed yet' }));
   layTiles(truth, batch, captions);
@@ -72,9 +72,12 @@ export function captionGuesses(grid, { labels, each, meta }) {
   childrenOf(grid).forEach((tile, place) => {
     const guess = labels?.[place];
     const picture = meta?.pictures?.[place];
-    const name = isNumber(guess) ? (meta?.class_names?.[guess] ?? `class ${guess}`) : '';
+    const known = isNumber(guess) ? meta?.class_names?.[guess] : '';
+    const name = known ?? `class ${guess}`;
     const mark = !name || meta?.labels_granted ? '' : guess === picture?.label ? 'right' : 'wrong';
-    const label = `Reconstruction${picture?.title ? ` of ${picture.title}` : ''}${name ? `, guessed class ${name} (${mark})` : ''}`;
+    const words = `class ${known ?? guess}`;
+    const told = !name ? '' : mark ? `, guessed ${words} (${mark})` : `, given ${words}`;
+    const label = `Reconstruction${picture?.title ? ` of ${picture.title}` : ''}${told}`;
     const closeness = each?.[place];
     captionTile(tile, { text: name, mark, label, detail: isNumber(closeness) ? decibel(closeness) : '' });
   });
