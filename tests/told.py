@@ -46,7 +46,17 @@ META = {
     "epsilon": {"value": 4.5, "delta": 1e-5, "times": 1},
     "estimate": 12.5,
 }
-END = {"answer": 7, "step": 3, "steps": 3, "seconds": 1.5, "scores": SCORES, "labels": [0], "note": NOTE, "verdict": VERDICT, "timing_key": "[]"}
+END = {
+    "answer": 7,
+    "step": 3,
+    "steps": 3,
+    "seconds": 1.5,
+    "scores": SCORES,
+    "labels": [0],
+    "note": NOTE,
+    "verdict": VERDICT,
+    "timing_key": "[]",
+}
 FRAME = {"step": 3, "seconds": 1.5, "loss": 0.5, "scores": SCORES, "labels": [0], "note": NOTE, "verdict": VERDICT}
 EXAMPLES: dict[str, dict[str, Any]] = {  # the name of a model -> what it is given
     "StateEvent": {"status": "queued", "message": "Waiting.", "position": 1, "wait": 2.5},
