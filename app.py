@@ -26,12 +26,14 @@ else:  # ... and, inside it, the script of every page
 
     st.set_page_config(page_title="Gradient Leakage Explorer", page_icon="🔎", layout="wide")
     st.html(ROOT / "assets" / "style.css")
-    lab = st.Page("pages/lab.py", title="Lab", icon=":material/science:", default=True)
-    compare = st.Page("pages/compare.py", title="Compare", icon=":material/compare_arrows:")
-    training = st.Page("pages/training.py", title="Training", icon=":material/model_training:")
-    architecture = st.Page("pages/architecture.py", title="Architecture", icon=":material/account_tree:")
-    runs = st.Page("pages/runs.py", title="Your runs", icon=":material/history:")
+    pages = [  # a page is a file and a line here
+        st.Page("pages/lab.py", title="Lab", icon=":material/science:", default=True),
+        st.Page("pages/compare.py", title="Compare", icon=":material/compare_arrows:"),
+        st.Page("pages/training.py", title="Training", icon=":material/model_training:"),
+        st.Page("pages/architecture.py", title="Architecture", icon=":material/account_tree:"),
+        st.Page("pages/runs.py", title="Your runs", icon=":material/history:"),
+    ]
     try:
-        st.navigation([lab, compare, training, architecture, runs], position="top").run()
+        st.navigation(pages, position="top").run()
     except NewerStoreError as error:  # a newer version has been started on the same runs
         st.error(str(error))

@@ -38,7 +38,7 @@ class EventLog:
             self.database.make_sure_of_room(len(png))
             seq = self._event(db, run, frame)
             if seq:
-                db.execute("INSERT INTO frames VALUES (?, ?, ?)", (seq, run, png))
+                db.execute("INSERT INTO frames (seq, run, png) VALUES (?, ?, ?)", (seq, run, png))
                 if db.execute("SELECT COUNT(*) FROM frames WHERE run = ?", (run,)).fetchone()[0] > MAX_FRAMES:
                     self._thin(db, run)
         return seq

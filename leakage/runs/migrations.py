@@ -1,7 +1,8 @@
 """The store's schema, step by step: every change that a store of an earlier version needs, numbered from 1.
 
 `PRAGMA user_version` holds the number of the last step that a file has seen. A new file sees all of them, so there is no second place
-where the tables are written down. To change the schema, append a function here and a test beside those in tests/runs/test_migrations.py.
+where the tables are written down. To change the schema, write a function here, append it to MIGRATIONS,
+and test it beside those in tests/runs/test_migrations.py; `Run` in store.py gets a field for a new column that is to be read.
 
 A step is never edited once a release has it, and uses nothing that may change later: no model of an event, no table of another file.
 """

@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -68,8 +68,10 @@ class Store(EventLog):
             for run, files in runs:
                 values = {**vars(run), "result": None}
                 db.execute(f"INSERT INTO runs ({', '.join(values)}) VALUES ({', '.join(':' + name for name in values)})", values)
-                db.execute("INSERT INTO holders VALUES (?, ?, ?)", (run.id, run.owner, run.created))
-                db.executemany("INSERT INTO files VALUES (?, ?, ?)", [(run.id, name, data) for name, data in files.items()])
+                db.execute("INSERT INTO holders (run, owner, since) VALUES (?, ?, ?)", (run.id, run.owner, run.created))
+                db.executemany(
+                    "INSERT INTO files (run, name, data) VALUES (?, ?, ?)", [(run.id, name, data) for name, data in files.items()]
+                )
                 self._event(db, run.id, StateEvent(status="queued"))
 
     def share(self, digest: str, version: str, owner: str) -> str | None:
@@ -82,7 +84,7 @@ class Store(EventLog):
                 (digest, version),
             ).fetchone()
             if row:
-                db.execute("INSERT OR REPLACE INTO holders VALUES (?, ?, ?)", (row["id"], owner, time.time()))
+                db.execute("INSERT OR REPLACE INTO holders (run, owner, since) VALUES (?, ?, ?)", (row["id"], owner, time.time()))
             return row["id"] if row else None
 
         return self.database.write_using_reserve(work)
@@ -164,7 +166,7 @@ class Store(EventLog):
 
     def put_file(self, run: str, name: str, data: bytes) -> None:
         with self.database.write() as db:
-            db.execute("INSERT OR REPLACE INTO files SELECT id, ?, ? FROM runs WHERE id = ?", (name, data, run))
+            db.execute("INSERT OR REPLACE INTO files (run, name, data) SELECT id, ?, ? FROM runs WHERE id = ?", (name, data, run))
 
     def files(self, run: str, prefix: str = "") -> dict[str, bytes]:
         """The run's files whose names begin with `prefix`."""
@@ -224,7 +226,7 @@ class Store(EventLog):
 
     def put_note(self, name: str, body: Any) -> None:
         with self.database.write() as db:
-            db.execute("INSERT OR REPLACE INTO notes VALUES (?, ?)", (name, dumps(body)))
+            db.execute("INSERT OR REPLACE INTO notes (name, body) VALUES (?, ?)", (name, dumps(body)))
 
 
 def _forget(db: Connection, where: str, value: Any) -> bool:
@@ -242,5 +244,6 @@ def _of_row(end: EndEvent) -> dict[str, Any]:
 
 
 def _run(row: Row) -> Run:
-    values = dict(row)
+    """The row as a Run, without columns that Run has no field for."""
+    values = {field.name: row[field.name] for field in fields(Run)}
     return Run(**{**values, "shareable": bool(values["shareable"]), "result": json.loads(values["result"]) if values["result"] else None})
