@@ -227,6 +227,6 @@ test('it leaves nothing behind, also while it plays', async (t) => {
   assert.equal(together.player.mode, 'play');
   stage.destroy();
   await page.tick(50);
-  assert.deepEqual(page.open, NOTHING);
+  assert.deepEqual([page.open, page.listenersBelow(together.root)], [NOTHING, 0]);
   assert.deepEqual([host.querySelector('.gle-together'), host.classList.contains('gle-compare')], [null, false]);
 });

@@ -283,7 +283,7 @@ test('many events are one drawing, and it leaves nothing behind', async (t) => {
   hear(RUNNING, META_OF_R, ...FRAMES);
   assert.equal(page.open.timers, 1);
   view.destroy();
-  assert.deepEqual(page.open, NOTHING);
+  assert.deepEqual([page.open, page.listenersBelow(view.root)], [NOTHING, 0]);
   await page.tick(1000);
   assert.deepEqual([view.root.isConnected, page.open, page.asked], [false, NOTHING, ['/gle/api/runs/r/private.png']]);
 });
