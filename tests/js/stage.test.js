@@ -96,9 +96,10 @@ test('after a break the stream goes on where the run is that is furthest behind;
   await page.tick(700);
   assert.equal(addresses()[1], '/gle/api/runs/stream?ids=a%2Fb,c&since=5');
   last().send({ ...RECORDED.end, run: 'a/b', seq: 12, answer: 5 }, 12);
+  last().send(frame(20, { run: 'c' }), 20);
   last().fail();
   await page.tick(700);
-  assert.equal(addresses()[2], '/gle/api/runs/stream?ids=a%2Fb,c&since=9');
+  assert.equal(addresses()[2], '/gle/api/runs/stream?ids=a%2Fb,c&since=20');
   assert.equal(page.open.streams, 1);
 });
 
