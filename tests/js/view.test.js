@@ -175,8 +175,8 @@ test('a run that was over before is played once, and then rests on its answer', 
   hear(META_OF_R, ...FRAMES, END);
   await page.tick(20);
   assert.deepEqual(
-    [view.root.dataset.mode, seen().picture, seen().psnr, seen().why],
-    ['play', '/1.png', '11.0 dB', 'At this step: why v1'],
+    [view.root.dataset.mode, seen().picture, seen().psnr, seen().guessed, seen().why],
+    ['play', '/1.png', '11.0 dB', 'cat', 'At this step: why v1'],
   );
   await page.tick(416);
   assert.equal(seen().picture, '/2.png');
@@ -220,7 +220,7 @@ test('on a slow line at most three pictures are under way', async (t) => {
 test('pictures of the run before do not come onto the page of the next', async (t) => {
   const { view, text, on, hear, page } = show(t);
   page.serve = () => undefined;
-  hear(RUNNING, META_OF_R, FRAMES[0]);
+  hear(RUNNING, META_OF_R, { ...FRAMES[0], views: { guess: 'data:,1' } });
   await page.tick(300);
   const late = [...page.awaited.values()];
   assert.equal(late.length, 2); // the private picture and the first guess
@@ -231,7 +231,7 @@ test('pictures of the run before do not come onto the page of the next', async (
   late.forEach((arrive) => arrive({ width: 32, height: 32 }));
   await page.tick(50);
   assert.deepEqual([on('truth'), on('guess')], [['/gle/api/runs/next/private.png'], ['/gle/api/runs/next%20one/frames/9.png']]);
-  assert.deepEqual([text('title'), view.root.dataset.run, view.root.dataset.frames], ['Two', 'next one', '1']);
+  assert.deepEqual([text('title'), text('ladder'), view.root.dataset.run, view.root.dataset.frames], ['Two', '', 'next one', '1']);
 });
 
 test('a run that failed says so, and why; a note is told once it comes', async (t) => {
