@@ -233,12 +233,13 @@ test('pictures of the run before do not come onto the page of the next', async (
 });
 
 test('a run that failed says so, and why; a note is told once it comes', async (t) => {
-  const { text, hear, page } = show(t);
-  hear(RUNNING, META_OF_R, { kind: 'note', run: 'r', text: 'The labels repeat' });
+  const { one, text, hear, page } = show(t);
+  hear(RUNNING, META_OF_R, FRAMES[0], { kind: 'note', run: 'r', text: 'The labels repeat' });
   await page.tick(20);
   assert.equal(text('status-text'), 'Attack running. The labels repeat');
   hear({ kind: 'state', run: 'r', status: 'failed', message: 'Out of memory.' });
   await page.tick(20);
+  assert.match(one('plot').getAttribute('aria-label') ?? '', /^Curves over 10 steps/);
   assert.deepEqual([text('status-text'), text('word'), text('why')], ['The run stopped early', 'no result', 'Out of memory.']);
 });
 
