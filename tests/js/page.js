@@ -237,6 +237,11 @@ export class Page {
     };
   }
 
+  /** How many listeners there are on the elements below `root`. @param {Element} root */
+  listenersBelow(root) {
+    return [...this.listeners].filter(({ target }) => target !== root && root.contains(/** @type {Node} */ (target))).length;
+  }
+
   close() {
     for (const back of this.undo.splice(0).reverse()) back();
     this.window.happyDOM.abort();

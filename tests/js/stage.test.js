@@ -80,11 +80,12 @@ test('the base path counts as another place', (t) => {
 });
 
 test('each event reaches its own run; of unknown ones nothing is taken', async (t) => {
-  const { last, roots, page } = stage(t, { runs: RUNS.two });
+  const { last, roots, page, made } = stage(t, { runs: RUNS.two });
   last().send({ kind: 'state', run: 'c', status: 'running' }, 1);
   last().send({ kind: 'state', run: 'nobody', status: 'failed' }, 2);
   await page.tick(50);
   assert.deepEqual(roots().map((root) => root.dataset.status), ['opening', 'running']); // prettier-ignore
+  assert.equal(made.host.dataset.status, 'opening'); // the stage tells of its first run
 });
 
 test('after a break the stream goes on where the run is that is furthest behind; runs that ended do not count', async (t) => {
@@ -96,9 +97,10 @@ test('after a break the stream goes on where the run is that is furthest behind;
   await page.tick(700);
   assert.equal(addresses()[1], '/gle/api/runs/stream?ids=a%2Fb,c&since=5');
   last().send({ ...RECORDED.end, run: 'a/b', seq: 12, answer: 5 }, 12);
+  last().send(frame(20, { run: 'c' }), 20);
   last().fail();
   await page.tick(700);
-  assert.equal(addresses()[2], '/gle/api/runs/stream?ids=a%2Fb,c&since=9');
+  assert.equal(addresses()[2], '/gle/api/runs/stream?ids=a%2Fb,c&since=20');
   assert.equal(page.open.streams, 1);
 });
 
@@ -131,11 +133,14 @@ test('silence is told once, and once that it is over', async (t) => {
 });
 
 test('who hears something in time is never told to be offline', async (t) => {
-  const { page, sent, last } = stage(t, { runs: RUNS.one });
+  const { page, sent, last, update } = stage(t, { runs: RUNS.one });
   await page.tick(2990);
   last().send({ kind: 'state', run: 'a/b', status: 'running' }, 1);
   await page.tick(9000);
   assert.deepEqual(sent, []);
+  update({ runs: [{ id: 'next' }] }); // of these nothing has been heard
+  await page.tick(3000);
+  assert.deepEqual(sent, [['offline', true]]);
 });
 
 test('a hidden tab hears nothing and complains about nothing, until somebody looks', async (t) => {

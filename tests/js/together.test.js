@@ -62,6 +62,15 @@ test('the private picture and the controls stand once, above all runs', (t) => {
   assert.deepEqual([one('.gle-now').textContent, one('.gle-slider').hasAttribute('disabled')], ['no pictures yet', true]);
 });
 
+test('many runs are drawn more seldom: 40 milliseconds for each of them, and a frame', async (t) => {
+  const { hear, page, stage } = both(t);
+  hear({ kind: 'state', run: 'b', status: 'running' });
+  await page.tick(95);
+  assert.equal(stage.views[1].root.dataset.status, 'opening');
+  await page.tick(1);
+  assert.equal(stage.views[1].root.dataset.status, 'running');
+});
+
 test('so many runs stand side by side', (t) => {
   const { ask, host } = both(t);
   const across = [1, 4, 5, 6, 7, 12].map((count) => {
@@ -227,6 +236,6 @@ test('it leaves nothing behind, also while it plays', async (t) => {
   assert.equal(together.player.mode, 'play');
   stage.destroy();
   await page.tick(50);
-  assert.deepEqual(page.open, NOTHING);
+  assert.deepEqual([page.open, page.listenersBelow(together.root)], [NOTHING, 0]);
   assert.deepEqual([host.querySelector('.gle-together'), host.classList.contains('gle-compare')], [null, false]);
 });
