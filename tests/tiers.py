@@ -63,12 +63,15 @@ class Scheduling(LoadScopeScheduling):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling:
+    config.option.loadscopereorder = False  # in the order of collection, which begins with what takes longest
     return Scheduling(config, log)
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m chooses
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     leave_to_the_grid(items)
+    if hasattr(config, "workerinput"):  # of one process among several: what runs ALONE takes longest, and would end after all others
+        items.sort(key=lambda item: not item.nodeid.startswith(ALONE))
     for item in items:
         if BROWSER in item.path.parents:
             item.add_marker(pytest.mark.browser)
