@@ -119,6 +119,14 @@ def test_what_writes_into_a_checkout_says_so(command: str, site_packages: Path, 
     assert set(site_packages.rglob("*")) == before
 
 
+def test_nothing_that_ships_is_ignored_by_git() -> None:
+    """Whoever builds the wheel leaves out what .gitignore names."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("needs the repository")
+    command = ["git", "ls-files", "--cached", "--ignored", "--exclude-standard"]
+    assert subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.splitlines() == []
+
+
 def test_the_wheel_carries_the_whole_package_and_whole_folders() -> None:
     """Templates, scripts and prepared experiments travel with it: nothing is picked out or left out."""
     wheel = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]

@@ -169,7 +169,8 @@ class Experiment(Base):
             entry = catalog.get("protocol", self.aggregation.id)
             if not entry.is_aggregation:
                 raise SpecError(f"aggregation: {self.aggregation.id} is no aggregation. Name it under protocol.")
-            clients = entry.resolve(self.aggregation.fields).get("clients", 1)
+            entry.resolve(self.aggregation.fields)  # or says which of its fields is wrong
+            clients = clients_of(self.aggregation, catalog)
             if len(self.pictures) % clients:
                 raise SpecError(
                     f"pictures: {len(self.pictures)} cannot be shared evenly by {clients} phones. Choose a multiple of {clients}."
@@ -190,6 +191,13 @@ class Experiment(Base):
 def with_defaults(catalog: Catalog, kind: str, part: Part) -> Part:
     """The plug-in with every field. Raises CatalogError."""
     return Part(id=part.id, fields=catalog.get(kind, part.id).resolve(part.fields))
+
+
+def clients_of(aggregation: Part | None, known: Catalog) -> int:
+    """How many clients are added up: as given, else as the aggregation's own default says; 1 without one, or where its file is gone."""
+    entry = known.find("protocol", aggregation.id) if aggregation else None
+    default = next((field.default for field in entry.fields if field.name == "clients"), 1) if entry else 1
+    return int(aggregation.fields.get("clients", default)) if aggregation else 1
 
 
 def check_size(catalog: Catalog, model: Part, image_shape: tuple[int, int, int], outputs: int) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from leakage.spec.catalog import Catalog, Entry
-from leakage.spec.experiment import Experiment, Part
+from leakage.spec.experiment import Experiment, Part, clients_of
 from leakage.spec.words import ATTACKERS, BATCH_NORM, STATISTICS, TASKS
 
 Row = tuple[str, str, str]  # a tag, what it is about, what holds
@@ -29,7 +29,7 @@ class ClientBehavior:
     def of(known: Catalog, protocol: Part, aggregation: Part | None, pictures: int, *, batch_norm: str) -> "ClientBehavior":
         entry = known.get("protocol", protocol.id)
         fields = {field.name: protocol.fields.get(field.name, field.default) for field in entry.fields}
-        phones = int(aggregation.fields.get("clients", 2)) if aggregation else 1
+        phones = clients_of(aggregation, known)
         each = max(1, -(-pictures // phones))
         steps = fields["epochs"] * -(-each // (fields.get("mini_batch") or each)) if "epochs" in fields else None
         return ClientBehavior(entry, fields, steps, phones, each, batch_norm)

@@ -94,3 +94,21 @@ def test_what_a_plugin_says_for_pages_names_what_it_has(entry: object) -> None:
 def test_words_about_attackers_know_no_plugin_by_its_id() -> None:
     for name in ("threat_model", "words"):
         assert list(named((ROOT / f"leakage/spec/{name}.py").read_text())) == []
+
+
+SHOWN = [file for folder in FOLDERS for end in ("jinja", "html", "js", "css") for file in sorted((ROOT / folder).rglob(f"*.{end}"))]
+
+
+def ids_in(text: str) -> list[str]:
+    """The ids of plug-ins that stand in a text as words of their own."""
+    return [id for id in IDS if re.search(rf"(?<![\w-]){id}(?![\w-])", text)]
+
+
+@pytest.mark.parametrize("file", SHOWN, ids=lambda file: str(file.relative_to(ROOT)))
+def test_no_template_and_no_script_names_a_plugin_by_its_id(file: Path) -> None:
+    assert ids_in(file.read_text()) == []
+
+
+def test_an_id_in_an_address_of_a_template_is_seen() -> None:
+    assert ids_in('<a href="/?run={{ line.runs }}&amp;attack=inverting_gradients">') == ["inverting_gradients"]
+    assert ids_in("an attack-idlg of its own") == []

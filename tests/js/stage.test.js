@@ -63,6 +63,7 @@ test('other runs get a new stream, the old one is closed, and views stay as long
   const { page, update, addresses, roots, made } = stage(t, { runs: RUNS.two });
   const [first, second] = roots();
   page.sources[0].send(frame(7, { run: 'c' }), 7);
+  page.sources[0].send(frame(8, { run: 'a/b' }), 8); // the view that stays has heard something, too
   update({ runs: [{ id: 'd', title: 'D' }] });
   assert.deepEqual(addresses().slice(1), ['/gle/api/runs/stream?ids=d&since=0']);
   assert.deepEqual(page.sources.map(({ closed }) => closed), [true, false]); // prettier-ignore

@@ -1,60 +1,9 @@
 // One run on the stage, as a visitor sees it: each picture with the numbers, the verdict and the words of its own step.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { RunView } from '../../leakage/ui/components/live/view.js';
-import { brushOf, NOTHING, openPage } from './page.js';
-import { frame, recorded, verdict } from './recorded.js';
-
-const META_OF_R = { ...recorded().meta, run: 'r', seq: undefined, private: '/api/runs/r/private.png', steps: 40 };
-const RUNNING = { kind: 'state', run: 'r', status: 'running' };
-const END = {
-  kind: 'end',
-  run: 'r',
-  status: 'done',
-  answer: 3,
-  scores: { psnr: 33.3, psnr_each: [33.3] },
-  verdict: verdict('recognisable'),
-};
-
-/** Frames 1 to 4: step, loss and PSNR are easily told apart. */
-const FRAMES = [1, 2, 3, 4].map((seq) =>
-  frame(seq, {
-    step: 10 * seq,
-    loss: 1 / seq,
-    scores: { psnr: 10 + seq, ssim: seq / 10 },
-    labels: [seq % 2],
-    verdict: verdict(`v${seq}`),
-    note: { turn: seq },
-  }),
-);
-
-/**
- * A view on the page, with everything that is read from it.
- * @param {import('node:test').TestContext} t
- * @param {{ calm?: boolean, autoplay?: boolean, base?: string, run?: object }} [options]
- */
-function show(t, { calm = false, autoplay = true, base = '/gle', run = {} } = {}) {
-  const page = openPage(t, { calm });
-  const host = /** @type {HTMLElement} */ (page.component('live').querySelector('.gle-stage'));
-  const view = new RunView(/** @type {HTMLTemplateElement} */ (host.querySelector('template')), { base, autoplay });
-  host.append(view.root);
-  view.reset({ id: 'r', title: 'One', ...run });
-  const one = (/** @type {string} */ name) => /** @type {HTMLElement} */ (view.root.querySelector(`.gle-${name}`));
-  const text = (/** @type {string} */ name) => one(name).textContent;
-  const on = (/** @type {string} */ name) => brushOf(one(name).querySelector('canvas')).drawn.map(({ source }) => source);
-  const hear = (/** @type {any[]} */ ...events) => events.forEach((event) => view.receive(event));
-  const seen = () => ({
-    ...{
-      picture: on('guess')
-        .at(-1)
-        ?.replace(/.*frames/, ''),
-      now: text('now'),
-      psnr: text('gauge-psnr .gle-value'),
-    },
-    ...{ loss: text('gauge-loss .gle-value'), verdict: text('word'), why: text('why'), guessed: text('guess figcaption') },
-  });
-  return { page, host, view, one, text, on, hear, seen };
-}
+import { brushOf, NOTHING } from './page.js';
+import { frame } from './recorded.js';
+import { END, FRAMES, META_OF_R, RUNNING, show } from './viewing.js';
 
 const AT = {
   1: { picture: '/1.png', now: 'step 10 of 40', psnr: '11.0 dB', loss: '1', guessed: 'cat' },
@@ -257,6 +206,17 @@ test('the curves and the ladder lead to their frame', async (t) => {
     [seen().picture, one('rung').getAttribute('aria-current'), one('rung').className],
     ['/1.png', null, 'gle-rung gle-later'],
   );
+});
+
+test('a card leads to its own frame where the server has thinned the pictures before it', async (t) => {
+  const { one, hear, seen, page } = show(t);
+  const rung = { ...FRAMES[2], views: { guess: 'data:,3' } };
+  hear(RUNNING, META_OF_R, FRAMES[0], FRAMES[1], rung, ...FRAMES.slice(3));
+  hear({ kind: 'thinned', run: 'r', kept: [FRAMES[0].seq, ...FRAMES.slice(2).map((frame) => frame.seq)] });
+  await page.tick(300);
+  page.fire(one('rung'), 'click');
+  await page.tick();
+  assert.equal(seen().picture, `/${FRAMES[2].seq}.png`);
 });
 
 test('keys and the pointer are heard once, also after another run has come', async (t) => {

@@ -8,7 +8,7 @@ from leakage.data.checkpoints import cards, words
 from leakage.data.datasets import TITLES
 from leakage.results.comparison import sentence_case
 from leakage.spec.catalog import Catalog
-from leakage.spec.experiment import Experiment, Part, Picture, SpecError
+from leakage.spec.experiment import Experiment, Part, Picture, SpecError, clients_of
 from leakage.spec.prepared import WhatIf, prepared
 from leakage.spec.tasks import Ranks, Training
 from leakage.spec.threat_model import coincide
@@ -139,7 +139,7 @@ def title(experiment: Experiment, known: Catalog) -> str:
     if protocol is None or not protocol.sends_gradient:
         names.append(f"by {name('protocol', experiment.protocol.id).split(':')[0]}")
     if experiment.aggregation:
-        names.append(f"in a sum of {experiment.aggregation.fields.get('clients', 2)}")
+        names.append(f"in a sum of {clients_of(experiment.aggregation, known)}")
     if experiment.rounds > 1:
         names.append(f"in round {experiment.attacked_round} of {experiment.rounds}")
     if not experiment.assume.adaptive:

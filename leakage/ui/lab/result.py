@@ -9,7 +9,7 @@ from leakage.runs.events import AttackEnd
 from leakage.runs.service import service
 from leakage.runs.store import OPEN, Run
 from leakage.spec.catalog import Catalog
-from leakage.spec.experiment import Experiment, Picture, SpecError
+from leakage.spec.experiment import Experiment, Picture, SpecError, clients_of
 from leakage.spec.fields import Travels
 from leakage.spec.tasks import Ranks
 from leakage.ui.common import explain, forms
@@ -71,7 +71,7 @@ def find_runs(ids: str | None) -> list[Run]:
 
 def staged(id: str, title: str, experiment: Experiment, known: Catalog) -> Shown:
     """A run as the stage wants it; its protocol may be gone since."""
-    phones = int(experiment.aggregation.fields.get("clients", 2)) if experiment.aggregation else 1
+    phones = clients_of(experiment.aggregation, known)
     protocol = known.find("protocol", experiment.protocol.id)
     travels, plain = (protocol.travels, protocol.sends_gradient) if protocol else (Travels(), False)
     return Shown(id, title, len(experiment.pictures), sent.words(travels, phones), phones, plain=plain)
