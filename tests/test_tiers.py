@@ -4,7 +4,7 @@ from collections.abc import Callable
 from itertools import combinations, product
 
 import pytest
-from tiers import covering
+from tiers import LONG, covering
 
 from leakage.settings import ROOT
 
@@ -19,6 +19,12 @@ def cases(sizes: tuple[int, ...]) -> list[dict[str, str]]:
 
 def pairs(some: list[dict[str, str]]) -> set[tuple[tuple[str, str], ...]]:
     return {pair for case in some for pair in combinations(case.items(), 2)}
+
+
+def test_every_test_that_is_called_long_is_there() -> None:
+    for name in LONG:
+        file, _, function = name.partition("::")
+        assert f"def {function}(" in (ROOT / file).read_text(), name
 
 
 @pytest.mark.parametrize("sizes", SIZES)

@@ -15,6 +15,7 @@ ALONE = ("tests/browser/", "tests/workers/", "tests/web/test_server.py")  # one 
 STARTERS = {"dispatcher", "server", "school"}  # fixtures that start processes
 HERE = Path(__file__).parent
 BROWSER = HERE / "browser"
+LONG = frozenset((HERE / "long_tests.txt").read_text().split())  # whose cases take together more than two seconds
 
 
 def covering(cases: Sequence[dict[str, Hashable]]) -> set[int]:
@@ -73,6 +74,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if hasattr(config, "workerinput"):  # of one process among several: what runs ALONE takes longest, and would end after all others
         items.sort(key=lambda item: not item.nodeid.startswith(ALONE))
     for item in items:
+        if item.nodeid.partition("[")[0] in LONG:
+            item.add_marker(pytest.mark.long)
         if BROWSER in item.path.parents:
             item.add_marker(pytest.mark.browser)
         elif STARTERS & set(getattr(item, "fixturenames", ())) and not item.get_closest_marker("processes"):

@@ -175,7 +175,6 @@ def test_the_planted_attack_is_as_short_as_one_should_be() -> None:
     assert len(ATTACK.splitlines()) < 40
 
 
-@pytest.mark.long
 def test_new_plugins_are_in_the_catalog_that_menus_are_built_from_and_in_the_written_page(project: Path) -> None:
     python(project, "-c", "import pathlib; from leakage.workers import plugin_catalog; plugin_catalog.write(pathlib.Path('catalog.json'))")
     entries = {(entry["kind"], entry["id"]): entry for entry in json.loads((project / "catalog.json").read_text())["entries"]}
@@ -186,7 +185,6 @@ def test_new_plugins_are_in_the_catalog_that_menus_are_built_from_and_in_the_wri
     assert "| `speed` | 0.1 | 0.001 to 1 | Step size in units of a pixel. |" in (project / "docs" / "plugins.md").read_text()
 
 
-@pytest.mark.long
 def test_an_experiment_of_new_plugins_runs_from_a_file(project: Path) -> None:
     (project / "experiment.json").write_text(json.dumps(QUESTION))
     python(project, "-m", "leakage", "run", "experiment.json", "--out", "out")
@@ -201,7 +199,6 @@ def test_an_experiment_of_new_plugins_runs_from_a_file(project: Path) -> None:
     assert (project / "out" / "final.png").exists()
 
 
-@pytest.mark.long
 def test_new_plugins_are_collected_by_the_contract_tests_and_keep_the_contract(project: Path) -> None:
     planted = "steepest or shortening or one_step or straight"
     said = python(project, "-m", "pytest", "-p", "no:cacheprovider", "-rA", "-m", "not slow", "-k", planted, *CONTRACTS)  # the full grid

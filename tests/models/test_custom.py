@@ -164,7 +164,6 @@ def test_a_network_with_skips_or_pooling_is_no_chain(text: str) -> None:
         chain(built("custom", network=text), SHAPE)
 
 
-@pytest.mark.long
 def test_r_gap_reads_a_gallery_picture_exactly_off_the_gradient_of_a_written_network() -> None:
     answers = []
     for model in (Part(id="custom", fields={"network": "conv 4@4"}), Part(id="rgap_net", fields={"net": "A"})):

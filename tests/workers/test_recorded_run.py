@@ -14,7 +14,6 @@ from leakage.workers.adapter import play, prepare
 RECORDED = json.loads((ROOT / "assets" / "recorded.json").read_text())
 
 
-@pytest.mark.long
 def test_the_recorded_run_played_anew_ends_at_the_recorded_quality() -> None:
     run = RECORDED["run"]
     experiment = parse(run["experiment"])
