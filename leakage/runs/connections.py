@@ -6,6 +6,7 @@ import logging
 import shutil
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from sqlite3 import Connection, Row
@@ -19,6 +20,7 @@ StoreError = sqlite3.Error  # what any method here may raise: the disk is full, 
 Migration: TypeAlias = Callable[[Connection], None]  # one step from a schema to the next; see migrations.py
 T = TypeVar("T")
 FULL = "The disk is full: this run could not be kept. Delete some runs (or free some disk) and press Run again."
+PATIENCE = 10.0  # seconds that a connection waits for others
 PRAGMAS = (
     "journal_mode = WAL",
     "wal_autocheckpoint = 128",  # pages: half the reserve, so that the log can be moved into the file even on a full disk
@@ -34,6 +36,19 @@ log = logging.getLogger(__name__)
 
 class NewerStoreError(sqlite3.Error, RuntimeError):
     """The file belongs to a newer version of this program, which may mean other things by it: it is neither read nor written."""
+
+
+def set_pragma(db: Connection, pragma: str) -> None:
+    """Set it, and wait while another process has the file: of two who change it to WAL one is refused at once, not kept waiting."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            db.execute(f"PRAGMA {pragma}")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
 
 
 class Database:
@@ -67,7 +82,7 @@ class Database:
     def read(self) -> Connection:
         """This thread's connection."""
         if not hasattr(self.local, "db"):
-            db = sqlite3.connect(self.path, timeout=10, isolation_level=None)
+            db = sqlite3.connect(self.path, timeout=PATIENCE, isolation_level=None)
             try:
                 self.schema(db)
             except BaseException:
@@ -75,7 +90,7 @@ class Database:
                 raise
             db.row_factory = Row
             for pragma in (*PRAGMAS, f"max_page_count = {self.pages}"):
-                db.execute(f"PRAGMA {pragma}")
+                set_pragma(db, pragma)
             self.local.db = db
         return self.local.db  # type: ignore[no-any-return]
 
