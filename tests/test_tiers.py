@@ -4,7 +4,8 @@ from collections.abc import Callable
 from itertools import combinations, product
 
 import pytest
-from tiers import LONG, covering
+from long_tests import LONG
+from tiers import covering
 
 from leakage.settings import ROOT
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from long_tests import LONG
 from torch import nn
 from xdist.scheduler import LoadScopeScheduling
 
@@ -15,7 +16,6 @@ ALONE = ("tests/browser/", "tests/workers/", "tests/web/test_server.py")  # one 
 STARTERS = {"dispatcher", "server", "school"}  # fixtures that start processes
 HERE = Path(__file__).parent
 BROWSER = HERE / "browser"
-LONG = frozenset((HERE / "long_tests.txt").read_text().split())  # whose cases take together more than two seconds
 
 
 def covering(cases: Sequence[dict[str, Hashable]]) -> set[int]:
