@@ -75,15 +75,7 @@ def queue() -> list[Row]:
             experiment="{}",
             shareable=True,
             estimate=None,
-            status="queued",
-            message="",
             created=0.0,
-            started=None,
-            finished=None,
-            heartbeat=None,
-            worker=None,
-            cancelled=None,
-            result=None,
         )
         store = Store(path)
         store.add_all([(replace(first, id=f"r{n}", created=float(n)), {}) for n in range(count)])

@@ -37,18 +37,16 @@ def settings(known: Catalog) -> tuple[list[Experiment], list[str]]:
         if not pictures:
             st.caption("Choose a picture first.")
             return [], []
-        base = Experiment.model_validate(  # size and channels are plain numbers until it has looked at them
-            dict(
-                **vars(setting),
-                pictures=pictures,
-                size=size,
-                channels=channels,
-                defenses=protected,
-                attack=attack,
-                assume=granted,
-                seed=forms.number("seed"),
-                max_seconds=forms.number("max_seconds"),
-            )
+        base = Experiment(
+            **vars(setting),
+            pictures=pictures,
+            size=size,
+            channels=channels,
+            defenses=protected,
+            attack=attack,
+            assume=granted,
+            seed=forms.number("seed"),
+            max_seconds=forms.number("max_seconds"),
         )
         chosen = variants.choose(base, known)
         return variants.plan(base, chosen, variants.choose_attackers(), known)

@@ -30,18 +30,16 @@ def settings(known: Catalog) -> Experiment | None:
         attack, assume = choose_attacker(known, setting.model, behavior, defenses)
     if not pictures:
         return None
-    return Experiment.model_validate(  # size and channels are plain numbers until it has looked at them
-        dict(
-            **vars(setting),
-            pictures=pictures,
-            size=size,
-            channels=channels,
-            defenses=defenses,
-            attack=attack,
-            assume=assume,
-            seed=forms.number("seed"),
-            max_seconds=forms.number("max_seconds"),
-        )
+    return Experiment(
+        **vars(setting),
+        pictures=pictures,
+        size=size,
+        channels=channels,
+        defenses=defenses,
+        attack=attack,
+        assume=assume,
+        seed=forms.number("seed"),
+        max_seconds=forms.number("max_seconds"),
     )
 
 
@@ -63,7 +61,7 @@ def start(experiment: Experiment | None, known: Catalog) -> None:
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
             st.caption(forms.verbatim(words))
             st.button("Reset to defaults", on_click=forms.reset, args=(known,), icon=":material/restart_alt:", type="tertiary")
-    by_what_if = st.session_state.pop("go", False)  # by a what-if
+    by_what_if = st.session_state.pop("go", False)
     if experiment and (pressed or by_what_if):
         try:
             run = service().submit(experiment, owner(), uploads=uploads_of(experiment.pictures))

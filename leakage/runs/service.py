@@ -141,15 +141,7 @@ class Service:
             experiment=request.what.model_dump_json(),
             shareable=not request.files,
             estimate=self.estimate(request.what),
-            status="queued",
-            message="",
             created=time.time(),
-            started=None,
-            finished=None,
-            heartbeat=None,
-            worker=None,
-            cancelled=None,
-            result=None,
         )
 
     def look(self, run: str) -> Run | None:

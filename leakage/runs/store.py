@@ -32,15 +32,15 @@ class Run:
     experiment: str
     shareable: bool
     estimate: float | None
-    status: str  # queued, running, done, cancelled, failed
-    message: str
     created: float
-    started: float | None
-    finished: float | None
-    heartbeat: float | None
-    worker: str | None
-    cancelled: float | None
-    result: dict[str, Any] | None
+    status: str = "queued"  # running, done, cancelled, failed
+    message: str = ""
+    started: float | None = None
+    finished: float | None = None
+    heartbeat: float | None = None
+    worker: str | None = None
+    cancelled: float | None = None
+    result: dict[str, Any] | None = None
 
     def outcome(self, kind: type[End]) -> End | None:
         """The result as a model, the one that a run of this kind ends with; None without a result."""

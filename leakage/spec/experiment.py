@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterable
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -15,7 +15,9 @@ from leakage.spec.syntax import SYNTAXES
 VERSION: Literal[1] = 1
 MAX_BATCH = 128
 MAX_ROUNDS = 20
-SIZES = (28, 32, 64, 224)  # picture sides in pixels
+Side: TypeAlias = Literal[28, 32, 64, 224]  # of a picture, in pixels
+Channels: TypeAlias = Literal[1, 3]
+SIZES: tuple[Side, ...] = get_args(Side)
 MAX_PIXELS = MAX_BATCH * 64 * 64  # of all pictures of an experiment together
 MAX_SECONDS = 3600  # wall clock of one run
 
@@ -68,8 +70,8 @@ class Experiment(Base):
 
     version: Literal[1] = VERSION
     pictures: tuple[Picture, ...] = Field(default=(Picture(id="astronaut"),), min_length=1, max_length=MAX_BATCH)
-    size: Literal[28, 32, 64, 224] = 32
-    channels: Literal[1, 3] = 3
+    size: Side = 32
+    channels: Channels = 3
     model: Part = Part(id="lenet")
     checkpoint: str = Field(default="", max_length=100)  # "id@rounds" of trained weights; empty: untrained, drawn by the seed
     task: Literal["classes", "two", "flipped"] = "classes"  # one output per class; or one in all, which tells two classes apart: labels are

@@ -6,12 +6,12 @@ from contextlib import suppress
 import streamlit as st
 
 from leakage.data.images import GALLERY_CLASSES, Item, PictureError, check_upload, datasets, find, gallery, thumbnail
-from leakage.spec.experiment import MAX_BATCH, SIZES, Picture
+from leakage.spec.experiment import MAX_BATCH, SIZES, Channels, Picture, Side
 from leakage.ui.common.forms import KEPT, PICKED, SOURCES
 from leakage.ui.components.picker import picker
 
 PER_PAGE = 40  # or as many as the batch needs
-COLOURS = {3: "Colour", 1: "Grey"}
+COLOURS: dict[Channels, str] = {3: "Colour", 1: "Grey"}
 
 
 def choose_pictures(*, counted: bool = True) -> tuple[list[Item], tuple[Picture, ...]]:
@@ -60,7 +60,7 @@ def choose_pictures(*, counted: bool = True) -> tuple[list[Item], tuple[Picture,
     return items, tuple(_picture(item) for item in items)
 
 
-def choose_shape(items: list[Item]) -> tuple[int, int]:
+def choose_shape(items: list[Item]) -> tuple[Side, Channels]:
     """What the batch is, in a line, and folded away what is made of every picture: side in pixels, and channels."""
     with st.container(horizontal=True, wrap=False, vertical_alignment="bottom", gap="small"):
         st.caption(describe(items) if items else "No picture chosen.")
