@@ -145,6 +145,7 @@ def test_a_full_disk_ends_the_run_with_a_sentence_and_nothing_else(small_disk: P
                 while True:
                     rest.write(b"x" * 1024)
 
+        until(made.store.database.reserve.exists, within=90, what="bytes for last words are set aside again")  # within a minute
         runs_full(made, 3, somebody_else_takes_the_rest)
 
 
