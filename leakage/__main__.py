@@ -18,6 +18,7 @@ from leakage.spec import catalog
 from leakage.spec.experiment import Experiment, SpecError, parse
 from leakage.spec.syntax import SYNTAXES
 from leakage.spec.tasks import Training, parse_training
+from leakage.spec.words import RECOGNIZABLE
 from leakage.web import launch
 from leakage.workers import plugin_catalog
 
@@ -97,7 +98,7 @@ def run_seeds(file: Path, out: Path, seeds: int) -> None:
         n: run_file(experiment.model_copy(update={"seed": n}), out / f"seed-{n}") for n in range(experiment.seed, experiment.seed + seeds)
     }
     told = {
-        "a recognisable picture": success_words([end["verdict"]["word"] == "recognisable" for end in ends.values()]),
+        "a recognizable picture": success_words([end["verdict"]["word"] == RECOGNIZABLE for end in ends.values()]),
         "every picture picked out of its line-up": success_words([end["answer"]["scores"]["identified"] == 1 for end in ends.values()]),
     }
     (out / "success.json").write_text(json.dumps({"seeds": list(ends), **told}, indent=1))
@@ -107,6 +108,7 @@ def run_seeds(file: Path, out: Path, seeds: int) -> None:
 
 def run_file(experiment: Experiment, out: Path) -> dict[str, Any]:
     """Play an experiment; frames/NNNNNN.png, final.png and metrics.json, whose content is returned, appear in `out`."""
+    from leakage.runs.endings import ending
     from leakage.runs.event_parts import finite
     from leakage.workers.adapter import play, prepare
     from leakage.workers.attack_job import contact_sheet
@@ -122,11 +124,14 @@ def run_file(experiment: Experiment, out: Path) -> dict[str, Any]:
         row = {"step": frame.step, "seconds": frame.seconds, "loss": finite(frame.loss), "labels": frame.labels}
         rows.append(row | {"scores": finite(frame.scores)})
     answer = rows.pop()
+    how = "limit" if frame.ending == "stopped" else frame.ending
+    ended = ending(how, step=frame.step, steps=experiment.attack.fields.get("steps"), limit=experiment.max_seconds)
     result = {
         "experiment": experiment.model_dump(),
         "baselines": finite(scene.baselines.scores),
         "answer": answer,
         "verdict": frame.verdict,
+        "ending": ended.model_dump(),
         "note": finite(frame.note),
         "frames": rows,
     }
@@ -135,7 +140,7 @@ def run_file(experiment: Experiment, out: Path) -> dict[str, Any]:
     scores, word = answer["scores"], (frame.verdict or {})["word"]
     if "event" in frame.note:
         log.info("%s", frame.note["event"])
-    log.info("PSNR %.1f dB (a grey picture: %.1f dB), rank %g, %s. Results are in %s.", scores["psnr"], grey, scores["rank"], word, out)
+    log.info("%s. %s: PSNR %.1f dB (a grey picture: %.1f dB). Results are in %s.", ended.words, word.capitalize(), scores["psnr"], grey, out)
     return result
 
 

@@ -21,7 +21,7 @@ def answer(given: editor.Given) -> None:
     said = counts.verdict(found, steps, given.batch)
     with st.container(border=True, gap="small", key="verdict"):
         st.caption(counts.template_of(write(steps)) or "Your own network")
-        st.markdown(f"#### {said.icon} {said.headline}")
+        st.markdown(f"#### :material/layers: {said.headline}")
         st.markdown(said.why)
         if found.critical:
             decided = f"decided by **{counts.layer(found.critical, steps)}**"
@@ -40,7 +40,7 @@ def answer(given: editor.Given) -> None:
 
 def page() -> None:
     """The whole page, top to bottom."""
-    st.markdown("#### Can this network's gradient hold the picture at all? Count before any attack.")
+    st.markdown("#### How much of the picture does this network's gradient hold? Count before any attack.")
     left, right = st.columns([0.3, 0.7], gap="medium")
     with left:
         given = editor.settings()

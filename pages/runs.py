@@ -5,6 +5,7 @@ import time
 import streamlit as st
 
 from leakage.results.markup import render
+from leakage.runs.endings import how_it_stands
 from leakage.runs.events import AttackEnd, TrainingEnd
 from leakage.runs.service import service
 from leakage.runs.store import Run
@@ -15,14 +16,13 @@ from leakage.ui.common import explain
 from leakage.ui.common.base_path import base
 from leakage.ui.common.session import delete_all, owner
 
-WORDS = {"queued": "waiting", "running": "running", "done": "finished", "cancelled": "stopped", "failed": "failed"}
 
 
 def attack_row(run: Run, known: Catalog) -> tuple[str, str, str]:
     """How it ended, what it was, and its page."""
-    end, how = run.outcome(AttackEnd), run.message
+    end, how = run.outcome(AttackEnd), how_it_stands(run)
     if end and end.scores.psnr is not None and end.verdict:
-        how = f"PSNR {end.scores.psnr:.1f} dB, {end.verdict.word}"
+        how += f" · {end.verdict.word}, PSNR {end.scores.psnr:.1f} dB"
     return how, explain.title(Experiment.model_validate_json(run.experiment), known), f"{base()}/?run={run.id}"
 
 
@@ -30,7 +30,7 @@ def training_row(run: Run, known: Catalog) -> tuple[str, str, str]:
     """The same of a training."""
     end = run.outcome(TrainingEnd)
     reached = end.accuracy if end else None
-    how = run.message if reached is None else f"{reached:.1%} of the test pictures named right"
+    how = how_it_stands(run) + ("" if reached is None else f" · accuracy {reached:.1%}")
     return how, explain.training_title(Training.model_validate_json(run.experiment), known), f"{base()}/training?run={run.id}"
 
 
@@ -38,7 +38,7 @@ def ranks_row(run: Run, _known: Catalog) -> tuple[str, str, str]:
     """The same of ranks that were measured."""
     asked = Ranks.model_validate_json(run.experiment)
     found = [rank for rank in service().ranks(run.id).values() if rank is not None]
-    how = run.message if run.status == "failed" else f"{len(found)} of {len(asked.layers)} layers measured"
+    how = f"{how_it_stands(run)} · {len(found)} of {len(asked.layers)} layers measured"
     return how, explain.ranks_title(asked), explain.ranks_link(asked)
 
 
@@ -53,7 +53,7 @@ def row(run: Run, known: Catalog) -> None:
         with st.container(horizontal=True, vertical_alignment="center", width="content"):
             if run.result and run.kind == "attack":
                 st.html(render("ui/common/mini.html.jinja", address=f"{base()}/api/runs/{run.id}/final.png"), width="content")
-            st.markdown(f"[**{title}**]({link})  \n{when} · {WORDS[run.status]} · {how}", width="content")
+            st.markdown(f"[**{title}**]({link})  \n{when} · {how}", width="content")
         st.button(
             "Delete",
             key=f"delete-{run.id}",

@@ -12,7 +12,7 @@ SCORES = {
     **{name: 30.5 for name in ("rmse255", "psnr_adadefense", "mse_norm")},
     **{name: [1.5, 2.5] for name in ("psnr_each", "ssim_each", "lpips_each", "rank_each", "rank_pixel", "rank_ssim", "rank_lpips")},
 }
-VERDICT = {"word": "recognisable", "why": "Rank 1.", "meaning": "It can be seen.", "rule": "The first is."}
+VERDICT = {"word": "recognizable", "why": "Rank 1.", "meaning": "It can be seen.", "rule": "The first is."}
 NOTE = {"start": 2, "label rule": "a rule", "label certainty": 0.5, "candidates": [0.5, {"mu": 0.5}]}
 META = {
     "batch": 1,
@@ -55,6 +55,7 @@ END = {
     "labels": [0],
     "note": NOTE,
     "verdict": VERDICT,
+    "ending": {"how": "answer", "words": "Attack finished"},
     "timing_key": "[]",
 }
 FRAME = {"step": 3, "seconds": 1.5, "loss": 0.5, "scores": SCORES, "labels": [0], "note": NOTE, "verdict": VERDICT}

@@ -18,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from _table import Book, Fields, attacker, say, table
 
 from leakage.spec.experiment import Experiment, Part, Picture
+from leakage.spec.words import RECOGNIZABLE
 from leakage.workers.adapter import prepare
 
 SEARCH: Fields = {"step_size": 0.02, "start": "uniform", "tv_weight": 0.001, "steps": 1500}
@@ -66,10 +67,10 @@ for name, variant, trained, rounds, who, attack in ARMS:
             found.append(results_file.play({"arm": name, "attack": attack, "picture": number, "seed": seed}, asked))
             close.append(1 - prepare(asked).known["cosine"])
     psnr, ssim = [run["psnr"] for run in found], [run["ssim"] for run in found]
-    right, seen = sum(run["label_right"] for run in found), sum(run["word"] == "recognisable" for run in found)
+    right, seen = sum(run["label_right"] for run in found), sum(run["word"] == RECOGNIZABLE for run in found)
     rows.append(
         [name, attack, mean(close), mean(psnr), min(psnr), max(psnr), mean(ssim), f"{right} of {len(found)}", f"{seen} of {len(found)}"]
     )
 say()
-table(["what is sent, who attacks", "by", "cos", "PSNR", "least", "most", "SSIM", "labels right", "recognisable"], rows)
+table(["what is sent, who attacks", "by", "cos", "PSNR", "least", "most", "SSIM", "labels right", "recognizable"], rows)
 say(f"A grey picture: {mean(run['result']['grey_psnr'] for run in results_file.runs):.1f} dB.")

@@ -26,6 +26,7 @@ from leakage.engine.core import AdaptiveStrategy, Defense
 from leakage.engine.loading import load
 from leakage.results.intervals import wilson
 from leakage.spec.experiment import Experiment, Part, Picture
+from leakage.spec.words import RECOGNIZABLE
 from leakage.workers import plugin_catalog
 from leakage.workers.adapter import plugin, prepare
 
@@ -130,11 +131,11 @@ class Cell:
         runs = [run for run in results if run]
         if len(runs) < given.pictures:
             return None
-        seen = sum(run["word"] == "recognisable" for run in runs)
+        seen = sum(run["word"] == RECOGNIZABLE for run in runs)
         return {
             **about,
             "runs": len(runs),
-            "recognisable": seen,
+            "recognizable": seen,
             "interval": wilson(seen, len(runs)),
             "psnr": mean(run["psnr"] for run in runs),
             "psnr_each": [round(run["psnr"], 2) for run in runs],
@@ -169,9 +170,9 @@ for one in results:
     if "runs" not in one:
         rows.append([name, one["attack"], one["who"], one.get("same") or one["refused"], "", "", "", ""])
         continue
-    right = f"{one['recognisable']} of {one['runs']}"
+    right = f"{one['recognizable']} of {one['runs']}"
     rows.append([name, one["attack"], one["who"], right, one["psnr"], one["ssim"], one["identified"], one["labels"]])
-table(["protection", "attack", "who", "recognisable", "PSNR", "SSIM", "rank 1", "labels right"], rows)
+table(["protection", "attack", "who", "recognizable", "PSNR", "SSIM", "rank 1", "labels right"], rows)
 if parts == 1:
     recipe = {
         "model": "lenet",

@@ -1,7 +1,7 @@
 """PRECODE, Soteria, FedKL and ATS on the models they were made for, untrained, by who does not know them and by each way of who does.
 
 Scheliga et al. 2022 (MLP, CIFAR-10, in their demo): SSIM 0.99969 without PRECODE, 0.0045 with it. Sun et al. 2021: behind Soteria the
-error is up to 160 times larger. Ren et al. 2023 and Gao et al. 2021 show no recognisable picture behind FedKL and ATS. None of them tried
+error is up to 160 times larger. Ren et al. 2023 and Gao et al. 2021 show no recognizable picture behind FedKL and ATS. None of them tried
 attackers who know.
 Inverting Gradients, 1,000 steps (PRECODE also: the bias attack); CIFAR-10 test pictures. What ATS has shifted is compared as it was before.
 
@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from _table import Book, Fields, attacker, say, table
 
 from leakage.spec.experiment import Experiment, Part, Picture
+from leakage.spec.words import RECOGNIZABLE
 from leakage.workers import plugin_catalog
 
 SEARCH = Part(id="inverting_gradients", fields={"steps": 1000})
@@ -65,7 +66,7 @@ for name in [given.only] if given.only else MADE_FOR:
             stack = [defense.model_dump()] if defense else []
             asked = {"model": model.model_dump(), "defenses": stack, "who": who, "attack": attack.id, "picture": number}
             found.append(results_file.play(asked, experiment))
-        seen = sum(run["word"] == "recognisable" for run in found)
+        seen = sum(run["word"] == RECOGNIZABLE for run in found)
         strength = " ".join(str(value) for value in defense.fields.values()) if defense else ""
         rows.append(
             [
@@ -80,4 +81,4 @@ for name in [given.only] if given.only else MADE_FOR:
             ]
         )
 say()
-table(["model", "protection", "who", "attack", "PSNR", "SSIM", "grey", "recognisable"], rows)
+table(["model", "protection", "who", "attack", "PSNR", "SSIM", "grey", "recognizable"], rows)

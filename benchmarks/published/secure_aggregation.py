@@ -2,7 +2,7 @@
 
 MLP (one hidden layer of sigmoids) in CIFAR-10 normalisation, or another model, untrained, FedSGD, CIFAR-10 test pictures drawn at random,
 10 seeds (pictures, network and start), 500 iterations, TV 0.001, labels recovered from the gradient. With one gradient each, m phones of B
-pictures are exactly one batch of m B (a test says so), so each product is computed once. A run succeeds when its verdict is "recognisable"
+pictures are exactly one batch of m B (a test says so), so each product is computed once. A run succeeds when its verdict is "recognizable"
 (README: how close is close); beside it stands the share of pictures that could be picked out of a line-up of 100. What knows nothing
 succeeds never, and picks out one in a hundred.
 
@@ -22,6 +22,7 @@ from _table import Book, say, table
 from leakage.engine.core import generator
 from leakage.results.intervals import wilson
 from leakage.spec.experiment import Experiment, Part, Picture
+from leakage.spec.words import RECOGNIZABLE
 
 PHONES, BATCHES = (1, 2, 4, 8), (1, 2, 4, 8, 16)
 
@@ -50,14 +51,14 @@ for total in sorted({phones * batch for phones in PHONES for batch in BATCHES}):
 
 def describe(results: list[dict[str, Any]]) -> str:
     """The success rate with its 95 % interval, and the share of pictures picked out."""
-    hits = sum(result["word"] == "recognisable" for result in results)
+    hits = sum(result["word"] == RECOGNIZABLE for result in results)
     low, high = wilson(hits, len(results))
     share = statistics.mean(result["scores"]["identified"] for result in results)
     return f"{hits} of {len(results)} ({100 * low:.0f}-{100 * high:.0f} %), {100 * share:.0f} %"
 
 
 say()
-say("runs recognisable (95 % interval), pictures picked out of a line-up of 100")
+say("runs recognizable (95 % interval), pictures picked out of a line-up of 100")
 table(["phones", *(f"{batch} each" for batch in BATCHES)], [[phones, *(describe(found[phones * b]) for b in BATCHES)] for phones in PHONES])
 say()
 rows = []

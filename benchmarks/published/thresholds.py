@@ -2,7 +2,7 @@
 
 DLG's own setting: LeNet with sigmoids, untrained, one CIFAR-10 test picture, L-BFGS on pictures and labels, 300 steps, up to 2 starts.
 Who knows of noise watches 16 rounds of a server that stands still, and averages; of pruning and precision, the first answer to each.
-"Recognisable" is the verdict of the page (line-up, SSIM, LPIPS), not a threshold on the error.
+"Recognizable" is the verdict of the page (line-up, SSIM, LPIPS), not a threshold on the error.
 Zhu et al. 2019, figure 7: noise stops it from 1e-2 on, pruning from 20 to 30 % on, fp16 does not, int8 does.
 Started again, it goes on where it was stopped.
 
@@ -23,6 +23,7 @@ from _table import ROOT, WATCHED, Book, Watched, say, table
 
 from leakage.results.intervals import wilson
 from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
+from leakage.spec.words import RECOGNIZABLE
 
 NOISES = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
 SHARES = (0.0, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 0.99)
@@ -60,7 +61,7 @@ for sweep, points in SWEEPS.items():
             runs = [run for run in found if run is not None]
             if len(runs) < len(found):
                 continue
-            seen = sum(run["word"] == "recognisable" for run in runs)
+            seen = sum(run["word"] == RECOGNIZABLE for run in runs)
             rows.append(
                 {
                     "sweep": sweep,
@@ -68,7 +69,7 @@ for sweep, points in SWEEPS.items():
                     "id": defense.id,
                     "fields": defense.fields,
                     "who": "adaptive" if adaptive else "naive",
-                    "recognisable": seen,
+                    "recognizable": seen,
                     "runs": len(runs),
                     "interval": wilson(seen, len(runs)),
                     "psnr": mean(run["psnr"] for run in runs),
@@ -78,6 +79,6 @@ for sweep, points in SWEEPS.items():
                 }
             )
 say()
-heads = ["protection", "strength", "who", "recognisable", "PSNR", "SSIM"]
-table(heads, [[row["sweep"], row["at"], row["who"], f"{row['recognisable']} of {row['runs']}", row["psnr"], row["ssim"]] for row in rows])
+heads = ["protection", "strength", "who", "recognizable", "PSNR", "SSIM"]
+table(heads, [[row["sweep"], row["at"], row["who"], f"{row['recognizable']} of {row['runs']}", row["psnr"], row["ssim"]] for row in rows])
 (ROOT / "assets" / "thresholds.json").write_text(json.dumps({"about": __doc__, "pictures": given.pictures, "rows": rows}, indent=1) + "\n")

@@ -59,8 +59,8 @@ def score(guess: Tensor, x: Tensor, *, seed: int = 1) -> Scores:
     order = pair(guess, x)
     found = measure(guess[order], x, held.lineup, held.perceptual)
     return Scores(
-        scores=listed(found),
+        scores=listed(found, held.reference),
         baselines=held.scores,
-        verdict=verdict(found, held.best, size=held.lineup.size, names=held.names),
+        verdict=verdict(found, held.reference),
         order=order.tolist(),
     )

@@ -40,7 +40,7 @@ BROKEN = (OSError, EOFError, ValueError, SyntaxError, LookupError, TypeError, At
 
 
 class _Photo(NamedTuple):
-    """A photograph inside scikit-image, and the square of it that is recognisable at 32 pixels."""
+    """A photograph inside scikit-image, and the square of it that is recognizable at 32 pixels."""
 
     file: str
     title: str

@@ -1,11 +1,12 @@
 """What every guess is held against: its line-up, LPIPS, and what pictures that know nothing would score."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import torch
+from scipy.ndimage import gaussian_filter
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -13,9 +14,18 @@ from leakage.engine.core import generator
 from leakage.evaluation import metrics
 from leakage.evaluation.lineup import Lineup, Origin, draw, lpips_ranks, pixel_ranks, ssim_ranks
 from leakage.evaluation.perceptual import Perceptual, perceptual
+from leakage.evaluation.verdict import DISTANCES, Reference
 
 RANKED = 16  # pictures of a batch for which baselines are ranked: a run must not wait for all of 128
-BLIND = {"grey": "grey", "mean": "the mean picture", "noise": "noise"}
+BLIND = {  # what knows nothing of a picture, save perhaps its mean colour
+    "grey": "grey",
+    "mean": "the mean picture",
+    "noise": "noise",
+    "black": "black",
+    "white": "white",
+    "mean_colour": "its mean colour",
+}
+SHOWN = ("grey", "mean", "noise", "mean_colour", "blurred", "same_class")  # of those, and of what knows something, on the page
 Scores = dict[str, Tensor]  # name -> one value per picture (B,), not a number where it is unknown
 
 
@@ -23,17 +33,15 @@ Scores = dict[str, Tensor]  # name -> one value per picture (B,), not a number w
 class Baselines:
     """Belongs to one batch of private pictures.
 
-    scores          name -> the summary of pictures that know nothing: grey, mean (of the line-up), noise, same_class where there is one;
-                    their rank is the median of the first RANKED pictures
-    best            ssim and lpips, (B,) each: the best that those, or a plain colour, reach; without same_class, which is no blind guess
-    names           which of them that is, per picture
+    scores     name -> the summary of pictures that know nothing (BLIND), and of two that know something: blurred (the private picture
+               itself), same_class (another one of its class) where there is one; their rank is the median of the first RANKED pictures
+    reference  what a verdict holds guesses against: the best that BLIND ones reach, and where they are first of the line-up
     """
 
     lineup: Lineup
     perceptual: Perceptual
     scores: dict[str, dict[str, float]]
-    best: Scores
-    names: dict[str, list[str]]
+    reference: Reference
 
 
 @contextmanager
@@ -76,27 +84,44 @@ def summary(scores: Scores) -> dict[str, float]:
     return {name: float(value.nanquantile(0.5) if name.startswith("rank") else value.nanmean()) for name, value in scores.items()}
 
 
+def blurred(x: Tensor) -> Tensor:
+    """Pictures (B, C, H, W) out of focus, with a standard deviation of an eighth of their side: what is left when details are gone."""
+    sigma = max(x.shape[-2:]) / 8
+    return torch.from_numpy(gaussian_filter(x.numpy(), (0, 0, sigma, sigma), mode="nearest"))
+
+
 @one_thread()
 def make_baselines(origins: Sequence[Origin], x: Tensor, y: Tensor, *, seed: int) -> Baselines:
     """The baselines for private pictures x (B, C, H, W) with labels y (B,), both on the CPU; `origins` says where each is from."""
     lineup, eye = draw(origins, x, y, seed=seed), perceptual(x.shape[1])
-    noise = torch.rand(x.shape, generator=generator(seed, "baseline"))
-    blind = {"grey": torch.full_like(x, 0.5), "mean": lineup.mean, "noise": noise}
-    scores = {name: measure(guess, x, lineup, eye, most=RANKED) for name, guess in blind.items()}
-    plain = {"black": torch.zeros_like(x), "white": torch.ones_like(x), "its mean colour": x.mean((2, 3), keepdim=True).expand_as(x)}
-    similar = {name: metrics.ssim(colour, x) for name, colour in plain.items()} | {BLIND[n]: s["ssim"] for n, s in scores.items()}
-    alike = {name: eye.distance(colour, x) for name, colour in plain.items()} | {BLIND[n]: s["lpips"] for n, s in scores.items()}
-    ssim, lpips = torch.stack([*similar.values()]).max(0), torch.stack([*alike.values()]).min(0)
-    names = [*similar]
+    guesses = {
+        "grey": torch.full_like(x, 0.5),
+        "mean": lineup.mean,
+        "noise": torch.rand(x.shape, generator=generator(seed, "baseline")),
+        "black": torch.zeros_like(x),
+        "white": torch.ones_like(x),
+        "mean_colour": x.mean((2, 3), keepdim=True).expand_as(x),
+        "blurred": blurred(x),
+    }
+    scores = {name: measure(guess, x, lineup, eye, most=RANKED) for name, guess in guesses.items()}
+    blind = {name: scores[name] for name in BLIND}
     without = lineup.likes.isnan().flatten(1).any(1)  # (B,)
     if not without.all():
         scores["same_class"] = measure(lineup.likes.nan_to_num(0.5), x, lineup, eye, most=RANKED)
         for value in scores["same_class"].values():
             value[without] = torch.nan
-    return Baselines(
-        lineup=lineup,
-        perceptual=eye,
-        scores={name: summary(found) for name, found in scores.items()},
-        best={"ssim": ssim.values, "lpips": lpips.values},
-        names={"ssim": [names[place] for place in ssim.indices.tolist()], "lpips": [names[place] for place in lpips.indices.tolist()]},
-    )
+    return Baselines(lineup, eye, {name: summary(scores[name]) for name in SHOWN if name in scores}, reference(blind, lineup.size))
+
+
+def reference(blind: Mapping[str, Scores], size: int) -> Reference:
+    """What a verdict holds guesses against, of the scores of pictures that know nothing; `size` pictures stand in the line-up."""
+    titles = [BLIND[name] for name in blind]
+    ssim, lpips = torch.stack([one["ssim"] for one in blind.values()]).max(0), torch.stack([one["lpips"] for one in blind.values()]).min(0)
+    names = {"ssim": [titles[place] for place in ssim.indices.tolist()], "lpips": [titles[place] for place in lpips.indices.tolist()]}
+    firsts = {name: _first(torch.stack([one[name] for one in blind.values()]), titles) for name in DISTANCES}
+    return Reference(size, {"ssim": ssim.values, "lpips": lpips.values}, names, firsts)
+
+
+def _first(ranks: Tensor, titles: Sequence[str]) -> list[str]:
+    """Of ranks (guesses, B): who is first, or shares the first place, for each picture; "" for nobody."""
+    return [next((title for title, rank in zip(titles, column, strict=True) if rank < 2), "") for column in ranks.T.tolist()]

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from leakage.engine.client import gradient_client, single_gradients
 from leakage.engine.core import Attack, Observation, Snapshot, generator
 from leakage.engine.federation import Federation
+from leakage.engine.matching import diverged
 from leakage.engine.observe import observe, ready
 from leakage.evaluation import metrics
 from leakage.evaluation.baselines import Baselines
@@ -130,7 +131,8 @@ class Keeper:
         """The attack's answer, or, when it was stopped, the kept Snapshot of lowest attack loss. Never the one of highest PSNR."""
         answer = self.best if stopped else self.last
         assert answer is not None
-        return self.referee.score(answer, final=True)
+        lost = diverged(answer.x, float(answer.loss))
+        return self.referee.score(answer, ending="stopped" if stopped else "diverged" if lost else "answer")
 
 
 def play(scene: Scene, *, pulse: Callable[[], bool] = lambda: False, per_second: float = PER_SECOND) -> Iterator[Frame]:

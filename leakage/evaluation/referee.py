@@ -12,7 +12,7 @@ from leakage.evaluation import metrics
 from leakage.evaluation.baselines import Baselines, Scores, measure
 from leakage.evaluation.lineup import pixel_ranks
 from leakage.evaluation.pairing import pair
-from leakage.evaluation.verdict import unknown, verdict
+from leakage.evaluation.verdict import Reference, unknown, verdict
 from leakage.evaluation.views import drawn
 
 PAUSE = 0.5  # seconds between two measurements of SSIM at least
@@ -27,6 +27,7 @@ class Frame:
               rank (median over the distances), identified, registered_psnr, lpips, mse_norm, rmse255, gradient distances. A name that
               ends in _each, or begins with rank_, holds one value per picture; the others are means, of ranks the median.
     views     what stands beside the guess, drawn: (1 or 3, H', W') in [0, 1]
+    ending    of the last frame: answer, or why it is none: stopped, diverged
     """
 
     step: int
@@ -38,7 +39,12 @@ class Frame:
     note: dict[str, Any] = field(default_factory=dict)
     views: dict[str, Tensor] = field(default_factory=dict)
     verdict: dict[str, str] | None = None
-    final: bool = False
+    ending: str = ""
+
+    @property
+    def final(self) -> bool:
+        """Whether it is the last one: what the attack came to."""
+        return bool(self.ending)
 
 
 class Referee:
@@ -50,8 +56,9 @@ class Referee:
         self.order: Tensor | None = None
         self.due = 0.0
 
-    def score(self, snapshot: Snapshot, *, final: bool = False) -> Frame:
-        """The snapshot as a Frame; `seconds` is when it came, so that scoring does not count."""
+    def score(self, snapshot: Snapshot, *, ending: str = "") -> Frame:
+        """The snapshot as a Frame; `seconds` is when it came, so that scoring does not count. `ending` as in Frame."""
+        final = bool(ending)
         now = time.perf_counter()
         guess = pixels(snapshot)
         self.order = pair(guess, self.x, kept=None if final else self.order)
@@ -67,8 +74,8 @@ class Referee:
         word = None
         if final or now >= self.due:
             found = self._thorough(guess) if final else self._quick(guess, psnr)
-            word = verdict(found, self.baselines.best, size=self.baselines.lineup.size, names=self.baselines.names)
-            scores |= listed(found)
+            word = verdict(found, self.baselines.reference, cut_short=ending not in ("", "answer"))
+            scores |= listed(found, self.baselines.reference)
             self.due = now + max(PAUSE, (time.perf_counter() - now) / SHARE)
         if final:
             scores |= distances(self.seen, guess[self.order.argsort()], y)
@@ -84,12 +91,12 @@ class Referee:
             note=dict(snapshot.note),
             views={name: drawn(view) for name, view in snapshot.views.items()},
             verdict=word,
-            final=final,
+            ending=ending,
         )
 
     def _quick(self, guess: Tensor, psnr: Tensor) -> Scores:
         rank = pixel_ranks(guess, self.x, self.baselines.lineup)
-        return {"psnr": psnr, "ssim": metrics.ssim(guess, self.x), "lpips": unknown(psnr), "rank_pixel": rank, "rank": rank}
+        return {"psnr": psnr, "ssim": metrics.ssim(guess, self.x), "lpips": unknown(psnr), "rank_pixel": rank}
 
     def _thorough(self, guess: Tensor) -> Scores:
         found = measure(guess, self.x, self.baselines.lineup, self.baselines.perceptual)
@@ -107,7 +114,7 @@ class BlindReferee:
     def __init__(self, seen: Observation) -> None:
         self.seen, self.began = seen, time.perf_counter()
 
-    def score(self, snapshot: Snapshot, *, final: bool = False) -> Frame:
+    def score(self, snapshot: Snapshot, *, ending: str = "") -> Frame:
         """The snapshot as a Frame."""
         guess, y = pixels(snapshot), snapshot.y.detach().cpu()
         return Frame(
@@ -116,10 +123,10 @@ class BlindReferee:
             x=guess,
             labels=(y.argmax(1) if y.dim() == 2 else y).tolist(),
             loss=float(snapshot.loss),
-            scores=dict(distances(self.seen, guess, y)) if final else {},
+            scores=dict(distances(self.seen, guess, y)) if ending else {},
             note=dict(snapshot.note),
             views={name: drawn(view) for name, view in snapshot.views.items()},
-            final=final,
+            ending=ending,
         )
 
 
@@ -134,12 +141,12 @@ def distances(seen: Observation, guess: Tensor, y: Tensor) -> dict[str, float]:
     return metrics.gradient_distances(replayed, seen.as_gradient())
 
 
-def listed(found: Scores) -> dict[str, Any]:
+def listed(found: Scores, held: Reference) -> dict[str, Any]:
     """Scores (B,) as numbers and lists for a Frame; what was not measured is left out, save SSIM, which is then not a number."""
     known = {name: value for name, value in found.items() if name == "ssim" or not bool(value.isnan().all())}
     plain = {name: float(value.nanmean()) for name, value in known.items() if not name.startswith("rank")}
     each = {f"{name}_each": known[name].tolist() for name in ("psnr", "ssim", "lpips") if name in known}
     ranks = {name: value.tolist() for name, value in known.items() if name.startswith("rank_")}
-    rank = found["rank"]
-    first = {"rank": float(rank.quantile(0.5)), "rank_each": rank.tolist(), "identified": float((rank == 1).double().mean())}
-    return plain | each | ranks | first
+    rank, first = held.rank(found), held.first(found)
+    placed = {"rank": float(rank.nanquantile(0.5)), "rank_each": rank.tolist(), "identified": float(first.double().mean())}
+    return plain | each | ranks | placed

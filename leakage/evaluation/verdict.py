@@ -1,28 +1,70 @@
-"""The plain verdict on a batch: identification first, then SSIM and LPIPS against the baselines."""
+"""The plain verdict on a batch: what this attack showed of it. Identification first, then SSIM and LPIPS against the baselines."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-CLEAR, PARTLY = 0.5, 0.15  # shares of the way from the best baseline to an exact copy
+from leakage.spec.words import CUT_SHORT, NOT_SHOWN, PARTLY, RECOGNIZABLE, SINGLED_OUT
+
+CLEAR, SOME = 0.5, 0.15  # shares of the way from the best baseline to an exact copy
 ROOM = 1e-4  # SSIM or LPIPS between the best baseline and an exact copy, below which the two are the same
-FIRST = 0.05  # of the line-up: where a guess that knows nothing lands once in twenty times
+FRONT = 0.05  # of the line-up: where a guess that knows nothing lands once in twenty times
+DISTANCES = {"rank_pixel": "by pixels", "rank_ssim": "by SSIM", "rank_lpips": "by LPIPS"}  # what the line-up ranks by
 RULE = (
-    "Recognisable: the line-up puts the true picture first (median rank 1 by pixels, SSIM and LPIPS), and SSIM or LPIPS goes at least "
-    "half of the way from the best baseline to an exact copy. Partly recognisable: among the first 5 % of the line-up, and at least "
-    "15 % of that way. Otherwise: not recognisable. Baselines are pictures that know nothing: grey, black, white, the private picture's "
-    "own mean colour, noise, the mean picture of the line-up. Where LPIPS is off, SSIM decides alone; where neither can be measured, "
-    "partly is the most. A batch is judged by its clearest picture."
+    "The line-up puts the private picture among others of its kind and ranks them by how near they are to the guess: by pixels, SSIM and "
+    "LPIPS. A distance does not count for a picture where one that knows nothing is first too: grey, black, white, its own mean colour, "
+    "noise, the mean picture of the line-up. Recognizable: first by at least half of the distances that count, and SSIM or LPIPS goes at "
+    "least half of the way from the best of the pictures that know nothing to an exact copy; where no distance counts, the second is "
+    "enough. Singled out: first in the same way, whatever it looks like. Partly: first by one distance, or among the first 5 % and at least "
+    "15 % of that way. A guess that knows nothing is first by one distance once in as many times as pictures stand in the line-up. "
+    "Otherwise: not shown by this attack. A batch is judged by its clearest picture."
 )
 MEANING = {
-    "recognisable": "Whoever is in the picture can be seen by whoever runs the server, although the picture never left the phone.",
-    "partly recognisable": "Shapes and colours leak: somebody who knows the picture may guess it, and a better attack may see more.",
-    "not recognisable": "This attack did not find the picture. That is no proof of safety: another attack, or more tries, might.",
+    RECOGNIZABLE: "Whoever is in the picture can be seen by whoever runs the server, although the picture never left the phone.",
+    SINGLED_OUT: "By eye there may be little to see. But whoever has candidates for the private picture can tell from the guess which of "
+    "them it is: that singles somebody out, and is a leak.",
+    PARTLY: "Shapes and colours leak: somebody who knows the picture may guess it, and a better attack may see more.",
+    NOT_SHOWN: "This says something of this attack, and nothing of safety: another attack, more tries or another picture may show it.",
+    CUT_SHORT: "It was stopped before it had an answer. What it did not show until then says nothing.",
 }
+Scores = Mapping[str, Tensor]  # name -> one value per picture (B,), not a number where it is unknown
 
 
-def way(scores: Mapping[str, Tensor], best: Mapping[str, Tensor]) -> Tensor:
+@dataclass(frozen=True)
+class Reference:
+    """What guesses are judged against, for each picture of a batch.
+
+    size    pictures in the line-up
+    best    ssim and lpips, (B,) each: the best that a picture reaches which knows nothing
+    names   which one that is
+    firsts  rank_pixel, rank_ssim, rank_lpips -> which picture that knows nothing is first of the line-up as well, "" for none; a distance
+            that is missing here always counts
+    """
+
+    size: int
+    best: Scores
+    names: Mapping[str, Sequence[str]]
+    firsts: Mapping[str, Sequence[str]]
+
+    def counting(self, scores: Scores) -> Tensor:
+        """The ranks by every distance, (distances, B): not a number where one was not measured, or does not count."""
+        ranks = [scores[name] if name in scores else unknown(scores["psnr"]) for name in DISTANCES]
+        void = [[bool(other) for other in self.firsts.get(name, [""] * len(rank))] for name, rank in zip(DISTANCES, ranks, strict=True)]
+        return torch.stack(ranks).masked_fill(torch.tensor(void), torch.nan)
+
+    def rank(self, scores: Scores) -> Tensor:
+        """The median rank by the distances that count: (B,), not a number where none does."""
+        return self.counting(scores).nanquantile(0.5, dim=0)
+
+    def first(self, scores: Scores) -> Tensor:
+        """Whether a guess is first by at least half of the distances that count: bool (B,)."""
+        ranks = self.counting(scores)
+        return (2 * (ranks == 1).sum(0) >= (~ranks.isnan()).sum(0)) & (ranks == 1).any(0)
+
+
+def way(scores: Scores, best: Scores) -> Tensor:
     """The larger share of the way from the best baseline (0) to an exact copy (1), by SSIM and by LPIPS: (B,). Not a number without both.
 
     (SSIM - best) / (1 - best), and 1 - LPIPS / best.
@@ -33,32 +75,50 @@ def way(scores: Mapping[str, Tensor], best: Mapping[str, Tensor]) -> Tensor:
     return by_ssim.fmax(by_lpips)
 
 
-def verdict(
-    scores: Mapping[str, Tensor], best: Mapping[str, Tensor], *, size: int, names: Mapping[str, Sequence[str]] | None = None
-) -> dict[str, str]:
-    """Word, why, meaning and rule, by RULE. `scores` has psnr, ssim, lpips and rank, (B,) each; `size` pictures are in the line-up.
+def verdict(scores: Scores, held: Reference, *, cut_short: bool = False) -> dict[str, str]:
+    """Word, why, meaning and rule, by RULE. `scores` has psnr, ssim, lpips and the ranks that were measured, (B,) each.
 
-    `names` says which baseline is the best, for each picture.
+    cut_short   the attack was stopped before its answer: then only what it shows counts, not what it does not show
     """
-    rank, share = scores["rank"], way(scores, best)
-    clear = (rank == 1) & (share >= CLEAR)
-    partly = (rank <= max(1.0, FIRST * size)) & ((share >= PARTLY) | (share.isnan() & (rank == 1)))
-    word = "recognisable" if bool(clear.any()) else "partly recognisable" if bool(partly.any()) else "not recognisable"
-    clearest = int((2.0 * clear + 1.0 * partly + share.nan_to_num(0).clamp(-1, 1) / 4 - rank / (8 * size)).argmax())
-    by = "" if "rank_ssim" in scores else " (by pixels alone)"
-    numbers = [f"rank {rank[clearest]:g} of {size} in the line-up{by}", f"PSNR {scores['psnr'][clearest]:.1f} dB"]
+    ranks, first, share = held.counting(scores), held.first(scores), way(scores, held.best)  # (distances, B), (B,), (B,)
+    void, front = ranks.isnan().all(0), (ranks <= FRONT * held.size).any(0)
+    clear = (first | void) & (share >= CLEAR)
+    singled = first & ~clear
+    partly = ~clear & ~singled & ((ranks == 1).any(0) | ((front | void) & (share >= SOME)))
+    found = {RECOGNIZABLE: clear, SINGLED_OUT: singled, PARTLY: partly}
+    word = next((word for word, pictures in found.items() if bool(pictures.any())), CUT_SHORT if cut_short else NOT_SHOWN)
+    near = ranks.nan_to_num(held.size).mean(0) / held.size
+    clearest = int((3.0 * clear + 2.0 * singled + 1.0 * partly + share.nan_to_num(0).clamp(-1, 1) / 4 - near / 8).argmax())
+    numbers = ", ".join([standing(scores, held, clearest), *closeness(scores, held, clearest)])
+    total, counts = len(share), [f"{int(pictures.sum())} {word}" for word, pictures in found.items() if bool(pictures.any())]
+    why = f"The attacker's picture: {numbers}."
+    if total > 1:
+        why = f"Of {total} pictures {', '.join(counts) or 'none shown'}. The clearest: {numbers}."
+    return {"word": word, "why": why, "meaning": MEANING[word], "rule": RULE}
+
+
+def standing(scores: Scores, held: Reference, picture: int) -> str:
+    """The place of one private picture in the line-up, by every distance that was measured, in words."""
+    told, void = [], []
+    for name, how in DISTANCES.items():
+        rank = float(scores[name][picture]) if name in scores else torch.nan
+        other = held.firsts[name][picture] if name in held.firsts else ""
+        if rank == rank and other:
+            void.append(f"{how} {other} is first too")
+        elif rank == rank:
+            told.append(f"{rank:g} {how}")
+    places = f"place {', '.join(told)}" if told else "no place that counts"
+    return f"{places} of {held.size} in the line-up" + (f" ({', '.join(void)}: does not count)" if void else "")
+
+
+def closeness(scores: Scores, held: Reference, picture: int) -> list[str]:
+    """PSNR, SSIM and LPIPS of one guess in words, beside the best of the pictures that know nothing."""
+    told = [f"PSNR {scores['psnr'][picture]:.1f} dB"]
     for name in ("ssim", "lpips"):
         if not bool(scores[name].isnan().any()):
-            which = f", {names[name][clearest]}" if names else ""
-            numbers.append(f"{name.upper()} {scores[name][clearest]:.2f} (best baseline {best[name][clearest]:.2f}{which})")
-    if bool(scores["ssim"].isnan().all()):
-        numbers.append("no SSIM, whose window needs 7 pixels")
-    total, told = len(rank), ", ".join(numbers)
-    if total == 1:
-        why = f"The attacker's picture: {told}."
-    else:
-        why = f"{int(clear.sum())} of {total} pictures are recognisable, {int((partly & ~clear).sum())} partly. The clearest: {told}."
-    return {"word": word, "why": why, "meaning": MEANING[word], "rule": RULE}
+            which = f", {held.names[name][picture]}" if name in held.names else ""
+            told.append(f"{name.upper()} {scores[name][picture]:.2f} (best baseline {held.best[name][picture]:.2f}{which})")
+    return told + ["no SSIM, whose window needs 7 pixels"] * bool(scores["ssim"].isnan().all())
 
 
 def unknown(like: Tensor) -> Tensor:

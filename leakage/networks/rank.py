@@ -99,8 +99,8 @@ class Analysis:
         return None if self.critical is None else self.critical.index
 
     @property
-    def safe(self) -> bool:
-        """Whether the picture cannot be found in full, by the count."""
+    def short(self) -> bool:
+        """Whether some layer has fewer equations than unknowns: then an attack that goes layer by layer has to guess."""
         return self.index is not None and self.index > 0
 
     @property

@@ -7,6 +7,7 @@ from typing import Any
 from leakage.data.datasets import TITLES
 from leakage.data.images import PictureError, find
 from leakage.results.utility import accuracy
+from leakage.runs.endings import how_it_stands
 from leakage.runs.event_parts import BaselineScores, FrameScores
 from leakage.runs.events import AttackEnd
 from leakage.runs.reader import RunReader
@@ -14,7 +15,7 @@ from leakage.runs.store import Run
 from leakage.spec.catalog import Catalog, Entry
 from leakage.spec.experiment import Experiment, Part, Picture
 from leakage.spec.threat_model import coincide, format_value
-from leakage.spec.words import BATCH_NORM, STATISTICS, TASKS
+from leakage.spec.words import BATCH_NORM, NOT_SHOWN, PARTLY, RECOGNIZABLE, SINGLED_OUT, STATISTICS, TASKS
 
 EXPORTS = {
     "comparison.html": "Report (HTML)",
@@ -24,7 +25,6 @@ EXPORTS = {
 }
 MAX_ARMS = 24  # of one file, both attackers of an arm and all its seeds counted
 NOTHING = "no protection"
-HIDDEN = "not recognisable"  # the verdict's word for an attack that found nothing
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,8 @@ class Row:
     """One run of a comparison; a number is None where it was not measured, or is not known.
 
     attacker        "adaptive", "naive", or "both" where the two do the same
-    verdict, words  the verdict's word (recognisable, partly recognisable, not recognisable) and the sentence that says why
+    status, ended   the run's state, and how it ended or stands, in words; `answered`: the attack came to its own answer
+    verdict, words  the verdict's word (spec/words.py) and the sentence that says why
     psnr            in dB; ssim, lpips as published; rank is the median place of the private picture in the line-up
     accuracy        share of test pictures named right by a model trained with these protections
     epsilon         of differential privacy, for one picture in what was sent
@@ -46,6 +47,8 @@ class Row:
     attacker: str
     run: str
     status: str
+    ended: str
+    answered: bool
     verdict: str | None
     words: str | None
     psnr: float | None
@@ -66,9 +69,14 @@ class Row:
         return self.title if self.attacker == "both" else f"{self.title} ({self.attacker})"
 
     @property
-    def hidden(self) -> bool:
-        """Whether the attack ran to its end and found nothing."""
-        return self.status == "done" and self.verdict == HIDDEN
+    def failed(self) -> bool:
+        """Whether the attack ran to its end and showed nothing."""
+        return self.answered and self.verdict == NOT_SHOWN
+
+    @property
+    def shows(self) -> bool:
+        """Whether the attack shows something, however far it came."""
+        return self.verdict in (RECOGNIZABLE, SINGLED_OUT, PARTLY)
 
 
 def rows(reader: RunReader, runs: list[Run], known: Catalog) -> list[Row]:
@@ -95,6 +103,8 @@ def _row(reader: RunReader, run: Run, experiment: Experiment, known: Catalog, **
         attacker=attacker(experiment, known),
         run=run.id,
         status=run.status,
+        ended=how_it_stands(run),
+        answered=run.status == "done" and not (end and end.ending and end.ending.how != "answer"),
         verdict=verdict.word if verdict else None,
         words=verdict.why if verdict else None,
         psnr=scores.psnr,
@@ -131,15 +141,15 @@ def only_naive(rows: list[Row]) -> list[str]:
     A naive attack that has not ended, or was stopped early, may find more: nothing is said of its protection.
     """
     naive = [row for row in rows if row.attacker == "naive"]
-    open_to_naive = {row.protection for row in naive if not row.hidden}
+    open_to_naive = {row.protection for row in naive if not row.failed}
     finds: dict[str, list[str]] = {}  # protection -> the attacks that find the picture when they know of it
     for row in rows:
-        if row.attacker == "adaptive" and row.verdict not in (None, HIDDEN):
+        if row.attacker == "adaptive" and row.shows:
             finds.setdefault(row.protection, []).append(row.attack)
     several, names = len({row.attack for row in rows}) > 1, {NOTHING: "what is sent"}  # by local steps, or in a sum
     return [
-        f"{sentence_case(names.get(one, one))} hides the picture only from an attacker who does not know of it."
-        + (f" Who knows of it finds it by {' and by '.join(dict.fromkeys(finds[one]))}." if several else "")
+        f"{sentence_case(names.get(one, one))} stops only an attacker who does not know of it."
+        + (f" Who knows of it finds the picture by {' and by '.join(dict.fromkeys(finds[one]))}." if several else "")
         for one in dict.fromkeys(row.protection for row in naive)
         if one not in open_to_naive and one in finds
     ]

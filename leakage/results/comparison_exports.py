@@ -28,12 +28,12 @@ def make(store: Store, ids: Sequence[str], name: str, known: Catalog) -> Made | 
 def _table(arms: list[Arm], _known: Catalog) -> Made:
     out = io.StringIO()
     table = csv.writer(out)
-    table.writerow(["arm", "attacker", "status", "verdict", *SCORES, *(f"grey_{name}" for name in GREY), "seed", "run"])
+    table.writerow(["arm", "attacker", "status", "ended", "verdict", *SCORES, *(f"grey_{name}" for name in GREY), "seed", "run"])
     for arm in arms:
         row = arm.row
         scores = [getattr(row, name) for name in SCORES]
         grey = [row.grey.get(name) for name in GREY]
-        table.writerow([row.title, row.attacker, row.status, row.verdict, *scores, *grey, arm.experiment.seed, row.run])
+        table.writerow([row.title, row.attacker, row.status, row.ended, row.verdict, *scores, *grey, arm.experiment.seed, row.run])
     return Made("text/csv", out.getvalue().encode())
 
 
@@ -61,7 +61,7 @@ def _pictures(arms: list[Arm], _known: Catalog) -> Made | None:
 def _column(arm: Arm, side: int) -> Image.Image:
     pictures = [_fitted(picture, side) for picture in (arm.private, arm.guess) if picture]
     psnr = [] if arm.row.psnr is None else [f"{arm.row.psnr:.1f} dB"]
-    lines = [*_wrapped(arm.row.name, side), *psnr, *_wrapped(arm.row.verdict or arm.row.status, side)]
+    lines = [*_wrapped(arm.row.name, side), *psnr, *_wrapped(comparison_report.outcome_words(arm.row), side)]
     tall = sum(picture.height + GAP for picture in pictures)
     column = Image.new("RGB", (side, tall + LINE * len(lines) + GAP), "white")
     for number, picture in enumerate(pictures):

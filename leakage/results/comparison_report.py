@@ -99,7 +99,7 @@ def _figure(picture: Image.Image, words: str, *, kind: str = "") -> dict[str, st
 
 def _table(arms: Sequence[Arm]) -> list[list[str]]:
     """A line for every arm, and for what a grey picture scores."""
-    lines = [[arm.row.title, arm.row.attacker, _ended(arm.row), *_scores(vars(arm.row))] for arm in arms]
+    lines = [[arm.row.title, arm.row.attacker, outcome_words(arm.row), *_scores(vars(arm.row))] for arm in arms]
     greys = list({json.dumps(arm.row.grey): arm for arm in arms if arm.row.grey}.values())
     for arm in greys:
         which = "" if len(greys) == 1 else f", for {arm.row.name}"
@@ -107,9 +107,9 @@ def _table(arms: Sequence[Arm]) -> list[list[str]]:
     return lines
 
 
-def _ended(row: Row) -> str:
-    """The verdict, or how the run stands."""
-    return f"{row.verdict}, stopped early" if row.verdict and row.status == "cancelled" else row.verdict or row.status
+def outcome_words(row: Row) -> str:
+    """The verdict, and of an attack that did not come to its own answer how it ended or stands."""
+    return ". ".join([row.verdict] * bool(row.verdict) + [row.ended] * (not row.answered))  # type: ignore[list-item]
 
 
 def _scores(found: Mapping[str, Any]) -> list[str]:
@@ -122,8 +122,8 @@ def _scores(found: Mapping[str, Any]) -> list[str]:
 
 def _told(arms: Sequence[Arm]) -> list[str]:
     """The verdicts in words, then why runs failed."""
-    told = [f"{arm.row.name}: {arm.row.words}" for arm in arms if arm.row.words]
-    return told + [f"{arm.row.name}: {arm.run.message}" for arm in arms if arm.run.message]
+    words = [f"{arm.row.name}: {arm.row.words}" for arm in arms if arm.row.words]
+    return words + [f"{arm.row.name}: {arm.row.ended}." for arm in arms if arm.run.finished and not arm.row.answered]
 
 
 def _curves(arms: Sequence[Arm]) -> dict[str, Any] | None:

@@ -30,14 +30,14 @@ class Duel:
 
     @property
     def best(self) -> Cell | None:
-        """The strongest of those who know of it: of those who recognise most, the one with the highest PSNR; None where all do the same."""
+        """The strongest of those who know of it: of those who recognize most, the one with the highest PSNR; None where all do the same."""
         played = [cell for cell in self.knowing.values() if "psnr" in cell]
-        return max(played, key=lambda cell: (cell["recognisable"], cell["psnr"]), default=None)
+        return max(played, key=lambda cell: (cell["recognizable"], cell["psnr"]), default=None)
 
     @property
     def only_naive(self) -> bool:
         """Whether it hides everything from the naive attacker and not from one who knows."""
-        return bool(self.naive and self.best and not self.naive.get("recognisable") and self.best["recognisable"])
+        return bool(self.naive and self.best and not self.naive.get("recognizable") and self.best["recognizable"])
 
     @property
     def backfires(self) -> bool:

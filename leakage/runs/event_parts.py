@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, JsonValue
 
+from leakage.spec.aliases import verdict_today
+
 
 def finite(value: Any) -> Any:
     """The same with None for every number that is not finite, in lists, tuples and dicts too: JSON knows no infinity."""
@@ -101,10 +103,17 @@ class FrameScores(GradientDistances):
 class VerdictWords(EventPart):
     """The verdict: a word, the numbers behind it, what it means, and the rule."""
 
-    word: str
+    word: Annotated[str, BeforeValidator(verdict_today)]
     why: str
     meaning: str
     rule: str
+
+
+class Ending(EventPart):
+    """How an attack ended: answer, limit, stopped or diverged; and the same in words, for every page and file."""
+
+    how: str
+    words: str
 
 
 class LineupFacts(EventPart):

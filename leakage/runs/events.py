@@ -9,6 +9,7 @@ from pydantic import Field
 
 from leakage.runs.event_parts import (
     BaselineScores,
+    Ending,
     EventPart,
     FrameScores,
     GradientDistances,
@@ -149,6 +150,7 @@ class AttackEnd(EndEvent):
     labels: tuple[int, ...] = ()
     note: Note = {}
     verdict: VerdictWords | None = None
+    ending: Ending | None = None
     timing_key: str | None = Field(default=None, validation_alias=also_as_before("timing_key"))
 
 

@@ -64,4 +64,16 @@ def complete_introductions(db: Connection) -> None:
             db.execute("UPDATE events SET body = ? WHERE seq = ?", (json.dumps({**lacking, **body}), seq))
 
 
-MIGRATIONS: tuple[Migration, ...] = (create_tables, replace_numbers_that_are_not_finite, complete_introductions)
+def rename_verdicts(db: Connection) -> None:
+    """4: the words of verdicts since 0.3.0. What an attack did not show is no longer called anything that sounds safe."""
+    words = {"recognisable": "recognizable", "partly recognisable": "partly", "not recognisable": "not shown by this attack"}
+    for table, key, column in (("runs", "id", "result"), ("events", "seq", "body")):
+        rows = db.execute(f"SELECT {key}, {column} FROM {table} WHERE {column} LIKE '%recognisable%'").fetchall()
+        for name, text in rows:
+            body = json.loads(text)
+            if (body.get("verdict") or {}).get("word") in words:
+                body["verdict"]["word"] = words[body["verdict"]["word"]]
+                db.execute(f"UPDATE {table} SET {column} = ? WHERE {key} = ?", (json.dumps(body, allow_nan=False), name))
+
+
+MIGRATIONS: tuple[Migration, ...] = (create_tables, replace_numbers_that_are_not_finite, complete_introductions, rename_verdicts)

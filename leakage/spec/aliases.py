@@ -2,11 +2,24 @@
 
 from pydantic import AliasChoices
 
+from leakage.spec.words import NOT_SHOWN, PARTLY, RECOGNIZABLE
+
 EARLIER = {  # field today -> what it was called
     "adaptive": ("defense",),  # until 0.2
     "strategy": ("counter",),  # until 0.2
     "timing_key": ("like",),  # until 0.2
 }
+
+EARLIER_VERDICTS = {  # until 0.2
+    "recognisable": RECOGNIZABLE,
+    "partly recognisable": PARTLY,
+    "not recognisable": NOT_SHOWN,
+}
+
+
+def verdict_today(word: str) -> str:
+    """The word of a verdict, also of one that an earlier version wrote."""
+    return EARLIER_VERDICTS.get(word, word)
 
 
 def names_of(name: str) -> tuple[str, ...]:

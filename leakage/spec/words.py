@@ -1,4 +1,4 @@
-"""The choices of an experiment that are no plug-ins, in words: each with all its forms, once for the whole house. No torch."""
+"""Words that the whole house shares: choices of an experiment that are no plug-ins, and what a run came to. No torch."""
 
 from dataclasses import dataclass
 
@@ -46,3 +46,8 @@ STATISTICS = {
 ATTACKERS = {"adaptive": "Adaptive", "naive": "Naive"}
 NAIVELY = "it takes what arrives for a plain gradient."
 DIFFERENCE = f"Adaptive: it knows what the phone does, and imitates that. Naive: {NAIVELY}"
+
+# What an attack showed of the private pictures, worst first. Of one that showed nothing no more is known than that.
+RECOGNIZABLE, SINGLED_OUT, PARTLY, NOT_SHOWN = VERDICTS = ("recognizable", "singled out", "partly", "not shown by this attack")
+CUT_SHORT = "stopped: no verdict"  # it was stopped before its answer, and showed nothing until then
+LEAKS = (RECOGNIZABLE, SINGLED_OUT)

@@ -14,6 +14,7 @@ from leakage.data.images import class_names, find, sheet
 from leakage.engine import accounting
 from leakage.evaluation.play import Scene, play, play_together
 from leakage.evaluation.referee import Frame
+from leakage.runs.endings import ending
 from leakage.runs.estimates import timing_key
 from leakage.runs.event_parts import (
     BaselineScores,
@@ -55,7 +56,7 @@ def perform(job: Job, device: torch.device) -> None:
             case.job.store.add_event(case.job.run.id, describe(case, device, others=len(cases) - 1))
         if len(cases) > 1:
             for place, frame in play_together([case.scene for case in cases], [case.job.pulse for case in cases]):
-                keep(cases[place].job, frame, None)
+                keep(cases[place], frame, alone=False)
         else:
             run_single(first, device)
 
@@ -95,15 +96,15 @@ def run_single(case: Case, device: torch.device) -> None:
     if device.type == "cpu" and "steps" in fields:
         case.job.pulse.most = fitting_threads(case.scene.seen, cores(), int(fields.get("starts", 1)))
     for frame in play(case.scene, pulse=case.job.pulse):
-        keep(case.job, frame, timing_key(case.experiment))
+        keep(case, frame, alone=True)
 
 
-def keep(job: Job, frame: Frame, timing_key: str | None) -> None:
+def keep(case: Case, frame: Frame, *, alone: bool) -> None:
     """Store one frame; what it could not miss saying becomes an event of its own, and the final one closes the job.
 
-    `timing_key` tells which runs will take about as long; None for one that shared its loop.
+    `alone`: it had the loop for itself, so that others of its kind will take about as long.
     """
-    store, run = job.store, job.run.id
+    job, store, run = case.job, case.job.store, case.job.run.id
     if "event" in frame.note:
         store.add_event(run, NoteEvent(text=frame.note["event"]))
     scores, labels = FrameScores.model_validate(frame.scores, extra="forbid"), tuple(frame.labels)
@@ -120,6 +121,7 @@ def keep(job: Job, frame: Frame, timing_key: str | None) -> None:
     )
     seq = store.add_frame(run, told, contact_sheet(frame.x))
     if frame.final:
+        how = job.cut if frame.ending == "stopped" else frame.ending
         job.done(
             AttackEnd(
                 answer=seq,
@@ -128,9 +130,10 @@ def keep(job: Job, frame: Frame, timing_key: str | None) -> None:
                 labels=labels,
                 note=frame.note,
                 verdict=verdict,
+                ending=ending(how, step=frame.step, steps=case.experiment.attack.fields.get("steps"), limit=case.experiment.max_seconds),
                 steps=frame.step,
                 seconds=frame.seconds,
-                timing_key=timing_key,
+                timing_key=timing_key(case.experiment) if alone else None,
             )
         )
 

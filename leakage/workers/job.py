@@ -50,12 +50,16 @@ class Job:
         """From now on its time is limited; so many runs that share a loop share the time of all."""
         self.limit, self.pulse.deadline = seconds, time.monotonic() + seconds * runs
 
+    @property
+    def cut(self) -> str:
+        """Why it ends before its time, if it does: stopped by whoever asked for it, or by its limit."""
+        return "stopped" if self.pulse.stopped else "limit" if self.pulse.late else ""
+
     def done(self, result: EndEvent, *, whole: bool = True) -> None:
         """Close it with its result. `whole`: this answers all that was asked, so it is shared with who asks for the same again."""
-        message = f"Stopped after {self.limit} s, the limit for one run; {self.so_far}." if self.pulse.late else ""
-        if self.pulse.stopped:
-            message = f"Cancelled; {self.so_far}."
-        status = "done" if whole and not self.pulse.stopped else "cancelled"
+        told = {"limit": f"Stopped after {self.limit} s, the limit for one run; {self.so_far}.", "stopped": f"Cancelled; {self.so_far}."}
+        message = told.get(self.cut, "")
+        status = "done" if whole and self.cut != "stopped" else "cancelled"
         self.store.finish(self.run.id, status, message=message, result=result)
         self.closed = True
 

@@ -103,7 +103,7 @@ def test_one_picture_comes_back_exactly_from_a_linear_layer() -> None:
     assert result.scores["rank"] == 1
     assert result.update.ranks["1.weight"] == 1  # a sum of one outer product for each picture
     assert result.verdict
-    assert result.verdict["word"] == "recognisable"
+    assert result.verdict["word"] == "recognizable"
 
 
 def test_the_search_finds_the_picture_and_the_seed_repeats_it() -> None:
@@ -185,7 +185,7 @@ def test_guesses_are_scored_by_the_pictures_that_they_fit() -> None:
     found = leakage.score(x[[2, 0, 1]], x)
     assert found.order == [1, 2, 0]
     assert found.scores["mse"] == 0
-    assert found.verdict["word"] == "recognisable"
+    assert found.verdict["word"] == "recognizable"
     half = leakage.score(torch.full_like(x, 0.5), x)
     assert half.scores["psnr"] == pytest.approx(half.baselines["grey"]["psnr"])
 

@@ -37,7 +37,7 @@ def test_a_finished_run_answers_with_the_attacks_last_snapshot() -> None:
     assert torch.equal(frames[-1].x, answer.x.clamp(0, 1))
     assert frames[-1].scores["psnr"] == pytest.approx(float(metrics.psnr(answer.x, scene.x)))
     assert frames[-1].verdict
-    assert frames[-1].verdict["word"] == "recognisable"
+    assert frames[-1].verdict["word"] == "recognizable"
 
 
 def test_the_answer_is_also_scored_in_the_models_units_and_without_clamping() -> None:

@@ -9,91 +9,131 @@ from torchvision.transforms.functional import gaussian_blur
 
 from leakage.evaluation.baselines import Baselines, measure
 from leakage.evaluation.perceptual import Perceptual
-from leakage.evaluation.verdict import RULE, verdict, way
+from leakage.evaluation.verdict import DISTANCES, MEANING, RULE, Reference, verdict, way
 from leakage.spec.experiment import Experiment, Picture
+from leakage.spec.words import CUT_SHORT, NOT_SHOWN, PARTLY, RECOGNIZABLE, SINGLED_OUT
 from leakage.workers.private_pictures import load
 
 NAMES = ("astronaut", "chelsea", "coffee", "retina", "face-0", "digit-3")
 
 
-def scores(ssim: list[float], lpips: list[float], rank: list[float]) -> dict[str, torch.Tensor]:
-    found = {"psnr": [20.0] * len(ssim), "ssim": ssim, "lpips": lpips, "rank": rank}
+def scores(ssim: list[float], lpips: list[float], **ranks: list[float]) -> dict[str, torch.Tensor]:
+    found = {"psnr": [20.0] * len(ssim), "ssim": ssim, "lpips": lpips, **ranks}
     return {name: torch.tensor(value).double() for name, value in found.items()}
 
 
-def judged(ssim: float, lpips: float, rank: float) -> dict[str, str]:
+def held(count: int = 1, **firsts: list[str]) -> Reference:
     """Best baselines 0.2 and 0.5: half of the way is 0.6 and 0.25, 15 % of it 0.32 and 0.425."""
-    return verdict(scores([ssim], [lpips], [rank]), {"ssim": torch.tensor([0.2]), "lpips": torch.tensor([0.5])}, size=100)
+    best = {"ssim": torch.full((count,), 0.2).double(), "lpips": torch.full((count,), 0.5).double()}
+    return Reference(100, best, {"ssim": ["black"] * count, "lpips": ["noise"] * count}, firsts)
+
+
+NAN = math.nan
 
 
 @pytest.mark.parametrize(
-    ("ssim", "lpips", "rank", "word"),
+    ("ssim", "lpips", "ranks", "word"),
     [
-        (0.61, 0.5, 1, "recognisable"),
-        (0.2, 0.24, 1, "recognisable"),  # either is enough
-        (0.61, 0.24, 1.5, "partly recognisable"),  # identification comes first
-        (0.59, 0.26, 1, "partly recognisable"),
-        (0.33, 0.5, 5, "partly recognisable"),
-        (0.2, 0.42, 5, "partly recognisable"),
-        (1.0, 0.0, 5.5, "not recognisable"),
-        (0.31, 0.43, 1, "not recognisable"),  # a blob of the right colour: first in the line-up, and nothing to see
-        (0.61, math.nan, 1, "recognisable"),
-        (0.31, math.nan, 1, "not recognisable"),
-        (math.nan, 0.24, 1, "recognisable"),
-        (math.nan, math.nan, 1, "partly recognisable"),
-        (math.nan, math.nan, 2, "not recognisable"),
+        (0.61, 0.5, (1, 1, 1), RECOGNIZABLE),
+        (0.2, 0.24, (1, 1, 1), RECOGNIZABLE),  # either is enough
+        (0.61, 0.24, (1, 9, 1), RECOGNIZABLE),  # two of three
+        (0.61, 0.24, (2, 2, 2), PARTLY),  # identification comes first
+        (0.61, 0.24, (9, 9, 9), NOT_SHOWN),
+        (0.59, 0.26, (1, 1, 1), SINGLED_OUT),
+        (0.31, 0.43, (1, 1, 1), SINGLED_OUT),  # a blob of the right colour: nothing to see, and yet it can be told from all others
+        (-0.5, 0.9, (1, 40, 1), SINGLED_OUT),
+        (-0.5, 0.9, (40, 1, 40), PARTLY),  # first by one: a median of 40 does not hide it
+        (0.33, 0.5, (5, 50, 50), PARTLY),
+        (0.2, 0.42, (50, 50, 5), PARTLY),
+        (0.31, 0.43, (5, 5, 5), NOT_SHOWN),
+        (1.0, 0.0, (5.5, 5.5, 5.5), NOT_SHOWN),
+        (0.61, NAN, (1, 1, NAN), RECOGNIZABLE),
+        (0.31, NAN, (1, 3, NAN), SINGLED_OUT),  # one of two
+        (NAN, 0.24, (1, NAN, 1), RECOGNIZABLE),
+        (NAN, NAN, (1, NAN, NAN), SINGLED_OUT),
+        (NAN, NAN, (2, NAN, NAN), NOT_SHOWN),
     ],
 )
-def test_the_verdict_on_one_picture_obeys_its_rule_at_the_border(ssim: float, lpips: float, rank: float, word: str) -> None:
-    found = judged(ssim, lpips, rank)
+def test_the_verdict_on_one_picture_obeys_its_rule_at_the_border(ssim: float, lpips: float, ranks: tuple[float, ...], word: str) -> None:
+    found = verdict(scores([ssim], [lpips], **{name: [rank] for name, rank in zip(DISTANCES, ranks, strict=True)}), held())
     assert found["word"] == word
-    assert found["rule"] == RULE
-    assert f"rank {rank:g} of 100" in found["why"]
+    assert (found["rule"], found["meaning"]) == (RULE, MEANING[word])
+    for how, rank in zip(DISTANCES.values(), ranks, strict=True):
+        assert (f"{rank:g} {how}" in found["why"]) == (not math.isnan(rank))
     assert ("no SSIM, whose window needs 7 pixels" in found["why"]) == math.isnan(ssim)
-    assert ("LPIPS" in found["why"]) == (not math.isnan(lpips))
+    assert ("LPIPS 0" in found["why"]) == (not math.isnan(lpips))
+
+
+@pytest.mark.parametrize(
+    ("ranks", "void", "word"),
+    [
+        ((1, 1, 9), ("grey", "", ""), SINGLED_OUT),  # one of two that count
+        ((1, 9, 9), ("grey", "", ""), NOT_SHOWN),  # grey is as near by pixels: that says nothing
+        ((1, 1, 9), ("grey", "white", ""), NOT_SHOWN),
+        ((1, 1, 1), ("grey", "white", "noise"), NOT_SHOWN),
+    ],
+)
+def test_a_distance_by_which_a_picture_that_knows_nothing_is_first_does_not_count(
+    ranks: tuple[float, ...], void: tuple[str, ...], word: str
+) -> None:
+    reference = held(**{name: [first] for name, first in zip(DISTANCES, void, strict=True)})
+    found = verdict(scores([0.2], [0.5], **{name: [rank] for name, rank in zip(DISTANCES, ranks, strict=True)}), reference)
+    assert found["word"] == word
+    for how, first in zip(DISTANCES.values(), void, strict=True):
+        assert not first or f"{how} {first} is first too" in found["why"]
+
+
+def test_where_no_distance_counts_the_eye_decides_alone() -> None:
+    reference = held(**{name: ["grey"] for name in DISTANCES})
+    ranks = {name: [1.0] for name in DISTANCES}
+    assert verdict(scores([0.61], [0.5], **ranks), reference)["word"] == RECOGNIZABLE
+    assert verdict(scores([0.33], [0.5], **ranks), reference)["word"] == PARTLY
+    assert verdict(scores([0.31], [0.5], **ranks), reference)["word"] == NOT_SHOWN
+
+
+def test_what_was_cut_short_counts_for_what_it_shows_and_not_for_what_it_does_not() -> None:
+    nothing, clear = ({name: [rank] for name in DISTANCES} for rank in (50.0, 1.0))
+    assert verdict(scores([0.2], [0.5], **nothing), held())["word"] == NOT_SHOWN
+    cut = verdict(scores([0.2], [0.5], **nothing), held(), cut_short=True)
+    assert (cut["word"], cut["meaning"]) == (CUT_SHORT, MEANING[CUT_SHORT])
+    assert verdict(scores([0.61], [0.5], **clear), held(), cut_short=True)["word"] == RECOGNIZABLE
 
 
 def test_the_way_is_0_at_the_best_baseline_and_1_at_an_exact_copy() -> None:
     best = {"ssim": torch.tensor([0.9, 0.9]).double(), "lpips": torch.tensor([0.1, 0.1]).double()}
-    assert way(scores([0.9, 1.0], [0.1, 0.0], [1, 1]), best).tolist() == pytest.approx([0, 1])
-    assert way(scores([0.95, 0.9], [0.2, 0.05], [1, 1]), best).tolist() == pytest.approx([0.5, 0.5])  # the larger of both
+    assert way(scores([0.9, 1.0], [0.1, 0.0]), best).tolist() == pytest.approx([0, 1])
+    assert way(scores([0.95, 0.9], [0.2, 0.05]), best).tolist() == pytest.approx([0.5, 0.5])  # the larger of both
 
 
 @pytest.mark.parametrize(
     ("similar", "word", "counted"),
     [
-        ([0.9, 0.9, 0.9], "recognisable", "3 of 3 pictures are recognisable, 0 partly"),
-        ([0.9, 0.4, 0.0], "recognisable", "1 of 3 pictures are recognisable, 1 partly"),
-        ([0.4, 0.0, 0.0], "partly recognisable", "0 of 3 pictures are recognisable, 1 partly"),
-        ([0.0, 0.0, 0.0], "not recognisable", "0 of 3 pictures are recognisable, 0 partly"),
+        ([0.9, 0.9, 0.9], RECOGNIZABLE, "Of 3 pictures 3 recognizable. "),
+        ([0.9, 0.4, 0.0], RECOGNIZABLE, "Of 3 pictures 1 recognizable, 2 singled out. "),
+        ([0.4, 0.4, 0.0], SINGLED_OUT, "Of 3 pictures 3 singled out. "),
     ],
 )
 def test_a_batch_is_judged_by_its_clearest_picture(similar: list[float], word: str, counted: str) -> None:
-    best = {"ssim": torch.zeros(3), "lpips": torch.ones(3)}
-    found = verdict(scores(similar[::-1], [math.nan] * 3, [1] * 3), best, size=100)
+    found = verdict(scores(similar[::-1], [NAN] * 3, rank_pixel=[1.0] * 3), held(3))
     assert found["word"] == word
     assert found["why"].startswith(counted)
     assert f"SSIM {max(similar):.2f}" in found["why"]
+    none = verdict(scores([0.2] * 3, [NAN] * 3, rank_pixel=[50.0] * 3), held(3))
+    assert none["why"].startswith("Of 3 pictures none shown. ")
 
 
-def test_a_picture_of_one_colour_can_be_partly_recognisable_at_most() -> None:
+def test_a_picture_of_one_colour_can_be_singled_out_and_is_never_recognizable() -> None:
     """Its own mean colour is an exact copy, but for rounding: nothing is left that a guess could show."""
     best = {"ssim": torch.ones(1) - 1e-7, "lpips": torch.full((1,), 1e-7)}
-    found = verdict(scores([1.0], [0.0], [1]), best, size=100)
-    assert math.isnan(float(way(scores([1.0], [0.0], [1]), best)))
-    assert found["word"] == "partly recognisable"
+    assert math.isnan(float(way(scores([1.0], [0.0]), best)))
+    copy = scores([1.0], [0.0], rank_pixel=[1.0])
+    assert verdict(copy, Reference(100, best, {}, {}))["word"] == SINGLED_OUT
+    assert verdict(copy, Reference(100, best, {}, {"rank_pixel": ["its mean colour"]}))["word"] == NOT_SHOWN
 
 
 def test_a_verdict_names_the_best_baseline() -> None:
-    names = {"ssim": ["black"], "lpips": ["noise"]}
-    told = verdict(scores([0.9], [0.1], [1]), {"ssim": torch.zeros(1), "lpips": torch.ones(1)}, size=100, names=names)["why"]
-    assert "SSIM 0.90 (best baseline 0.00, black), LPIPS 0.10 (best baseline 1.00, noise)" in told
-
-
-def test_a_verdict_by_pixels_alone_says_so() -> None:
-    best, known = {"ssim": torch.zeros(1), "lpips": torch.ones(1)}, scores([0.9], [math.nan], [1])
-    assert "rank 1 of 100 in the line-up (by pixels alone)," in verdict(known, best, size=100)["why"]
-    assert "rank 1 of 100 in the line-up," in verdict({**known, "rank_ssim": torch.ones(1)}, best, size=100)["why"]
+    told = verdict(scores([0.9], [0.1], rank_pixel=[1.0]), held())["why"]
+    assert "SSIM 0.90 (best baseline 0.20, black), LPIPS 0.10 (best baseline 0.50, noise)" in told
 
 
 # ---------------------------------------------------------------- what one sees
@@ -109,9 +149,13 @@ def gallery() -> tuple[torch.Tensor, Baselines]:
 def words(guess: torch.Tensor, x: torch.Tensor, held: Baselines, *, lpips: bool) -> list[str]:
     """The verdict on each picture alone."""
     found = measure(guess.clamp(0, 1), x, held.lineup, held.perceptual if lpips else Perceptual("", "off"))
-    best = held.best if lpips else held.best | {"lpips": torch.full((len(x),), torch.nan)}
-    one = [({k: v[n : n + 1] for k, v in found.items()}, {k: v[n : n + 1] for k, v in best.items()}) for n in range(len(x))]
-    return [verdict(mine, floor, size=held.lineup.size)["word"] for mine, floor in one]
+    all_of = held.reference
+    best = dict(all_of.best) if lpips else {**all_of.best, "lpips": torch.full((len(x),), torch.nan)}
+    words = []
+    for n in range(len(x)):
+        floor, firsts = {k: v[n : n + 1] for k, v in best.items()}, {k: v[n : n + 1] for k, v in all_of.firsts.items()}
+        words.append(verdict({k: v[n : n + 1] for k, v in found.items()}, Reference(all_of.size, floor, {}, firsts))["word"])
+    return words
 
 
 def noise(x: torch.Tensor) -> torch.Tensor:
@@ -119,22 +163,22 @@ def noise(x: torch.Tensor) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("lpips", [False, True])
-def test_exact_and_lightly_noised_or_blurred_copies_are_recognisable(gallery: tuple[torch.Tensor, Baselines], lpips: bool) -> None:
+def test_exact_and_lightly_noised_or_blurred_copies_are_recognizable(gallery: tuple[torch.Tensor, Baselines], lpips: bool) -> None:
     x, held = gallery
     for guess in (x, x + 0.04 * noise(x), gaussian_blur(x, [7, 7], [0.7, 0.7]), gaussian_blur(x, [7, 7], [1.0, 1.0])):
-        assert words(guess, x, held, lpips=lpips) == ["recognisable"] * len(NAMES)
+        assert words(guess, x, held, lpips=lpips) == ["recognizable"] * len(NAMES)
 
 
 @pytest.mark.parametrize("lpips", [False, True])
-def test_a_portrait_under_heavy_noise_or_blur_is_partly_recognisable(gallery: tuple[torch.Tensor, Baselines], lpips: bool) -> None:
+def test_a_portrait_under_heavy_noise_or_blur_is_partly_recognizable(gallery: tuple[torch.Tensor, Baselines], lpips: bool) -> None:
     x, held = gallery
     for guess in (x + 0.4 * noise(x), gaussian_blur(x, [19, 19], [3.0, 3.0])):
-        assert words(guess, x, held, lpips=lpips)[0] == "partly recognisable"
-    assert "recognisable" not in words(x + 0.4 * noise(x), x, held, lpips=lpips)
+        assert words(guess, x, held, lpips=lpips)[0] == "partly"
+    assert "recognizable" not in words(x + 0.4 * noise(x), x, held, lpips=lpips)
 
 
 @pytest.mark.parametrize("lpips", [False, True])
-def test_what_shows_nothing_of_the_picture_is_not_recognisable(gallery: tuple[torch.Tensor, Baselines], lpips: bool) -> None:
+def test_what_shows_nothing_of_the_picture_is_not_shown(gallery: tuple[torch.Tensor, Baselines], lpips: bool) -> None:
     x, held = gallery
     blind = [
         torch.zeros_like(x),
@@ -145,22 +189,22 @@ def test_what_shows_nothing_of_the_picture_is_not_recognisable(gallery: tuple[to
         torch.rand(x.shape, generator=torch.Generator().manual_seed(1)),
     ]
     for guess in blind:
-        assert words(guess, x, held, lpips=lpips) == ["not recognisable"] * len(NAMES)
+        assert words(guess, x, held, lpips=lpips) == ["not shown by this attack"] * len(NAMES)
 
 
 @pytest.mark.parametrize("lpips", [False, True])
-def test_another_picture_of_the_kind_is_never_recognisable_and_partly_once_in_twenty_times_at_most(
+def test_another_picture_of_the_kind_is_never_recognizable_and_partly_once_in_twenty_times_at_most(
     gallery: tuple[torch.Tensor, Baselines], lpips: bool
 ) -> None:
     x, held = gallery
     beside = [row.nonzero()[:, 0] for row in held.lineup.competitors]
     others = [torch.stack([held.lineup.others[row[place]] for row in beside]) for place in (0, 30, 60, 90)]
     found = [word for guess in others for word in words(guess, x, held, lpips=lpips)]
-    assert found.count("recognisable") == 0
-    assert found.count("partly recognisable") <= len(found) / 20  # one face of eleven resembles another
+    assert found.count("recognizable") == 0
+    assert found.count("partly") <= len(found) / 20  # one face of eleven resembles another
 
 
-def test_a_blob_of_the_right_colours_is_at_most_partly_recognisable(gallery: tuple[torch.Tensor, Baselines]) -> None:
+def test_a_blob_of_the_right_colours_is_at_most_partly_recognizable(gallery: tuple[torch.Tensor, Baselines]) -> None:
     x, held = gallery
     blob = gaussian_blur(x, [31, 31], [8.0, 8.0])
-    assert "recognisable" not in words(blob, x, held, lpips=True)
+    assert "recognizable" not in words(blob, x, held, lpips=True)

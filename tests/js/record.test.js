@@ -47,10 +47,10 @@ test('the recorded run is taken in whole', () => {
   assert.deepEqual([record.frames[0].seq, record.frames[111].seq, record.frames[111].step], [4, 115, 198]);
   assert.equal(record.end, end);
   assert.equal(record.state.status, 'done');
-  assert.equal(record.verdict?.word, 'recognisable');
+  assert.equal(record.verdict?.word, 'recognizable');
   assert.equal(answerPlace(record), 111);
   assert.equal(record.frames[2].seldom.ssim, frames[0].scores?.ssim, 'frame 3 has no SSIM of its own');
-  assert.equal(record.frames[2].verdict?.word, 'not recognisable');
+  assert.equal(record.frames[2].verdict?.word, 'not shown by this attack');
 });
 
 test('states, notes and what is planned: the newest counts', () => {

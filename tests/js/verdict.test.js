@@ -46,13 +46,13 @@ test('the recorded run: at every step its own verdict, and the end for its answe
   const { id, meta, frames, end } = recorded();
   const record = newRecord(id);
   for (const event of [meta, ...frames, end]) take(record, event);
-  assert.equal(verdictWords(record, record.frames[0]).word, 'not recognisable');
+  assert.equal(verdictWords(record, record.frames[0]).word, 'not shown by this attack');
   assert.match(verdictWords(record, record.frames[0]).why, /^At this step: The attacker's picture: rank 81 of 100 in the line-up/);
   assert.match(
     verdictWords(record, record.frames[111]).why,
     /^In the end: The attacker's picture: rank 1 of 100 in the line-up, PSNR 50.6 dB/,
   );
-  assert.equal(verdictWords(record).mark, 'recognisable');
+  assert.equal(verdictWords(record).mark, 'recognizable');
 });
 
 test('a run that failed gives its reason, whatever it had found', () => {
@@ -85,8 +85,8 @@ test('from layer to layer there is no picture to judge', () => {
 });
 
 test('a verdict of a word alone leaves the rest empty', () => {
-  const record = recordOf(frame(1, { verdict: /** @type {any} */ ({ word: 'partly recognisable' }) }));
-  const words = { mark: 'partly recognisable', word: 'partly recognisable', why: 'So far: ', meaning: '', rule: '' };
+  const record = recordOf(frame(1, { verdict: /** @type {any} */ ({ word: 'partly' }) }));
+  const words = { mark: 'partly', word: 'partly', why: 'So far: ', meaning: '', rule: '' };
   assert.deepEqual(verdictWords(record), words);
 });
 

@@ -108,8 +108,8 @@ test('a run that was watched rests on its answer, whose scores were measured onc
   hear({ ...END, note: { event: 'The same picture came twice' } });
   await page.tick(50);
   assert.deepEqual(seen(), {
-    ...{ picture: '/3.png', now: 'step 30 of 40', psnr: '33.3 dB', loss: '0.333', verdict: 'recognisable' },
-    ...{ why: 'In the end: why recognisable', guessed: 'cat33.3 dB' },
+    ...{ picture: '/3.png', now: 'step 30 of 40', psnr: '33.3 dB', loss: '0.333', verdict: 'recognizable' },
+    ...{ why: 'In the end: why recognizable', guessed: 'cat33.3 dB' },
   });
   assert.deepEqual([view.root.dataset.mode, view.root.dataset.psnr, view.root.dataset.status], ['still', '33.30', 'done']);
   assert.equal(text('status-text'), 'Attack finished. The same picture came twice');

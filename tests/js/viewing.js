@@ -11,7 +11,7 @@ export const END = {
   status: 'done',
   answer: 3,
   scores: { psnr: 33.3, psnr_each: [33.3] },
-  verdict: verdict('recognisable'),
+  verdict: verdict('recognizable'),
 };
 
 /** Frames 1 to 4: step, loss and PSNR are easily told apart. */

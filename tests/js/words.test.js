@@ -126,8 +126,11 @@ test('every state has its words', () => {
   assert.equal(stateWords({ status: 'loading', message: 'Loading the data' }), 'Loading the data');
   assert.equal(stateWords({ status: 'running', message: 'not this' }), 'Attack running');
   assert.equal(stateWords({ status: 'done' }), 'Attack finished');
-  assert.equal(stateWords({ status: 'cancelled' }), 'Stopped: this is the best picture so far');
-  assert.equal(stateWords({ status: 'failed', message: 'out of memory' }), 'The run stopped early');
+  assert.equal(stateWords({ status: 'cancelled' }), 'Stopped');
+  assert.equal(stateWords({ status: 'cancelled', message: 'Cancelled before it began.' }), 'Stopped: Cancelled before it began.');
+  assert.equal(stateWords({ status: 'failed', message: 'out of memory' }), 'Failed: out of memory');
+  const ending = { how: 'limit', words: "Stopped at its time limit of 3 s, at step 9 of 40: not the attack's answer" };
+  assert.equal(stateWords({ status: 'done', message: 'not this' }, ending), ending.words, 'how it ended goes before all');
 });
 
 test('who waits is told how many are before them: position 1 is the next', () => {

@@ -36,7 +36,7 @@ def test_the_index_of_a_chain(name: str, index: int, critical: str) -> None:
     assert found.index == index
     assert found.critical is not None
     assert found.critical.name == critical
-    assert found.safe == (index > 0)
+    assert found.short == (index > 0)
 
 
 def test_every_layer_of_cnn6_and_of_lenet() -> None:
@@ -85,19 +85,19 @@ def test_a_block_with_a_skip_counts_the_weights_of_its_last_convolution_and_its_
 def test_of_the_largest_pixels_only_those_are_known() -> None:
     found = analysed("conv 3@4 p1 - max 2")
     assert [(row.kind, row.local, row.v) for row in found.rows][:2] == [("conv", 3072 - 108 - 4096, 0), ("max", 4096 - 1024, 1024)]
-    assert (found.index, found.safe, found.solvable) == (2048, True, False)
+    assert (found.index, found.short, found.solvable) == (2048, True, False)
 
 
 def test_only_linear_layers_give_the_picture_always() -> None:
     found = analyse(maps("FCN3", (1, 28, 28), 1))
-    assert (found.critical, found.index, found.safe, found.solvable) == (None, None, False, True)
+    assert (found.critical, found.index, found.short, found.solvable) == (None, None, False, True)
     assert found.rows[1].v == 1000 - 784
 
 
 def test_r_gap_cannot_use_what_is_handed_on() -> None:
     found = analysed("R-GAP's net D")
     assert found.rows[1].local == 3600 - 144 - 3136  # 320
-    assert (found.safe, found.solvable) == (False, False)
+    assert (found.short, found.solvable) == (False, False)
     assert analysed("R-GAP's net A").solvable
 
 

@@ -55,7 +55,7 @@ def owned() -> tuple[torch.Tensor, Baselines]:
 
 @pytest.mark.parametrize(
     ("name", "word"),
-    [("ex_ref", "recognisable"), ("ex_p1", "recognisable"), ("ex_p0", "partly recognisable")],  # itself; warped but sharp; blurred
+    [("ex_ref", "recognizable"), ("ex_p1", "recognizable"), ("ex_p0", "partly")],  # itself; warped but sharp; blurred
 )
 def test_the_verdict_on_the_example_pictures_of_lpips(eye: Perceptual, owned: tuple[torch.Tensor, Baselines], name: str, word: str) -> None:
     x, held = owned
@@ -66,7 +66,7 @@ def test_the_verdict_without_lpips_misses_what_is_warped(owned: tuple[torch.Tens
     x, held = owned
     best = held.best | {"lpips": torch.tensor([torch.nan])}
     found = measure(example("ex_p1"), x, held.lineup, Perceptual("", "off"))
-    assert verdict(found, best, size=100)["word"] == "partly recognisable"
+    assert verdict(found, best, size=100)["word"] == "partly"
 
 
 def test_over_200_cifar_pictures_grey_ranks_in_the_middle_although_flat_pictures_are_near_it() -> None:

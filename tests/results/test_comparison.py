@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from markupsafe import escape
 from PIL import Image
 from starlette.requests import Request
 from told import meta
@@ -22,7 +23,7 @@ from leakage.data.images import tiles
 from leakage.evaluation.verdict import MEANING
 from leakage.results import utility
 from leakage.results.arms import gather
-from leakage.results.comparison import EXPORTS, HIDDEN, MAX_ARMS, Row, crossed, differs, only_naive, rows, same_answers, titles
+from leakage.results.comparison import EXPORTS, MAX_ARMS, Row, crossed, differs, only_naive, rows, same_answers, titles
 from leakage.results.comparison_exports import COLUMN, make
 from leakage.results.comparison_file import experiments
 from leakage.results.comparison_report import page
@@ -33,6 +34,7 @@ from leakage.runs.store import Run, Store
 from leakage.settings import Settings
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Assumptions, Experiment, Part, Picture, SpecError
+from leakage.spec.words import NOT_SHOWN
 from leakage.web.routes import ids_in_address
 from leakage.workers import plugin_catalog
 from leakage.workers.worker import perform
@@ -263,52 +265,52 @@ def test_accuracy_is_the_mean_over_seeds_of_the_same_protections(tmp_path: Path,
 
 
 def judged(title: str, attacker: str, verdict: str | None, *, protection: str = "", **more: str) -> Row:
-    told = {"run": "", "status": "done", "attack": "", "answer": ""} | more
+    told = {"run": "", "status": "done", "ended": "", "attack": "", "answer": ""} | more
     scores = dict.fromkeys(("words", "psnr", "ssim", "lpips", "rank", "label_accuracy", "epsilon", "accuracy"))
     return Row(
-        **{**scores, **told, "title": title, "attacker": attacker, "verdict": verdict, "grey": {}, "protection": protection or title}
+        **{**scores, **told, "title": title, "attacker": attacker, "verdict": verdict, "grey": {}, "protection": protection or title},
+        answered=told["status"] == "done",
     )
 
 
 @pytest.mark.parametrize(
     ("naive", "adaptive", "warned"),
     [
-        (HIDDEN, "recognisable", True),
-        (HIDDEN, "partly recognisable", True),
-        (HIDDEN, HIDDEN, False),
-        ("partly recognisable", "recognisable", False),
-        (HIDDEN, None, False),
+        (NOT_SHOWN, "recognizable", True),
+        (NOT_SHOWN, "partly", True),
+        (NOT_SHOWN, NOT_SHOWN, False),
+        ("partly", "recognizable", False),
+        (NOT_SHOWN, None, False),
     ],
 )
 def test_a_protection_that_stops_only_who_does_not_know_it_is_named(naive: str, adaptive: str | None, warned: bool) -> None:
-    seen = [judged("no protection", "both", "recognisable"), judged("pruning", "naive", naive), judged("pruning", "adaptive", adaptive)]
-    wanted = ["Pruning hides the picture only from an attacker who does not know of it."] if warned else []
+    seen = [judged("no protection", "both", "recognizable"), judged("pruning", "naive", naive), judged("pruning", "adaptive", adaptive)]
+    wanted = ["Pruning stops only an attacker who does not know of it."] if warned else []
     assert only_naive(seen) == wanted
-    assert HIDDEN in MEANING
 
 
 def test_a_protection_is_judged_over_all_of_its_arms() -> None:
-    answers = [judged("the usual answer", attacker, HIDDEN, protection="Soteria") for attacker in ("naive", "adaptive")]
+    answers = [judged("the usual answer", attacker, NOT_SHOWN, protection="Soteria") for attacker in ("naive", "adaptive")]
     assert only_naive(answers) == []
-    answers.append(judged("without that layer", "adaptive", "recognisable", protection="Soteria"))
-    assert only_naive(answers) == ["Soteria hides the picture only from an attacker who does not know of it."]
-    answers.append(judged("another seed", "naive", "recognisable", protection="Soteria"))
+    answers.append(judged("without that layer", "adaptive", "recognizable", protection="Soteria"))
+    assert only_naive(answers) == ["Soteria stops only an attacker who does not know of it."]
+    answers.append(judged("another seed", "naive", "recognizable", protection="Soteria"))
     assert only_naive(answers) == []
     local = [
         judged("1 picture", attacker, verdict, protection="no protection")
-        for attacker, verdict in (("naive", HIDDEN), ("adaptive", "recognisable"))
+        for attacker, verdict in (("naive", NOT_SHOWN), ("adaptive", "recognizable"))
     ]
-    assert only_naive(local) == ["What is sent hides the picture only from an attacker who does not know of it."]
+    assert only_naive(local) == ["What is sent stops only an attacker who does not know of it."]
 
 
 def test_of_several_attacks_those_that_find_it_are_named() -> None:
-    found = [("naive", "DLG", HIDDEN), ("naive", "iDLG", HIDDEN), ("adaptive", "DLG", HIDDEN), ("adaptive", "iDLG", "recognisable")]
+    found = [("naive", "DLG", NOT_SHOWN), ("naive", "iDLG", NOT_SHOWN), ("adaptive", "DLG", NOT_SHOWN), ("adaptive", "iDLG", "recognizable")]
     seen = [judged(attack, attacker, verdict, protection="Soteria", attack=attack) for attacker, attack, verdict in found]
-    wanted = "Soteria hides the picture only from an attacker who does not know of it. Who knows of it finds it by iDLG."
+    wanted = "Soteria stops only an attacker who does not know of it. Who knows of it finds the picture by iDLG."
     assert only_naive(seen) == [wanted]
-    seen[2] = judged("DLG", "adaptive", "partly recognisable", protection="Soteria", attack="DLG")
-    assert only_naive(seen)[0].endswith(" finds it by DLG and by iDLG.")
-    seen[0] = judged("DLG", "naive", HIDDEN, protection="Soteria", attack="DLG", status="cancelled")
+    seen[2] = judged("DLG", "adaptive", "partly", protection="Soteria", attack="DLG")
+    assert only_naive(seen)[0].endswith(" finds the picture by DLG and by iDLG.")
+    seen[0] = judged("DLG", "naive", NOT_SHOWN, protection="Soteria", attack="DLG", status="cancelled")
     assert only_naive(seen) == []  # stopped early, it might have found more
     seen[0] = judged("DLG", "naive", None, protection="Soteria", attack="DLG", status="running")
     assert only_naive(seen) == []  # it may still find it
@@ -331,10 +333,10 @@ def test_protections_are_crossed_with_attacks_where_a_table_of_both_has_more_tha
 
 def test_an_answer_that_comes_to_the_same_as_another_is_told() -> None:
     tried = [
-        judged("the usual answer", "naive", HIDDEN, protection="Noise", answer="as it is"),
-        judged("the usual answer", "adaptive", HIDDEN, protection="Noise", answer="as it is"),
-        judged("average the rounds", "adaptive", HIDDEN, protection="Noise", answer="as it is"),
-        judged("cut off", "adaptive", HIDDEN, protection="Noise", answer="cut off"),
+        judged("the usual answer", "naive", NOT_SHOWN, protection="Noise", answer="as it is"),
+        judged("the usual answer", "adaptive", NOT_SHOWN, protection="Noise", answer="as it is"),
+        judged("average the rounds", "adaptive", NOT_SHOWN, protection="Noise", answer="as it is"),
+        judged("cut off", "adaptive", NOT_SHOWN, protection="Noise", answer="cut off"),
     ]
     assert same_answers(tried) == ["Average the rounds: here that is the same as “the usual answer”."]
 
@@ -419,9 +421,10 @@ def test_the_report_loads_nothing_and_runs_nothing(bench: Bench) -> None:
 
 def test_the_report_tells_runs_that_were_stopped_early(bench: Bench) -> None:
     arms = gather(bench.store, bench.ids, bench.known)
-    assert "stopped early" not in page(arms, bench.known)
-    arms[0] = replace(arms[0], row=replace(arms[0].row, status="cancelled"))
-    assert page(arms, bench.known).count(f"<td>{arms[0].row.verdict}, stopped early</td>") == 1
+    how = "Stopped by hand, at step 3 of 40: not the attack's answer"
+    assert "not the attack's answer" not in page(arms, bench.known)
+    arms[0] = replace(arms[0], row=replace(arms[0].row, ended=how, answered=False))
+    assert page(arms, bench.known).count(f"<td>{arms[0].row.verdict}. {escape(how)}</td>") == 1
 
 
 def test_the_report_holds_the_pictures_themselves(bench: Bench) -> None:

@@ -49,7 +49,7 @@ def test_an_experiment_is_run_with_several_seeds_and_its_successes_are_counted(t
     ends = [json.loads((tmp_path / "out" / f"seed-{seed}" / "metrics.json").read_text()) for seed in (5, 6)]
     assert told["seeds"] == [5, 6] == [end["experiment"]["seed"] for end in ends]
     assert ends[0]["answer"]["scores"]["psnr"] != ends[1]["answer"]["scores"]["psnr"]
-    assert told["a recognisable picture"].startswith(f"{sum(end['verdict']['word'] == 'recognisable' for end in ends)} of 2 ")
+    assert told["a recognizable picture"].startswith(f"{sum(end['verdict']['word'] == 'recognizable' for end in ends)} of 2 ")
     assert told["every picture picked out of its line-up"].startswith(
         f"{sum(end['answer']['scores']['identified'] == 1 for end in ends)} of 2 "
     )

@@ -17,13 +17,13 @@ PRUNED = {"id": "pruning", "fields": {"share": 0.9}}
 NOISE = {"id": "gaussian_noise", "fields": {"scale": 0.01}}
 
 
-def cell(defense: dict[str, Any] | None, who: str, recognisable: int = 0, psnr: float = 8.0, **more: Any) -> dict[str, Any]:
+def cell(defense: dict[str, Any] | None, who: str, recognizable: int = 0, psnr: float = 8.0, **more: Any) -> dict[str, Any]:
     """What a benchmark writes of one attacker."""
     said = {"defense": defense, "who": who, "attack": "inverting_gradients", **more}
     if "same" in said or "refused" in said:
         return said
     scores = {"ssim": 0.5, "identified": 0.5, "labels": 1.0, "grey_psnr": 12.5}
-    return {**said, "runs": 6, "recognisable": recognisable, "interval": [0.1, 0.9], "psnr": psnr, **scores}
+    return {**said, "runs": 6, "recognizable": recognizable, "interval": [0.1, 0.9], "psnr": psnr, **scores}
 
 
 CELLS = [
@@ -78,7 +78,7 @@ def duel(title: str) -> Duel:
     return next(line for line in matrix(CATALOG) if line.title.startswith(title)).duels["inverting_gradients"]
 
 
-def test_the_strongest_of_those_who_know_is_who_recognises_most() -> None:
+def test_the_strongest_of_those_who_know_is_who_recognizes_most() -> None:
     best = duel("Pruning").best
     assert best
     assert best["who"] == "what arrived, and bounds"  # 5 of 6, though at a lower PSNR
@@ -129,7 +129,7 @@ def test_every_attacker_is_told_in_words() -> None:
     words = in_words(line, CATALOG)
     assert len(words) == 3
     assert words[2].endswith(
-        "What arrived, and bounds: 14.0 dB, SSIM 0.50, 5 of 6 recognisable (10 to 90 % with 95 % confidence), first of the line-up 50 %, "
+        "What arrived, and bounds: 14.0 dB, SSIM 0.50, 5 of 6 recognizable (10 to 90 % with 95 % confidence), first of the line-up 50 %, "
         "labels right 100 %."
     )
     assert describe(CELLS[5]) == "Imitate: nobody can imitate random noise."
@@ -137,7 +137,7 @@ def test_every_attacker_is_told_in_words() -> None:
 
 def test_a_threshold_has_a_line_and_a_band_for_each_attacker() -> None:
     def point(scale: float, who: str, each: list[float]) -> dict[str, Any]:
-        fields = {"id": "gaussian_noise", "fields": {"scale": scale}, "who": who, "recognisable": 1, "runs": 2}
+        fields = {"id": "gaussian_noise", "fields": {"scale": scale}, "who": who, "recognizable": 1, "runs": 2}
         return {**fields, "psnr": sum(each) / 2, "psnr_each": each, "grey_psnr": 12.5}
 
     rows = [point(s, who, [10 / s, 20 / s]) for s in (0.1, 1.0) for who in ("naive", "adaptive")]

@@ -225,7 +225,7 @@ def test_every_event_of_the_recording_is_read_and_restored_as_it_was(store: Stor
     assert meta is not None
     assert (meta.known, meta.answers, meta.epsilon, meta.entries) == (None, (), None, 15826)
     assert end.verdict is not None
-    assert end.verdict.word == "recognisable"
+    assert end.verdict.word == "recognizable"
     assert store.note(notes.RECORDED) == id
 
 

@@ -196,7 +196,7 @@ def test_an_experiment_file_becomes_frames_metrics_and_a_final_picture(tmp_path:
     assert metrics["answer"]["labels"] == [7]
     assert metrics["answer"]["scores"]["psnr"] > 30
     assert metrics["baselines"]["grey"]["psnr"] < 15
-    assert metrics["verdict"]["word"] == "recognisable"
+    assert metrics["verdict"]["word"] == "recognizable"
     assert metrics["frames"][0]["step"] == 1
     assert {f"{frame['step']:06d}.png" for frame in metrics["frames"]} == {file.name for file in (out / "frames").iterdir()}
     with Image.open(io.BytesIO((out / "final.png").read_bytes())) as image:

@@ -28,7 +28,7 @@ def headline(text: str, batch: int = 1) -> str:
 def test_the_page_opens_with_a_template_and_its_verdict(look: Open) -> None:
     at = look()
     assert at.selectbox(key="architecture.template").value == "CNN6"
-    assert "Equations suffice: expect the picture back" in words(at)
+    assert "Layer by layer, the equations suffice" in words(at)
     assert "**RA-i = -972**, decided by **layer conv1**" in words(at)
     assert dict(at.query_params) == {}
 
@@ -53,7 +53,7 @@ def test_a_template_brings_its_lines_and_its_index(look: Open, name: str, index:
 
 def test_editing_a_line_changes_the_verdict_and_the_address(look: Open) -> None:
     at = write(look(net="conv 4@4"), "conv 4@3")
-    assert "Not enough equations in layer conv1: 2,658 of 3,072 unknowns determined" in words(at)
+    assert "Layer by layer, not enough equations in layer conv1: 2,658 of 3,072 unknowns determined" in words(at)
     assert at.selectbox(key="architecture.template").value == "R-GAP's net B"
     assert at.query_params["net"] == "conv 4@3"
     at = write(at, "conv 4@3\nconv 3@8")
@@ -85,7 +85,7 @@ def test_a_skip_is_cut_by_one_click_and_put_back_by_another(look: Open) -> None:
     at = at.button(key="cut-3").click().run()
     fine(at)
     assert "**RA-i = -7,808**" in words(at)
-    assert "Enough equations in all, but not in block 3 conv1 alone: 11,776 of 16,384 unknowns determined" in words(at)
+    assert "Layer by layer, enough equations in all, but not in block 3 conv1 alone: 11,776 of 16,384 unknowns determined" in words(at)
     at = at.button(key="back-3").click().run()
     assert at.selectbox(key="architecture.template").value == RESNET18
     assert "**RA-i = -11,392**" in words(at)
@@ -95,7 +95,7 @@ def test_fewer_filters_protect_by_one_click(look: Open) -> None:
     at = look(net="conv 4@4")
     at = at.button(key="filters-0").click().run()
     assert at.text_area[0].value == "conv 4@3"
-    assert "Not enough equations" in words(at)
+    assert "not enough equations" in words(at)
 
 
 def test_the_address_repeats_the_page(look: Open) -> None:
@@ -128,11 +128,11 @@ def test_the_other_convention_gives_the_printed_index_of_resnet18(look: Open) ->
 
 
 def test_the_verdict_goes_by_the_exact_rank_where_the_count_is_too_hopeful() -> None:
-    assert headline("CNN6-d") == "Enough equations in all, but not in layer conv2 alone: 3,188 of 3,468 unknowns determined"
-    assert headline("R-GAP's net E").startswith("Not enough equations in layer conv2: 2,740 of 3,136")
+    assert headline("CNN6-d") == "Layer by layer, enough equations in all, but not in layer conv2 alone: 3,188 of 3,468 unknowns determined"
+    assert headline("R-GAP's net E").startswith("Layer by layer, not enough equations in layer conv2: 2,740 of 3,136")
     assert headline("R-GAP's net B", batch=8).endswith("at most 20,328 of 24,576 unknowns determined")  # by counting
-    assert headline("FCN3") == "The gradient holds the picture: expect it back"
-    assert headline("LeNet (Zhu)") == "Equations suffice: expect the picture back"
+    assert headline("FCN3") == "Layer by layer, the gradient holds the picture"
+    assert headline("LeNet (Zhu)") == "Layer by layer, the equations suffice"
 
 
 def test_r_gap_needs_one_picture_a_chain_and_enough_equations_in_every_layer() -> None:

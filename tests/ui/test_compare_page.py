@@ -66,6 +66,8 @@ def row(title: str, attacker: str, **found: Any) -> Row:
         "attacker": attacker,
         "run": "r",
         "status": "done",
+        "ended": "Attack finished",
+        "answered": True,
         "grey": GREY,
         "protection": title,
         "attack": "",
@@ -461,25 +463,25 @@ def test_the_matrix_frames_what_only_fools_the_naive_attacker() -> None:
     def cell(attacker: str, attack: str, word: str | None, psnr: float | None = 9.0, protection: str = "noise <1>") -> Row:
         return row(f"{protection}, {attack}", attacker, protection=protection, attack=attack, verdict=word, psnr=psnr, words="why")
 
-    hidden, seen = "not recognisable", "recognisable"
+    hidden, seen = "not shown by this attack", "recognizable"
     rows = [
         cell("both", "A", seen, 30.04, "none"),
         cell("naive", "A", hidden),
         cell("adaptive", "A", seen, 20.0),
         cell("naive", "B", hidden),
-        cell("adaptive", "B", None, None),
+        replace(cell("adaptive", "B", None, None), status="running", ended="Running", answered=False),
     ]
     none, noise = re.findall(r"<tr.*?</tr>", table.matrix(rows))[2:]
-    assert re.search(r'colspan="2" title="none, A: why">.*--share:1.00">30.0<', none)
+    assert re.search(r'colspan="2" title="none, A: recognizable. why">.*--share:1.00">30.0<', none)
     assert none.count("–") == 2  # B is not asked without protection
     naive, adaptive, other, waiting = re.findall(r"<td.*?</td>", noise)
     assert ["data-framed" in one for one in (naive, adaptive, other, waiting)] == [False, True, False, False]
     assert "--share:0.00" in naive
-    assert "<small>done</small>" in waiting
+    assert "<small>Running</small>" in waiting
     assert "Noise &lt;1&gt;" in noise
-    stopped = [replace(rows[1], status="cancelled"), rows[2]]  # it might have found more
+    stopped = [replace(rows[1], ended="Stopped by hand", answered=False), rows[2]]  # it might have found more
     naive, adaptive = re.findall(r"<td.*?</td>", table.matrix(stopped))
-    assert ("stopped" in naive, "data-framed" in adaptive) == (True, False)
+    assert ("Stopped by hand" in naive, "data-framed" in adaptive) == (True, False)
     assert table.matrix([rows[1], replace(rows[2], verdict=hidden)]).count("data-framed") == 0
 
 

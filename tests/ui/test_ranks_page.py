@@ -40,14 +40,14 @@ def one(**measured: int) -> Analysis:
 
 def test_a_press_measures_the_ranks_and_the_verdict_goes_by_them(look: Open, door: Service, work: Callable[[], None]) -> None:
     at = look(net=ONE, **GREY)
-    assert "Not enough equations in layer conv1: at most 641 of 784 unknowns determined" in words(at)
+    assert "Layer by layer, not enough equations in layer conv1: at most 641 of 784 unknowns determined" in words(at)
     at = press(at)
     assert "measure-ranks" not in [button.key for button in at.button]
     assert "Stop" in labels(at)
     work()
     at.run()
     fine(at)
-    assert "Not enough equations in layer conv1: 640 of 784 unknowns determined" in words(at)
+    assert "Layer by layer, not enough equations in layer conv1: 640 of 784 unknowns determined" in words(at)
     assert "**144** equations are missing" in words(at)
     assert "Measured for random weights" in words(at)
     assert "Stop" not in labels(at)

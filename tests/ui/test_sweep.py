@@ -21,7 +21,7 @@ def noisy(scale: float, *, adaptive: bool = True, **settings: object) -> Experim
 
 
 def row(attacker: str, psnr: float | None) -> Row:
-    return Row("", attacker, "", "done", None, None, psnr, None, None, None, None, None, None, {"psnr": 9.5}, "", "", "")
+    return Row("", attacker, "", "done", "Attack finished", True, None, None, psnr, None, None, None, None, None, None, {"psnr": 9.5}, "", "", "")
 
 
 def test_a_sweep_is_one_number_of_one_protection_and_nothing_else() -> None:
@@ -66,7 +66,7 @@ def test_several_seeds_are_their_mean_in_a_band_that_holds_it() -> None:
     half = 4.3027 * 2 / 3**0.5  # Student's t with two degrees of freedom, standard deviation 2, three values
     assert list(band.x) == [0.001, 0.1, 0.1, 0.001]
     assert list(band.y) == pytest.approx([22 + half, 9, 9, 22 - half])
-    stopped = [*told[:-1], replace(told[-1], status="cancelled")]
+    stopped = [*told[:-1], replace(told[-1], answered=False)]
     assert len(figure(stopped, tried, CATALOG).data) == 1  # "the best so far" is no answer: no band
     partly = figure([*told[:-1], row("adaptive", None)], tried, CATALOG)  # the last run still plays
     assert partly

@@ -30,4 +30,4 @@ def test_the_recording_holds_the_private_picture_and_an_answer_that_looks_like_i
     assert (private == read("gallery", "astronaut", 32, 3)).all()
     answer = tiles(base64.b64decode(events[run["result"]["answer"]]["png"]), 1)[0]
     assert abs(answer.astype(int) - private).mean() < 2  # of 255; at 40 dB and better the mean error is below 2.55
-    assert run["result"]["verdict"]["word"] == "recognisable"
+    assert run["result"]["verdict"]["word"] == "recognizable"

@@ -10,6 +10,7 @@ from leakage.networks.templates import TEMPLATES
 from leakage.results.markup import render
 
 PAPER = "https://arxiv.org/abs/2010.07733"
+WHOLE = "It says nothing of attacks that match the whole gradient at once."
 MOST = 200.0  # per cent of the unknowns at which a bar is cut off
 PARTS = {  # what a bar is made of -> its colour, on white and on black; the last is the page's warning colour
     "from the gradient": "#2a79be",
@@ -21,9 +22,8 @@ PARTS = {  # what a bar is made of -> its colour, on white and on black; the las
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the counts say: a sign, one sentence, why, and whether R-GAP could do it layer after layer."""
+    """What the counts say of attacks that go layer by layer: one sentence, why, and whether R-GAP could do it."""
 
-    icon: str
     headline: str
     why: str
     recursion: str
@@ -61,27 +61,27 @@ def verdict(found: Analysis, steps: tuple[Step, ...], batch: int) -> Verdict:
     recursion = _recursion(found, steps, batch)
     if not counted:
         why = "Every layer is fully connected, and the gradient of such a layer holds its whole input."
-        return Verdict(":material/lock_open:", "The gradient holds the picture: expect it back", why, recursion)
+        return Verdict("Layer by layer, the gradient holds the picture", why, recursion)
     worst, tight = max(counted, key=short), found.critical
     partly = [row for row in counted if missing(row) and row.kind not in ("mean", "max")]
     if missing(worst) and short(worst) > 0:
-        why = f"**{short(worst):,}** equations are missing. Whatever attack is used, the rest of the picture has to be guessed."
+        why = f"**{short(worst):,}** equations are missing: an attack that solves one layer after the other has to guess the rest. {WHOLE}"
         if short(worst) != found.index:
             why += " The index says less: it also counts equations that follow from others."
-        headline = f"Not enough equations in {layer(worst, steps)}: {_determined(worst)}"
-        return Verdict(":material/lock:", headline, why, recursion)
+        headline = f"Layer by layer, not enough equations in {layer(worst, steps)}: {_determined(worst)}"
+        return Verdict(headline, why, recursion)
     if partly:
         row = max(partly, key=missing)
         why = (
             f"Alone it leaves {missing(row):,} open; layers before it hand on {row.v:,} equations. An attack that solves all layers "
             "at once can use them, one that goes layer by layer cannot."
         )
-        headline = f"Enough equations in all, but not in {layer(row, steps)} alone: {_determined(row)}"
-        return Verdict(":material/lock_open_right:", headline, why, recursion)
+        headline = f"Layer by layer, enough equations in all, but not in {layer(row, steps)} alone: {_determined(row)}"
+        return Verdict(headline, why, recursion)
     assert tight is not None
     why = f"Even {layer(tight, steps)}, the tightest, has {-tight.index:,} equations more than unknowns."
     why = why if tight.index else f"The tightest, {layer(tight, steps)}, has exactly as many equations as unknowns."
-    return Verdict(":material/lock_open:", "Equations suffice: expect the picture back", why, recursion)
+    return Verdict("Layer by layer, the equations suffice", why, recursion)
 
 
 def _determined(row: LayerCount) -> str:

@@ -142,7 +142,10 @@ def protect(given: Given) -> None:
                     for cut in more:
                         cut_button(given, cut)
     if few:
-        st.markdown("**Fewer filters protect**", help="With so few filters this layer alone has more unknowns than equations.")
+        st.markdown(
+            "**With fewer filters, layer by layer is not enough**",
+            help="This layer alone then has more unknowns than equations. An attack on the whole gradient may still find the picture.",
+        )
         with st.container(horizontal=True, gap="small"):
             for item in few:
                 fewer = counts.with_filters(steps, item.step, item.most or 1)

@@ -6,6 +6,7 @@ import streamlit as st
 
 from leakage.data.images import gallery
 from leakage.networks.grammar import Block, Linear, Pool, write
+from leakage.runs.endings import how_it_stands
 from leakage.runs.events import AttackEnd
 from leakage.runs.service import service
 from leakage.runs.store import OPEN, Run
@@ -139,8 +140,10 @@ def came(runs: Runs, said: counts.Verdict) -> str:
     reached = [] if len(runs) > 1 else ["R-GAP does not apply"]
     for (run, _), title in zip(runs, titles(runs), strict=True):
         end = run.outcome(AttackEnd)
-        psnr = end.scores.psnr if end else None
-        reached.append(f"{title.split(':')[0]} {'failed' if psnr is None else f'{psnr:.1f} dB'}")
+        found = [f"{end.scores.psnr:.1f} dB"] if end and end.scores.psnr is not None else []
+        found += [end.verdict.word] if end and end.verdict else []
+        found += [] if end and end.ending and end.ending.how == "answer" else [how_it_stands(run)]
+        reached.append(f"{title.split(':')[0]} {', '.join(found)}")
     meta = service().meta(runs[0][0].id)
     grey = meta.baselines.get("grey") if meta else None
     baseline = f", a grey picture {grey.psnr:.1f} dB" if grey and grey.psnr is not None else ""

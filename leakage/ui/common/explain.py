@@ -24,13 +24,13 @@ GLOSSARY = {
     "In federated learning a phone sends this instead of its pictures.",
     "Batch": "The pictures that go into one gradient. Their gradients are averaged, so the server receives one sum, not one per picture.",
     "Local steps": "With FedAvg a phone sends no gradient: it trains for some steps by itself and sends how far its weights have "
-    "moved. Who knows how it trains can imitate every step, so this hides little.",
+    "moved. Who knows how it trains can imitate every step.",
     "Secure aggregation": "Several phones mask their updates so that only the sum is readable. The server then faces one large batch: "
-    "harder to take apart, but no picture is hidden by it for certain.",
+    "harder to take apart, and still no promise for any picture in it.",
     "Naive and adaptive": "A naive attacker takes what arrives for a plain gradient. An adaptive one knows how the phone trains and what "
     "protects it, and imitates both. What stops only the naive one protects nobody.",
     "PSNR": "Peak signal-to-noise ratio, in decibels: how small the pixel errors are. 10 dB is no better than grey, 20 dB is clearly "
-    "recognisable, from 30 dB on the eye hardly sees a difference.",
+    "recognizable, from 30 dB on the eye hardly sees a difference.",
     "SSIM": "Structural similarity, up to 1: compares edges and contrast in small windows, closer to what an eye sees than PSNR.",
     "LPIPS": "Learned perceptual similarity, 0 for equal pictures: how differently a network trained on photographs sees the two. "
     "It forgives small shifts and notices blur. It needs the weights of that network on this machine.",
@@ -39,7 +39,7 @@ GLOSSARY = {
     "gallery's crops, which are cut less alike, see where grey and noise land.",
     "Gradient distance": "How far the gradient of the attacker's picture is from the one received. "
     "DLG and iDLG square it, Inverting Gradients compares directions (cosine): compare runs of one attack only.",
-    "Grey picture": "The baseline: the score of an answer in plain grey, made without any gradient. Scores near it mean no leak.",
+    "Grey picture": "The baseline: the score of an answer in plain grey, made without any gradient. A score near it shows nothing.",
     "Label": "The class of a picture, for example 'cat'. For one picture it can be read from the gradient without any search.",
     "Seed": "The number that fixes all chance in a run: the model's untrained weights and the attacker's first guess. Same seed, same run.",
 }

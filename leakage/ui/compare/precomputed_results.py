@@ -19,9 +19,9 @@ AVERAGE = "average the rounds"  # the answer to noise that was measured, by its 
 NAIVE, KNOWING = "naive", "knows it"
 DASH = "–"
 MATRIX = """Each cell: PSNR in decibels, the mean of {tries} runs ({pictures} CIFAR-10 pictures, {seeds} seeds of an untrained LeNet),
-coloured by how many could be recognised; a grey picture scores {grey:.1f} dB. “Knows it”: the strongest of those who know the
-protection; below, what they do. For R-GAP the phone computes and sends numbers of 64 bits. **Framed: it hides every picture from the
-naive attacker, and not from one who knows it.**"""
+coloured by how many are recognizable; a grey picture scores {grey:.1f} dB. “Knows it”: the strongest of those who know the
+protection; below, what they do. For R-GAP the phone computes and sends numbers of 64 bits. **Framed: the naive attacker shows none of
+them, who knows the protection does.**"""
 COSTS = """LeNet learns MNIST by federated averaging with three phones, behind each protection{seeds}. What leaves nothing to learn from
 ends at 10 to 11 %, which is guessing."""
 
@@ -118,7 +118,7 @@ def _duel(duel: Duel | None) -> list[TableCell]:
 
 
 def _cell(cell: Cell, *, words: str = "", framed: bool = False, span: int = 1) -> TableCell:
-    return heat(cell["psnr"], cell["recognisable"] / cell["runs"], title=words or describe(cell), framed=framed, span=span)
+    return heat(cell["psnr"], cell["recognizable"] / cell["runs"], title=words or describe(cell), framed=framed, span=span)
 
 
 def describe(cell: Cell) -> str:
@@ -134,7 +134,7 @@ def describe(cell: Cell) -> str:
 
 
 def _seen(cell: Cell) -> str:
-    return f"{cell['recognisable']} of {cell['runs']} recognisable"
+    return f"{cell['recognizable']} of {cell['runs']} recognizable"
 
 
 # ---------------------------------------------------------------- from which strength on
@@ -155,7 +155,7 @@ def thresholds(rows: Sequence[Cell], known: Catalog) -> None:
     reported = f"{entry.published.words} " if entry.published else ""
     st.caption(
         f"{reported}Here: DLG on an untrained LeNet, {runs} CIFAR-10 pictures each, up to 2 starts; the band goes from the "
-        f"worst to the best picture, beside each point how many could be recognised. Adaptive: the attacker {knows}."
+        f"worst to the best picture, beside each point how many are recognizable. Adaptive: the attacker {knows}."
     )
 
 
@@ -174,12 +174,12 @@ def threshold(rows: Sequence[Cell], known: Catalog) -> go.Figure:
             y=[row["psnr"] for row, _ in line],
             name=attacker,
             mode="markers+text" if words else "lines+markers+text",
-            text=[f"{row['recognisable']}/{row['runs']}" for row, _ in line],
+            text=[f"{row['recognizable']}/{row['runs']}" for row, _ in line],
             textposition="top center" if attacker == "adaptive" else "bottom center",
             textfont={"size": 10, "color": colour},
             line_color=colour,
             marker={"symbol": symbol, "size": 9},
-            hovertemplate=f"{attacker}, strength %{{x}}<br>PSNR %{{y:.1f}} dB, recognisable %{{text}}<extra></extra>",
+            hovertemplate=f"{attacker}, strength %{{x}}<br>PSNR %{{y:.1f}} dB, recognizable %{{text}}<extra></extra>",
         )
     grey_line(made, rows[0]["grey_psnr"], words="top left")
     mark_published(made, known.find("defense", rows[0]["id"]), next(iter(rows[0]["fields"])))
@@ -230,6 +230,6 @@ def privacy_utility(points: Sequence[tuple[AccuracyCost, Cell]]) -> go.Figure:
         [(row.accuracy, cell["psnr"], f"{row.title} ({cell['who']} attacker: {_seen(cell)})") for row, cell in points],
         points[0][1]["grey_psnr"],
         what="leaks to Inverting Gradients (dB)",
-        shares=[cell["recognisable"] / cell["runs"] for _, cell in points],
+        shares=[cell["recognizable"] / cell["runs"] for _, cell in points],
         named=False,
     )

@@ -62,7 +62,7 @@ def figure(rows: Sequence[Row], experiments: Sequence[Experiment], known: Catalo
         points = sorted(reached.items())
         if not points:
             continue
-        ended = all(row.status == "done" for row in rows if row.attacker == attacker)
+        ended = all(row.answered for row in rows if row.attacker == attacker)
         if ended and all(len(over) > 2 for _, over in points):
             band(figure, [(value, *mean_interval(over)) for value, over in points], colour)
         figure.add_scatter(

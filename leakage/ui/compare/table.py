@@ -7,14 +7,13 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from leakage.results.comparison import HIDDEN, Row, sentence_case
+from leakage.results.comparison import Row, sentence_case
 from leakage.results.markup import render
+from leakage.spec.words import NOT_SHOWN, PARTLY, RECOGNIZABLE, SINGLED_OUT
 from leakage.ui.common.base_path import base
 from leakage.ui.common.figures import against_accuracy
 
-SHORT = {"recognisable": "seen", "partly recognisable": "partly", "not recognisable": "hidden"}
-SHARES = {"recognisable": 1.0, "partly recognisable": 0.5, HIDDEN: 0.0}  # how much of a cell's colour
-STATES = {"queued": "waiting", "running": "running …", "failed": "failed", "cancelled": "stopped"}
+SHARES = {RECOGNIZABLE: 1.0, SINGLED_OUT: 0.75, PARTLY: 0.4}  # how much of a cell's colour
 ATTACKERS = ("naive", "adaptive")
 DASH = "–"
 
@@ -52,8 +51,8 @@ COLUMNS: dict[str, tuple[str, Callable[[Row], TableCell]]] = {  # title -> what 
 NOTE = """“–”: not measured, or not defined. Accuracy: of a model trained with this protection by one short recipe for all, where that was
 measured; in more rounds some catch up, see “Measured beforehand”. ε: of differential privacy, where a protection gives one. Where the phone
 does nothing that could be imitated, one run stands for both attackers."""
-MATRIX_NOTE = """PSNR in decibels: higher leaks more. Coloured: recognisable; paler: partly. Framed: the protection hides the picture from
-the naive attacker alone."""
+MATRIX_NOTE = f"""PSNR in decibels: higher leaks more. Coloured: {RECOGNIZABLE}; paler: {SINGLED_OUT}, {PARTLY}; not coloured: {NOT_SHOWN},
+which is no proof of safety. Framed: only the naive attacker shows nothing."""
 Arms = dict[str, dict[str, Row]]  # title -> attacker -> its run
 
 
@@ -121,7 +120,7 @@ def matrix(rows: Sequence[Row]) -> str:
         if mine["both"]:
             return [_cell(mine["both"], span=len(heard))]
         naive, knowing = mine.get("naive"), mine.get("adaptive")
-        fooled = naive is not None and naive.hidden and knowing is not None and knowing.verdict != HIDDEN
+        fooled = naive is not None and naive.failed and knowing is not None and knowing.shows
         return [_cell(mine[attacker], framed=fooled and attacker == "adaptive") for attacker in heard]
 
     lines = [
@@ -136,8 +135,8 @@ def _cell(row: Row | None, *, framed: bool = False, span: int = 1) -> TableCell:
         return TableCell(text=DASH, span=span)
     if row.psnr is None or row.verdict is None:
         return replace(verdict(row), span=span)
-    early = STATES["cancelled"] if row.status == "cancelled" else ""
-    return heat(row.psnr, SHARES.get(row.verdict, 0.0), title=f"{row.name}: {row.words}", below=early, framed=framed, span=span)
+    shown = SHARES.get(row.verdict, 0.0)
+    return heat(row.psnr, shown, title=f"{row.name}: {row.verdict}. {row.words}", below=_cut(row), framed=framed, span=span)
 
 
 def heat(psnr: float, share: float, *, title: str, below: str = "", framed: bool = False, span: int = 1) -> TableCell:
@@ -148,10 +147,13 @@ def heat(psnr: float, share: float, *, title: str, below: str = "", framed: bool
 def verdict(row: Row) -> TableCell:
     """The verdict as a coloured word, or how the run stands."""
     if row.verdict is None:
-        return TableCell(text=STATES.get(row.status, row.status), kind="state")
-    early = STATES["cancelled"] if row.status == "cancelled" else ""
-    word = SHORT.get(row.verdict, row.verdict)
-    return TableCell(text=word, kind="verdict", word=row.verdict, why=row.words or "", below=early)
+        return TableCell(text=row.ended, kind="state")
+    return TableCell(text=row.verdict, kind="verdict", word=row.verdict, why=row.words or "", below=_cut(row))
+
+
+def _cut(row: Row) -> str:
+    """Of an attack that did not come to its own answer: how it ended."""
+    return "" if row.answered else row.ended
 
 
 def number(value: float | None, digits: int) -> str:
@@ -169,7 +171,7 @@ def privacy_utility(rows: Sequence[Row]) -> go.Figure | None:
     for protection, accuracy in accuracies.items():
         attackers: dict[tuple[str, str, str], list[float]] = {}
         for row in rows:
-            if row.protection == protection and row.psnr is not None:
+            if row.protection == protection and row.psnr is not None and (row.answered or row.shows):
                 attackers.setdefault((row.attacker, row.attack, row.answer), []).append(row.psnr)
         if attackers:
             points.append((accuracy, max(map(mean, attackers.values())), protection))

@@ -5,6 +5,7 @@ import base64
 import streamlit as st
 
 from leakage.results.markup import render
+from leakage.runs.endings import how_it_stands
 from leakage.runs.events import AttackEnd
 from leakage.runs.service import service
 
@@ -25,7 +26,8 @@ def show(run_id: str) -> None:
     left, right = st.columns(2)
     left.html(_picture(service().private(run_id), "The private pictures"))
     right.html(_picture(service().sheet(run_id, newest.seq), f"What the attacker sees, step {newest.step}"))
-    st.markdown(f"PSNR **{psnr}**, gradient distance {newest.loss or 0:.3g}")
+    judged = [f"**{end.verdict.word}**"] if end and end.verdict else []
+    st.markdown(", ".join([how_it_stands(run), *judged, f"PSNR **{psnr}**", f"gradient distance {newest.loss or 0:.3g}"]))
     st.line_chart([{"step": frame.step, "PSNR (dB)": frame.scores.psnr} for frame in frames], x="step", y="PSNR (dB)", height=180)
 
 

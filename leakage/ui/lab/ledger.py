@@ -19,6 +19,8 @@ BASELINES = {
     "grey": "A grey picture",
     "mean": "The mean picture of the line-up",
     "noise": "Random noise",
+    "mean_colour": "Its mean colour alone",
+    "blurred": "The private picture itself, out of focus,",
     "same_class": "Another picture of the same class",
 }
 

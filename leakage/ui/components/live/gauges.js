@@ -38,7 +38,11 @@ export const GAUGES = [
     text: (value, meta) =>
       isNumber(value) ? `${(meta?.batch ?? 1) > 1 ? 'median rank' : 'rank'} ${Number(value.toFixed(1))} of ${crowd(meta)}` : DASH,
     fill: (value, _first, meta) => standing(value, meta),
-    marks: (meta, _first, scores) => [{ name: 'chance', at: 0.5, text: `rank ${(crowd(meta) + 1) / 2}` }, ...pickedOut(meta, scores)],
+    marks: (meta, _first, scores) => [
+      { name: 'chance', at: 0.5, text: `rank ${(crowd(meta) + 1) / 2}` },
+      ...pickedOut(meta, scores),
+      ...baselineRanks(meta),
+    ],
   },
   {
     id: 'psnr',
@@ -141,6 +145,22 @@ function baselineMarks(meta, score, digits, fill) {
   return names.flatMap(([id, name], rank) => {
     const value = meta?.baselines?.[id]?.[score];
     return isNumber(value) ? [{ name, at: fill(value), text: fixed(value, digits), rank }] : [];
+  });
+}
+
+/**
+ * Where two pictures land in the line-up that know of the private one its colour, or all but its details.
+ * @param {MetaEvent | null} meta
+ * @returns {Mark[]}
+ */
+function baselineRanks(meta) {
+  const names = [
+    ['mean_colour', 'mean colour'],
+    ['blurred', 'out of focus'],
+  ];
+  return names.flatMap(([id, name]) => {
+    const rank = meta?.baselines?.[id]?.rank;
+    return isNumber(rank) ? [{ name, at: standing(rank, meta), text: `rank ${Number(rank.toFixed(1))}` }] : [];
   });
 }
 

@@ -269,7 +269,7 @@ export class RunView {
     const time = end ? duration(frames[frames.length - 1]?.seconds) : estimate;
     this.part('facts').textContent = [meta?.attack, meta?.device, time].filter(Boolean).join(' · ');
     const last = over ? state.status === 'done' && end?.note?.event : note;
-    const words = [stateWords(state), last].filter(Boolean).join('. ');
+    const words = [stateWords(state, end?.ending), last].filter(Boolean).join('. ');
     if (words === this.spoken) return;
     this.spoken = words;
     this.part('status-text').textContent = words;

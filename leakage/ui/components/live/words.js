@@ -48,17 +48,22 @@ export function duration(seconds) {
 export const decibel = (value) => (isNumber(value) ? `${fixed(value, 1)} dB` : DASH);
 
 /** @type {Record<string, string | undefined>} */
-const STATES = { running: 'Attack running', done: 'Attack finished', cancelled: 'Stopped: this is the best picture so far' };
+const STATES = { running: 'Attack running', done: 'Attack finished' };
 
-/** @param {Partial<import('./events.js').StateEvent>} state */
-export function stateWords({ status = '', position, wait, message } = {}) {
+/**
+ * How a run stands; of one that has ended, how.
+ * @param {Partial<import('./events.js').StateEvent>} [state]
+ * @param {import('./events.js').Ending | null} [ending]
+ */
+export function stateWords({ status = '', position, wait, message } = {}, ending = null) {
+  if (ending) return ending.words;
   const about = isNumber(wait) ? `, about ${duration(Math.max(1, Math.round(wait)))}` : '';
   if (status === 'queued') {
     const before = isNumber(position) ? position - 1 : 0; // 1 is the next
     return before < 1 ? `Waiting: yours is next${about}` : `Waiting: ${before} ${before === 1 ? 'run' : 'runs'} before yours${about}`;
   }
-  if (status === 'failed') return 'The run stopped early';
-  return STATES[status] ?? message ?? 'Opening';
+  if (status === 'failed' || status === 'cancelled') return [status === 'failed' ? 'Failed' : 'Stopped', message].filter(Boolean).join(': ');
+  return STATES[status] ?? (message || 'Opening');
 }
 
 // What of a note has a place of its own on the page.

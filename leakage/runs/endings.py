@@ -1,0 +1,26 @@
+"""How a run ended, in the words that every page, file and command uses. No torch."""
+
+from leakage.runs.event_parts import Ending
+from leakage.runs.events import AttackEnd
+from leakage.runs.store import Run
+
+NO_ANSWER = "{}, at step {}: not the attack's answer"
+HOW = {"limit": "Stopped at its time limit of {limit} s", "stopped": "Stopped by hand", "diverged": "Diverged"}
+STATES = {"queued": "Waiting", "running": "Running", "done": "Finished", "cancelled": "Stopped", "failed": "Failed"}
+
+
+def ending(how: str, *, step: int, steps: int | None, limit: int = 0) -> Ending:
+    """How an attack ended: "answer", "limit", "stopped" or "diverged"; at which step, of how many at most, with how many seconds to take."""
+    if how == "answer":
+        return Ending(how=how, words="Attack finished")
+    at = f"{step:,} of {steps:,}" if steps and step <= steps else f"{step:,}"
+    return Ending(how=how, words=NO_ANSWER.format(HOW[how].format(limit=limit), at))
+
+
+def how_it_stands(run: Run) -> str:
+    """A run's state in words: how it ended, where it did; of a failed one why."""
+    end = run.outcome(AttackEnd) if run.kind == "attack" else None
+    if end and end.ending:
+        return end.ending.words
+    state = "Attack finished" if run.kind == "attack" and run.status == "done" else STATES[run.status]
+    return f"{state}: {run.message}" if run.message and run.status in ("cancelled", "failed") else state
