@@ -102,7 +102,7 @@ class Place:
     def __init__(self, home: Path, *, root: Path = ROOT, **environment: str) -> None:
         self.home, self.root = home, root
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("LEAKAGE_S", "LEAKAGE_M"))}
-        self.environment = {**kept, "LEAKAGE_HOME": str(home), "LEAKAGE_SLOTS": "2", "CUDA_VISIBLE_DEVICES": "", **environment}
+        self.environment = {**kept, "LEAKAGE_HOME": str(home), "LEAKAGE_SLOTS": "1", "CUDA_VISIBLE_DEVICES": "", **environment}
         slots, store_mb = int(self.environment["LEAKAGE_SLOTS"]), int(self.environment.get("LEAKAGE_STORE_MB", "4096"))
         self.config = Settings(home=home, slots=slots, store_mb=store_mb, memory_mb=0)
         self.store = Store(self.config.store, max_mb=store_mb)

@@ -13,7 +13,10 @@ from torch import nn
 from xdist.scheduler import LoadScopeScheduling
 
 # Each of the two one after the other: they watch times, memory and processes, wait for these most of the time, and take longest.
-CHAINS = {"tests/browser/": "browser", "tests/workers/": "processes", "tests/web/test_server.py": "processes"}
+CHAINS = {"tests/browser/": "browser"} | dict.fromkeys(
+    ("tests/web/test_server.py", *(f"tests/workers/test_{name}.py" for name in ("faults", "rank_job", "timing", "training_job", "worker"))),
+    "processes",
+)
 ALONE = tuple(CHAINS)
 STARTERS = {"dispatcher", "server", "school"}  # fixtures that start processes
 HERE = Path(__file__).parent
