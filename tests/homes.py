@@ -47,7 +47,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 @pytest.fixture(scope="module")
 def dispatcher(tmp_path_factory: pytest.TempPathFactory, written: Path) -> Iterator[Place]:
     """A place with a dispatcher and two slots."""
-    with place(furnished(tmp_path_factory.mktemp("dispatched"), written)) as made:
+    with place(furnished(tmp_path_factory.mktemp("dispatched"), written), LEAKAGE_SLOTS="2") as made:
         made.dispatch()
         yield made
 

@@ -12,7 +12,12 @@ from long_tests import LONG
 from torch import nn
 from xdist.scheduler import LoadScopeScheduling
 
-ALONE = ("tests/browser/", "tests/workers/", "tests/web/test_server.py")  # one after the other: they watch times, memory and processes
+# Each of the two one after the other: they watch times, memory and processes, wait for these most of the time, and take longest.
+CHAINS = {"tests/browser/": "browser"} | dict.fromkeys(
+    ("tests/web/test_server.py", *(f"tests/workers/test_{name}.py" for name in ("faults", "rank_job", "timing", "training_job", "worker"))),
+    "processes",
+)
+ALONE = tuple(CHAINS)
 STARTERS = {"dispatcher", "server", "school"}  # fixtures that start processes
 HERE = Path(__file__).parent
 BROWSER = HERE / "browser"
@@ -53,13 +58,13 @@ def leave_to_the_grid(items: Sequence[pytest.Item]) -> None:
 
 
 class Scheduling(LoadScopeScheduling):
-    """A file's tests run in one process, which makes its fixtures once; all that are ALONE in one, too.
+    """A file's tests run in one process, which makes its fixtures once; those of a chain in one, too.
 
     Not by the marks of `--dist loadgroup`: with pytest 9.2 pytest-xdist 3.8 passes over them without a word.
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        return "ALONE" if nodeid.startswith(ALONE) else nodeid.partition("::")[0]
+        return next((chain for start, chain in CHAINS.items() if nodeid.startswith(start)), nodeid.partition("::")[0])
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -71,7 +76,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling:
 @pytest.hookimpl(tryfirst=True)  # before -m chooses
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     leave_to_the_grid(items)
-    if hasattr(config, "workerinput"):  # of one process among several: what runs ALONE takes longest, and would end after all others
+    if hasattr(config, "workerinput"):  # of one process among several: else the chains would end after all others
         items.sort(key=lambda item: not item.nodeid.startswith(ALONE))
     for item in items:
         if item.nodeid.partition("[")[0] in LONG:

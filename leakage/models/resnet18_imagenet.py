@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from functools import partial
 
 from torch import nn
-from torchvision.models import resnet18
 
 from leakage.engine.core import Model, choice
 from leakage.models._layers import NORM_HELP, NORMS, normalising
@@ -30,6 +29,8 @@ class ResNet18ImageNet(Model):
     normalise: str = choice("imagenet", NORMALISATIONS, NORMALISE_HELP)
 
     def build(self, image_shape: tuple[int, int, int], num_classes: int) -> nn.Module:
+        from torchvision.models import resnet18  # two seconds, for which only who builds it should wait
+
         layers = OrderedDict(normalisation(self.normalise, image_shape[0]))
         if image_shape[0] == 1:
             layers["colour"] = Colour()  # (B, 3, H, W)

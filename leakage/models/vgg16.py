@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import torch
 from torch import nn
-from torchvision.models import vgg16
 
 from leakage.engine.core import Model, choice, param
 from leakage.models._parts import NORMALISATIONS, NORMALISE_HELP, Colour, normalisation
@@ -31,6 +30,8 @@ class VGG16(Model):
     normalise: str = choice("imagenet", NORMALISATIONS, NORMALISE_HELP)
 
     def build(self, image_shape: tuple[int, int, int], num_classes: int) -> nn.Module:
+        from torchvision.models import vgg16  # two seconds, for which only who builds it should wait
+
         with torch.device("meta"):  # no memory yet, no numbers: they are drawn once, below
             net = vgg16(weights=None, init_weights=False)
             for place, before, after in ((0, 512 * 7 * 7, self.units), (3, self.units, self.units), (6, self.units, num_classes)):

@@ -12,7 +12,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from place import measured_before
 from playwright.sync_api import Browser, sync_playwright
+
+from leakage.runs.store import Store
 
 ROOT = Path(__file__).resolve().parents[2]
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-sync"]
@@ -25,6 +28,9 @@ def served(home: Path, base: str = "") -> Iterator[str]:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     url = f"http://127.0.0.1:{port}{base}"
+    store = Store(home / "store.db")
+    measured_before(store)
+    store.close()
     server = subprocess.Popen(
         [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port), "--server.baseUrlPath", base.strip("/")],
         cwd=ROOT,

@@ -45,7 +45,7 @@ def test_nothing_plays_by_itself_for_those_who_prefer_less_motion(site: str, chr
 
 @pytest.mark.parametrize("picture", ["astronaut", "face-0"])
 def test_a_visitor_watches_idlg_find_a_picture_and_shares_the_link(site: str, chromium: Browser, picture: str) -> None:
-    page = opened(chromium, f"{site}/?attack=idlg&model=lenet")
+    page = opened(chromium, f"{site}/?attack=idlg&model=lenet&size=28&channels=1")
     if picture != "astronaut":
         page.locator('.gle-pick[data-id="gallery:face-0"]').click()
         expect(page.locator('.gle-pick[data-id="gallery:face-0"]')).to_have_attribute("aria-pressed", "true")
@@ -74,7 +74,7 @@ def test_a_visitor_watches_idlg_find_a_picture_and_shares_the_link(site: str, ch
         chromium, page.url, reduced_motion="reduce"
     )  # another browser context: no cookie, no session, straight to the answer
     elsewhere.wait_for_function(
-        "(best) => Math.abs(Number(document.querySelector('.gle-stage').dataset.psnr) - best) < 0.06", arg=shown, timeout=15_000
+        "(best) => Math.abs(Number(document.querySelector('.gle-stage').dataset.psnr) - best) < 0.06", arg=shown, timeout=30_000
     )
     assert elsewhere.evaluate(GUESS) == final
 

@@ -135,7 +135,7 @@ def test_a_change_of_the_plug_ins_replaces_the_dispatcher_once(tmp_path: Path) -
     shutil.copy(ROOT / "app.py", tmp_path)
     home, plugin = tmp_path / "home", tmp_path / "leakage/attacks/dlg.py"
     home.mkdir()
-    with place(home, root=tmp_path, LEAKAGE_SLOTS="1") as made:
+    with place(home, root=tmp_path) as made:
         made.serve()
         seen = [until(made.dispatcher, what="a dispatcher is at work")]
         until((home / "catalog.json").exists, what="the catalog is written")

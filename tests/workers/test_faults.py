@@ -82,7 +82,7 @@ def stuck(place: Place, experiment: Experiment, *, worker: str | None, heartbeat
 
 
 def test_workers_go_when_their_dispatcher_is_killed_even_while_they_warm_up(home: Path) -> None:
-    with place(home) as made:
+    with place(home, LEAKAGE_SLOTS="2") as made:
         process = made.dispatch()
         workers = until(lambda: children(process.pid) if len(children(process.pid)) == 2 else None, what="the workers are started")
         process.kill()
@@ -97,9 +97,9 @@ def children(pid: int) -> list[int]:
 
 
 def test_a_dispatcher_that_is_asked_to_leave_lets_its_runs_finish(home: Path) -> None:
-    with place(home, LEAKAGE_SLOTS="1") as made:
+    with place(home) as made:
         process = made.dispatch()
-        run = made.submit(LONG.model_copy(update={"max_seconds": 30}))
+        run = made.submit(LONG.model_copy(update={"max_seconds": 12}))
         waiting = made.submit(another(QUICK, 2))
         worker = made.worker(run)
         process.terminate()
@@ -133,7 +133,7 @@ def runs_full(made: Place, seed: int, fill: Callable[[], None] = lambda: None) -
 
 def test_a_full_disk_ends_the_run_with_a_sentence_and_nothing_else(small_disk: Path, written: Path) -> None:
     (small_disk / "catalog.json").write_bytes(written.read_bytes())
-    with place(small_disk, LEAKAGE_SLOTS="1") as made:
+    with place(small_disk) as made:
         made.dispatch()
         until(made.dispatcher, what="the dispatcher is at work")
         (small_disk / "ballast").write_bytes(b"x" * 2_800_000)  # so that less than a megabyte of frames is too much
@@ -150,7 +150,7 @@ def test_a_full_disk_ends_the_run_with_a_sentence_and_nothing_else(small_disk: P
 
 
 def test_a_store_at_its_limit_ends_the_run_with_a_sentence_and_nothing_else(home: Path) -> None:
-    with place(home, LEAKAGE_SLOTS="1", LEAKAGE_STORE_MB="3") as made:
+    with place(home, LEAKAGE_STORE_MB="3") as made:
         made.dispatch()
         keepsake = made.finished(made.submit(QUICK))
         made.store.put_file(keepsake.id, "ballast", b"x" * 2_300_000)
@@ -165,7 +165,7 @@ def test_a_store_at_its_limit_ends_the_run_with_a_sentence_and_nothing_else(home
 
 
 def test_a_run_too_large_for_the_memory_fails_with_a_sentence_and_the_next_one_works(home: Path) -> None:
-    with place(home, LEAKAGE_SLOTS="1", LEAKAGE_MEMORY_MB="300") as made:
+    with place(home, LEAKAGE_MEMORY_MB="300") as made:
         made.dispatch()
         large = made.finished(made.submit(LARGE), within=90)
         assert (large.status, large.message) == ("failed", MEMORY)

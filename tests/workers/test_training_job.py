@@ -21,7 +21,7 @@ ENDLESS = SHORT.model_copy(update={"rounds": 1000, "rate": 0.01})
 
 @pytest.fixture(scope="module")
 def school(tmp_path_factory: pytest.TempPathFactory, written: Path) -> Iterator[Place]:
-    """A place with a dispatcher, two slots and digits to learn from."""
+    """A place with a dispatcher and digits to learn from."""
     home = tmp_path_factory.mktemp("school")
     (home / "catalog.json").write_bytes(written.read_bytes())
     with place(home, LEAKAGE_DATA=str(write_digits(home / "data"))) as made:
