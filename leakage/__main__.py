@@ -125,7 +125,7 @@ def run_file(experiment: Experiment, out: Path) -> dict[str, Any]:
         rows.append(row | {"scores": finite(frame.scores)})
     answer = rows.pop()
     how = "limit" if frame.ending == "stopped" else frame.ending
-    ended = ending(how, step=frame.step, steps=experiment.attack.fields.get("steps"), limit=experiment.max_seconds)
+    ended = ending(how, frame.step, experiment)
     result = {
         "experiment": experiment.model_dump(),
         "baselines": finite(scene.baselines.scores),
@@ -140,7 +140,8 @@ def run_file(experiment: Experiment, out: Path) -> dict[str, Any]:
     scores, word = answer["scores"], (frame.verdict or {})["word"]
     if "event" in frame.note:
         log.info("%s", frame.note["event"])
-    log.info("%s. %s: PSNR %.1f dB (a grey picture: %.1f dB). Results are in %s.", ended.words, word.capitalize(), scores["psnr"], grey, out)
+    came = f"{ended.words}. {word.capitalize()}"
+    log.info("%s: PSNR %.1f dB (a grey picture: %.1f dB). Results are in %s.", came, scores["psnr"], grey, out)
     return result
 
 

@@ -17,7 +17,6 @@ from leakage.ui.common.base_path import base
 from leakage.ui.common.session import delete_all, owner
 
 
-
 def attack_row(run: Run, known: Catalog) -> tuple[str, str, str]:
     """How it ended, what it was, and its page."""
     end, how = run.outcome(AttackEnd), how_it_stands(run)

@@ -24,7 +24,9 @@ from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
 from leakage.workers import plugin_catalog
 from leakage.workers.adapter import prepare
 
-NETWORKS = {name: TEMPLATES[name] for name in ("R-GAP's net A", "R-GAP's net B", "R-GAP's net C", "R-GAP's net D", "LeNet (Zhu)", "CNN6-d")} | {
+NETWORKS = {
+    name: TEMPLATES[name] for name in ("R-GAP's net A", "R-GAP's net B", "R-GAP's net C", "R-GAP's net D", "LeNet (Zhu)", "CNN6-d")
+} | {
     "three poolings": "conv 3@32 p1 - max 2 - conv 3@64 p1 - max 2 - conv 3@128 p1 - max 2 - mean - linear 128",
     "two filters": "conv 3@2 p1 - conv 3@2 p1",
     "stride 4": "conv 4@8 /4 - linear 64",
@@ -57,7 +59,8 @@ def main() -> None:
         say(f"{name}: rank {measured.rank:,} of {measured.unknowns:,}, condition {measured.condition:.3g}, {seconds:.0f} s")
         ended = book.play(asked, experiment)
         how = f"{measured.rank:,} of {measured.unknowns:,}" + ("" if measured.exact else " (sketched)")
-        lines.append([name, found.index, how, f"{measured.condition:.3g}", measured.above(1e-2), f"{ended['psnr']:.1f}", ended["word"], f"{seconds:.0f}"])
+        condition, above = f"{measured.condition:.3g}", measured.above(1e-2)
+        lines.append([name, found.index, how, condition, above, f"{ended['psnr']:.1f}", ended["word"], f"{seconds:.0f}"])
     table(["network", "index", "rank", "condition", "above noise 0.01", "PSNR", "search", "seconds"], lines)
 
 

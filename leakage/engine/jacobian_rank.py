@@ -10,6 +10,7 @@ condition number means that directions are told apart in exact arithmetic alone.
 """
 
 import math
+import warnings
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass
@@ -86,10 +87,11 @@ def _columns(model: nn.Module, x: Tensor, y: Tensor, most: int) -> Iterator[Tens
     basis = torch.eye(x.numel(), dtype=torch.float64).reshape(-1, *x.shape[1:])
     for directions in basis.split(most):
         count = len(directions)
-        with forward_ad.dual_level():
-            moved = forward_ad.make_dual(x.double().expand(count, -1, -1, -1).contiguous(), directions)
+        with forward_ad.dual_level(), warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # torch compiles its own formulas by a way that it calls outdated
+            moved = forward_ad.make_dual(x.double().expand(count, -1, -1, -1).contiguous(), directions)  # type: ignore[no-untyped-call]
             update = client.each(weights, moved, y.expand(count))
-            slopes = [forward_ad.unpack_dual(gradient) for gradient in update.values()]
+            slopes = [forward_ad.unpack_dual(gradient) for gradient in update.values()]  # type: ignore[no-untyped-call]
             parts = [torch.zeros_like(one.primal) if one.tangent is None else one.tangent for one in slopes]
         yield torch.cat([part.detach().flatten(1) for part in parts], 1)
 
@@ -101,4 +103,5 @@ def _singular_values(held: Tensor, pulse: Callable[[], bool]) -> Tensor:
         if pulse():
             raise StoppedError
         gram += part.double() @ part.double().T
-    return torch.linalg.eigvalsh(gram).clamp(min=0).sqrt().flip(0)
+    values: Tensor = torch.linalg.eigvalsh(gram)
+    return values.clamp(min=0).sqrt().flip(0)

@@ -17,9 +17,9 @@ RULE = (
     "LPIPS. A distance does not count for a picture where one that knows nothing is first too: grey, black, white, its own mean colour, "
     "noise, the mean picture of the line-up. Recognizable: first by at least half of the distances that count, and SSIM or LPIPS goes at "
     "least half of the way from the best of the pictures that know nothing to an exact copy; where no distance counts, the second is "
-    "enough. Singled out: first in the same way, whatever it looks like. Partly: first by one distance, or among the first 5 % and at least "
-    "15 % of that way. A guess that knows nothing is first by one distance once in as many times as pictures stand in the line-up. "
-    "Otherwise: not shown by this attack. A batch is judged by its clearest picture."
+    "enough. Singled out: first in the same way, whatever it looks like. Partly: first by one distance, or among the first 5 % and at "
+    "least 15 % of that way. Otherwise: not shown by this attack. A guess that knows nothing is first by one distance once in as many "
+    "times as pictures stand in the line-up. A batch is judged by its clearest picture."
 )
 MEANING = {
     RECOGNIZABLE: "Whoever is in the picture can be seen by whoever runs the server, although the picture never left the phone.",

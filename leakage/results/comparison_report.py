@@ -109,7 +109,8 @@ def _table(arms: Sequence[Arm]) -> list[list[str]]:
 
 def outcome_words(row: Row) -> str:
     """The verdict, and of an attack that did not come to its own answer how it ended or stands."""
-    return ". ".join([row.verdict] * bool(row.verdict) + [row.ended] * (not row.answered))  # type: ignore[list-item]
+    words = [row.verdict] if row.verdict else []
+    return ". ".join(words if row.answered else [*words, row.ended])
 
 
 def _scores(found: Mapping[str, Any]) -> list[str]:

@@ -3,18 +3,20 @@
 from leakage.runs.event_parts import Ending
 from leakage.runs.events import AttackEnd
 from leakage.runs.store import Run
+from leakage.spec.experiment import Experiment
 
 NO_ANSWER = "{}, at step {}: not the attack's answer"
 HOW = {"limit": "Stopped at its time limit of {limit} s", "stopped": "Stopped by hand", "diverged": "Diverged"}
 STATES = {"queued": "Waiting", "running": "Running", "done": "Finished", "cancelled": "Stopped", "failed": "Failed"}
 
 
-def ending(how: str, *, step: int, steps: int | None, limit: int = 0) -> Ending:
-    """How an attack ended: "answer", "limit", "stopped" or "diverged"; at which step, of how many at most, with how many seconds to take."""
+def ending(how: str, step: int, asked: Experiment) -> Ending:
+    """How an attack ended, at which step: "answer", "limit", "stopped" or "diverged"."""
     if how == "answer":
         return Ending(how=how, words="Attack finished")
-    at = f"{step:,} of {steps:,}" if steps and step <= steps else f"{step:,}"
-    return Ending(how=how, words=NO_ANSWER.format(HOW[how].format(limit=limit), at))
+    steps = int(asked.attack.fields.get("steps", 0))  # of one start, where there are several
+    at = f"{step:,} of {steps:,}" if step <= steps else f"{step:,}"
+    return Ending(how=how, words=NO_ANSWER.format(HOW[how].format(limit=asked.max_seconds), at))
 
 
 def how_it_stands(run: Run) -> str:

@@ -130,7 +130,7 @@ def keep(case: Case, frame: Frame, *, alone: bool) -> None:
                 labels=labels,
                 note=frame.note,
                 verdict=verdict,
-                ending=ending(how, step=frame.step, steps=case.experiment.attack.fields.get("steps"), limit=case.experiment.max_seconds),
+                ending=ending(how, frame.step, case.experiment),
                 steps=frame.step,
                 seconds=frame.seconds,
                 timing_key=timing_key(case.experiment) if alone else None,

@@ -12,13 +12,14 @@ from leakage.settings import ROOT
 PICTURES = r"(the|your|every|all|each|any|a|private|no) ?(private |original )?(pictures?|images?|data|photographs?|faces?)"
 FORBIDDEN = (
     rf"\b(hides?|hid|hiding) {PICTURES}",
-    r"\b(pictures?|images?|data|faces?|people|persons?|you) (is|are|stays?|remains?|was|were) (well |fully |completely )?(hidden|safe|protected|secure|private|invisible|unrecogni[sz]able)\b",
+    r"\b(pictures?|images?|data|faces?|people|persons?|you) (is|are|stays?|remains?|was|were) (well |fully |completely )?"
+    r"(hidden|safe|protected|secure|private|invisible|unrecogni[sz]able)\b",
     rf"\bprotects? {PICTURES}",
     r"\bprotects? (your |the )?privacy\b",
     r"\b(cannot|can not|can't|can never|could not) be (seen|found|recovered|reconstructed|recogni[sz]ed|identified|stolen|leaked)\b",
     r"\bnot recogni[sz]able\b",
     r"\bnobody (can|could) (see|find|recover|recogni[sz]e)\b",
-    r"\b(no|without) leak(age)?\b(?! (is|was|counts))",
+    r"\b(no|without) leak(age)?\b",
     r"\bleaks nothing\b",
     r"\bno attack (can|could|will) (find|see|recover|reconstruct|show)\b",
     r"\bwhatever attack\b",

@@ -35,7 +35,9 @@ def dense(model: nn.Module, x: Tensor) -> Tensor:
     return torch.linalg.svdvals(whole)
 
 
-@pytest.mark.parametrize("text", ["linear 7", "conv 3@4 p1", "conv 3@4 /2 p1 - conv 3@5", "conv 3@4 p1 - max 2 - conv 3@6", "block 4 /2 - mean"])
+@pytest.mark.parametrize(
+    "text", ["linear 7", "conv 3@4 p1", "conv 3@4 /2 p1 - conv 3@5", "conv 3@4 p1 - max 2 - conv 3@6", "block 4 /2 - mean"]
+)
 @pytest.mark.parametrize("activation", ["sigmoid", "leaky_relu", "relu"])
 def test_the_singular_values_are_those_of_the_dense_jacobian(text: str, activation: str) -> None:
     model, x = network(text, 2, 8, activation), picture(2, 8)
@@ -57,10 +59,11 @@ def test_of_one_picture_a_linear_layer_gives_every_direction_and_what_a_number_m
     torch.manual_seed(0)
     model, x = nn.Sequential(nn.Flatten(), nn.Linear(48, 4, bias=False)), picture(3, 4)
     found = spectrum(model, x, LABEL)
-    error = (torch.softmax(model(x), 1) - F.one_hot(LABEL, 4)).double().norm()
+    error = float((torch.softmax(model(x).detach(), 1) - F.one_hot(LABEL, 4)).double().norm())
     assert found.rank == 48
-    assert found.values[4:44].tolist() == pytest.approx([float(error)] * 40, rel=1e-6)  # 3 logits move, up to shifts: the rest is alone
-    assert found.above(float(error) * 1.001) < found.above(float(error) * 0.999)
+    alone = (found.values / error - 1).abs() < 1e-6
+    assert int(alone.sum()) == 45  # of 4 logits 3 differences can move
+    assert found.above(error * 1.001) < found.above(error * 0.999)
     assert found.above(0.0) == 48
 
 
@@ -72,7 +75,7 @@ def test_a_sketch_has_the_same_rank_and_singular_values_within_a_factor(monkeypa
     assert (exact.exact, sketched.exact) == (True, False)
     assert sketched.rank == exact.rank
     share = sketched.values[: exact.rank] / exact.values[: exact.rank]
-    assert 0.4 < float(share.min())
+    assert float(share.min()) > 0.4
     assert float(share.max()) < 1.6
 
 

@@ -47,7 +47,7 @@ def test_the_answer_is_also_scored_in_the_models_units_and_without_clamping() ->
     scene = scene_of(experiment, white)
     referee = Referee(scene.x, scene.y, scene.seen, scene.baselines)
     guess = Snapshot(step=1, x=white + 2 * 0.3081078, y=LABELS[:1], loss=torch.zeros(()))
-    scores = referee.score(guess, final=True).scores
+    scores = referee.score(guess, ending="answer").scores
     assert scores["mse"] == 0.0
     assert scores["mse_norm"] == pytest.approx(4.0, rel=1e-5)
 

@@ -116,7 +116,7 @@ test('the recorded run is drawn with all its values', async (t) => {
   for (const event of [meta, ...frames]) take(record, event);
   await draw();
   const [, { traces, layout }] = draws();
-  assert.deepEqual([traces[0].x.length, traces[0].x[111], traces[1].y[0]], [112, 198, frames[0].loss]);
+  assert.deepEqual([traces[0].x.length, traces[0].x[96], traces[1].y[0]], [97, 198, frames[0].loss]);
   assert.deepEqual([layout.xaxis.range, layout.font.color], [[0, 300], 'rgb(255,255,255)']); // prettier-ignore
   assert.equal(host.classList.contains('gle-drawn'), true);
 });

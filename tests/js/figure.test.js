@@ -112,7 +112,7 @@ test('while it runs the axis goes as far as planned, or further; afterwards as f
   assert.deepEqual(last(recordOf(frame(4, { step: 0 }), end)), [0, 1]);
 });
 
-test('the recorded run: 112 values, beside a grey picture and the loss by its name', () => {
+test('the recorded run: all its values, beside a grey picture and the loss by its name', () => {
   const { meta, frames, end } = recorded();
   const { traces, layout } = figure(recordOf(meta, ...frames, end), THEME);
   const steps = frames.map(({ step }) => step);

@@ -9,14 +9,14 @@ import { readFileSync } from 'node:fs';
  */
 
 /**
- * The recorded run: iDLG on one picture, planned for 300 steps, found after 198; the frames have the numbers 4 to 115.
+ * The recorded run: iDLG on one picture, planned for 300 steps, found after 198; the frames have the numbers 4 to 100.
  * @returns {{ id: string, meta: MetaEvent, frames: FrameEvent[], end: AttackEnd }}
  */
 export function recorded() {
   const { run, events } = JSON.parse(readFileSync(new URL('../../assets/recorded.json', import.meta.url), 'utf8'));
   const [meta, ...frames] = events;
   const sent = frames.map((/** @type {{ png: string }} */ { png, ...frame }) => ({ ...frame, picture: png.length > 0 }));
-  return { id: run.id, meta, frames: sent, end: { ...run.result, kind: 'end', run: run.id, seq: 116, status: 'done' } };
+  return { id: run.id, meta, frames: sent, end: { ...run.result, kind: 'end', run: run.id, seq: 101, status: 'done' } };
 }
 
 /**

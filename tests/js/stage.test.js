@@ -229,13 +229,13 @@ test('the recorded run, from its first event to its answer', async (t) => {
   for (const event of [meta, ...frames.slice(0, 5)]) last().send(event, event.seq);
   await page.tick(300);
   const { psnr, seq, step } = made.host.dataset;
-  assert.deepEqual({ psnr, seq, step }, { psnr: '6.39', seq: '8', step: '5' });
+  assert.deepEqual({ psnr, seq, step }, { psnr: '7.01', seq: '8', step: '8' });
   await page.tick(2000);
   for (const event of [...frames.slice(5), end]) last().send(event, event.seq);
   await page.tick(300);
   assert.deepEqual(
     { ...made.host.dataset },
-    { ...made.host.dataset, status: 'done', psnr: '50.63', seq: '115', step: '198', mode: 'still' },
+    { ...made.host.dataset, status: 'done', psnr: '50.63', seq: '100', step: '198', mode: 'still' },
   );
   assert.equal(roots()[0].querySelector('.gle-now')?.textContent, 'step 198 of 300');
   assert.equal(page.open.streams, 0);

@@ -47,10 +47,13 @@ test('the recorded run: at every step its own verdict, and the end for its answe
   const record = newRecord(id);
   for (const event of [meta, ...frames, end]) take(record, event);
   assert.equal(verdictWords(record, record.frames[0]).word, 'not shown by this attack');
-  assert.match(verdictWords(record, record.frames[0]).why, /^At this step: The attacker's picture: rank 81 of 100 in the line-up/);
   assert.match(
-    verdictWords(record, record.frames[111]).why,
-    /^In the end: The attacker's picture: rank 1 of 100 in the line-up, PSNR 50.6 dB/,
+    verdictWords(record, record.frames[0]).why,
+    /^At this step: The attacker's picture: place 81 by pixels of 100 in the line-up/,
+  );
+  assert.match(
+    verdictWords(record, record.frames[96]).why,
+    /^In the end: The attacker's picture: place 1 by pixels, 1 by SSIM, 1 by LPIPS of 100 in the line-up, PSNR 50.6 dB/,
   );
   assert.equal(verdictWords(record).mark, 'recognizable');
 });

@@ -189,7 +189,7 @@ test('a run that failed says so, and why; a note is told once it comes', async (
   hear({ kind: 'state', run: 'r', status: 'failed', message: 'Out of memory.' });
   await page.tick(20);
   assert.match(one('plot').getAttribute('aria-label') ?? '', /^Curves over 10 steps/);
-  assert.deepEqual([text('status-text'), text('word'), text('why')], ['The run stopped early', 'no result', 'Out of memory.']);
+  assert.deepEqual([text('status-text'), text('word'), text('why')], ['Failed: Out of memory.', 'no result', 'Out of memory.']);
 });
 
 test('the curves and the ladder lead to their frame', async (t) => {

@@ -1,6 +1,7 @@
 """LPIPS through the SqueezeNet features in the data folder: published values, and the verdict on LPIPS's own example pictures."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from leakage.evaluation.lineup import pixel_ranks
 from leakage.evaluation.perceptual import Perceptual, perceptual
 from leakage.evaluation.verdict import verdict
 from leakage.spec.experiment import Experiment, Picture
+from leakage.spec.words import SINGLED_OUT
 
 FOLDER = data_folder() / "lpips_squeeze"
 pytestmark = pytest.mark.skipif(not (FOLDER / "squeezenet1_1_features.pth").exists(), reason="no lpips_squeeze in the data folder")
@@ -59,14 +61,14 @@ def owned() -> tuple[torch.Tensor, Baselines]:
 )
 def test_the_verdict_on_the_example_pictures_of_lpips(eye: Perceptual, owned: tuple[torch.Tensor, Baselines], name: str, word: str) -> None:
     x, held = owned
-    assert verdict(measure(example(name), x, held.lineup, eye), held.best, size=100)["word"] == word
+    assert verdict(measure(example(name), x, held.lineup, eye), held.reference)["word"] == word
 
 
 def test_the_verdict_without_lpips_misses_what_is_warped(owned: tuple[torch.Tensor, Baselines]) -> None:
     x, held = owned
-    best = held.best | {"lpips": torch.tensor([torch.nan])}
+    best = {**held.reference.best, "lpips": torch.tensor([torch.nan])}
     found = measure(example("ex_p1"), x, held.lineup, Perceptual("", "off"))
-    assert verdict(found, best, size=100)["word"] == "partly"
+    assert verdict(found, replace(held.reference, best=best))["word"] == SINGLED_OUT
 
 
 def test_over_200_cifar_pictures_grey_ranks_in_the_middle_although_flat_pictures_are_near_it() -> None:

@@ -304,7 +304,12 @@ def test_a_protection_is_judged_over_all_of_its_arms() -> None:
 
 
 def test_of_several_attacks_those_that_find_it_are_named() -> None:
-    found = [("naive", "DLG", NOT_SHOWN), ("naive", "iDLG", NOT_SHOWN), ("adaptive", "DLG", NOT_SHOWN), ("adaptive", "iDLG", "recognizable")]
+    found = [
+        ("naive", "DLG", NOT_SHOWN),
+        ("naive", "iDLG", NOT_SHOWN),
+        ("adaptive", "DLG", NOT_SHOWN),
+        ("adaptive", "iDLG", "recognizable"),
+    ]
     seen = [judged(attack, attacker, verdict, protection="Soteria", attack=attack) for attacker, attack, verdict in found]
     wanted = "Soteria stops only an attacker who does not know of it. Who knows of it finds the picture by iDLG."
     assert only_naive(seen) == [wanted]

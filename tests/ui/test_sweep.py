@@ -21,7 +21,9 @@ def noisy(scale: float, *, adaptive: bool = True, **settings: object) -> Experim
 
 
 def row(attacker: str, psnr: float | None) -> Row:
-    return Row("", attacker, "", "done", "Attack finished", True, None, None, psnr, None, None, None, None, None, None, {"psnr": 9.5}, "", "", "")
+    return Row(
+        "", attacker, "", "done", "Attack finished", True, None, None, psnr, None, None, None, None, None, None, {"psnr": 9.5}, "", "", ""
+    )
 
 
 def test_a_sweep_is_one_number_of_one_protection_and_nothing_else() -> None:

@@ -14,6 +14,7 @@ export interface AttackEnd {
   labels?: number[];
   note?: { [name: string]: JsonValue };
   verdict?: VerdictWords | null;
+  ending?: Ending | null;
   timing_key?: string | null;
 }
 
@@ -27,6 +28,12 @@ export interface BaselineScores {
   rank_pixel?: number | null;
   rank_ssim?: number | null;
   rank_lpips?: number | null;
+}
+
+/** How an attack ended: answer, limit, stopped or diverged; and the same in words, for every page and file. */
+export interface Ending {
+  how: string;
+  words: string;
 }
 
 /** A kept guess with its scores. `picture`: whether the store still has its contact sheet; `views`: small pictures as addresses. */

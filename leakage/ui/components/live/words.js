@@ -62,7 +62,8 @@ export function stateWords({ status = '', position, wait, message } = {}, ending
     const before = isNumber(position) ? position - 1 : 0; // 1 is the next
     return before < 1 ? `Waiting: yours is next${about}` : `Waiting: ${before} ${before === 1 ? 'run' : 'runs'} before yours${about}`;
   }
-  if (status === 'failed' || status === 'cancelled') return [status === 'failed' ? 'Failed' : 'Stopped', message].filter(Boolean).join(': ');
+  if (status === 'failed' || status === 'cancelled')
+    return [status === 'failed' ? 'Failed' : 'Stopped', message].filter(Boolean).join(': ');
   return STATES[status] ?? (message || 'Opening');
 }
 
