@@ -23,6 +23,10 @@ from leakage.evaluation.referee import BlindReferee, Frame, Referee
 PER_SECOND = 10.0  # frames kept per second at most
 SHOWN = 8  # gradients of single pictures that are drawn
 SHARE = 0.02  # ... and never more than this share of the time is spent on keeping them
+NO_GRADIENT = (
+    "This model passes no gradient on for these pictures: the update is zero, so there is nothing to attack, whatever protects it. "
+    "Choose another activation, other weights, fewer layers, or other pictures."
+)
 
 
 @dataclass(frozen=True)
@@ -86,6 +90,8 @@ def stage(
     honest = deepcopy(model) if federation.changes else model
     seen = observe(model, x, y, federation, num_classes=private.num_classes, lanes=lanes)
     plain, _ = gradient_client(honest)(seen.weights, x, y, {})
+    if not any(bool(gradient.any()) for gradient in plain.values()):
+        raise ValueError(NO_GRADIENT)
     alone = len(x) > 1 and private.batch_norm == "eval"  # whose BatchNorm needs the others has no gradient of its own
     sent = seen.history[federation.attacked_round - 1].update
     singles = islice(single_gradients(honest, seen.weights, x, y), SHOWN if alone else 0)

@@ -169,7 +169,7 @@ def test_baselines_of_a_large_batch_are_ranked_on_its_first_pictures_only() -> N
 
 def test_baselines_are_grey_noise_the_mean_of_the_line_up_and_another_of_the_class() -> None:
     x, held = gallery()
-    assert list(held.scores) == ["grey", "mean", "noise", "same_class"]
+    assert list(held.scores) == ["grey", "mean", "noise", "mean_colour", "blurred", "same_class"]
     again = measure(held.lineup.mean, x, held.lineup, held.perceptual)
     assert held.scores["mean"]["psnr"] == pytest.approx(float(again["psnr"].mean()))
     assert torch.allclose(held.lineup.mean[1], held.lineup.others[held.lineup.competitors[1]].mean(0), atol=1e-6)
@@ -183,7 +183,7 @@ def test_a_black_picture_gives_grey_6_decibels_and_noise_the_mean_square_of_a_un
     assert held.scores["grey"]["psnr"] == pytest.approx(6.0206, abs=1e-3)  # 10 log10 4
     assert held.scores["noise"]["mse"] == pytest.approx(1 / 3, rel=0.02)  # E u^2 of 12288 uniform numbers: known to 0.8 %
     assert "same_class" not in held.scores
-    assert held.best["ssim"].tolist() == pytest.approx([1])  # black itself is a plain colour
+    assert held.reference.best["ssim"].tolist() == pytest.approx([1])  # black itself is a plain colour
 
 
 def test_noise_comes_from_the_experiments_seed() -> None:

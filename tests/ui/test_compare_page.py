@@ -170,7 +170,7 @@ def test_protections_cross_attacks_and_the_matrix_fills(door: Service, look: Ope
         grid = next(str(one.proto.body) for one in at.get("html") if "gle-matrix" in one.proto.body)
         return [re.findall(r"<td.*?</td>", line) for line in re.findall(r"<tr.*?</tr>", grid)[2:]]
 
-    assert [["waiting" in cell for cell in line] for line in cells()] == [[True] * 2, [True] * 4]
+    assert [["Waiting" in cell for cell in line] for line in cells()] == [[True] * 2, [True] * 4]
     while door.store.queue():
         work()
     at.run()
@@ -366,14 +366,14 @@ def test_what_differs_and_what_is_equal_is_said_in_words(look: Open) -> None:
 
 def test_the_table_fills_as_runs_finish_and_an_exported_file_runs_again(door: Service, look: Open, work: Callable[[], None]) -> None:
     at = press(look(**QUICK, arms="none,clipping"))  # what clips shares no loop
-    assert shown(at).count("waiting") == 3
+    assert shown(at).count("Waiting") == 3
     work()
-    assert shown(at.run()).count("waiting") == 2
+    assert shown(at.run()).count("Waiting") == 2
     work()
     work()
     at.run()
     fine(at)
-    assert "waiting" not in shown(at)
+    assert "Waiting" not in shown(at)
     ids = at.query_params["runs"].split(",")
     for id in ids:
         run = door.look(id)

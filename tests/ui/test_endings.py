@@ -1,0 +1,161 @@
+"""Every way an attack can end, in the same words at every place that shows it."""
+
+import csv
+import io
+import json
+import shutil
+import subprocess
+import threading
+from collections.abc import Callable
+from html import unescape
+from pathlib import Path
+
+import pytest
+import torch
+from PIL import Image
+from visiting import Open, fine, words
+
+from leakage.evaluation.play import NO_GRADIENT
+from leakage.results.comparison_exports import make
+from leakage.runs.endings import how_it_stands
+from leakage.runs.service import Service
+from leakage.runs.store import Run
+from leakage.settings import ROOT
+from leakage.spec.experiment import Experiment, Part, Picture
+from leakage.spec.words import CUT_SHORT, VERDICTS
+from leakage.workers import plugin_catalog
+from leakage.workers.job import MEMORY, Job
+from leakage.workers.worker import perform
+
+CPU = torch.device("cpu")
+WORDS = ROOT / "leakage" / "ui" / "components" / "live" / "words.js"
+
+
+def search(steps: int, seconds: int = 60, **more: object) -> Experiment:
+    return Experiment(attack=Part(id="inverting_gradients", fields={"steps": steps, **more}), max_seconds=seconds)
+
+
+# L-BFGS that runs away from its only start
+DIVERGING = Experiment(model=Part(id="mlp"), attack=Part(id="dlg", fields={"steps": 40, "tries": 1}), seed=3, size=28, channels=1)
+
+
+def submitted(door: Service, experiment: Experiment, **uploads: bytes) -> Run:
+    door.submit(experiment, "browser me", uploads=uploads)
+    claimed = door.store.claim("0:1")
+    assert claimed is not None
+    return claimed
+
+
+def answer(door: Service) -> Run:
+    run = submitted(door, search(3))
+    perform(door.store, run, CPU)
+    return run
+
+
+def limit(door: Service) -> Run:
+    run = submitted(door, search(24000, seconds=1))
+    perform(door.store, run, CPU)
+    return run
+
+
+def stop(door: Service) -> Run:
+    run = submitted(door, search(24000))
+    threading.Timer(1.5, door.store.cancel, [run.id]).start()
+    perform(door.store, run, CPU)
+    return run
+
+
+def divergence(door: Service) -> Run:
+    run = submitted(door, DIVERGING)
+    perform(door.store, run, CPU)
+    return run
+
+
+def no_gradient(door: Service) -> Run:
+    """Black through a network without biases: every feature is 0, and so is every gradient."""
+    black = io.BytesIO()
+    Image.new("RGB", (32, 32)).save(black, "PNG")
+    picture = Picture(source="upload", id="black", label=1)
+    asked = search(3).model_copy(update={"pictures": (picture,), "model": Part(id="custom", fields={"network": "conv 3@4"})})
+    run = submitted(door, asked, black=black.getvalue())
+    perform(door.store, run, CPU)
+    return run
+
+
+def memory(door: Service) -> Run:
+    run = submitted(door, search(3))
+    with Job(door.store, run, so_far="") as job:
+        job.fail(MemoryError())
+    return run
+
+
+ENDINGS: dict[Callable[[Service], Run], tuple[str, str]] = {  # how -> the words, and the run's state
+    answer: ("Attack finished", "done"),
+    limit: ("Stopped at its time limit of 1 s, at step # of 24,000: not the attack's answer", "done"),
+    stop: ("Stopped by hand, at step # of 24,000: not the attack's answer", "cancelled"),
+    divergence: ("Diverged, at step # of 40: not the attack's answer", "done"),
+    no_gradient: (f"Failed: {NO_GRADIENT}", "failed"),
+    memory: (f"Failed: {MEMORY}", "failed"),
+}
+
+
+def live(run: Run, door: Service) -> str:
+    """What the scripts of the page make of the events, by the script itself."""
+    events = [event for event in door.store.events([run.id], 0) if event["kind"] in ("state", "end")]
+    state = next(event for event in reversed(events) if event["kind"] == "state")
+    end = next((event for event in events if event["kind"] == "end"), {})
+    call = (
+        f"import({json.dumps(WORDS.as_uri())}).then((m) => console.log(m.stateWords({json.dumps(state)}, {json.dumps(end.get('ending'))})))"
+    )
+    return subprocess.run(["node", "--input-type=module", "-e", call], capture_output=True, text=True, check=True).stdout.strip()
+
+
+@pytest.mark.parametrize("ended", ENDINGS, ids=lambda ended: ended.__name__)
+def test_every_place_tells_how_a_run_ended_in_the_same_words(door: Service, visit: Open, ended: Callable[[Service], Run]) -> None:
+    pattern, status = ENDINGS[ended]
+    run = door.look(ended(door).id)
+    assert run is not None
+    told = how_it_stands(run)
+    before, _, after = pattern.partition("#")
+    assert run.status == status
+    assert told.startswith(before)
+    assert told.endswith(after)
+
+    known = plugin_catalog.describe()
+    finished = ended is answer
+    report = unescape((make(door.store, [run.id], "comparison.html", known) or pytest.fail("no report")).data.decode())
+    (row,) = csv.DictReader(io.StringIO((make(door.store, [run.id], "table.csv", known) or pytest.fail("no table")).data.decode()))
+    (data,) = json.loads((make(door.store, [run.id], "comparison.json", known) or pytest.fail("no data")).data)["rows"]
+    assert row["ended"] == data["ended"] == told
+    assert data["answered"] == finished
+    assert (told in report.partition("application/json")[0]) != finished  # a report is of answers: only what is none is told
+
+    mine = visit("pages/runs.py")
+    fine(mine)
+    assert told in words(mine)
+    compared = visit("pages/compare.py", runs=run.id)
+    fine(compared)
+    shown = unescape(" ".join(str(element.proto.body) for element in compared.get("html")) + words(compared))
+    assert (told in shown) != finished
+
+    verdict = data["verdict"]
+    assert verdict in ((None,) if status == "failed" else VERDICTS if finished else (CUT_SHORT, *VERDICTS[:3]))
+    if shutil.which("node"):
+        assert live(run, door) == told
+
+
+def test_the_command_line_tells_it_too(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    from leakage.__main__ import main
+
+    for name, experiment, words_of in (
+        ("answer", search(3), "Attack finished. "),
+        ("limit", search(24000, seconds=1), "Stopped at its time limit of 1 s, at step "),
+        ("diverged", DIVERGING, "Diverged, at step "),
+    ):
+        (tmp_path / "asked.json").write_text(experiment.model_dump_json())
+        caplog.clear()
+        with caplog.at_level("INFO"):
+            assert main(["run", str(tmp_path / "asked.json"), "--out", str(tmp_path / name)]) == 0
+        ending = json.loads((tmp_path / name / "metrics.json").read_text())["ending"]
+        assert (ending["how"], ending["words"] in caplog.text) == (name, True)
+        assert words_of in f"{ending['words']}. "
