@@ -17,7 +17,7 @@ from leakage.ui.lab.chooser import choose_pictures, choose_shape, uploads_of
 from leakage.ui.lab.client_choice import choose_setting
 from leakage.ui.lab.result import duration
 
-QUESTION = "The same picture, the same seed, several protections: what does each hide, and what does it cost?"
+QUESTION = "The same picture, the same seed, several protections: what leaks behind each, and what does it cost?"
 GROUP = "comparison"
 
 

@@ -84,6 +84,21 @@ def _line(stack: tuple[Part, ...], cells: list[Cell], peers: Sequence[Part], kno
     return Line(sentence_case(protection(stack, peers, known)), stack, duels, refused)
 
 
+def strongest(stack: Sequence[Part], known: Catalog) -> list[str]:
+    """The ids of the searches that were measured against these protections, or else against none, the strongest first.
+
+    By how many pictures are recognizable to the stronger of both attackers, then by PSNR. What answers at once is no search.
+    """
+    lines = {_key(line.stack, known): line for line in matrix(known) if line.duels}
+    line = lines.get(_key(stack, known)) or lines.get(_key((), known))
+    best = {}
+    for attack, duel in line.duels.items() if line else ():
+        cells = [cell for cell in (duel.naive, duel.best) if cell and "psnr" in cell]
+        if cells and any(field.name == "steps" for field in known.get("attack", attack).fields):
+            best[attack] = max((cell["recognizable"] / cell["runs"], cell["psnr"]) for cell in cells)
+    return sorted(best, key=lambda attack: best[attack], reverse=True)
+
+
 @dataclass(frozen=True)
 class AccuracyCost:
     """What a training behind protections came to: the share of test pictures named right, and the points lost against one without."""

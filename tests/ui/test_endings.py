@@ -159,3 +159,16 @@ def test_the_command_line_tells_it_too(tmp_path: Path, caplog: pytest.LogCapture
         ending = json.loads((tmp_path / name / "metrics.json").read_text())["ending"]
         assert (ending["how"], ending["words"] in caplog.text) == (name, True)
         assert words_of in f"{ending['words']}. "
+
+
+def test_where_nothing_was_shown_the_next_stronger_attack_is_one_click_away(door: Service, visit: Open) -> None:
+    run = answer(door)
+    at = visit(run=run.id)
+    fine(at)
+    (button,) = [button for button in at.button if button.label.startswith("… another strong attack: ")]
+    assert button.label == "… another strong attack: iDLG (label first)?"  # of 6 pictures without protection both show 6, iDLG at 43 dB
+    button.click().run()
+    assert at.query_params["run"] != run.id
+    other = door.look(at.query_params["run"])
+    assert other is not None
+    assert Experiment.model_validate_json(other.experiment).attack.id == "idlg"

@@ -12,6 +12,7 @@ from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment, Picture, SpecError, clients_of
 from leakage.spec.fields import Travels
 from leakage.spec.tasks import Ranks
+from leakage.spec.words import LEAKS
 from leakage.ui.common import explain, forms
 from leakage.ui.common.base_path import base
 from leakage.ui.common.session import owner
@@ -92,10 +93,10 @@ def details(runs: list[Run], known: Catalog) -> None:
     titles = presets.titles(experiments, known)
     if len(runs) == 1:
         actions(runs[0])
-        questions(experiments[0], known)
+        questions(runs[0], experiments[0], known)
         st.html(ledger(experiments[0], known, service().meta(runs[0].id), runs[0].outcome(AttackEnd)))
     else:
-        questions(experiments[-1], known)
+        questions(runs[-1], experiments[-1], known)
         tabs = st.tabs(titles, default=titles[-1], key="whose", on_change="rerun")  # keyed: the choice outlives the last redraw
         for tab, run, experiment in zip(tabs, runs, experiments, strict=True):
             with tab:
@@ -121,12 +122,14 @@ def actions(run: Run, of: str = "") -> None:
             st.code(f"{(st.context.url or '').split('?')[0]}?run={run.id}", language=None)
 
 
-def questions(experiment: Experiment, known: Catalog) -> None:
-    """Some what-ifs, each one click."""
+def questions(run: Run, experiment: Experiment, known: Catalog) -> None:
+    """Some what-ifs, each one click; first a stronger attack, where this one did not show the picture."""
     spare = [Picture(id=item.id) for item in gallery()]
+    end = run.outcome(AttackEnd)
+    first = explain.stronger(experiment, known) if end and end.verdict and end.verdict.word not in LEAKS else {}
     st.markdown("**What if …**")
     with st.container(horizontal=True):
-        for title, (about, changed) in explain.what_ifs(experiment, known, spare).items():
+        for title, (about, changed) in {**first, **explain.what_ifs(experiment, known, spare)}.items():
             with suppress(SpecError):  # the run's trained model may be gone since
                 st.button(f"… {title}?", help=about, on_click=ask, args=(changed.resolve(known),), key=f"what-if {title}")
 
