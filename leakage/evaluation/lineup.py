@@ -80,7 +80,8 @@ def ssim_ranks(guess: Tensor, truth: Tensor, lineup: Lineup) -> Tensor:
 
 def lpips_ranks(guess: Tensor, truth: Tensor, lineup: Lineup, perceptual: Perceptual) -> Tensor:
     """Rank by LPIPS: (B,). Not a number when it is off."""
-    return lineup.rank(perceptual.distance(guess, truth), perceptual.table(guess, lineup.others))
+    different, which = guess.unique(dim=0, return_inverse=True)  # grey is the same for all pictures
+    return lineup.rank(perceptual.distance(guess, truth), perceptual.table(different, lineup.others)[which])
 
 
 # ---------------------------------------------------------------- who stands in it

@@ -154,7 +154,7 @@ REFUSED = {  # a model is built in its test
     "a buffer that counts": ({"model": lambda: nn.Sequential(Counting(), linear())}, ValueError, "Buffer 0.calls changes"),
     "a head defined first": ({"model": Swapped}, ValueError, "defines last, body, but its logits come from head"),
     "nothing to train": ({"model": lambda: linear().requires_grad_(False)}, ValueError, "no parameter that is trained"),
-    "a saturated model": ({"model": lambda: nn.Sequential(filled(0.0), Flat())}, ValueError, "norm 0"),
+    "a saturated model": ({"model": lambda: nn.Sequential(filled(0.0), Flat())}, ValueError, "passes no gradient on"),
     "BatchNorm over one number": (
         {"model": lambda: nn.Sequential(nn.Flatten(), nn.BatchNorm1d(36), linear()[1]), "x": X[:1], "y": Y[:1], "batch_norm": "batch"},
         ValueError,
