@@ -17,10 +17,14 @@ CHAINS = {"tests/browser/": "browser"} | dict.fromkeys(
     ("tests/web/test_server.py", *(f"tests/workers/test_{name}.py" for name in ("faults", "rank_job", "timing", "training_job", "worker"))),
     "processes",
 )
-ALONE = tuple(CHAINS)
 STARTERS = {"dispatcher", "server", "school"}  # fixtures that start processes
 HERE = Path(__file__).parent
 BROWSER = HERE / "browser"
+
+
+def chain(nodeid: str) -> str:
+    """The chain that a test belongs to, or nothing."""
+    return next((name for start, name in CHAINS.items() if nodeid.startswith(start)), "")
 
 
 def covering(cases: Sequence[dict[str, Hashable]]) -> set[int]:
@@ -64,7 +68,7 @@ class Scheduling(LoadScopeScheduling):
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        return next((chain for start, chain in CHAINS.items() if nodeid.startswith(start)), nodeid.partition("::")[0])
+        return chain(nodeid) or nodeid.partition("::")[0]
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -77,7 +81,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     leave_to_the_grid(items)
     if hasattr(config, "workerinput"):  # of one process among several: else the chains would end after all others
-        items.sort(key=lambda item: not item.nodeid.startswith(ALONE))
+        items.sort(key=lambda item: not chain(item.nodeid))
     for item in items:
         if item.nodeid.partition("[")[0] in LONG:
             item.add_marker(pytest.mark.long)
@@ -85,8 +89,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.browser)
         elif STARTERS & set(getattr(item, "fixturenames", ())) and not item.get_closest_marker("processes"):
             raise pytest.UsageError(f"{item.nodeid} starts processes: mark it with `processes`")
-        if item.get_closest_marker("processes") and item.path.is_relative_to(HERE) and not item.nodeid.startswith(ALONE):
-            raise pytest.UsageError(f"{item.nodeid} starts processes: name its file in ALONE")
+        if item.get_closest_marker("processes") and item.path.is_relative_to(HERE) and not chain(item.nodeid):
+            raise pytest.UsageError(f"{item.nodeid} starts processes: name its file in CHAINS")
 
 
 @pytest.hookimpl(wrapper=True)
