@@ -25,6 +25,8 @@ class IDLG(Attack):
     evaluations_per_step = 10
     loss_name = "squared gradient distance"
     source = "https://arxiv.org/abs/2001.02610"
+    strongest = {"steps": 100, "tries": 3}
+    fits = {"pictures": (1, 2, 3, 4)}
 
     steps: int = param(300, 1, 2000, "L-BFGS steps per start, 20 evaluations of the gradient at most in each.")
     tries: int = param(8, 1, 16, "How many random starts to try at most, until one succeeds.")

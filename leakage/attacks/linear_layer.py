@@ -51,6 +51,8 @@ class LinearLayer(Attack):
     way = "Divide one gradient by another: no search."
     loss_name = "squared relative gradient distance"
     source = "https://eprint.iacr.org/2017/715"
+    strongest = {}
+    fits = {"model": ("mlp", "fcn3")}
 
     estimate: str = choice("least squares", ESTIMATES, "How the copies of the picture, one in every row of the gradient, become one.")
     threshold: float = param(1e-12, 0, 1, "Rows whose bias's gradient is below this share of the largest are left out.")

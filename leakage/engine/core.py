@@ -5,7 +5,7 @@ Gradients and weights are `Params`: parameter name -> tensor.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import nn
@@ -57,6 +57,8 @@ class Attack(Plugin):
     evaluations_per_step: ClassVar[float] = 1  # replays of the client that one step usually costs
     loss_name: ClassVar[str] = "gradient distance"  # what `Snapshot.loss` is
     mistakes: ClassVar[Mapping[str, str]] = {}  # of a naive attacker who imitates the client: switch that repairs it -> in words
+    strongest: ClassVar[Mapping[str, Any] | None] = None  # its fields where the strongest known attackers are tried; None: it is none
+    fits: ClassVar[Mapping[str, tuple[Any, ...]]] = {}  # of those: for which experiments: pictures, precision, model -> what each may be
 
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
         """The attack, as a generator that never saves, prints or stops itself on the truth.

@@ -31,6 +31,7 @@ NOTHING = "no protection"
 class Row:
     """One run of a comparison; a number is None where it was not measured, or is not known.
 
+    arm             the title without the attack, what it does and the seed: what was attacked
     attacker        "adaptive", "naive", or "both" where the two do the same
     status, ended   the run's state, and how it ended or stands, in words; `answered`: the attack came to its own answer
     verdict, words  the verdict's word (spec/words.py) and the sentence that says why
@@ -44,6 +45,7 @@ class Row:
     """
 
     title: str
+    arm: str
     attacker: str
     run: str
     status: str
@@ -88,10 +90,17 @@ def rows(reader: RunReader, runs: list[Run], known: Catalog) -> list[Row]:
         attack = _part("attack", one.attack, attacks, known, short=True)
         return {"protection": protection(one.defenses, peers, known), "attack": attack}
 
+    arms = titles([scenario(one) for one in asked], known)
     return [
-        _row(reader, run, experiment, known, title=title, **words(experiment))
-        for run, experiment, title in zip(runs, asked, titles(asked, known), strict=True)
+        _row(reader, run, experiment, known, title=title, arm=arm, **words(experiment))
+        for run, experiment, title, arm in zip(runs, asked, titles(asked, known), arms, strict=True)
     ]
+
+
+def scenario(experiment: Experiment) -> Experiment:
+    """What is attacked: the experiment without the attack, what the attacker does about protections, and the seed."""
+    assume = experiment.assume.model_copy(update={"adaptive": True, "strategy": ""})
+    return experiment.model_copy(update={"attack": Experiment().attack, "assume": assume, "seed": Experiment().seed})
 
 
 def _row(reader: RunReader, run: Run, experiment: Experiment, known: Catalog, **words: str) -> Row:

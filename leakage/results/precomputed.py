@@ -84,19 +84,24 @@ def _line(stack: tuple[Part, ...], cells: list[Cell], peers: Sequence[Part], kno
     return Line(sentence_case(protection(stack, peers, known)), stack, duels, refused)
 
 
-def strongest(stack: Sequence[Part], known: Catalog) -> list[str]:
-    """The ids of the searches that were measured against these protections, or else against none, the strongest first.
+def measured_against(stack: Sequence[Part], known: Catalog) -> dict[tuple[str, str], Cell]:
+    """What was measured against these protections, or else against the same ones of another strength, or else against none.
 
-    By how many pictures are recognizable to the stronger of both attackers, then by PSNR. What answers at once is no search.
+    By the attack's id and by who attacks: "naive", "imitate" for the first of a protection's strategies, the names of the others.
     """
-    lines = {_key(line.stack, known): line for line in matrix(known) if line.duels}
-    line = lines.get(_key(stack, known)) or lines.get(_key((), known))
-    best = {}
+    lines = [line for line in matrix(known) if line.duels]
+    ids = [part.id for part in stack]
+    own = [line for line in lines if _key(line.stack, known) == _key(stack, known)]
+    like = [line for line in lines if [part.id for part in line.stack] == ids]
+    line = next(iter([*own, *like, *(line for line in lines if not line.stack)]), None)
+    found: dict[tuple[str, str], Cell] = {}
     for attack, duel in line.duels.items() if line else ():
-        cells = [cell for cell in (duel.naive, duel.best) if cell and "psnr" in cell]
-        if cells and any(field.name == "steps" for field in known.get("attack", attack).fields):
-            best[attack] = max((cell["recognizable"] / cell["runs"], cell["psnr"]) for cell in cells)
-    return sorted(best, key=lambda attack: best[attack], reverse=True)
+        knowing = dict(zip(["imitate", *list(duel.knowing)[1:]], duel.knowing.values(), strict=False))
+        naive = duel.naive if duel.naive and "psnr" in duel.naive else None
+        for who, cell in ({"naive": naive} | (knowing or {"imitate": naive})).items():
+            if reached := cell if cell and "psnr" in cell else naive:
+                found[attack, who] = reached
+    return found
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,8 @@ class Entry:
     presets: dict[str, dict[str, Any]]
     evaluations_per_step: float  # of an attack
     mistakes: dict[str, str]  # of an attack whose naive attacker imitates the client all the same: switch that repairs it -> in words
+    strongest: dict[str, Any] | None  # of an attack: its fields where the strongest known attackers are tried; None: it is none of them
+    fits: dict[str, list[Any]]  # of those: for which experiments: pictures (how many), precision, model (its id) -> what each may be
     strategies: dict[str, str]  # of a defense: what attackers can do who know it, name -> in words; the first is the usual one
     needs: dict[str, str]  # of a defense: fields that the model must have, with these values
     published: Published | None  # of a defense: from which strength on it was reported to stop DLG

@@ -39,6 +39,8 @@ def _entry(kind: str, name: str) -> Entry:
         doc=inspect.cleandoc(plugin.__doc__ or ""),
         evaluations_per_step=getattr(plugin, "evaluations_per_step", 0),
         mistakes=dict(getattr(plugin, "mistakes", {})),
+        strongest=None if (fields := getattr(plugin, "strongest", None)) is None else dict(fields),
+        fits={about: list(allowed) for about, allowed in getattr(plugin, "fits", {}).items()},
         strategies={name: strategy.words for name, strategy in plugin().strategies().items()} if kind == "defense" else {},
         needs=dict(getattr(plugin, "needs", {})),
         published=getattr(plugin, "published", None),

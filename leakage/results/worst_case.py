@@ -1,0 +1,83 @@
+"""The worst case: the strongest known attackers of one scenario, in the order in which they are tried, and what the best of them came to."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
+
+from leakage.results.comparison import Row
+from leakage.results.precomputed import Cell, measured_against
+from leakage.spec.catalog import Catalog, Entry
+from leakage.spec.experiment import Experiment, Part
+from leakage.spec.threat_model import coincide
+from leakage.spec.words import VERDICTS
+
+NAIVE, IMITATE = "naive", "imitate"  # who attacks, as the precomputed results name it; every other name is a strategy
+UNKNOWN = (-1.0, 0.0)  # of what was not measured
+
+
+def tries(scenario: Experiment, known: Catalog) -> list[Experiment]:
+    """The scenario against every attack that fits it, with everything that can be done about its protections: the strongest first.
+
+    In order of what the precomputed results say of the same protections, or else of none: by how many pictures are recognizable, then by
+    PSNR. What was not measured comes last: closed forms before searches, who knows the protection before who does not.
+    """
+    attacks = [entry for entry in known.of("attack") if entry.strongest is not None and fits(entry, scenario)]
+    measured = measured_against(scenario.defenses, known)
+
+    def strength(pair: tuple[Entry, str]) -> tuple[bool, tuple[float, float]]:
+        entry, who = pair
+        closed_form = not any(field.name == "steps" for field in entry.fields)
+        return closed_form and entry.id not in {attack for attack, _ in measured}, _reached(measured, entry.id, who)
+
+    pairs = sorted(product(attacks, attackers(scenario, known)), key=strength, reverse=True)
+    return [_attacked(scenario, entry, who).resolve(known) for entry, who in pairs]
+
+
+def attackers(scenario: Experiment, known: Catalog) -> list[str]:
+    """Who can attack it: those who know its protections, by what they do about them, and last the naive one, where that is another."""
+    if coincide(scenario, known):
+        return [IMITATE]
+    own = [known.get("defense", part.id).strategies for part in scenario.defenses]
+    return [IMITATE, *dict.fromkeys(name for strategies in own for name in list(strategies)[1:]), NAIVE]
+
+
+def fits(entry: Entry, scenario: Experiment) -> bool:
+    """Whether an attack is for experiments like this one."""
+    facts = {"pictures": len(scenario.pictures), "precision": scenario.precision, "model": scenario.model.id}
+    return all(facts[about] in allowed for about, allowed in entry.fits.items())
+
+
+def _attacked(scenario: Experiment, entry: Entry, who: str) -> Experiment:
+    strategy = "" if who in (NAIVE, IMITATE) else who
+    assume = scenario.assume.model_copy(update={"adaptive": who != NAIVE, "strategy": strategy})
+    return scenario.model_copy(update={"attack": Part(id=entry.id, fields=entry.strongest or {}), "assume": assume})
+
+
+def _reached(measured: Mapping[tuple[str, str], Cell], attack: str, who: str) -> tuple[float, float]:
+    """How far an attacker came: the first of a protection's strategies is `imitate` here."""
+    cell = measured.get((attack, who))
+    return (cell["recognizable"] / cell["runs"], cell["psnr"]) if cell else UNKNOWN
+
+
+# ---------------------------------------------------------------- what they came to
+
+
+def worst(rows: Sequence[Row]) -> dict[str, Row]:
+    """Of each arm the run that shows most: by its verdict, then by PSNR. An arm without a run that shows or answered: how its first stands."""
+    found: dict[str, Row] = {}
+    for row in rows:
+        if row.arm not in found or _shows(row) > _shows(found[row.arm]):
+            found[row.arm] = row
+    return found
+
+
+def _shows(row: Row) -> tuple[int, float]:
+    place = len(VERDICTS) - VERDICTS.index(row.verdict) if row.verdict in VERDICTS else 0
+    return place, row.psnr if row.psnr is not None else float("-inf")
+
+
+def several(rows: Iterable[Row]) -> bool:
+    """Whether an arm was attacked in more ways than by one attack, naively and not: then the best of them speaks for it."""
+    ways: dict[str, set[tuple[str, str]]] = {}
+    for row in rows:
+        ways.setdefault(row.arm, set()).add((row.attack, row.answer if row.attacker == "adaptive" else ""))
+    return any(len({attack for attack, _ in own}) > 1 or len(own) > 2 for own in ways.values())
