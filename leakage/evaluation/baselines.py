@@ -1,6 +1,5 @@
 """What every guess is held against: its line-up, LPIPS, and what pictures that know nothing would score."""
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -8,7 +7,6 @@ from dataclasses import dataclass, replace
 import torch
 from scipy.ndimage import gaussian_filter
 from torch import Tensor
-from torch.nn import functional as F
 
 from leakage.engine.core import generator
 from leakage.evaluation import metrics
@@ -56,19 +54,19 @@ def one_thread() -> Iterator[None]:
 
 
 @one_thread()
-def measure(guess: Tensor, truth: Tensor, lineup: Lineup, perceptual: Perceptual, *, most: int = sys.maxsize) -> Scores:
+def measure(guess: Tensor, truth: Tensor, lineup: Lineup, perceptual: Perceptual, *, ranked: Tensor | None = None) -> Scores:
     """Every score of guesses (B, C, H, W) in [0, 1] that belong to the truths: (B,) each. `rank` is the median over the distances.
 
-    Only the first `most` pictures are ranked, the others have a rank that is not a number.
+    Only the pictures `ranked` (bool (B,)) are ranked, or all; the others have a rank that is not a number.
     """
-    first = replace(lineup, competitors=lineup.competitors[:most])
+    ranked = torch.ones(len(guess), dtype=torch.bool) if ranked is None else ranked
+    own, true, beside = guess[ranked], truth[ranked], replace(lineup, competitors=lineup.competitors[ranked])
     found = {
-        "rank_pixel": pixel_ranks(guess[:most], truth[:most], first),
-        "rank_ssim": ssim_ranks(guess[:most], truth[:most], first),
-        "rank_lpips": lpips_ranks(guess[:most], truth[:most], first, perceptual),
+        "rank_pixel": pixel_ranks(own, true, beside),
+        "rank_ssim": ssim_ranks(own, true, beside),
+        "rank_lpips": lpips_ranks(own, true, beside, perceptual),
     }
-    unranked = max(0, len(truth) - most)
-    ranks = {name: F.pad(rank, (0, unranked), value=torch.nan) for name, rank in found.items()}
+    ranks = {name: torch.full((len(guess),), torch.nan).double().masked_scatter(ranked, rank) for name, rank in found.items()}
     return {
         "mse": metrics.mse(guess, truth),
         "psnr": metrics.psnr(guess, truth),
@@ -103,14 +101,24 @@ def make_baselines(origins: Sequence[Origin], x: Tensor, y: Tensor, *, seed: int
         "mean_colour": x.mean((2, 3), keepdim=True).expand_as(x),
         "blurred": blurred(x),
     }
-    scores = {name: measure(guess, x, lineup, eye, most=RANKED) for name, guess in guesses.items()}
-    blind = {name: scores[name] for name in BLIND}
     without = lineup.likes.isnan().flatten(1).any(1)  # (B,)
     if not without.all():
-        scores["same_class"] = measure(lineup.likes.nan_to_num(0.5), x, lineup, eye, most=RANKED)
-        for value in scores["same_class"].values():
-            value[without] = torch.nan
+        guesses["same_class"] = lineup.likes.nan_to_num(0.5)
+    scores = _measure_together(guesses, x, lineup, eye)
+    if "same_class" in scores:
+        scores["same_class"] = {name: value.masked_fill(without, torch.nan) for name, value in scores["same_class"].items()}
+    blind = {name: scores[name] for name in BLIND}
     return Baselines(lineup, eye, {name: summary(scores[name]) for name in SHOWN if name in scores}, reference(blind, lineup.size))
+
+
+def _measure_together(guesses: Mapping[str, Tensor], x: Tensor, lineup: Lineup, eye: Perceptual) -> dict[str, Scores]:
+    """The scores of several guesses (B, C, H, W) at the same pictures, whose line-up is then looked at once."""
+    times = len(guesses)
+    beside = replace(lineup, competitors=lineup.competitors.repeat(times, 1))
+    ranked = (torch.arange(len(x)) < RANKED).repeat(times)
+    found = measure(torch.cat(list(guesses.values())), x.repeat(times, 1, 1, 1), beside, eye, ranked=ranked)
+    parts = {name: value.split(len(x)) for name, value in found.items()}
+    return {guess: {name: part[place] for name, part in parts.items()} for place, guess in enumerate(guesses)}
 
 
 def reference(blind: Mapping[str, Scores], size: int) -> Reference:

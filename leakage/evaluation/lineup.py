@@ -18,6 +18,7 @@ from leakage.evaluation.perceptual import Perceptual
 SIZE = 100  # pictures in a line-up, the true one among them
 SOURCE = 256  # pixels of a gallery picture before it is cut
 NEAR = 1e-3  # mean absolute difference below which two pictures count as one
+CHUNK = 8  # pictures whose SSIM to a guess is worked out together: what fits into a processor's cache is done twice as fast
 REACH = 2000  # the others of a data set are drawn from its first so many test pictures
 KINDS = {"face": "the other faces", "digit": "the other digits"}  # of the gallery; the rest are photographs
 Origin = tuple[str, str]  # source and id of a picture: gallery, upload, a data set, or OWN
@@ -70,12 +71,14 @@ def pixel_ranks(guess: Tensor, truth: Tensor, lineup: Lineup) -> Tensor:
 
 def ssim_ranks(guess: Tensor, truth: Tensor, lineup: Lineup) -> Tensor:
     """Rank by 1 - SSIM: (B,). Not a number for pictures below SSIM's window."""
-    mine, rows = metrics.moments(guess), metrics.moments(lineup.others)
+    different, which = guess.unique(dim=0, return_inverse=True)  # grey is the same for all pictures
+    mine, rows = metrics.moments(different), metrics.moments(lineup.others)
     if mine is None or rows is None:
         return torch.full((len(guess),), math.nan, dtype=torch.double)
-    one = [metrics.Moments(*(part[number : number + 1] for part in mine)) for number in range(len(guess))]
-    table = torch.stack([metrics.similarity(row, rows) for row in one])  # (B, P)
-    return lineup.rank(-metrics.ssim(guess, truth), -table)
+    alone = [metrics.Moments(*part) for part in zip(*(torch.split(part, 1) for part in mine), strict=True)]
+    pieces = [metrics.Moments(*part) for part in zip(*(torch.split(part, CHUNK) for part in rows), strict=True)]
+    table = torch.stack([torch.cat([metrics.similarity(one, piece) for piece in pieces]) for one in alone])  # (U, P)
+    return lineup.rank(-metrics.ssim(guess, truth), -table[which])
 
 
 def lpips_ranks(guess: Tensor, truth: Tensor, lineup: Lineup, perceptual: Perceptual) -> Tensor:

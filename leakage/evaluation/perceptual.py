@@ -15,6 +15,7 @@ from leakage.data import lpips_weights
 
 SMALLEST = 32  # pixels; below 31 AlexNet's last layers see nothing
 ENLARGED = f"pictures below {SMALLEST} px are enlarged to {SMALLEST} px (bilinear) for LPIPS"
+KEPT = 2**26  # numbers that guesses to be compared may take: 256 MiB
 CHUNK = 16  # pictures looked at together, so that memory stays small with VGG too
 
 
@@ -37,10 +38,13 @@ class Perceptual:
         """LPIPS of every guess to every other picture: (B, C, H, W), (P, C, H, W) -> (B, P); not a number when it is off."""
         if self.model is None:
             return torch.full((len(guess), len(others)), math.nan, dtype=torch.double)
-        seen = torch.cat([self._look(chunk) for chunk in torch.split(guess, CHUNK)])  # (B, N)
         exact = "donot_use_mm_for_euclid_dist"  # the other way loses small distances
-        tables = [torch.cdist(seen, self._look(chunk), compute_mode=exact).square() for chunk in torch.split(others, CHUNK)]
-        return torch.cat(tables, 1).double()  # (B, P)
+        rows, held = [], max(CHUNK, KEPT // self._look(guess[:1]).numel())
+        for part in torch.split(guess, held):  # the others are looked at once for each
+            seen = torch.cat([self._look(chunk) for chunk in torch.split(part, CHUNK)])  # (<= held, N)
+            tables = [torch.cdist(seen, self._look(chunk), compute_mode=exact).square() for chunk in torch.split(others, CHUNK)]
+            rows.append(torch.cat(tables, 1))
+        return torch.cat(rows).double()  # (B, P)
 
     @torch.no_grad()
     def _look(self, x: Tensor) -> Tensor:

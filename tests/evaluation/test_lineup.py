@@ -159,7 +159,7 @@ def test_baselines_of_a_large_batch_are_ranked_on_its_first_pictures_only() -> N
     many = Experiment(pictures=tuple(Picture(id=f"face-{n % 12}") for n in range(RANKED + 2)))
     x, y = load(many, {})
     held = baselines_of(many, x, y)
-    found = measure(x, x, held.lineup, OFF, most=RANKED)
+    found = measure(x, x, held.lineup, OFF, ranked=torch.arange(len(x)) < RANKED)
     assert found["rank"].isnan().sum() == 2
     assert found["rank"][:RANKED].tolist() == [1] * RANKED
     assert found["ssim"].shape == (RANKED + 2,)
