@@ -7,12 +7,11 @@ from leakage.results import comparison_file
 from leakage.runs.service import service
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment, SpecError
-from leakage.spec.prepared import prepared
 from leakage.ui.common import address, explain, forms
 from leakage.ui.common.ready import catalog
 from leakage.ui.common.session import delete_all, owner
 from leakage.ui.compare import compared, precomputed_results, variants, variants_address
-from leakage.ui.lab.attacker import choose_attack
+from leakage.ui.compare.plan import in_queue, plan
 from leakage.ui.lab.chooser import choose_pictures, choose_shape, uploads_of
 from leakage.ui.lab.client_choice import choose_setting
 from leakage.ui.lab.result import duration
@@ -31,7 +30,7 @@ def settings(known: Catalog) -> tuple[list[Experiment], list[str]]:
     with forms.card(3, "Equal in all arms"):
         with st.expander("The phone: model, training, what it sends", icon=":material/smartphone:"):
             setting = choose_setting(known, len(pictures))
-        attack, granted = choose_attack(known, setting.model)
+        attack, granted = variants.choose_attack(known, setting.model)
         protected = variants.shared_protection(known)
     with differing:
         if not pictures:
@@ -49,7 +48,8 @@ def settings(known: Catalog) -> tuple[list[Experiment], list[str]]:
             max_seconds=forms.number("max_seconds"),
         )
         chosen = variants.choose(base, known)
-        return variants.plan(base, chosen, variants.choose_attackers(), known)
+        seeds = st.session_state["seeds"] if st.session_state["differs"] == "strength" else 1
+        return plan(base, chosen, variants.choose_attackers(), known, seeds=seeds)
 
 
 def start(experiments: list[Experiment], problems: list[str]) -> None:
@@ -81,8 +81,8 @@ def estimate(experiments: list[Experiment]) -> str:
 
 
 def submit(experiments: list[Experiment]) -> None:
-    """Queue all, the adaptive attacker first, and put them into the address, in the order of the arms."""
-    places = sorted(range(len(experiments)), key=lambda place: not experiments[place].assume.adaptive)
+    """Queue all and put them into the address, in the order of the arms."""
+    places = in_queue(experiments)
     uploads = {id: file for one in experiments for id, file in uploads_of(one.pictures).items()}
     try:
         ids = service().submit_all([experiments[place] for place in places], owner(), uploads=uploads, group=GROUP)
@@ -115,7 +115,7 @@ def prepare(known: Catalog) -> None:
         variants_address.load([compared.experiment_of(run) for run in runs], known)
     else:
         kept = {name: st.session_state[name] for name in ("source", forms.PICKED) if name in st.session_state}
-        forms.load(prepared().compare.experiment)
+        variants.prepare()
         st.session_state.update(kept)
 
 

@@ -98,7 +98,8 @@ def measured_against(stack: Sequence[Part], known: Catalog) -> dict[tuple[str, s
     for attack, duel in line.duels.items() if line else ():
         knowing = dict(zip(["imitate", *list(duel.knowing)[1:]], duel.knowing.values(), strict=False))
         naive = duel.naive if duel.naive and "psnr" in duel.naive else None
-        for who, cell in ({"naive": naive} | (knowing or {"imitate": naive})).items():
+        cells: dict[str, Cell | None] = {"naive": naive, **(knowing or {"imitate": naive})}
+        for who, cell in cells.items():
             if reached := cell if cell and "psnr" in cell else naive:
                 found[attack, who] = reached
     return found

@@ -1,9 +1,9 @@
-"""The worst case: the strongest known attackers of one scenario, in the order in which they are tried, and what the best of them came to."""
+"""The worst case: the strongest known attackers of a scenario, in the order in which they are tried, and what the best came to."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 
-from leakage.results.comparison import Row
+from leakage.results.comparison import Row, scenario
 from leakage.results.precomputed import Cell, measured_against
 from leakage.spec.catalog import Catalog, Entry
 from leakage.spec.experiment import Experiment, Part
@@ -14,42 +14,55 @@ NAIVE, IMITATE = "naive", "imitate"  # who attacks, as the precomputed results n
 UNKNOWN = (-1.0, 0.0)  # of what was not measured
 
 
-def tries(scenario: Experiment, known: Catalog) -> list[Experiment]:
-    """The scenario against every attack that fits it, with everything that can be done about its protections: the strongest first.
+def tries(asked: Experiment, known: Catalog) -> list[Experiment]:
+    """The same scenario against every attack that fits it, by everybody who knows its protections or does not: the strongest first.
 
     In order of what the precomputed results say of the same protections, or else of none: by how many pictures are recognizable, then by
     PSNR. What was not measured comes last: closed forms before searches, who knows the protection before who does not.
     """
-    attacks = [entry for entry in known.of("attack") if entry.strongest is not None and fits(entry, scenario)]
-    measured = measured_against(scenario.defenses, known)
+    attacks = [entry for entry in known.of("attack") if entry.strongest is not None and fits(entry, asked)]
+    measured = measured_against(asked.defenses, known)
 
     def strength(pair: tuple[Entry, str]) -> tuple[bool, tuple[float, float]]:
         entry, who = pair
         closed_form = not any(field.name == "steps" for field in entry.fields)
         return closed_form and entry.id not in {attack for attack, _ in measured}, _reached(measured, entry.id, who)
 
-    pairs = sorted(product(attacks, attackers(scenario, known)), key=strength, reverse=True)
-    return [_attacked(scenario, entry, who).resolve(known) for entry, who in pairs]
+    pairs = sorted(product(attacks, attackers(asked, known)), key=strength, reverse=True)
+    return [_attacked(asked, entry, who).resolve(known) for entry, who in pairs]
 
 
-def attackers(scenario: Experiment, known: Catalog) -> list[str]:
+def are_tries(experiments: Sequence[Experiment], known: Catalog) -> bool:
+    """Whether these are scenarios of which at least one was attacked by several of `tries`, and none in another way."""
+    groups: dict[tuple[str, int], list[Experiment]] = {}
+    for one in experiments:
+        groups.setdefault((scenario(one).digest(), one.seed), []).append(one)
+    try:
+        expected = [{one.digest() for one in tries(own[0], known)} for own in groups.values()]
+    except ValueError:  # a plug-in is gone since
+        return False
+    own = [{one.digest() for one in group} for group in groups.values()]
+    return max(map(len, own)) > 1 and all(mine <= known_ones for mine, known_ones in zip(own, expected, strict=True))
+
+
+def attackers(asked: Experiment, known: Catalog) -> list[str]:
     """Who can attack it: those who know its protections, by what they do about them, and last the naive one, where that is another."""
-    if coincide(scenario, known):
+    if coincide(asked, known):
         return [IMITATE]
-    own = [known.get("defense", part.id).strategies for part in scenario.defenses]
+    own = [known.get("defense", part.id).strategies for part in asked.defenses]
     return [IMITATE, *dict.fromkeys(name for strategies in own for name in list(strategies)[1:]), NAIVE]
 
 
-def fits(entry: Entry, scenario: Experiment) -> bool:
+def fits(entry: Entry, asked: Experiment) -> bool:
     """Whether an attack is for experiments like this one."""
-    facts = {"pictures": len(scenario.pictures), "precision": scenario.precision, "model": scenario.model.id}
+    facts = {"pictures": len(asked.pictures), "precision": asked.precision, "model": asked.model.id}
     return all(facts[about] in allowed for about, allowed in entry.fits.items())
 
 
-def _attacked(scenario: Experiment, entry: Entry, who: str) -> Experiment:
+def _attacked(asked: Experiment, entry: Entry, who: str) -> Experiment:
     strategy = "" if who in (NAIVE, IMITATE) else who
-    assume = scenario.assume.model_copy(update={"adaptive": who != NAIVE, "strategy": strategy})
-    return scenario.model_copy(update={"attack": Part(id=entry.id, fields=entry.strongest or {}), "assume": assume})
+    assume = asked.assume.model_copy(update={"adaptive": who != NAIVE, "strategy": strategy})
+    return asked.model_copy(update={"attack": Part(id=entry.id, fields=entry.strongest or {}), "assume": assume})
 
 
 def _reached(measured: Mapping[tuple[str, str], Cell], attack: str, who: str) -> tuple[float, float]:
@@ -62,7 +75,7 @@ def _reached(measured: Mapping[tuple[str, str], Cell], attack: str, who: str) ->
 
 
 def worst(rows: Sequence[Row]) -> dict[str, Row]:
-    """Of each arm the run that shows most: by its verdict, then by PSNR. An arm without a run that shows or answered: how its first stands."""
+    """Of each arm the run that shows most: by its verdict, then by PSNR."""
     found: dict[str, Row] = {}
     for row in rows:
         if row.arm not in found or _shows(row) > _shows(found[row.arm]):
@@ -77,7 +90,7 @@ def _shows(row: Row) -> tuple[int, float]:
 
 def several(rows: Iterable[Row]) -> bool:
     """Whether an arm was attacked in more ways than by one attack, naively and not: then the best of them speaks for it."""
-    ways: dict[str, set[tuple[str, str]]] = {}
+    ways: dict[str, set[tuple[str, str, str]]] = {}
     for row in rows:
-        ways.setdefault(row.arm, set()).add((row.attack, row.answer if row.attacker == "adaptive" else ""))
-    return any(len({attack for attack, _ in own}) > 1 or len(own) > 2 for own in ways.values())
+        ways.setdefault(row.arm, set()).add((row.attack, row.attacker, row.answer))
+    return any(len(own) > 2 or len({attack for attack, _, _ in own}) > 1 for own in ways.values())

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from judged import judged
 from markupsafe import escape
 from PIL import Image
 from starlette.requests import Request
@@ -23,7 +24,7 @@ from leakage.data.images import tiles
 from leakage.evaluation.verdict import MEANING
 from leakage.results import utility
 from leakage.results.arms import gather
-from leakage.results.comparison import EXPORTS, MAX_ARMS, Row, crossed, differs, only_naive, rows, same_answers, titles
+from leakage.results.comparison import EXPORTS, MAX_ARMS, crossed, differs, only_naive, rows, same_answers, titles
 from leakage.results.comparison_exports import COLUMN, make
 from leakage.results.comparison_file import experiments
 from leakage.results.comparison_report import page
@@ -262,15 +263,6 @@ def test_accuracy_is_the_mean_over_seeds_of_the_same_protections(tmp_path: Path,
     assert in_table((short, with_defaults), known) == pytest.approx(0.7)
     assert in_table((with_defaults, short), known) is None  # another order is another protection
     assert in_table((Part(id="gaussian_noise", fields={"scale": 0.1}), with_defaults), known) is None
-
-
-def judged(title: str, attacker: str, verdict: str | None, *, protection: str = "", **more: str) -> Row:
-    told = {"run": "", "status": "done", "ended": "", "attack": "", "answer": ""} | more
-    scores = dict.fromkeys(("words", "psnr", "ssim", "lpips", "rank", "label_accuracy", "epsilon", "accuracy"))
-    return Row(
-        **{**scores, **told, "title": title, "attacker": attacker, "verdict": verdict, "grey": {}, "protection": protection or title},
-        answered=told["status"] == "done",
-    )
 
 
 @pytest.mark.parametrize(

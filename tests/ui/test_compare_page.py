@@ -1,6 +1,7 @@
 """The page Compare: arms that differ in one thing, run at once, shown beside each other, kept at a link and in a file."""
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -20,9 +21,10 @@ from leakage.runs.service import MAX_WAITING, Service
 from leakage.settings import ROOT
 from leakage.spec.experiment import Assumptions, Experiment, Part
 from leakage.ui.compare import table
+from leakage.ui.compare.plan import TRIES
 from leakage.ui.compare.stacks import key_of, known_keys, ready_made, spaced, stack_of
 
-QUICK = {"v": "1", "attack": "inverting_gradients", "inverting_gradients.steps": "20"}
+QUICK = {"v": "1", "voices": "both", "attack": "inverting_gradients", "inverting_gradients.steps": "20"}
 ME = "browser me"  # the owner behind the cookie of `look`
 GREY = {"psnr": 11.5, "ssim": 0.1}
 
@@ -63,6 +65,7 @@ def row(title: str, attacker: str, **found: Any) -> Row:
     nothing = dict.fromkeys(("verdict", "words", "psnr", "ssim", "lpips", "rank", "label_accuracy", "epsilon", "accuracy"))
     told = {
         "title": title,
+        "arm": title,
         "attacker": attacker,
         "run": "r",
         "status": "done",
@@ -79,45 +82,57 @@ def row(title: str, attacker: str, **found: Any) -> Row:
 # ---------------------------------------------------------------- what is prepared, and run
 
 
-def test_a_newcomer_finds_four_arms_prepared_and_runs_all_of_them_paired(door: Service, look: Open) -> None:
+def test_a_newcomer_finds_four_arms_prepared_each_against_the_strongest_known_attackers(door: Service, look: Open) -> None:
     at = look()
     assert at.multiselect(key="arms").value == ["none", "gaussian_noise", "pruning", "ada_defense"]
+    assert at.segmented_control(key="voices").value == "worst"
     experiments = asked(door, press(at))
     stacks = [tuple((part.id, part.fields.get("scale", part.fields.get("share"))) for part in one.defenses) for one in experiments]
-    noise, pruning, ada = (("gaussian_noise", 0.01),), (("pruning", 0.9),), (("ada_defense", None),)
-    assert stacks == [(), noise, noise, pruning, pruning, ada, ada]
-    assert [attacker(one, CATALOG) for one in experiments] == ["both", *["naive", "adaptive"] * 3]
-    equal = [one.model_copy(update={"defenses": (), "assume": Assumptions()}) for one in experiments]
-    assert len({one.digest() for one in equal}) == 1  # the same pictures, seed, model, attack
-    assert (experiments[0].attack.id, experiments[0].model.id, len(experiments[0].pictures)) == ("inverting_gradients", "lenet", 1)
+    tried = Counter(stacks)
+    assert list(tried) == [(), (("gaussian_noise", 0.01),), (("pruning", 0.9),), (("ada_defense", None),)]
+    assert tried[()] == 2  # nothing to know: iDLG, and Inverting Gradients
+    assert max(tried.values()) == TRIES
+    equal = [one.model_copy(update={"defenses": (), "assume": Assumptions(), "attack": Part(id="dlg")}) for one in experiments]
+    assert len({one.digest() for one in equal}) == 1  # the same pictures, seed, model
+    assert (experiments[0].model.id, len(experiments[0].pictures)) == ("lenet", 1)
+
+
+def test_both_attackers_of_one_attack_are_paired(door: Service, look: Open) -> None:
+    experiments = asked(door, press(look(**QUICK, arms="none,gaussian_noise,pruning")))
+    stacks = [tuple(part.id for part in one.defenses) for one in experiments]
+    assert stacks == [(), *[("gaussian_noise",)] * 2, *[("pruning",)] * 2]
+    assert [attacker(one, CATALOG) for one in experiments] == ["both", *["naive", "adaptive"] * 2]
 
 
 def test_pressed_again_equal_experiments_are_not_run_twice(door: Service, look: Open) -> None:
     at = press(look())
     first = at.query_params["runs"]
     assert press(at).query_params["runs"] == first
-    assert len(door.mine(ME)) == 7
+    assert len(door.mine(ME)) == len(first.split(","))
 
 
 @pytest.mark.parametrize(("attackers", "heard"), [("adaptive", ["both", "adaptive"]), ("naive", ["both", "naive"])])
 def test_one_attacker_alone_is_one_run_for_each_arm(door: Service, look: Open, attackers: str, heard: list[str]) -> None:
-    experiments = asked(door, press(look(**QUICK, arms="none,pruning", voices=attackers)))
+    experiments = asked(door, press(look(**{**QUICK, "arms": "none,pruning", "voices": attackers})))
     assert [attacker(one, CATALOG) for one in experiments] == heard
 
 
-def test_the_adaptive_attackers_are_queued_before_the_naive_ones(door: Service, look: Open) -> None:
-    press(look())
+def test_the_strongest_of_every_arm_is_queued_before_the_others_and_naive_ones_last(door: Service, look: Open) -> None:
+    experiments = asked(door, press(look()))
     queued = [Experiment.model_validate_json(run.experiment) for run in door.store.queue()]
-    assert [one.assume.adaptive for one in queued] == [True] * 4 + [False] * 3
+    knowing = [one.assume.adaptive for one in queued]
+    assert knowing == sorted(knowing, reverse=True)
+    assert len({str(one.defenses) for one in queued[:4]}) == 4
+    assert sorted(one.digest() for one in queued) == sorted(one.digest() for one in experiments)
 
 
 def test_a_full_queue_is_told_and_nothing_is_queued(door: Service, look: Open) -> None:
     for seed in range(MAX_WAITING - 2):
         door.submit(Experiment(seed=100 + seed), ME)
-    at = press(look())
+    at = press(look(**QUICK, arms="none,pruning"))
     assert "runs" not in at.query_params
     assert len(door.store.queue()) == MAX_WAITING - 2
-    assert f"You can have {MAX_WAITING} runs waiting or running: {MAX_WAITING - 2} are, and this would be 7 more." in words(at)
+    assert f"You can have {MAX_WAITING} runs waiting or running: {MAX_WAITING - 2} are, and this would be 3 more." in words(at)
 
 
 def test_what_was_precomputed_is_worked_out_once_it_is_opened(look: Open) -> None:
@@ -151,7 +166,7 @@ def test_protections_stack_in_the_order_in_which_they_were_named(door: Service, 
 
 
 def test_attacks_differ_and_the_chosen_one_keeps_its_settings(door: Service, look: Open) -> None:
-    experiments = asked(door, press(look(**QUICK, differs="attack", protected="pruning", voices="adaptive")))
+    experiments = asked(door, press(look(**{**QUICK, "differs": "attack", "protected": "pruning", "voices": "adaptive"})))
     assert [(one.attack.id, one.attack.fields["steps"]) for one in experiments] == [("inverting_gradients", 20), ("idlg", 300)]
     assert all([part.id for part in one.defenses] == ["pruning"] for one in experiments)
 
@@ -320,6 +335,7 @@ def test_a_sweep_is_tried_with_several_seeds_as_far_as_they_fit(door: Service, l
     "address",
     [
         {"arms": "none,pruning:share=0.5,clipping+gaussian_noise"},
+        {"arms": "none,pruning:share=0.5", "voices": "worst"},
         {"differs": "attack", "protected": "pruning", "voices": "naive"},
         {"differs": "matrix", "arms": "none,pruning:share=0.5", "attacks": "inverting_gradients,idlg"},
         {"differs": "batch", "sizes": "1,4"},
@@ -331,14 +347,14 @@ def test_a_sweep_is_tried_with_several_seeds_as_far_as_they_fit(door: Service, l
     ids=lambda address: address.get("differs", "protection"),
 )
 def test_a_comparison_is_at_a_link_with_its_settings(door: Service, look: Open, address: dict[str, str]) -> None:
-    at = press(look(**QUICK, **address))
+    at = press(look(**{**QUICK, **address}))
     runs = at.query_params["runs"]
     for again in (look(runs=runs), look(**{name: str(value) for name, value in at.query_params.items()})):
         assert press(again).query_params["runs"] == runs
 
 
 def test_what_is_prepared_for_a_newcomer_is_at_the_link_too(door: Service, look: Open) -> None:
-    at = look()
+    at = look(voices="both")
     assert at.query_params["inverting_gradients.steps"] == "1000"  # not the attack's usual number, and nobody opened the fine settings
     again = look(**{name: str(value) for name, value in at.query_params.items()})
     assert asked(door, press(again)) == asked(door, press(at))
@@ -355,13 +371,14 @@ def test_a_lost_link_says_so(look: Open) -> None:
 
 
 def test_what_differs_and_what_is_equal_is_said_in_words(look: Open) -> None:
-    said = words(press(look()))
+    said = words(press(look(voices="both")))
     differing, equal = (re.search(rf"\*\*{word}\.\*\*(.*)", said) for word in ("Differs", "Equal"))
     assert differing
     assert equal
     assert "no protection; Gaussian noise 0.01; Pruning 0.9; AdaDefense" in differing[1]
     assert equal[1] == " Astronaut, Inverting Gradients, LeNet (Zhu), untrained, seed 1, and all else."
     assert "- The attack: Inverting Gradients, steps 1000" in said
+    assert "The attack: iDLG; Inverting Gradients" in words(press(look()))
 
 
 def test_the_table_fills_as_runs_finish_and_an_exported_file_runs_again(door: Service, look: Open, work: Callable[[], None]) -> None:
@@ -503,12 +520,14 @@ def test_defaults_are_left_out_of_the_address() -> None:
 
 
 def test_an_accuracy_cost_that_cannot_be_measured_is_not_offered(look: Open) -> None:
-    at = press(look(**QUICK, model="convnet", arms="none,fedkl,clipping:bound=3.0", voices="naive"))  # the recipe's LeNet has no BatchNorm
+    at = press(
+        look(**{**QUICK, "model": "convnet", "arms": "none,fedkl,clipping:bound=3.0", "voices": "naive"})
+    )  # the recipe's LeNet has no BatchNorm
     assert [one.label for one in at.button if one.label.startswith(("FedKL", "Clipping"))] == ["Clipping 3"]
 
 
 def test_what_nobody_measured_is_trained_by_the_tables_own_recipe(door: Service, look: Open) -> None:
-    at = press(look(**QUICK, arms="none,clipping:bound=3.0", voices="naive"))
+    at = press(look(**{**QUICK, "arms": "none,clipping:bound=3.0", "voices": "naive"}))
     assert "97.6%" in shown(at)  # without protection, from the table
     stack = asked(door, at)[1].defenses
     wanted = utility.training(stack, CATALOG)

@@ -13,9 +13,11 @@ from pathlib import Path
 import pytest
 import torch
 from PIL import Image
+from problems import CATALOG
 from visiting import Open, fine, words
 
 from leakage.evaluation.play import NO_GRADIENT
+from leakage.results import worst_case
 from leakage.results.comparison_exports import make
 from leakage.runs.endings import how_it_stands
 from leakage.runs.service import Service
@@ -161,14 +163,15 @@ def test_the_command_line_tells_it_too(tmp_path: Path, caplog: pytest.LogCapture
         assert words_of in f"{ending['words']}. "
 
 
-def test_where_nothing_was_shown_the_next_stronger_attack_is_one_click_away(door: Service, visit: Open) -> None:
+def test_where_nothing_was_shown_the_strongest_known_attackers_are_one_click_away(door: Service, visit: Open) -> None:
     run = answer(door)
     at = visit(run=run.id)
     fine(at)
-    (button,) = [button for button in at.button if button.label.startswith("… another strong attack: ")]
-    assert button.label == "… another strong attack: iDLG (label first)?"  # of 6 pictures without protection both show 6, iDLG at 43 dB
+    (button,) = [button for button in at.button if button.label.startswith("… the strongest known attackers")]
+    tries = worst_case.tries(Experiment.model_validate_json(run.experiment), CATALOG)
+    assert button.label == f"… the strongest known attackers: {len(tries)} runs?"
     button.click().run()
-    assert at.query_params["run"] != run.id
-    other = door.look(at.query_params["run"])
-    assert other is not None
-    assert Experiment.model_validate_json(other.experiment).attack.id == "idlg"
+    fine(at)
+    queued = [Experiment.model_validate_json(one.experiment) for one in door.store.queue()]
+    assert [one.digest() for one in queued] == [one.digest() for one in tries]
+    assert at.query_params["runs"].split(",") == [one.id for one in door.store.queue()]

@@ -22,7 +22,26 @@ def noisy(scale: float, *, adaptive: bool = True, **settings: object) -> Experim
 
 def row(attacker: str, psnr: float | None) -> Row:
     return Row(
-        "", attacker, "", "done", "Attack finished", True, None, None, psnr, None, None, None, None, None, None, {"psnr": 9.5}, "", "", ""
+        "",
+        "",
+        attacker,
+        "",
+        "done",
+        "Attack finished",
+        True,
+        None,
+        None,
+        psnr,
+        None,
+        None,
+        None,
+        None,
+        None,
+        None,
+        {"psnr": 9.5},
+        "",
+        "",
+        "",
     )
 
 

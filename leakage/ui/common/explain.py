@@ -7,7 +7,6 @@ from urllib.parse import quote, urlencode
 from leakage.data.checkpoints import cards, words
 from leakage.data.datasets import TITLES
 from leakage.results.comparison import sentence_case
-from leakage.results.precomputed import strongest
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment, Part, Picture, SpecError, clients_of
 from leakage.spec.prepared import WhatIf, prepared
@@ -56,17 +55,6 @@ def what_ifs(experiment: Experiment, known: Catalog, spare: list[Picture]) -> di
         **_weakening(experiment, known),
     }
     return dict(list(questions.items())[:5])
-
-
-def stronger(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Experiment]]:
-    """The strongest known search that is not the one of this experiment, by an attacker who knows the protection; as `what_ifs`."""
-    other = next((id for id in strongest(experiment.defenses, known) if id != experiment.attack.id), None)
-    if other is None:
-        return {}
-    knows = experiment.assume.model_copy(update={"adaptive": True})
-    changed = experiment.model_copy(update={"attack": Part(id=other), "assume": knows})
-    about = "Of all other searches the one that found most against this protection, or without one, in the precomputed results."
-    return {f"another strong attack: {known.get('attack', other).title}": (about, changed)}
 
 
 def _attacker(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Experiment]]:

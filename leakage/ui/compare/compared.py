@@ -2,17 +2,28 @@
 
 import streamlit as st
 
-from leakage.results.comparison import EXPORTS, MAX_ARMS, attacker, crossed, differs, only_naive, rows, same_answers, sentence_case, titles
+from leakage.results.comparison import (
+    EXPORTS,
+    MAX_ARMS,
+    Row,
+    attacker,
+    crossed,
+    differs,
+    only_naive,
+    rows,
+    same_answers,
+    sentence_case,
+    titles,
+)
+from leakage.results.worst_case import several
 from leakage.runs.service import service
 from leakage.runs.store import OPEN, Run
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment
-from leakage.spec.words import ATTACKERS
 from leakage.ui.common import forms
 from leakage.ui.common.base_path import base
 from leakage.ui.common.session import owner
-from leakage.ui.compare import cost, sweep, table
-from leakage.ui.compare.variants import MOST
+from leakage.ui.compare import cost, sweep, table, watched
 from leakage.ui.components.live import stage
 from leakage.ui.lab import fallback
 from leakage.ui.lab.result import staged
@@ -25,7 +36,6 @@ IN_SHORT = {
     "Its weights": "",
     "The seed": "seed ",
 }  # what is equal
-WATCH = {name: f"{words} attacker" for name, words in ATTACKERS.items()}
 
 
 def show(ids: str, planned: list[Experiment], known: Catalog) -> None:
@@ -44,19 +54,7 @@ def show(ids: str, planned: list[Experiment], known: Catalog) -> None:
     sentence(experiments, known)
     if {one.digest() for one in planned} - {one.digest() for one in experiments}:
         st.caption(":material/info: The settings ask for other runs than those below. Press **Run all** to see them.")
-    attack = against(experiments, known)
-    heard = [name for name in WATCH if name in {attacker(one, known) for one in experiments if one.attack.id in attack}]
-    watched = heard[0] if heard else "both"
-    if len(heard) > 1:
-        watched = st.segmented_control("Watch", heard, default=heard[0], required=True, format_func=WATCH.__getitem__, key="watch")
-    swept = sweep.swept(experiments) is not None  # then one seed is enough to look at
-    if swept and (seeds := len({one.seed for one in experiments})) > 1:
-        st.caption(f"Here plays the first of {seeds} seeds; the table and the curve have all of them.")
-    playing = [
-        (run, one)
-        for run, one in zip(runs, experiments, strict=True)
-        if attacker(one, known) in (watched, "both") and one.attack.id in attack and (not swept or one.seed == experiments[0].seed)
-    ][:MOST]
+    playing = watched.choose(runs, experiments, known)
     names = titles([one for _, one in playing], known)
     shown = [staged(run.id, sentence_case(name), one, known) for name, (run, one) in zip(names, playing, strict=True)]
     if stage(shown, key="compared", together=True):
@@ -67,19 +65,6 @@ def show(ids: str, planned: list[Experiment], known: Catalog) -> None:
             st.fragment(watch, run_every=1.0 if moved == "attack" else 10.0)(ids, moved, known)
         else:
             details(runs, known)
-
-
-def against(experiments: list[Experiment], known: Catalog) -> list[str]:
-    """The attacks that are watched, by id: all, or where protections differ too, one of them."""
-    attacks = list(dict.fromkeys(one.attack.id for one in experiments))
-    if not crossed(experiments, known):
-        return attacks
-    if st.session_state.get("watch-attack") not in attacks:  # it was of another comparison
-        st.session_state["watch-attack"] = attacks[0]
-    names = {entry.id: entry.title for entry in known.of("attack")}
-    words = {id: names.get(id, id) for id in attacks}  # an attack may be gone since
-    chosen = st.segmented_control("Against", attacks, required=True, format_func=words.__getitem__, key="watch-attack")
-    return [id for id in attacks if id == chosen]
 
 
 def sentence(experiments: list[Experiment], known: Catalog) -> None:
@@ -135,16 +120,27 @@ def details(runs: list[Run], known: Catalog) -> None:
     if len({one.assume.strategy for one in experiments if attacker(one, known) == "adaptive"}) > 1:
         for words in same_answers(told):
             st.caption(forms.verbatim(words))
-    if crossed(experiments, known):
-        st.html(table.matrix(told))
-        st.caption(table.MATRIX_NOTE)
-    st.html(table.table(told))
-    st.caption(table.NOTE)
+    if several(told):
+        st.html(table.worst_table(told))
+        st.caption(f"{table.WORST_NOTE} {table.NOTE}")
+        with st.expander("All that was tried", key="all-tried"):
+            every_attacker(told, experiments, known)
+    else:
+        every_attacker(told, experiments, known)
+        st.caption(table.NOTE)
     take_away(runs)
     if curve := sweep.figure(told, experiments, known):
         st.markdown("**What leaks at which strength**")
         st.plotly_chart(curve, key="sweep", config={"displayModeBar": False}, alt="PSNR against strength")
     cost.show(told, experiments, known)
+
+
+def every_attacker(told: list[Row], experiments: list[Experiment], known: Catalog) -> None:
+    """A cell for every run."""
+    if crossed(experiments, known):
+        st.html(table.matrix(told))
+        st.caption(table.MATRIX_NOTE)
+    st.html(table.table(told))
 
 
 def stop(runs: list[Run]) -> None:

@@ -3,12 +3,14 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from statistics import mean
-from typing import Any
+from typing import Any, TypeAlias
 
 import plotly.graph_objects as go
 
 from leakage.results.comparison import Row, sentence_case
 from leakage.results.markup import render
+from leakage.results.worst_case import worst
+from leakage.runs.store import OPEN
 from leakage.spec.words import NOT_SHOWN, PARTLY, RECOGNIZABLE, SINGLED_OUT
 from leakage.ui.common.base_path import base
 from leakage.ui.common.figures import against_accuracy
@@ -37,7 +39,8 @@ class TableCell:
     why: str = ""
 
 
-COLUMNS: dict[str, tuple[str, Callable[[Row], TableCell]]] = {  # title -> what it is, and how it is read
+Columns: TypeAlias = dict[str, tuple[str, Callable[[Row], TableCell]]]  # title -> what it is, and how it is read
+COLUMNS: Columns = {
     "Verdict": (
         "Could the picture be picked out of a line-up, and is it better than pictures that know nothing?",
         lambda row: verdict(row),
@@ -53,6 +56,7 @@ measured; in more rounds some catch up, see “Measured beforehand”. ε: of di
 does nothing that could be imitated, one run stands for both attackers."""
 MATRIX_NOTE = f"""PSNR in decibels: higher leaks more. Coloured: {RECOGNIZABLE}; paler: {SINGLED_OUT}, {PARTLY}; not coloured: {NOT_SHOWN},
 which is no proof of safety. Framed: only the naive attacker shows nothing."""
+WORST_NOTE = "Every arm is judged by the best of all that attacked it. What none of them shows may be shown by another."
 Arms = dict[str, dict[str, Row]]  # title -> attacker -> its run
 
 
@@ -73,8 +77,35 @@ def table(rows: Sequence[Row]) -> str:
         attackers=heard,
         columns=[(name, what) for name, (what, _) in COLUMNS.items()],
         greys=_greys([row.grey for row in rows]),
-        lines=[_line(title, found, heard) for title, found in arms_of(rows).items()],
+        lines=[_arm_line(title, found, heard, COLUMNS) for title, found in arms_of(rows).items()],
     )
+
+
+def worst_table(rows: Sequence[Row]) -> str:
+    """A line for every arm as HTML: what the best of all its attackers found, and which one that was."""
+    columns = {
+        **COLUMNS,
+        "Found by": ("The attack that shows most, what it knows, and how many were tried.", lambda row: _finder(row, rows)),
+    }
+    return render(
+        "ui/compare/table.html.jinja",
+        base=base(),
+        attackers=["both"],
+        columns=[(name, what) for name, (what, _) in columns.items()],
+        greys=[*_greys([row.grey for row in rows]), ""],
+        lines=[_arm_line(title, {"both": row}, ["both"], columns) for title, row in worst(rows).items()],
+    )
+
+
+def _finder(row: Row, rows: Sequence[Row]) -> TableCell:
+    """The attack, by whom, of how many tries; nobody while nothing is known."""
+    tried = [one for one in rows if one.arm == row.arm]
+    ended = sum(one.status not in OPEN for one in tried)
+    count = f"{ended} of {len(tried)} tried" if ended < len(tried) else f"best of {len(tried)}"
+    if row.verdict is None:
+        return TableCell(text=DASH, below=count)
+    who = {"adaptive": f"knows the protection{f': {row.answer}' if row.answer else ''}", "naive": "does not know the protection"}
+    return TableCell(text=row.attack, below="; ".join([*([who[row.attacker]] if row.attacker in who else []), count]))
 
 
 def _attackers(rows: Sequence[Row]) -> list[str]:
@@ -91,9 +122,9 @@ def _greys(greys: Sequence[dict[str, float]]) -> list[str]:
     return cells
 
 
-def _line(title: str, found: dict[str, Row], heard: Sequence[str]) -> dict[str, Any]:
+def _arm_line(title: str, found: dict[str, Row], heard: Sequence[str], columns: Columns) -> dict[str, Any]:
     cells = []
-    for _, read in COLUMNS.values():
+    for _, read in columns.values():
         if "both" in found:
             cells.append(replace(read(found["both"]), span=len(heard)))
         else:

@@ -9,13 +9,14 @@ from typing import Any
 import streamlit as st
 
 from leakage.data.checkpoints import CheckpointError
-from leakage.results.comparison import MAX_ARMS, attacker, sentence_case
+from leakage.results.comparison import sentence_case
 from leakage.spec.catalog import Catalog
-from leakage.spec.experiment import Experiment, Part, SpecError
+from leakage.spec.experiment import Assumptions, Experiment, Part, SpecError
 from leakage.spec.prepared import prepared
 from leakage.spec.words import ATTACKERS, DIFFERENCE
 from leakage.ui.common import forms
 from leakage.ui.compare.stacks import known_keys, named, ready_made, spaced, stack_of, typed
+from leakage.ui.lab import attacker
 
 DIFFERS = {
     "protection": "Protection",
@@ -26,9 +27,11 @@ DIFFERS = {
     "training": "Training",
     "matrix": "Protection × attack",
 }
-ATTACKER_CHOICES = {"both": "Both", **ATTACKERS}
+WORST = "worst"
+NEWCOMER = "newcomer"  # the key of whoever has not chosen an attack yet
+ATTACKER_CHOICES = {WORST: "Worst case", "both": "Both", **ATTACKERS}
+TRIED = ("protection", "strength", "batch", "training")  # what can differ where every arm is attacked in several ways
 MOST = 8  # arms
-NAMED = 3  # of the arms that are left out
 STACKED = 4  # protections of one phone
 BATCHES = (1, 2, 4, 8)
 SEEDS = (1, 3, 5)  # of a sweep
@@ -95,19 +98,47 @@ def shared_protection(known: Catalog) -> tuple[Part, ...]:
 
 
 def choose_attackers() -> str:
-    """Who attacks; where answers are what differs, one naive attacker stands beside them."""
-    if st.session_state["differs"] == "answer":
+    """Who attacks: the strongest, unless attacks or answers are what differs; beside answers stands a naive one."""
+    differs = st.session_state.get("differs", "protection")
+    if differs == "answer":
         return "both"
-    return st.segmented_control(
+    offered = {name: words for name, words in ATTACKER_CHOICES.items() if name != WORST or differs in TRIED}
+    if st.session_state.get("voices") not in offered:
+        st.session_state["voices"] = next(iter(offered))
+    return st.segmented_control(  # type: ignore[return-value]  # required
         "Attackers",
-        list(ATTACKER_CHOICES),
-        default="both",
+        list(offered),
         required=True,
-        format_func=ATTACKER_CHOICES.__getitem__,
+        format_func=offered.__getitem__,
         key="voices",
         width="stretch",
-        help=f"{DIFFERENCE} Both: two runs for each arm, or one where there is nothing to imitate.",
+        help=f"Worst case: every arm is attacked in several ways, the strongest known first, and judged by the best of them. {DIFFERENCE} "
+        "Both: two runs for each arm by the attack that is chosen below, or one where there is nothing to imitate.",
     )
+
+
+def prepare() -> None:
+    """A comparison worth watching, for a newcomer; its attack is put into the widgets once they are drawn."""
+    forms.load(prepared().compare.experiment.model_copy(update={"attack": forms.DEFAULT.attack}))
+    st.session_state[NEWCOMER] = True
+
+
+def choose_attack(known: Catalog, model: Part) -> tuple[Part, Assumptions]:
+    """The attack of all arms and what it is granted, as widgets; where the strongest are tried, only what they are granted."""
+    if not tries_the_strongest():
+        if st.session_state.pop(NEWCOMER, False):
+            attack = prepared().compare.experiment.attack
+            st.session_state["attack"] = attack.id
+            forms.put_fields(attack)
+        return attacker.choose_attack(known, model)
+    st.caption("Every arm is attacked by the strongest known attackers that fit it, one after the other.")
+    return forms.DEFAULT.attack, attacker.choose_granted(model)
+
+
+def tries_the_strongest() -> bool:
+    """Whether every arm is attacked in several ways, as it is unless somebody chose otherwise."""
+    state = st.session_state
+    return state.get("differs", "protection") in TRIED and state.get("voices", WORST) == WORST
 
 
 def _menu(key: str, options: list[str], known: Catalog) -> dict[str, str]:
@@ -252,43 +283,9 @@ def _fit(known: Catalog) -> None:
             return
 
 
-# ---------------------------------------------------------------- experiments
-
-
 def resolved(base: Experiment, arm: Variant, known: Catalog) -> Experiment | str:
     """The arm as an experiment, or in a sentence why it cannot run."""
     try:
         return base.model_copy(update=arm.change).resolve(known)
     except SpecError as error:
         return f"{arm.title} cannot run and is left out: {error}"
-
-
-def plan(base: Experiment, arms: list[Variant], attackers: str, known: Catalog) -> tuple[list[Experiment], list[str]]:
-    """Every arm for every attacker with every seed, each experiment once; and a sentence on all that cannot run."""
-    made, problems, left = dict[str, Experiment](), list[str](), list[str]()
-    for arm in arms:
-        one = resolved(base, arm, known)
-        if isinstance(one, str):
-            problems.append(one)
-            continue
-        heard = (True,) if attacker(one, known) == "both" else {"both": (False, True), "adaptive": (True,), "naive": (False,)}[attackers]
-        naive = one.assume.model_copy(update={"adaptive": False, "strategy": ""})
-        own = [one.model_copy(update={"assume": one.assume if adaptive else naive}) for adaptive in heard]
-        more = made | {own_experiment.digest(): own_experiment for own_experiment in own}
-        if len(more) > MAX_ARMS:
-            left.append(arm.title)
-        else:
-            made = more
-    if left:
-        problems.append(
-            f"At most {MAX_ARMS} runs go at once. Left out: {'; '.join(left[:NAMED])}{' and more' if len(left) > NAMED else ''} "
-            f"({len(left)} of {len(arms)} arms). Choose fewer protections or attacks, or one of the attackers."
-        )
-    asked = st.session_state["seeds"] if st.session_state["differs"] == "strength" else 1
-    seeds = max(number for number in SEEDS if number == 1 or (number <= asked and number * len(made) <= MAX_ARMS))
-    if seeds < asked:
-        problems.append(
-            f"With {asked} seeds these would be {asked * len(made)} runs, and at most {MAX_ARMS} go at once: {seeds} of the seeds will be "
-            "tried. Leave out strengths, or one of the attackers, for more."
-        )
-    return [one.model_copy(update={"seed": (one.seed + later) % 2**31}) for later in range(seeds) for one in made.values()], problems

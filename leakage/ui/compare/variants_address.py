@@ -6,13 +6,14 @@ from typing import Any
 
 import streamlit as st
 
+from leakage.results import worst_case
 from leakage.results.comparison import attacker
 from leakage.spec.catalog import Catalog, CatalogError
 from leakage.spec.experiment import Experiment
 from leakage.ui.common import forms
 from leakage.ui.compare import sweep
 from leakage.ui.compare.stacks import key_of, known_keys
-from leakage.ui.compare.variants import ATTACKER_CHOICES, BATCHES, DIFFERS, LISTS, MOST, SEEDS, SHARED
+from leakage.ui.compare.variants import ATTACKER_CHOICES, BATCHES, DIFFERS, LISTS, MOST, SEEDS, SHARED, TRIED, WORST
 
 BETWEEN = {"answers": "|"}  # the names of answers have commas
 MENUS = tuple(dict.fromkeys(key for keys in LISTS.values() for key in keys))
@@ -53,7 +54,7 @@ def address_fields() -> dict[str, str | None]:
     keys = LISTS.get(differs, ())
     if not all(key in state for key in keys or ["swept"]):  # without a picture nothing was asked
         return {}
-    kept = {"differs": differs, "voices": state.get("voices", "both")}
+    kept = {"differs": differs, "voices": state.get("voices", WORST)}
     kept |= {key: BETWEEN.get(key, ",").join(map(str, state[key])) for key in [*keys, *(["protected"] if state.get("protected") else [])]}
     if differs == "answer":
         kept["answered"] = state["answered"]
@@ -73,7 +74,8 @@ def load(experiments: Sequence[Experiment], known: Catalog) -> None:
         "batch": sorted({len(one.pictures) for one in experiments} & set(BATCHES)),
         "training": list(dict.fromkeys(one.checkpoint for one in experiments)),
     }
-    apart = [about for about, values in found.items() if len(values) > 1] or ["protection"]
+    tried = worst_case.are_tries(experiments, known)
+    apart = [about for about, values in found.items() if len(values) > 1 and not (tried and about not in TRIED)] or ["protection"]
     differs = "matrix" if apart[:2] == ["protection", "attack"] else apart[0]
     state["differs"] = differs
     for about in apart[: len(LISTS[differs])]:
@@ -86,7 +88,7 @@ def load(experiments: Sequence[Experiment], known: Catalog) -> None:
         with suppress(CatalogError):  # the protection is gone since
             _load_sweep(*found_sweep, experiments, known)
     heard = {attacker(one, known) for one in experiments} - {"both"}
-    state["voices"] = next(iter(heard)) if len(heard) == 1 else "both"
+    state["voices"] = WORST if tried else next(iter(heard)) if len(heard) == 1 else "both"
 
 
 def _load_sweep(id: str, name: str, values: Sequence[float], experiments: Sequence[Experiment], known: Catalog) -> None:

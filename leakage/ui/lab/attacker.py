@@ -20,6 +20,11 @@ def choose_attack(known: Catalog, model: Part) -> tuple[Part, Assumptions]:
     """How it reconstructs, and what it is granted, as widgets; an adaptive attacker."""
     attack = forms.choose(known, "attack", "How the server reconstructs")
     assert attack
+    return attack, choose_granted(model)
+
+
+def choose_granted(model: Part) -> Assumptions:
+    """What an attacker is granted, and seed and time limit, as widgets; an adaptive attacker."""
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         labels = st.toggle(
             "Knows the labels",
@@ -29,7 +34,7 @@ def choose_attack(known: Catalog, model: Part) -> tuple[Part, Assumptions]:
         )
         with st.popover("", icon=":material/tune:", help="Seed, time limit, and what else it knows", key="fine-run"):
             statistics = fine(model)
-    return attack, Assumptions(labels=labels, statistics=statistics)
+    return Assumptions(labels=labels, statistics=statistics)
 
 
 def choose_attacker(known: Catalog, model: Part, behavior: ClientBehavior, defenses: Sequence[Part]) -> tuple[Part, Assumptions]:

@@ -12,13 +12,12 @@ from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment, Picture, SpecError, clients_of
 from leakage.spec.fields import Travels
 from leakage.spec.tasks import Ranks
-from leakage.spec.words import LEAKS
 from leakage.ui.common import explain, forms
 from leakage.ui.common.base_path import base
 from leakage.ui.common.session import owner
 from leakage.ui.components import sent
 from leakage.ui.components.live import Shown, stage
-from leakage.ui.lab import fallback, presets
+from leakage.ui.lab import fallback, presets, strongest
 from leakage.ui.lab.ledger import ledger
 
 MOST = 2  # runs side by side
@@ -123,13 +122,12 @@ def actions(run: Run, of: str = "") -> None:
 
 
 def questions(run: Run, experiment: Experiment, known: Catalog) -> None:
-    """Some what-ifs, each one click; first a stronger attack, where this one did not show the picture."""
+    """The strongest known attackers, and some what-ifs, each one click."""
     spare = [Picture(id=item.id) for item in gallery()]
-    end = run.outcome(AttackEnd)
-    first = explain.stronger(experiment, known) if end and end.verdict and end.verdict.word not in LEAKS else {}
     st.markdown("**What if …**")
     with st.container(horizontal=True):
-        for title, (about, changed) in {**first, **explain.what_ifs(experiment, known, spare)}.items():
+        strongest.button(run, experiment, known)
+        for title, (about, changed) in explain.what_ifs(experiment, known, spare).items():
             with suppress(SpecError):  # the run's trained model may be gone since
                 st.button(f"… {title}?", help=about, on_click=ask, args=(changed.resolve(known),), key=f"what-if {title}")
 

@@ -1,0 +1,84 @@
+"""The worst case: who attacks a scenario, in which order, and whose result speaks for it."""
+
+import pytest
+from judged import judged
+from problems import CATALOG
+
+from leakage.results.precomputed import load_results
+from leakage.results.worst_case import are_tries, attackers, several, tries, worst
+from leakage.spec.experiment import Experiment, Part, Picture
+from leakage.spec.words import NOT_SHOWN, PARTLY, RECOGNIZABLE, SINGLED_OUT
+
+NOISE, PRUNING = Part(id="gaussian_noise"), Part(id="pruning", fields={"share": 0.5})
+FOUR = tuple(Picture(id=f"face-{number}") for number in range(4))
+
+
+def ways(experiment: Experiment) -> list[tuple[str, str]]:
+    """Attack and attacker of every try."""
+    return [(one.attack.id, (one.assume.strategy or "imitate") if one.assume.adaptive else "naive") for one in tries(experiment, CATALOG)]
+
+
+def test_the_strongest_of_the_precomputed_results_comes_first() -> None:
+    fields = {**PRUNING.fields, "scope": "each tensor", "feedback": False}
+    reached = {
+        (cell["attack"], cell["who"]): (cell["recognizable"] / cell["runs"], cell["psnr"])
+        for cell in (load_results("matrix") or {})["cells"]
+        if cell["defense"] == {"id": "pruning", "fields": fields} and "psnr" in cell and cell["attack"] != "r_gap"  # which needs 64 bits
+    }
+    usual = next(iter(CATALOG.get("defense", "pruning").strategies))
+    expected = [(attack, "imitate" if who == usual else who) for attack, who in sorted(reached, key=lambda way: reached[way], reverse=True)]
+    assert ways(Experiment(defenses=(PRUNING,))) == expected
+
+
+@pytest.mark.parametrize(
+    ("experiment", "attacks"),
+    [
+        (Experiment(), {"idlg", "inverting_gradients"}),
+        (Experiment(model=Part(id="mlp")), {"linear_layer", "idlg", "inverting_gradients"}),
+        (Experiment(precision="float64"), {"r_gap", "idlg", "inverting_gradients"}),
+        (Experiment(pictures=FOUR), {"idlg", "inverting_gradients", "gradinversion"}),
+        (Experiment(pictures=FOUR + FOUR), {"inverting_gradients", "gradinversion"}),
+    ],
+    ids=["one picture", "dense", "64 bits", "four pictures", "eight pictures"],
+)
+def test_the_attacks_that_fit_are_tried(experiment: Experiment, attacks: set[str]) -> None:
+    assert {attack for attack, _ in ways(experiment)} == attacks
+
+
+def test_closed_forms_that_nobody_measured_come_first() -> None:
+    assert ways(Experiment(model=Part(id="mlp")))[0] == ("linear_layer", "imitate")
+
+
+def test_everything_that_can_be_done_about_a_protection_is_tried_and_nothing() -> None:
+    names = list(CATALOG.get("defense", "soteria").strategies)
+    assert attackers(Experiment(defenses=(Part(id="soteria"),)), CATALOG) == ["imitate", *names[1:], "naive"]
+    assert attackers(Experiment(), CATALOG) == ["imitate"]  # a naive attacker would do the same
+
+
+def test_a_try_has_the_settings_that_its_plug_in_names() -> None:
+    for one in tries(Experiment(), CATALOG):
+        strongest = CATALOG.get("attack", one.attack.id).strongest
+        assert strongest is not None
+        assert {name: one.attack.fields[name] for name in strongest} == strongest
+
+
+def test_tries_are_told_from_a_comparison_of_chosen_attacks() -> None:
+    own, other = tries(Experiment(), CATALOG), tries(Experiment(defenses=(NOISE,)), CATALOG)
+    assert are_tries([*own, *other[:1]], CATALOG)
+    assert not are_tries([own[0], other[0]], CATALOG)  # one way each: a comparison of protections
+    assert not are_tries([own[0], own[0].model_copy(update={"attack": Part(id="dlg")})], CATALOG)
+
+
+def test_an_arm_is_judged_by_the_best_of_its_attackers() -> None:
+    weak = judged("noise", "naive", NOT_SHOWN, attack="a")
+    strong, stronger = (judged("noise", "adaptive", word, attack=word) for word in (PARTLY, SINGLED_OUT))
+    other = judged("pruning", "adaptive", RECOGNIZABLE, attack="a")
+    assert worst([weak, stronger, strong, other]) == {"noise": stronger, "pruning": other}
+    assert worst([weak]) == {"noise": weak}
+
+
+def test_two_attackers_of_one_attack_need_no_table_of_the_best() -> None:
+    pair = [judged("noise", who, NOT_SHOWN, attack="a") for who in ("naive", "adaptive")]
+    assert not several(pair)
+    assert several([*pair, judged("noise", "adaptive", NOT_SHOWN, attack="b")])
+    assert several([*pair, judged("noise", "adaptive", NOT_SHOWN, attack="a", answer="another")])
