@@ -1,4 +1,4 @@
-"""Who may stand in a line-up beside a private picture: others of its kind, from its own batch, the gallery, a data set or the faces here."""
+"""Who may stand in a line-up beside a private picture: others of its kind, uploaded with it, of the gallery, a data set or faces."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
