@@ -1,4 +1,4 @@
-"""Line-ups of uploads: their own kind from their own batch where there are enough, else their kind's; and what knows nothing is not first."""
+"""Line-ups of uploads: others of their kind from the batch where there are enough; and what knows nothing is not first in what counts."""
 
 from io import BytesIO
 from pathlib import Path
@@ -176,7 +176,7 @@ def test_somebodys_own_pictures_have_no_class_that_says_anything() -> None:
 
 
 def test_a_run_compares_uploads_with_each_other_and_its_attack_sees_none_of_it() -> None:
-    experiment, x, y, files = uploaded(faces(6), 1)
+    experiment, _, y, files = uploaded(faces(6), 1)
     scene = prepare(experiment.model_copy(update={"model": TINY, "size": 28}), uploads=files, device=torch.device("cpu"))
     assert scene.baselines.lineup.words == "99 crops of the 5 other faces that you uploaded"
     assert leaks((scene.seen, scene.attack), scene.x, y) == []

@@ -92,7 +92,12 @@ def uploaded() -> list[Item]:
     """Files from the visitor's own disk, checked; each with a class that the visitor chooses."""
     number = st.session_state.setdefault("uploaders", 0)
     files = st.file_uploader(
-        "PNG, JPEG or WebP, up to 10 MB each", ["png", "jpg", "jpeg", "webp"], accept_multiple_files=True, key=f"files-{number}"
+        "PNG, JPEG or WebP, up to 10 MB each",
+        ["png", "jpg", "jpeg", "webp"],
+        accept_multiple_files=True,
+        key=f"files-{number}",
+        help="Six or more of a kind in one batch are compared with each other in the line-up. The kind is what their class says: "
+        "faces, digits, scans, other pictures.",
     )
     st.caption("They go to the machine that runs this page, and are deleted with their run, at the latest after 7 days.")
     before, kept, titles = _uploads(), dict[str, bytes](), dict[str, str]()
