@@ -11,7 +11,7 @@ from leakage.data.images import gallery, read
 from leakage.engine.core import generator
 from leakage.evaluation import metrics
 from leakage.evaluation.perceptual import Perceptual
-from leakage.evaluation.pools import OWN, SIZE, Origin, first_of, gather, place_of, tensor, words
+from leakage.evaluation.pools import OWN, SIZE, Origin, first_of, gather, pool_of, tensor, words
 
 __all__ = ["NEAR", "OWN", "SIZE", "Lineup", "Origin", "draw", "lpips_ranks", "pixel_ranks", "ssim_ranks"]
 NEAR = 1e-3  # mean absolute difference below which two pictures count as one
@@ -88,18 +88,18 @@ def draw(origins: Sequence[Origin], truth: Tensor, labels: Tensor, *, seed: int)
     """
     shape = (truth.shape[1], truth.shape[2], truth.shape[3])
     pictures = (tuple(origins) * len(truth))[: len(truth)]
-    places = [place_of(picture, pictures) for picture in pictures]
-    pools = {place: gather(place, pictures, shape, seed) for place in dict.fromkeys(places)}
-    standing = [(place, who) for place, pool in pools.items() for who in pool.who]
+    names = [pool_of(picture, pictures) for picture in pictures]
+    pools = {name: gather(name, pictures, shape, seed) for name in dict.fromkeys(names)}
+    standing = [(name, who) for name, pool in pools.items() for who in pool.who]
     others = torch.cat([pool.pictures for pool in pools.values()])  # (P, C, H, W)
     competitors = torch.zeros(len(truth), len(others), dtype=torch.bool)
-    for number, (picture, place) in enumerate(zip(pictures, places, strict=True)):
+    for number, (picture, own) in enumerate(zip(pictures, names, strict=True)):
         far = ((others - truth[number]).abs().mean((1, 2, 3)) >= NEAR).tolist()
-        beside = [at for at, (pool, who) in enumerate(standing) if pool == place and who != picture.who and far[at]]
-        competitors[number, beside[: SIZE - 1]] = True
+        places = [place for place, (name, who) in enumerate(standing) if name == own and who != picture.who and far[place]]
+        competitors[number, places[: SIZE - 1]] = True
     rngs = [generator(seed, "same class", number) for number in range(len(pictures))]
     likes = torch.stack([_like(p, int(y), x, rng) for p, y, x, rng in zip(pictures, labels, truth, rngs, strict=True)])
-    return Lineup(others, competitors, likes, "; ".join(words(place, pictures) for place in pools))
+    return Lineup(others, competitors, likes, "; ".join(words(name, pictures) for name in pools))
 
 
 def _like(origin: Origin, label: int, truth: Tensor, rng: torch.Generator) -> Tensor:

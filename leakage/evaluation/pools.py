@@ -51,7 +51,7 @@ class Origin(NamedTuple):
 OWN = Origin("own", "")
 
 
-class Place(NamedTuple):
+class PoolName(NamedTuple):
     """Which pool stands beside a picture: uploads, gallery or faces, and the kind; or a data set, without one."""
 
     source: str
@@ -59,7 +59,7 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Pool:
+class Candidates:
     """Pictures (P, C, H, W) of one kind in [0, 1], in the order in which they are asked to stand, with who is in each."""
 
     who: list[Hashable]
@@ -72,43 +72,43 @@ def kind_of(label: int) -> str:
     return next((kind for kind, names in KINDS.items() if name in names), PHOTOGRAPH)
 
 
-def place_of(origin: Origin, batch: Sequence[Origin]) -> Place:
+def pool_of(origin: Origin, batch: Sequence[Origin]) -> PoolName:
     """Which pool stands beside it. For an upload: the others of its kind in the batch where there are enough, else its kind's."""
     if origin.source == "upload" and len(_uploads(origin.kind, batch)) > ENOUGH:
-        return Place("uploads", origin.kind)
+        return PoolName("uploads", origin.kind)
     if origin.source == "upload":
-        return Place("faces" if origin.kind == "face" else "gallery", origin.kind)
+        return PoolName("faces" if origin.kind == "face" else "gallery", origin.kind)
     if origin.source in ("gallery", "own"):
         kind = kind_of(_label(origin.id)) if origin.source == "gallery" else PHOTOGRAPH
-        return Place("gallery", PHOTOGRAPH if kind == "scan" else kind)  # the gallery has only two scans
-    return Place(origin.source)
+        return PoolName("gallery", PHOTOGRAPH if kind == "scan" else kind)  # the gallery has only two scans
+    return PoolName(origin.source)
 
 
-def gather(place: Place, batch: Sequence[Origin], shape: Shape, seed: int) -> Pool:
+def gather(pool: PoolName, batch: Sequence[Origin], shape: Shape, seed: int) -> Candidates:
     """Enough of a pool for every picture of the batch."""
-    if place.source == "uploads":
+    if pool.source == "uploads":
         wholes = {
-            who: _whole(read("upload", one.id, SOURCE, _channels(shape), one.file)) for who, one in _uploads(place.kind, batch).items()
+            who: _whole(read("upload", one.id, SOURCE, _channels(shape), one.file)) for who, one in _uploads(pool.kind, batch).items()
         }
         return _crops(wholes, shape)
-    if place.source == "faces":
+    if pool.source == "faces":
         return _drawn(_faces(), shape, seed)
-    if place.source == "gallery":
-        return _gallery(place.kind, shape)
-    return _of_data_set(place.source, batch, shape, seed)
+    if pool.source == "gallery":
+        return _gallery(pool.kind, shape)
+    return _of_data_set(pool.source, batch, shape, seed)
 
 
-def words(place: Place, batch: Sequence[Origin]) -> str:
+def words(pool: PoolName, batch: Sequence[Origin]) -> str:
     """What a line-up from there is made of, for the page."""
-    plural = f"{place.kind}s"
-    if place.source == "uploads":
-        return f"{SIZE - 1} crops of the {len(_uploads(place.kind, batch)) - 1} other {plural} that you uploaded"
-    if place.source == "faces":
+    plural = f"{pool.kind}s"
+    if pool.source == "uploads":
+        return f"{SIZE - 1} crops of the {len(_uploads(pool.kind, batch)) - 1} other {plural} that you uploaded"
+    if pool.source == "faces":
         olivetti = ", and of the Olivetti faces, one of each person" if _olivetti_file() else ""
         return f"{SIZE - 1} others of the hundred faces in scikit-image{olivetti}, drawn by the seed"
-    if place.source == "gallery":
-        return f"{SIZE - 1} crops of the {'two' if place.kind == 'scan' else 'other'} {plural} in the gallery"
-    return f"{SIZE - 1} others of the first {REACH:,} {datasets()[place.source].title} test pictures, drawn by the seed"
+    if pool.source == "gallery":
+        return f"{SIZE - 1} crops of the {'two' if pool.kind == 'scan' else 'other'} {plural} in the gallery"
+    return f"{SIZE - 1} others of the first {REACH:,} {datasets()[pool.source].title} test pictures, drawn by the seed"
 
 
 def first_of(source: str) -> list[Item]:
@@ -130,7 +130,7 @@ def _uploads(kind: str, batch: Sequence[Origin]) -> dict[Hashable, Origin]:
 
 
 @lru_cache(maxsize=8)
-def _gallery(kind: str, shape: Shape) -> Pool:
+def _gallery(kind: str, shape: Shape) -> Candidates:
     """Crops of the gallery's pictures of one kind."""
 
     def fits(label: int) -> bool:
@@ -139,7 +139,7 @@ def _gallery(kind: str, shape: Shape) -> Pool:
     return _crops({item.id: _whole(read("gallery", item.id, SOURCE, _channels(shape))) for item in gallery() if fits(item.label)}, shape)
 
 
-def _crops(wholes: Mapping[Hashable, Image.Image], shape: Shape) -> Pool:
+def _crops(wholes: Mapping[Hashable, Image.Image], shape: Shape) -> Candidates:
     """Squares of pictures, as many of each: the whole, then random crops and mirror images, always the same.
 
     Stretched to the shape; where it is neither grey nor colour, the grey picture stands in every channel.
@@ -156,22 +156,22 @@ def _crops(wholes: Mapping[Hashable, Image.Image], shape: Shape) -> Pool:
             square = square.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if number % 2 else square
             who.append(name)
             found.append(np.asarray(square).reshape(height, width, _channels(shape)))
-    return Pool(who, tensor(found).expand(-1, count, -1, -1))
+    return Candidates(who, tensor(found).expand(-1, count, -1, -1))
 
 
-def _of_data_set(source: str, batch: Sequence[Origin], shape: Shape, seed: int) -> Pool:
+def _of_data_set(source: str, batch: Sequence[Origin], shape: Shape, seed: int) -> Candidates:
     """Test pictures drawn by the seed, none of them private."""
     own = {one.id for one in batch if one.source == source}
     items, (channels, size, _) = first_of(source), shape
     order = torch.randperm(len(items), generator=generator(seed, "lineup", source)).tolist()
     chosen = [items[place].id for place in order if items[place].id not in own][: SIZE - 1 + SPARE]
-    return Pool(list[Hashable](chosen), tensor([read(source, id, size, channels) for id in chosen]))
+    return Candidates(list[Hashable](chosen), tensor([read(source, id, size, channels) for id in chosen]))
 
 
-def _drawn(faces: Sequence[Pixels], shape: Shape, seed: int) -> Pool:
+def _drawn(faces: Sequence[Pixels], shape: Shape, seed: int) -> Candidates:
     """Faces drawn by the seed."""
     order = torch.randperm(len(faces), generator=generator(seed, "lineup", "faces")).tolist()[: SIZE - 1 + SPARE]
-    return Pool([f"face {place}" for place in order], tensor([fitted(faces[place], shape[1], shape[0]) for place in order]))
+    return Candidates([f"face {place}" for place in order], tensor([fitted(faces[place], shape[1], shape[0]) for place in order]))
 
 
 def _faces() -> list[Pixels]:

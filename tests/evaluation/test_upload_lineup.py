@@ -15,7 +15,7 @@ from leakage.data.images import GALLERY_CLASSES, PictureError, Pixels, check_upl
 from leakage.evaluation.baselines import Baselines, measure
 from leakage.evaluation.lineup import Lineup, pixel_ranks
 from leakage.evaluation.perceptual import Perceptual
-from leakage.evaluation.pools import ENOUGH, OLIVETTI, OWN, SIZE, Origin, gather, kind_of, place_of
+from leakage.evaluation.pools import ENOUGH, OLIVETTI, OWN, SIZE, Origin, gather, kind_of, pool_of
 from leakage.evaluation.verdict import DISTANCES, Reference, verdict
 from leakage.spec.experiment import Experiment, Picture
 from leakage.spec.words import NOT_SHOWN, RECOGNIZABLE
@@ -80,7 +80,7 @@ def test_beside_an_upload_stand_crops_of_all_the_others_of_its_kind_and_none_of_
     held, batch = lineup_of(experiment, x, y, files), origins(experiment, files)
     assert held.words == "99 crops of the 6 other scans that you uploaded"
     assert held.size == SIZE
-    pool = gather(place_of(batch[0], batch), batch, (3, 32, 32), 1)
+    pool = gather(pool_of(batch[0], batch), batch, (3, 32, 32), 1)
     assert torch.equal(pool.pictures, held.others)
     for number, one in enumerate(batch):
         beside = [who for who, stands in zip(pool.who, held.competitors[number].tolist(), strict=True) if stands]
@@ -172,7 +172,7 @@ def test_uploads_of_other_runs_do_not_exist_for_a_line_up() -> None:
 
 
 def test_somebodys_own_pictures_have_no_class_that_says_anything() -> None:
-    assert place_of(OWN, [OWN] * 9) == place_of(Origin("gallery", "coffee"), [])
+    assert pool_of(OWN, [OWN] * 9) == pool_of(Origin("gallery", "coffee"), [])
 
 
 def test_a_run_compares_uploads_with_each_other_and_its_attack_sees_none_of_it() -> None:
