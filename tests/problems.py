@@ -1,6 +1,6 @@
 """Small problems that several tests share: smooth pictures, a tiny network, and what its server would see."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -63,14 +63,14 @@ def observed(x: torch.Tensor, *, model: Part = TINY, **settings: object) -> Obse
     return observe(Experiment(model=model, **settings), x, LABELS[: len(x)])
 
 
-def baselines_of(experiment: Experiment, x: torch.Tensor, y: torch.Tensor) -> Baselines:
+def baselines_of(experiment: Experiment, x: torch.Tensor, y: torch.Tensor, uploads: Mapping[str, bytes] | None = None) -> Baselines:
     """What guesses of the experiment's pictures are held against."""
-    return make_baselines(origins(experiment), x, y, seed=experiment.seed)
+    return make_baselines(origins(experiment, uploads), x, y, seed=experiment.seed)
 
 
-def lineup_of(experiment: Experiment, x: torch.Tensor, y: torch.Tensor) -> Lineup:
+def lineup_of(experiment: Experiment, x: torch.Tensor, y: torch.Tensor, uploads: Mapping[str, bytes] | None = None) -> Lineup:
     """Who stands beside the experiment's pictures."""
-    return draw(origins(experiment), x, y, seed=experiment.seed)
+    return draw(origins(experiment, uploads), x, y, seed=experiment.seed)
 
 
 def short(name: str, **fields: bool | float) -> Part:

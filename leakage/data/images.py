@@ -18,7 +18,7 @@ from leakage.data.datasets import DataSet, Item, PictureError, data_folder, data
 from leakage.data.readers import Pixels, Rows
 
 __all__ = ["GALLERY_CLASSES", "DataSet", "Item", "PictureError", "Pixels", "Rows", "data_folder", "datasets", "training_pictures"]
-__all__ += ["check_upload", "class_names", "find", "gallery", "read", "sheet", "thumbnail", "tiles"]
+__all__ += ["check_upload", "class_names", "find", "fitted", "gallery", "portraits", "read", "sheet", "thumbnail", "tiles"]
 
 GALLERY_CLASSES = ["person", "cat", "cup", "rocket", "eye scan", "tissue scan", "face", "digit", "place", "thing"]
 MAX_BYTES = 10 * 2**20  # of an upload as it arrives
@@ -109,6 +109,11 @@ def read(source: str, id: str, size: int, channels: int, upload: bytes | None = 
         picture = _data_set(source).picture(id)
     if source == "mnist" and size > picture.shape[0]:
         picture = np.pad(picture, ((2, 2), (2, 2), (0, 0)))  # (32, 32, 1)
+    return fitted(picture, size, channels)
+
+
+def fitted(picture: Pixels, size: int, channels: int) -> Pixels:
+    """A square picture uint8 (H, H, 1 or 3) as (size, size, channels), in the way of `read`."""
     image = _image(picture).convert("L" if channels == 1 else "RGB")
     if image.width != size:
         image = image.resize((size, size), Image.Resampling.LANCZOS if image.width > size else Image.Resampling.BICUBIC)
@@ -131,12 +136,18 @@ def _stored(id: str) -> Pixels:
             return np.asarray(image.convert("RGB").crop((photo.left, photo.top, photo.left + photo.side, photo.top + photo.side)))
     kind, number = id.split("-")
     if kind == "face":
-        faces = np.load(_packaged("skimage", "data/lfw_subset.npy"))  # (200, 25, 25), in [0, 1]
-        return np.asarray(np.round(faces[FACES[int(number)], :, :, None] * 255), np.uint8)  # (25, 25, 1)
+        return portraits()[FACES[int(number)]]
     with gzip.open(_packaged("sklearn", "datasets/data/digits.csv.gz"), "rt") as file:
         line = next(islice(file, int(number), None))  # the first ten samples are the digits in order; 64 values 0 to 16, then the digit
     values = np.array([float(value) for value in line.split(",")[:64]]).reshape(8, 8, 1)
     return np.round(values * (255 / 16)).astype(np.uint8)
+
+
+@lru_cache(maxsize=1)
+def portraits() -> list[Pixels]:
+    """The hundred faces in scikit-image, of which the gallery shows twelve: uint8 (25, 25, 1) each."""
+    faces = np.load(_packaged("skimage", "data/lfw_subset.npy"))[:100]  # (100, 25, 25), in [0, 1]; no faces follow
+    return [*np.round(faces[..., None] * 255).astype(np.uint8)]
 
 
 def _packaged(package: str, file: str) -> Path:

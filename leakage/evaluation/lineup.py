@@ -3,27 +3,19 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
-import numpy as np
 import torch
-from PIL import Image
 from torch import Tensor
 
-from leakage.data.images import Item, Pixels, datasets, gallery, read
+from leakage.data.images import gallery, read
 from leakage.engine.core import generator
 from leakage.evaluation import metrics
 from leakage.evaluation.perceptual import Perceptual
+from leakage.evaluation.pools import OWN, SIZE, Origin, first_of, gather, pool_of, tensor, words
 
-SIZE = 100  # pictures in a line-up, the true one among them
-SOURCE = 256  # pixels of a gallery picture before it is cut
+__all__ = ["NEAR", "OWN", "SIZE", "Lineup", "Origin", "draw", "lpips_ranks", "pixel_ranks", "ssim_ranks"]
 NEAR = 1e-3  # mean absolute difference below which two pictures count as one
 CHUNK = 8  # pictures whose SSIM to a guess is worked out together: what fits into a processor's cache is done twice as fast
-REACH = 2000  # the others of a data set are drawn from its first so many test pictures
-KINDS = {"face": "the other faces", "digit": "the other digits"}  # of the gallery; the rest are photographs
-Origin = tuple[str, str]  # source and id of a picture: gallery, upload, a data set, or OWN
-OWN: Origin = ("own", "")  # somebody's own, whose class says nothing about the gallery's
-Shape = tuple[int, int, int]  # (C, H, W)
 
 
 @dataclass(frozen=True)
@@ -93,96 +85,36 @@ def lpips_ranks(guess: Tensor, truth: Tensor, lineup: Lineup, perceptual: Percep
 def draw(origins: Sequence[Origin], truth: Tensor, labels: Tensor, *, seed: int) -> Lineup:
     """The line-up of private pictures (B, C, H, W) with their labels (B,), each from its origin; too few origins are repeated.
 
-    Data sets: 99 other test pictures, by the seed. Gallery, uploads and OWN: crops of the gallery's other pictures of the same
-    kind, always the same ones. Near-duplicates of the true picture never stand beside it.
+    Data sets: 99 other test pictures, by the seed. Gallery and OWN: crops of the gallery's other pictures of the same kind, always
+    the same ones. Uploads: crops of the other uploads of that kind in this batch where there are enough, else of the kind's pool.
+    Near-duplicates of the true picture never stand beside it.
     """
     shape = (truth.shape[1], truth.shape[2], truth.shape[3])
     pictures = (tuple(origins) * len(truth))[: len(truth)]
-    pools = {kind: _pool(origins, kind, shape, seed) for kind in dict.fromkeys(map(_kind, pictures))}
-    standing = [(kind, origin) for kind, (found, _) in pools.items() for origin in found]
-    others = torch.cat([tensor for _, tensor in pools.values()])  # (P, C, H, W)
+    names = [pool_of(picture, pictures) for picture in pictures]
+    pools = {name: gather(name, pictures, shape, seed) for name in dict.fromkeys(names)}
+    standing = [(name, who) for name, pool in pools.items() for who in pool.who]
+    others = torch.cat([pool.pictures for pool in pools.values()])  # (P, C, H, W)
     competitors = torch.zeros(len(truth), len(others), dtype=torch.bool)
-    for number, picture in enumerate(pictures):
+    for number, (picture, own) in enumerate(zip(pictures, names, strict=True)):
         far = ((others - truth[number]).abs().mean((1, 2, 3)) >= NEAR).tolist()
-        places = [place for place, (kind, origin) in enumerate(standing) if kind == _kind(picture) and origin != picture and far[place]]
+        places = [place for place, (name, who) in enumerate(standing) if name == own and who != picture.who and far[place]]
         competitors[number, places[: SIZE - 1]] = True
     rngs = [generator(seed, "same class", number) for number in range(len(pictures))]
     likes = torch.stack([_like(p, int(y), x, rng) for p, y, x, rng in zip(pictures, labels, truth, rngs, strict=True)])
-    return Lineup(others, competitors, likes, _words(pictures))
-
-
-def _kind(origin: Origin) -> str:
-    """Which pool stands beside it: a data set, or faces, digits or photographs of the gallery."""
-    source, name = origin
-    if source not in ("gallery", "upload", "own"):
-        return source
-    return name.split("-")[0] if source == "gallery" and name.split("-")[0] in KINDS else "photograph"
-
-
-def _words(pictures: Sequence[Origin]) -> str:
-    def one(kind: str) -> str:
-        known = datasets()
-        if kind in known:
-            return f"{SIZE - 1} others of the first {REACH:,} {known[kind].title} test pictures, drawn by the seed"
-        return f"{SIZE - 1} crops of {KINDS.get(kind, 'the other photographs')} in the gallery"
-
-    return "; ".join(one(kind) for kind in dict.fromkeys(map(_kind, pictures)))
-
-
-def _pool(origins: Sequence[Origin], kind: str, shape: Shape, seed: int) -> tuple[list[Origin], Tensor]:
-    """Enough others of one kind for every private picture, with where each is from."""
-    if kind not in datasets():
-        return _crops(kind, shape)
-    own = {name for source, name in origins if source == kind}
-    items, (channels, size, _) = _first(kind), shape
-    order = torch.randperm(len(items), generator=generator(seed, "lineup", kind)).tolist()
-    chosen = [items[place] for place in order if items[place].id not in own][: SIZE + 9]  # a few to spare for near-duplicates
-    return [(kind, item.id) for item in chosen], _tensor([read(kind, item.id, size, channels) for item in chosen])
-
-
-def _first(source: str) -> list[Item]:
-    return datasets()[source].items(0, REACH)
-
-
-@lru_cache(maxsize=8)
-def _crops(kind: str, shape: Shape) -> tuple[list[Origin], Tensor]:
-    """Squares of the gallery's pictures of one kind, as many of each: the whole, then random crops and mirror images, always the same.
-
-    Stretched to the shape; where it is neither grey nor colour, the grey picture stands in every channel.
-    """
-    count, height, width = shape
-    channels = 3 if count == 3 else 1
-    items = [item for item in gallery() if _kind(("gallery", item.id)) == kind]
-    each = -(-(SIZE - 1) // (len(items) - 1))  # so that 99 remain without those of one item
-    wholes = {item.id: Image.fromarray(read("gallery", item.id, SOURCE, channels).squeeze()) for item in items}
-    rng = np.random.default_rng(0)
-    origins, found = [], []
-    for number in range(each):
-        for id, whole in wholes.items():
-            side = int(rng.integers(SOURCE // 2, SOURCE + 1)) if number else SOURCE
-            left, top = (int(value) for value in rng.integers(0, SOURCE + 1 - side, 2))
-            square = whole.crop((left, top, left + side, top + side)).resize((width, height), Image.Resampling.LANCZOS)
-            square = square.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if number % 2 else square
-            origins.append(("gallery", id))
-            found.append(np.asarray(square).reshape(height, width, channels))
-    return origins, _tensor(found).expand(-1, count, -1, -1)
+    return Lineup(others, competitors, likes, "; ".join(words(name, pictures) for name in pools))
 
 
 def _like(origin: Origin, label: int, truth: Tensor, rng: torch.Generator) -> Tensor:
     """Another picture of the same class and source: (C, H, W); not a number where there is none."""
-    if origin == OWN:
+    if origin.source == "own":
         return torch.full_like(truth, math.nan)
     channels, size, _ = truth.shape
-    source = "gallery" if origin[0] == "upload" else origin[0]
-    known = gallery() if source == "gallery" else _first(source)
-    same = [item.id for item in known if item.label == label and item.id != origin[1]]
+    source = "gallery" if origin.source == "upload" else origin.source
+    known = gallery() if source == "gallery" else first_of(source)
+    same = [item.id for item in known if item.label == label and item.id != origin.id]
     for place in torch.randperm(len(same), generator=rng).tolist()[:9]:
-        found = _tensor([read(source, same[place], size, channels)])[0]
+        found = tensor([read(source, same[place], size, channels)])[0]
         if (found - truth).abs().mean() >= NEAR:
             return found
     return torch.full_like(truth, math.nan)
-
-
-def _tensor(pictures: list[Pixels]) -> Tensor:
-    """uint8 (H, W, C) each, as float32 (N, C, H, W) in [0, 1]."""
-    return torch.from_numpy(np.stack(pictures)).permute(0, 3, 1, 2).contiguous().float() / 255

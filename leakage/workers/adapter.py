@@ -17,11 +17,11 @@ from leakage.engine.observe import ready
 from leakage.engine.weights import put, unpack
 from leakage.engine.weights import untrained as drawn
 from leakage.evaluation.baselines import make_baselines
-from leakage.evaluation.lineup import Origin
 from leakage.evaluation.play import PER_SECOND, Private, Scene, best_device, stage
 from leakage.evaluation.play import play as play_scene
+from leakage.evaluation.pools import Origin, kind_of
 from leakage.evaluation.referee import Frame
-from leakage.spec.experiment import Experiment, Part
+from leakage.spec.experiment import Experiment, Part, Picture
 from leakage.workers.private_pictures import load
 
 PRECISIONS = {"float32": torch.float32, "float64": torch.float64}
@@ -80,9 +80,15 @@ def predicted_labels(experiment: Experiment, x: Tensor) -> Tensor:
     return 1 - own if experiment.task == "flipped" else own
 
 
-def origins(experiment: Experiment) -> list[Origin]:
-    """Where each of its pictures is from."""
-    return [(picture.source, picture.id) for picture in experiment.pictures]
+def origins(experiment: Experiment, uploads: Mapping[str, bytes] | None = None) -> list[Origin]:
+    """Where each of its pictures is from; of uploads also the file, by the id that the experiment calls it, and of what kind it is."""
+
+    def one(picture: Picture) -> Origin:
+        if picture.source != "upload":
+            return Origin(picture.source, picture.id)
+        return Origin(picture.source, picture.id, kind_of(picture.label or 0), (uploads or {}).get(picture.id, b""))
+
+    return [one(picture) for picture in experiment.pictures]
 
 
 def prepare(experiment: Experiment, *, uploads: Mapping[str, bytes] | None = None, device: torch.device | None = None) -> Scene:
@@ -95,7 +101,7 @@ def prepare(experiment: Experiment, *, uploads: Mapping[str, bytes] | None = Non
         Private(private, y, experiment.num_classes, experiment.batch_norm),
         federation(experiment),
         plugin("attack", experiment.attack),
-        lambda: make_baselines(origins(experiment), x.cpu(), classes.cpu(), seed=experiment.seed),
+        lambda: make_baselines(origins(experiment, uploads), x.cpu(), classes.cpu(), seed=experiment.seed),
     )
 
 

@@ -328,7 +328,7 @@ def test_an_uploaded_picture_gets_a_class_and_is_run(door: Service, visit: Open)
     at.file_uploader(key="files-0").upload("me.png", encoded("PNG"), "image/png").run()
     fine(at)
     assert "class" in words(at)
-    next(box for box in at.selectbox if box.label == "Class of picture 1").select(1).run()
+    next(box for box in at.selectbox if box.label == "Class of me.png").select(1).run()
     press_run(at)
     fine(at)
     (picture,) = asked(door, at).pictures

@@ -177,6 +177,15 @@ def verbatim(text: str) -> str:
     return re.sub(r"([\[\]`<$]|:(?=[a-z/]))", r"\\\1", text)
 
 
+def literal(name: str) -> str:
+    r"""A name that somebody gave to a file, for Markdown: letter by letter.
+
+    >>> print(literal("my_*scan*.png"))
+    my\_\*scan\*.png
+    """
+    return re.sub(r"([\\`*_~\[\]<>$:|#&])", r"\\\1", name)
+
+
 def load(experiment: Experiment) -> None:
     """Put an experiment into the widgets (call it before they are drawn)."""
     state = st.session_state

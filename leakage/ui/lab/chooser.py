@@ -7,11 +7,12 @@ import streamlit as st
 
 from leakage.data.images import GALLERY_CLASSES, Item, PictureError, check_upload, datasets, find, gallery, thumbnail
 from leakage.spec.experiment import MAX_BATCH, SIZES, Channels, Picture, Side
-from leakage.ui.common.forms import KEPT, PICKED, SOURCES
+from leakage.ui.common.forms import KEPT, PICKED, SOURCES, literal, verbatim
 from leakage.ui.components.picker import picker
 
 PER_PAGE = 40  # or as many as the batch needs
 COLOURS: dict[Channels, str] = {3: "Colour", 1: "Grey"}
+FRONT, BACK = 16, 9  # characters of a long file name that are shown: of its begin, and of its end with the kind of file
 
 
 def choose_pictures(*, counted: bool = True) -> tuple[list[Item], tuple[Picture, ...]]:
@@ -91,27 +92,52 @@ def uploaded() -> list[Item]:
     """Files from the visitor's own disk, checked; each with a class that the visitor chooses."""
     number = st.session_state.setdefault("uploaders", 0)
     files = st.file_uploader(
-        "PNG, JPEG or WebP, up to 10 MB each", ["png", "jpg", "jpeg", "webp"], accept_multiple_files=True, key=f"files-{number}"
+        "PNG, JPEG or WebP, up to 10 MB each",
+        ["png", "jpg", "jpeg", "webp"],
+        accept_multiple_files=True,
+        key=f"files-{number}",
+        help="Six or more of a kind in one batch are compared with each other in the line-up. The kind is what their class says: "
+        "faces, digits, scans, other pictures.",
     )
     st.caption("They go to the machine that runs this page, and are deleted with their run, at the latest after 7 days.")
-    before, kept = _uploads(), {}
+    before, kept, titles = _uploads(), dict[str, bytes](), dict[str, str]()
     for file in files:
-        name = hashlib.sha256(file.getvalue()).hexdigest()[:16]
+        name, title = hashlib.sha256(file.getvalue()).hexdigest()[:16], shown_name(file.name)
         try:
-            kept[name] = before[name] if name in before else check_upload(file.getvalue(), file.name)
+            kept[name] = before[name] if name in before else check_upload(file.getvalue(), title)
+            titles[name] = title
         except PictureError as error:
-            st.error(str(error))
-    st.session_state["uploads"] = kept
+            st.error(verbatim(str(error)))
+    st.session_state["uploads"], st.session_state["upload_titles"] = kept, titles
+    _pick([f"upload:{name}" for name in kept if name not in before])
     classes = st.session_state.setdefault("classes", {})
-    for place, name in enumerate(kept, 1):
+    for name in kept:
         classes[name] = st.selectbox(
-            f"Class of picture {place}",
+            f"Class of {literal(titles[name])}",
             range(len(GALLERY_CLASSES)),
             classes.get(name, 6),
             format_func=GALLERY_CLASSES.__getitem__,
             key=f"class-{name}",
         )
     return [_upload(name) for name in kept]
+
+
+def shown_name(file: str) -> str:
+    """A file name as pages show it: without what cannot be printed or turns the writing round, and short.
+
+    >>> shown_name("the whole family on the beach 2024.jpeg")
+    'the whole family…2024.jpeg'
+    """
+    name = " ".join("".join(letter for letter in file if letter.isprintable()).split())
+    return (name if len(name) <= FRONT + BACK + 1 else f"{name[:FRONT]}…{name[-BACK:]}") or "Your picture"
+
+
+def _pick(new: list[str]) -> None:
+    """What has just been uploaded becomes the batch, or joins one with uploads. What is picked by hand after that stays."""
+    if new:
+        picked = st.session_state.get(PICKED, _from_url())
+        picked = picked if any(name.startswith("upload:") for name in picked) else []
+        st.session_state[PICKED] = list(dict.fromkeys([*picked, *new]))
 
 
 def resolve(name: str) -> Item | None:
@@ -130,8 +156,8 @@ def name_of(item: Item) -> str:
 
 
 def describe(items: list[Item]) -> str:
-    """One line on the batch, with its classes."""
-    words = [f"{item.title} (class: {item.class_name}{', chosen' if item.source == 'upload' else ''})" for item in items[:3]]
+    """One line on the batch, with its classes, for Markdown."""
+    words = [f"{literal(item.title)} (class: {item.class_name}{', chosen' if item.source == 'upload' else ''})" for item in items[:3]]
     return ", ".join(words) + (f" and {len(items) - 3} more" if len(items) > 3 else "")
 
 
@@ -146,7 +172,8 @@ def _uploads() -> dict[str, bytes]:
 
 def _upload(id: str) -> Item:
     label = st.session_state.get("classes", {}).get(id) or 0
-    return Item("upload", id, f"Your picture {[*_uploads()].index(id) + 1}", label, GALLERY_CLASSES[label], "A picture that you uploaded.")
+    title = st.session_state.get("upload_titles", {}).get(id, "Your picture")
+    return Item("upload", id, title, label, GALLERY_CLASSES[label], f"A picture that you uploaded, {title}.")
 
 
 def _bytes(item: Item) -> bytes | None:

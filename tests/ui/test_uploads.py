@@ -1,0 +1,86 @@
+"""Uploads in the Lab: they become the batch, cards and menus name their files, and what is picked by hand stays."""
+
+import hashlib
+import io
+import re
+
+import pytest
+from PIL import Image
+from streamlit.testing.v1 import AppTest
+from visiting import Open, asked, fine, press_run
+
+from leakage.runs.service import Service
+from leakage.ui.lab.chooser import shown_name
+
+
+def shades(*greys: int) -> list[tuple[str, bytes, str]]:
+    """Files of one grey each, as a browser sends them."""
+    files = []
+    for grey in greys:
+        file = io.BytesIO()
+        Image.new("L", (16, 16), grey).save(file, "PNG")
+        files.append((f"grey {grey}.png", file.getvalue(), "image/png"))
+    return files
+
+
+def picked(at: AppTest) -> list[str]:
+    """The names of the batch's first three pictures, from the line under the cards."""
+    (line,) = [caption.value for caption in at.caption if "(class: " in caption.value]
+    return re.findall(r"(?:^|, )([^,]*?) \(class:", line)
+
+
+def test_uploading_selects_what_was_uploaded_and_shows_the_names_of_the_files(door: Service, visit: Open) -> None:
+    at = visit(pictures="gallery:coffee,gallery:rocket", source="upload")
+    assert picked(at) == ["Coffee", "Rocket"]
+    at.file_uploader(key="files-0").set_value(shades(10, 20, 30)).run()
+    fine(at)
+    assert picked(at) == ["grey 10.png", "grey 20.png", "grey 30.png"]
+    experiment = asked(door, press_run(at))
+    ids = [hashlib.sha256(data).hexdigest()[:16] for _, data, _ in shades(10, 20, 30)]
+    assert [(one.source, one.id) for one in experiment.pictures] == [("upload", id) for id in ids]
+    assert "grey" not in experiment.model_dump_json()
+    assert "grey" not in "".join(at.query_params["pictures"])
+
+
+def test_what_is_picked_after_an_upload_stays_and_the_next_upload_joins_it(door: Service, visit: Open) -> None:
+    at = visit(source="upload")
+    at.file_uploader(key="files-0").set_value(shades(10, 20)).run()
+    first, _ = at.session_state["pictures"]
+    at.session_state["pictures"] = [first, "gallery:coffee"]
+    at.run().run()
+    assert picked(at) == ["grey 10.png", "Coffee"]
+    at.file_uploader(key="files-0").set_value(shades(10, 20, 30)).run()
+    fine(at)
+    assert picked(at) == ["grey 10.png", "Coffee", "grey 30.png"]
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("me.png", "me.png"),
+        ("the whole family on the beach 2024.jpeg", "the whole family…2024.jpeg"),
+        ("exe\u202egnp.png", "exegnp.png"),  # what turns the writing round
+        ("a\n\tb.png", "ab.png"),
+        ("\u200b", "Your picture"),
+    ],
+)
+def test_the_name_of_a_file_is_short_and_printable(name: str, shown: str) -> None:
+    assert shown_name(name) == shown
+
+
+def test_the_name_of_a_file_is_no_markdown(door: Service, visit: Open) -> None:
+    at = visit(source="upload")
+    at.file_uploader(key="files-0").upload("[a](b) *c* :x: <i>.png", *shades(9)[0][1:]).run()
+    fine(at)
+    escaped = r"\[a\](b) \*c\* \:x\: \<i\>.png"
+    assert picked(at) == [escaped]
+    assert f"Class of {escaped}" in [box.label for box in at.selectbox]
+
+
+def test_deleting_all_forgets_the_names_of_the_files(door: Service, visit: Open) -> None:
+    at = visit(source="upload")
+    at.file_uploader(key="files-0").set_value(shades(10)).run()
+    assert [*at.session_state["upload_titles"].values()] == ["grey 10.png"]
+    next(button for button in at.button if button.label == "Delete them").click().run()
+    fine(at)
+    assert at.session_state["upload_titles"] == at.session_state["uploads"] == {}
