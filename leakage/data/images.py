@@ -20,7 +20,7 @@ from leakage.data.readers import Pixels, Rows
 __all__ = ["GALLERY_CLASSES", "DataSet", "Item", "PictureError", "Pixels", "Rows", "data_folder", "datasets", "training_pictures"]
 __all__ += ["check_upload", "class_names", "find", "fitted", "gallery", "portraits", "read", "sheet", "thumbnail", "tiles"]
 
-GALLERY_CLASSES = ["person", "cat", "cup", "rocket", "eye scan", "tissue scan", "face", "digit", "place", "thing"]
+GALLERY_CLASSES = ["person", "cat", "cup", "rocket", "eye scan", "tissue scan", "face", "digit", "document", "thing"]
 MAX_BYTES = 10 * 2**20  # of an upload as it arrives
 MAX_PIXELS = 16_000_000
 MIN_SIDE = 8  # pixels
@@ -58,6 +58,10 @@ PHOTOS = {  # in the order of their classes
     "retina": _Photo("retina.jpg", "Retina", 0, 0, 1411, "Round orange scan of the back of an eye with a bright spot at the left."),
     "immunohistochemistry": _Photo("ihc.png", "Tissue", 192, 256, 256, "Tissue under a microscope: a brown gland among small blue cells."),
 }
+SCANS = [*(("retina.jpg", left, top, 420) for left, top in ((180, 300), (500, 180), (820, 300), (500, 760)))]
+SCANS += [("ihc.png", left, top, 170) for left, top in ((0, 0), (340, 0), (0, 340), (340, 340))]
+PAGES = [("page.png", 4 + 48 * number, 2, 48) for number in range(6)]  # a line of print, and handwriting
+PAGES += [("text.png", 20 + 100 * number, 40, 96) for number in range(4)]
 FACES = (18, 1, 2, 10, 11, 13, 15, 22, 31, 35, 37, 38)  # which of the hundred faces in scikit-image
 
 
@@ -69,7 +73,12 @@ def _gallery() -> dict[str, Item]:
     photos = [item(id, photo.title, label, photo.alt) for label, (id, photo) in enumerate(PHOTOS.items())]
     faces = [item(f"face-{n}", f"Face {n}", 6, f"Small grey portrait of a person, number {n} of {len(FACES)}.") for n in range(len(FACES))]
     digits = [item(f"digit-{n}", f"Digit {n}", 7, f"Handwritten digit {n}, white on black.") for n in range(10)]
-    return {item.id: item for item in [*photos, faces[0], digits[0], *faces[1:], *digits[1:]]}
+    pages = [item(f"page-{n}", f"Document {n}", 8, f"A few letters of a document, number {n} of {len(PAGES)}.") for n in range(len(PAGES))]
+    scans = [
+        item(f"scan-{n}", f"Scan {n}", 4 if cut[0] == "retina.jpg" else 5, f"A part of a medical scan, number {n} of {len(SCANS)}.")
+        for n, cut in enumerate(SCANS)
+    ]
+    return {item.id: item for item in [*photos, faces[0], digits[0], *faces[1:], *digits[1:], *pages, *scans]}
 
 
 def gallery() -> list[Item]:
@@ -127,14 +136,21 @@ def _data_set(source: str) -> DataSet:
     return known[source]
 
 
+def _cut(file: str, left: int, top: int, side: int) -> Pixels:
+    """A square of a photograph inside scikit-image: (side, side, 3)."""
+    with Image.open(_packaged("skimage", f"data/{file}")) as image:
+        return np.asarray(image.convert("RGB").crop((left, top, left + side, top + side)))
+
+
 @lru_cache(maxsize=64)
 def _stored(id: str) -> Pixels:
     """A gallery picture as it lies in its package, (S, S, 3) or (S, S, 1). Read as a file: importing the packages takes seconds."""
     if id in PHOTOS:
         photo = PHOTOS[id]
-        with Image.open(_packaged("skimage", f"data/{photo.file}")) as image:
-            return np.asarray(image.convert("RGB").crop((photo.left, photo.top, photo.left + photo.side, photo.top + photo.side)))
+        return _cut(photo.file, photo.left, photo.top, photo.side)
     kind, number = id.split("-")
+    if kind in ("page", "scan"):
+        return _cut(*(PAGES if kind == "page" else SCANS)[int(number)])
     if kind == "face":
         return portraits()[FACES[int(number)]]
     with gzip.open(_packaged("sklearn", "datasets/data/digits.csv.gz"), "rt") as file:

@@ -13,7 +13,20 @@ from scipy.io import loadmat
 from scipy.io.matlab import MatReadError
 from torch import Tensor
 
-from leakage.data.images import GALLERY_CLASSES, Item, PictureError, Pixels, data_folder, datasets, find, fitted, gallery, portraits, read
+from leakage.data.images import (
+    GALLERY_CLASSES,
+    PHOTOS,
+    Item,
+    PictureError,
+    Pixels,
+    data_folder,
+    datasets,
+    find,
+    fitted,
+    gallery,
+    portraits,
+    read,
+)
 from leakage.data.readers import BROKEN
 from leakage.engine.core import generator
 
@@ -22,7 +35,12 @@ SOURCE = 256  # pixels of a picture before it is cut
 REACH = 2000  # the others of a data set are drawn from its first so many test pictures
 SPARE = 10  # more than are needed, for near-duplicates
 ENOUGH = 5  # other uploads of its kind, of which a line-up can be cut: as many as stand beside a photograph of the gallery
-KINDS = {"face": ("face",), "digit": ("digit",), "scan": ("eye scan", "tissue scan")}  # -> class names; the rest are photographs
+KINDS = {
+    "face": ("face",),
+    "digit": ("digit",),
+    "scan": ("eye scan", "tissue scan"),
+    "document": ("document",),
+}  # -> class names; the rest are photographs
 PHOTOGRAPH = "photograph"
 OLIVETTI = "faces/olivettifaces.mat"  # in the data folder, where somebody has put it: 40 people, ten pictures each
 Shape = tuple[int, int, int]  # (C, H, W)
@@ -79,8 +97,7 @@ def pool_of(origin: Origin, batch: Sequence[Origin]) -> PoolName:
     if origin.source == "upload":
         return PoolName("faces" if origin.kind == "face" else "gallery", origin.kind)
     if origin.source in ("gallery", "own"):
-        kind = kind_of(_label(origin.id)) if origin.source == "gallery" else PHOTOGRAPH
-        return PoolName("gallery", PHOTOGRAPH if kind == "scan" else kind)  # the gallery has only two scans
+        return PoolName("gallery", _kind_in_gallery(find("gallery", origin.id)) if origin.source == "gallery" else PHOTOGRAPH)
     return PoolName(origin.source)
 
 
@@ -107,7 +124,7 @@ def words(pool: PoolName, batch: Sequence[Origin]) -> str:
         olivetti = ", and of the Olivetti faces, one of each person" if _olivetti_file() else ""
         return f"{SIZE - 1} others of the hundred faces in scikit-image{olivetti}, drawn by the seed"
     if pool.source == "gallery":
-        return f"{SIZE - 1} crops of the {'two' if pool.kind == 'scan' else 'other'} {plural} in the gallery"
+        return f"{SIZE - 1} crops of the other {plural} in the gallery"
     return f"{SIZE - 1} others of the first {REACH:,} {datasets()[pool.source].title} test pictures, drawn by the seed"
 
 
@@ -132,11 +149,12 @@ def _uploads(kind: str, batch: Sequence[Origin]) -> dict[Hashable, Origin]:
 @lru_cache(maxsize=8)
 def _gallery(kind: str, shape: Shape) -> Candidates:
     """Crops of the gallery's pictures of one kind."""
+    own = [item.id for item in gallery() if _kind_in_gallery(item) == kind]
+    return _crops({id: _whole(read("gallery", id, SOURCE, _channels(shape))) for id in own}, shape)
 
-    def fits(label: int) -> bool:
-        return kind_of(label) == kind or (kind == PHOTOGRAPH and kind_of(label) == "scan")
 
-    return _crops({item.id: _whole(read("gallery", item.id, SOURCE, _channels(shape))) for item in gallery() if fits(item.label)}, shape)
+def _kind_in_gallery(item: Item) -> str:
+    return PHOTOGRAPH if item.id in PHOTOS else kind_of(item.label)
 
 
 def _crops(wholes: Mapping[Hashable, Image.Image], shape: Shape) -> Candidates:
@@ -199,7 +217,3 @@ def _whole(picture: Pixels) -> Image.Image:
 
 def _channels(shape: Shape) -> int:
     return 3 if shape[0] == 3 else 1
-
-
-def _label(id: str) -> int:
-    return find("gallery", id).label

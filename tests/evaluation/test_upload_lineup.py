@@ -125,8 +125,8 @@ def test_faces_are_compared_with_faces_and_scans_with_scans_though_they_are_in_o
     [
         ("face", "99 others of the hundred faces in scikit-image, drawn by the seed", "face"),
         ("digit", "99 crops of the other digits in the gallery", "digit"),
-        ("eye scan", "99 crops of the two scans in the gallery", "scan"),
-        ("tissue scan", "99 crops of the two scans in the gallery", "scan"),
+        ("eye scan", "99 crops of the other scans in the gallery", "scan"),
+        ("tissue scan", "99 crops of the other scans in the gallery", "scan"),
         ("cup", "99 crops of the other photographs in the gallery", "photograph"),
     ],
 )
