@@ -21,13 +21,13 @@ class Scores:
     Args:
         scores: as in `Result`.
         baselines: the same of pictures that know nothing.
-        verdict: word, why, meaning and rule of the plain verdict.
+        verdict: word, why, meaning and rule of the plain verdict, and the word of each picture.
         order: `order[i]` is the guess that belongs to picture i.
     """
 
     scores: dict[str, Any]
     baselines: dict[str, dict[str, float]]
-    verdict: dict[str, str]
+    verdict: dict[str, Any]
     order: list[int]
 
 

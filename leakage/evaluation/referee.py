@@ -38,7 +38,7 @@ class Frame:
     scores: dict[str, Any]
     note: dict[str, Any] = field(default_factory=dict)
     views: dict[str, Tensor] = field(default_factory=dict)
-    verdict: dict[str, str] | None = None
+    verdict: dict[str, Any] | None = None
     ending: str = ""
 
     @property
@@ -75,6 +75,8 @@ class Referee:
         if final or now >= self.due:
             found = self._thorough(guess) if final else self._quick(guess, psnr)
             word = verdict(found, self.baselines.reference, cut_short=ending not in ("", "answer"))
+            if not final:
+                del word["each"]
             scores |= listed(found, self.baselines.reference)
             self.due = now + max(PAUSE, (time.perf_counter() - now) / SHARE)
         if final:

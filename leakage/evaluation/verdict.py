@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from leakage.spec.words import CUT_SHORT, NOT_SHOWN, PARTLY, RECOGNIZABLE, SINGLED_OUT
+from leakage.spec.words import CUT_SHORT, NOT_SHOWN, PARTLY, RECOGNIZABLE, SINGLED_OUT, VERDICTS
 
 CLEAR, SOME = 0.5, 0.15  # shares of the way from the best baseline to an exact copy
 ROOM = 1e-4  # SSIM or LPIPS between the best baseline and an exact copy, below which the two are the same
@@ -75,8 +76,8 @@ def way(scores: Scores, best: Scores) -> Tensor:
     return by_ssim.fmax(by_lpips)
 
 
-def verdict(scores: Scores, held: Reference, *, cut_short: bool = False) -> dict[str, str]:
-    """Word, why, meaning and rule, by RULE. `scores` has psnr, ssim, lpips and the ranks that were measured, (B,) each.
+def verdict(scores: Scores, held: Reference, *, cut_short: bool = False) -> dict[str, Any]:
+    """Word, why, meaning and rule, by RULE; and the word of each picture. `scores` has psnr, ssim, lpips and the ranks that were measured, (B,) each.
 
     cut_short   the attack was stopped before its answer: then only what it shows counts, not what it does not show
     """
@@ -86,7 +87,9 @@ def verdict(scores: Scores, held: Reference, *, cut_short: bool = False) -> dict
     singled = first & ~clear
     partly = ~clear & ~singled & ((ranks == 1).any(0) | ((front | void) & (share >= SOME)))
     found = {RECOGNIZABLE: clear, SINGLED_OUT: singled, PARTLY: partly}
-    word = next((word for word, pictures in found.items() if bool(pictures.any())), CUT_SHORT if cut_short else NOT_SHOWN)
+    nothing = CUT_SHORT if cut_short else NOT_SHOWN
+    each = tuple(next((word for word, pictures in found.items() if pictures[place]), nothing) for place in range(len(share)))
+    word = min(each, key=[*VERDICTS, CUT_SHORT].index)
     near = ranks.nan_to_num(held.size).mean(0) / held.size
     clearest = int((3.0 * clear + 2.0 * singled + 1.0 * partly + share.nan_to_num(0).clamp(-1, 1) / 4 - near / 8).argmax())
     numbers = ", ".join([standing(scores, held, clearest), *closeness(scores, held, clearest)])
@@ -94,7 +97,7 @@ def verdict(scores: Scores, held: Reference, *, cut_short: bool = False) -> dict
     why = f"The attacker's picture: {numbers}."
     if total > 1:
         why = f"Of {total} pictures {', '.join(counts) or 'none shown'}. The clearest: {numbers}."
-    return {"word": word, "why": why, "meaning": MEANING[word], "rule": RULE}
+    return {"word": word, "why": why, "meaning": MEANING[word], "rule": RULE, "each": each}
 
 
 def standing(scores: Scores, held: Reference, picture: int) -> str:

@@ -6,7 +6,7 @@ A number that has to be known refuses NaN and infinity; one that may honestly be
 import math
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, JsonValue
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 
 from leakage.spec.aliases import verdict_today
 
@@ -101,12 +101,13 @@ class FrameScores(GradientDistances):
 
 
 class VerdictWords(EventPart):
-    """The verdict: a word, the numbers behind it, what it means, and the rule."""
+    """The verdict: a word, the numbers behind it, what it means, and the rule; at the end of a run also the word of each picture."""
 
     word: Annotated[str, BeforeValidator(verdict_today)]
     why: str
     meaning: str
     rule: str
+    each: tuple[str, ...] = Field(default=(), exclude_if=lambda given: not given)
 
 
 class Ending(EventPart):

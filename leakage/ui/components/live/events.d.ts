@@ -257,12 +257,13 @@ export interface TurnEvent {
   layers: number;
 }
 
-/** The verdict: a word, the numbers behind it, what it means, and the rule. */
+/** The verdict: a word, the numbers behind it, what it means, and the rule; at the end of a run also the word of each picture. */
 export interface VerdictWords {
   word: string;
   why: string;
   meaning: string;
   rule: string;
+  each?: string[];
 }
 
 /** Whatever the stream sends. */
