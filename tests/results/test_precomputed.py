@@ -104,7 +104,7 @@ def test_a_protection_costs_what_its_cheapest_training_does_and_leaks_to_the_str
     assert drawn.mode == "markers+text"
     assert [words.split(" (")[0] for words in drawn.text] == list(points)
     assert figure.layout.xaxis.title.text == "Accuracy of LeNet on MNIST, 6 rounds, one seed (%)"
-    assert figure.layout.yaxis.title.text.startswith("LeNet on MNIST: leaks")
+    assert figure.layout.yaxis.title.text == "what leaks of LeNet on MNIST (dB)"
 
 
 def test_leakage_of_one_data_set_is_not_drawn_against_accuracy_on_another(tmp_path: Path) -> None:

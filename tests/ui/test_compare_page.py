@@ -466,7 +466,7 @@ def test_a_column_of_accuracies_says_of_what_they_are_and_a_cell_what_its_seeds_
     private = Cost(recipe, "", (0.88, 0.89, 0.9), "5.0 points lost", sampled=1.42, unsampled=math.inf)
     rows = [costing("none", 24.0, 0.97, 0.98, 0.99), row("dp", "both", accuracy=0.89, cost=private, epsilon=4.387)]
     heads, _, none, noisy = re.findall(r"<tr.*?</tr>", table.table([*rows]))
-    assert f"<th>Accuracy of {recipe}, 3 seeds</th>" in heads
+    assert f">Accuracy of {recipe}, 3 seeds</th>" in heads
     assert re.findall(r">(ε[^<]*)<", heads) == [
         "ε of that training, not sampled",
         "ε of that training, if sampled",
@@ -490,7 +490,7 @@ def test_the_plot_shows_the_stronger_attacker_where_accuracies_are_known() -> No
     assert drawn.mode == "markers+text"
     assert list(drawn.error_x.array) == pytest.approx([100 * 4.3027 * 0.01 / 3**0.5, 0])  # Student's t, three seeds; one tells no spread
     assert figure.layout.xaxis.title.text == "Accuracy of LeNet on MNIST, 6 rounds, 1 to 3 seeds (%)"
-    assert figure.layout.yaxis.title.text == "LeNet on MNIST: leaks to the strongest attacker (dB)"
+    assert figure.layout.yaxis.title.text == "what leaks of LeNet on MNIST (dB)"
 
 
 def test_the_matrix_frames_what_only_fools_the_naive_attacker() -> None:

@@ -67,14 +67,18 @@ def against_accuracy(
     )
     halves = [100 * (mean_interval(each)[1] - mean(each)) if len(each) >= FEWEST else 0.0 for each, _, _ in points]
     filled = {"color": list(shares), "colorscale": [[0, "#ffffff"], [1, LEAK]], "cmin": 0, "cmax": 1} if shares else {"color": LEAK}
-    middle = (min(accuracies) + max(accuracies)) / 2
+    middle = (min(accuracies) + max(accuracies)) / 2  # labels go inwards: a narrow page cuts nothing off
+    order = sorted(range(len(points)), key=lambda place: accuracies[place])
+    lows = [order.index(place) % 2 == 1 for place in range(len(points))]  # and neighbours' up and down: they do not cover each other
     figure = go.Figure()
     figure.add_scatter(
         x=accuracies,
         y=leaked,
         text=words,
         mode="markers+text",
-        textposition=["top right" if one < middle else "top left" for one in accuracies],  # inwards: a narrow page cuts nothing off
+        textposition=[
+            f"{'bottom' if low else 'top'} {'right' if one < middle else 'left'}" for one, low in zip(accuracies, lows, strict=True)
+        ],
         cliponaxis=False,
         error_x={"type": "data", "array": halves, "color": LEAK, "thickness": 1},
         marker={"size": 11, "line": {"width": 1.5, "color": LEAK}, **filled},

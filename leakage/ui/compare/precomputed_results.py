@@ -248,6 +248,6 @@ def privacy_utility(points: Sequence[tuple[AccuracyCost, Cell]], *, scene: str, 
         [(row.accuracies, cell["psnr"], f"{row.title} ({cell['who']} attacker: {_seen(cell)})") for row, cell in points],
         points[0][1]["grey_psnr"],
         x=f"{heading([Cost(recipe, accuracies=row.accuracies) for row, _ in points])} (%)",
-        y=f"{scene}: leaks to Inverting Gradients (dB)",
+        y=f"what leaks of {scene} (dB)",
         shares=[cell["recognizable"] / cell["runs"] for _, cell in points],
     )

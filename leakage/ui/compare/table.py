@@ -189,4 +189,4 @@ def privacy_utility(rows: Sequence[Row], *, scene: str) -> go.Figure | None:
     if len(points) < 2:
         return None
     above = heading([cost for cost in costs.values()])
-    return against_accuracy(points, rows[0].grey.get("psnr"), x=f"{above} (%)", y=f"{scene}: leaks to the strongest attacker (dB)")
+    return against_accuracy(points, rows[0].grey.get("psnr"), x=f"{above} (%)", y=f"what leaks of {scene} (dB)")
