@@ -59,6 +59,7 @@ END = {
     "timing_key": "[]",
 }
 FRAME = {"step": 3, "seconds": 1.5, "loss": 0.5, "scores": SCORES, "labels": [0], "note": NOTE, "verdict": VERDICT}
+PRIVACY = {"sampled": 1.5, "unsampled": 12.5, "delta": 1e-5, "rate": 0.25, "steps": 24, "uses": 6}
 EXAMPLES: dict[str, dict[str, Any]] = {  # the name of a model -> what it is given
     "StateEvent": {"status": "queued", "message": "Waiting.", "position": 1, "wait": 2.5},
     "NoteEvent": {"text": "A sentence."},
@@ -69,7 +70,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {  # the name of a model -> what it is giv
     "TrainingMetaEvent": {"rounds": 2, "device": "cpu"},
     "ProgressEvent": {"done": 0.5, "loss": 1.5, "seconds": 2.5},
     "RoundEvent": {"done": 1.0, "loss": 1.5, "seconds": 2.5, "accuracy": 0.75},
-    "TrainingEnd": {"status": "done", "accuracy": 0.75, "checkpoint": "lenet@2", "rounds": 2, "seconds": 2.5},
+    "TrainingEnd": {"status": "done", "accuracy": 0.75, "checkpoint": "lenet@2", "rounds": 2, "seconds": 2.5, "privacy": PRIVACY},
     "TurnEvent": {"name": "conv1", "number": 1, "layers": 2},
     "RankEvent": {"name": "conv1", "rank": 640},
     "RanksEnd": {"status": "done", "ranks": {"conv1": 640, "conv2": None}, "seconds": 2.5, "whole": True},

@@ -6,7 +6,10 @@ A stand-in of AdaDefense has a step in it (0.001 a round), or needs one of the s
 many rounds; also on LeNet with ReLU and PyTorch's first weights, which are so small that steps of 0.001 get somewhere.
 Soteria takes a pass for every input of the last layer, so it learns from fewer pictures, and so does the training that it is compared to.
 
+Epsilon of each training stands beside its accuracies (`workers.training_adapter.privacy`); --epsilon writes it into a table that has none.
+
     python benchmarks/published/accuracy_cost.py [--seeds 1] [--plan]        2 hours on one core a seed; --plan: only say how long it takes
+    python benchmarks/published/accuracy_cost.py --epsilon                   trains nothing
 """
 
 import argparse
@@ -29,7 +32,7 @@ from leakage.engine.federated_training import Pictures, TrainingError, local_ste
 from leakage.spec.experiment import Part
 from leakage.spec.tasks import Training
 from leakage.workers import plugin_catalog
-from leakage.workers.training_adapter import build, load, protections, recipe_of, train
+from leakage.workers.training_adapter import build, load, privacy, protections, recipe_of, train
 
 RECIPE = Training(model=Part(id="lenet"), data="mnist", clients=3, rounds=6, batch=64, rate=0.3, decay=0, max_seconds=24 * 3600)
 LONG = RECIPE.model_copy(update={"pictures": 20000, "rounds": 100})  # AdaDefense: a round moves a weight by 0.001 or so
@@ -73,6 +76,7 @@ ARMS = [
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--seeds", type=int, default=1)
 parser.add_argument("--plan", action="store_true")
+parser.add_argument("--epsilon", action="store_true", help="train nothing: write epsilon beside the accuracies that are there")
 given = parser.parse_args()
 torch.set_num_threads(1)
 CPU = torch.device("cpu")
@@ -93,7 +97,7 @@ def row_of(arm: Training) -> dict[str, Any]:
     for row in rows:
         if {name: row[name] for name in asked} == asked:
             return row
-    rows.append({**asked, "accuracy": [], "curves": [], "seconds": []})
+    rows.append({**asked, "accuracy": [], "curves": [], "seconds": [], **epsilon_of(arm, asked)})
     return rows[-1]
 
 
@@ -140,6 +144,18 @@ def measure(arm: Training, row: dict[str, Any]) -> None:
     row["seconds"].append(round(time.perf_counter() - began))
 
 
+def epsilon_of(training: Training, row: dict[str, Any]) -> dict[str, Any]:
+    """Epsilon of the training of a row; nothing where no protection promises any."""
+    bound = privacy(training, row["pictures"])
+    return {"epsilon": bound.model_dump()} if bound else {}
+
+
+if given.epsilon:
+    for row in kept["rows"]:
+        asked = {name: row[name] for name in ("model", "defenses", "rounds", "batch", "server_rate")}
+        row |= epsilon_of(Training(**{**kept["recipe"], **asked, "pictures": 0}), row)
+    FILE.write_text(json.dumps(kept, indent=1) + "\n")
+    sys.exit()
 hours = 0.0
 for arm in ARMS:
     todo = given.seeds - len(row_of(arm)["accuracy"])

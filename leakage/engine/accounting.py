@@ -3,10 +3,11 @@
 import math
 import warnings
 
+DELTA = 1e-5  # how often the guarantee may fail, wherever nothing else is said
 LARGEST = 200.0  # above, a number says nothing (e^200), and the accountant would need gigabytes
 
 
-def epsilon(sigma: float, steps: int, *, delta: float = 1e-5, sample_rate: float = 1.0) -> float:
+def epsilon(sigma: float, steps: int, *, delta: float = DELTA, sample_rate: float = 1.0) -> float:
     """The epsilon of (epsilon, delta)-differential privacy after `steps` noisy sums with noise multiplier `sigma`; an upper bound.
 
     Local, and per upload: what the server that receives them can tell of one picture, present or absent, whose part of each sum is at

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,7 @@ from PIL import Image
 
 from leakage.results.comparison import Row, differs, rows
 from leakage.results.exports import answer_of, as_grid, private_grid
+from leakage.results.utility import INFINITE
 from leakage.runs.events import MetaEvent
 from leakage.runs.store import Run, Store
 from leakage.spec.catalog import Catalog
@@ -65,7 +67,16 @@ def data(arms: Sequence[Arm], known: Catalog) -> dict[str, Any]:
         "differs": apart,
         "equal": alike,
         "experiments": [json.loads(arm.run.experiment) for arm in arms],
-        "rows": [dataclasses.asdict(arm.row) for arm in arms],
+        "rows": [without_infinity(dataclasses.asdict(arm.row)) for arm in arms],
         "seeds": [arm.experiment.seed for arm in arms],
         "versions": [{"device": arm.meta.device, **arm.meta.versions} if arm.meta else {"device": None} for arm in arms],
     }
+
+
+def without_infinity(value: Any) -> Any:
+    """The same with “∞” for an infinite number: JSON has none."""
+    if isinstance(value, dict):
+        return {name: without_infinity(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [without_infinity(one) for one in value]
+    return INFINITE if value == math.inf else value

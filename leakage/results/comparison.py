@@ -6,7 +6,7 @@ from typing import Any
 
 from leakage.data.datasets import TITLES
 from leakage.data.images import PictureError, find
-from leakage.results.utility import accuracy
+from leakage.results.utility import UNKNOWN, Cost, cost, in_full
 from leakage.runs.endings import how_it_stands
 from leakage.runs.event_parts import BaselineScores, FrameScores
 from leakage.runs.events import AttackEnd
@@ -36,8 +36,8 @@ class Row:
     status, ended   the run's state, and how it ended or stands, in words; `answered`: the attack came to its own answer
     verdict, words  the verdict's word (spec/words.py) and the sentence that says why
     psnr            in dB; ssim, lpips as published; rank is the median place of the private picture in the line-up
-    accuracy        share of test pictures named right by a model trained with these protections
-    epsilon         of differential privacy, for one picture in what was sent
+    accuracy        share of test pictures named right by the training in `cost`, which says what has to be known of it
+    epsilon         of differential privacy, for one picture in all that this client sent; no sampling assumed; infinite: it bounds nothing
     grey            what a grey picture scores: psnr, ssim, lpips, rank, as far as they were measured
     protection      the protections in words
     attack          the attack in words
@@ -64,6 +64,7 @@ class Row:
     protection: str
     attack: str
     answer: str
+    cost: Cost = UNKNOWN
 
     @property
     def name(self) -> str:
@@ -107,7 +108,7 @@ def _row(reader: RunReader, run: Run, experiment: Experiment, known: Catalog, **
     meta, end = reader.meta(run.id), run.outcome(AttackEnd)
     scores, verdict = end.scores if end else FrameScores(), end.verdict if end else None
     grey = (meta.baselines if meta else {}).get("grey", BaselineScores())
-    told = {"psnr": grey.psnr, "ssim": grey.ssim, "lpips": grey.lpips, "rank": grey.rank}
+    costs, told = cost(reader, experiment, known), {"psnr": grey.psnr, "ssim": grey.ssim, "lpips": grey.lpips, "rank": grey.rank}
     return Row(
         attacker=attacker(experiment, known),
         run=run.id,
@@ -121,8 +122,9 @@ def _row(reader: RunReader, run: Run, experiment: Experiment, known: Catalog, **
         lpips=scores.lpips,
         rank=scores.rank,
         label_accuracy=scores.label_accuracy,
-        epsilon=meta.epsilon.value if meta and meta.epsilon else None,
-        accuracy=accuracy(reader, experiment.defenses, known),
+        epsilon=in_full(meta.epsilon.value) if meta and meta.epsilon else None,
+        accuracy=costs.accuracy,
+        cost=costs,
         grey={name: value for name, value in told.items() if value is not None},
         answer="; ".join(meta.answers if meta else ()),
         **words,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from PIL import Image, ImageDraw
 
 from leakage.results import comparison_report
-from leakage.results.arms import Arm, data, gather
+from leakage.results.arms import Arm, data, gather, without_infinity
 from leakage.results.exports import GAP, WIDE, Made, saved
 from leakage.runs.store import Store
 from leakage.spec.catalog import Catalog
@@ -16,6 +16,7 @@ from leakage.spec.catalog import Catalog
 COLUMN = 192  # screen pixels of an arm's pictures, fewer when the whole would become wider than report.WIDE
 LINE = 14  # screen pixels of a line of text
 SCORES = ["psnr", "ssim", "lpips", "rank", "label_accuracy", "epsilon", "accuracy"]
+COST = ["accuracy_of", "accuracy_seeds", "accuracy_difference", "epsilon_training", "epsilon_training_sampled"]
 GREY = ["psnr", "ssim", "lpips", "rank"]
 
 
@@ -28,17 +29,19 @@ def make(store: Store, ids: Sequence[str], name: str, known: Catalog) -> Made | 
 def _table(arms: list[Arm], _known: Catalog) -> Made:
     out = io.StringIO()
     table = csv.writer(out)
-    table.writerow(["arm", "attacker", "status", "ended", "verdict", *SCORES, *(f"grey_{name}" for name in GREY), "seed", "run"])
+    table.writerow(["arm", "attacker", "status", "ended", "verdict", *SCORES, *COST, *(f"grey_{name}" for name in GREY), "seed", "run"])
     for arm in arms:
         row = arm.row
-        scores = [getattr(row, name) for name in SCORES]
+        scores = [without_infinity(getattr(row, name)) for name in SCORES]
+        cost = [row.cost.recipe if row.cost.accuracies else row.cost.blank, len(row.cost.accuracies) or None, row.cost.difference]
+        cost += [without_infinity(row.cost.unsampled), without_infinity(row.cost.sampled)]
         grey = [row.grey.get(name) for name in GREY]
-        table.writerow([row.title, row.attacker, row.status, row.ended, row.verdict, *scores, *grey, arm.experiment.seed, row.run])
+        table.writerow([row.title, row.attacker, row.status, row.ended, row.verdict, *scores, *cost, *grey, arm.experiment.seed, row.run])
     return Made("text/csv", out.getvalue().encode())
 
 
 def _data(arms: list[Arm], known: Catalog) -> Made:
-    return Made("application/json", json.dumps(data(arms, known), indent=2).encode())
+    return Made("application/json", json.dumps(data(arms, known), indent=2, allow_nan=False).encode())
 
 
 def _report(arms: list[Arm], known: Catalog) -> Made:

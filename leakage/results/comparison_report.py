@@ -16,6 +16,7 @@ from leakage.results.comparison import Row, differs, only_naive
 from leakage.results.comparison_file import CLOSES, OPENS
 from leakage.results.exports import saved
 from leakage.results.markup import render
+from leakage.results.utility import EPSILONS, epsilon_words, heading
 from leakage.runs.events import AttackEnd
 from leakage.spec.catalog import Catalog, CatalogError
 from leakage.spec.threat_model import Row as Assumed
@@ -25,7 +26,7 @@ STYLE = Path(__file__).with_suffix(".css")
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56b4e9", "#7b5ea7", "#8b4513")  # Okabe and Ito 2008, the last ones ours
 POINTS = 300  # of a curve
 WIDE, HIGH, LEFT, LOW = 720, 300, 48, 36  # the drawing, and its margins on the left and below
-HEAD = ("Arm", "Attacker", "Verdict", "PSNR", "SSIM", "LPIPS", "Rank", "Labels right", "Accuracy", "Epsilon")
+HEAD = ("Arm", "Attacker", "Verdict", "PSNR", "SSIM", "LPIPS", "Rank", "Labels right")
 OWN = (
     "This file shows a private picture: its owner brought it to this program, which deletes it after 7 days. "
     "This copy stays until you delete it. Think before you pass it on. To run the comparison again, bring the same picture."
@@ -37,9 +38,14 @@ NEVER = (
     "The rank tells pictures apart within one line-up. Among other pictures the same guess may rank higher or lower.",
 )
 OTHER_TRAINING = (
-    "The accuracy is that of another training with the same protection, on other pictures. It is not that of the model attacked here."
+    "The accuracy is that of a training of the same model behind the same protection, on the data and for the rounds that its column "
+    "names. It is not that of the update attacked here. Where the interval of a difference holds zero, seeds alone make as much."
 )
-BOUND = "Epsilon bounds what the sent numbers can tell of one picture. It holds for these settings, and says nothing of other rounds."
+BOUND = (
+    "Epsilon bounds what can be told of one picture, at delta 1e-5. That of what was sent holds for these settings and says nothing of "
+    "other rounds; no sampling is assumed. That of the training is stated as it was trained (every picture once in each pass), and as it "
+    "would be if every batch were drawn by chance, which here nobody does. ∞: no noise, or above 200, where a number says nothing."
+)
 
 
 def page(arms: Sequence[Arm], known: Catalog) -> str:
@@ -53,7 +59,7 @@ def page(arms: Sequence[Arm], known: Catalog) -> str:
         when=_when(arms),
         warnings=[OWN] * any(arm.own for arm in arms) + only_naive([arm.row for arm in arms]),
         figures=_figures(arms),
-        score_heads=HEAD,
+        score_heads=[*HEAD, *_cost_heads(arms)],
         scores=_table(arms),
         told=_told(arms),
         rule=next((end.verdict.rule for arm in arms if (end := arm.run.outcome(AttackEnd)) and end.verdict), ""),
@@ -99,11 +105,14 @@ def _figure(picture: Image.Image, words: str, *, kind: str = "") -> dict[str, st
 
 def _table(arms: Sequence[Arm]) -> list[list[str]]:
     """A line for every arm, and for what a grey picture scores."""
-    lines = [[arm.row.title, arm.row.attacker, outcome_words(arm.row), *_scores(vars(arm.row))] for arm in arms]
+    heads = _cost_heads(arms)
+    lines = [
+        [arm.row.title, arm.row.attacker, outcome_words(arm.row), *_scores(vars(arm.row)), *_costs(arm.row)[: len(heads)]] for arm in arms
+    ]
     greys = list({json.dumps(arm.row.grey): arm for arm in arms if arm.row.grey}.values())
     for arm in greys:
         which = "" if len(greys) == 1 else f", for {arm.row.name}"
-        lines.append([f"A grey picture{which}", "none", "baseline", *_scores(arm.row.grey)])
+        lines.append([f"A grey picture{which}", "none", "baseline", *_scores(arm.row.grey), *["–"] * len(heads)])
     return lines
 
 
@@ -116,9 +125,24 @@ def outcome_words(row: Row) -> str:
 def _scores(found: Mapping[str, Any]) -> list[str]:
     forms = {
         **{"psnr": "{:.1f} dB", "ssim": "{:z.2f}", "lpips": "{:.2f}", "rank": "{:g}"},
-        **{"label_accuracy": "{:.0%}", "accuracy": "{:.1%}", "epsilon": "{:.2f}"},
+        "label_accuracy": "{:.0%}",
     }
     return [form.format(value) if (value := found.get(name)) is not None else "–" for name, form in forms.items()]
+
+
+def _cost_heads(arms: Sequence[Arm]) -> list[str]:
+    """Above what protection costs and promises: which training that was; epsilon only where one is promised."""
+    return [heading([arm.row.cost for arm in arms]), "Against no protection", *(EPSILONS if _promised(arms) else ())]
+
+
+def _promised(arms: Sequence[Arm]) -> bool:
+    """Whether a protection of these promises an epsilon."""
+    return any(one is not None for arm in arms for one in arm.row.cost.epsilons(arm.row.epsilon))
+
+
+def _costs(row: Row) -> list[str]:
+    accuracy = row.cost.blank if row.accuracy is None else f"{row.accuracy:.1%}"
+    return [accuracy, row.cost.difference or "–", *map(epsilon_words, row.cost.epsilons(row.epsilon))]
 
 
 def _told(arms: Sequence[Arm]) -> list[str]:
@@ -185,7 +209,7 @@ def _limits(arms: Sequence[Arm]) -> list[str]:
         *NEVER,
         *[GRANTED] * any(arm.row.attacker == "adaptive" for arm in arms),
         *[OTHER_TRAINING] * any(arm.row.accuracy is not None for arm in arms),
-        *[BOUND] * any(arm.row.epsilon is not None for arm in arms),
+        *[BOUND] * _promised(arms),
     ]
 
 

@@ -1,11 +1,12 @@
 """What so few tries can tell: the Wilson confidence interval of how often an attack succeeds, Student's of a mean. No torch."""
 
 from collections.abc import Sequence
-from math import sqrt
-from statistics import mean, stdev
+from math import floor, sqrt
+from statistics import mean, stdev, variance
 
 Z = 1.959964  # of the normal distribution, for 95 %
 T = (12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060, 2.2622)  # of Student's with 1 to 9 degrees of freedom, for 95 %
+FEWEST = 3  # seeds from which on a spread is told
 
 
 def wilson(successes: int, tries: int, *, z: float = Z) -> tuple[float, float]:
@@ -46,3 +47,24 @@ def mean_interval(values: Sequence[float]) -> tuple[float, float]:
         raise ValueError(f"mean_interval: expected 2 to {len(T) + 1} values, got {len(values)}.")
     half = T[len(values) - 2] * stdev(values) / sqrt(len(values))
     return mean(values) - half, mean(values) + half
+
+
+def difference_interval(ones: Sequence[float], others: Sequence[float]) -> tuple[float, float]:
+    """The interval that holds mean(ones) - mean(others) with 95 % confidence, each of at least 2 values that scatter normally.
+
+    The spreads may differ. Degrees of freedom are rounded down, and to 9 at most: rather too wide than too narrow.
+    Source: Welch 1947, "The generalization of Student's problem when several different population variances are involved".
+
+    >>> tuple(round(end, 2) for end in difference_interval([20.0, 22.0, 24.0], [10.0, 12.0, 14.0]))
+    (5.47, 14.53)
+    """
+    if min(len(ones), len(others)) < 2:
+        raise ValueError(f"difference_interval: expected at least 2 values of each, got {len(ones)} and {len(others)}.")
+    middle = mean(ones) - mean(others)
+    parts = [(variance(values) / len(values), len(values) - 1) for values in (ones, others)]
+    spread = sum(part for part, _ in parts)
+    if spread == 0:
+        return middle, middle
+    freedom = spread**2 / sum(part**2 / own for part, own in parts)
+    half = T[min(floor(freedom + 1e-9), len(T)) - 1] * sqrt(spread)
+    return middle - half, middle + half

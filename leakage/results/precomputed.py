@@ -8,7 +8,8 @@ from statistics import mean
 from typing import Any
 
 from leakage.results.comparison import protection, sentence_case
-from leakage.results.utility import RECIPE, table, with_defaults
+from leakage.results.utility import RECIPE, difference, privacy_of, same_model, table, with_defaults
+from leakage.runs.event_parts import TrainingPrivacy
 from leakage.settings import ROOT
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Part
@@ -107,17 +108,29 @@ def measured_against(stack: Sequence[Part], known: Catalog) -> dict[tuple[str, s
 
 @dataclass(frozen=True)
 class AccuracyCost:
-    """What a training behind protections came to: the share of test pictures named right, and the points lost against one without."""
+    """What a training behind protections came to, beside one without.
+
+    model          in what it is not the model of the recipe
+    accuracies     the share of test pictures named right, one for each seed
+    accuracy_drop  of the means; `difference` says in words whether that is more than seeds make
+    privacy        epsilon of the training; None where no protection promises any
+    """
 
     title: str
     stack: tuple[Part, ...]
-    model: str  # in what it is not the model of the recipe
+    model: str
     rounds: int
     pictures: int
     server_rate: float
-    accuracy: float
-    seeds: int
+    accuracies: tuple[float, ...]
     accuracy_drop: float
+    difference: str
+    privacy: TrainingPrivacy | None
+
+    @property
+    def accuracy(self) -> float:
+        """The mean over seeds."""
+        return mean(self.accuracies)
 
 
 def accuracy_costs(known: Catalog) -> list[AccuracyCost]:
@@ -126,7 +139,7 @@ def accuracy_costs(known: Catalog) -> list[AccuracyCost]:
     rows = [row for row in kept["rows"] if row["accuracy"]]
     peers = [Part(**part) for row in rows for part in row["defenses"]]
     usual = kept["recipe"]["model"]["fields"] if rows else {}
-    plain = {_recipe(row): mean(row["accuracy"]) for row in rows if not row["defenses"]}
+    plain = {_recipe(row): row["accuracy"] for row in rows if not row["defenses"]}
     return [
         AccuracyCost(
             title=sentence_case(protection(stack := tuple(Part(**part) for part in row["defenses"]), peers, known)),
@@ -135,9 +148,10 @@ def accuracy_costs(known: Catalog) -> list[AccuracyCost]:
             rounds=row["rounds"],
             pictures=row["pictures"],
             server_rate=row["server_rate"],
-            accuracy=mean(row["accuracy"]),
-            seeds=len(row["accuracy"]),
-            accuracy_drop=plain[_recipe(row)] - mean(row["accuracy"]),
+            accuracies=tuple(row["accuracy"]),
+            accuracy_drop=mean(plain[_recipe(row)]) - mean(row["accuracy"]),
+            difference=difference(row["accuracy"], plain[_recipe(row)]) if row["defenses"] else "",
+            privacy=privacy_of(row),
         )
         for row in rows
         if _recipe(row) in plain
@@ -148,8 +162,14 @@ def _recipe(row: dict[str, Any]) -> str:
     return json.dumps([row[name] for name in RECIPE], sort_keys=True)
 
 
+def one_scene(known: Catalog) -> bool:
+    """Whether leakage and accuracy were measured of the same model with pictures of the same data: one plot may show both."""
+    leaks, costs = (load_results("matrix") or {}).get("recipe"), (table() or {}).get("recipe")
+    return leaks is not None and costs is not None and leaks["data"] == costs["data"] and same_model(Part(id=leaks["model"]), known)
+
+
 def both(known: Catalog, attack: str) -> Iterator[tuple[AccuracyCost, Cell]]:
-    """Every protection whose price and leakage were both measured: its cheapest training, and the strongest attacker's cell."""
+    """Every protection whose cost and leakage were both measured: its cheapest training, and the strongest attacker's cell."""
     lines = {_key(line.stack, known): line for line in matrix(known)}
     cheapest: dict[str, AccuracyCost] = {}
     for cost in accuracy_costs(known):

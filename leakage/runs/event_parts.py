@@ -137,3 +137,18 @@ class PrivacyBound(EventPart):
     value: Maybe
     delta: float
     times: int
+
+
+class TrainingPrivacy(EventPart):
+    """Epsilon of a whole training, for one picture of one client, at `delta`; None where it is above all that says anything.
+
+    sampled    were every batch drawn by chance: each of the client's pictures with probability `rate` in each of `steps` local steps
+    unsampled  without that assumption, as it was trained: the picture takes part in `uses` steps, one in each pass over the pictures
+    """
+
+    sampled: Maybe
+    unsampled: Maybe
+    delta: float
+    rate: float
+    steps: int
+    uses: int

@@ -20,6 +20,7 @@ from leakage.runs.event_parts import (
     PrivacyBound,
     PrivatePicture,
     ReceivedUpdate,
+    TrainingPrivacy,
     VerdictWords,
 )
 from leakage.spec.aliases import also_as_before
@@ -193,6 +194,7 @@ class TrainingEnd(EndEvent):
     checkpoint: str | None = None
     rounds: int = 0
     seconds: float = 0.0
+    privacy: TrainingPrivacy | None = None  # None: no protection promises any
 
 
 # ---------------------------------------------------------------- measured ranks

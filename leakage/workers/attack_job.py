@@ -36,7 +36,6 @@ from leakage.workers.job import Job
 from leakage.workers.timing import fitting_threads, lanes_pay
 
 TWO = ("class 0", "class 1")  # of a model with one output
-DELTA = 1e-5  # of differential privacy
 SO_FAR = "the best so far is shown"
 LANES = 8  # runs in one loop
 
@@ -190,7 +189,7 @@ def guarantee(experiment: Experiment, scene: Scene) -> PrivacyBound | None:
         sigma = own.defense.multiplier(len(scene.seen.weights))
         if sigma is not None:
             times = experiment.rounds * int(experiment.protocol.fields.get("epochs", 1))
-            return PrivacyBound(value=accounting.epsilon(sigma, times, delta=DELTA), delta=DELTA, times=times)
+            return PrivacyBound(value=accounting.epsilon(sigma, times), delta=accounting.DELTA, times=times)
     return None
 
 

@@ -1,5 +1,6 @@
 """From a Training, which is plain data, to the objects that the engine trains."""
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import fields
 
@@ -8,10 +9,12 @@ from torch import nn
 
 from leakage.data.checkpoints import Card, Stage
 from leakage.data.images import Rows, datasets, training_pictures
-from leakage.engine import federated_training
+from leakage.engine import accounting, federated_training
+from leakage.engine.client import weights_of
 from leakage.engine.federated_training import Pictures, Progress, State, TrainingError
 from leakage.engine.federation import Protection, changed, stacked
 from leakage.engine.recipe import TrainingRecipe
+from leakage.runs.event_parts import TrainingPrivacy
 from leakage.spec.experiment import Part
 from leakage.spec.tasks import Training
 from leakage.workers.adapter import load_checkpoint, plugin, untrained
@@ -68,3 +71,25 @@ def accuracy_of(card: Card, stage: Stage, device: torch.device) -> float:
     model = untrained(Part(id=card.model, fields=card.fields), card.image_shape, card.num_classes, seed=0)
     load_checkpoint(model, f"{card.id}@{stage.rounds}")
     return federated_training.accuracy(model.to(device), _tensors(datasets()[card.data].rows()).to(device))
+
+
+def privacy(training: Training, pictures: int) -> TrainingPrivacy | None:
+    """Epsilon of the first protection that promises one, where clients share so many `pictures`; None where none does.
+
+    Of the client with the fewest pictures, whose batches hold the largest share of them.
+    """
+    mine = max(1, pictures // training.clients)
+    passes = training.rounds * training.local_epochs
+    steps, rate = passes * math.ceil(mine / training.batch), min(1.0, training.batch / mine)
+    for own in sorted(protections(training), key=lambda own: own.place):
+        sigma = own.defense.multiplier(len(weights_of(build(training))))
+        if sigma is not None:
+            return TrainingPrivacy(
+                sampled=accounting.epsilon(sigma, steps, sample_rate=rate),
+                unsampled=accounting.epsilon(sigma, passes),
+                delta=accounting.DELTA,
+                rate=rate,
+                steps=steps,
+                uses=passes,
+            )
+    return None

@@ -4,11 +4,13 @@ from collections.abc import Callable
 
 import torch
 
+from leakage.data.images import training_pictures
 from leakage.engine.federated_training import Progress
 from leakage.runs.events import ProgressEvent, RoundEvent, TrainingEnd, TrainingMetaEvent
 from leakage.runs.store import Run, Store
 from leakage.settings import settings
 from leakage.spec.tasks import Training
+from leakage.workers.training_adapter import privacy
 from leakage.workers.training_folder import train
 
 
@@ -31,4 +33,7 @@ def perform(store: Store, run: Run, pulse: Callable[[], bool], device: torch.dev
         seconds=last.seconds if last else 0.0,
         accuracy=last.accuracy if last else None,
         checkpoint=f"{folder.name}@{training.rounds}" if finished else None,
+        privacy=privacy(training, training.pictures or len(training_pictures(training.data).labels))
+        if finished and training.defenses
+        else None,
     )

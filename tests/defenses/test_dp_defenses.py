@@ -1,5 +1,6 @@
 """DP-SGD and Fed-CDP against loops written by hand, the noise they draw, and the epsilon that goes with it."""
 
+import json
 import math
 import subprocess
 import sys
@@ -13,11 +14,13 @@ from problems import CATALOG, LABELS, TINY, observed, precision, smooth
 from leakage.engine.accounting import epsilon
 from leakage.engine.client import gradient_client
 from leakage.engine.core import Client, ClientState, Params, generator
-from leakage.runs.event_parts import PrivacyBound
+from leakage.runs.event_parts import PrivacyBound, TrainingPrivacy
 from leakage.settings import ROOT
 from leakage.spec.experiment import Experiment, Part
+from leakage.spec.tasks import Training
 from leakage.workers.adapter import plugin, prepare
 from leakage.workers.attack_job import guarantee
+from leakage.workers.training_adapter import privacy
 
 Arrays = dict[str, np.ndarray]
 BOUNDS = {"dp_sgd": "clip", "fed_cdp": "bound"}
@@ -258,3 +261,37 @@ def test_a_run_says_the_epsilon_of_all_that_its_client_sends_and_none_for_noise_
     assert layers is not None
     assert layers.value == pytest.approx(once.value, abs=0.02)  # four tensors, each as long as the bound: twice as long together
     assert promised(Part(id="gaussian_noise")) is None
+
+
+def test_a_training_says_its_epsilon_as_it_was_trained_and_as_it_would_be_if_batches_were_drawn_by_chance() -> None:
+    training = Training(clients=3, rounds=6, batch=64, defenses=(Part(id="dp_sgd", fields={"sigma": 1.0}),))
+    found = privacy(training, 20_000)
+    assert found is not None
+    assert (found.uses, found.steps, found.rate) == (6, 6 * 105, 64 / 6666)  # 6,666 pictures are 104 batches of 64, and one of 10
+    assert found.unsampled is not None
+    assert delta_of(found.unsampled, 1 / math.sqrt(6)) <= 1e-5 < delta_of(found.unsampled - 0.02, 1 / math.sqrt(6))
+    assert found.sampled == epsilon(1.0, 630, sample_rate=64 / 6666)
+    assert found.sampled < found.unsampled / 2
+    twice = privacy(training.model_copy(update={"local_epochs": 2}), 20_000)
+    assert twice is not None
+    assert (twice.uses, twice.steps) == (12, 1260)
+    silent = privacy(training.model_copy(update={"defenses": (Part(id="dp_sgd", fields={"sigma": 0.0}),)}), 20_000)
+    assert silent is not None
+    assert (silent.sampled, silent.unsampled) == (None, None)  # infinite
+    assert privacy(training.model_copy(update={"defenses": (Part(id="gaussian_noise"),)}), 20_000) is None
+
+
+def test_the_shipped_table_holds_the_accountants_epsilon_beside_every_accuracy() -> None:
+    table = json.loads((ROOT / "assets" / "price.json").read_text())
+    promised = 0
+    for row in table["rows"]:
+        asked = {name: row[name] for name in ("model", "defenses", "rounds", "batch")}
+        found = privacy(Training(**{**table["recipe"], **asked, "pictures": 0}), row["pictures"])
+        assert ("epsilon" in row) == (found is not None)
+        if found:
+            kept = TrainingPrivacy(**row["epsilon"])
+            assert (kept.rate, kept.steps, kept.uses, kept.delta) == (found.rate, found.steps, found.uses, found.delta)
+            for one, other in ((kept.sampled, found.sampled), (kept.unsampled, found.unsampled)):
+                assert one == (other and pytest.approx(other, rel=1e-6))  # the last digits depend on the processor
+            promised += 1
+    assert promised

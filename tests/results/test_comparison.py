@@ -5,6 +5,7 @@ import csv
 import dataclasses
 import io
 import json
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -232,6 +233,15 @@ def test_epsilon_comes_from_what_the_worker_said(bench: Bench) -> None:
     (row,) = rows(bench.store, [bench.look(id)], bench.known)
     assert (row.epsilon, row.grey) == (4.5, {"psnr": 9.0})
     bench.store.drop(id, "me")
+    id = bench.service.submit(PLAIN.model_copy(update={"seed": 7}), "me")
+    bench.store.add_event(id, meta(epsilon={"value": math.inf, "delta": 1e-5, "times": 1}))
+    (row,) = rows(bench.store, [bench.look(id)], bench.known)
+    assert row.epsilon == math.inf
+    (line,) = csv.DictReader(io.StringIO(bench.file("table.csv", [id]).decode()))
+    data = bench.file("comparison.json", [id]).decode()
+    assert (line["epsilon"], json.loads(data)["rows"][0]["epsilon"], "Infinity" in data) == ("∞", "∞", False)
+    assert "<td>∞</td>" in bench.file("comparison.html", [id]).decode()
+    bench.store.drop(id, "me")
 
 
 def test_what_the_attacker_does_about_a_protection_tells_arms_apart(known: Catalog) -> None:
@@ -258,9 +268,13 @@ def test_accuracy_is_the_mean_over_seeds_of_the_same_protections(tmp_path: Path,
         {"defenses": [noise, {"id": "clipping", "fields": {}}], "accuracy": [0.7], **recipe},
     ]
     path.write_text(json.dumps({"recipe": recipe, "rows": measured}))
-    assert in_table((), known) == pytest.approx(0.94)
+    plain = in_table((), known)
+    assert plain
+    assert (plain.accuracies, plain.privacy) == ((0.9, 0.98), None)
     with_defaults, short = Part(id="clipping", fields={"bound": 4.0, "scope": "whole gradient"}), Part(id="gaussian_noise")
-    assert in_table((short, with_defaults), known) == pytest.approx(0.7)
+    found = in_table((short, with_defaults), known)
+    assert found
+    assert found.accuracies == (0.7,)
     assert in_table((with_defaults, short), known) is None  # another order is another protection
     assert in_table((Part(id="gaussian_noise", fields={"scale": 0.1}), with_defaults), known) is None
 
@@ -352,7 +366,8 @@ def test_the_data_say_what_was_run_and_with_what(bench: Bench) -> None:
     assert found["seeds"] == [1, 1, 1, 1]
     assert [one["torch"] for one in found["versions"]] == [torch.__version__.split("+")[0]] * 4
     assert all(one["engine"].startswith(bench.known.version) for one in found["versions"])
-    assert found["rows"] == [dataclasses.asdict(one.row) for one in gather(bench.store, bench.ids, bench.known)]
+    told = [dataclasses.asdict(one.row) for one in gather(bench.store, bench.ids, bench.known)]
+    assert found["rows"] == json.loads(json.dumps(told))
     assert found["differs"][0] == "The protection: no protection; Pruning 0.9; Gaussian noise 10"
 
 
@@ -383,6 +398,11 @@ def test_the_table_has_a_line_for_every_run(bench: Bench) -> None:
         assert float(line["psnr"]) == bench.look(id).result["scores"]["psnr"]  # type: ignore[index]
         assert float(line["grey_psnr"]) == bench.store.meta(id).baselines["grey"].psnr  # type: ignore[union-attr]
         assert line["epsilon"] == ""
+    table = json.loads(utility.ACCURACY_COSTS.read_text())
+    (plain,) = (row for row in table["rows"] if not row["defenses"] and all(row[name] == table["recipe"][name] for name in utility.RECIPE))
+    told = f"LeNet on MNIST, {table['recipe']['rounds']} rounds"
+    assert (lines[0]["accuracy_of"], lines[0]["accuracy_seeds"]) == (told, str(len(plain["accuracy"])))
+    assert float(lines[0]["accuracy"]) == pytest.approx(np.mean(plain["accuracy"]))
 
 
 def test_the_picture_shows_private_pictures_above_guesses_one_column_for_each_arm(bench: Bench) -> None:

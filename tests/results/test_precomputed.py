@@ -1,6 +1,7 @@
 """What was measured beforehand: the stronger attacker of each protection, the cheapest training, and how the page shows them."""
 
 import json
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 from problems import CATALOG
 
 from leakage.results import precomputed, utility
-from leakage.results.precomputed import Duel, accuracy_costs, both, matrix
+from leakage.results.precomputed import Duel, accuracy_costs, both, matrix, one_scene
 from leakage.settings import ROOT
 from leakage.ui.compare.precomputed_results import describe, in_words, matrix_table, privacy_utility, puzzles, threshold
 
@@ -42,11 +43,12 @@ def lenet(activation: str) -> dict[str, Any]:
 
 
 def trained(
-    defenses: list[dict[str, Any]], accuracy: float, rounds: int = 6, rate: float = 1.0, activation: str = "sigmoid"
+    defenses: list[dict[str, Any]], accuracy: float | list[float], rounds: int = 6, rate: float = 1.0, activation: str = "sigmoid"
 ) -> dict[str, Any]:
     """A training of the table of prices."""
+    each = accuracy if isinstance(accuracy, list) else [accuracy]
     recipe = {"model": lenet(activation), "rounds": rounds, "pictures": 100, "batch": 64, "server_rate": rate}
-    return {"defenses": defenses, "accuracy": [accuracy], **recipe}
+    return {"defenses": defenses, "accuracy": each, **recipe}
 
 
 ROWS = [
@@ -96,8 +98,36 @@ def test_a_training_is_held_against_one_as_long_without_protection() -> None:
 def test_a_protection_costs_what_its_cheapest_training_does_and_leaks_to_the_strongest() -> None:
     points = {cost.title: (cost.accuracy_drop, found["psnr"]) for cost, found in both(CATALOG, "inverting_gradients")}
     assert [(round(accuracy_drop, 6), psnr) for accuracy_drop, psnr in points.values()] == [(0, 30.0), (0.01, 14.0), (0.09, 12.0)]
-    figure = privacy_utility(list(both(CATALOG, "inverting_gradients")))
-    assert list(figure.data[0].x) == pytest.approx([97, 96, 90])
+    figure = privacy_utility(list(both(CATALOG, "inverting_gradients")), scene="LeNet on MNIST", recipe="LeNet on MNIST, 6 rounds")
+    (drawn,) = figure.data
+    assert list(drawn.x) == pytest.approx([97, 96, 90])
+    assert drawn.mode == "markers+text"
+    assert [words.split(" (")[0] for words in drawn.text] == list(points)
+    assert figure.layout.xaxis.title.text == "Accuracy of LeNet on MNIST, 6 rounds, one seed (%)"
+    assert figure.layout.yaxis.title.text == "what leaks of LeNet on MNIST (dB)"
+
+
+def test_leakage_of_one_data_set_is_not_drawn_against_accuracy_on_another(tmp_path: Path) -> None:
+    wanted = {("cifar10", "sigmoid"): False, ("mnist", "sigmoid"): True, ("mnist", "relu"): False}  # the cells are of LeNet as it comes
+    for (data, activation), alike in wanted.items():
+        (tmp_path / "matrix.json").write_text(json.dumps({"recipe": {"model": "lenet", "data": data}, "cells": CELLS}))
+        (tmp_path / f"{activation}.json").write_text(json.dumps({"recipe": {"model": lenet(activation), "data": "mnist"}, "rows": []}))
+        precomputed.load_results.cache_clear()
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(utility, "ACCURACY_COSTS", tmp_path / f"{activation}.json")
+            assert one_scene(CATALOG) == alike
+
+
+def test_points_are_lost_only_where_seeds_alone_do_not_make_as_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [trained([], [0.97, 0.98, 0.99]), trained([NOISE], [0.9, 0.91, 0.92]), trained([PRUNED], [0.96, 0.97, 0.98])]
+    (tmp_path / "seeds.json").write_text(json.dumps({"recipe": {"model": lenet("sigmoid")}, "rows": rows}))
+    monkeypatch.setattr(utility, "ACCURACY_COSTS", tmp_path / "seeds.json")
+    half = 100 * 2.7764 * math.sqrt(2 * 0.01**2 / 3)  # Student's t with 4 degrees of freedom: spreads are equal; standard deviation 0.01
+    assert [row.difference for row in accuracy_costs(CATALOG)] == [
+        "",
+        f"7.0 points lost, {7 - half:.1f} to {7 + half:.1f} with 95 % confidence",
+        "no difference beyond that of the seeds",
+    ]
 
 
 def test_the_table_frames_what_only_fools_the_naive_and_says_why_knowing_changes_nothing() -> None:

@@ -46,7 +46,7 @@ REQUIRED = {  # numbers without which an event makes no sense: what is not finit
     "TrainingMetaEvent": {"rounds"},
     "ProgressEvent": {"done", "seconds"},
     "RoundEvent": {"done", "seconds", "accuracy"},
-    "TrainingEnd": {"rounds", "seconds", "accuracy"},
+    "TrainingEnd": {"rounds", "seconds", "accuracy", "privacy.delta", "privacy.rate", "privacy.steps", "privacy.uses"},
     "TurnEvent": {"number", "layers"},
     "RankEvent": {"rank"},
     "RanksEnd": {"ranks.conv1", "seconds"},

@@ -1,5 +1,7 @@
 """The page Compare: arms that differ in one thing, run at once, shown beside each other, kept at a link and in a file."""
 
+import json
+import math
 import re
 from collections import Counter
 from collections.abc import Callable
@@ -16,10 +18,11 @@ from leakage.data.checkpoints import cards
 from leakage.results import utility
 from leakage.results.comparison import Row, attacker
 from leakage.results.comparison_exports import make
+from leakage.results.utility import Cost
 from leakage.runs.events import TrainingEnd
 from leakage.runs.service import MAX_WAITING, Service
 from leakage.settings import ROOT
-from leakage.spec.experiment import Assumptions, Experiment, Part
+from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
 from leakage.ui.compare import table
 from leakage.ui.compare.plan import TRIES
 from leakage.ui.compare.stacks import key_of, known_keys, ready_made, spaced, stack_of
@@ -79,6 +82,12 @@ def row(title: str, attacker: str, **found: Any) -> Row:
     return Row(**{**told, **nothing, **found})
 
 
+def costing(title: str, psnr: float, *accuracies: float, attacker: str = "both") -> Row:
+    """A row whose accuracies are known."""
+    found = Cost("LeNet on MNIST, 6 rounds", "", accuracies)
+    return row(title, attacker, psnr=psnr, accuracy=found.accuracy, cost=found)
+
+
 # ---------------------------------------------------------------- what is prepared, and run
 
 
@@ -136,12 +145,12 @@ def test_a_full_queue_is_told_and_nothing_is_queued(door: Service, look: Open) -
 
 
 def test_what_was_precomputed_is_worked_out_once_it_is_opened(look: Open) -> None:
-    assert "federated averaging with three phones" not in words(look())
+    assert "federated averaging with 3 phones" not in words(look())
     at = look()
     at.session_state["measured"] = True
     at.session_state["measured-tab"] = "What it costs"
     fine(at.run())
-    assert "federated averaging with three phones" in words(at)
+    assert "federated averaging with 3 phones" in words(at)
     assert at.dataframe[0].value["Protection"][0] == "No protection"
 
 
@@ -243,8 +252,8 @@ def test_a_strength_is_swept_and_a_value_out_of_range_is_named_and_left_out(door
     assert "share 7 cannot run and is left out: " in words(at)
     assert "allowed is a number from 0 to 0.999" in words(at)
     assert "much is no number" in words(at)
-    shares = [one.defenses[0].fields["share"] for one in asked(door, press(at))]
-    assert shares == [0.5, 0.5, 0.9, 0.9]
+    tried = [(one.seed, one.defenses[0].fields["share"]) for one in asked(door, press(at))]
+    assert tried == [(seed, share) for seed in (1, 2, 3) for share in (0.5, 0.5, 0.9, 0.9)]  # three seeds unless asked for another number
     assert at.query_params["values"] == "0.5 0.9; 7 much,"
 
 
@@ -463,17 +472,41 @@ def test_where_pictures_differ_the_grey_picture_has_a_range() -> None:
 
 
 def test_without_two_attackers_there_is_one_column_for_each_number() -> None:
-    lines = re.findall(r"<tr.*?</tr>", table.table([row("1 picture", "both", psnr=24.04, accuracy=0.9812, epsilon=4.387)]))
+    lines = re.findall(r"<tr.*?</tr>", table.table([row("1 picture", "both", psnr=24.04)]))
     assert len(lines) == 3
-    assert lines[2].endswith("<td>98.1%</td><td>4.4</td></tr>")
+    assert lines[2].endswith('<td title="not measured">–</td></tr>')
+
+
+def test_a_column_of_accuracies_says_of_what_they_are_and_a_cell_what_its_seeds_can_tell() -> None:
+    recipe = "LeNet on MNIST, 6 rounds"
+    private = Cost(recipe, "", (0.88, 0.89, 0.9), "5.0 points lost", sampled=1.42, unsampled=math.inf)
+    rows = [costing("none", 24.0, 0.97, 0.98, 0.99), row("dp", "both", accuracy=0.89, cost=private, epsilon=4.387)]
+    heads, _, none, noisy = re.findall(r"<tr.*?</tr>", table.table([*rows]))
+    assert f">Accuracy of {recipe}, 3 seeds</th>" in heads
+    assert re.findall(r">(ε[^<]*)<", heads) == [
+        "ε of that training, not sampled",
+        "ε of that training, if sampled",
+        "ε of what was sent, not sampled",
+    ]
+    assert none.endswith('<td title="3 seeds: 97.0%, 98.0%, 99.0%">98.0%</td><td>–</td><td>–</td><td>–</td></tr>')
+    assert "89.0%<br><small>5.0 points lost</small></td><td>∞</td><td>1.4</td><td>4.4</td>" in noisy
+    blank = row("convnet", "both", cost=Cost(recipe, "measured of another model"))
+    assert '<td title="measured of another model">–</td>' in table.table([blank])
+    assert "ε" not in table.table([blank, rows[0]])
 
 
 def test_the_plot_shows_the_stronger_attacker_where_accuracies_are_known() -> None:
-    noisy = [row("noise", "naive", psnr=9.0, accuracy=0.97), row("noise", "adaptive", psnr=12.0, accuracy=0.97)]
-    assert table.privacy_utility(noisy) is None  # one point is no plot
-    figure = table.privacy_utility([row("none", "both", psnr=24.0, accuracy=0.99), row("unknown", "both", psnr=3.0), *noisy])
+    noisy = [costing("noise", 9.0, 0.97, attacker="naive"), costing("noise", 12.0, 0.97, attacker="adaptive")]
+    assert table.privacy_utility(noisy, scene="LeNet on MNIST") is None  # one point is no plot
+    every = [costing("none", 24.0, 0.98, 0.99, 1.0), row("unknown", "both", psnr=3.0), *noisy]
+    figure = table.privacy_utility(every, scene="LeNet on MNIST")
     assert figure
-    assert list(zip(figure.data[0].text, figure.data[0].x, figure.data[0].y, strict=True)) == [("none", 99.0, 24.0), ("noise", 97.0, 12.0)]
+    (drawn,) = figure.data
+    assert list(zip(drawn.text, drawn.x, drawn.y, strict=True)) == [("none", 99.0, 24.0), ("noise", 97.0, 12.0)]
+    assert drawn.mode == "markers+text"
+    assert list(drawn.error_x.array) == pytest.approx([100 * 4.3027 * 0.01 / 3**0.5, 0])  # Student's t, three seeds; one tells no spread
+    assert figure.layout.xaxis.title.text == "Accuracy of LeNet on MNIST, 6 rounds, 1 to 3 seeds (%)"
+    assert figure.layout.yaxis.title.text == "what leaks of LeNet on MNIST (dB)"
 
 
 def test_the_matrix_frames_what_only_fools_the_naive_attacker() -> None:
@@ -503,8 +536,8 @@ def test_the_matrix_frames_what_only_fools_the_naive_attacker() -> None:
 
 
 def test_the_strongest_of_several_attacks_and_answers_counts_not_their_mean() -> None:
-    noisy = [row("noise", "adaptive", attack=attack, psnr=psnr, accuracy=0.97) for attack, psnr in (("A", 9.0), ("B", 19.0))]
-    figure = table.privacy_utility([row("none", "both", psnr=24.0, accuracy=0.99), *noisy])
+    noisy = [replace(costing("noise", psnr, 0.97, attacker="adaptive"), attack=attack) for attack, psnr in (("A", 9.0), ("B", 19.0))]
+    figure = table.privacy_utility([costing("none", 24.0, 0.99), *noisy], scene="LeNet on MNIST")
     assert figure
     assert list(figure.data[0].y) == [24.0, 19.0]
 
@@ -520,22 +553,39 @@ def test_defaults_are_left_out_of_the_address() -> None:
 
 
 def test_an_accuracy_cost_that_cannot_be_measured_is_not_offered(look: Open) -> None:
-    at = press(
-        look(**{**QUICK, "model": "convnet", "arms": "none,fedkl,clipping:bound=3.0", "voices": "naive"})
-    )  # the recipe's LeNet has no BatchNorm
-    assert [one.label for one in at.button if one.label.startswith(("FedKL", "Clipping"))] == ["Clipping 3"]
+    stack = stack_of("fedkl", CATALOG)
+    assert utility.training(stack, CATALOG) is None  # the recipe's LeNet has no BatchNorm
+    at = press(look(**{**QUICK, "model": "convnet", "arms": "none,clipping:bound=3.0", "voices": "naive"}))
+    assert "%</td>" not in shown(at)
+    assert "; the model here is another" in shown(at)
+    assert not [one.label for one in at.button if one.label.startswith("Clipping")]  # it would say nothing of a ConvNet
+
+
+def test_leakage_is_drawn_against_accuracy_only_of_the_same_model_and_data() -> None:
+    recipe = utility.training((), CATALOG)
+    assert recipe
+    channels, size, _ = recipe.image_shape
+    same = Experiment(model=recipe.model, channels=channels, size=size, pictures=(Picture(source=recipe.data, id="0"),))
+    changes: list[dict[str, Any]] = [
+        {"pictures": (Picture(id="astronaut"),)}, {"channels": 3}, {"size": 32}, {"model": Part(id="convnet")}
+    ]  # fmt: skip
+    assert utility.same_scene(same, CATALOG)
+    assert [utility.same_scene(same.model_copy(update=change), CATALOG) for change in changes] == [False] * 4
 
 
 def test_what_nobody_measured_is_trained_by_the_tables_own_recipe(door: Service, look: Open) -> None:
     at = press(look(**{**QUICK, "arms": "none,clipping:bound=3.0", "voices": "naive"}))
-    assert "97.6%" in shown(at)  # without protection, from the table
+    kept = utility.in_table((), CATALOG)
+    assert kept
+    assert f"{sum(kept.accuracies) / len(kept.accuracies):.1%}" in shown(at)  # without protection, from the table
     stack = asked(door, at)[1].defenses
     wanted = utility.training(stack, CATALOG)
     assert wanted
     plain = utility.training((), CATALOG)
     assert plain
     assert wanted.model_copy(update={"defenses": ()}) == plain
-    assert (plain.data, plain.clients, plain.rounds, plain.pictures) == ("mnist", 3, 6, 60_000)
+    recipe = json.loads(utility.ACCURACY_COSTS.read_text())["recipe"]
+    assert {name: getattr(plain, name) for name in recipe if name != "model"} == {name: recipe[name] for name in recipe if name != "model"}
     for told, result in (("Too little memory.", None), ("", TrainingEnd(accuracy=0.9321))):
         id = door.train(wanted, "somebody else")
         assert f"Clipping 3: [being measured](/training?run={id})" in words(at.run())

@@ -7,7 +7,7 @@ from problems import CATALOG
 
 from leakage.results.comparison import Row
 from leakage.spec.experiment import Assumptions, Experiment, Part
-from leakage.ui.compare.sweep import figure, swept
+from leakage.ui.compare.sweep import figure, swept, why_points
 
 SCALES = (0.0001, 0.001, 0.01)
 
@@ -58,13 +58,15 @@ def test_a_sweep_is_one_number_of_one_protection_and_nothing_else() -> None:
     assert swept(two) is None
 
 
-def test_every_attacker_has_a_line_through_what_is_known_in_the_order_of_strength() -> None:
+def test_every_attacker_has_points_where_something_is_known_in_the_order_of_strength_and_one_seed_no_line() -> None:
     experiments = [noisy(scale, adaptive=adaptive) for scale in reversed(SCALES) for adaptive in (False, True)]
     told = [row("naive", 8.0), row("adaptive", None), row("naive", 14.0), row("adaptive", 15.0), row("naive", 20.0), row("adaptive", 21.0)]
     made = figure(told, experiments, CATALOG)
     assert made
     lines = {line.name: list(zip(line.x, line.y, strict=True)) for line in made.data}
     assert lines == {"naive": [(0.0001, 20.0), (0.001, 14.0), (0.01, 8.0)], "adaptive": [(0.0001, 21.0), (0.001, 15.0)]}
+    assert [line.mode for line in made.data] == ["markers", "markers"]
+    assert why_points(experiments).startswith("Points without a line, of one seed:")
     assert made.layout.xaxis.type == "log"
     grey, threshold = made.layout.shapes
     assert (grey.y0, threshold.x0, threshold.x1) == (9.5, 0.001, 0.01)
@@ -83,12 +85,17 @@ def test_several_seeds_are_their_mean_in_a_band_that_holds_it() -> None:
     made = figure(told, tried, CATALOG)
     assert made
     band, line = made.data
+    assert (line.mode, why_points(tried)) == ("lines+markers", "")
     assert list(zip(line.x, line.y, strict=True)) == [(0.001, 22.0), (0.1, 9.0)]
     half = 4.3027 * 2 / 3**0.5  # Student's t with two degrees of freedom, standard deviation 2, three values
     assert list(band.x) == [0.001, 0.1, 0.1, 0.001]
     assert list(band.y) == pytest.approx([22 + half, 9, 9, 22 - half])
     stopped = [*told[:-1], replace(told[-1], answered=False)]
-    assert len(figure(stopped, tried, CATALOG).data) == 1  # "the best so far" is no answer: no band
+    assert [one.mode for one in figure(stopped, tried, CATALOG).data] == ["markers"]  # "the best so far" is no answer: no line, no band
+    two = figure(told[:4], tried[:4], CATALOG)
+    assert [one.mode for one in two.data] == ["markers"]  # two seeds tell no spread
+    assert list(two.data[0].y) == [21.0, 9.0]
+    assert why_points(tried[:4]).startswith("Points without a line, of 2 seeds:")
     partly = figure([*told[:-1], row("adaptive", None)], tried, CATALOG)  # the last run still plays
     assert partly
     assert partly.data[0].y[1] == pytest.approx(9.0)

@@ -9,6 +9,7 @@ import pytest
 from digits import write_digits
 from place import Place, place, until
 
+from leakage.engine.accounting import epsilon
 from leakage.runs.store import Run
 from leakage.spec.experiment import Experiment, Part
 from leakage.spec.tasks import Training
@@ -47,6 +48,17 @@ def test_a_training_tells_every_round_and_leaves_a_checkpoint(school: Place) -> 
     assert run.result["rounds"] == 2
     name, _, stage = run.result["checkpoint"].partition("@")
     assert (school.config.checkpoints / name / f"{stage}.safetensors").is_file()
+
+
+def test_a_training_behind_differential_privacy_says_its_epsilon(school: Place) -> None:
+    private = SHORT.model_copy(update={"pictures": 100, "defenses": (Part(id="dp_sgd", fields={"sigma": 2.0}),)})
+    result = finished(school, private).result
+    assert result is not None
+    told = result["privacy"]
+    assert (told["rate"], told["steps"], told["uses"]) == (0.32, 2 * 4, 2)  # two rounds of four batches
+    assert told["unsampled"] == pytest.approx(epsilon(2.0, 2), rel=1e-6)
+    assert told["sampled"] == pytest.approx(epsilon(2.0, 8, sample_rate=0.32), rel=1e-6)
+    assert finished(school, SHORT).result.get("privacy") is None  # type: ignore[union-attr]
 
 
 def test_what_was_learned_can_be_attacked(school: Place, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -132,6 +132,8 @@ def details(runs: list[Run], known: Catalog) -> None:
     if curve := sweep.figure(told, experiments, known):
         st.markdown("**What leaks at which strength**")
         st.plotly_chart(curve, key="sweep", config={"displayModeBar": False}, alt="PSNR against strength")
+        if why := sweep.why_points(experiments):
+            st.caption(why)
     cost.show(told, experiments, known)
 
 

@@ -24,13 +24,20 @@ REFUSED = "not-trained"
 
 def show(rows: Sequence[Row], experiments: Sequence[Experiment], known: Catalog) -> None:
     """Leakage against accuracy where accuracies are known, and what can be measured."""
-    stacks = {key_of(one.defenses, known): one.defenses for one, row in zip(experiments, rows, strict=True) if row.accuracy is None}
+    both = list(zip(experiments, rows, strict=True))
+    stacks = {
+        key_of(one.defenses, known): one.defenses for one, row in both if row.accuracy is None and utility.same_model(one.model, known)
+    }
     unknown = [stack for stack in stacks.values() if utility.training(stack, known)]
-    figure = table.privacy_utility(rows)
-    if figure or unknown:
+    drawn = [row for one, row in both if utility.same_scene(one, known)]
+    figure = table.privacy_utility(drawn, scene=utility.scene_words(known)) if drawn else None
+    apart = "" if figure else other_scene(rows, known)
+    if figure or unknown or apart:
         st.markdown("**What protection costs**")
     if figure:
         st.plotly_chart(figure, key="price", config={"displayModeBar": False}, alt="Leakage against accuracy")
+    if apart:
+        st.caption(forms.verbatim(apart))
     if unknown:
         with st.popover("Measure it here", icon=":material/speed:", type="tertiary"):
             st.caption(training_view.missing("mnist") or WORDS)
@@ -38,6 +45,16 @@ def show(rows: Sequence[Row], experiments: Sequence[Experiment], known: Catalog)
                 _offer(stack, known)
         if refused := st.session_state.pop(REFUSED, ""):
             st.error(forms.verbatim(refused))
+
+
+def other_scene(rows: Sequence[Row], known: Catalog) -> str:
+    """Why leakage is not drawn against accuracies that are known: one plot would show two data sets as one."""
+    if len({row.protection for row in rows if row.accuracy is not None}) < 2:
+        return ""
+    scene = utility.scene_words(known)
+    return (
+        f"Not drawn against each other: the accuracies are of {scene}, what leaked here is of other pictures. Attack {scene} to see both."
+    )
 
 
 def _offer(stack: tuple[Part, ...], known: Catalog) -> None:
@@ -66,6 +83,6 @@ def _measure(stack: tuple[Part, ...], known: Catalog) -> None:
 
 def under_way(experiments: Sequence[Experiment], known: Catalog) -> bool:
     """Whether a training of these still moves."""
-    stacks = {key_of(one.defenses, known): one.defenses for one in experiments}
+    stacks = {key_of(one.defenses, known): one.defenses for one in experiments if utility.same_model(one.model, known)}
     runs = [utility.training_of(service(), stack, known) for stack in stacks.values()]
     return any(run.status in OPEN for run in runs if run)

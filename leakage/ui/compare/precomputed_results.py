@@ -5,8 +5,10 @@ from collections.abc import Callable, Sequence
 import plotly.graph_objects as go
 import streamlit as st
 
+from leakage.data.datasets import TITLES
 from leakage.results.markup import render
-from leakage.results.precomputed import AccuracyCost, Cell, Duel, Line, accuracy_costs, both, load_results, matrix
+from leakage.results.precomputed import AccuracyCost, Cell, Duel, Line, accuracy_costs, both, load_results, matrix, one_scene
+from leakage.results.utility import Cost, epsilon_words, heading, in_full, recipe_words, scene_words, seeds_words, table
 from leakage.spec.catalog import Catalog
 from leakage.spec.prepared import prepared
 from leakage.ui.common import forms
@@ -22,8 +24,12 @@ MATRIX = """Each cell: PSNR in decibels, the mean of {tries} runs ({pictures} CI
 coloured by how many are recognizable; a grey picture scores {grey:.1f} dB. “Knows it”: the strongest of those who know the
 protection; below, what they do. For R-GAP the phone computes and sends numbers of 64 bits. **Framed: the naive attacker shows none of
 them, who knows the protection does.**"""
-COSTS = """LeNet learns MNIST by federated averaging with three phones, behind each protection{seeds}. What leaves nothing to learn from
-ends at 10 to 11 %, which is guessing."""
+COSTS = """{scene}: it learns by federated averaging with {clients} phones, behind each protection, {seeds}. What leaves nothing to learn
+from ends at 10 to 11 %, which is guessing. Points lost: against the training without protection that is as long, with 95 % confidence.
+ε: of one picture in that training, at delta 1e-5; not sampled: as it was trained, every picture once in each pass; if sampled: were every
+batch drawn by chance, which here nobody does; ∞: it bounds nothing."""
+APART = """Leakage is not drawn against accuracy here: “Every attacker” was measured with pictures of {leaks}, the accuracies are of
+{scene}. One plot of both would be of two data sets. In a comparison of {scene} above it is drawn."""
 
 
 @st.fragment
@@ -204,16 +210,23 @@ def threshold(rows: Sequence[Cell], known: Catalog) -> go.Figure:
 def render_cost(known: Catalog) -> None:
     """Accuracy behind every protection, and beside what leaks."""
     rows = accuracy_costs(known)
-    st.markdown(COSTS.format(seeds=", one seed" if max(row.seeds for row in rows) == 1 else ", the mean of several seeds"))
-    points = list(both(known, prepared().compare.utility_attack))
+    scene, clients = scene_words(known), (table() or {})["recipe"]["clients"]
+    st.markdown(COSTS.format(scene=scene, clients=clients, seeds=seeds_words([len(row.accuracies) for row in rows])))
+    points = list(both(known, prepared().compare.utility_attack)) if one_scene(known) else []
     if len(points) > 1:
-        st.plotly_chart(privacy_utility(points), key="utility", config={"displayModeBar": False}, alt="Leakage against accuracy")
+        figure = privacy_utility(points, scene=scene, recipe=recipe_words(known))
+        st.plotly_chart(figure, key="utility", config={"displayModeBar": False}, alt="Leakage against accuracy")
+    elif leaks := load_results("matrix"):
+        st.caption(APART.format(scene=scene, leaks=TITLES[leaks["recipe"]["data"]]))
     st.dataframe(
         {
             "Protection": [row.title for row in rows],
             "Accuracy (%)": [round(100 * row.accuracy, 2) for row in rows],
-            "Points lost": [round(100 * row.accuracy_drop, 2) for row in rows],
-            "LeNet with": [row.model or "its usual settings" for row in rows],
+            "Seeds": [len(row.accuracies) for row in rows],
+            "Points lost": [row.difference or DASH for row in rows],
+            "ε, not sampled": [_epsilon(row, "unsampled") for row in rows],
+            "ε, if sampled": [_epsilon(row, "sampled") for row in rows],
+            "Model with": [row.model or "its usual settings" for row in rows],
             "Rounds": [row.rounds for row in rows],
             "Training pictures": [row.pictures for row in rows],
             "Server's step": [row.server_rate for row in rows],
@@ -224,12 +237,17 @@ def render_cost(known: Catalog) -> None:
     )
 
 
-def privacy_utility(points: Sequence[tuple[AccuracyCost, Cell]]) -> go.Figure:
-    """What leaks to the stronger attacker, against accuracy: up leaks more, to the right is cheaper."""
+def _epsilon(row: AccuracyCost, which: str) -> str:
+    """Of the training, as it was trained or were it sampled."""
+    return epsilon_words(in_full(getattr(row.privacy, which)) if row.privacy else None)
+
+
+def privacy_utility(points: Sequence[tuple[AccuracyCost, Cell]], *, scene: str, recipe: str) -> go.Figure:
+    """What leaks to the stronger attacker, against accuracy: up leaks more, right is cheaper. `scene`: the model and data of both."""
     return against_accuracy(
-        [(row.accuracy, cell["psnr"], f"{row.title} ({cell['who']} attacker: {_seen(cell)})") for row, cell in points],
+        [(row.accuracies, cell["psnr"], f"{row.title} ({cell['who']} attacker: {_seen(cell)})") for row, cell in points],
         points[0][1]["grey_psnr"],
-        what="leaks to Inverting Gradients (dB)",
+        x=f"{heading([Cost(recipe, accuracies=row.accuracies) for row, _ in points])} (%)",
+        y=f"what leaks of {scene} (dB)",
         shares=[cell["recognizable"] / cell["runs"] for _, cell in points],
-        named=False,
     )

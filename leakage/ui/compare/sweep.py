@@ -6,7 +6,8 @@ from statistics import mean
 import plotly.graph_objects as go
 
 from leakage.results.comparison import Row
-from leakage.results.intervals import mean_interval
+from leakage.results.intervals import FEWEST, mean_interval
+from leakage.results.utility import seeds_words
 from leakage.spec.catalog import Catalog, Entry
 from leakage.spec.experiment import Experiment
 from leakage.ui.common.figures import band, bare, grey_line
@@ -45,9 +46,10 @@ def _rest(experiment: Experiment) -> str:
 
 
 def figure(rows: Sequence[Row], experiments: Sequence[Experiment], known: Catalog) -> go.Figure | None:
-    """PSNR against strength, a line for each attacker, beside a grey picture and the published threshold; None where nothing was swept.
+    """PSNR against strength for each attacker, beside a grey picture and the published threshold; None where nothing was swept.
 
-    Of several seeds their mean; once all have ended, and there are at least three, in a band that holds it with 95 % confidence.
+    Once all have ended and every strength has at least three seeds: a line through the means, in a band that holds each with 95 %
+    confidence. Else points, each the mean of what is there: a line would show differences that seeds alone make.
     """
     found = swept(experiments)
     if not found:
@@ -62,16 +64,16 @@ def figure(rows: Sequence[Row], experiments: Sequence[Experiment], known: Catalo
         points = sorted(reached.items())
         if not points:
             continue
-        ended = all(row.answered for row in rows if row.attacker == attacker)
-        if ended and all(len(over) > 2 for _, over in points):
+        whole = _whole(rows, attacker, [over for _, over in points])
+        if whole:
             band(figure, [(value, *mean_interval(over)) for value, over in points], colour)
         figure.add_scatter(
             x=[value for value, _ in points],
             y=[mean(over) for _, over in points],
             name=attacker,
-            mode="lines+markers",
+            mode="lines+markers" if whole else "markers",
             line_color=colour,
-            marker={"symbol": shape, "size": 9},
+            marker={"symbol": shape, "size": 9, "color": colour},
             customdata=[f", mean of {len(over)} seeds" if len(over) > 1 else "" for _, over in points],
             hovertemplate="%{x}: %{y:.1f} dB%{customdata}",
         )
@@ -88,6 +90,20 @@ def figure(rows: Sequence[Row], experiments: Sequence[Experiment], known: Catalo
         x={"title": f"strength ({name.replace('_', ' ')})", "type": "log" if wide else "linear"},
         y={"title": "what leaks (PSNR, dB)"},
     )
+
+
+def _whole(rows: Sequence[Row], attacker: str, reached: Sequence[Sequence[float]]) -> bool:
+    """Whether these strengths may be joined: every run of the attacker came to its answer, with seeds enough to tell the spread."""
+    return all(row.answered for row in rows if row.attacker == attacker) and all(len(over) >= FEWEST for over in reached)
+
+
+def why_points(experiments: Sequence[Experiment]) -> str:
+    """Why a sweep with few seeds is drawn without a line; empty where there are enough."""
+    seeds = len({one.seed for one in experiments})
+    if seeds >= FEWEST:
+        return ""
+    words = f"Points without a line, of {seeds_words([seeds])}: another seed may move each by decibels."
+    return f"{words} From {FEWEST} seeds on there is a line with its spread."
 
 
 def mark_published(figure: go.Figure, protection: Entry | None, name: str) -> None:

@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 
 from leakage.results.comparison import Row, sentence_case
 from leakage.results.markup import render
+from leakage.results.utility import EPSILONS, Cost, epsilon_words, heading, seeds_words
 from leakage.results.worst_case import worst
 from leakage.runs.store import OPEN
 from leakage.spec.words import NOT_SHOWN, PARTLY, RECOGNIZABLE, SINGLED_OUT
@@ -51,9 +52,10 @@ COLUMNS: Columns = {
     "Rank": ("Place of the private picture in a line-up of 100: 1 leaks most.", lambda row: TableCell(text=number(row.rank, 0))),
     "Label": ("Classes named right.", lambda row: TableCell(text=DASH if row.label_accuracy is None else f"{row.label_accuracy:.0%}")),
 }
-NOTE = """“–”: not measured, or not defined. Accuracy: of a model trained with this protection by one short recipe for all, where that was
-measured; in more rounds some catch up, see “Measured beforehand”. ε: of differential privacy, where a protection gives one. Where the phone
-does nothing that could be imitated, one run stands for both attackers."""
+NOTE = """“–”: not measured, or not defined. Accuracy: of that model trained with this protection by one short recipe for all, where
+that was measured, and blank where the model attacked here is another; in more rounds some catch up, see “Measured beforehand”. ε: of
+differential privacy at delta 1e-5, where a protection gives one; ∞: it bounds nothing. Where the phone does nothing that could be
+imitated, one run stands for both attackers."""
 MATRIX_NOTE = f"""PSNR in decibels: higher leaks more. Coloured: {RECOGNIZABLE}; paler: {SINGLED_OUT}, {PARTLY}; not coloured: {NOT_SHOWN},
 which is no proof of safety. Framed: only the naive attacker shows nothing."""
 WORST_NOTE = "Every arm is judged by the best of all that attacked it. What none of them shows may be shown by another."
@@ -70,30 +72,28 @@ def arms_of(rows: Sequence[Row]) -> Arms:
 
 def table(rows: Sequence[Row]) -> str:
     """The table as HTML, with what is known so far."""
-    heard = _attackers(rows)
-    return render(
-        "ui/compare/table.html.jinja",
-        base=base(),
-        attackers=heard,
-        columns=[(name, what) for name, (what, _) in COLUMNS.items()],
-        greys=_greys([row.grey for row in rows]),
-        lines=[_arm_line(title, found, heard, COLUMNS) for title, found in arms_of(rows).items()],
-    )
+    return _table(rows, arms_of(rows), _attackers(rows), COLUMNS)
 
 
 def worst_table(rows: Sequence[Row]) -> str:
     """A line for every arm as HTML: what the best of all its attackers found, and which one that was."""
-    columns = {
-        **COLUMNS,
-        "Found by": ("The attack that shows most, what it knows, and how many were tried.", lambda row: _finder(row, rows)),
-    }
+    told = "The attack that shows most, what it knows, and how many were tried."
+    columns = {**COLUMNS, "Found by": (told, lambda row: _finder(row, rows))}
+    return _table(rows, {title: {"both": row} for title, row in worst(rows).items()}, ["both"], columns)
+
+
+def _table(rows: Sequence[Row], arms: Arms, heard: Sequence[str], columns: Columns) -> str:
+    promised = any(one is not None for row in rows for one in row.cost.epsilons(row.epsilon))
+    greys = _greys([row.grey for row in rows])
     return render(
         "ui/compare/table.html.jinja",
         base=base(),
-        attackers=["both"],
+        attackers=heard,
         columns=[(name, what) for name, (what, _) in columns.items()],
-        greys=[*_greys([row.grey for row in rows]), ""],
-        lines=[_arm_line(title, {"both": row}, ["both"], columns) for title, row in worst(rows).items()],
+        greys=[*greys, *[""] * (len(columns) - len(greys))],
+        accuracy=heading([row.cost for row in rows]),
+        epsilons=EPSILONS if promised else {},
+        lines=[_line(title, found, heard, columns, promised=promised) for title, found in arms.items()],
     )
 
 
@@ -122,22 +122,28 @@ def _greys(greys: Sequence[dict[str, float]]) -> list[str]:
     return cells
 
 
-def _arm_line(title: str, found: dict[str, Row], heard: Sequence[str], columns: Columns) -> dict[str, Any]:
+def _line(title: str, found: dict[str, Row], heard: Sequence[str], columns: Columns, *, promised: bool) -> dict[str, Any]:
     cells = []
     for _, read in columns.values():
         if "both" in found:
             cells.append(replace(read(found["both"]), span=len(heard)))
         else:
             cells += [read(found[attacker]) if attacker in found else TableCell(text=DASH) for attacker in heard]
-    any_row = next(iter(found.values()))
+    cost = next(iter(found.values())).cost
     epsilon = next((row.epsilon for row in found.values() if row.epsilon is not None), None)
     return {
         "title": sentence_case(title),
         "runs": ",".join(dict.fromkeys(row.run for row in found.values())),
-        "cells": cells,
-        "accuracy": DASH if any_row.accuracy is None else f"{any_row.accuracy:.1%}",
-        "epsilon": number(epsilon, 1),
+        "cells": [*cells, accuracy(cost), *(TableCell(text=epsilon_words(one, 1)) for one in cost.epsilons(epsilon) if promised)],
     }
+
+
+def accuracy(cost: Cost) -> TableCell:
+    """How good a model gets, with what its seeds can tell; where it is blank, why."""
+    if cost.accuracy is None:
+        return TableCell(text=DASH, title=cost.blank)
+    each = ", ".join(f"{one:.1%}" for one in cost.accuracies)
+    return TableCell(text=f"{cost.accuracy:.1%}", title=f"{seeds_words([len(cost.accuracies)])}: {each}", below=cost.difference)
 
 
 def matrix(rows: Sequence[Row]) -> str:
@@ -192,20 +198,21 @@ def number(value: float | None, digits: int) -> str:
     return DASH if value is None else f"{value:z.{digits}f}"
 
 
-def privacy_utility(rows: Sequence[Row]) -> go.Figure | None:
+def privacy_utility(rows: Sequence[Row], *, scene: str) -> go.Figure | None:
     """Leakage against accuracy of every protection whose accuracy is known; None while there are not two.
 
-    Leakage: the PSNR that the strongest attacker reaches, over seeds and the like the mean.
+    Leakage: the PSNR that the strongest attacker reaches, over seeds and the like the mean. `scene`: the model and the data of both axes.
     """
-    accuracies = {row.protection: row.accuracy for row in rows if row.accuracy is not None}
+    costs = {row.protection: row.cost for row in rows if row.accuracy is not None}
     points = []
-    for protection, accuracy in accuracies.items():
+    for protection, cost in costs.items():
         attackers: dict[tuple[str, str, str], list[float]] = {}
         for row in rows:
             if row.protection == protection and row.psnr is not None and (row.answered or row.shows):
                 attackers.setdefault((row.attacker, row.attack, row.answer), []).append(row.psnr)
         if attackers:
-            points.append((accuracy, max(map(mean, attackers.values())), protection))
+            points.append((cost.accuracies, max(map(mean, attackers.values())), protection))
     if len(points) < 2:
         return None
-    return against_accuracy(points, rows[0].grey.get("psnr"), what="leaks to the strongest attacker (dB)")
+    above = heading([cost for cost in costs.values()])
+    return against_accuracy(points, rows[0].grey.get("psnr"), x=f"{above} (%)", y=f"what leaks of {scene} (dB)")

@@ -218,11 +218,12 @@ def _strengths(base: Experiment, known: Catalog) -> list[Variant]:
     st.segmented_control(
         "Seeds",
         SEEDS,
-        default=1,
+        default=3,
         required=True,
         key="seeds",
-        help="With 3 or 5 every strength is tried with other chance each time: weights, noise, first guess. The curve is then their mean. "
-        "The band tells where the mean over all seeds lies, with 95 % confidence for each strength, if the values scatter normally.",
+        help="With 3 or 5 every strength is tried with other chance each time: weights, noise, first guess. The curve is then their mean; "
+        "of 1 there are only points, which another seed may move by decibels. The band tells where the mean over all seeds lies, with 95 % "
+        "confidence for each strength, if the values scatter normally.",
     )
     arms = []
     for word in re.findall(r"[^,;\s]+", text)[:MOST]:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from leakage.results.markup import render
+from leakage.results.utility import epsilon_words, in_full
 from leakage.runs.event_parts import BaselineScores, FrameScores, GradientDistances, PrivacyBound
 from leakage.runs.events import AttackEnd, MetaEvent
 from leakage.spec.catalog import Catalog
@@ -61,9 +62,10 @@ def settings(experiment: Experiment, known: Catalog, meta: MetaEvent | None, end
 
 def _promise(promise: PrivacyBound) -> str:
     """Epsilon with its scope."""
-    size = "no epsilon below 200" if promise.value is None else f"epsilon {promise.value:.2f}"
+    size = f"epsilon {epsilon_words(in_full(promise.value))}{' (none below 200)' if promise.value is None else ''}"
     uses = counted(promise.times, "use")
-    return f"{size} at delta {promise.delta:g}: for one picture, present or absent, in {uses} by this client; not that of a whole training"
+    told = f"{size} at delta {promise.delta:g}: for one picture, present or absent, in {uses} by this client"
+    return f"{told}; no sampling assumed; not that of a whole training"
 
 
 def _distances(found: GradientDistances) -> str:

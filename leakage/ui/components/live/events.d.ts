@@ -236,6 +236,7 @@ export interface TrainingEnd {
   checkpoint?: string | null;
   rounds?: number;
   seconds?: number;
+  privacy?: TrainingPrivacy | null;
 }
 
 /** How many rounds a training asks for, and where it runs. */
@@ -245,6 +246,16 @@ export interface TrainingMetaEvent {
   seq?: number;
   rounds: number;
   device: string;
+}
+
+/** Epsilon of a whole training, for one picture of one client, at `delta`; None where it is above all that says anything. */
+export interface TrainingPrivacy {
+  sampled: number | null;
+  unsampled: number | null;
+  delta: number;
+  rate: number;
+  steps: number;
+  uses: number;
 }
 
 /** The measurement turns to a layer, the `number`-th of so many. */
