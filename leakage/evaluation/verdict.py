@@ -77,8 +77,9 @@ def way(scores: Scores, best: Scores) -> Tensor:
 
 
 def verdict(scores: Scores, held: Reference, *, cut_short: bool = False) -> dict[str, Any]:
-    """Word, why, meaning and rule, by RULE; and the word of each picture. `scores` has psnr, ssim, lpips and the ranks that were measured, (B,) each.
+    """Word, why, meaning and rule, by RULE; and the word of each picture.
 
+    scores      psnr, ssim, lpips and the ranks that were measured, (B,) each
     cut_short   the attack was stopped before its answer: then only what it shows counts, not what it does not show
     """
     ranks, first, share = held.counting(scores), held.first(scores), way(scores, held.best)  # (distances, B), (B,), (B,)

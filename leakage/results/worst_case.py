@@ -78,12 +78,13 @@ def worst(rows: Sequence[Row]) -> dict[str, Row]:
     """Of each arm the run that shows most: by its verdict, then by PSNR."""
     found: dict[str, Row] = {}
     for row in rows:
-        if row.arm not in found or _shows(row) > _shows(found[row.arm]):
+        if row.arm not in found or shown(row) > shown(found[row.arm]):
             found[row.arm] = row
     return found
 
 
-def _shows(row: Row) -> tuple[int, float]:
+def shown(row: Row) -> tuple[int, float]:
+    """How much a run shows, to be compared: by its verdict, then by PSNR."""
     place = len(VERDICTS) - VERDICTS.index(row.verdict) if row.verdict in VERDICTS else 0
     return place, row.psnr if row.psnr is not None else float("-inf")
 

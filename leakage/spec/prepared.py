@@ -100,6 +100,23 @@ class TrainingLinks(Base):
     attack_of: dict[str, str]
 
 
+class AskedKind(Base):
+    """A kind of picture that the page Ask asks about: pictures of the gallery by id."""
+
+    title: str
+    pictures: tuple[str, ...]
+
+
+class Ask(Base):
+    """What the answers of the page Ask stand for."""
+
+    kinds: dict[str, AskedKind]
+    several: Part  # local steps before a phone sends
+    added_up: Part  # the updates of several phones
+    stands_still: Part  # a server that sends the same model round after round ...
+    watched: int  # ... so many times
+
+
 class Prepared(Base):
     """The whole file."""
 
@@ -107,6 +124,7 @@ class Prepared(Base):
     what_ifs: WhatIfs
     verify: Verify
     compare: Compare
+    ask: Ask
     training: TrainingLinks
 
 

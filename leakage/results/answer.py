@@ -1,0 +1,185 @@
+"""The answer to a question of the page Ask: what is run for it, worst first, and what may be said of what that came to."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from leakage.results import worst_case
+from leakage.results.comparison import Row, protection, rows, sentence_case
+from leakage.results.precomputed import Line, matrix
+from leakage.results.utility import Cost, cost
+from leakage.runs.events import AttackEnd
+from leakage.runs.reader import RunReader
+from leakage.runs.store import OPEN, Run
+from leakage.spec.catalog import Catalog
+from leakage.spec.experiment import Experiment, Picture
+from leakage.spec.prepared import prepared
+from leakage.spec.question import ATTACKERS, STEPS, Question, groups
+from leakage.spec.words import CUT_SHORT, LEAKS, PARTLY, RECOGNIZABLE, SINGLED_OUT, VERDICTS
+
+MOST = 24  # runs of one answer
+GUESSED = 30.0  # seconds of a run that nobody has timed yet
+SHARE = 0.85  # of the time is planned for: workers have to start, and results to be scored
+LEAK, NOT_SAFE, ASKING = "leaks", "not shown safe", "not answered yet"
+NEVER = (
+    "Attacks that nobody has published, or that this program does not have: attackers with a learned memory of what pictures look like, "
+    "and servers that send a model of their own making.",
+    "Other networks. All this is on the small demo network (LeNet), untrained; a wider one gives more away, a trained one often less.",
+    "Other pictures, larger ones, more rounds, more time.",
+)
+
+
+def plan(
+    question: Question, known: Catalog, estimate: Callable[[Experiment], float | None], *, slots: int, own: Sequence[Picture] = ()
+) -> list[Experiment]:
+    """What is run: the strongest attacker on every group of people, then the next one, as many as the time allows; at least one.
+
+    Raises SpecError where the question cannot be run.
+    """
+    tries = [_allowed(worst_case.tries(group.resolve(known), known), question) for group in groups(question, own)]
+    ordered = [own_tries[place] for place in range(max(map(len, tries))) for own_tries in tries if place < len(own_tries)]
+    left, planned = SHARE * 60 * question.minutes * slots, list[Experiment]()
+    for one in ordered[:MOST]:
+        left -= estimate(one) or GUESSED
+        if planned and left < 0:
+            break
+        planned.append(one)
+    return planned
+
+
+def _allowed(tries: list[Experiment], question: Question) -> list[Experiment]:
+    """Who knows a protection may also attack as if not; who does not know it may not."""
+    return [one for one in tries if question.attacker != "naive" or not one.assume.adaptive] or tries
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """Another protection: what the strongest attacker of the precomputed results got of it, and what it cost a training."""
+
+    title: str
+    chosen: bool
+    recognizable: int
+    runs: int
+    attacker: str
+    cost: Cost
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What may be said.
+
+    word      LEAK, NOT_SAFE, or ASKING while nothing leaks and runs are left
+    people    word of a verdict -> of how many pictures it was the worst
+    total     how many pictures were attacked
+    seconds   that the attacks took together
+    best      the run that shows most; None while none has shown or ended
+    cut       runs that ended before their answer, and waiting ones
+    """
+
+    word: str
+    people: dict[str, int]
+    total: int
+    seconds: float
+    best: Row | None
+    rows: tuple[Row, ...]
+    open: int
+    cut: int
+
+    @property
+    def headline(self) -> str:
+        """The answer in a sentence."""
+        if self.word == LEAK:
+            return f"Leaks. {self.seen}"
+        if self.word == ASKING:
+            return "Nothing shown yet. Attacks are still running."
+        return f"Not shown safe. {self.seen} That is what {len(self.rows) - self.cut} attacks found, and no proof of safety."
+
+    @property
+    def seen(self) -> str:
+        """What could be seen, of how many."""
+        counts = [f"{count} {word}" for word, count in self.people.items() if word in (RECOGNIZABLE, SINGLED_OUT, PARTLY)]
+        of = f"Of {self.total} picture{'s' if self.total != 1 else ''}: "
+        return of + (", ".join(counts) if counts else "none shown by these attacks") + "."
+
+
+def answer(reader: RunReader, runs: Sequence[Run], known: Catalog) -> Answer:
+    """The answer as far as the runs have come."""
+    told, worst = rows(reader, list(runs), known), dict[tuple[str, int], str]()
+    seconds = 0.0
+    for run in runs:
+        end, asked = run.outcome(AttackEnd), Experiment.model_validate_json(run.experiment)
+        seconds += (end.seconds or 0.0) if end else 0.0
+        words = end.verdict.each or (end.verdict.word,) * len(asked.pictures) if end and end.verdict else ()
+        for place, picture in enumerate(asked.pictures):
+            found = words[place] if place < len(words) else CUT_SHORT
+            key = (picture.model_dump_json(), asked.seed)
+            worst[key] = min(worst.get(key, CUT_SHORT), found, key=_severity)
+    people = {word: count for word in (*VERDICTS, CUT_SHORT) if (count := sum(found == word for found in worst.values()))}
+    open_runs = sum(run.status in OPEN for run in runs)
+    leaks = any(word in people for word in LEAKS)
+    best = max(told, key=worst_case.shown, default=None)
+    return Answer(
+        word=LEAK if leaks else ASKING if open_runs else NOT_SAFE,
+        people=people,
+        total=len(worst),
+        seconds=seconds,
+        best=best if best and best.verdict else None,
+        rows=tuple(told),
+        open=open_runs,
+        cut=sum(not row.answered and not row.shows for row in told),
+    )
+
+
+def _severity(word: str) -> int:
+    order = (*VERDICTS, CUT_SHORT)
+    return order.index(word) if word in order else len(order)
+
+
+def who(row: Row) -> str:
+    """The attacker of a run in words."""
+    knows = {"adaptive": ", by somebody who knows the protection", "naive": ", by somebody who does not know the protection"}
+    how = f" ({row.answer})" if row.attacker == "adaptive" and row.answer else ""
+    return f"{row.attack}{knows.get(row.attacker, '')}{how}"
+
+
+def not_tried(question: Question, told: Answer, known: Catalog) -> list[str]:
+    """What the answer says nothing of."""
+    used = {row.attack for row in told.rows}
+    others = [entry.title for entry in known.of("attack") if not any(entry.title.startswith(name) for name in used)]
+    words = [f"These attacks of this program: {', '.join(others)}."] if others else []
+    if told.cut:
+        words.append(f"{told.cut} of {len(told.rows)} attacks did not come to their own answer within {question.minutes} min.")
+    return [*words, *NEVER]
+
+
+def alternatives(question: Question, reader: RunReader, known: Catalog) -> list[Alternative]:
+    """Every protection that was measured beforehand, on one picture of one phone: what leaks to the best attacker, and what it costs."""
+    chosen = [part.model_dump() for part in question.defenses]
+    found = [
+        _alternative(line, [part.model_dump() for part in line.stack] == chosen, reader, known) for line in matrix(known) if line.duels
+    ]
+    return [one for one in found if one]
+
+
+def _alternative(line: Line, chosen: bool, reader: RunReader, known: Catalog) -> Alternative | None:
+    cells = [(attack, cell) for attack, duel in line.duels.items() for cell in (duel.naive, duel.best) if cell and "psnr" in cell]
+    if not cells:
+        return None
+    attack, best = max(cells, key=lambda pair: (pair[1]["recognizable"] / pair[1]["runs"], pair[1]["psnr"]))
+    behind = cost(reader, Experiment(defenses=line.stack), known)
+    title = known.get("attack", attack).title
+    return Alternative(line.title, chosen, best["recognizable"], best["runs"], f"{title}, {best['who']}", behind)
+
+
+def scenario_words(question: Question, known: Catalog) -> list[tuple[str, str]]:
+    """The question, line by line."""
+    kind = "Your own pictures" if question.who == "own" else prepared().ask.kinds[question.who].title
+    sums = f"{question.phones} phones, added up before the server sees them" if question.phones > 1 else "one phone by itself"
+    return [
+        ("Pictures", kind),
+        ("Phones", sums),
+        ("In one update", f"{question.each} of each phone, {question.pictures} in all"),
+        ("What a phone does", STEPS[question.steps]),
+        ("Protection", sentence_case(protection(question.defenses, question.defenses, known))),
+        ("Attacker", ATTACKERS[question.attacker]),
+        ("Effort", f"{question.minutes} min on this machine"),
+    ]
