@@ -1,11 +1,12 @@
 """What a plug-in declares as data: its fields, each with default, check, widget and help text; and what pages say of it. No torch."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from leakage.spec.syntax import read as read_text
 
 KINDS = {"attack": "attacks", "defense": "defenses", "protocol": "protocols", "model": "models"}  # kind of plug-in -> its folder
+Structure: TypeAlias = Literal["linear", "sequence"]  # of a model: its last layer with weights is linear; that follows others in a sequence
 TYPES = {"int": int, "float": float, "bool": bool, "str": str}
 
 
