@@ -6,6 +6,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 from leakage.results import comparison_file
 from leakage.runs.service import service
 from leakage.spec.catalog import Catalog
+from leakage.spec.cautions import all_warnings
 from leakage.spec.experiment import Experiment, SpecError
 from leakage.spec.prepared import prepared
 from leakage.ui.common import address, explain, forms
@@ -19,6 +20,7 @@ from leakage.ui.lab.result import duration
 
 QUESTION = "The same picture, the same seed, several protections: what leaks behind each, and what does it cost?"
 GROUP = "comparison"
+HERE_NOT = ("defense", "adaptive", "counter")  # menus of the lab alone
 
 
 def settings(known: Catalog) -> tuple[list[Experiment], list[str]]:
@@ -126,11 +128,13 @@ def page() -> None:
     if known is None:
         return
     prepare(known)
+    misread = st.empty()
     left, right = st.columns([0.3, 0.7], gap="medium")
     with left:
         experiments, problems = settings(known)
-        address.write_url(known, without=("defense", "adaptive", "counter"), more=variants_address.address_fields())
-        start(experiments, problems)
+        address.write_url(known, without=HERE_NOT, more=variants_address.address_fields())
+        address.tell_misread(misread, known, without=HERE_NOT, more=variants_address.misread)
+        start(experiments, [*problems, *all_warnings(experiments, known)])
     with right:
         compared.show(st.query_params.get("runs", ""), experiments, known)
         precomputed_results.show(known)
