@@ -96,7 +96,7 @@ def submit(experiments: list[Experiment]) -> None:
 def again(file: UploadedFile) -> None:
     """Run a comparison that was exported, with its settings in the widgets."""
     try:
-        experiments = comparison_file.experiments(file.getvalue().decode())
+        experiments = comparison_file.experiments(file.getvalue().decode(), service().catalog())
     except (SpecError, UnicodeDecodeError) as error:
         st.session_state["refused"] = str(error)
         return
@@ -110,7 +110,7 @@ def prepare(known: Catalog) -> None:
     """On a visitor's first run: the settings of the runs in a link, or of the link; else a comparison worth watching."""
     if "differs" in st.session_state:
         return
-    if "v" in st.query_params:
+    if variants_address.asks():
         address.read_url(known)
         variants_address.read_url(known)
     elif runs := compared.find_runs(st.query_params.get("runs", "")):

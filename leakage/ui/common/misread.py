@@ -11,7 +11,7 @@ from leakage.spec.experiment import VERSION
 from leakage.spec.prepared import prepared
 from leakage.ui.common import forms
 
-ASKED, TOLD = "asked", "misread"  # in session state: the address as the visitor came; what is told of it, and beside which settings
+ASKED, TOLD = "link-asked", "link-told"  # in session state: the address as the visitor came; what is told of it, and beside which settings
 RUNS = ("run", "runs")  # of an address: results, which say themselves when they are gone
 LONGEST, MOST = 160, 12  # letters of a value that are repeated, and sentences
 More: TypeAlias = Callable[[Mapping[str, str], Catalog], Iterator[str]]
@@ -86,7 +86,7 @@ def _others(asked: Mapping[str, str], known: Catalog) -> Iterator[str]:
     lost = [name for name in asked.get(forms.PICKED, "").split(",") if name and name not in picked]
     for name in lost:
         instead = (
-            "is left out" if len(lost) < len(asked[forms.PICKED].split(",")) else f"{', '.join(picked) or 'no picture'} is used instead"
+            "it is left out" if len(lost) < len(asked[forms.PICKED].split(",")) else f"{', '.join(picked) or 'no picture'} is used instead"
         )
         yield f"{forms.PICKED}={short(name)} is not here; {instead}."
     if "preset" in asked and asked["preset"] not in (preset.name for preset in prepared().presets):

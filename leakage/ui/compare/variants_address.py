@@ -19,6 +19,12 @@ BETWEEN = {"answers": "|"}  # the names of answers have commas
 MENUS = tuple(dict.fromkeys(key for keys in LISTS.values() for key in keys))
 
 
+def asks() -> bool:
+    """Whether the address has settings, and not only runs: a version, or, where no runs are named, any of this page's keys."""
+    own = {"differs", "voices", "seeds", "swept", *MENUS, *SHARED, *forms.DEFAULTS}
+    return "v" in st.query_params or ("runs" not in st.query_params and any(key in own or "." in key for key in st.query_params))
+
+
 def read_url(known: Catalog) -> None:
     """What differs and in which arms, from the address, on a visitor's first run; what is not known here is passed over."""
     state, asked = st.session_state, st.query_params
