@@ -6,6 +6,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 from leakage.results import comparison_file
 from leakage.runs.service import service
 from leakage.spec.catalog import Catalog
+from leakage.spec.cautions import all_warnings
 from leakage.spec.experiment import Experiment, SpecError
 from leakage.ui.common import address, explain, forms
 from leakage.ui.common.ready import catalog
@@ -18,6 +19,7 @@ from leakage.ui.lab.result import duration
 
 QUESTION = "The same picture, the same seed, several protections: what leaks behind each, and what does it cost?"
 GROUP = "comparison"
+HERE_NOT = ("defense", "adaptive", "counter")  # menus of the lab alone
 
 
 def settings(known: Catalog) -> tuple[list[Experiment], list[str]]:
@@ -94,7 +96,7 @@ def submit(experiments: list[Experiment]) -> None:
 def again(file: UploadedFile) -> None:
     """Run a comparison that was exported, with its settings in the widgets."""
     try:
-        experiments = comparison_file.experiments(file.getvalue().decode())
+        experiments = comparison_file.experiments(file.getvalue().decode(), service().catalog())
     except (SpecError, UnicodeDecodeError) as error:
         st.session_state["refused"] = str(error)
         return
@@ -108,7 +110,7 @@ def prepare(known: Catalog) -> None:
     """On a visitor's first run: the settings of the runs in a link, or of the link; else a comparison worth watching."""
     if "differs" in st.session_state:
         return
-    if "v" in st.query_params:
+    if variants_address.asks():
         address.read_url(known)
         variants_address.read_url(known)
     elif runs := compared.find_runs(st.query_params.get("runs", "")):
@@ -126,11 +128,13 @@ def page() -> None:
     if known is None:
         return
     prepare(known)
+    misread = st.empty()
     left, right = st.columns([0.3, 0.7], gap="medium")
     with left:
         experiments, problems = settings(known)
-        address.write_url(known, without=("defense", "adaptive", "counter"), more=variants_address.address_fields())
-        start(experiments, problems)
+        address.write_url(known, without=HERE_NOT, more=variants_address.address_fields())
+        address.tell_misread(misread, known, without=HERE_NOT, more=variants_address.misread)
+        start(experiments, [*problems, *all_warnings(experiments, known)])
     with right:
         compared.show(st.query_params.get("runs", ""), experiments, known)
         precomputed_results.show(known)

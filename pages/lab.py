@@ -4,6 +4,7 @@ import streamlit as st
 
 from leakage.runs.service import service
 from leakage.spec.catalog import Catalog
+from leakage.spec.cautions import warnings
 from leakage.spec.experiment import Experiment, SpecError
 from leakage.spec.threat_model import ClientBehavior
 from leakage.ui.common import address, explain, forms
@@ -61,6 +62,8 @@ def start(experiment: Experiment | None, known: Catalog) -> None:
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
             st.caption(forms.verbatim(words))
             st.button("Reset to defaults", on_click=forms.reset, args=(known,), icon=":material/restart_alt:", type="tertiary")
+        for caution in warnings(experiment, known) if experiment else ():
+            st.caption(f":material/warning: {caution}")
     by_what_if = st.session_state.pop("go", False)
     if experiment and (pressed or by_what_if):
         try:
@@ -88,10 +91,12 @@ def page() -> None:
         if shown and "v" not in st.query_params:
             result.load_settings(shown)
         address.read_url(known)
+    misread = st.empty()
     left, right = st.columns([0.3, 0.7], gap="medium")
     with left:
         experiment = settings(known)
         address.write_url(known)
+        address.tell_misread(misread, known)
         start(experiment, known)
     with right:
         result.show(st.query_params.get("run"), known)

@@ -32,6 +32,7 @@ class GradInversion(Attack):
     plain = "Paints several pictures at once that must agree with the gradient, with each other, and with the averages inside the network."
     hint = "Made for batches. Grant it BatchNorm's exact statistics and see how much that gives away; then take them back."
     source = "https://arxiv.org/abs/2104.07586"
+    reads_labels = True
     strongest = {"steps": 1500}
     fits = {"pictures": tuple(range(2, 129))}
     loss_name = "gradient distance"

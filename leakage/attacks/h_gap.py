@@ -25,6 +25,7 @@ class HGap(Attack):
     plain = "Tries both ways, equations and search, and keeps the picture with less isolated noise."
     hint = "Compare CNN6 with CNN6-d: on the first the equations win, on the second the search does."
     source = "https://arxiv.org/abs/2010.07733"
+    reads_labels = True
     way = "Solve layer by layer; then guess, compare, improve."
     evaluations_per_step = 10
     loss_name = "squared gradient distance"

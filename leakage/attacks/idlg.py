@@ -25,6 +25,7 @@ class IDLG(Attack):
     evaluations_per_step = 10
     loss_name = "squared gradient distance"
     source = "https://arxiv.org/abs/2001.02610"
+    reads_labels = True
     strongest = {"steps": 100, "tries": 3}
     fits = {"pictures": (1, 2, 3, 4)}
 

@@ -26,6 +26,7 @@ class IDLGADMM(Attack):
     loss_name = "squared gradient distance"
     mistakes = MISTAKES
     source = "https://arxiv.org/abs/2001.02610"
+    reads_labels = True
 
     steps: int = param(300, 1, 2000, "L-BFGS steps per start, 20 imitations of the client at most in each.")
     tries: int = param(8, 1, 16, "How many random starts to try at most, until one succeeds.")

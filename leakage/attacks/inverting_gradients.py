@@ -29,6 +29,7 @@ class InvertingGradients(Attack):
     plain = "Paints a picture whose gradient points the same way as the one received, and prefers smooth pictures."
     hint = "Works on deeper networks, on batches and on local steps. A larger smoothness weight gives calmer but blurrier pictures."
     source = "https://arxiv.org/abs/2003.14053"
+    reads_labels = True
     strongest = {"steps": 1500}
     loss_name = "cosine gradient distance"
     presets = {

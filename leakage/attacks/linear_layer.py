@@ -51,6 +51,7 @@ class LinearLayer(Attack):
     way = "Divide one gradient by another: no search."
     loss_name = "squared relative gradient distance"
     source = "https://eprint.iacr.org/2017/715"
+    reads_labels = True
     strongest = {}
     fits = {"model": ("mlp", "fcn3")}
 

@@ -75,6 +75,7 @@ class RGap(Attack):
     plain = "Works the picture out by solving equations, from the last layer back to the first. No search, no luck."
     hint = "For plain chains without skips and pooling, such as CNN6, LeNet* or nets A to E. Where equations are too few, it shows noise."
     source = "https://arxiv.org/abs/2010.07733"
+    reads_labels = True
     strongest = {}
     fits = {"pictures": (1,), "precision": ("float64",)}
     way = "Solve layer by layer, from the output down."

@@ -23,6 +23,7 @@ class RGapDLG(Attack):
     plain = "Works the picture out by equations, then polishes it by search."
     hint = "Where equations were almost enough, as with a noisy or rounded gradient, a few steps of search repair much."
     source = "https://arxiv.org/abs/2010.07733"
+    reads_labels = True
     way = "Solve layer by layer; then guess, compare, improve."
     evaluations_per_step = 10
     loss_name = "relative gradient distance"

@@ -35,6 +35,7 @@ class TwinData(Attack):
     plain = "Finds a second picture that would have sent exactly the same gradient: a search can end at either."
     hint = "Choose net A, one output, its label as it says itself. Both pictures send the same; only one has the colours of a picture."
     source = "https://arxiv.org/abs/2010.07733"
+    reads_labels = True
     way = "Solve both ways; then search from the second."
     evaluations_per_step = 1000
     loss_name = "relative gradient distance"

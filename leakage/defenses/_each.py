@@ -69,7 +69,7 @@ def averaging(name: str) -> AdaptiveStrategy:
         return {**state, **total(received, state), f"{name}.rounds": rounds}
 
     words = "known: it is averaged over the rounds watched, right as far as pictures and weights stay the same"
-    return AdaptiveStrategy(words, invert_update=invert_update, infer_state=infer_state)
+    return AdaptiveStrategy(words, invert_update=invert_update, infer_state=infer_state, averaging=True)
 
 
 def shortened(update: Params, bound: float) -> Params:

@@ -9,6 +9,7 @@ from torch.func import vmap
 from leakage.defenses._each import counted
 from leakage.engine.client import Gradient
 from leakage.engine.core import Client, ClientState, Params, StepRng, Update
+from leakage.spec.words import MIXED
 
 AT_ONCE = 2**24  # numbers in the gradients that are computed together
 
@@ -50,7 +51,4 @@ def one_by_one(
 def refuse_mixed_pictures(model: nn.Module, title: str) -> None:
     """Raise ValueError when a BatchNorm of the model takes the statistics of the batch: then no picture has a gradient of its own."""
     if any(isinstance(layer, nn.modules.batchnorm._BatchNorm) and layer.training for layer in model.modules()):
-        raise ValueError(
-            f"{title} limits what each picture says alone, and BatchNorm with the statistics of the batch mixes the pictures. "
-            "Choose its stored statistics, or a model with GroupNorm."
-        )
+        raise ValueError(MIXED.format(title))

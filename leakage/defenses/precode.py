@@ -13,6 +13,11 @@ from leakage.engine.client import join_loss
 from leakage.engine.core import AdaptiveStrategy, Client, ClientState, Defense, Params, StepRng, Update, param
 
 NAME = "bottleneck"
+NO_SEQUENCE = (
+    "PRECODE goes before a last linear layer that follows others in a plain sequence; this model has none. "
+    "Choose another protection, or a model with one."
+)
+ONE_BY_ONE = "PRECODE draws noise for all pictures of a step, and another protection takes them one by one. Name PRECODE before it."
 
 
 class Bottleneck(nn.Module):
@@ -32,9 +37,7 @@ class Bottleneck(nn.Module):
 
     def forward(self, h: Tensor) -> Tensor:
         if self.eps.dim() == 2 and len(self.eps) != len(h):
-            raise ValueError(
-                "PRECODE draws noise for all pictures of a step, and another protection takes them one by one. Name PRECODE before it."
-            )
+            raise ValueError(ONE_BY_ONE)
         mu, s = self.encode(h).chunk(2, 1)
         std = F.softplus(s)
         bits = (mu.square() + std.square() - 1 - 2 * std.log()).sum(1) / (2 * math.log(2))  # (B,)
@@ -61,6 +64,8 @@ class Precode(Defense):
     hint = "It troubles those who compare whole gradients. On the MLP try the bias attack: the first layer still holds the picture."
     imitation = "known: the gate is replayed without its noise, which nobody can guess"
     elementwise = True
+    needs_structure = {"sequence": NO_SEQUENCE}
+    needs_step = ONE_BY_ONE
     source = "https://arxiv.org/abs/2108.04725"
 
     size: int = param(256, 1, 2048, "How many numbers pass the gate (K).")
@@ -70,10 +75,7 @@ class Precode(Defense):
         names = [name for name, layer in model.named_modules() if isinstance(layer, nn.Linear)]
         parent = model.get_submodule(names[-1].rpartition(".")[0]) if names else model
         if not names or not isinstance(parent, nn.Sequential):
-            raise ValueError(
-                "PRECODE goes before a last linear layer that follows others in a plain sequence; this model has none. "
-                "Choose another protection, or a model with one."
-            )
+            raise ValueError(NO_SEQUENCE)
         last = names[-1].rpartition(".")[2]
         layers = list(parent.named_children())
         for name, _ in layers:

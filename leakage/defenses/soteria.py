@@ -12,6 +12,7 @@ from leakage.engine.core import AdaptiveStrategy, Client, ClientState, Defense, 
 SMALL = 1e-10  # added to |r_f|; the code adds 0.1, 1e-10 or nothing
 AT_ONCE = 2**20  # numbers in the pictures' derivatives that are computed together
 FEATURES = 64  # and at most so many features
+NO_TABLE = "Soteria hides inputs of a linear last layer; this model has none. Choose another protection, or a model with one."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +33,7 @@ class Soteria(Defense):
     hint = "All other layers are sent as they are, and they are enough: compare a naive and an adaptive attacker."
     imitation = "known: the columns that arrive as zeros are left out of the guess too"
     elementwise = True
+    needs_structure = {"linear": NO_TABLE}
     source = "https://arxiv.org/abs/2012.06043"
     presets = {"Sun et al. 2021, against DLG": {"share": 0.01}, "Sun et al. 2021, against Inverting Gradients": {"share": 0.6}}
 
@@ -81,9 +83,7 @@ def last_linear(model: nn.Module) -> str:
     """Name of the model's last linear layer. Raises ValueError when there is none."""
     names: list[str] = [name for name, layer in model.named_modules() if isinstance(layer, nn.Linear)]
     if not names:
-        raise ValueError(
-            "Soteria hides inputs of a linear last layer; this model has none. Choose another protection, or a model with one."
-        )
+        raise ValueError(NO_TABLE)
     return names[-1]
 
 

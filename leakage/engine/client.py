@@ -11,6 +11,7 @@ from torch.func import functional_call, vmap
 from torch.nn import functional as F
 
 from leakage.engine.core import Client, ClientState, Params, Update
+from leakage.spec.words import NO_STATISTICS
 
 _HEARD: ContextVar[list[Tensor] | None] = ContextVar("heard", default=None)
 
@@ -113,10 +114,7 @@ def use_batch_statistics(model: nn.Module, x: Tensor) -> None:
         with torch.no_grad():
             model(x)
     except ValueError as error:
-        raise ValueError(
-            f"BatchNorm has no statistics of this batch: of {len(x)} x {x.shape[2]} x {x.shape[3]} pixels one number per channel is left. "
-            "Choose more or larger pictures, or its stored statistics."
-        ) from error
+        raise ValueError(NO_STATISTICS.format(len(x), *x.shape[2:])) from error
 
 
 def single_gradients(model: nn.Module, weights: Params, x: Tensor, y: Tensor) -> Iterator[Params]:

@@ -29,6 +29,7 @@ from leakage.engine.plugin import param as param
 from leakage.engine.plugin import text as text
 from leakage.engine.strategy import AdaptiveStrategy as AdaptiveStrategy
 from leakage.spec.fields import Published as Published
+from leakage.spec.fields import Structure as Structure
 from leakage.spec.fields import Travels as Travels
 
 
@@ -56,6 +57,7 @@ class Attack(Plugin):
     way: ClassVar[str] = "Guess, compare, improve."  # how it works, below its guess
     evaluations_per_step: ClassVar[float] = 1  # replays of the client that one step usually costs
     loss_name: ClassVar[str] = "gradient distance"  # what `Snapshot.loss` is
+    reads_labels: ClassVar[bool] = False  # from the update, unless they are granted: the model's last layer must be linear
     mistakes: ClassVar[Mapping[str, str]] = {}  # of a naive attacker who imitates the client: switch that repairs it -> in words
     strongest: ClassVar[Mapping[str, Any] | None] = None  # its fields where the strongest known attackers are tried; None: it is none
     fits: ClassVar[Mapping[str, tuple[Any, ...]]] = {}  # of those: for which experiments: pictures, precision, model -> what each may be
@@ -122,6 +124,9 @@ class Defense(Plugin):
     imitation: ClassVar[str] = "known and imitated"  # what `surrogate` does, in words
     elementwise: ClassVar[bool] = False  # whether imitations treat every entry alike, so that several guesses can be replayed at once
     needs: ClassVar[dict[str, str]] = {}  # fields of the model without which it has no place there, and their values
+    needs_structure: ClassVar[Mapping[Structure, str]] = {}  # what the model must be built like -> what is said of one that is not
+    one_by_one: ClassVar[bool] = False  # it asks for the gradient of each picture of a local step by itself
+    needs_step: ClassVar[str] = ""  # what is said where it acts on a step whose pictures another takes one by one; empty: it can do that
     published: ClassVar[Published | None] = None  # from which strength on it was reported to stop DLG
     backfires: ClassVar[str] = ""  # why an attacker does worse for knowing it, where that was measured
 
@@ -267,6 +272,8 @@ class Model(Plugin):
     """
 
     smallest: ClassVar[int] = 1  # the shortest side of a picture that it can take, in pixels
+    smallest_alone: ClassVar[int] = 1  # the same of a picture that is alone in a local step whose statistics BatchNorm takes
+    structure: ClassVar[tuple[Structure, ...]] = ("linear", "sequence")  # how it is built, as defenses may need it
 
     def build(self, image_shape: tuple[int, int, int], num_classes: int) -> nn.Module:
         """The untrained network. Its weights come from torch's global generator, which the engine forks and seeds.

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from leakage.engine.core import Observation, choice, generator
+from leakage.spec.words import NO_LABELS
 
 WORDS = {  # rule -> how the page names it for a batch
     "matched prior": "counts that fit the model's predictions (matched prior)",
@@ -79,7 +80,7 @@ def last_layer(model: nn.Module) -> tuple[str, str | None]:
     """Names of the weight and the bias (or None) of the model's last linear layer. Raises ValueError when there is none."""
     names = [name for name, layer in model.named_modules() if isinstance(layer, nn.Linear)]
     if not names:
-        raise ValueError("Reading labels needs a linear last layer; this model has none. Grant the labels instead.")
+        raise ValueError(NO_LABELS)
     prefix = f"{names[-1]}." if names[-1] else ""
     return f"{prefix}weight", f"{prefix}bias" if model.get_submodule(names[-1]).bias is not None else None
 

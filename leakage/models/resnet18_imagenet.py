@@ -24,6 +24,8 @@ class ResNet18ImageNet(Model):
     plain = "The standard network for photographs of 224 pixels: it halves the picture twice before the first block."
     hint = "Choose 224 px. Its early halving and global average throw detail away; compare it with the ResNet for small pictures."
     source = "https://arxiv.org/abs/1512.03385"
+    smallest_alone = 33  # halved five times, 32 pixels are one
+    structure = ("linear",)  # torchvision's network is no plain sequence
 
     norm: str = choice("batch", NORMS, NORM_HELP)
     normalise: str = choice("imagenet", NORMALISATIONS, NORMALISE_HELP)

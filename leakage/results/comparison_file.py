@@ -4,13 +4,17 @@ import json
 from typing import Any
 
 from leakage.results.comparison import MAX_ARMS
+from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment, SpecError, parse
 
 OPENS, CLOSES = '<script type="application/json" id="comparison">', "</script>"  # the data inside a report
 
 
-def experiments(text: str) -> list[Experiment]:
-    """The arms of an exported comparison.json, or of a report, so that they can be run again. Raises SpecError."""
+def experiments(text: str, known: Catalog | None = None) -> list[Experiment]:
+    """The arms of an exported comparison.json, or of a report, so that they can be run again. Raises SpecError.
+
+    With `known`, also where one of them cannot be run here.
+    """
     if OPENS in text:
         text = text.split(OPENS, 1)[1].split(CLOSES, 1)[0]
     try:
@@ -22,11 +26,14 @@ def experiments(text: str) -> list[Experiment]:
         raise SpecError("This is no exported comparison: expected an object with a list of experiments.")
     if not 1 <= len(arms) <= MAX_ARMS:
         raise SpecError(f"experiments: allowed are 1 to {MAX_ARMS}, given were {len(arms)}.")
-    return [_arm(number, arm) for number, arm in enumerate(arms, 1)]
+    return [_arm(number, arm, known) for number, arm in enumerate(arms, 1)]
 
 
-def _arm(number: int, arm: dict[str, Any]) -> Experiment:
+def _arm(number: int, arm: dict[str, Any], known: Catalog | None) -> Experiment:
     try:
-        return parse(arm)
+        experiment = parse(arm)
+        if known:
+            experiment.resolve(known)
+        return experiment
     except SpecError as error:
         raise SpecError(f"experiment {number}: {error}") from None

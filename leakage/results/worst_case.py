@@ -6,6 +6,7 @@ from itertools import product
 from leakage.results.comparison import Row, scenario
 from leakage.results.precomputed import Cell, measured_against
 from leakage.spec.catalog import Catalog, Entry
+from leakage.spec.cautions import warnings
 from leakage.spec.experiment import Experiment, Part
 from leakage.spec.threat_model import coincide
 from leakage.spec.words import VERDICTS
@@ -29,7 +30,8 @@ def tries(asked: Experiment, known: Catalog) -> list[Experiment]:
         return closed_form and entry.id not in {attack for attack, _ in measured}, _reached(measured, entry.id, who)
 
     pairs = sorted(product(attacks, attackers(asked, known)), key=strength, reverse=True)
-    return [_attacked(asked, entry, who).resolve(known) for entry, who in pairs]
+    made = [_attacked(asked, entry, who).resolve(known) for entry, who in pairs]
+    return [one for one in made if not warnings(one, known)]  # what does nothing here would be another one twice
 
 
 def are_tries(experiments: Sequence[Experiment], known: Catalog) -> bool:

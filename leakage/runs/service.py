@@ -9,6 +9,8 @@ from functools import cache
 
 from leakage.data import lpips_weights
 from leakage.data.checkpoints import find
+from leakage.data.images import PictureError
+from leakage.data.images import find as find_picture
 from leakage.runs import estimates
 from leakage.runs.connections import FULL, StoreError, is_full
 from leakage.runs.events import FrameEvent, MetaEvent, ProgressEvent, RankEvent, RoundEvent, TrainingEvent, TurnEvent
@@ -72,6 +74,12 @@ class Service:
         )
 
     def _request(self, resolved: Experiment, uploads: Mapping[str, bytes]) -> RunRequest:
+        for source, id in {(picture.source, picture.id) for picture in resolved.pictures}:
+            if source != "upload":
+                try:
+                    find_picture(source, id)
+                except PictureError as error:
+                    raise SpecError(f"pictures: {error}") from None
         used = [picture.id for picture in resolved.pictures if picture.source == "upload"]
         missing = [id for id in used if id not in uploads]
         if missing:

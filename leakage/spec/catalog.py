@@ -19,7 +19,7 @@ from leakage.spec.fields import Published, Travels
 PACKAGE = Path(__file__).parent.parent
 SOURCES = (  # of results: what is hashed, below the package
     *(f"{folder}/*.py" for folder in (*KINDS.values(), "engine", "evaluation", "networks", "data")),
-    *(f"spec/{name}.py" for name in ("aliases", "catalog", "experiment", "fields", "syntax", "tasks")),
+    *(f"spec/{name}.py" for name in ("aliases", "catalog", "experiment", "fields", "refusals", "syntax", "tasks")),
     *(f"workers/{name}.py" for name in ("*adapter", "private_pictures", "training_folder", "*_job")),
 )
 
@@ -40,11 +40,20 @@ class Entry:
     mistakes: dict[str, str]  # of an attack whose naive attacker imitates the client all the same: switch that repairs it -> in words
     strongest: dict[str, Any] | None  # of an attack: its fields where the strongest known attackers are tried; None: it is none of them
     fits: dict[str, list[Any]]  # of those: for which experiments: pictures (how many), precision, model (its id) -> what each may be
+    reads_labels: bool  # of an attack: from the update, unless they are granted, which takes a linear last layer
     strategies: dict[str, str]  # of a defense: what attackers can do who know it, name -> in words; the first is the usual one
+    averaging: list[str]  # of those: which take the mean over the rounds up to the attacked one
+    literal: list[str]  # ... and which work with the very numbers that the defense made
+    stage: str  # of a defense: gradient, in each local step, or update, on what is sent
     needs: dict[str, str]  # of a defense: fields that the model must have, with these values
+    needs_structure: dict[str, str]  # of a defense: how the model must be built -> what is said of one that is not
+    one_by_one: bool  # of a defense: it asks for the gradient of each picture by itself
+    needs_step: str  # of a defense: what is said where it acts on all pictures of a step behind one that takes them one by one
     published: Published | None  # of a defense: from which strength on it was reported to stop DLG
     backfires: str  # of a defense: why an attacker does worse for knowing it, where that was measured
     smallest: int  # of a model: the shortest side of a picture that it can take, in pixels
+    smallest_alone: int  # the same of a picture that is alone in a step whose statistics BatchNorm takes
+    structure: list[str]  # of a model: how it is built, as defenses may need it
     is_aggregation: bool  # of a protocol: laid over another one
     sends_gradient: bool  # of a protocol: the very gradient of one step, and nothing else
     travels: Travels  # of a protocol: what is sent, what is kept, and what attackers make of it, in words

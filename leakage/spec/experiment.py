@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from leakage.data.checkpoints import CheckpointError, find
 from leakage.spec.aliases import also_as_before
 from leakage.spec.catalog import Catalog, CatalogError
+from leakage.spec.refusals import LocalSteps, refusals, unreadable
 from leakage.spec.syntax import SYNTAXES
 
 VERSION: Literal[1] = 1
@@ -139,6 +140,7 @@ class Experiment(Base):
             check_size(catalog, model, (self.channels, self.size, self.size), outputs)
             check_needs(catalog, model, self.defenses)
             self._check_setting(catalog)
+            self._check_engine(model, catalog)
             if self.checkpoint and self.task != "classes":
                 raise SpecError("task: with trained weights only classes, one output for each. Choose classes, or an untrained model.")
             if self.checkpoint:
@@ -177,6 +179,14 @@ class Experiment(Base):
                 raise SpecError(
                     f"pictures: {len(self.pictures)} cannot be shared evenly by {clients} phones. Choose a multiple of {clients}."
                 )
+
+    def _check_engine(self, model: Part, catalog: Catalog) -> None:
+        """Raise SpecError where the engine would refuse what this (resolved) model is asked for."""
+        attack, each = catalog.get("attack", self.attack.id), len(self.pictures) // clients_of(self.aggregation, catalog)
+        mini_batch = int(catalog.get("protocol", self.protocol.id).resolve(self.protocol.fields).get("mini_batch", 0))
+        check_steps(catalog, model, self.defenses, LocalSteps.of(each, mini_batch, self.size), batch_statistics=self.batch_norm == "batch")
+        for words in unreadable(catalog.get("model", model.id), attack, labels=self.assume.labels):
+            raise SpecError(words)
 
     def _check_fit(self, model: Part, catalog: Catalog) -> None:
         """Raise SpecError unless the checkpoint is of this model, with these fields, for such pictures."""
@@ -226,6 +236,13 @@ def check_needs(catalog: Catalog, model: Part, defenses: Iterable[Part]) -> None
                     f"{title} needs a model whose {name} is {value}; {given} has {model.fields.get(name, 'none')}. "
                     f"Choose another protection, or with {name} {value} one of {', '.join(fit)}."
                 )
+
+
+def check_steps(catalog: Catalog, model: Part, defenses: Iterable[Part], steps: LocalSteps, *, batch_statistics: bool) -> None:
+    """Raise SpecError where the (resolved) model, protections and the pictures of a local step do not go together."""
+    acting = [catalog.get("defense", part.id) for part in defenses]
+    for words in refusals(catalog.get("model", model.id), model.fields, acting, steps, batch_statistics=batch_statistics):
+        raise SpecError(words)
 
 
 def parse(text: str | bytes | dict[str, Any]) -> Experiment:

@@ -1,11 +1,13 @@
 """What a plug-in declares as data: its fields, each with default, check, widget and help text; and what pages say of it. No torch."""
 
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from leakage.spec.syntax import read as read_text
 
 KINDS = {"attack": "attacks", "defense": "defenses", "protocol": "protocols", "model": "models"}  # kind of plug-in -> its folder
+Structure: TypeAlias = Literal["linear", "sequence"]  # of a model: its last layer with weights is linear; that follows others in a sequence
 TYPES = {"int": int, "float": float, "bool": bool, "str": str}
 
 
@@ -25,6 +27,14 @@ class Field:
     high: float | None = None
     options: tuple[str, ...] = ()
     syntax: str = ""  # of a free text: a name of `syntax.SYNTAXES`
+
+    def read(self, word: str, where: str) -> Any:
+        """The value that a word means, as an address or a file of text holds it. Raises CatalogError."""
+        value: Any = {"true": True, "false": False}.get(word.lower(), word) if self.type == "bool" else word
+        if self.type in ("int", "float"):
+            with suppress(ValueError):
+                value = TYPES[self.type](word)
+        return self.check(value, where)
 
     def check(self, value: Any, where: str) -> Any:
         """`value` in the field's type, a text in its one spelling. Raises CatalogError."""

@@ -8,7 +8,21 @@ from leakage.networks.grammar import Map, canonical, unroll
 from leakage.networks.grammar import parse as parse_network
 from leakage.networks.rank_cost import seconds, to_measure, too_large
 from leakage.spec.catalog import Catalog, CatalogError
-from leakage.spec.experiment import MAX_SECONDS, VERSION, Base, Part, SpecError, check_needs, check_size, parse_as, with_defaults
+from leakage.spec.experiment import (
+    MAX_SECONDS,
+    VERSION,
+    Base,
+    Part,
+    SpecError,
+    check_needs,
+    check_size,
+    check_steps,
+    parse_as,
+    with_defaults,
+)
+from leakage.spec.refusals import LocalSteps
+
+MANY = 500  # pictures at least, that a client holds of a whole data set: 50,000 among 100
 
 
 class Training(Base):
@@ -50,12 +64,20 @@ class Training(Base):
         """What its checkpoint is called: model and data in words, and a hash of everything."""
         return f"{self.model.id}-{self.data}-{self.model_copy(update={'max_seconds': MAX_SECONDS}).digest()[:8]}"
 
+    @property
+    def _local_steps(self) -> LocalSteps:
+        """Those of its clients; a last batch of one picture is left out, but not where a batch or a client has no more than one."""
+        held = -(-self.pictures // self.clients) if self.pictures else MANY
+        last = (self.pictures - 1) % held + 1 if self.pictures else MANY  # the last client holds what is left
+        return LocalSteps(1 if 1 in (self.batch, last) else 2, min(self.batch, held), self.image_shape[1])
+
     def resolve(self, catalog: Catalog) -> "Training":
         """The same training with every field of the model and of the protections spelled out. Raises SpecError."""
         try:
             model = with_defaults(catalog, "model", self.model)
             defenses = tuple(with_defaults(catalog, "defense", part) for part in self.defenses)
             check_needs(catalog, model, defenses)
+            check_steps(catalog, model, defenses, self._local_steps, batch_statistics=True)  # as always while training
         except CatalogError as error:
             raise SpecError(str(error)) from None
         check_size(catalog, model, self.image_shape, self.num_classes)

@@ -1,4 +1,4 @@
-"""Words that the whole house shares: choices of an experiment that are no plug-ins, and what a run came to. No torch."""
+"""Words that the whole house shares: choices of an experiment that are no plug-ins, and what a run came to; refusals. No torch."""
 
 from dataclasses import dataclass
 
@@ -51,3 +51,14 @@ DIFFERENCE = f"Adaptive: it knows what the phone does, and imitates that. Naive:
 RECOGNIZABLE, SINGLED_OUT, PARTLY, NOT_SHOWN = VERDICTS = ("recognizable", "singled out", "partly", "not shown by this attack")
 CUT_SHORT = "stopped: no verdict"  # it was stopped before its answer, and showed nothing until then
 LEAKS = (RECOGNIZABLE, SINGLED_OUT)
+
+# Why a setting is refused, by whoever meets it first: before a run from what plug-ins declare, in the engine from the model itself.
+MIXED = (
+    "{} limits what each picture says alone, and BatchNorm with the statistics of the batch mixes the pictures. "
+    "Choose its stored statistics, or a model with GroupNorm."
+)
+NO_STATISTICS = (
+    "BatchNorm has no statistics of this batch: of {} x {} x {} pixels one number per channel is left. "
+    "Choose more or larger pictures, or its stored statistics."
+)
+NO_LABELS = "Reading labels needs a linear last layer; this model has none. Grant the labels instead."

@@ -29,6 +29,7 @@ def describe() -> Catalog:
 
 def _entry(kind: str, name: str) -> Entry:
     plugin = load(kind, name)
+    strategies = plugin().strategies() if kind == "defense" else {}
     return Entry(
         kind=kind,
         id=name,
@@ -41,11 +42,20 @@ def _entry(kind: str, name: str) -> Entry:
         mistakes=dict(getattr(plugin, "mistakes", {})),
         strongest=None if (fields := getattr(plugin, "strongest", None)) is None else dict(fields),
         fits={about: list(allowed) for about, allowed in getattr(plugin, "fits", {}).items()},
-        strategies={name: strategy.words for name, strategy in plugin().strategies().items()} if kind == "defense" else {},
+        reads_labels=getattr(plugin, "reads_labels", False),
+        strategies={name: strategy.words for name, strategy in strategies.items()},
+        averaging=[name for name, strategy in strategies.items() if strategy.averaging],
+        literal=[name for name, strategy in strategies.items() if strategy.exact or strategy.invert_update],
+        stage=getattr(plugin, "stage", ""),
         needs=dict(getattr(plugin, "needs", {})),
+        needs_structure=dict(getattr(plugin, "needs_structure", {})),
+        one_by_one=getattr(plugin, "one_by_one", False),
+        needs_step=getattr(plugin, "needs_step", ""),
         published=getattr(plugin, "published", None),
         backfires=getattr(plugin, "backfires", ""),
         smallest=getattr(plugin, "smallest", 0),
+        smallest_alone=getattr(plugin, "smallest_alone", 0),
+        structure=list(getattr(plugin, "structure", ())),
         is_aggregation=getattr(plugin, "is_aggregation", False),
         sends_gradient=getattr(plugin, "sends_gradient", False),
         travels=getattr(plugin, "travels", Travels()),

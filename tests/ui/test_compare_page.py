@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+import torch
 from problems import CATALOG
 from streamlit.runtime.context import ContextProxy
 from streamlit.testing.v1 import AppTest
@@ -23,9 +24,12 @@ from leakage.runs.events import TrainingEnd
 from leakage.runs.service import MAX_WAITING, Service
 from leakage.settings import ROOT
 from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
+from leakage.ui.common.forms import verbatim
 from leakage.ui.compare import table
 from leakage.ui.compare.plan import TRIES
 from leakage.ui.compare.stacks import key_of, known_keys, ready_made, spaced, stack_of
+from leakage.workers.job import MEMORY, Job
+from leakage.workers.worker import perform
 
 QUICK = {"v": "1", "voices": "both", "attack": "inverting_gradients", "inverting_gradients.steps": "20"}
 ME = "browser me"  # the owner behind the cookie of `look`
@@ -236,15 +240,16 @@ def test_other_settings_beside_a_result_are_said_to_be_other(look: Open) -> None
     assert changed not in words(press(at).run())
 
 
-def test_arms_that_fail_say_why_once(door: Service, look: Open, work: Callable[[], None]) -> None:
-    at = press(look(**QUICK, model="convnet", batch_norm="batch", arms="none,dp_sgd"))
-    while door.store.queue():
-        work()
+def test_arms_that_fail_say_why_once(door: Service, look: Open) -> None:
+    at = press(look(**QUICK, arms="none,clipping"))
+    while run := door.store.claim("0:1"):
+        if Experiment.model_validate_json(run.experiment).defenses:
+            with Job(door.store, run, so_far="") as job:
+                job.fail(MemoryError())
+        else:
+            perform(door.store, run, torch.device("cpu"))
     fine(at.run())
-    assert [one.value for one in at.warning] == [
-        "DP-SGD (naive); DP-SGD (adaptive): DP-SGD limits what each picture says alone, and BatchNorm with the statistics of the batch "
-        "mixes the pictures. Choose its stored statistics, or a model with GroupNorm."
-    ]
+    assert [one.value for one in at.warning] == [f"Clipping 4 (naive); Clipping 4 (adaptive): {verbatim(MEMORY)}"]
 
 
 def test_a_strength_is_swept_and_a_value_out_of_range_is_named_and_left_out(door: Service, look: Open) -> None:

@@ -5,12 +5,12 @@ from contextlib import suppress
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from leakage.data import checkpoints
 from leakage.spec.catalog import Catalog, Field
 from leakage.spec.experiment import MAX_BATCH, MAX_ROUNDS, MAX_SECONDS, SIZES, VERSION
-from leakage.ui.common import forms
-from leakage.ui.compare.stacks import typed
+from leakage.ui.common import forms, misread
 
 WHOLE = ("gallery", "upload")  # sources that are shown whole
 OTHERS = {  # widgets that belong to no plug-in
@@ -23,12 +23,13 @@ OTHERS = {  # widgets that belong to no plug-in
 
 
 def read_url(known: Catalog) -> None:
-    """Before a page is drawn for the first time: widgets take their values from the address. What is not known or allowed is passed over.
+    """Before a page is drawn for the first time: widgets take their values from the address. `tell_misread` names what cannot be taken.
 
     The widgets are not bound to the address by Streamlit: it would write the titles of menus, and a link must outlive a better title;
     and it would not write what a preset or a link to runs has set, and forget that with the next reload.
     """
     state, asked = st.session_state, st.query_params
+    state[misread.ASKED] = asked.to_dict()
     for key, options in _menus(known).items():
         found = [option for option in options if str(option) == asked.get(key)]
         if found and key not in state:
@@ -36,7 +37,16 @@ def read_url(known: Catalog) -> None:
     for key, field in (*_fields(known), *OTHERS.items()):
         if key in asked and key not in state:
             with suppress(ValueError):  # of a free text its own widget tells what is wrong
-                state[key] = asked[key] if field.syntax else field.check(typed(field.type, asked[key]), "address")
+                state[key] = asked[key] if field.syntax else field.read(asked[key], "address")
+
+
+def tell_misread(place: DeltaGenerator, known: Catalog, *, without: Collection[str] = (), more: misread.More | None = None) -> None:
+    """After `write_url`: what the link asked for and did not get, in one warning, until a setting changes.
+
+    `without`: menus that the page does not have. `more`: what else the page reads of its address.
+    """
+    menus = {key: options for key, options in _menus(known).items() if key not in without}
+    misread.tell(place, menus, {**dict(_fields(known)), **OTHERS}, known, more)
 
 
 def write_url(known: Catalog, *, without: Collection[str] = (), more: Mapping[str, str | None] | None = None) -> None:

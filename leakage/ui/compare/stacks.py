@@ -37,6 +37,8 @@ def stack_of(key: str, known: Catalog) -> tuple[Part, ...]:
 def typed(kind: str, word: str) -> bool | int | float | str:
     """A word as the value of a field. Raises ValueError."""
     if kind == "bool":
+        if word.lower() not in ("true", "false"):
+            raise ValueError(f"allowed is true or false, given was {word!r}.")
         return word.lower() == "true"
     return int(word) if kind == "int" else float(word) if kind == "float" else word
 

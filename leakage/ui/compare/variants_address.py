@@ -1,6 +1,6 @@
 """The arms of a comparison at a link: what differs, from and into the address, and the widgets set to runs that were asked before."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -11,12 +11,19 @@ from leakage.results.comparison import attacker
 from leakage.spec.catalog import Catalog, CatalogError
 from leakage.spec.experiment import Experiment
 from leakage.ui.common import forms
+from leakage.ui.common.misread import short
 from leakage.ui.compare import sweep
-from leakage.ui.compare.stacks import key_of, known_keys
+from leakage.ui.compare.stacks import key_of, known_keys, stack_of
 from leakage.ui.compare.variants import ATTACKER_CHOICES, BATCHES, DIFFERS, LISTS, MOST, SEEDS, SHARED, TRIED, WORST
 
 BETWEEN = {"answers": "|"}  # the names of answers have commas
 MENUS = tuple(dict.fromkeys(key for keys in LISTS.values() for key in keys))
+
+
+def asks() -> bool:
+    """Whether the address has settings, and not only runs: a version, or, where no runs are named, any of this page's keys."""
+    own = {"differs", "voices", "seeds", "swept", *MENUS, *SHARED, *forms.DEFAULTS}
+    return "v" in st.query_params or ("runs" not in st.query_params and any(key in own or "." in key for key in st.query_params))
 
 
 def read_url(known: Catalog) -> None:
@@ -40,11 +47,37 @@ def read_url(known: Catalog) -> None:
         state["answers"] = [name for name in lists["answers"] if not name or name in names][:MOST]
     if found := known_keys([asked.get("answered", "")], known):
         state["answered"] = found[0]
-    if "swept" in asked and "values" in asked:
+    if "swept" in asked:
         entry, _, name = asked["swept"].partition(".")
         with suppress(CatalogError):
             if any(field.name == name and field.type in ("int", "float") for field in known.get("defense", entry).fields):
-                state["swept"], state[f"values.{asked['swept']}"] = asked["swept"], asked["values"]
+                state["swept"] = asked["swept"]
+                state.update({f"values.{asked['swept']}": asked["values"]} if "values" in asked else {})
+
+
+def misread(asked: Mapping[str, str], known: Catalog) -> Iterator[str]:
+    """What of that is not as the link asked for it, once the page is drawn; values of a strength are named by their own widget."""
+    state = st.session_state
+    words: dict[str, Mapping[Any, str]] = {"differs": DIFFERS, "voices": ATTACKER_CHOICES}
+    for key in ("differs", "voices", "seeds", "swept", "answered"):
+        if key in asked and key in state and str(state[key]) != asked[key]:
+            used = words.get(key, {}).get(state[key], str(state[key]))
+            yield f"{key}={short(asked[key])} cannot be used here; {used} is used instead{_reason(asked[key], known, key)}."
+    for key in (*MENUS, "protected"):
+        between = BETWEEN.get(key, ",")
+        for item in dict.fromkeys(asked[key].split(between) if key in asked else ()):
+            if key in state and item not in map(str, state[key]):
+                yield f"{key}: {short(item)} cannot be used here and is left out{_reason(item, known, key)}."
+
+
+def _reason(item: str, known: Catalog, key: str) -> str:
+    """Why a protection is none, in brackets."""
+    try:
+        if key in ("arms", *SHARED):
+            stack_of(item, known)
+    except ValueError as error:
+        return f" ({short(str(error).removesuffix('.'))})"
+    return ""
 
 
 def address_fields() -> dict[str, str | None]:

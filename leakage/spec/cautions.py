@@ -1,0 +1,60 @@
+"""What is allowed and cannot work as it is meant, as sentences to be said before Run is pressed. No torch."""
+
+from collections.abc import Iterable
+
+from leakage.spec.catalog import Catalog, Entry
+from leakage.spec.experiment import Experiment, clients_of
+
+
+def warnings(experiment: Experiment, known: Catalog) -> list[str]:
+    """What of the (resolved) experiment's settings does nothing, or is passed over; empty for most.
+
+    Args:
+        experiment: one that may be run.
+        known: the plug-ins.
+
+    Returns:
+        A sentence with the remedy for each.
+    """
+    name = experiment.assume.strategy
+    if not experiment.assume.adaptive or not name:
+        return []
+    told = []
+    entries = [known.get("defense", part.id) for part in experiment.defenses]
+    for entry in entries:
+        if name not in entry.strategies:
+            continue
+        if name in entry.literal and (why := _hidden(experiment, entry, entries, known)):
+            usable = [other for other in entry.strategies if other not in entry.literal]
+            told.append(
+                f"“{name}” works with the very numbers that {_short(entry)} makes, and {why}: “{usable[0]}” is used instead. "
+                "Choose that, or a setting that leaves them as they are."
+            )
+        elif name in entry.averaging and experiment.attacked_round == 1:
+            watched = "only one is watched" if experiment.rounds == 1 else "the first is attacked"
+            told.append(
+                f"“{name}” averages nothing: it takes the mean over the rounds up to the attacked one, and {watched}. "
+                "Watch several rounds and attack a later one."
+            )
+    return told
+
+
+def all_warnings(experiments: Iterable[Experiment], known: Catalog) -> list[str]:
+    """Those of several experiments, each once."""
+    return list(dict.fromkeys(words for one in experiments for words in warnings(one, known)))
+
+
+def _hidden(experiment: Experiment, entry: Entry, entries: list[Entry], known: Catalog) -> str:
+    """Why the server never holds the numbers that this protection makes; empty where it does."""
+    if clients_of(experiment.aggregation, known) > 1:
+        return "the server sees only a sum"
+    behind = [other for other in entries if other.stage == entry.stage][-1]
+    if behind is not entry or (entry.stage == "gradient" and any(other.stage != "gradient" for other in entries)):
+        return "another protection changes them afterwards"
+    protocol = known.get("protocol", experiment.protocol.id)
+    return f"{_short(protocol)} sends something else" if entry.stage == "gradient" and not protocol.sends_gradient else ""
+
+
+def _short(entry: Entry) -> str:
+    """A plug-in without what its title explains."""
+    return entry.title.split(":")[0]

@@ -1,0 +1,53 @@
+"""What a model, its protections and the pictures of a local step do not allow together, from what plug-ins declare. No torch."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from leakage.spec.catalog import Entry
+from leakage.spec.words import MIXED, NO_LABELS, NO_STATISTICS
+
+
+@dataclass(frozen=True)
+class LocalSteps:
+    """The local steps of a client: how many pictures the smallest and the largest of them has, and the side of a picture in pixels."""
+
+    fewest: int
+    most: int
+    size: int
+
+    @staticmethod
+    def of(pictures: int, mini_batch: int, size: int) -> "LocalSteps":
+        """Those of a client with so many pictures, taken in their order `mini_batch` at a time; 0: all at once.
+
+        >>> LocalSteps.of(5, 2, 32)
+        LocalSteps(fewest=1, most=2, size=32)
+        """
+        most = min(mini_batch or pictures, pictures)
+        return LocalSteps(pictures % most or most, most, size)
+
+
+def refusals(
+    model: Entry, fields: dict[str, Any], defenses: Sequence[Entry], steps: LocalSteps, *, batch_statistics: bool
+) -> Iterator[str]:
+    """Why the engine would refuse this: protections in the order in which they act, on a model with these fields.
+
+    `batch_statistics`: BatchNorm, which a model says by its field `norm` that it has, takes those of a local step's pictures.
+    """
+    for entry in defenses:
+        yield from (words for needed, words in entry.needs_structure.items() if needed not in model.structure)
+    mixes = batch_statistics and fields.get("norm") == "batch"
+    if mixes and steps.fewest == 1 and steps.size < model.smallest_alone:
+        yield NO_STATISTICS.format(1, steps.size, steps.size)
+    yield from (MIXED.format(entry.title) for entry in defenses if mixes and entry.one_by_one)
+    alone = False
+    for entry in defenses:
+        if alone and entry.needs_step and steps.most > 1:
+            yield entry.needs_step
+        alone = alone or entry.one_by_one
+
+
+def unreadable(model: Entry, attack: Entry, *, labels: bool) -> Iterator[str]:
+    """Why the attack cannot do without labels that are not granted."""
+    if attack.reads_labels and not labels and "linear" not in model.structure:
+        yield NO_LABELS

@@ -1,0 +1,101 @@
+"""What a link asks for that is not known or not possible here: named, with what is used instead, until a setting changes."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from leakage.spec.catalog import Catalog, CatalogError, Field
+from leakage.spec.experiment import VERSION
+from leakage.spec.prepared import prepared
+from leakage.ui.common import forms
+
+ASKED, TOLD = "link-asked", "link-told"  # in session state: the address as the visitor came; what is told of it, and beside which settings
+RUNS = ("run", "runs")  # of an address: results, which say themselves when they are gone
+LONGEST, MOST = 160, 12  # letters of a value that are repeated, and sentences
+More: TypeAlias = Callable[[Mapping[str, str], Catalog], Iterator[str]]
+WORDS: dict[str, Mapping[Any, str]] = {
+    "task": forms.TASKS,
+    "batch_norm": forms.BATCH_NORM,
+    "statistics": forms.STATISTICS,
+    "source": forms.SOURCES,
+    "adaptive": {name: f"the {words.lower()} attacker" for name, words in forms.ADAPTIVE.items()},
+    "counter": {forms.USUAL: "the usual answer"},
+    "checkpoint": {forms.UNTRAINED: "an untrained model"},
+    "defense": {forms.NONE: "no protection"},
+}
+
+
+def tell(
+    place: DeltaGenerator, menus: Mapping[str, Sequence[Any]], fields: Mapping[str, Field], known: Catalog, more: More | None = None
+) -> None:
+    """Compare what was asked for with what the widgets hold, when a page is drawn for the first time; say it there until they change."""
+    state = st.session_state
+    here = {key: value for key, value in st.query_params.to_dict().items() if key not in RUNS}
+    if asked := state.pop(ASKED, None):
+        found = [*_menus(asked, menus, known), *_fields(asked, fields), *_others(asked, known), *(more(asked, known) if more else ())]
+        state[TOLD] = found, here
+    sentences, beside = state.get(TOLD, ((), here))
+    if beside != here:
+        del state[TOLD]
+    elif sentences:
+        shown = [forms.verbatim(" ".join(words.split())) for words in sentences[:MOST]]
+        shown += [f"And {len(sentences) - MOST} more."] if len(sentences) > MOST else []
+        place.warning("  \n".join(["**Not all of this link can be used here.**", *shown]), icon=":material/link_off:")
+
+
+def short(value: str) -> str:
+    """A value of an address, cut where it is too long to be repeated."""
+    return value if len(value) <= LONGEST else f"{value[:LONGEST]}…"
+
+
+def _menus(asked: Mapping[str, str], menus: Mapping[str, Sequence[Any]], known: Catalog) -> Iterator[str]:
+    for key, options in menus.items():
+        used = st.session_state.get(key, options[0])
+        if key in asked and str(used) != asked[key]:
+            why = "cannot be used here" if asked[key] in map(str, options) else "is not known here"
+            yield f"{key}={short(asked[key])} {why}; {_said(key, used, known)} is used instead."
+
+
+def _said(key: str, used: Any, known: Catalog) -> str:
+    """A menu's value in words."""
+    entry = known.find("protocol" if key == "aggregation" else key, str(used)) if key in (*forms.DEFAULTS, "aggregation") else None
+    return entry.title if entry else WORDS.get(key, {}).get(used, str(used))
+
+
+def _fields(asked: Mapping[str, str], fields: Mapping[str, Field]) -> Iterator[str]:
+    for key, field in fields.items():
+        if key not in asked or field.syntax:  # the widget of a free text tells what is wrong, and Run waits until it is right
+            continue
+        used = st.session_state.get(key, field.default)
+        try:
+            meant = field.read(asked[key], key.rpartition(".")[0])
+        except CatalogError as error:
+            yield f"{short(str(error).lstrip('.').removesuffix('.'))}; {used} is used instead."
+        else:
+            if used != meant:
+                yield f"{key}={short(asked[key])} cannot be used here; {used} is used instead."
+
+
+def _others(asked: Mapping[str, str], known: Catalog) -> Iterator[str]:
+    """The version, pictures, presets, and fields that no plug-in has; other keys may be anybody's."""
+    if asked.get("v", str(VERSION)) != str(VERSION):
+        yield f"v={short(asked['v'])} is another version of links; this one is read as version {VERSION}."
+    picked = st.session_state.get(forms.PICKED, [])
+    lost = [name for name in asked.get(forms.PICKED, "").split(",") if name and name not in picked]
+    for name in lost:
+        instead = (
+            "it is left out" if len(lost) < len(asked[forms.PICKED].split(",")) else f"{', '.join(picked) or 'no picture'} is used instead"
+        )
+        yield f"{forms.PICKED}={short(name)} is not here; {instead}."
+    if "preset" in asked and asked["preset"] not in (preset.name for preset in prepared().presets):
+        yield f"preset={short(asked['preset'])} is not known here; no preset is shown."
+    entries = {entry.id: entry for entry in known.entries}
+    for key in asked:
+        id, dot, name = key.partition(".")
+        if dot and id in entries and name not in (field.name for field in entries[id].fields):
+            has = ", ".join(field.name for field in entries[id].fields) or "no settings"
+            yield f"{short(key)} is left out: {entries[id].title} has {has}."
+        elif dot and id not in entries:
+            yield f"{short(key)} is left out: there is no {short(id)} here."
