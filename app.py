@@ -27,6 +27,7 @@ else:  # ... and, inside it, the script of every page
     st.set_page_config(page_title="Gradient Leakage Explorer", page_icon="🔎", layout="wide")
     st.html(ROOT / "assets" / "style.css")
     pages = [  # a page is a file and a line here
+        st.Page("pages/ask.py", title="Ask", icon=":material/help:"),
         st.Page("pages/lab.py", title="Lab", icon=":material/science:", default=True),
         st.Page("pages/compare.py", title="Compare", icon=":material/compare_arrows:"),
         st.Page("pages/training.py", title="Training", icon=":material/model_training:"),

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from leakage.results import comparison_exports, exports
+from leakage.results import answer_file, comparison_exports, exports
 from leakage.results.comparison import MAX_ARMS
 from leakage.results.scripts import ROUTE, scripts
 from leakage.runs.connections import StoreError
@@ -52,6 +52,7 @@ class Stream:
             Route(f"{base}/api/runs/stream", self.stream),
             Route(f"{base}/api/runs/{{run}}/{{name:path}}", self.file),
             Route(f"{base}/api/compare/{{name}}", self.comparison),
+            Route(f"{base}/api/ask/{{name}}", self.answer),
             Route(f"{base}/api/plotly.min.js", self.plotly),
             Route(f"{base}{ROUTE}/{{version}}/{{name:path}}", self.script),
         ]
@@ -153,6 +154,19 @@ class Stream:
         if export is None:
             return PlainTextResponse("Nothing to download: no such runs, or they have no pictures yet.", 404)
         return download(export, f"leakage-{name}", UNKEPT)
+
+    async def answer(self, request: Request) -> Response:
+        """An answer of the page Ask: a page to print, which opens in the browser, or a file that asks the same again."""
+        name = request.path_params["name"]
+        try:
+            made = await asyncio.to_thread(
+                answer_file.make, self.store, ids_in_address(request), name, self.service.ready(), dict(request.query_params)
+            )
+        except SpecError as error:
+            return PlainTextResponse(str(error), 400)
+        if made is None:
+            return PlainTextResponse("Nothing to show: no such runs, or they have no pictures yet.", 404)
+        return Response(made.data, media_type=made.type, headers=UNKEPT) if name.endswith(".html") else download(made, name, UNKEPT)
 
     def picture(self, run: str, png: bytes | None) -> Response:
         """A picture that never changes. Uploads leave no trace in the browser's cache: it may be a shared computer."""

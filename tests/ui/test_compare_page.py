@@ -368,7 +368,7 @@ def test_a_comparison_is_at_a_link_with_its_settings(door: Service, look: Open, 
 
 
 def test_what_is_prepared_for_a_newcomer_is_at_the_link_too(door: Service, look: Open) -> None:
-    at = look(voices="both")
+    at = look().segmented_control(key="voices").set_value("both").run()
     assert at.query_params["inverting_gradients.steps"] == "1000"  # not the attack's usual number, and nobody opened the fine settings
     again = look(**{name: str(value) for name, value in at.query_params.items()})
     assert asked(door, press(again)) == asked(door, press(at))
@@ -385,7 +385,7 @@ def test_a_lost_link_says_so(look: Open) -> None:
 
 
 def test_what_differs_and_what_is_equal_is_said_in_words(look: Open) -> None:
-    said = words(press(look(voices="both")))
+    said = words(press(look().segmented_control(key="voices").set_value("both").run()))
     differing, equal = (re.search(rf"\*\*{word}\.\*\*(.*)", said) for word in ("Differs", "Equal"))
     assert differing
     assert equal

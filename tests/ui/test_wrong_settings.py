@@ -112,7 +112,7 @@ def test_of_very_many_wrong_values_the_first_are_named_and_long_ones_are_cut(doo
         ({"differs": "weather", "voices": "choir"}, ["differs=weather cannot be used here; Protection is used", "voices=choir cannot"]),
         ({"differs": "attack", "attacks": "idlg,telepathy"}, ["attacks: telepathy cannot be used here and is left out."]),
         ({"differs": "batch", "sizes": "1,3"}, ["sizes: 3 cannot be used here and is left out."]),
-        ({"differs": "strength", "swept": "pruning.no", "seeds": "2"}, ["swept=pruning.no cannot", "seeds=2 cannot be used here; 1"]),
+        ({"differs": "strength", "swept": "pruning.no", "seeds": "2"}, ["swept=pruning.no cannot", "seeds=2 cannot be used here; 3"]),
         ({"differs": "answer", "answered": "ada_defense", "answers": "|pray"}, ["answers: pray cannot be used here and is left out."]),
         ({"differs": "attack", "protected": "amulet"}, ["protected: amulet cannot be used here and is left out (defense: 'amulet' is not"]),
         ({"v": "1", "attack": "nope", "dlg.steps": "0"}, ["attack=nope is not known here; iDLG", "dlg.steps: allowed is a whole number"]),

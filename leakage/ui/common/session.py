@@ -29,6 +29,7 @@ class OwnerCookie:
 
         page = new and scope["path"].rsplit("/", 1)[-1] in (
             "",
+            "ask",
             "compare",
             "architecture",
             "training",

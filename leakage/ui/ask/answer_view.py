@@ -1,0 +1,132 @@
+"""The answer on the page: a word, what could be seen, by whom and how soon, what was not tried, what each protection would change."""
+
+import time
+from urllib.parse import urlencode
+
+import streamlit as st
+
+from leakage.results.answer import ASKING, LEAK, NOT_SAFE, Answer, alternatives, answer, not_tried, who
+from leakage.results.comparison import sentence_case
+from leakage.results.markup import render
+from leakage.results.worst_case import shown
+from leakage.runs.service import service
+from leakage.runs.store import OPEN, Run
+from leakage.spec.catalog import Catalog
+from leakage.spec.question import Question
+from leakage.spec.words import CUT_SHORT, NOT_SHOWN
+from leakage.ui.common import forms
+from leakage.ui.common.base_path import base
+from leakage.ui.common.session import owner
+from leakage.ui.compare.compared import experiment_of, find_runs
+from leakage.ui.components.live import stage
+from leakage.ui.lab import fallback
+from leakage.ui.lab.result import duration, staged
+
+LOOKS = {LEAK: "leaks", NOT_SAFE: "open", ASKING: "asking"}
+PEOPLE = {NOT_SHOWN: "not shown by these attacks", CUT_SHORT: "not attacked to an end"}
+PAPER = ("organisation", "date", "decision")  # free text on the printed page, kept nowhere else
+COLUMNS = ("Protection", "Recognizable", "Best attacker", "Accuracy", "Cost")
+
+
+def show(ids: str, question: Question, known: Catalog) -> None:
+    """The runs of an address and what they answer."""
+    runs = find_runs(ids)
+    if not runs:
+        if ids:
+            st.warning("This answer is not here: its runs were deleted, or the link is incomplete.")
+        st.info("Tell on the left what you want to decide on, then press **Ask**. The strongest known attackers try it, the worst first.")
+        return
+    playing(runs, known)
+    with st.container(key="comparison"):
+        moving = any(run.status in OPEN for run in runs)
+        st.fragment(watch, run_every=1.0)(ids, question, known) if moving else details(runs, question, known)
+
+
+def playing(runs: list[Run], known: Catalog) -> None:
+    """Of every group of people the run that shows most so far."""
+    rows = {row.run: row for row in answer(service(), runs, known).rows}
+    best: dict[str, Run] = {}
+    for run in runs:
+        group = str(experiment_of(run).pictures)
+        if group not in best or shown(rows[run.id]) > shown(rows[best[group].id]):
+            best[group] = run
+    staged_runs = [
+        staged(run.id, f"Group {place}: {rows[run.id].attack}", experiment_of(run), known) for place, run in enumerate(best.values(), 1)
+    ]
+    if stage(staged_runs[:3], key="asked", together=True):
+        for one in staged_runs[:3]:
+            fallback.show(one.id)
+
+
+def watch(ids: str, question: Question, known: Catalog) -> None:
+    """The answer while attacks still run; they are stopped when the time is over, and at the end the whole page is drawn again."""
+    runs = find_runs(ids)
+    began = min(run.created for run in runs) if runs else 0.0
+    if time.time() - began > 60 * question.minutes:
+        for run in runs:
+            if run.status in OPEN:
+                service().cancel(run.id, owner())
+    if not any(run.status in OPEN for run in runs):
+        st.rerun()
+    left = max(0, round(60 * question.minutes - (time.time() - began)))
+    st.progress(sum(run.status not in OPEN for run in runs) / len(runs), text=f"{duration(left)} left at most")
+    details(runs, question, known)
+
+
+def details(runs: list[Run], question: Question, known: Catalog) -> None:
+    """All that may be said, the most important first."""
+    told = answer(service(), runs, known)
+    st.html(render("ui/ask/answer.html.jinja", look=LOOKS[told.word], word=told.word, headline=told.headline, lines=lines(told)))
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if told.best:
+            st.link_button("Open in the Lab", f"{base()}/?run={told.best.run}", icon=":material/science:", type="tertiary")
+        ids = ",".join(run.id for run in runs)
+        st.link_button("Compare", f"{base()}/compare?runs={ids}", icon=":material/compare_arrows:", type="tertiary")
+    st.markdown("**What each protection would change, and cost**")
+    st.caption(
+        "One picture of one phone, by the best attacker of the precomputed results: LeNet, untrained, CIFAR-10, of so many runs how many are "
+        "recognizable. “average the rounds” watches 16 rounds of a server that stands still. Your own row is marked."
+    )
+    measured = alternatives(question, service(), known)
+    rows = [
+        (
+            one.chosen,
+            sentence_case(one.title),
+            f"{one.recognizable} of {one.runs}",
+            one.attacker,
+            "–" if one.cost.accuracy is None else f"{one.cost.accuracy:.1%}",
+            one.cost.difference or "–",
+        )
+        for one in measured
+    ]
+    accuracy = next((one.cost.recipe for one in measured if one.cost.recipe), "")
+    heads = [head if head != "Accuracy" else f"Accuracy of {accuracy}" for head in COLUMNS]
+    with st.expander("Every protection that was measured", key="asked-alternatives"):
+        st.html(render("ui/ask/alternatives.html.jinja", heads=heads, rows=rows))
+    st.markdown("**What was not tried**")
+    st.markdown("\n".join(f"- {forms.verbatim(words)}" for words in not_tried(question, told, known)))
+    take_away(ids, question, known)
+
+
+def lines(told: Answer) -> list[tuple[str, str]]:
+    """What could be seen, by whom, with how much effort."""
+    people = ", ".join(f"{count} {PEOPLE.get(word, word)}" for word, count in told.people.items())
+    by = who(told.best) if told.best else "nobody so far"
+    found = [("Could be seen", f"{people}, of {told.total} pictures"), ("Shown most by", by)]
+    if told.best and told.best.words:
+        found.append(("How that is known", told.best.words))
+    effort = f"{len(told.rows) - told.open} of {len(told.rows)} attacks ended, {duration(told.seconds)} of computing on this machine"
+    return [*found, ("With how much effort", effort)]
+
+
+def take_away(ids: str, question: Question, known: Catalog) -> None:
+    """A page to print, a file that repeats it, the link."""
+    with st.expander("To print", icon=":material/print:", key="asked-paper"):
+        given = {name: st.text_input(name.capitalize(), max_chars=200, key=f"paper-{name}") for name in PAPER}
+        st.caption("These words go onto the printed page and are kept nowhere.")
+        about = urlencode({"ids": ids, "question": question.model_dump_json(), **{name: text for name, text in given.items() if text}})
+        with st.container(horizontal=True):
+            st.link_button("Open the page to print", f"{base()}/api/ask/answer.html?{about}", icon=":material/print:", type="tertiary")
+            st.link_button("File that repeats it", f"{base()}/api/ask/answer.json?{about}", icon=":material/download:", type="tertiary")
+            with st.popover("Link to this answer", icon=":material/link:", type="tertiary"):
+                st.code((st.context.url or "").split("?")[0] + "?" + urlencode(st.query_params.to_dict()), language=None)

@@ -1,0 +1,120 @@
+"""The question as widgets, in the order in which somebody would tell it, kept in the address."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import streamlit as st
+
+from leakage.data.images import find, thumbnail
+from leakage.results.markup import render
+from leakage.spec.catalog import Catalog
+from leakage.spec.experiment import Picture, SpecError
+from leakage.spec.prepared import prepared
+from leakage.spec.question import ATTACKERS, COUNTS, MINUTES, STEPS, Question, groups
+from leakage.ui.common import forms
+from leakage.ui.compare.stacks import key_of, known_keys, named, ready_made, stack_of
+from leakage.ui.lab.chooser import uploaded
+
+OWN = "own"
+DEFAULT = Question()
+USUAL = {"who": DEFAULT.who, "phones": 1, "each": 1, "steps": DEFAULT.steps, "attacker": DEFAULT.attacker, "minutes": DEFAULT.minutes}
+KEYS = {name: f"ask-{name}" for name in (*USUAL, "protection")}  # of the widgets, by their name in the address
+
+
+def choose(known: Catalog) -> tuple[Question, list[Picture]]:
+    """The question, and the pictures that were uploaded for it."""
+    with forms.card(1, "Whose pictures?"):
+        who = st.segmented_control("Whose pictures?", list(_kinds()), required=True, format_func=_kinds().__getitem__, **_of("who"))
+        own = _own() if who == OWN else []
+        faces = st.empty()
+    with forms.card(2, "How are they sent?"):
+        phones = st.segmented_control(
+            "Phones whose updates are added up before the server sees them", COUNTS, required=True, **_shown("phones")
+        )
+        each = st.segmented_control("Pictures of each phone in one update", COUNTS, required=True, **_shown("each"))
+        steps = st.radio("What a phone does first", list(STEPS), format_func=STEPS.__getitem__, **_shown("steps"))
+    with forms.card(3, "Which protection, and how strong?"):
+        stack = _protection(known)
+    with forms.card(4, "Who attacks?"):
+        attacker = st.radio("Who attacks?", list(ATTACKERS), format_func=ATTACKERS.__getitem__, **_of("attacker"))
+    with forms.card(5, "How much effort?"):
+        minutes = st.segmented_control("Minutes", MINUTES, required=True, format_func=lambda number: f"{number} min", **_of("minutes"))
+    question = Question(who=who, phones=phones, each=each, steps=steps, defenses=stack, attacker=attacker, minutes=minutes)
+    if who != OWN:
+        _thumbnails(question, faces)
+    return question, own
+
+
+def _kinds() -> dict[str, str]:
+    return {**{name: kind.title for name, kind in prepared().ask.kinds.items()}, OWN: "Your own"}
+
+
+def _shown(name: str) -> dict[str, Any]:
+    return {"key": KEYS[name], "persist_state": forms.KEPT}
+
+
+def _of(name: str) -> dict[str, Any]:
+    return {**_shown(name), "label_visibility": "collapsed"}
+
+
+def _own() -> list[Picture]:
+    return [Picture(source="upload", id=item.id, label=item.label) for item in uploaded()]
+
+
+def _protection(known: Catalog) -> tuple[Any, ...]:
+    options = ready_made(known)
+    chosen = st.session_state.get(KEYS["protection"], forms.NONE)
+    menu = named([*options, *(one for one in known_keys([chosen], known) if one not in options)], known)
+    key = st.selectbox("Protection", menu, format_func=menu.__getitem__, **_of("protection"))
+    stack = stack_of(key, known)
+    st.caption(" ".join(known.get("defense", part.id).plain for part in stack) or "What leaves the phone is sent as it is.")
+    return stack
+
+
+def _thumbnails(question: Question, place: Any) -> None:
+    """The pictures of the first group of people."""
+    try:
+        pictures = groups(question)[0].pictures
+    except SpecError:
+        return
+    items = [find(picture.source, picture.id) for picture in pictures]
+    place.html(render("ui/ask/thumbnails.html.jinja", pictures=[(thumbnail(item), item.alt) for item in items]))
+
+
+# ---------------------------------------------------------------- in the address
+
+
+def read_url(known: Catalog) -> list[str]:
+    """On a visitor's first run the widgets take their values from the address, or the usual ones; what cannot be used is named."""
+    state, asked, wrong = st.session_state, st.query_params, list[str]()
+    options: dict[str, Sequence[Any]] = {
+        **{"who": list(_kinds()), "phones": COUNTS, "each": COUNTS, "steps": list(STEPS)},
+        **{"attacker": list(ATTACKERS), "minutes": MINUTES},
+    }
+    for name, allowed in options.items():
+        found = [option for option in allowed if str(option) == asked.get(name)]
+        state[KEYS[name]] = found[0] if found else USUAL[name]
+        if name in asked and not found:
+            wrong.append(f"{name}={asked[name][:40]} is not known here; {USUAL[name]} is used instead.")
+    given = asked.get("protection", forms.NONE)
+    state[KEYS["protection"]] = next(iter(known_keys([given], known)), forms.NONE)
+    if not known_keys([given], known):
+        wrong.append(f"protection={given[:60]} is not known here; no protection is used instead.")
+    return wrong
+
+
+def write_url(question: Question, known: Catalog) -> None:
+    """The question into the address, beside the runs that are shown."""
+    told = {name: str(getattr(question, name)) for name, usual in USUAL.items() if getattr(question, name) != usual}
+    if question.defenses:
+        told["protection"] = key_of(question.defenses, known)
+    kept = {"runs": st.query_params["runs"]} if "runs" in st.query_params else {}
+    if st.query_params.to_dict() != {**told, **kept}:
+        st.query_params.from_dict({**told, **kept})
+
+
+def load(question: Question, known: Catalog) -> None:
+    """A question into the widgets; call it before they are drawn."""
+    for name in USUAL:
+        st.session_state[KEYS[name]] = getattr(question, name)
+    st.session_state[KEYS["protection"]] = key_of(question.defenses, known)
