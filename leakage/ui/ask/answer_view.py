@@ -84,7 +84,7 @@ def details(runs: list[Run], question: Question, known: Catalog) -> None:
         st.link_button("Compare", f"{base()}/compare?runs={ids}", icon=":material/compare_arrows:", type="tertiary")
     st.markdown("**What each protection would change, and cost**")
     st.caption(
-        "One picture of one phone, by the best attacker of the precomputed results: LeNet, untrained, CIFAR-10, of so many runs how many are "
+        "One picture of one phone, by the best attacker of the precomputed results: LeNet, untrained, CIFAR-10; of all runs, how many are "
         "recognizable. “average the rounds” watches 16 rounds of a server that stands still. Your own row is marked."
     )
     measured = alternatives(question, service(), known)
