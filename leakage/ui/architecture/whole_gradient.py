@@ -21,7 +21,7 @@ LIMITS = (
     "straight pieces (ReLU) on the piece on which it lies. A large condition means that noise drowns directions. "
     "A full rank is no proof that a search gets there."
 )
-SKETCHED = "Too many numbers are sent to hold them all: a random sketch of them gives the condition and the counts within a factor of 1.5."
+SKETCHED = "Too many numbers are sent to hold them all: a random sketch of them gives singular values within a factor of two."
 TRIED = "Of so large a picture only {} random directions were tried: condition and counts are at least these."
 PROTECTIVE = (
     "**Protective of {} of {} directions**, at this picture: layer by layer equations are missing, and the whole gradient is short too."
