@@ -54,9 +54,9 @@ def condition(value: float) -> str:
 def noise(found: GradientRank) -> str:
     """How many directions stand out of noise."""
     parts = [
-        f"{one.directions:,} with noise {SHARES.get(one.share, f'{one.share:g} times')} as long as the gradient" for one in found.above
+        f"{one.directions:,} above noise {SHARES.get(one.share, f'{one.share:g} times')} as long as the gradient" for one in found.above
     ]
-    return f"Above the noise are {', '.join(parts)}."
+    return f"Of its directions {', '.join(parts)}."
 
 
 def meaning(found: GradientRank) -> str:
