@@ -56,7 +56,7 @@ def noise(found: GradientRank) -> str:
     parts = [
         f"{one.directions:,} above noise {SHARES.get(one.share, f'{one.share:g} times')} as long as the gradient" for one in found.above
     ]
-    return f"Of its directions {', '.join(parts)}."
+    return f"Of its directions there are {', '.join(parts)}."
 
 
 def meaning(found: GradientRank) -> str:
