@@ -1,4 +1,4 @@
-"""Architecture: can a network's gradient hold the picture at all? Counted before any attack."""
+"""Architecture: can a network's gradient hold the picture at all? Counted layer by layer, measured as a whole, before any attack."""
 
 import streamlit as st
 
@@ -9,7 +9,10 @@ from leakage.ui.architecture import editor, rank_view, verify
 from leakage.ui.compare import width
 
 RANKS = "Exact ranks hold for almost all weights; – where no formula is known to hold."
-INDEX = "The index of rank analysis (RA-i): unknowns less equations in the layer that has the fewest to spare. Below 0 they suffice."
+INDEX = (
+    "The index of rank analysis (RA-i): unknowns less equations in the layer that has the fewest to spare. Below 0 they suffice for an "
+    "attack that goes layer by layer. It says nothing of others."
+)
 
 
 def answer(given: editor.Given) -> None:
@@ -27,6 +30,7 @@ def answer(given: editor.Given) -> None:
             decided = f"decided by **{counts.layer(found.critical, steps)}**"
             st.markdown(f"**RA-i = {found.index:,}**, {decided} · [The paper]({counts.PAPER})", help=INDEX)
         st.caption(f"R-GAP, which works layer by layer: {said.recursion}.")
+        rank_view.render_gradient(found, seen)
         verify.render_offer(given, said)
     st.html(counts.legend())
     st.plotly_chart(counts.figure(found, steps), key="bars", config={"displayModeBar": False}, alt=said.headline)

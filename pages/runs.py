@@ -37,7 +37,8 @@ def ranks_row(run: Run, _known: Catalog) -> tuple[str, str, str]:
     """The same of ranks that were measured."""
     asked = Ranks.model_validate_json(run.experiment)
     found = [rank for rank in service().ranks(run.id).values() if rank is not None]
-    how = f"{how_it_stands(run)} · {len(found)} of {len(asked.layers)} layers measured"
+    whole = " and the whole gradient" if service().gradient_rank(run.id) else ""
+    how = f"{how_it_stands(run)} · {len(found)} of {len(asked.layers)} layers{whole} measured"
     return how, explain.ranks_title(asked), explain.ranks_link(asked)
 
 

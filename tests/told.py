@@ -60,6 +60,10 @@ END = {
 }
 FRAME = {"step": 3, "seconds": 1.5, "loss": 0.5, "scores": SCORES, "labels": [0], "note": NOTE, "verdict": VERDICT}
 PRIVACY = {"sampled": 1.5, "unsampled": 12.5, "delta": 1e-5, "rate": 0.25, "steps": 24, "uses": 6}
+GRADIENT_RANK = {
+    **{"rank": 700, "unknowns": 784, "directions": 784, "sent": 6266, "condition": 75.5, "exact": True},
+    "above": [{"share": 0.001, "directions": 690}, {"share": 0.01, "directions": 600}],
+}
 EXAMPLES: dict[str, dict[str, Any]] = {  # the name of a model -> what it is given
     "StateEvent": {"status": "queued", "message": "Waiting.", "position": 1, "wait": 2.5},
     "NoteEvent": {"text": "A sentence."},
@@ -73,7 +77,9 @@ EXAMPLES: dict[str, dict[str, Any]] = {  # the name of a model -> what it is giv
     "TrainingEnd": {"status": "done", "accuracy": 0.75, "checkpoint": "lenet@2", "rounds": 2, "seconds": 2.5, "privacy": PRIVACY},
     "TurnEvent": {"name": "conv1", "number": 1, "layers": 2},
     "RankEvent": {"name": "conv1", "rank": 640},
-    "RanksEnd": {"status": "done", "ranks": {"conv1": 640, "conv2": None}, "seconds": 2.5, "whole": True},
+    "MovedEvent": {"done": 128, "directions": 784},
+    "GradientRankEvent": {"found": GRADIENT_RANK},
+    "RanksEnd": {"status": "done", "ranks": {"conv1": 640, "conv2": None}, "seconds": 2.5, "whole": True, "gradient": GRADIENT_RANK},
 }
 
 

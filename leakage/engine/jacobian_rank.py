@@ -11,7 +11,7 @@ condition number means that directions are told apart in exact arithmetic alone.
 
 import math
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
 
@@ -23,24 +23,31 @@ from leakage.engine.client import Gradient, weights_of
 from leakage.engine.measured_rank import StoppedError
 
 FAINT = 1e-7  # of the largest singular value: below it, none can be told from 0 after squaring in float64
-ROOM = 300_000_000  # numbers of J that are held at once; more are sketched
+ROOM = 100_000_000  # numbers of J that are held at once; more are sketched
 WIDE = 4  # rows of a sketch, for each column: singular values come out within a factor of 1 +- 1 / sqrt(WIDE)
-TOGETHER = 2**24  # numbers of J that are computed at once
+TOGETHER = 2**22  # numbers of J, and of what the layers make, that are computed at once
 
 
 @dataclass(frozen=True)
 class Spectrum:
-    """The singular values of J, descending: (columns,), float64. A value of 1: a pixel from black to white moves the gradient by 1.
+    """The singular values of J, descending: (directions,), float64. A value of 1: a pixel from black to white moves the gradient by 1.
 
-    exact   whether all rows were used; else a random sketch of them
+    exact     whether all rows were used; else a random sketch of them
+    unknowns  pixel values; where fewer directions were tried, rank, condition and counts are those of J on their span: none is larger
+              than J's own, and a rank below the number of directions is J's
+    sent      numbers of the gradient
+    gradient  its length
     """
 
     values: Tensor
     exact: bool
+    unknowns: int
+    sent: int
+    gradient: float
 
     @property
-    def unknowns(self) -> int:
-        """Pixel values."""
+    def directions(self) -> int:
+        """How many were tried."""
         return len(self.values)
 
     @property
@@ -57,43 +64,70 @@ class Spectrum:
         """How many directions move the gradient by more than `noise`, the standard deviation of each of its numbers."""
         return int((self.values[: self.rank] > noise).sum())
 
+    def above_share(self, share: float) -> int:
+        """The same for noise that is, all its numbers together, `share` times as long as the gradient."""
+        return self.above(share * self.gradient / math.sqrt(self.sent))
 
-def spectrum(model: nn.Module, x: Tensor, y: Tensor, *, seed: int = 1, pulse: Callable[[], bool] = lambda: False) -> Spectrum:
+
+def spectrum(
+    model: nn.Module, x: Tensor, y: Tensor, *, directions: int | None = None, seed: int = 1, pulse: Callable[[int], bool] = lambda _: False
+) -> Spectrum:
     """The singular values of J for one picture x (1, C, H, W) with label y (1,), as the model takes it; computed in float64.
 
-    `pulse` is asked between pieces; when it says stop: StoppedError. The model is left as it was.
+    `directions`: so many random ones at right angles stand for all, which is for pictures too large; None: every pixel value is one.
+    `pulse` is asked between pieces, and told how many directions have been moved; when it says stop: StoppedError. The model is left as it
+    was.
     """
-    columns = x.numel()
-    rows = sum(weight.numel() for weight in weights_of(model).values())
+    tried, rng = basis(x, directions, seed), torch.Generator().manual_seed(seed)
+    columns, rows = len(tried), sum(weight.numel() for weight in weights_of(model).values())
     exact = rows <= WIDE * columns or rows * columns <= ROOM
     kept = rows if exact else WIDE * columns
     held = torch.empty(columns, kept, dtype=torch.float32 if exact and rows > WIDE * columns else torch.float64)
-    rng = torch.Generator().manual_seed(seed)
     bucket, sign = torch.randint(kept, (rows,), generator=rng), 2.0 * torch.randint(2, (rows,), generator=rng).double() - 1
-    start = 0
-    for piece in _columns(model, x, y, max(1, TOGETHER // rows)):
-        if pulse():
+    honest, start = deepcopy(model).double(), 0
+    for some in tried.split(max(1, TOGETHER // max(rows, _made(honest, x.double())))):
+        if pulse(start):
             raise StoppedError
+        piece = _columns(honest, x.double(), y, some)
         own = piece if exact else torch.zeros(len(piece), kept, dtype=torch.float64).index_add_(1, bucket, piece * sign)
         held[start : start + len(piece)] = own
         start += len(piece)
-    return Spectrum(_singular_values(held, pulse), exact)
+    sent = Gradient(honest)(weights_of(honest), x.double(), y, {})[0]
+    length = math.sqrt(sum(float(part.square().sum()) for part in sent.values()))
+    return Spectrum(_singular_values(held, lambda: pulse(columns)), exact, x.numel(), rows, length)
 
 
-def _columns(model: nn.Module, x: Tensor, y: Tensor, most: int) -> Iterator[Tensor]:
-    """The columns of J, at most so many at once: (columns, rows) each, float64."""
-    honest = deepcopy(model).double()
-    client, weights = Gradient(honest), weights_of(honest)
-    basis = torch.eye(x.numel(), dtype=torch.float64).reshape(-1, *x.shape[1:])
-    for directions in basis.split(most):
-        count = len(directions)
-        with forward_ad.dual_level(), warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)  # torch compiles its own formulas by a way that it calls outdated
-            moved = forward_ad.make_dual(x.double().expand(count, -1, -1, -1).contiguous(), directions)  # type: ignore[no-untyped-call]
-            update = client.each(weights, moved, y.expand(count))
-            slopes = [forward_ad.unpack_dual(gradient) for gradient in update.values()]  # type: ignore[no-untyped-call]
-            parts = [torch.zeros_like(one.primal) if one.tangent is None else one.tangent for one in slopes]
-        yield torch.cat([part.detach().flatten(1) for part in parts], 1)
+def basis(x: Tensor, directions: int | None, seed: int) -> Tensor:
+    """Directions of a picture, of length 1 and at right angles: (count, C, H, W), float64; all pixel values, or so many random ones."""
+    if directions is None or directions >= x.numel():
+        return torch.eye(x.numel(), dtype=torch.float64).reshape(-1, *x.shape[1:])
+    drawn = torch.randn(x.numel(), directions, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    across: Tensor = torch.linalg.qr(drawn).Q
+    return across.T.reshape(-1, *x.shape[1:])
+
+
+def _made(model: nn.Module, x: Tensor) -> int:
+    """How many numbers its layers make of one picture."""
+    counts = list[int]()
+    layers = [layer for layer in model.modules() if not any(True for _ in layer.children())]
+    hooks = [layer.register_forward_hook(lambda _layer, _given, made: counts.append(made.numel())) for layer in layers]
+    with torch.no_grad():
+        model(x)
+    for hook in hooks:
+        hook.remove()
+    return sum(counts)
+
+
+def _columns(honest: nn.Module, x: Tensor, y: Tensor, directions: Tensor) -> Tensor:
+    """J times so many directions: (count, rows), float64."""
+    client, weights, count = Gradient(honest), weights_of(honest), len(directions)
+    with forward_ad.dual_level(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # torch compiles its own formulas by a way that it calls outdated
+        moved = forward_ad.make_dual(x.expand(count, -1, -1, -1).contiguous(), directions)  # type: ignore[no-untyped-call]
+        update = client.each(weights, moved, y.expand(count))
+        slopes = [forward_ad.unpack_dual(gradient) for gradient in update.values()]  # type: ignore[no-untyped-call]
+        parts = [torch.zeros_like(one.primal) if one.tangent is None else one.tangent for one in slopes]
+    return torch.cat([part.detach().flatten(1) for part in parts], 1)
 
 
 def _singular_values(held: Tensor, pulse: Callable[[], bool]) -> Tensor:

@@ -7,7 +7,8 @@ w       equations from the gradient: the weights of the kernel or matrix, biases
 z       equations from the weights, one for each output that the attacker knows
 v       equations handed on: a layer with more outputs than inputs bends what comes after it, one with too few equations spends them
         v_1 = 0,  v_(n+1) = v_n + max(z_n - x_n, 0) - max(x_n - z_n - w_n, 0)
-RA_n    x_n - w_n - z_n - v_n;  RA-i, the index of the network, is the largest of them: below 0 the picture can be found, above 0 it cannot
+RA_n    x_n - w_n - z_n - v_n;  RA-i, the index of the network, is the largest of them: below 0 an attack that goes layer by layer has
+        the equations that it needs, above 0 it has not; what other attacks can use: engine/jacobian_rank.py
 
 A linear layer takes no part in the maximum: its gradient gives its whole input. A mean is a layer without weights; of the largest pixels
 only those that were the largest are known. A block with a skip is one layer: x its input, w the weights of its last convolution, z its
@@ -121,7 +122,10 @@ class Cut:
 
 @dataclass(frozen=True)
 class Filters:
-    """How few filters protect. most: the largest number at which this layer alone has an index above 0, or None; now: as it stands."""
+    """How few filters leave a layer short.
+
+    most: the largest number at which this layer alone has an index above 0, or None; now: as it stands
+    """
 
     step: int
     now: int
@@ -130,7 +134,7 @@ class Filters:
 
 @dataclass(frozen=True)
 class Advice:
-    """How to harden a network: skips, the most useful to cut first, and convolutions outside blocks, in order."""
+    """What changes the count: skips, the most useful to cut first, and convolutions outside blocks, in order."""
 
     cuts: tuple[Cut, ...]
     filters: tuple[Filters, ...]

@@ -1,9 +1,11 @@
-"""How long it takes to measure the rank of a layer's equations, and which layers are too large for it. No torch.
+"""How long it takes to measure the rank of a layer's equations, and of a whole gradient, and what is too large for it. No torch.
 
-A rank is measured by two singular value decompositions: of the gradient equations of one channel, and of the weight equations in what
-those leave open. The first also needs a basis of all pixels.
+A layer's rank is measured by two singular value decompositions: of the gradient equations of one channel, and of the weight equations in
+what those leave open. The first also needs a basis of all pixels. That of the whole gradient: see `engine/jacobian_rank.py`; where not
+every pixel value can be moved in the time, as many random directions as can.
 """
 
+from collections.abc import Iterable
 from math import prod
 
 from leakage.networks.exact_rank import gradient_rank
@@ -13,6 +15,11 @@ SECONDS = 5e-10  # times the shorter side squared times the longer one; measured
 LONGEST = 20.0  # seconds for one layer, most of it perhaps in one step: a worker whose run is stopped then leaves after 10 s
 MOST_PIXELS = 4500
 MOST_NUMBERS = 2e7  # in one matrix, 8 bytes each
+
+PER_PRODUCT, PER_NUMBER, PER_DIRECTION = 1.2e-9, 2.5e-8, 3e-4  # seconds for one direction, by the network's products and numbers; one core
+SQUARES = 4e-10  # times the directions to the third power: of the sketch, and its eigenvalues
+MOST_DIRECTIONS, BUDGET = 3072, 120.0  # all of 3x32x32; seconds for the whole gradient
+MOST_IN_BASIS, MOST_HELD = 2**25, 10_000_000  # numbers in random directions; in a network, its gradient and what its layers make
 
 
 def to_measure(maps: tuple[Map, ...]) -> tuple[Map, ...]:
@@ -36,3 +43,30 @@ def sides(layer: Map) -> tuple[int, int, int, int]:
     """Of the two matrices: gradient equations and pixels of one channel; weight equations, and unknowns that the gradient leaves open."""
     left = layer.inputs - gradient_rank(layer)
     return layer.z[0] * layer.size**2, prod(layer.x[1:]), layer.outputs, left
+
+
+def gradient_directions(maps: Iterable[Map]) -> int:
+    """How many directions of the picture are moved to measure the rank of the whole gradient; 0: the network is too large."""
+    maps = tuple(maps)
+    pixels = maps[0].inputs
+    if _numbers(maps) > MOST_HELD:
+        return 0
+    most = int(min(pixels, MOST_DIRECTIONS, BUDGET / _each(maps)))
+    return most if most == pixels else min(most, MOST_IN_BASIS // pixels)
+
+
+def gradient_seconds(maps: Iterable[Map]) -> float:
+    """How long that takes, about."""
+    maps = tuple(maps)
+    count = gradient_directions(maps)
+    return count * _each(maps) + SQUARES * count**3
+
+
+def _each(maps: tuple[Map, ...]) -> float:
+    """Seconds for one direction."""
+    products = sum(map_.weights * (prod(map_.z[1:]) if map_.kind == "conv" else 1) for map_ in maps)
+    return PER_PRODUCT * products + PER_NUMBER * _numbers(maps) + PER_DIRECTION
+
+
+def _numbers(maps: tuple[Map, ...]) -> int:
+    return sum(map_.weights + map_.shortcut + map_.outputs for map_ in maps)

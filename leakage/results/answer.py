@@ -11,7 +11,7 @@ from leakage.runs.events import AttackEnd
 from leakage.runs.reader import RunReader
 from leakage.runs.store import OPEN, Run
 from leakage.spec.catalog import Catalog
-from leakage.spec.experiment import Experiment, Picture
+from leakage.spec.experiment import Experiment, Part, Picture
 from leakage.spec.prepared import prepared
 from leakage.spec.question import ATTACKERS, STEPS, Question, groups
 from leakage.spec.words import CUT_SHORT, LEAKS, PARTLY, RECOGNIZABLE, SINGLED_OUT, VERDICTS
@@ -56,6 +56,7 @@ class Alternative:
     """Another protection: what the strongest attacker of the precomputed results got of it, and what it cost a training."""
 
     title: str
+    stack: tuple[Part, ...]
     chosen: bool
     recognizable: int
     runs: int
@@ -167,7 +168,7 @@ def _alternative(line: Line, chosen: bool, reader: RunReader, known: Catalog) ->
     attack, best = max(cells, key=lambda pair: (pair[1]["recognizable"] / pair[1]["runs"], pair[1]["psnr"]))
     behind = cost(reader, Experiment(defenses=line.stack), known)
     title = known.get("attack", attack).title
-    return Alternative(line.title, chosen, best["recognizable"], best["runs"], f"{title}, {best['who']}", behind)
+    return Alternative(line.title, line.stack, chosen, best["recognizable"], best["runs"], f"{title}, {best['who']}", behind)
 
 
 def scenario_words(question: Question, known: Catalog) -> list[tuple[str, str]]:

@@ -152,3 +152,31 @@ class TrainingPrivacy(EventPart):
     rate: float
     steps: int
     uses: int
+
+
+class NoiseCount(EventPart):
+    """Directions of a picture that stand out of noise, which is `share` times as long as the gradient."""
+
+    share: float
+    directions: int
+
+
+class GradientRank(EventPart):
+    """Rank and condition of d(gradient)/d(picture), see `Spectrum` in engine/jacobian_rank.py.
+
+    directions  of the picture that were tried: all pixel values, or fewer random ones; exact: no sketch of the gradient's numbers
+    sent        numbers of the gradient
+    """
+
+    rank: int
+    unknowns: int
+    directions: int
+    sent: int
+    condition: Maybe
+    exact: bool
+    above: tuple[NoiseCount, ...]
+
+    @property
+    def short(self) -> bool:
+        """Whether the gradient leaves directions of this picture open, to first order: more were tried than move it."""
+        return self.rank < self.directions

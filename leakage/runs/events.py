@@ -13,6 +13,7 @@ from leakage.runs.event_parts import (
     EventPart,
     FrameScores,
     GradientDistances,
+    GradientRank,
     LineupFacts,
     LpipsFacts,
     Maybe,
@@ -217,16 +218,35 @@ class RankEvent(RunEvent):
     rank: int | None
 
 
+class MovedEvent(RunEvent):
+    """How far the measurement of the whole gradient is: so many directions of the picture have been moved, of all that will be."""
+
+    kind: Literal["moved"] = "moved"
+    done: int
+    directions: int
+
+
+class GradientRankEvent(RunEvent):
+    """What was measured of the whole gradient."""
+
+    kind: Literal["gradient"] = "gradient"
+    found: GradientRank
+
+
 class RanksEnd(EndEvent):
-    """The ranks of all layers that were measured, and whether these are all."""
+    """The ranks of all layers that were measured, that of the whole gradient, and whether these are all.
+
+    gradient  None: it was stopped before, the network is too large, or an earlier version measured
+    """
 
     ranks: dict[str, int | None]
     seconds: float
     whole: bool
+    gradient: GradientRank | None = None
 
 
 ALL: tuple[type[RunEvent], ...] = (  # what may be in a store; three kinds of runs end, and two introduce themselves, each in its own way
     *(StateEvent, NoteEvent, MetaEvent, FrameEvent, ThinnedEvent, AttackEnd),
     *(TrainingMetaEvent, ProgressEvent, RoundEvent, TrainingEnd),
-    *(TurnEvent, RankEvent, RanksEnd),
+    *(TurnEvent, RankEvent, MovedEvent, GradientRankEvent, RanksEnd),
 )

@@ -13,7 +13,18 @@ from leakage.data.images import PictureError
 from leakage.data.images import find as find_picture
 from leakage.runs import estimates
 from leakage.runs.connections import FULL, StoreError, is_full
-from leakage.runs.events import FrameEvent, MetaEvent, ProgressEvent, RankEvent, RoundEvent, TrainingEvent, TurnEvent
+from leakage.runs.event_parts import GradientRank
+from leakage.runs.events import (
+    FrameEvent,
+    GradientRankEvent,
+    MetaEvent,
+    MovedEvent,
+    ProgressEvent,
+    RankEvent,
+    RoundEvent,
+    TrainingEvent,
+    TurnEvent,
+)
 from leakage.runs.notes import RECORDED
 from leakage.runs.store import OPEN, Run, Store
 from leakage.settings import Settings, settings
@@ -106,9 +117,17 @@ class Service:
         """What such a run has measured so far: layer -> rank, None where it is too large."""
         return {told.name: told.rank for told in self.store.events_of(run, RankEvent)}
 
+    def gradient_rank(self, run: str) -> GradientRank | None:
+        """What it has measured of the whole gradient, if it has."""
+        return next((told.found for told in self.store.events_of(run, GradientRankEvent)), None)
+
     def turns(self, run: str) -> list[TurnEvent]:
         """The layers to which such a run has turned."""
         return self.store.events_of(run, TurnEvent)
+
+    def moved(self, run: str) -> MovedEvent | None:
+        """How far it is with the whole gradient; None before it has turned to it."""
+        return next(reversed(self.store.events_of(run, MovedEvent)), None)
 
     def ready(self) -> Catalog:
         """The plug-ins as data. Raises SpecError, with a sentence, while there are none yet."""

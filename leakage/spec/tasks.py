@@ -6,7 +6,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from leakage.networks.grammar import Map, canonical, unroll
 from leakage.networks.grammar import parse as parse_network
-from leakage.networks.rank_cost import seconds, to_measure, too_large
+from leakage.networks.rank_cost import gradient_directions, gradient_seconds, seconds, to_measure, too_large
 from leakage.spec.catalog import Catalog, CatalogError
 from leakage.spec.experiment import (
     MAX_SECONDS,
@@ -85,12 +85,13 @@ class Training(Base):
 
 
 class Ranks(Base):
-    """The ranks of what a network's convolutions say about one picture, to be measured by singular values."""
+    """The ranks of what a network's convolutions, and its whole gradient, say about one picture, to be measured by singular values."""
 
     version: Literal[1] = VERSION
     network: Annotated[str, AfterValidator(canonical)]
     size: Literal[28, 32, 64, 224] = 32
     channels: Literal[1, 3] = 3
+    outputs: int = Field(default=10, ge=1, le=1000)  # of the whole gradient: those of the layers do not depend on it
     seed: int = Field(default=1, ge=0, le=2**31 - 1)  # of the random weights and derivatives
     max_seconds: int = Field(default=900, ge=1, le=MAX_SECONDS)
 
@@ -100,7 +101,7 @@ class Ranks(Base):
         return self
 
     def _maps(self) -> tuple[Map, ...]:
-        return unroll(parse_network(self.network), (self.channels, self.size, self.size), 1)
+        return unroll(parse_network(self.network), (self.channels, self.size, self.size), self.outputs)
 
     @property
     def layers(self) -> tuple[Map, ...]:
@@ -110,7 +111,12 @@ class Ranks(Base):
     @property
     def seconds(self) -> float:
         """How long it will take, about."""
-        return sum(seconds(layer) for layer in self.layers if not too_large(layer))
+        return sum(seconds(layer) for layer in self.layers if not too_large(layer)) + gradient_seconds(self._maps())
+
+    @property
+    def directions(self) -> int:
+        """Of the picture that are moved to measure the rank of the whole gradient; 0: the network is too large for it."""
+        return gradient_directions(self._maps())
 
 
 def parse_training(text: str | bytes | dict[str, Any]) -> Training:

@@ -1,25 +1,82 @@
-"""The measurement of a network's ranks as a run: events when it turns to a layer and when it has its rank, and all ranks as the result."""
+"""The measurement of a network's ranks as a run: of every layer, then of the whole gradient; an event at every turn, and all as the result.
 
+The whole gradient comes last: it usually takes longest.
+"""
+
+import math
 import time
 from collections.abc import Callable
 
+import torch
+
+from leakage.engine.chain import TwoClasses
+from leakage.engine.jacobian_rank import Spectrum, spectrum
 from leakage.engine.measured_rank import StoppedError, measured_rank
-from leakage.runs.events import RankEvent, RanksEnd, TurnEvent
+from leakage.runs.event_parts import GradientRank, NoiseCount
+from leakage.runs.events import GradientRankEvent, MovedEvent, RankEvent, RanksEnd, TurnEvent
 from leakage.runs.store import Run, Store
+from leakage.spec.experiment import Experiment, Part, Picture
 from leakage.spec.tasks import Ranks
+from leakage.workers.adapter import untrained
+from leakage.workers.private_pictures import load
+
+PICTURE = Picture(id="astronaut")
+NOISES = (1e-3, 1e-2)  # lengths of noise, in lengths of the gradient
+TELLINGS = 50  # times at most that it tells how far it is with the whole gradient
 
 
 def perform(store: Store, run: Run, pulse: Callable[[], bool]) -> RanksEnd:
-    """Measure layer after layer; answer ranks (by name, None of a layer that is too large), seconds, and whether that is the whole."""
+    """Measure; answer ranks (by name, None of a layer that is too large), that of the whole gradient, seconds, and whether that is all."""
     asked, begun = Ranks.model_validate_json(run.experiment), time.monotonic()
-    layers, ranks = asked.layers, dict[str, int | None]()
-    for number, layer in enumerate(layers, 1):
-        if pulse():
-            break
-        store.add_event(run.id, TurnEvent(name=layer.name, number=number, layers=len(layers)))
-        try:
+    ranks, gradient, whole = dict[str, int | None](), None, False
+    try:
+        for number, layer in enumerate(asked.layers, 1):
+            if pulse():
+                raise StoppedError
+            store.add_event(run.id, TurnEvent(name=layer.name, number=number, layers=len(asked.layers)))
             ranks[layer.name] = measured_rank(layer, asked.seed, pulse=pulse)
-        except StoppedError:
-            break
-        store.add_event(run.id, RankEvent(name=layer.name, rank=ranks[layer.name]))
-    return RanksEnd(ranks=ranks, seconds=round(time.monotonic() - begun, 1), whole=len(ranks) == len(layers))
+            store.add_event(run.id, RankEvent(name=layer.name, rank=ranks[layer.name]))
+        if asked.directions:
+            gradient = in_numbers(whole_gradient(asked, _Teller(store, run.id, asked.directions, pulse)))
+            store.add_event(run.id, GradientRankEvent(found=gradient))
+        whole = True
+    except StoppedError:
+        pass
+    return RanksEnd(ranks=ranks, seconds=round(time.monotonic() - begun, 1), whole=whole, gradient=gradient)
+
+
+def whole_gradient(asked: Ranks, pulse: Callable[[int], bool] = lambda _: False) -> Spectrum:
+    """d(gradient)/d(picture) of the network, its weights drawn by the seed, at a picture of the gallery; `pulse`: see `spectrum`."""
+    shape = (asked.channels, asked.size, asked.size)
+    model = untrained(Part(id="custom", fields={"network": asked.network}), shape, asked.outputs, seed=asked.seed)
+    if asked.outputs == 1:
+        model.add_module("two", TwoClasses())
+    x, classes = load(Experiment(pictures=(PICTURE,), size=asked.size, channels=asked.channels), {})
+    label = torch.remainder(classes, max(asked.outputs, 2))
+    return spectrum(model, x, label, directions=asked.directions, seed=asked.seed, pulse=pulse)
+
+
+def in_numbers(found: Spectrum) -> GradientRank:
+    """The same as data."""
+    return GradientRank(
+        rank=found.rank,
+        unknowns=found.unknowns,
+        directions=found.directions,
+        sent=found.sent,
+        condition=found.condition if math.isfinite(found.condition) else None,
+        exact=found.exact,
+        above=tuple(NoiseCount(share=share, directions=found.above_share(share)) for share in NOISES),
+    )
+
+
+class _Teller:
+    """A pulse that tells a run's listeners how many directions have been moved, not too often."""
+
+    def __init__(self, store: Store, run: str, directions: int, pulse: Callable[[], bool]) -> None:
+        self.store, self.run, self.directions, self.pulse, self.told = store, run, directions, pulse, -math.inf
+
+    def __call__(self, done: int) -> bool:
+        if done - self.told >= self.directions / TELLINGS:
+            self.store.add_event(self.run, MovedEvent(done=done, directions=self.directions))
+            self.told = done
+        return self.pulse()

@@ -79,11 +79,32 @@ def test_a_sketch_has_the_same_rank_and_singular_values_within_a_factor(monkeypa
     assert float(share.max()) < 1.6
 
 
+def test_noise_as_long_as_a_share_of_the_gradient_is_spread_over_all_numbers_that_are_sent() -> None:
+    """Of a linear layer 4 x 48 with e = p - onehot: J is |e| in 44 directions, the gradient e x^T is |e| |x| long, of 192 numbers."""
+    torch.manual_seed(0)
+    model, x = nn.Sequential(nn.Flatten(), nn.Linear(48, 4, bias=False)), picture(3, 4)
+    found = spectrum(model, x, LABEL)
+    error, length = (torch.softmax(model(x).detach(), 1) - F.one_hot(LABEL, 4)).double().norm(), float(x.double().norm())
+    assert (found.sent, found.gradient) == (192, pytest.approx(float(error) * length))
+    share = 192**0.5 / length  # noise of |e| in every number
+    assert found.above_share(0.999 * share) - found.above_share(1.001 * share) == 44
+
+
+def test_random_directions_find_a_short_rank_and_else_are_all_seen() -> None:
+    blind = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(3, 10))
+    model, x = network("conv 3@4 p1", 1, 8), picture(1, 8)
+    some, every = spectrum(model, x, LABEL, directions=20), spectrum(model, x, LABEL)
+    assert (some.rank, some.directions, some.unknowns) == (20, 20, 64)
+    assert spectrum(blind, picture(3, 8), LABEL, directions=20).rank == 3
+    assert torch.all(some.values <= every.values[:20] * (1 + 1e-9))  # J on a part of all directions: interlaced
+    assert torch.all(some.values >= every.values[-20:] * (1 - 1e-9))
+
+
 def test_it_stops_when_told_and_leaves_the_model_as_it_was() -> None:
     model, x = network("conv 3@4 p1", 1, 8), picture(1, 8)
     before = {name: value.clone() for name, value in model.state_dict().items()}
     with pytest.raises(StoppedError):
-        spectrum(model, x, LABEL, pulse=lambda: True)
+        spectrum(model, x, LABEL, pulse=lambda _: True)
     spectrum(model, x, LABEL)
     assert all(torch.equal(value, before[name]) and value.dtype == before[name].dtype for name, value in model.state_dict().items())
     assert model.training

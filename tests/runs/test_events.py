@@ -33,6 +33,10 @@ from leakage.settings import ROOT
 
 EVERY = pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.__name__)
 RECORDED = json.loads((ROOT / "assets" / "recorded.json").read_text())
+GRADIENT = (  # of a GradientRank
+    *("rank", "unknowns", "directions", "sent"),
+    *(f"above.{place}.{name}" for place in (0, 1) for name in ("share", "directions")),
+)
 REQUIRED = {  # numbers without which an event makes no sense: what is not finite raises
     "MetaEvent": {
         *("batch", "size", "channels", "steps", "pictures.0.label", "lineup.size", "epsilon.delta", "epsilon.times"),
@@ -49,7 +53,9 @@ REQUIRED = {  # numbers without which an event makes no sense: what is not finit
     "TrainingEnd": {"rounds", "seconds", "accuracy", "privacy.delta", "privacy.rate", "privacy.steps", "privacy.uses"},
     "TurnEvent": {"number", "layers"},
     "RankEvent": {"rank"},
-    "RanksEnd": {"ranks.conv1", "seconds"},
+    "MovedEvent": {"done", "directions"},
+    "GradientRankEvent": {f"found.{place}" for place in GRADIENT},
+    "RanksEnd": {"ranks.conv1", "seconds", *(f"gradient.{place}" for place in GRADIENT)},
 }
 
 

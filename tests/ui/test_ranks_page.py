@@ -10,11 +10,12 @@ from visiting import Open, fine, words
 from leakage.networks.grammar import parse, unroll
 from leakage.networks.rank import Analysis, analyse
 from leakage.results.exports import make
-from leakage.runs.events import RankEvent
+from leakage.runs.events import RankEvent, RanksEnd
 from leakage.runs.service import Service
 from leakage.spec.tasks import Ranks
 from leakage.ui.architecture.counts import missing, sentences, shares, table, verdict
-from leakage.ui.architecture.rank_view import AGREE, BLOCKS, how
+from leakage.ui.architecture.rank_view import AGREE, BLOCKS, TOO_LARGE, how
+from leakage.ui.architecture.whole_gradient import NOT_YET, PROTECTIVE, extent, meaning, protective, rank_of
 from leakage.workers import rank_job
 
 ONE = "conv 4@1"  # 16 + 625 equations, one of which follows from the others
@@ -41,6 +42,7 @@ def one(**measured: int) -> Analysis:
 def test_a_press_measures_the_ranks_and_the_verdict_goes_by_them(look: Open, door: Service, work: Callable[[], None]) -> None:
     at = look(net=ONE, **GREY)
     assert "Layer by layer, not enough equations in layer conv1: at most 641 of 784 unknowns determined" in words(at)
+    assert NOT_YET in words(at)
     at = press(at)
     assert "measure-ranks" not in [button.key for button in at.button]
     assert "Stop" in labels(at)
@@ -50,8 +52,13 @@ def test_a_press_measures_the_ranks_and_the_verdict_goes_by_them(look: Open, doo
     assert "Layer by layer, not enough equations in layer conv1: 640 of 784 unknowns determined" in words(at)
     assert "**144** equations are missing" in words(at)
     assert "Measured for random weights" in words(at)
+    found = door.gradient_rank(door.mine("browser me")[0].id)
+    assert found is not None
+    assert f"**The whole gradient: {rank_of(found)}**" in words(at)
+    assert (found.unknowns, found.sent) == (784, 16 + 10 * 625)
     assert "Stop" not in labels(at)
-    assert "**144**" in words(look(net=ONE, outputs="3", **GREY))  # another visit, other outputs: the same ranks
+    assert "**144**" in words(look(net=ONE, **GREY))  # another visit: the same ranks
+    assert "measure-ranks" in [button.key for button in look(net=ONE, outputs="3", **GREY).button]  # other outputs: another gradient
     assert "measure-ranks" in [button.key for button in look(net=ONE, channels="1").button]  # other pictures: others
 
 
@@ -124,15 +131,21 @@ def test_without_a_catalog_the_page_asks_for_patience(look: Open) -> None:
 @pytest.mark.parametrize(
     ("address", "sentence"),
     [
-        ({"net": "linear 10"}, None),
         ({"net": ONE, "batch": "2"}, "choose a batch of 1"),
-        ({"net": "conv 3@16 p1", "size": "224"}, "Too large to be measured here: layer conv1."),
+        ({"net": "linear 100", "size": "224"}, TOO_LARGE),
     ],
 )
-def test_no_button_where_nothing_can_be_measured(look: Open, address: dict[str, str], sentence: str | None) -> None:
+def test_no_button_where_nothing_can_be_measured(look: Open, address: dict[str, str], sentence: str) -> None:
     at = look(**address)
     assert "measure-ranks" not in [button.key for button in at.button]
-    assert sentence is None or sentence in words(at)
+    assert sentence in words(at)
+
+
+def test_a_layer_that_is_too_large_leaves_the_whole_gradient_to_be_measured(look: Open) -> None:
+    at = look(net="conv 3@16 p1 - max 8", size="224", channels="1")
+    assert "measure-ranks" in [button.key for button in at.button]
+    assert "Too large to be measured here: layer conv1." in words(at)
+    assert TOO_LARGE not in words(at)
 
 
 # ---------------------------------------------------------------- the table and the bars
@@ -173,7 +186,7 @@ def test_a_measurement_is_among_the_runs_and_not_taken_for_an_attack(door: Servi
     listed = visit("pages/runs.py")
     fine(listed)
     assert f"[**Ranks of R-GAP's net A**]({address})" in words(listed)
-    assert "1 of 1 layers measured" in words(listed)
+    assert "1 of 1 layers and the whole gradient measured" in words(listed)
     lab = visit(run=run)
     fine(lab)
     assert f"measured ranks of a network, not an attack: [see them on their own page]({address})" in words(lab)
@@ -194,3 +207,43 @@ def test_a_stop_in_the_middle_of_a_layer_keeps_the_ranks_before_it(door: Service
     assert (result.ranks, result.whole) == ({"conv1": 640}, False)
     assert [turn.name for turn in door.turns(run.id)] == ["conv1", "conv2"]
     assert door.ranks(run.id) == {"conv1": 640}
+
+
+def test_of_a_linear_network_the_whole_gradient_has_full_rank(door: Service) -> None:
+    """dL/dW = e x^T holds x: every pixel value moves it."""
+    run = door.look(door.measure(Ranks(network="linear 2", size=28, channels=1), "browser me"))
+    assert run is not None
+    result = rank_job.perform(door.store, run, lambda: False)
+    assert (result.ranks, result.whole) == ({}, True)
+    assert result.gradient is not None
+    assert (result.gradient.rank, result.gradient.unknowns, result.gradient.sent, result.gradient.exact) == (784, 784, 784 * 2 + 20, True)
+    assert door.gradient_rank(run.id) == result.gradient
+    last = door.moved(run.id)
+    assert last is not None
+    assert 0 < last.done <= last.directions == 784
+
+
+def test_of_means_as_many_directions_are_left_as_there_are_means(door: Service) -> None:
+    """Of 28 x 28 grey pixels the means of 4 x 4 are 49 numbers: no more can move the gradient behind them."""
+    run = door.look(door.measure(Ranks(network="mean 4", size=28, channels=1, outputs=1), "browser me"))
+    assert run is not None
+    found = rank_job.perform(door.store, run, lambda: False).gradient
+    assert found is not None
+    assert (found.rank, found.unknowns, found.short) == (49, 784, True)
+    assert meaning(found).startswith("Pictures near this one that differ only in the other 735 directions")
+    counted = analyse(unroll(parse("mean 4"), (1, 28, 28), 1))
+    assert protective(counted, found)
+    assert extent(counted, found) == PROTECTIVE.format("735", "784")
+
+
+def test_a_stop_within_the_whole_gradient_keeps_the_ranks_of_the_layers(door: Service) -> None:
+    run = door.look(door.measure(Ranks(network=ONE, size=28, channels=1), "browser me"))
+    assert run is not None
+    result = rank_job.perform(door.store, run, lambda: door.moved(run.id) is not None)
+    assert (result.ranks, result.gradient, result.whole) == ({"conv1": 640}, None, False)
+    assert door.gradient_rank(run.id) is None
+
+
+def test_the_end_of_an_earlier_version_is_read_without_a_rank_of_the_whole_gradient() -> None:
+    assert RanksEnd.model_validate({"ranks": {"conv1": 640}, "seconds": 2.5, "whole": True}).gradient is None
+    assert Ranks.model_validate({"network": ONE, "size": 28, "channels": 1}).outputs == 10

@@ -21,6 +21,11 @@ def test_ranks_are_measured_by_a_worker_layer_by_layer(dispatcher: Place) -> Non
     assert run.result is not None
     assert run.result["ranks"] == {"conv1": 16 + 625 - 1}
     assert run.estimate == SMALL.seconds
+    found = dispatcher.service.gradient_rank(run.id)
+    assert found is not None
+    assert run.result["gradient"] == found.model_dump(mode="json")
+    assert (found.unknowns, found.sent) == (784, 16 + (36 + 144 + 4) + 40)  # fewer numbers than pixels
+    assert 0 < found.rank <= found.sent
     told = [(event["kind"], event["name"]) for event in dispatcher.store.events([run.id], 0) if "name" in event]
     assert told == [("turn", "conv1"), ("rank", "conv1")]
     assert dispatcher.service.ranks(run.id) == {"conv1": 16 + 625 - 1}

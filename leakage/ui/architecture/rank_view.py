@@ -1,4 +1,4 @@
-"""Ranks measured on demand: a button under the table of counts, its progress, and what was measured put into the counts."""
+"""Ranks measured on demand: a button under the table of counts, its progress, and what was measured: into the counts, and in words."""
 
 from dataclasses import dataclass
 
@@ -7,11 +7,13 @@ import streamlit as st
 from leakage.networks.grammar import write
 from leakage.networks.rank import Analysis
 from leakage.networks.rank_cost import too_large
+from leakage.runs.event_parts import GradientRank
 from leakage.runs.service import service
 from leakage.runs.store import OPEN, Run
 from leakage.spec.experiment import SpecError
 from leakage.spec.tasks import Ranks
 from leakage.ui.architecture import counts as counts
+from leakage.ui.architecture import whole_gradient
 from leakage.ui.architecture.editor import Given
 from leakage.ui.common.session import owner
 from leakage.ui.lab.result import duration
@@ -20,6 +22,7 @@ HOW = "Measured for random weights and a random derivative, in float64: the sing
 AGREE = "The formula, where there is one, agrees."
 BLOCKS = "Blocks with a skip are only counted."
 ASK = "Measure the ranks"
+TOO_LARGE = "The whole gradient of this network is too large to be measured here."
 NEVER_BEGUN = "Stopped before it began."  # a run that was stopped while it waited has no message of its own
 
 
@@ -29,17 +32,24 @@ class Seen:
 
     run: Run | None
     ranks: dict[str, int | None]
+    gradient: GradientRank | None = None
+
+    @property
+    def measured(self) -> int:
+        """How many ranks there are so far."""
+        return len(self.ranks) + (self.gradient is not None)
 
 
 def ranks_task(given: Given) -> Ranks:
-    """The measurement of this network; the outputs play no part in it."""
-    return Ranks.model_validate({"network": write(given.steps), "size": given.shape[1], "channels": given.shape[0]})
+    """The measurement of this network."""
+    size, channels = given.shape[1], given.shape[0]
+    return Ranks.model_validate({"network": write(given.steps), "size": size, "channels": channels, "outputs": given.outputs})
 
 
 def look(given: Given) -> Seen:
     """What is measured of this network, for one picture; the run is read first, so one that has ended has all its ranks."""
     run = service().measurement(ranks_task(given), owner()) if given.batch == 1 else None
-    return Seen(run, service().ranks(run.id) if run else {})
+    return Seen(run, service().ranks(run.id), service().gradient_rank(run.id)) if run else Seen(None, {})
 
 
 def measured(found: Analysis, seen: Seen) -> Analysis:
@@ -47,25 +57,36 @@ def measured(found: Analysis, seen: Seen) -> Analysis:
     return found.with_measured({name: rank for name, rank in seen.ranks.items() if rank is not None})
 
 
+def render_gradient(found: Analysis, seen: Seen) -> None:
+    """What is known of the whole gradient, or that it is not."""
+    if seen.gradient is None:
+        st.caption(whole_gradient.NOT_YET)
+        return
+    head, *more, limits = whole_gradient.sentences(found, seen.gradient)
+    st.markdown(head, help=whole_gradient.HELP)
+    st.markdown("  \n".join(more))
+    st.caption(limits)
+
+
 def render_offer(given: Given, found: Analysis, seen: Seen) -> None:
     """The button, or how far the measurement is, or how it was made."""
     wanted = ranks_task(given)
     layers = wanted.layers
-    if not layers:
-        return
     if given.batch > 1:
         st.caption("Ranks can be measured for one picture: choose a batch of 1.")
         return
     names = {row.name: counts.layer(row, given.steps) for row in found.rows}
     run = seen.run
     if run and run.status in OPEN:
-        watch(run.id, names, known_ranks=len(seen.ranks))
+        watch(run.id, names, known_ranks=seen.measured)
     elif wanted.seconds and (run is None or run.status != "done"):
         if run:
             st.caption(run.message or NEVER_BEGUN)
         ask(wanted)
-    elif run:
+    elif run and layers:
         st.caption(how(found))
+    if not wanted.directions:
+        st.caption(TOO_LARGE)
     if large := [names[layer.name] for layer in layers if too_large(layer)]:
         st.caption(f"Too large to be measured here: {', '.join(large)}.")
     for row in found.rows:
@@ -96,12 +117,15 @@ def ask(wanted: Ranks) -> None:
 def watch(run_id: str, names: dict[str, str], known_ranks: int) -> None:
     """A measurement that goes on; when it has another rank than the `known_ranks` ones, or has ended, the whole page is drawn again."""
     run = service().look(run_id)
-    if run is None or run.status not in OPEN or len(service().ranks(run_id)) > known_ranks:
+    if run is None or run.status not in OPEN or Seen(run, service().ranks(run_id), service().gradient_rank(run_id)).measured > known_ranks:
         st.rerun()
-    turns = service().turns(run_id)
+    turns, moved = service().turns(run_id), service().moved(run_id)
     place = service().place(run_id).position
     done, words = 0.0, f"Waiting: {place} in the queue" if place else "Measuring"
-    if turns:
+    if moved:
+        done = moved.done / moved.directions
+        words = f"Measuring the whole gradient, {moved.done:,} of {moved.directions:,} directions"
+    elif turns:
         last = turns[-1]
         done, words = (last.number - 1) / last.layers, f"Measuring {names[last.name]}, {last.number} of {last.layers}"
     st.progress(done, text=words)

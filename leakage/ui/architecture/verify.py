@@ -45,17 +45,21 @@ def render_offer(given: Given, said: counts.Verdict) -> None:
 
 def settings(given: Given) -> None:
     """What is attacked, and how it is searched; the defaults follow the depth of the network."""
-    smooth = sum(not isinstance(step, Linear) for step in given.steps) <= SHALLOW
-    state = st.session_state
-    if key("bend") not in state or state.get(key("depth")) != smooth:  # widgets that were not drawn for a while are forgotten
-        state[key("depth")] = smooth
-        first = prepared().verify.searches[0 if smooth else 1]
+    state, first = st.session_state, first_search(given)
+    if key("bend") not in state or state.get(key("depth")) != first.title:  # widgets that were not drawn for a while are forgotten
+        state[key("depth")] = first.title
         state[key("bend")], state[key("search")] = first.activation, first.attack.id
     names = {item.id: item.title for item in gallery()}
     st.selectbox("Picture", list(names), format_func=names.__getitem__, key=key("picture"))
     st.segmented_control("Activation", list(BENDS), format_func=BENDS.__getitem__, required=True, key=key("bend"))
     offered = {id: search.title for id, search in searches().items()}
     st.segmented_control("Search", list(offered), format_func=offered.__getitem__, required=True, key=key("search"), help=WHY)
+
+
+def first_search(given: Given) -> Search:
+    """What is offered first."""
+    smooth = sum(not isinstance(step, Linear) for step in given.steps) <= SHALLOW
+    return prepared().verify.searches[0 if smooth else 1]
 
 
 def searches() -> dict[str, Search]:
@@ -68,6 +72,11 @@ def attacks(given: Given, picture: str, activation: str, search: str) -> list[Ex
     known = service().catalog()
     if known is None:
         raise SpecError("The attacks are not ready yet. Try again in a few seconds.")
+    return [experiment.resolve(known) for experiment in questions(given, picture, activation, search)]
+
+
+def questions(given: Given, picture: str, activation: str, search: str) -> list[Experiment]:
+    """The same, with the defaults of the attacks still left out."""
     r_gap = Experiment.model_validate(
         {
             "pictures": (Picture(source="gallery", id=picture),),
@@ -82,7 +91,7 @@ def attacks(given: Given, picture: str, activation: str, search: str) -> list[Ex
     )
     told: dict[str, Any] = {"attack": searches()[search].attack, "precision": "float32", "assume": Assumptions(labels=True)}
     chain = not any(isinstance(step, Block | Pool) for step in given.steps)
-    return [experiment.resolve(known) for experiment in ([r_gap] if chain else []) + [r_gap.model_copy(update=told)]]
+    return ([r_gap] if chain else []) + [r_gap.model_copy(update=told)]
 
 
 def start(given: Given) -> None:

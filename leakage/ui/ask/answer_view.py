@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
-from leakage.results.answer import ASKING, LEAK, NOT_SAFE, Answer, alternatives, answer, not_tried, who
+from leakage.results.answer import ASKING, LEAK, NOT_SAFE, Alternative, Answer, alternatives, answer, not_tried, who
 from leakage.results.comparison import sentence_case
 from leakage.results.markup import render
 from leakage.results.worst_case import shown
@@ -36,10 +36,12 @@ def show(ids: str, question: Question, known: Catalog) -> None:
             st.warning("This answer is not here: its runs were deleted, or the link is incomplete.")
         st.info("Tell on the left what you want to decide on, then press **Ask**. The strongest known attackers try it, the worst first.")
         return
-    playing(runs, known)
+    moving = any(run.status in OPEN for run in runs)
     with st.container(key="comparison"):
-        moving = any(run.status in OPEN for run in runs)
-        st.fragment(watch, run_every=1.0)(ids, question, known) if moving else details(runs, question, known)
+        st.fragment(watch, run_every=1.0)(ids, question, known) if moving else found_so_far(runs, known)
+        playing(runs, known)
+        if not moving:
+            consequences(runs, question, known)
 
 
 def playing(runs: list[Run], known: Catalog) -> None:
@@ -68,44 +70,50 @@ def watch(ids: str, question: Question, known: Catalog) -> None:
                 service().cancel(run.id, owner())
     if not any(run.status in OPEN for run in runs):
         st.rerun()
+    found_so_far(runs, known)
     left = max(0, round(60 * question.minutes - (time.time() - began)))
     st.progress(sum(run.status not in OPEN for run in runs) / len(runs), text=f"{duration(left)} left at most")
-    details(runs, question, known)
 
 
-def details(runs: list[Run], question: Question, known: Catalog) -> None:
-    """All that may be said, the most important first."""
+def found_so_far(runs: list[Run], known: Catalog) -> None:
+    """The answer in a word and a sentence, and what stands behind it."""
     told = answer(service(), runs, known)
     st.html(render("ui/ask/answer.html.jinja", look=LOOKS[told.word], word=told.word, headline=told.headline, lines=lines(told)))
+
+
+def consequences(runs: list[Run], question: Question, known: Catalog) -> None:
+    """What each protection would change, what was not tried, and what to take away."""
+    told, ids = answer(service(), runs, known), ",".join(run.id for run in runs)
     with st.container(horizontal=True, vertical_alignment="center"):
         if told.best:
             st.link_button("Open in the Lab", f"{base()}/?run={told.best.run}", icon=":material/science:", type="tertiary")
-        ids = ",".join(run.id for run in runs)
         st.link_button("Compare", f"{base()}/compare?runs={ids}", icon=":material/compare_arrows:", type="tertiary")
+    change(question, known)
+    st.markdown("**What was not tried**")
+    st.markdown("\n".join(f"- {forms.verbatim(words)}" for words in not_tried(question, told, known)))
+    take_away(ids, question, known)
+
+
+def change(question: Question, known: Catalog) -> None:
+    """What was measured beforehand of the protection that was asked about and of none; and of all others, folded away."""
     st.markdown("**What each protection would change, and cost**")
     st.caption(
         "One picture of one phone, by the best attacker of the precomputed results: LeNet, untrained, CIFAR-10; of all runs, how many are "
         "recognizable. “average the rounds” watches 16 rounds of a server that stands still. Your own row is marked."
     )
     measured = alternatives(question, service(), known)
-    rows = [
-        (
-            one.chosen,
-            sentence_case(one.title),
-            f"{one.recognizable} of {one.runs}",
-            one.attacker,
-            "–" if one.cost.accuracy is None else f"{one.cost.accuracy:.1%}",
-            one.cost.difference or "–",
-        )
-        for one in measured
-    ]
     accuracy = next((one.cost.recipe for one in measured if one.cost.recipe), "")
     heads = [head if head != "Accuracy" else f"Accuracy of {accuracy}" for head in COLUMNS]
+    st.html(render("ui/ask/alternatives.html.jinja", heads=heads, rows=[cells(one) for one in measured if one.chosen or not one.stack]))
     with st.expander("Every protection that was measured", key="asked-alternatives"):
-        st.html(render("ui/ask/alternatives.html.jinja", heads=heads, rows=rows))
-    st.markdown("**What was not tried**")
-    st.markdown("\n".join(f"- {forms.verbatim(words)}" for words in not_tried(question, told, known)))
-    take_away(ids, question, known)
+        st.html(render("ui/ask/alternatives.html.jinja", heads=heads, rows=[cells(one) for one in measured]))
+
+
+def cells(one: Alternative) -> tuple[bool, str, str, str, str, str]:
+    """A protection as a line of the table: whether it was asked about, then what is said of it."""
+    accuracy = "–" if one.cost.accuracy is None else f"{one.cost.accuracy:.1%}"
+    seen = f"{one.recognizable} of {one.runs}"
+    return one.chosen, sentence_case(one.title), seen, one.attacker, accuracy, one.cost.difference or "–"
 
 
 def lines(told: Answer) -> list[tuple[str, str]]:

@@ -165,4 +165,5 @@ def ranks_title(ranks: Ranks) -> str:
 def ranks_link(ranks: Ranks) -> str:
     """The page with its network."""
     given = {"net": ranks.network, "size": str(ranks.size), "channels": str(ranks.channels)}
+    given |= {} if ranks.outputs == 10 else {"outputs": str(ranks.outputs)}
     return f"{base()}/architecture?" + urlencode(given, quote_via=quote)

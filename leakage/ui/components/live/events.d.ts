@@ -82,6 +82,25 @@ export interface GradientDistances {
   relative_l2?: number | null;
 }
 
+/** Rank and condition of d(gradient)/d(picture), see `Spectrum` in engine/jacobian_rank.py. */
+export interface GradientRank {
+  rank: number;
+  unknowns: number;
+  directions: number;
+  sent: number;
+  condition: number | null;
+  exact: boolean;
+  above: NoiseCount[];
+}
+
+/** What was measured of the whole gradient. */
+export interface GradientRankEvent {
+  kind: 'gradient';
+  run?: string;
+  seq?: number;
+  found: GradientRank;
+}
+
 export type JsonValue = unknown;
 
 /** How many stand in the line-up, the true picture among them, and who. */
@@ -127,6 +146,21 @@ export interface MetaEvent {
   estimate?: number | null;
 }
 
+/** How far the measurement of the whole gradient is: so many directions of the picture have been moved, of all that will be. */
+export interface MovedEvent {
+  kind: 'moved';
+  run?: string;
+  seq?: number;
+  done: number;
+  directions: number;
+}
+
+/** Directions of a picture that stand out of noise, which is `share` times as long as the gradient. */
+export interface NoiseCount {
+  share: number;
+  directions: number;
+}
+
 /** A sentence that the user must not miss. */
 export interface NoteEvent {
   kind: 'note';
@@ -168,7 +202,7 @@ export interface RankEvent {
   rank: number | null;
 }
 
-/** The ranks of all layers that were measured, and whether these are all. */
+/** The ranks of all layers that were measured, that of the whole gradient, and whether these are all. */
 export interface RanksEnd {
   kind: 'end';
   run?: string;
@@ -177,6 +211,7 @@ export interface RanksEnd {
   ranks: { [name: string]: number | null };
   seconds: number;
   whole: boolean;
+  gradient?: GradientRank | null;
 }
 
 /** One tensor of the update: its norm, and shades from 0 to 255. */
@@ -278,4 +313,4 @@ export interface VerdictWords {
 }
 
 /** Whatever the stream sends. */
-export type RunEvent = StateEvent | NoteEvent | MetaEvent | FrameEvent | ThinnedEvent | AttackEnd | TrainingMetaEvent | ProgressEvent | RoundEvent | TrainingEnd | TurnEvent | RankEvent | RanksEnd;
+export type RunEvent = StateEvent | NoteEvent | MetaEvent | FrameEvent | ThinnedEvent | AttackEnd | TrainingMetaEvent | ProgressEvent | RoundEvent | TrainingEnd | TurnEvent | RankEvent | MovedEvent | GradientRankEvent | RanksEnd;
