@@ -61,8 +61,10 @@ def start(experiments: list[Experiment], problems: list[str]) -> None:
     enough = len(experiments) > 1
     with st.container(key="run-bar", gap="small"):
         if st.button("Run all", type="primary", icon=":material/play_arrow:", width="stretch", disabled=not enough, key="run-button"):
-            submit(experiments)
+            submit(experiments, anew=bool(st.session_state.get("anew")))
         st.caption(estimate(experiments) if enough else "Choose at least two arms.")
+        if enough and compared.are_there(st.query_params.get("runs", ""), experiments):
+            st.toggle("Compute again", key="anew", help="Off: what has the same settings and the same seed is the same run, and is shown.")
     with st.popover("Load a comparison file", icon=":material/upload_file:", type="tertiary"):
         number = st.session_state.setdefault("comparison-files", 0)
         file = st.file_uploader("comparison.json, or a report", ["json", "html"], key=f"comparison-{number}")
@@ -82,12 +84,12 @@ def estimate(experiments: list[Experiment]) -> str:
     return f"{words}, about {duration(max(sum(known) / slots, *known))} on this machine, {slots} at a time"
 
 
-def submit(experiments: list[Experiment]) -> None:
+def submit(experiments: list[Experiment], *, anew: bool = False) -> None:
     """Queue all and put them into the address, in the order of the arms."""
     places = in_queue(experiments)
     uploads = {id: file for one in experiments for id, file in uploads_of(one.pictures).items()}
     try:
-        ids = service().submit_all([experiments[place] for place in places], owner(), uploads=uploads, group=GROUP)
+        ids = service().submit_all([experiments[place] for place in places], owner(), uploads=uploads, group=GROUP, anew=anew)
         st.query_params["runs"] = ",".join(id for _, id in sorted(zip(places, ids, strict=True)))
     except SpecError as error:
         st.session_state["refused"] = str(error)

@@ -1,8 +1,9 @@
 """Every protection at some strengths, against some attacks, by a naive attacker and by each way of one who knows it: LeNet, CIFAR-10.
 
-Each cell: the first test pictures, one at a time, untrained LeNet (sigmoid) drawn by the seed, raw pixels. Inverting Gradients: 1,500
-steps, then 20 of L-BFGS. R-GAP: in float64, which it needs. iDLG: one start of 100 steps of L-BFGS. Who averages noise watches 16
-rounds of a server that stands still. Where knowing changes nothing, that is said and not played; what refuses the model (FedKL) is named.
+Each cell: the first test pictures, one at a time, untrained LeNet (sigmoid) drawn by the seed, raw pixels; or four of them, one on each of
+four phones whose updates are added up. The attacks are those that name themselves among the strongest, with the settings that they name
+(`Attack.strongest`), as the page Compare plays them. R-GAP: in float64, which it needs. Who averages noise watches 16 rounds of a server
+that stands still. Where knowing changes nothing, that is said and not played; what refuses the model (FedKL) is named.
 Started again, it goes on where it was stopped; `--share 0/2` and `--share 1/2` play halves of it in two processes with a book each, which
 `--join` puts together. assets/matrix.json holds numbers only, no picture of a data set.
 
@@ -25,16 +26,12 @@ from _table import ROOT, WATCHED, Book, Watched, attacker, say, table
 from leakage.engine.core import AdaptiveStrategy, Defense
 from leakage.engine.loading import load
 from leakage.results.intervals import wilson
+from leakage.results.worst_case import fits
 from leakage.spec.experiment import Experiment, Part, Picture
 from leakage.spec.words import RECOGNIZABLE
 from leakage.workers import plugin_catalog
 from leakage.workers.adapter import plugin, prepare
 
-ATTACKS = {
-    "inverting_gradients": Part(id="inverting_gradients", fields={"steps": 1500, "polish": 20}),
-    "r_gap": Part(id="r_gap"),
-    "idlg": Part(id="idlg", fields={"steps": 100, "tries": 1}),
-}
 ONE_PASS = "it solves for what arrived and imitates nothing: what this attacker knows changes nothing"
 STRENGTHS: dict[str, list[dict[str, Any]]] = {  # of every protection; those that are not named have their defaults
     "gaussian_noise": [{"scale": s} for s in (0.001, 0.01, 0.1)],
@@ -51,6 +48,9 @@ STRENGTHS: dict[str, list[dict[str, Any]]] = {  # of every protection; those tha
     "precode": [{"size": 32}, {"size": 256}],
 }
 
+SUMS = [None, Part(id="gaussian_noise", fields={"scale": 0.01})]  # protections of phones whose updates are added up
+PHONES = 4
+
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--pictures", type=int, default=3)
 parser.add_argument("--seeds", type=int, default=2)
@@ -61,6 +61,10 @@ given = parser.parse_args()
 part, parts = (int(word) for word in given.share.split("/"))
 torch.set_num_threads(1)
 known = plugin_catalog.describe()
+scenario = Experiment(pictures=(Picture(source="cifar10", id="0"),))
+wide = scenario.model_copy(update={"precision": "float64"})
+fitting = [entry for entry in known.of("attack") if entry.strongest is not None and (fits(entry, scenario) or fits(entry, wide))]
+ATTACKS = {entry.id: Part(id=entry.id, fields=entry.strongest or {}) for entry in fitting}
 if given.join:
     Book("matrix", __doc__, brief=True).take(f"matrix-{number}" for number in range(2))
 results_file = Book("matrix" if parts == 1 else f"matrix-{part}", __doc__, brief=True)
@@ -73,6 +77,7 @@ class Cell:
     defense: Part | None
     who: str
     attack: str
+    phones: int = 1
 
     @property
     def strategy(self) -> AdaptiveStrategy | None:
@@ -97,10 +102,13 @@ class Cell:
         """What is asked, and how it is played: every picture with every seed."""
         defenses = (self.defense,) if self.defense else ()
         watched: Watched = WATCHED if self.who == "average the rounds" else {}
-        asked = {"defenses": [one.model_dump() for one in defenses], "who": self.who, "attack": self.attack}
+        asked: dict[str, Any] = {"defenses": [one.model_dump() for one in defenses], "who": self.who, "attack": self.attack}
+        asked |= {"fields": dict(ATTACKS[self.attack].fields)} | ({"phones": self.phones} if self.phones > 1 else {})
+        summed = Part(id="secure_aggregation", fields={"clients": self.phones}) if self.phones > 1 else None
         experiment = Experiment(
             defenses=defenses,
             attack=ATTACKS[self.attack],
+            aggregation=summed,
             precision="float64" if self.attack == "r_gap" else "float32",
             assume=attacker(self.who),
             **watched,
@@ -108,16 +116,20 @@ class Cell:
         return [
             (
                 {**asked, "picture": number, "seed": seed},
-                experiment.model_copy(update={"pictures": (Picture(source="cifar10", id=str(number)),), "seed": seed}),
+                experiment.model_copy(update={"pictures": self.pictures(number), "seed": seed}),
             )
             for seed in range(1, given.seeds + 1)
             for number in range(given.pictures)
         ]
 
+    def pictures(self, number: int) -> tuple[Picture, ...]:
+        """One for each phone."""
+        return tuple(Picture(source="cifar10", id=str(number * self.phones + phone)) for phone in range(self.phones))
+
     def summed_up(self) -> dict[str, Any] | None:
         """Its runs, played if they are not in the book; None where nothing is to be played and there is not one seed of every picture."""
         defense = self.defense and {"id": self.defense.id, "fields": known.get("defense", self.defense.id).resolve(self.defense.fields)}
-        about = {"defense": defense, "who": self.who, "attack": self.attack}
+        about = {"defense": defense, "who": self.who, "attack": self.attack} | ({"phones": self.phones} if self.phones > 1 else {})
         if self.same:
             return {**about, "same": self.same}
         try:
@@ -152,21 +164,31 @@ def cells() -> list[Cell]:
     for entry in known.of("defense"):
         for fields in STRENGTHS.get(entry.id, [{}]):
             arms += [(Part(id=entry.id, fields=fields), who) for who in ("naive", *entry.strategies)]
-    return [Cell(defense, who, attack) for attack in ATTACKS for defense, who in arms]
+    summed = [(part, who) for part in SUMS for who in (["naive"] if part is None else ["naive", *known.get("defense", part.id).strategies])]
+    return [
+        *(Cell(defense, who, attack) for attack in ATTACKS for defense, who in arms),
+        *(Cell(defense, who, attack, PHONES) for attack in ATTACKS if attack != "r_gap" for defense, who in summed),
+    ]
 
 
 mine = [cell for number, cell in enumerate(cells()) if number % parts == part]
 for attack in ATTACKS if not given.report else ():  # those that can share a loop do; the rest follows one by one
     results_file.play_together([run for cell in mine if cell.attack == attack and not cell.same for run in cell.runs])
 results = [one for cell in mine if (one := cell.summed_up())]
-naive = [(one["defense"], one["attack"]) for one in results if one["who"] == "naive"]
+naive = [(one["defense"], one["attack"], one.get("phones", 1)) for one in results if one["who"] == "naive"]
 begun = {one["attack"] for one in results if one["defense"] and "runs" in one}  # nothing to compare with in the others
-results = [one for one in results if (one["defense"], one["attack"]) in naive and one["attack"] in begun]
+results = [one for one in results if (one["defense"], one["attack"], one.get("phones", 1)) in naive and one["attack"] in begun]
 say()
 rows = []
 for one in results:
     fields = one["defense"]["fields"].values() if one["defense"] else ()
-    name = " ".join([(one["defense"] or {"id": "none"})["id"], *(f"{v:g}" if isinstance(v, float) else str(v) for v in fields)])
+    name = " ".join(
+        [
+            *([f"{one['phones']} phones"] if "phones" in one else []),
+            (one["defense"] or {"id": "none"})["id"],
+            *(f"{v:g}" if isinstance(v, float) else str(v) for v in fields),
+        ]
+    )
     if "runs" not in one:
         rows.append([name, one["attack"], one["who"], one.get("same") or one["refused"], "", "", "", ""])
         continue
@@ -180,5 +202,6 @@ if parts == 1:
         "pictures": given.pictures,
         "seeds": given.seeds,
         "attacks": {name: own.fields for name, own in ATTACKS.items()},
+        "watched": WATCHED["rounds"],
     }
     (ROOT / "assets" / "matrix.json").write_text(json.dumps({"about": __doc__, "recipe": recipe, "cells": results}, indent=1) + "\n")

@@ -153,12 +153,11 @@ def not_tried(question: Question, told: Answer, known: Catalog) -> list[str]:
 
 
 def alternatives(question: Question, reader: RunReader, known: Catalog) -> list[Alternative]:
-    """Every protection that was measured beforehand, on one picture of one phone: what leaks to the best attacker, and what it costs."""
-    chosen = [part.model_dump() for part in question.defenses]
-    found = [
-        _alternative(line, [part.model_dump() for part in line.stack] == chosen, reader, known) for line in matrix(known) if line.duels
-    ]
-    return [one for one in found if one]
+    """Every protection that was measured beforehand: what leaks to the best attacker, and what it costs a training."""
+    lines = [line for line in matrix(known) if line.duels]
+    own = [line for line in lines if [part.model_dump() for part in line.stack] == [part.model_dump() for part in question.defenses]]
+    chosen = max(own, key=lambda line: min(line.phones, question.phones), default=None)  # the sum, where a sum was asked about
+    return [one for line in lines if (one := _alternative(line, line is chosen, reader, known))]
 
 
 def _alternative(line: Line, chosen: bool, reader: RunReader, known: Catalog) -> Alternative | None:

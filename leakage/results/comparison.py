@@ -109,8 +109,9 @@ def _row(reader: RunReader, run: Run, experiment: Experiment, known: Catalog, **
     scores, verdict = end.scores if end else FrameScores(), end.verdict if end else None
     grey = (meta.baselines if meta else {}).get("grey", BaselineScores())
     costs, told = cost(reader, experiment, known), {"psnr": grey.psnr, "ssim": grey.ssim, "lpips": grey.lpips, "rank": grey.rank}
+    heard = attacker(experiment, known)
     return Row(
-        attacker=attacker(experiment, known),
+        attacker=heard,
         run=run.id,
         status=run.status,
         ended=how_it_stands(run),
@@ -126,7 +127,7 @@ def _row(reader: RunReader, run: Run, experiment: Experiment, known: Catalog, **
         accuracy=costs.accuracy,
         cost=costs,
         grey={name: value for name, value in told.items() if value is not None},
-        answer="; ".join(meta.answers if meta else ()),
+        answer="; ".join(meta.answers if meta and heard == "adaptive" else ()),
         **words,
     )
 
@@ -223,8 +224,8 @@ def _aspects(experiments: Sequence[Experiment], known: Catalog, *, short: bool) 
         ("BatchNorm uses", every(lambda one: BATCH_NORM[one.batch_norm].short)),
         ("What is sent", part("protocol", lambda one: one.protocol)),
         (
-            "Hidden in a sum",
-            every(lambda one: _part("protocol", one.aggregation, summed, known, short=short) if one.aggregation else "not in a sum"),
+            "Added up with other phones",
+            every(lambda one: _part("protocol", one.aggregation, summed, known, short=short) if one.aggregation else "no"),
         ),
         ("The round", every(lambda one: f"{'round ' if short else ''}{one.attacked_round} of {one.rounds}")),
         ("The labels", every(lambda one: f"{'labels ' if short else ''}{'granted' if one.assume.labels else 'found out'}")),

@@ -48,10 +48,14 @@ class Duel:
 
 @dataclass(frozen=True)
 class Line:
-    """One protection, in words, against every attack by id; `refused`: why it could not be played."""
+    """One protection, in words, against every attack by id; `refused`: why it could not be played.
+
+    phones  whose updates, with one picture each, the server sees only added up; 1: one by itself
+    """
 
     title: str
     stack: tuple[Part, ...]
+    phones: int
     duels: dict[str, Duel]
     refused: str = ""
 
@@ -66,23 +70,25 @@ def load_results(name: str) -> dict[str, Any] | None:
 def matrix(known: Catalog) -> list[Line]:
     """The protections in the order in which they were measured, none of them first."""
     cells = (load_results("matrix") or {"cells": []})["cells"]
-    stacks = list(dict.fromkeys(json.dumps(cell["defense"], sort_keys=True) for cell in cells))
-    parts = {stack: _parts(json.loads(stack)) for stack in stacks}
-    peers = [part for own in parts.values() for part in own]
-    return [_line(parts[stack], [c for c in cells if json.dumps(c["defense"], sort_keys=True) == stack], peers, known) for stack in stacks]
+    groups: dict[tuple[int, str], list[Cell]] = {}
+    for cell in cells:
+        groups.setdefault((cell.get("phones", 1), json.dumps(cell["defense"], sort_keys=True)), []).append(cell)
+    peers = [part for own in groups.values() for part in _parts(own[0]["defense"])]
+    return [_line(_parts(own[0]["defense"]), phones, own, peers, known) for (phones, _), own in groups.items()]
 
 
 def _parts(defense: dict[str, Any] | None) -> tuple[Part, ...]:
     return (Part(**defense),) if defense else ()
 
 
-def _line(stack: tuple[Part, ...], cells: list[Cell], peers: Sequence[Part], known: Catalog) -> Line:
+def _line(stack: tuple[Part, ...], phones: int, cells: list[Cell], peers: Sequence[Part], known: Catalog) -> Line:
     duels = {}
     for attack in dict.fromkeys(cell["attack"] for cell in cells):
         mine = {cell["who"]: cell for cell in cells if cell["attack"] == attack}
         duels[attack] = Duel(mine.get("naive"), {who: cell for who, cell in mine.items() if who != "naive"})
     refused = next((cell["refused"] for cell in cells if "refused" in cell), "")
-    return Line(sentence_case(protection(stack, peers, known)), stack, duels, refused)
+    title = sentence_case(protection(stack, peers, known))
+    return Line(f"{title}, {phones} phones added up" if phones > 1 else title, stack, phones, duels, refused)
 
 
 def measured_against(stack: Sequence[Part], known: Catalog) -> dict[tuple[str, str], Cell]:
@@ -90,7 +96,7 @@ def measured_against(stack: Sequence[Part], known: Catalog) -> dict[tuple[str, s
 
     By the attack's id and by who attacks: "naive", "imitate" for the first of a protection's strategies, the names of the others.
     """
-    lines = [line for line in matrix(known) if line.duels]
+    lines = [line for line in matrix(known) if line.duels and line.phones == 1]
     ids = [part.id for part in stack]
     own = [line for line in lines if _key(line.stack, known) == _key(stack, known)]
     like = [line for line in lines if [part.id for part in line.stack] == ids]
@@ -170,7 +176,7 @@ def one_scene(known: Catalog) -> bool:
 
 def both(known: Catalog, attack: str) -> Iterator[tuple[AccuracyCost, Cell]]:
     """Every protection whose cost and leakage were both measured: its cheapest training, and the strongest attacker's cell."""
-    lines = {_key(line.stack, known): line for line in matrix(known)}
+    lines = {_key(line.stack, known): line for line in matrix(known) if line.phones == 1}
     cheapest: dict[str, AccuracyCost] = {}
     for cost in accuracy_costs(known):
         key = _key(cost.stack, known)

@@ -74,15 +74,22 @@ class Service:
         return self.submit_all([experiment], owner, uploads=uploads, group=group)[0]
 
     def submit_all(
-        self, experiments: Sequence[Experiment], owner: str, *, uploads: Mapping[str, bytes] | None = None, group: str | None = None
+        self,
+        experiments: Sequence[Experiment],
+        owner: str,
+        *,
+        uploads: Mapping[str, bytes] | None = None,
+        group: str | None = None,
+        anew: bool = False,
     ) -> list[str]:
         """The same for several, so that no worker sees the first before the last: what can share a loop then does.
 
+        `anew`: they are computed even where equal ones are there.
+
         Raises SpecError when one of them cannot be run; then none is queued.
         """
-        return self._queue(
-            [self._request(experiment.resolve(self.ready()), uploads or {}) for experiment in experiments], owner, group=group
-        )
+        requests = [self._request(experiment.resolve(self.ready()), uploads or {}) for experiment in experiments]
+        return self._queue(requests, owner, group=group, anew=anew)
 
     def _request(self, resolved: Experiment, uploads: Mapping[str, bytes]) -> RunRequest:
         for source, id in {(picture.source, picture.id) for picture in resolved.pictures}:
@@ -136,12 +143,12 @@ class Service:
             raise SpecError(NOT_READY)
         return known
 
-    def _queue(self, requests: Sequence[RunRequest], owner: str, *, group: str | None = None) -> list[str]:
+    def _queue(self, requests: Sequence[RunRequest], owner: str, *, group: str | None = None, anew: bool = False) -> list[str]:
         """Queue what cannot be shared; the ids of all."""
         ids, fresh, equal = list[str](), list[tuple[Run, Mapping[str, bytes]]](), dict[str, str]()
         for one in requests:
             version, digest = self.ready().version + one.also, one.what.digest()
-            shared = None if one.files else equal.get(digest) or self.store.share(digest, version, owner)
+            shared = None if one.files else equal.get(digest) or (None if anew else self.store.share(digest, version, owner))
             if not shared:
                 fresh.append((self._row(one, owner, version, group), one.files))
             ids.append(shared or fresh[-1][0].id)

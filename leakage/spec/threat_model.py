@@ -239,5 +239,7 @@ def _labels(note: dict[str, Any]) -> str:
     rule, certainty = str(note.get("label rule", "said when the run has ended")), note.get("label certainty")
     if certainty is None:
         return rule
+    if certainty < 0.005:
+        return f"{rule}; nothing promises that it is right here"
     percent = "more than 99" if 0.99 < certainty < 1 else f"{certainty:.0%}"[:-1]
-    return f"{rule}, expected to be right for {percent} %"
+    return f"{rule}, expected to be right for at least {percent} %"

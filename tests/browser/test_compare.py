@@ -9,7 +9,7 @@ from leakage.spec.words import NOT_SHOWN, PARTLY, RECOGNIZABLE, SINGLED_OUT
 
 LONG = 300_000  # milliseconds: seven short runs on a slow, busy machine
 ARMS = ["No protection", "Gaussian noise 0.01", "Pruning 0.9", "AdaDefense"]
-SHORT = "v=1&attack=inverting_gradients&inverting_gradients.steps=300"
+SHORT = "v=1&voices=both&attack=inverting_gradients&inverting_gradients.steps=300"
 PICTURES = "() => [...document.querySelectorAll('.gle-run .gle-guess canvas')].map((one) => one.toDataURL())"
 
 

@@ -124,6 +124,13 @@ def test_pressed_again_equal_experiments_are_not_run_twice(door: Service, look: 
     assert len(door.mine(ME)) == len(first.split(","))
 
 
+def test_pressed_again_they_are_computed_anew_where_somebody_asks_for_that(door: Service, look: Open) -> None:
+    at = press(look(**QUICK, arms="none,pruning")).run()
+    first = at.query_params["runs"]
+    at.toggle(key="anew").set_value(True).run()
+    assert set(press(at).query_params["runs"].split(",")).isdisjoint(first.split(","))
+
+
 @pytest.mark.parametrize(("attackers", "heard"), [("adaptive", ["both", "adaptive"]), ("naive", ["both", "naive"])])
 def test_one_attacker_alone_is_one_run_for_each_arm(door: Service, look: Open, attackers: str, heard: list[str]) -> None:
     experiments = asked(door, press(look(**{**QUICK, "arms": "none,pruning", "voices": attackers})))

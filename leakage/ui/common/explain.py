@@ -6,7 +6,7 @@ from urllib.parse import quote, urlencode
 
 from leakage.data.checkpoints import cards, words
 from leakage.data.datasets import TITLES
-from leakage.results.comparison import sentence_case
+from leakage.results.comparison import protection, sentence_case
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment, Part, Picture, SpecError, clients_of
 from leakage.spec.prepared import WhatIf, prepared
@@ -134,7 +134,7 @@ def title(experiment: Experiment, known: Catalog) -> str:
         *(["trained"] if experiment.checkpoint else []),
         name("model", experiment.model.id),
     ]
-    names += [f"with {name('defense', part.id).lower()}" for part in experiment.defenses]
+    names += [f"with {protection(experiment.defenses, experiment.defenses, known)}"] if experiment.defenses else []
     protocol = known.find("protocol", experiment.protocol.id)
     if protocol is None or not protocol.sends_gradient:
         names.append(f"by {name('protocol', experiment.protocol.id).split(':')[0]}")

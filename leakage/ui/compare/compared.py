@@ -85,6 +85,11 @@ def find_runs(ids: str) -> list[Run]:
     return [run for id in unique if (run := service().look(id)) and run.kind == "attack"]
 
 
+def are_there(ids: str, planned: list[Experiment]) -> bool:
+    """Whether all that is planned is among the runs of an address."""
+    return {one.digest() for one in planned} <= {run.digest for run in find_runs(ids)}
+
+
 def experiment_of(run: Run) -> Experiment:
     """What was asked."""
     return Experiment.model_validate_json(run.experiment)

@@ -1,6 +1,7 @@
 """Measured beforehand, folded away below a comparison: every protection and attacker, DLG's thresholds, and what protection costs."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import plotly.graph_objects as go
 import streamlit as st
@@ -11,6 +12,7 @@ from leakage.results.precomputed import AccuracyCost, Cell, Duel, Line, accuracy
 from leakage.results.utility import Cost, epsilon_words, heading, in_full, recipe_words, scene_words, seeds_words, table
 from leakage.spec.catalog import Catalog
 from leakage.spec.prepared import prepared
+from leakage.spec.threat_model import format_value
 from leakage.ui.common import forms
 from leakage.ui.common.figures import against_accuracy, band, bare, grey_line
 from leakage.ui.compare.sweep import LOOKS, mark_published
@@ -22,7 +24,8 @@ NAIVE, KNOWING = "naive", "knows it"
 DASH = "–"
 MATRIX = """Each cell: PSNR in decibels, the mean of {tries} runs ({pictures} CIFAR-10 pictures, {seeds} seeds of an untrained LeNet),
 coloured by how many are recognizable; a grey picture scores {grey:.1f} dB. “Knows it”: the strongest of those who know the
-protection; below, what they do. For R-GAP the phone computes and sends numbers of 64 bits. **Framed: the naive attacker shows none of
+protection; below, what they do. {settings} For R-GAP the phone computes and sends numbers of 64 bits. Who averages rounds watches
+{watched} of a server that stands still; nowhere else more than one. **Framed: the naive attacker shows none of
 them, who knows the protection does.**"""
 COSTS = """{scene}: it learns by federated averaging with {clients} phones, behind each protection, {seeds}. What leaves nothing to learn
 from ends at 10 to 11 %, which is guessing. Points lost: against the training without protection that is as long, with 95 % confidence.
@@ -70,13 +73,23 @@ def attackers(known: Catalog) -> None:
     played = [cell for line in lines for duel in line.duels.values() for cell in (duel.naive,) if cell and "psnr" in cell]
     runs = [cell["runs"] for cell in played]
     tries = " to ".join(map(str, sorted({min(runs), max(runs)})))
-    st.markdown(MATRIX.format(tries=tries, grey=played[0]["grey_psnr"], **recipe))
+    settings = "; ".join(f"{known.get('attack', id).title}: {_settings(fields)}" for id, fields in recipe["attacks"].items() if fields)
+    st.markdown(MATRIX.format(**{"watched": 16, **recipe}, tries=tries, grey=played[0]["grey_psnr"], settings=f"{settings}."))
     st.html(matrix_table(lines, known))
     for words in puzzles(lines, known):
         st.caption(words)
     titles = {line.title: line for line in lines if not line.refused}
     chosen = st.selectbox("Every attacker of one protection, in words", titles, key="measured-stack")
     st.markdown("\n".join(f"- {forms.verbatim(sentence)}" for sentence in in_words(titles[chosen], known)))
+
+
+def _settings(fields: dict[str, Any]) -> str:
+    """What of an attack is not as usual.
+
+    >>> _settings({"steps": 1500, "polish": 20})
+    'steps 1500, polish 20'
+    """
+    return ", ".join(f"{name.replace('_', ' ')} {format_value(value)}" for name, value in fields.items())
 
 
 def puzzles(lines: Sequence[Line], known: Catalog) -> list[str]:

@@ -62,7 +62,7 @@ def hidden_in_a_sum(known: Catalog) -> Part | None:
     if not over:
         return None
     phones = st.select_slider(
-        "Hidden in a sum",
+        "Added up with other phones",
         range(1, forms.MAX_PHONES + 1),
         format_func=lambda phones: "no" if phones == 1 else f"of {phones} phones",
         key="phones",

@@ -1,0 +1,171 @@
+"""The answer to a question: what is run for it, and what may be said of what that came to."""
+
+import json
+from pathlib import Path
+
+import pytest
+from problems import CATALOG
+
+from leakage.results import answer_file
+from leakage.results.answer import ASKING, LEAK, MOST, NEVER, NOT_SAFE, Answer, alternatives, answer, not_tried, plan
+from leakage.results.precomputed import matrix
+from leakage.runs.event_parts import FrameScores, VerdictWords
+from leakage.runs.events import AttackEnd
+from leakage.runs.store import Run, Store
+from leakage.spec.experiment import Experiment, Part, Picture, SpecError
+from leakage.spec.question import GROUPS, Question, groups
+from leakage.spec.words import CUT_SHORT, NOT_SHOWN, PARTLY, RECOGNIZABLE, SINGLED_OUT
+
+NOISE = Part(id="gaussian_noise", fields={"scale": 0.01})
+OFFICER = Question(phones=4, defenses=(NOISE,))
+
+
+def planned(question: Question, seconds: float = 1.0, *, slots: int = 2) -> list[Experiment]:
+    return plan(question, CATALOG, lambda _: seconds, slots=slots)
+
+
+# ---------------------------------------------------------------- what is run
+
+
+def test_every_group_has_people_and_chance_of_its_own() -> None:
+    found = groups(OFFICER)
+    assert len(found) == GROUPS[OFFICER.minutes] == 3
+    people = [picture.id for one in found for picture in one.pictures]
+    assert len(set(people)) == len(people) == 12
+    assert [one.seed for one in found] == [1, 2, 3]
+    assert all(one.aggregation and one.aggregation.fields["clients"] == 4 and one.defenses == (NOISE,) for one in found)
+
+
+def test_the_strongest_attacker_comes_first_on_every_group() -> None:
+    found = planned(OFFICER)
+    first = [(one.attack.id, one.assume.adaptive) for one in found[:3]]
+    assert first == [("inverting_gradients", True)] * 3
+    assert [one.seed for one in found[:3]] == [1, 2, 3]
+    assert len({one.digest() for one in found}) == len(found) <= MOST
+
+
+def test_as_many_are_run_as_the_time_allows_and_at_least_one() -> None:
+    assert len(planned(OFFICER, 60.0)) == 8  # 0.85 of 5 minutes on 2 slots are 510 s
+    assert len(planned(OFFICER, 60.0, slots=1)) == 4
+    assert len(planned(OFFICER, 10_000.0)) == 1
+
+
+def test_who_does_not_know_the_protection_attacks_as_if_there_were_none() -> None:
+    assert {one.assume.adaptive for one in planned(OFFICER.model_copy(update={"attacker": "naive"}))} == {False}
+    assert {one.assume.adaptive for one in planned(OFFICER)} == {False, True}  # who knows it may also pass it over
+
+
+def test_a_server_that_stands_still_is_watched_round_after_round() -> None:
+    (one, *_) = groups(Question(defenses=(NOISE,), attacker="still"))
+    assert (one.rounds, one.attacked_round, one.protocol.id) == (16, 16, "fedsgd")
+    assert "average the rounds" in {run.assume.strategy for run in planned(Question(defenses=(NOISE,), attacker="still"))}
+    assert "average the rounds" not in {run.assume.strategy for run in planned(Question(defenses=(NOISE,)))}
+
+
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [
+        (Question(phones=4, each=4), "At most 8 are tried here"),
+        (Question(who="own"), "1 different pictures are needed, 0 are here"),
+        (Question(attacker="still", steps="several"), "Choose one step, or another attacker"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_with_the_remedy(question: Question, words: str) -> None:
+    with pytest.raises(SpecError, match=words):
+        planned(question)
+
+
+# ---------------------------------------------------------------- what may be said
+
+
+def ended(number: int, words: list[str], *, status: str = "done", seed: int = 1) -> Run:
+    """A run on as many pictures as words, which are their verdicts."""
+    asked = Experiment(pictures=tuple(Picture(id=f"face-{place}") for place in range(len(words))), seed=seed).resolve(CATALOG)
+    verdict = VerdictWords(
+        word=min(words, key=[RECOGNIZABLE, SINGLED_OUT, PARTLY, NOT_SHOWN, CUT_SHORT].index), why="", meaning="", rule=""
+    )
+    verdict = verdict.model_copy(update={"each": tuple(words)})
+    end = (
+        AttackEnd(answer=1, seconds=3.0, scores=FrameScores(psnr=10.0), verdict=verdict).model_dump(mode="json")
+        if status == "done"
+        else None
+    )
+    return Run(
+        id=f"run{number}", owner="me", kind="attack", digest=asked.digest(), version="1", experiment=asked.model_dump_json(), status=status,
+        result=end, created=0.0, grp=None, shareable=True, estimate=None,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def reader(tmp_path: Path) -> Store:
+    return Store(tmp_path / "runs.sqlite")
+
+
+@pytest.mark.parametrize(
+    ("runs", "word", "people"),
+    [
+        ([ended(1, [NOT_SHOWN, PARTLY]), ended(2, [RECOGNIZABLE, NOT_SHOWN])], LEAK, {RECOGNIZABLE: 1, PARTLY: 1}),
+        ([ended(1, [SINGLED_OUT])], LEAK, {SINGLED_OUT: 1}),
+        ([ended(1, [PARTLY])], NOT_SAFE, {PARTLY: 1}),
+        ([ended(1, [NOT_SHOWN]), ended(2, [NOT_SHOWN], seed=2)], NOT_SAFE, {NOT_SHOWN: 2}),
+        ([ended(1, [NOT_SHOWN]), ended(2, [CUT_SHORT], status="running")], ASKING, {NOT_SHOWN: 1}),
+        ([ended(1, [RECOGNIZABLE]), ended(2, [CUT_SHORT], status="running")], LEAK, {RECOGNIZABLE: 1}),
+    ],
+    ids=["one of two", "singled out", "partly", "nothing", "still running", "already"],
+)
+def test_every_person_counts_once_with_the_worst_that_any_attack_showed(
+    reader: Store, runs: list[Run], word: str, people: dict[str, int]
+) -> None:
+    told = answer(reader, runs, CATALOG)
+    assert (told.word, told.people) == (word, people)
+    assert told.total == sum(people.values())
+
+
+def test_a_failed_attack_is_never_called_safe(reader: Store) -> None:
+    told = answer(reader, [ended(1, [NOT_SHOWN])], CATALOG)
+    assert told.headline.startswith("Not shown safe. Of 1 picture: none shown by these attacks.")
+    assert told.headline.endswith("no proof of safety.")
+    assert set(NEVER) <= set(not_tried(Question(), told, CATALOG))
+
+
+def test_what_was_not_tried_names_the_attacks_that_were_not_run(reader: Store) -> None:
+    told: Answer = answer(reader, [ended(1, [NOT_SHOWN])], CATALOG)  # by iDLG
+    (first, *_) = not_tried(Question(), told, CATALOG)
+    assert "Inverting Gradients" in first
+    assert "iDLG (label first)" not in first
+
+
+def test_alternatives_are_those_of_the_precomputed_results_with_their_best_attacker(reader: Store) -> None:
+    found = alternatives(OFFICER, reader, CATALOG)
+    assert [one.title for one in found if one.chosen] == ["Gaussian noise 0.01"]
+    lines = {line.title: line for line in matrix(CATALOG)}
+    for one in found:
+        cells = [
+            cell for duel in lines[one.title].duels.values() for cell in (duel.naive, *duel.knowing.values()) if cell and "psnr" in cell
+        ]
+        assert one.recognizable / one.runs == max(cell["recognizable"] / cell["runs"] for cell in cells)
+
+
+# ---------------------------------------------------------------- its files
+
+
+def test_the_file_asks_the_same_again_and_the_page_says_the_answer(reader: Store) -> None:
+    run = ended(1, [RECOGNIZABLE])
+    reader.add(run, {})
+    given = {"question": OFFICER.model_dump_json(), "organisation": "<b>School</b>"}
+    made = answer_file.make(reader, [run.id], "answer.json", CATALOG, given)
+    assert made
+    assert answer_file.question(made.data.decode()) == OFFICER
+    assert json.loads(made.data)["answer"]["total"] == 1
+    page = answer_file.make(reader, [run.id], "answer.html", CATALOG, given)
+    assert page
+    text = page.data.decode()
+    assert "&lt;b&gt;School&lt;/b&gt;" in text
+    assert text.index("Could somebody see") < text.index("The scenario") < text.index("What this does not say") < text.index("Every attack")
+    assert "Gaussian noise 0.01" in text
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"question": {"who": "martians"}}', '{"question": {"phones": 3}}'])
+def test_a_file_that_is_none_is_refused_with_a_sentence(text: str) -> None:
+    with pytest.raises(SpecError):
+        answer_file.question(text)

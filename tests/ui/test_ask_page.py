@@ -1,0 +1,76 @@
+"""The page Ask: a question in plain words, kept in the address, and its answer."""
+
+from collections.abc import Callable
+
+from visiting import Open, fine, words
+
+from leakage.runs.service import Service
+from leakage.spec.experiment import Experiment
+
+PAGE = "pages/ask.py"
+
+
+def experiments(door: Service, ids: str) -> list[Experiment]:
+    return [Experiment.model_validate_json(run.experiment) for id in ids.split(",") if (run := door.look(id))]
+
+
+def test_a_newcomer_is_asked_five_things_and_nothing_runs_before_the_button(door: Service, visit: Open) -> None:
+    at = visit(PAGE)
+    fine(at)
+    said = words(at)
+    for step in (
+        "1 · Whose pictures?",
+        "2 · How are they sent?",
+        "3 · Which protection, and how strong?",
+        "4 · Who attacks?",
+        "5 · How much",
+    ):
+        assert step in said
+    assert door.store.queue() == []
+
+
+def test_what_is_asked_is_run_and_stands_in_the_address(door: Service, visit: Open) -> None:
+    at = visit(PAGE)
+    at.segmented_control(key="ask-phones").set_value(4).run()
+    at.selectbox(key="ask-protection").select("gaussian_noise").run()
+    at.segmented_control(key="ask-minutes").set_value(1).run()
+    at.button(key="run-button").click().run()
+    fine(at)
+    asked = experiments(door, at.query_params["runs"])
+    assert {len(one.pictures) for one in asked} == {4}
+    assert {part.id for one in asked for part in one.defenses} == {"gaussian_noise"}
+    assert {name: at.query_params[name] for name in ("phones", "protection", "minutes")} == {
+        "phones": "4", "protection": "gaussian_noise", "minutes": "1",
+    }  # fmt: skip
+    again = visit(PAGE, **{name: str(value) for name, value in at.query_params.items()})
+    fine(again)
+    assert again.segmented_control(key="ask-phones").value == 4
+    again.button(key="run-button").click().run()
+    assert again.query_params["runs"] == at.query_params["runs"]  # equal runs are shared
+
+
+def test_the_answer_says_what_was_found_and_what_not_tried(door: Service, visit: Open, work: Callable[[], None]) -> None:
+    at = visit(PAGE, who="me", minutes="1", protection="pruning:share=0.99")
+    at.button(key="run-button").click().run()
+    ids = at.query_params["runs"].split(",")
+    for id in ids[1:]:
+        door.cancel(id, door.look(id).owner)
+    work()
+    at.run()
+    fine(at)
+    page = "\n".join(str(element.proto.body) for element in at.get("html"))
+    assert "gle-asked-word" in page
+    assert "What was not tried" in words(at)
+    assert "attackers with a learned memory" in words(at)
+
+
+def test_a_wrong_link_is_named(visit: Open, door: Service) -> None:
+    said = words(visit(PAGE, phones="3", protection="amulet"))
+    assert "phones=3 is not known here; 1 is used instead." in said
+    assert "protection=amulet is not known here; no protection is used instead." in said
+
+
+def test_what_is_too_much_is_refused_before_the_button(visit: Open, door: Service) -> None:
+    at = visit(PAGE, phones="8", each="8")
+    assert "At most 8 are tried here" in words(at)
+    assert at.button(key="run-button").disabled
