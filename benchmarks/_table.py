@@ -4,6 +4,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypedDict
@@ -17,7 +18,7 @@ import torch
 
 from leakage.evaluation.play import Scene, play_together
 from leakage.evaluation.referee import Frame
-from leakage.spec.experiment import Assumptions, Experiment, Part
+from leakage.spec.experiment import Assumptions, Experiment, Part, SpecError
 from leakage.workers import plugin_catalog
 from leakage.workers.adapter import batchable, play, prepare
 
@@ -106,8 +107,11 @@ class Book:
     def play_together(self, cells: Sequence[tuple[dict[str, Any], Experiment]]) -> None:
         """The same for several, LANES at a time in one loop as far as they can share one; what cannot is left for `play`."""
         torch.set_num_threads(1)
-        todo = [(asked, experiment.resolve(plugin_catalog.describe())) for asked, experiment in cells if not self.known(asked)]
-        todo = [(asked, experiment) for asked, experiment in todo if batchable(experiment)]
+        known, todo = plugin_catalog.describe(), list[tuple[dict[str, Any], Experiment]]()
+        for asked, experiment in cells:
+            with suppress(SpecError):  # `play` says why it cannot be run
+                if not self.known(asked) and batchable(resolved := experiment.resolve(known)):
+                    todo.append((asked, resolved))
         while todo:
             group = [cell for cell in todo if cell[1].same_except_defense(todo[0][1])][:LANES]
             todo = [cell for cell in todo if cell not in group]

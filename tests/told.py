@@ -78,7 +78,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {  # the name of a model -> what it is giv
     "TurnEvent": {"name": "conv1", "number": 1, "layers": 2},
     "RankEvent": {"name": "conv1", "rank": 640},
     "MovedEvent": {"done": 128, "directions": 784},
-    "GradientRankEvent": {"found": GRADIENT_RANK},
+    "GradientRankEvent": {"measured": GRADIENT_RANK},
     "RanksEnd": {"status": "done", "ranks": {"conv1": 640, "conv2": None}, "seconds": 2.5, "whole": True, "gradient": GRADIENT_RANK},
 }
 

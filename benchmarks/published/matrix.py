@@ -124,7 +124,7 @@ class Cell:
 
     def pictures(self, number: int) -> tuple[Picture, ...]:
         """One for each phone."""
-        return tuple(Picture(source="cifar10", id=str(number * self.phones + phone)) for phone in range(self.phones))
+        return tuple(Picture(source="cifar10", id=str(number * self.phones + place)) for place in range(self.phones))
 
     def summed_up(self) -> dict[str, Any] | None:
         """Its runs, played if they are not in the book; None where nothing is to be played and there is not one seed of every picture."""

@@ -58,7 +58,7 @@ PHOTOS = {  # in the order of their classes
     "retina": _Photo("retina.jpg", "Retina", 0, 0, 1411, "Round orange scan of the back of an eye with a bright spot at the left."),
     "immunohistochemistry": _Photo("ihc.png", "Tissue", 192, 256, 256, "Tissue under a microscope: a brown gland among small blue cells."),
 }
-SCANS = [*(("retina.jpg", left, top, 420) for left, top in ((180, 300), (500, 180), (820, 300), (500, 760)))]
+SCANS = [*(("retina.jpg", left, top, 420) for left, top in ((100, 220), (100, 640), (460, 400), (340, 820)))]
 SCANS += [("ihc.png", left, top, 170) for left, top in ((0, 0), (340, 0), (0, 340), (340, 340))]
 PAGES = [("page.png", 4 + 48 * number, 2, 48) for number in range(6)]  # a line of print, and handwriting
 PAGES += [("text.png", 20 + 100 * number, 40, 96) for number in range(4)]

@@ -117,7 +117,7 @@ def answer(reader: RunReader, runs: Sequence[Run], known: Catalog) -> Answer:
     people = {word: count for word in (*VERDICTS, CUT_SHORT) if (count := sum(found == word for found in worst.values()))}
     open_runs = sum(run.status in OPEN for run in runs)
     leaks = any(word in people for word in LEAKS)
-    best = max(told, key=worst_case.shown, default=None)
+    best = max(told, key=worst_case.reach_of, default=None)
     return Answer(
         word=LEAK if leaks else ASKING if open_runs else NOT_SAFE,
         people=people,
@@ -136,10 +136,9 @@ def _severity(word: str) -> int:
 
 
 def who(row: Row) -> str:
-    """The attacker of a run in words."""
-    knows = {"adaptive": ", by somebody who knows the protection", "naive": ", by somebody who does not know the protection"}
-    how = f" ({row.answer})" if row.attacker == "adaptive" and row.answer else ""
-    return f"{row.attack}{knows.get(row.attacker, '')}{how}"
+    """The attack of a run, and by whom."""
+    words = worst_case.attacker_words(row)
+    return f"{row.attack}, by somebody who {words}" if words else row.attack
 
 
 def not_tried(question: Question, told: Answer, known: Catalog) -> list[str]:

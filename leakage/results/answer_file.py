@@ -14,7 +14,7 @@ from leakage.results.arms import Arm, data, gather
 from leakage.results.comparison_report import OWN, outcome_words
 from leakage.results.exports import Made, saved
 from leakage.results.markup import render
-from leakage.results.worst_case import shown
+from leakage.results.worst_case import reach_of
 from leakage.runs.store import Store
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import SpecError
@@ -77,7 +77,7 @@ def _figures(arms: Sequence[Arm]) -> list[tuple[str, str, str]]:
     best: dict[str, Arm] = {}
     for arm in arms:
         group = str(arm.experiment.pictures)
-        if group not in best or shown(arm.row) > shown(best[group].row):
+        if group not in best or reach_of(arm.row) > reach_of(best[group].row):
             best[group] = arm
     return [
         (_png(arm.private), _png(arm.guess), f"{who(arm.row)}: {outcome_words(arm.row)}")

@@ -80,15 +80,24 @@ def worst(rows: Sequence[Row]) -> dict[str, Row]:
     """Of each arm the run that shows most: by its verdict, then by PSNR."""
     found: dict[str, Row] = {}
     for row in rows:
-        if row.arm not in found or shown(row) > shown(found[row.arm]):
+        if row.arm not in found or reach_of(row) > reach_of(found[row.arm]):
             found[row.arm] = row
     return found
 
 
-def shown(row: Row) -> tuple[int, float]:
+def reach_of(row: Row) -> tuple[int, float]:
     """How much a run shows, to be compared: by its verdict, then by PSNR."""
     place = len(VERDICTS) - VERDICTS.index(row.verdict) if row.verdict in VERDICTS else 0
     return place, row.psnr if row.psnr is not None else float("-inf")
+
+
+def attacker_words(row: Row) -> str:
+    """What the attacker of a run knows and does, after "somebody who"; nothing where all do the same."""
+    if row.attacker == "naive":
+        return "does not know the protection"
+    if row.attacker == "adaptive":
+        return f"knows the protection{f' ({row.answer})' if row.answer else ''}"
+    return ""
 
 
 def several(rows: Iterable[Row]) -> bool:

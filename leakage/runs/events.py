@@ -230,7 +230,7 @@ class GradientRankEvent(RunEvent):
     """What was measured of the whole gradient."""
 
     kind: Literal["gradient"] = "gradient"
-    found: GradientRank
+    measured: GradientRank
 
 
 class RanksEnd(EndEvent):

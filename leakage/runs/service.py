@@ -126,7 +126,7 @@ class Service:
 
     def gradient_rank(self, run: str) -> GradientRank | None:
         """What it has measured of the whole gradient, if it has."""
-        return next((told.found for told in self.store.events_of(run, GradientRankEvent)), None)
+        return next((told.measured for told in self.store.events_of(run, GradientRankEvent)), None)
 
     def turns(self, run: str) -> list[TurnEvent]:
         """The layers to which such a run has turned."""

@@ -38,7 +38,7 @@ def perform(store: Store, run: Run, pulse: Callable[[], bool]) -> RanksEnd:
             store.add_event(run.id, RankEvent(name=layer.name, rank=ranks[layer.name]))
         if asked.directions:
             gradient = in_numbers(whole_gradient(asked, _Teller(store, run.id, asked.directions, pulse)))
-            store.add_event(run.id, GradientRankEvent(found=gradient))
+            store.add_event(run.id, GradientRankEvent(measured=gradient))
         whole = True
     except StoppedError:
         pass

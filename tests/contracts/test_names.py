@@ -48,7 +48,6 @@ ARGUED = {  # (file, name): why it stays
     ("*", "MemoryError"): "Python's own",
     ("leakage/workers/job.py", "OutOfMemoryError"): "torch's own",
     ("leakage/results/arms.py", "guess"): "what the attack answered, a noun beside `private`; no strategy's latent_init",
-    ("tests/ui/test_compare_page.py", "voices"): "a key of addresses that were shared: it stays",
 }
 
 

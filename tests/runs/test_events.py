@@ -54,7 +54,7 @@ REQUIRED = {  # numbers without which an event makes no sense: what is not finit
     "TurnEvent": {"number", "layers"},
     "RankEvent": {"rank"},
     "MovedEvent": {"done", "directions"},
-    "GradientRankEvent": {f"found.{place}" for place in GRADIENT},
+    "GradientRankEvent": {f"measured.{place}" for place in GRADIENT},
     "RanksEnd": {"ranks.conv1", "seconds", *(f"gradient.{place}" for place in GRADIENT)},
 }
 

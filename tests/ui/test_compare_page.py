@@ -3,7 +3,6 @@
 import json
 import math
 import re
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -101,7 +100,7 @@ def test_a_newcomer_finds_four_arms_prepared_each_against_the_strongest_known_at
     assert at.segmented_control(key="voices").value == "worst"
     experiments = asked(door, press(at))
     stacks = [tuple((part.id, part.fields.get("scale", part.fields.get("share"))) for part in one.defenses) for one in experiments]
-    tried = Counter(stacks)
+    tried = {stack: stacks.count(stack) for stack in stacks}
     assert list(tried) == [(), (("gaussian_noise", 0.01),), (("pruning", 0.9),), (("ada_defense", None),)]
     assert tried[()] == 2  # nothing to know: iDLG, and Inverting Gradients
     assert max(tried.values()) == TRIES
@@ -399,7 +398,7 @@ def test_what_differs_and_what_is_equal_is_said_in_words(look: Open) -> None:
     assert "no protection; Gaussian noise 0.01; Pruning 0.9; AdaDefense" in differing[1]
     assert equal[1] == " Astronaut, Inverting Gradients, LeNet (Zhu), untrained, seed 1, and all else."
     assert "- The attack: Inverting Gradients, steps 1000" in said
-    assert "The attack: iDLG; Inverting Gradients" in words(press(look()))
+    assert re.search(r"The attack: iDLG[^;]*; Inverting Gradients", words(press(look())))
 
 
 def test_the_table_fills_as_runs_finish_and_an_exported_file_runs_again(door: Service, look: Open, work: Callable[[], None]) -> None:

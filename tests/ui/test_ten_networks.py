@@ -48,7 +48,7 @@ def page(row: dict[str, Any], look: Open, door: Service) -> AppTest:
     door.store.claim("0:1")
     for name, rank in row["layers"].items():
         door.store.add_event(run, RankEvent(name=name, rank=rank))
-    door.store.add_event(run, GradientRankEvent(found=whole(row)))
+    door.store.add_event(run, GradientRankEvent(measured=whole(row)))
     door.store.finish(run, "done", result=RanksEnd(ranks=row["layers"], seconds=1.0, whole=True, gradient=whole(row)))
     at = look(net=row["network"], size=str(size), channels=str(channels))
     fine(at)

@@ -8,7 +8,7 @@ import streamlit as st
 from leakage.results.answer import ASKING, LEAK, NOT_SAFE, Alternative, Answer, alternatives, answer, not_tried, who
 from leakage.results.comparison import sentence_case
 from leakage.results.markup import render
-from leakage.results.worst_case import shown
+from leakage.results.worst_case import reach_of
 from leakage.runs.service import service
 from leakage.runs.store import OPEN, Run
 from leakage.spec.catalog import Catalog
@@ -50,7 +50,7 @@ def playing(runs: list[Run], known: Catalog) -> None:
     best: dict[str, Run] = {}
     for run in runs:
         group = str(experiment_of(run).pictures)
-        if group not in best or shown(rows[run.id]) > shown(rows[best[group].id]):
+        if group not in best or reach_of(rows[run.id]) > reach_of(rows[best[group].id]):
             best[group] = run
     staged_runs = [
         staged(run.id, f"Group {place}: {rows[run.id].attack}", experiment_of(run), known) for place, run in enumerate(best.values(), 1)

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from leakage.results.comparison import Row, sentence_case
 from leakage.results.markup import render
 from leakage.results.utility import EPSILONS, Cost, epsilon_words, heading, seeds_words
-from leakage.results.worst_case import worst
+from leakage.results.worst_case import attacker_words, worst
 from leakage.runs.store import OPEN
 from leakage.spec.words import NOT_SHOWN, PARTLY, RECOGNIZABLE, SINGLED_OUT
 from leakage.ui.common.base_path import base
@@ -104,8 +104,7 @@ def _finder(row: Row, rows: Sequence[Row]) -> TableCell:
     count = f"{ended} of {len(tried)} tried" if ended < len(tried) else f"best of {len(tried)}"
     if row.verdict is None:
         return TableCell(text=DASH, below=count)
-    who = {"adaptive": f"knows the protection{f': {row.answer}' if row.answer else ''}", "naive": "does not know the protection"}
-    return TableCell(text=row.attack, below="; ".join([*([who[row.attacker]] if row.attacker in who else []), count]))
+    return TableCell(text=row.attack, below="; ".join(filter(None, [attacker_words(row), count])))
 
 
 def _attackers(rows: Sequence[Row]) -> list[str]:

@@ -98,7 +98,7 @@ export interface GradientRankEvent {
   kind: 'gradient';
   run?: string;
   seq?: number;
-  found: GradientRank;
+  measured: GradientRank;
 }
 
 export type JsonValue = unknown;
