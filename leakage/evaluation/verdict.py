@@ -16,7 +16,7 @@ DISTANCES = {"rank_pixel": "by pixels", "rank_ssim": "by SSIM", "rank_lpips": "b
 RULE = (
     "The line-up puts the private picture among others of its kind and ranks them by how near they are to the guess: by pixels, SSIM and "
     "LPIPS. A distance does not count for a picture where one that knows nothing is first too: grey, black, white, its own mean colour, "
-    "noise, the mean picture of the line-up. Recognizable: first by most of the distances that count, and SSIM or LPIPS goes at "
+    "noise, the mean picture of the line-up. Recognizable: first by at least half of the distances that count, and SSIM or LPIPS goes at "
     "least half of the way from the best of the pictures that know nothing to an exact copy; where no distance counts, the second is "
     "enough. Singled out: first in the same way, whatever it looks like. Partly: first by one distance, or among the first 5 % and at "
     "least 15 % of that way. Otherwise: not shown by this attack. A guess that knows nothing is first by one distance once in as many "
@@ -60,9 +60,10 @@ class Reference:
         return self.counting(scores).nanquantile(0.5, dim=0)
 
     def first(self, scores: Scores) -> Tensor:
-        """Whether a guess is first by most of the distances that count: bool (B,)."""
+        """Whether a guess is first by at least half of the distances that count: bool (B,); never where none does."""
         ranks = self.counting(scores)
-        return 2 * (ranks == 1).sum(0) > (~ranks.isnan()).sum(0)
+        firsts = (ranks == 1).sum(0)
+        return (firsts > 0) & (2 * firsts >= (~ranks.isnan()).sum(0))
 
 
 def way(scores: Scores, best: Scores) -> Tensor:
