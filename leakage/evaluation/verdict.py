@@ -16,11 +16,11 @@ DISTANCES = {"rank_pixel": "by pixels", "rank_ssim": "by SSIM", "rank_lpips": "b
 RULE = (
     "The line-up puts the private picture among others of its kind and ranks them by how near they are to the guess: by pixels, SSIM and "
     "LPIPS. A distance does not count for a picture where one that knows nothing is first too: grey, black, white, its own mean colour, "
-    "noise, the mean picture of the line-up. Recognizable: first by at least half of the distances that count, and SSIM or LPIPS goes at "
-    "least half of the way from the best of the pictures that know nothing to an exact copy; where no distance counts, the second is "
-    "enough. Singled out: first in the same way, whatever it looks like. Partly: first by one distance, or among the first 5 % and at "
-    "least 15 % of that way. Otherwise: not shown by this attack. A guess that knows nothing is first by one distance once in as many "
-    "times as pictures stand in the line-up. A batch is judged by its clearest picture."
+    "noise, the mean picture of the line-up. First: by most of the distances that count; or by half of them, where SSIM or LPIPS goes at "
+    "least 15 % of the way from the best of the pictures that know nothing to an exact copy. Recognizable: first, and at least half of "
+    "that way; where no distance counts, the second is enough. Singled out: first, whatever it looks like. Partly: first by one distance, "
+    "or among the first 5 % and at least 15 % of that way. Otherwise: not shown by this attack. A guess that knows nothing is first by one "
+    "distance once in as many times as pictures stand in the line-up. A batch is judged by its clearest picture."
 )
 MEANING = {
     RECOGNIZABLE: "Whoever is in the picture can be seen by whoever runs the server, although the picture never left the phone.",
@@ -60,10 +60,11 @@ class Reference:
         return self.counting(scores).nanquantile(0.5, dim=0)
 
     def first(self, scores: Scores) -> Tensor:
-        """Whether a guess is first by at least half of the distances that count: bool (B,); never where none does."""
+        """Whether a guess is first by most of the distances that count, or by half and nearer than what knows nothing: bool (B,)."""
         ranks = self.counting(scores)
-        firsts = (ranks == 1).sum(0)
-        return (firsts > 0) & (2 * firsts >= (~ranks.isnan()).sum(0))
+        firsts, all_that_count = (ranks == 1).sum(0), (~ranks.isnan()).sum(0)
+        half = (firsts > 0) & (2 * firsts == all_that_count)
+        return (2 * firsts > all_that_count) | (half & (way(scores, self.best) >= SOME))
 
 
 def way(scores: Scores, best: Scores) -> Tensor:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from leakage.results import worst_case
 from leakage.results.comparison import Row, protection, rows, sentence_case
 from leakage.results.precomputed import Line, matrix
-from leakage.results.utility import Cost, cost
+from leakage.results.utility import Cost, cost, with_defaults
 from leakage.runs.events import AttackEnd
 from leakage.runs.reader import RunReader
 from leakage.runs.store import OPEN, Run
@@ -154,7 +154,8 @@ def not_tried(question: Question, told: Answer, known: Catalog) -> list[str]:
 def alternatives(question: Question, reader: RunReader, known: Catalog) -> list[Alternative]:
     """Every protection that was measured beforehand: what leaks to the best attacker, and what it costs a training."""
     lines = [line for line in matrix(known) if line.duels]
-    own = [line for line in lines if [part.model_dump() for part in line.stack] == [part.model_dump() for part in question.defenses]]
+    asked = [with_defaults(part, known) for part in question.defenses]
+    own = [line for line in lines if [with_defaults(part, known) for part in line.stack] == asked]
     chosen = max(own, key=lambda line: min(line.phones, question.phones), default=None)  # the sum, where a sum was asked about
     return [one for line in lines if (one := _alternative(line, line is chosen, reader, known))]
 

@@ -48,7 +48,9 @@ NAN = math.nan
         (0.31, 0.43, (5, 5, 5), NOT_SHOWN),
         (1.0, 0.0, (5.5, 5.5, 5.5), NOT_SHOWN),
         (0.61, NAN, (1, 1, NAN), RECOGNIZABLE),
-        (0.31, NAN, (1, 3, NAN), SINGLED_OUT),  # one of two is half
+        (0.31, NAN, (1, 3, NAN), PARTLY),  # one of two, and no nearer than what knows nothing
+        (0.33, NAN, (1, 3, NAN), SINGLED_OUT),  # one of two, and nearer
+        (-0.5, 0.9, (40, 1, NAN), PARTLY),  # noise that is first by one of two
         (NAN, 0.24, (1, NAN, 1), RECOGNIZABLE),
         (NAN, NAN, (1, NAN, NAN), SINGLED_OUT),
         (NAN, NAN, (2, NAN, NAN), NOT_SHOWN),
@@ -67,7 +69,7 @@ def test_the_verdict_on_one_picture_obeys_its_rule_at_the_border(ssim: float, lp
 @pytest.mark.parametrize(
     ("ranks", "void", "word"),
     [
-        ((1, 1, 9), ("grey", "", ""), SINGLED_OUT),  # one of two that count is half
+        ((1, 1, 9), ("grey", "", ""), PARTLY),  # one of two that count
         ((9, 1, 1), ("grey", "", ""), SINGLED_OUT),  # both
         ((1, 9, 9), ("", "grey", "grey"), SINGLED_OUT),  # the only one
         ((1, 9, 9), ("grey", "", ""), NOT_SHOWN),  # grey is as near by pixels: that says nothing

@@ -123,7 +123,7 @@ def lines(told: Answer) -> list[tuple[str, str]]:
     found = [("Could be seen", f"{people}, of {told.total} pictures"), ("Shown most by", by)]
     if told.best and told.best.words:
         found.append(("How that is known", told.best.words))
-    effort = f"{len(told.rows) - told.open} of {len(told.rows)} attacks ended, {duration(told.seconds)} of computing on this machine"
+    effort = f"{len(told.rows) - told.open} of {len(told.rows)} attacks ended, {duration(told.seconds)} of computing, several at once"
     return [*found, ("With how much effort", effort)]
 
 
