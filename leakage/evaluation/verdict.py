@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from leakage.spec.words import CUT_SHORT, NOT_SHOWN, PARTLY, RECOGNIZABLE, SINGLED_OUT, VERDICTS
+from leakage.spec.words import CUT_SHORT, MEANING, NOT_SHOWN, PARTLY, RECOGNIZABLE, SINGLED_OUT, VERDICTS
 
 CLEAR, SOME = 0.5, 0.15  # shares of the way from the best baseline to an exact copy
 ROOM = 1e-4  # SSIM or LPIPS between the best baseline and an exact copy, below which the two are the same
@@ -20,16 +20,9 @@ RULE = (
     "least 15 % of the way from the best of the pictures that know nothing to an exact copy. Recognizable: first, and at least half of "
     "that way; where no distance counts, the second is enough. Singled out: first, whatever it looks like. Partly: first by one distance, "
     "or among the first 5 % and at least 15 % of that way. Otherwise: not shown by this attack. A guess that knows nothing is first by one "
-    "distance once in as many times as pictures stand in the line-up. A batch is judged by its clearest picture."
+    "distance once in as many times as pictures stand in the line-up; in a batch up to as many times more often as it has pictures, because "
+    "every guess is held against the picture that it fits best. A batch is judged by its clearest picture."
 )
-MEANING = {
-    RECOGNIZABLE: "Whoever is in the picture can be seen by whoever runs the server, although the picture never left the phone.",
-    SINGLED_OUT: "By eye there may be little to see. But whoever has candidates for the private picture can tell from the guess which of "
-    "them it is: that singles somebody out, and is a leak.",
-    PARTLY: "Shapes and colours leak: somebody who knows the picture may guess it, and a better attack may see more.",
-    NOT_SHOWN: "This says something of this attack, and nothing of safety: another attack, more tries or another picture may show it.",
-    CUT_SHORT: "It was stopped before it had an answer. What it did not show until then says nothing.",
-}
 Scores = Mapping[str, Tensor]  # name -> one value per picture (B,), not a number where it is unknown
 
 

@@ -14,7 +14,7 @@ from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment, Part, Picture
 from leakage.spec.prepared import prepared
 from leakage.spec.question import ATTACKERS, STEPS, Question, groups
-from leakage.spec.words import CUT_SHORT, LEAKS, PARTLY, RECOGNIZABLE, SINGLED_OUT, VERDICTS
+from leakage.spec.words import CUT_SHORT, LEAKS, MEANING, PARTLY, RECOGNIZABLE, SINGLED_OUT, VERDICTS
 
 MOST = 24  # runs of one answer
 GUESSED = 30.0  # seconds of a run that nobody has timed yet
@@ -63,6 +63,11 @@ class Alternative:
     attacker: str
     cost: Cost
 
+    @property
+    def seen(self) -> str:
+        """Of how many runs the picture is recognizable; where it is in none, that these attacks did not show it."""
+        return f"{self.recognizable} of {self.runs}" if self.recognizable else f"not shown by these attacks ({self.runs} runs)"
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -93,6 +98,11 @@ class Answer:
         if self.word == ASKING:
             return "Nothing shown yet. Attacks are still running."
         return f"Not shown safe. {self.seen} That is what {len(self.rows) - self.cut} attacks found, and no proof of safety."
+
+    @property
+    def meaning(self) -> str:
+        """What the word of the picture of which most was shown stands for."""
+        return next((MEANING[word] for word in self.people if word in VERDICTS), "")
 
     @property
     def seen(self) -> str:
@@ -172,11 +182,12 @@ def _alternative(line: Line, chosen: bool, reader: RunReader, known: Catalog) ->
 
 def scenario_words(question: Question, known: Catalog) -> list[tuple[str, str]]:
     """The question, line by line."""
+    shown = groups(question)[0] if question.who != "own" else Experiment()
     kind = "Your own pictures" if question.who == "own" else prepared().ask.kinds[question.who].title
-    sums = f"{question.phones} phones, added up before the server sees them" if question.phones > 1 else "one phone by itself"
+    sums = f"{question.phones} phones, added up before the server sees them (secure aggregation)"
     return [
-        ("Pictures", kind),
-        ("Phones", sums),
+        ("Pictures", f"{kind}, {shown.size} px, {'grey' if shown.channels == 1 else 'in colour'}"),
+        ("Phones", sums if question.phones > 1 else "one phone by itself"),
         ("In one update", f"{question.each} of each phone, {question.pictures} in all"),
         ("What a phone does", STEPS[question.steps]),
         ("Protection", sentence_case(protection(question.defenses, question.defenses, known))),

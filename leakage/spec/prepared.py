@@ -4,7 +4,7 @@ from functools import cache
 from typing import Any
 
 from leakage.settings import ROOT
-from leakage.spec.experiment import Assumptions, Base, Experiment, Part, parse_as
+from leakage.spec.experiment import Assumptions, Base, Channels, Experiment, Part, parse_as
 
 FILE = ROOT / "assets" / "prepared.json"
 
@@ -101,9 +101,10 @@ class TrainingLinks(Base):
 
 
 class AskedKind(Base):
-    """A kind of picture that the page Ask asks about: pictures of the gallery by id."""
+    """A kind of picture that the page Ask asks about: pictures of the gallery by id, and whether they are in colour (3 channels)."""
 
     title: str
+    channels: Channels
     pictures: tuple[str, ...]
 
 

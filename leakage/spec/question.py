@@ -60,6 +60,7 @@ def groups(question: Question, own: Sequence[Picture] = ()) -> list[Experiment]:
     if still and question.steps == "several":
         raise SpecError("A server that stands still is tried with one step only. Choose one step, or another attacker.")
     base = Experiment(
+        channels=asked.kinds[question.who].channels if question.who != "own" else Experiment().channels,
         protocol=asked.several if question.steps == "several" else Experiment().protocol,
         aggregation=_added_up(question.phones),
         defenses=question.defenses,

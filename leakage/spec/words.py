@@ -51,6 +51,14 @@ DIFFERENCE = f"Adaptive: it knows what the phone does, and imitates that. Naive:
 RECOGNIZABLE, SINGLED_OUT, PARTLY, NOT_SHOWN = VERDICTS = ("recognizable", "singled out", "partly", "not shown by this attack")
 CUT_SHORT = "stopped: no verdict"  # it was stopped before its answer, and showed nothing until then
 LEAKS = (RECOGNIZABLE, SINGLED_OUT)
+MEANING = {
+    RECOGNIZABLE: "Whoever is in the picture can be seen by whoever runs the server, although the picture never left the phone.",
+    SINGLED_OUT: "By eye there may be little to see. But whoever has candidates for the private picture can tell from the guess which of "
+    "them it is: that singles somebody out, and is a leak.",
+    PARTLY: "Shapes and colours leak: somebody who knows the picture may guess it, and a better attack may see more.",
+    NOT_SHOWN: "This says something of this attack, and nothing of safety: another attack, more tries or another picture may show it.",
+    CUT_SHORT: "It was stopped before it had an answer. What it did not show until then says nothing.",
+}
 
 # Why a setting is refused, by whoever meets it first: before a run from what plug-ins declare, in the engine from the model itself.
 MIXED = (

@@ -33,7 +33,7 @@ CELLS = [
     cell(PRUNED, "what arrived", 2, 15.0),
     cell(PRUNED, "what arrived, and bounds", 5, 14.0),
     cell(NOISE, "naive", 1, 12.0),
-    cell(NOISE, "imitate", same="nobody can imitate random noise"),
+    cell(NOISE, "imitate", same="nobody can compute random noise again"),
     cell({"id": "fedkl", "fields": {}}, "naive", refused="FedKL needs BatchNorm."),
 ]
 
@@ -137,7 +137,7 @@ def test_the_table_frames_what_only_fools_the_naive_and_says_why_knowing_changes
     assert "--share:1.00" in none
     assert pruned.index(">8.0<") < pruned.index("data-framed") < pruned.index(">14.0<")
     assert "data-framed" not in none + noise + refused
-    assert 'title="Imitate: nobody can imitate random noise."' in noise
+    assert 'title="Imitate: nobody can compute random noise again."' in noise
     assert "FedKL needs BatchNorm." in refused
 
 
@@ -162,7 +162,7 @@ def test_every_attacker_is_told_in_words() -> None:
         "What arrived, and bounds: 14.0 dB, SSIM 0.50, 5 of 6 recognizable (10 to 90 % with 95 % confidence), first of the line-up 50 %, "
         "labels right 100 %."
     )
-    assert describe(CELLS[5]) == "Imitate: nobody can imitate random noise."
+    assert describe(CELLS[5]) == "Imitate: nobody can compute random noise again."
 
 
 def test_a_threshold_has_a_line_and_a_band_for_each_attacker() -> None:

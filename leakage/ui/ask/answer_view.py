@@ -17,7 +17,7 @@ from leakage.spec.words import CUT_SHORT, NOT_SHOWN
 from leakage.ui.common import forms
 from leakage.ui.common.base_path import base
 from leakage.ui.common.session import owner
-from leakage.ui.compare.compared import experiment_of, find_runs
+from leakage.ui.compare.compared import experiment_of, find_runs, stop
 from leakage.ui.components.live import stage
 from leakage.ui.lab import fallback
 from leakage.ui.lab.result import duration, staged
@@ -73,6 +73,7 @@ def watch(ids: str, question: Question, known: Catalog) -> None:
     found_so_far(runs, known)
     left = max(0, round(60 * question.minutes - (time.time() - began)))
     st.progress(sum(run.status not in OPEN for run in runs) / len(runs), text=f"{duration(left)} left at most")
+    stop(runs)
 
 
 def found_so_far(runs: list[Run], known: Catalog) -> None:
@@ -112,19 +113,18 @@ def change(question: Question, known: Catalog) -> None:
 def cells(one: Alternative) -> tuple[bool, str, str, str, str, str]:
     """A protection as a line of the table: whether it was asked about, then what is said of it."""
     accuracy = "–" if one.cost.accuracy is None else f"{one.cost.accuracy:.1%}"
-    seen = f"{one.recognizable} of {one.runs}"
-    return one.chosen, sentence_case(one.title), seen, one.attacker, accuracy, one.cost.difference or "–"
+    return one.chosen, sentence_case(one.title), one.seen, one.attacker, accuracy, one.cost.difference or "–"
 
 
 def lines(told: Answer) -> list[tuple[str, str]]:
     """What could be seen, by whom, with how much effort."""
     people = ", ".join(f"{count} {PEOPLE.get(word, word)}" for word, count in told.people.items())
     by = who(told.best) if told.best else "nobody so far"
-    found = [("Could be seen", f"{people}, of {told.total} pictures"), ("Shown most by", by)]
+    found = [("Could be seen", f"{people}, of {told.total} pictures"), ("What that means", told.meaning), ("Shown most by", by)]
     if told.best and told.best.words:
         found.append(("How that is known", told.best.words))
     effort = f"{len(told.rows) - told.open} of {len(told.rows)} attacks ended, {duration(told.seconds)} of computing, several at once"
-    return [*found, ("With how much effort", effort)]
+    return [line for line in [*found, ("With how much effort", effort)] if line[1]]
 
 
 def take_away(ids: str, question: Question, known: Catalog) -> None:

@@ -8,7 +8,7 @@ import streamlit as st
 from leakage.data.images import find, thumbnail
 from leakage.results.markup import render
 from leakage.spec.catalog import Catalog
-from leakage.spec.experiment import Picture, SpecError
+from leakage.spec.experiment import Part, Picture, SpecError
 from leakage.spec.prepared import prepared
 from leakage.spec.question import ATTACKERS, COUNTS, MINUTES, STEPS, Question, groups
 from leakage.ui.common import forms
@@ -29,7 +29,7 @@ def choose(known: Catalog) -> tuple[Question, list[Picture]]:
         faces = st.empty()
     with forms.card(2, "How are they sent?"):
         phones = st.segmented_control(
-            "Phones whose updates are added up before the server sees them", COUNTS, required=True, **_shown("phones")
+            "Phones whose updates are added up before the server sees them (secure aggregation)", COUNTS, required=True, **_shown("phones")
         )
         each = st.segmented_control("Pictures of each phone in one update", COUNTS, required=True, **_shown("each"))
         steps = st.radio("What a phone does first", list(STEPS), format_func=STEPS.__getitem__, **_shown("steps"))
@@ -67,8 +67,16 @@ def _protection(known: Catalog) -> tuple[Any, ...]:
     menu = named([*options, *(one for one in known_keys([chosen], known) if one not in options)], known)
     key = st.selectbox("Protection", menu, format_func=menu.__getitem__, **_of("protection"))
     stack = stack_of(key, known)
-    st.caption(" ".join(known.get("defense", part.id).plain for part in stack) or "What leaves the phone is sent as it is.")
+    st.caption(forms.verbatim(" ".join(words for part in stack for words in _told(part, known)) or "What leaves the phone is sent as it is."))
     return stack
+
+
+def _told(part: Part, known: Catalog) -> list[str]:
+    """What a protection does, and what its numbers stand for."""
+    entry = known.get("defense", part.id)
+    values = entry.resolve(part.fields)
+    numbers = [f"{values[field.name]:g}: {field.help}" for field in entry.fields if field.type in ("int", "float")]
+    return [entry.plain, *numbers]
 
 
 def _thumbnails(question: Question, place: Any) -> None:
