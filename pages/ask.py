@@ -30,7 +30,9 @@ def start(question: Question, own: list[Picture], known: Catalog) -> None:
     with st.container(key="run-bar", gap="small"):
         pressed = st.button("Ask", type="primary", icon=":material/help:", width="stretch", disabled=not planned, key="run-button")
         groups = len({one.pictures for one in planned})
-        told = f"The strongest attackers first, on {groups} group{'s' * (groups > 1)} of pictures, {duration(60 * question.minutes)} at most"
+        told = (
+            f"The strongest attackers first, on {groups} group{'s' * (groups > 1)} of pictures, {duration(60 * question.minutes)} at most"
+        )
         st.caption(forms.verbatim(words or told))
     with st.popover("Load an answer file", icon=":material/upload_file:", type="tertiary"):
         number = st.session_state.setdefault("answer-files", 0)

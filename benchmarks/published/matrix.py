@@ -28,7 +28,7 @@ from leakage.engine.loading import load
 from leakage.results.intervals import wilson
 from leakage.results.worst_case import fits
 from leakage.spec.experiment import Experiment, Part, Picture
-from leakage.spec.words import RECOGNIZABLE
+from leakage.spec.words import RECOGNIZABLE, SINGLED_OUT
 from leakage.workers import plugin_catalog
 from leakage.workers.adapter import plugin, prepare
 
@@ -148,6 +148,7 @@ class Cell:
             **about,
             "runs": len(runs),
             "recognizable": seen,
+            "singled_out": sum(run["word"] == SINGLED_OUT for run in runs),
             "interval": wilson(seen, len(runs)),
             "psnr": mean(run["psnr"] for run in runs),
             "psnr_each": [round(run["psnr"], 2) for run in runs],

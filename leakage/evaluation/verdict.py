@@ -20,7 +20,7 @@ RULE = (
     "least 15 % of the way from the best of the pictures that know nothing to an exact copy. Recognizable: first, and at least half of "
     "that way; where no distance counts, the second is enough. Singled out: first, whatever it looks like. Partly: first by one distance, "
     "or among the first 5 % and at least 15 % of that way. Otherwise: not shown by this attack. A guess that knows nothing is first by one "
-    "distance once in as many times as pictures stand in the line-up; in a batch up to as many times more often as it has pictures, because "
+    "distance once in as many times as pictures stand in the line-up; in a batch more often, at most as many times as it has pictures, as "
     "every guess is held against the picture that it fits best. A batch is judged by its clearest picture."
 )
 Scores = Mapping[str, Tensor]  # name -> one value per picture (B,), not a number where it is unknown

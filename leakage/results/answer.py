@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from leakage.results import worst_case
 from leakage.results.comparison import Row, protection, rows, sentence_case
-from leakage.results.precomputed import Line, matrix
+from leakage.results.precomputed import Cell, Line, matrix, seen_words
 from leakage.results.utility import Cost, cost, with_defaults
 from leakage.runs.events import AttackEnd
 from leakage.runs.reader import RunReader
@@ -58,15 +58,15 @@ class Alternative:
     title: str
     stack: tuple[Part, ...]
     chosen: bool
-    recognizable: int
-    runs: int
+    best: Cell
     attacker: str
     cost: Cost
 
     @property
     def seen(self) -> str:
-        """Of how many runs the picture is recognizable; where it is in none, that these attacks did not show it."""
-        return f"{self.recognizable} of {self.runs}" if self.recognizable else f"not shown by these attacks ({self.runs} runs)"
+        """In how many runs the picture could be seen, or was singled out; where in none, that these attacks did not show it."""
+        nothing = not self.best["recognizable"] and not self.best.get("singled_out")
+        return f"not shown by these attacks ({self.best['runs']} runs)" if nothing else seen_words(self.best)
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ def _alternative(line: Line, chosen: bool, reader: RunReader, known: Catalog) ->
     attack, best = max(cells, key=lambda pair: (pair[1]["recognizable"] / pair[1]["runs"], pair[1]["psnr"]))
     behind = cost(reader, Experiment(defenses=line.stack), known)
     title = known.get("attack", attack).title
-    return Alternative(line.title, line.stack, chosen, best["recognizable"], best["runs"], f"{title}, {best['who']}", behind)
+    return Alternative(line.title, line.stack, chosen, best, f"{title}, {best['who']}", behind)
 
 
 def scenario_words(question: Question, known: Catalog) -> list[tuple[str, str]]:

@@ -13,6 +13,7 @@ from leakage.runs.event_parts import TrainingPrivacy
 from leakage.settings import ROOT
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Part
+from leakage.spec.words import RECOGNIZABLE, SINGLED_OUT
 
 ASSETS = ROOT / "assets"
 Cell = dict[str, Any]  # one attacker of one protection: see benchmarks/published/matrix.py
@@ -89,6 +90,12 @@ def _line(stack: tuple[Part, ...], phones: int, cells: list[Cell], peers: Sequen
     refused = next((cell["refused"] for cell in cells if "refused" in cell), "")
     title = sentence_case(protection(stack, peers, known))
     return Line(f"{title}, {phones} phones added up" if phones > 1 else title, stack, phones, duels, refused)
+
+
+def seen_words(cell: Cell) -> str:
+    """Of how many runs of one attacker the pictures could be seen, or were singled out."""
+    singled = cell.get("singled_out", 0)
+    return f"{cell['recognizable']} of {cell['runs']} {RECOGNIZABLE}" + (f", {singled} {SINGLED_OUT}" if singled else "")
 
 
 def measured_against(stack: Sequence[Part], known: Catalog) -> dict[tuple[str, str], Cell]:

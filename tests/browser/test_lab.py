@@ -1,7 +1,6 @@
 """What a visitor does, in a real browser against a real server, dispatcher and worker."""
 
 import re
-import time
 
 import pytest
 from playwright.sync_api import Browser, Page, expect

@@ -143,7 +143,7 @@ def test_alternatives_are_those_of_the_precomputed_results_with_their_best_attac
         cells = [
             cell for duel in lines[one.title].duels.values() for cell in (duel.naive, *duel.knowing.values()) if cell and "psnr" in cell
         ]
-        assert one.recognizable / one.runs == max(cell["recognizable"] / cell["runs"] for cell in cells)
+        assert one.best["recognizable"] / one.best["runs"] == max(cell["recognizable"] / cell["runs"] for cell in cells)
 
 
 # ---------------------------------------------------------------- its files

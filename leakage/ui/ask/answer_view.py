@@ -25,7 +25,7 @@ from leakage.ui.lab.result import duration, staged
 LOOKS = {LEAK: "leaks", NOT_SAFE: "open", ASKING: "asking"}
 PEOPLE = {NOT_SHOWN: "not shown by these attacks", CUT_SHORT: "not attacked to an end"}
 PAPER = ("organisation", "date", "decision")  # free text on the printed page, kept nowhere else
-COLUMNS = ("Protection", "Recognizable", "Best attacker", "Accuracy", "Cost")
+COLUMNS = ("Protection", "What was seen", "Best attacker", "Accuracy", "Cost")
 
 
 def show(ids: str, question: Question, known: Catalog) -> None:
@@ -99,8 +99,8 @@ def change(question: Question, known: Catalog) -> None:
     """What was measured beforehand of the protection that was asked about and of none; and of all others, folded away."""
     st.markdown("**What each protection would change, and cost**")
     st.caption(
-        "One picture of one phone, by the best attacker of the precomputed results: LeNet, untrained, CIFAR-10; of all runs, how many are "
-        "recognizable. “average the rounds” watches 16 rounds of a server that stands still. Your own row is marked."
+        "One picture of one phone, by the best attacker of the precomputed results: LeNet, untrained, CIFAR-10. "
+        "“average the rounds” watches 16 rounds of a server that stands still. Your own row is marked."
     )
     measured = alternatives(question, service(), known)
     accuracy = next((one.cost.recipe for one in measured if one.cost.recipe), "")

@@ -67,7 +67,9 @@ def _protection(known: Catalog) -> tuple[Any, ...]:
     menu = named([*options, *(one for one in known_keys([chosen], known) if one not in options)], known)
     key = st.selectbox("Protection", menu, format_func=menu.__getitem__, **_of("protection"))
     stack = stack_of(key, known)
-    st.caption(forms.verbatim(" ".join(words for part in stack for words in _told(part, known)) or "What leaves the phone is sent as it is."))
+    st.caption(
+        forms.verbatim(" ".join(words for part in stack for words in _told(part, known)) or "What leaves the phone is sent as it is.")
+    )
     return stack
 
 

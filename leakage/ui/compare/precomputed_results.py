@@ -8,7 +8,7 @@ import streamlit as st
 
 from leakage.data.datasets import TITLES
 from leakage.results.markup import render
-from leakage.results.precomputed import AccuracyCost, Cell, Duel, Line, accuracy_costs, both, load_results, matrix, one_scene
+from leakage.results.precomputed import AccuracyCost, Cell, Duel, Line, accuracy_costs, both, load_results, matrix, one_scene, seen_words
 from leakage.results.utility import Cost, epsilon_words, heading, in_full, recipe_words, scene_words, seeds_words, table
 from leakage.spec.catalog import Catalog
 from leakage.spec.prepared import prepared
@@ -147,13 +147,9 @@ def describe(cell: Cell) -> str:
         return f"{who}: {cell.get('same') or cell.get('refused')}."
     low, high = cell["interval"]
     return (
-        f"{who}: {cell['psnr']:.1f} dB, SSIM {cell['ssim']:.2f}, {_seen(cell)} ({100 * low:.0f} to {100 * high:.0f} % with 95 % "
+        f"{who}: {cell['psnr']:.1f} dB, SSIM {cell['ssim']:.2f}, {seen_words(cell)} ({100 * low:.0f} to {100 * high:.0f} % with 95 % "
         f"confidence), first of the line-up {100 * cell['identified']:.0f} %, labels right {100 * cell['labels']:.0f} %."
     )
-
-
-def _seen(cell: Cell) -> str:
-    return f"{cell['recognizable']} of {cell['runs']} recognizable"
 
 
 # ---------------------------------------------------------------- from which strength on
@@ -258,7 +254,7 @@ def _epsilon(row: AccuracyCost, which: str) -> str:
 def privacy_utility(points: Sequence[tuple[AccuracyCost, Cell]], *, scene: str, recipe: str) -> go.Figure:
     """What leaks to the stronger attacker, against accuracy: up leaks more, right is cheaper. `scene`: the model and data of both."""
     return against_accuracy(
-        [(row.accuracies, cell["psnr"], f"{row.title} ({cell['who']} attacker: {_seen(cell)})") for row, cell in points],
+        [(row.accuracies, cell["psnr"], f"{row.title} ({cell['who']} attacker: {seen_words(cell)})") for row, cell in points],
         points[0][1]["grey_psnr"],
         x=f"{heading([Cost(recipe, accuracies=row.accuracies) for row, _ in points])} (%)",
         y=f"what leaks of {scene} (dB)",
