@@ -55,7 +55,7 @@ def playing(runs: list[Run], known: Catalog) -> None:
     staged_runs = [
         staged(run.id, f"Group {place}: {rows[run.id].attack}", experiment_of(run), known) for place, run in enumerate(best.values(), 1)
     ]
-    if stage(staged_runs[:3], key="asked", together=True):
+    if stage(staged_runs[:3], key="asked", together=True, apart=True):
         for one in staged_runs[:3]:
             fallback.show(one.id)
 

@@ -31,15 +31,16 @@ def stage(
     *,
     key: str,
     together: bool = False,
+    apart: bool = False,
     autoplay: bool = True,
     offline_after: float = 3.0,
 ) -> bool:
     """Show these runs, live or as a time lapse; True while the browser hears no events, then the page shows a fallback.
 
     Several stand side by side where there is room, each in a compact form. `together`: more compact still, the private pictures once for
-    all, and one play head and scrubber for all.
+    all, and one play head and scrubber for all. `apart`: each of these has private pictures of its own, which stand above its guesses.
     A rerun with the same arguments changes nothing in the browser.
     """
-    data = {"runs": [asdict(run) for run in runs], "base": base(), "autoplay": autoplay, "together": together}
+    data = {"runs": [asdict(run) for run in runs], "base": base(), "autoplay": autoplay, "together": together, "apart": apart}
     state = _component()(key=key, data={**data, "offline_after": offline_after}, on_offline_change=lambda: None)
     return bool(state.get("offline"))

@@ -9,7 +9,7 @@ const ARRIVAL = 400; // milliseconds until the page below a pressed button has s
 
 /**
  * @typedef {import('./view.js').Shown} Shown
- * @typedef {{ runs?: Shown[], base?: string, autoplay?: boolean, together?: boolean, offline_after?: number }} Data what Python passes
+ * @typedef {{ runs?: Shown[], base?: string, autoplay?: boolean, together?: boolean, apart?: boolean, offline_after?: number }} Data what Python passes
  * @typedef {import('../stub.js').Send} Send
  */
 
@@ -69,10 +69,10 @@ export class Stage {
    * As many views as runs; those that are there stay.
    * @param {Data} data
    */
-  lay({ runs = [], base = '', autoplay = true, together = false }) {
+  lay({ runs = [], base = '', autoplay = true, together = false, apart = false }) {
     const template = /** @type {HTMLTemplateElement} */ (find(this.host, 'template'));
     this.views.splice(runs.length).forEach((view) => view.destroy());
-    if (together) this.together ??= new Together(this.host, template, this.views, { base, autoplay });
+    if (together) this.together ??= new Together(this.host, template, this.views, { base, autoplay, apart });
     while (this.views.length < runs.length) {
       const view = new RunView(template, { base, autoplay, together: this.together });
       this.views.push(view);

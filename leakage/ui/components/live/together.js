@@ -1,4 +1,4 @@
-// Several runs as one: the private pictures once, and one play head for all.
+// Several runs as one: the private pictures once, or those of each run by themselves, and one play head for all.
 import { element, find, prefersCalm } from '../dom.js';
 import { Controls } from './controls.js';
 import { drawSheet, layTiles, loadImage } from './pictures.js';
@@ -10,14 +10,16 @@ import { furthestPlace, HEADS, pictureAt, placeWords, waysOf } from './ways.js';
  * @typedef {import('./events.js').MetaEvent} MetaEvent
  */
 
+const APART = 'Of every group: above what is on the phones, below what the attacker makes of what they send.';
+
 export class Together {
   /**
    * @param {HTMLElement} host
    * @param {HTMLTemplateElement} template
    * @param {RunView[]} views all runs of the stage; the array is the stage's own
-   * @param {{ base: string, autoplay: boolean }} options
+   * @param {{ base: string, autoplay: boolean, apart?: boolean }} options apart: every run has private pictures of its own
    */
-  constructor(host, template, views, { base, autoplay }) {
+  constructor(host, template, views, { base, autoplay, apart = false }) {
     this.host = host;
     this.views = views;
     this.base = base;
@@ -32,11 +34,13 @@ export class Together {
     const bar = /** @type {HTMLElement} */ (find(template.content, '.gle-player').cloneNode(true));
     const told = element('div', 'gle-told');
     const own = element('div', 'gle-own');
-    told.append(this.title, element('p', 'gle-where', 'All arms below start from here.'), bar);
+    told.append(this.title, element('p', 'gle-where', apart ? APART : 'All arms below start from here.'), bar);
     own.append(this.truth);
-    this.root.append(own, told);
+    this.root.append(...(apart ? [told] : [own, told]));
+    this.apart = apart;
     host.prepend(this.root);
     host.classList.add('gle-compare');
+    host.classList.toggle('gle-apart', apart);
     const show = (/** @type {number} */ place) => this.show(place);
     this.controls = new Controls(bar, { show, ready: (place) => this.ready(place), settled: () => {} });
     this.player = this.controls.player;
@@ -48,7 +52,7 @@ export class Together {
     this.batch = 0;
     this.sheet = '';
     this.played = false;
-    this.host.style.setProperty('--gle-across', String(count < 5 ? count : count < 7 ? 3 : 4));
+    this.host.style.setProperty('--gle-across', String(this.apart ? 1 : count < 5 ? count : count < 7 ? 3 : 4));
     this.player.reset();
     this.lay(1, []);
   }
@@ -78,7 +82,8 @@ export class Together {
    * @param {import('./pictures.js').Caption[]} captions
    */
   lay(batch, captions) {
-    this.title.textContent = batch > 1 ? 'The private pictures, on the phone' : 'The private picture, on the phone';
+    const where = this.apart ? '' : ', on the phone';
+    this.title.textContent = batch > 1 || this.apart ? `The private pictures${where}` : `The private picture${where}`;
     layTiles(this.truth, batch, captions);
     this.truth.style.setProperty('--gle-columns', String(Math.min(batch, 4)));
   }
@@ -147,6 +152,6 @@ export class Together {
   destroy() {
     this.controls.destroy();
     this.root.remove();
-    this.host.classList.remove('gle-compare');
+    this.host.classList.remove('gle-compare', 'gle-apart');
   }
 }

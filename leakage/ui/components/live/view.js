@@ -236,8 +236,8 @@ export class RunView {
     const scores = { ...scoresOf(record, frame), loss: frame?.loss };
     tellVerdict(this.part('verdict'), record, player.mode === 'follow' || isAnswer(record, film.wanted) ? null : shown);
     fillGauges(this.part('gauges'), { scores, meta, first: frames[0]?.loss });
-    const each = isAnswer(record, frame) ? end?.scores?.psnr_each : null;
-    if (shown) captionGuesses(this.guess, { labels: frame.labels, each, meta });
+    const answer = isAnswer(record, frame) ? end : null;
+    if (shown) captionGuesses(this.guess, { labels: frame.labels, each: answer?.scores?.psnr_each, words: answer?.verdict?.each, meta });
     this.curves.place(frame);
     this.ladder.mark(shown?.seq);
     const of = isNumber(meta?.steps) ? ` of ${whole(Math.max(meta.steps, frame?.step ?? 0))}` : '';

@@ -4,6 +4,8 @@ import { captionTile, layTiles } from './pictures.js';
 import { drawLayers, drawSingles } from './strips.js';
 import { decibel, isNumber, weight, whole } from './words.js';
 
+const LEAKS = ['recognizable', 'singled out'];
+
 /**
  * @typedef {import('./events.js').MetaEvent} MetaEvent
  * @typedef {import('./events.js').PrivatePicture} PrivatePicture
@@ -66,20 +68,28 @@ export function tellReceived(root, { layers = [], singles = [], entries, bytes }
 /**
  * Below every guess its class, whether that is right, and, at the answer, how close it is.
  * @param {HTMLElement} grid
- * @param {{ labels?: number[], each?: (number | null)[] | null, meta: MetaEvent | null }} guessed
+ * @param {{ labels?: number[], each?: (number | null)[] | null, words?: string[], meta: MetaEvent | null }} guessed words: of the
+ *     verdict, for each picture
  */
-export function captionGuesses(grid, { labels, each, meta }) {
+export function captionGuesses(grid, { labels, each, words = [], meta }) {
   childrenOf(grid).forEach((tile, place) => {
     const guess = labels?.[place];
     const picture = meta?.pictures?.[place];
     const known = isNumber(guess) ? meta?.class_names?.[guess] : '';
     const name = known ?? `class ${guess}`;
     const mark = !name || meta?.labels_granted ? '' : guess === picture?.label ? 'right' : 'wrong';
-    const words = `class ${known ?? guess}`;
-    const told = !name ? '' : mark ? `, guessed ${words} (${mark})` : `, given ${words}`;
+    const of = `class ${known ?? guess}`;
+    const told = !name ? '' : mark ? `, guessed ${of} (${mark})` : `, given ${of}`;
     const label = `Reconstruction${picture?.title ? ` of ${picture.title}` : ''}${told}`;
     const closeness = each?.[place];
-    captionTile(tile, { text: name, mark, label, detail: isNumber(closeness) ? decibel(closeness) : '' });
+    const leaks = LEAKS.includes(words[place] ?? '') ? words[place] : '';
+    tile.dataset.word = leaks;
+    captionTile(tile, {
+      text: name,
+      mark,
+      label,
+      detail: [isNumber(closeness) ? decibel(closeness) : '', leaks].filter(Boolean).join(', '),
+    });
   });
 }
 
