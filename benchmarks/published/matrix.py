@@ -26,9 +26,10 @@ from _table import ROOT, WATCHED, Book, Watched, attacker, say, table
 from leakage.engine.core import AdaptiveStrategy, Defense
 from leakage.engine.loading import load
 from leakage.results.intervals import wilson
+from leakage.results.precomputed import SHOWING
 from leakage.results.worst_case import fits
 from leakage.spec.experiment import Experiment, Part, Picture
-from leakage.spec.words import RECOGNIZABLE, SINGLED_OUT
+from leakage.spec.words import RECOGNIZABLE
 from leakage.workers import plugin_catalog
 from leakage.workers.adapter import plugin, prepare
 
@@ -54,6 +55,7 @@ PHONES = 4
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--pictures", type=int, default=3)
 parser.add_argument("--seeds", type=int, default=2)
+parser.add_argument("--attacks", nargs="+", default=[], metavar="ID", help="play only these; the others as far as they are in the book")
 parser.add_argument("--share", default="0/1", help="which part of the work: 0/2 is the first half")
 parser.add_argument("--report", action="store_true", help="play nothing: sum up what is there")
 parser.add_argument("--join", action="store_true", help="first put the books of both halves together")
@@ -98,6 +100,11 @@ class Cell:
         return self.strategy.words if idle else ""
 
     @property
+    def only_read(self) -> bool:
+        """Whether nothing is played for it now."""
+        return bool(given.report or (given.attacks and self.attack not in given.attacks))
+
+    @property
     def runs(self) -> list[tuple[dict[str, Any], Experiment]]:
         """What is asked, and how it is played: every picture with every seed."""
         defenses = (self.defense,) if self.defense else ()
@@ -134,7 +141,7 @@ class Cell:
             return {**about, "same": self.same}
         try:
             results = [
-                results_file.known(asked) if given.report else results_file.play(asked, experiment) for asked, experiment in self.runs
+                results_file.known(asked) if self.only_read else results_file.play(asked, experiment) for asked, experiment in self.runs
             ]
             if not any(results):
                 prepare(self.runs[0][1])  # it may be refused
@@ -147,8 +154,7 @@ class Cell:
         return {
             **about,
             "runs": len(runs),
-            "recognizable": seen,
-            "singled_out": sum(run["word"] == SINGLED_OUT for run in runs),
+            **{name: sum(run["word"] == word for run in runs) for name, word in SHOWING.items()},
             "interval": wilson(seen, len(runs)),
             "psnr": mean(run["psnr"] for run in runs),
             "psnr_each": [round(run["psnr"], 2) for run in runs],
@@ -173,7 +179,7 @@ def cells() -> list[Cell]:
 
 
 mine = [cell for number, cell in enumerate(cells()) if number % parts == part]
-for attack in ATTACKS if not given.report else ():  # those that can share a loop do; the rest follows one by one
+for attack in (given.attacks or ATTACKS) if not given.report else ():  # those that can share a loop do; the rest follows one by one
     results_file.play_together([run for cell in mine if cell.attack == attack and not cell.same for run in cell.runs])
 results = [one for cell in mine if (one := cell.summed_up())]
 naive = [(one["defense"], one["attack"], one.get("phones", 1)) for one in results if one["who"] == "naive"]

@@ -15,6 +15,7 @@ from leakage.evaluation.perceptual import Perceptual, perceptual
 from leakage.evaluation.verdict import DISTANCES, Reference
 
 RANKED = 16  # pictures of a batch for which baselines are ranked: a run must not wait for all of 128
+NOT_HELD = "nobody looked whether one that knows nothing"  # of the other pictures: so no distance counts
 BLIND = {  # what knows nothing of a picture, save perhaps its mean colour
     "grey": "grey",
     "mean": "the mean picture",
@@ -131,5 +132,7 @@ def reference(blind: Mapping[str, Scores], size: int) -> Reference:
 
 
 def _first(ranks: Tensor, titles: Sequence[str]) -> list[str]:
-    """Of ranks (guesses, B): who is first, or shares the first place, for each picture; "" for nobody."""
-    return [next((title for title, rank in zip(titles, column, strict=True) if rank < 2), "") for column in ranks.T.tolist()]
+    """Of ranks (guesses, B): who is first, or shares the first place, for each picture; "" for nobody, NOT_HELD where nobody looked."""
+    looked = (torch.arange(ranks.shape[1]) < RANKED).tolist()
+    found = [next((title for title, rank in zip(titles, column, strict=True) if rank < 2), "") for column in ranks.T.tolist()]
+    return [first if here else NOT_HELD for first, here in zip(found, looked, strict=True)]

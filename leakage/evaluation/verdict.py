@@ -16,13 +16,13 @@ DISTANCES = {"rank_pixel": "by pixels", "rank_ssim": "by SSIM", "rank_lpips": "b
 RULE = (
     "The line-up puts the private picture among others of its kind and ranks them by how near they are to the guess: by pixels, SSIM "
     "and LPIPS. A distance does not count for a picture where one that knows nothing is first too: grey, black, white, its own mean "
-    "colour, noise, the mean picture of the line-up. First: by most of the distances that count; or by half of them, where SSIM or "
-    "LPIPS goes at least 15 % of the way from the best of the pictures that know nothing to an exact copy. Recognizable: first, and at "
-    "least half of that way; where no distance counts, the second is enough. Singled out: first, whatever it looks like. Partly: first "
-    "by one distance and nearer than what knows nothing, or among the first 5 % and at least 15 % of that way. Otherwise: not shown by "
-    "this attack. A guess that knows nothing is first by one distance once in as many times as pictures stand in the line-up; in a "
-    "batch more often, at most as many times as it has pictures, as every guess is held against the picture that it fits best. A batch "
-    "is judged by its clearest picture."
+    "colour, noise, the mean picture of the line-up. First: by two distances and by most of those that count; or by half of them, "
+    "where SSIM or LPIPS goes at least 15 % of the way from the best of the pictures that know nothing to an exact copy. "
+    "Recognizable: first, and at least half of that way; where no distance counts, the second is enough. Singled out: first, "
+    "whatever it looks like. Partly: first by one distance and nearer than what knows nothing, or among the first 5 % and at least "
+    "15 % of that way. Otherwise: not shown by this attack. A guess that knows nothing is first by one distance once in as many "
+    "times as pictures stand in the line-up; in a batch more often, at most as many times as it has pictures, as every guess is held "
+    "against the picture that it fits best. A batch is judged by its clearest picture."
 )
 Scores = Mapping[str, Tensor]  # name -> one value per picture (B,), not a number where it is unknown
 
@@ -54,11 +54,14 @@ class Reference:
         return self.counting(scores).nanquantile(0.5, dim=0)
 
     def first(self, scores: Scores) -> Tensor:
-        """Whether a guess is first by most of the distances that count, or by half and nearer than what knows nothing: bool (B,)."""
-        ranks = self.counting(scores)
+        """Whether a guess is first by two and most of the distances that count, or by half and nearer than what knows nothing: bool (B,).
+
+        Where nobody can say how near it is (SSIM and LPIPS are not known), the second is first by half.
+        """
+        ranks, near = self.counting(scores), way(scores, self.best)
         firsts, all_that_count = (ranks == 1).sum(0), (~ranks.isnan()).sum(0)
-        half = (firsts > 0) & (2 * firsts == all_that_count)
-        return (2 * firsts > all_that_count) | (half & (way(scores, self.best) >= SOME))
+        half = (firsts > 0) & (2 * firsts >= all_that_count)
+        return ((firsts > 1) & (2 * firsts > all_that_count)) | (half & ((near >= SOME) | near.isnan()))
 
 
 def way(scores: Scores, best: Scores) -> Tensor:

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from leakage.results import worst_case
-from leakage.results.comparison import Row, protection, rows, sentence_case
-from leakage.results.precomputed import Cell, Line, matrix, seen_words
+from leakage.results.comparison import Row, protection, rows, scenario, sentence_case
+from leakage.results.precomputed import Line, matrix, reach, seen_words
 from leakage.results.utility import Cost, cost, with_defaults
 from leakage.runs.events import AttackEnd
 from leakage.runs.reader import RunReader
@@ -19,7 +19,11 @@ from leakage.spec.words import CUT_SHORT, LEAKS, MEANING, PARTLY, RECOGNIZABLE, 
 MOST = 24  # runs of one answer
 GUESSED = 30.0  # seconds of a run that nobody has timed yet
 SHARE = 0.85  # of the time is planned for: workers have to start, and results to be scored
-LEAK, NOT_SAFE, ASKING = "leaks", "not shown safe", "not answered yet"
+LEAK, NOT_SAFE, ASKING, GONE = "leaks", "not shown safe", "not answered yet", "no answer"
+ANOTHER = (
+    "One picture of each phone, by the best attacker of the precomputed results: an untrained LeNet, CIFAR-10. “average the rounds” "
+    "watches 16 rounds of a server that stands still. What was not shown there is not shown safe."
+)
 NEVER = (
     "Attacks that nobody has published, or that this program does not have: attackers with a learned memory of what pictures look like, "
     "and servers that send a model of their own making.",
@@ -61,27 +65,22 @@ class Alternative:
     title: str
     stack: tuple[Part, ...]
     chosen: bool
-    best: Cell
+    seen: str
     attacker: str
     cost: Cost
-
-    @property
-    def seen(self) -> str:
-        """In how many runs the picture could be seen, or was singled out; where in none, that these attacks did not show it."""
-        nothing = not self.best["recognizable"] and not self.best.get("singled_out")
-        return f"not shown by these attacks ({self.best['runs']} runs)" if nothing else seen_words(self.best)
 
 
 @dataclass(frozen=True)
 class Answer:
     """What may be said.
 
-    word      LEAK, NOT_SAFE, or ASKING while nothing leaks and runs are left
+    word      LEAK, NOT_SAFE, ASKING while nothing leaks and runs are left, or GONE where nothing leaks and runs were deleted
     people    word of a verdict -> of how many pictures it was the worst
     total     how many pictures were attacked
     seconds   that the attacks took together
     best      the run that shows most; None while none has shown or ended
     cut       runs that ended before their answer, and waiting ones
+    tried     ids of the attacks that came to an answer, or showed something before
     """
 
     word: str
@@ -92,6 +91,7 @@ class Answer:
     rows: tuple[Row, ...]
     open: int
     cut: int
+    tried: frozenset[str]
 
     @property
     def headline(self) -> str:
@@ -99,8 +99,19 @@ class Answer:
         if self.word == LEAK:
             return f"Leaks. {self.seen}"
         if self.word == ASKING:
-            return "Nothing shown yet. Attacks are still running."
+            return "Nothing shown by the attacks that have ended. Others are still running."
+        if self.word == GONE:
+            return "Some attacks of this answer were deleted, and what they found with them. Ask again."
+        if not self.tried:
+            return "Not shown safe. No attack came to an answer, so nothing is known."
         return f"Not shown safe. {self.seen} That is what {len(self.rows) - self.cut} attacks found, and no proof of safety."
+
+    @property
+    def decision(self) -> str:
+        """What somebody may go by who decides."""
+        if self.word == LEAK:
+            return "Decide as if whoever runs the server had such pictures: sending updates in this way does not keep them private."
+        return "Decide as if it may leak: a failed attack proves nothing." if self.word == NOT_SAFE else ""
 
     @property
     def meaning(self) -> str:
@@ -115,24 +126,26 @@ class Answer:
         return of + (", ".join(counts) if counts else "none shown by these attacks") + "."
 
 
-def answer(reader: RunReader, runs: Sequence[Run], known: Catalog) -> Answer:
-    """The answer as far as the runs have come."""
-    told, worst = rows(reader, list(runs), known), dict[tuple[str, int], str]()
+def answer(reader: RunReader, runs: Sequence[Run], known: Catalog, *, gone: int = 0) -> Answer:
+    """The answer as far as the runs have come; so many others of it are `gone`."""
+    told, worst, tried = rows(reader, list(runs), known), dict[str, str](), set[str]()
     seconds = 0.0
-    for run in runs:
+    for run, row in zip(runs, told, strict=True):
         end, asked = run.outcome(AttackEnd), Experiment.model_validate_json(run.experiment)
+        if row.answered or row.shows:
+            tried.add(asked.attack.id)
         seconds += (end.seconds or 0.0) if end else 0.0
         words = end.verdict.each or (end.verdict.word,) * len(asked.pictures) if end and end.verdict else ()
         for place, picture in enumerate(asked.pictures):
             found = words[place] if place < len(words) else CUT_SHORT
-            key = (picture.model_dump_json(), asked.seed)
+            key = picture.model_dump_json()
             worst[key] = min(worst.get(key, CUT_SHORT), found, key=_severity)
     people = {word: count for word in (*VERDICTS, CUT_SHORT) if (count := sum(found == word for found in worst.values()))}
     open_runs = sum(run.status in OPEN for run in runs)
     leaks = any(word in people for word in LEAKS)
     best = max(told, key=worst_case.reach_of, default=None)
     return Answer(
-        word=LEAK if leaks else ASKING if open_runs else NOT_SAFE,
+        word=LEAK if leaks else ASKING if open_runs else GONE if gone else NOT_SAFE,
         people=people,
         total=len(worst),
         seconds=seconds,
@@ -140,7 +153,25 @@ def answer(reader: RunReader, runs: Sequence[Run], known: Catalog) -> Answer:
         rows=tuple(told),
         open=open_runs,
         cut=sum(not row.answered and not row.shows for row in told),
+        tried=frozenset(tried),
     )
+
+
+def is_about(question: Question, runs: Sequence[Run], known: Catalog) -> bool:
+    """Whether these runs were asked by this question: scenario, pictures and seeds are the same; of own pictures their number."""
+    asked = [Experiment.model_validate_json(run.experiment) for run in runs]
+    own = list(dict.fromkeys(picture for one in asked for picture in one.pictures))
+
+    def told(one: Experiment) -> tuple[object, ...]:
+        pictures: object = one.pictures if question.who != "own" else len(one.pictures)
+        bare = scenario(one).model_copy(update={"pictures": Experiment().pictures, "max_seconds": Experiment().max_seconds})
+        return bare.digest(), pictures, one.seed
+
+    try:
+        expected = {told(group.resolve(known)) for group in groups(question, own)}
+    except ValueError:
+        return False
+    return {told(one) for one in asked} <= expected
 
 
 def _severity(word: str) -> int:
@@ -156,11 +187,10 @@ def who(row: Row) -> str:
 
 def not_tried(question: Question, told: Answer, known: Catalog) -> list[str]:
     """What the answer says nothing of."""
-    used = {row.attack for row in told.rows}
-    others = [entry.title for entry in known.of("attack") if not any(entry.title.startswith(name) for name in used)]
+    others = [entry.title for entry in known.of("attack") if entry.id not in told.tried]
     words = [f"These attacks of this program: {', '.join(others)}."] if others else []
     if told.cut:
-        words.append(f"{told.cut} of {len(told.rows)} attacks did not come to their own answer within {question.minutes} min.")
+        words.append(f"{told.cut} of {len(told.rows)} attacks did not come to their own answer.")
     return [*words, *NEVER]
 
 
@@ -177,10 +207,10 @@ def _alternative(line: Line, chosen: bool, reader: RunReader, known: Catalog) ->
     cells = [(attack, cell) for attack, duel in line.duels.items() for cell in (duel.naive, duel.best) if cell and "psnr" in cell]
     if not cells:
         return None
-    attack, best = max(cells, key=lambda pair: (pair[1]["recognizable"] / pair[1]["runs"], pair[1]["psnr"]))
+    attack, best = max(cells, key=lambda pair: reach(pair[1]))
     behind = cost(reader, Experiment(defenses=line.stack), known)
     title = known.get("attack", attack).title
-    return Alternative(line.title, line.stack, chosen, best, f"{title}, {best['who']}", behind)
+    return Alternative(line.title, line.stack, chosen, sentence_case(seen_words(best)), f"{title}, {best['who']}", behind)
 
 
 def scenario_words(question: Question, known: Catalog) -> list[tuple[str, str]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from markupsafe import Markup
 from PIL import Image
 
-from leakage.results.answer import Answer, alternatives, answer, not_tried, scenario_words, who
+from leakage.results.answer import ANOTHER, Answer, alternatives, answer, is_about, not_tried, scenario_words, who
 from leakage.results.arms import Arm, data, gather
 from leakage.results.comparison_report import OWN, outcome_words
 from leakage.results.exports import Made, saved
@@ -35,7 +35,10 @@ def make(store: Store, ids: Sequence[str], name: str, known: Catalog, given: Map
     arms = gather(store, ids, known)
     if not arms or name not in ("answer.html", "answer.json"):
         return None
-    told = answer(store, [arm.run for arm in arms], known)
+    runs = [arm.run for arm in arms]
+    if not is_about(asked, runs, known):
+        raise SpecError("These runs answer another question than this one. Open the answer by its link, and print it from there.")
+    told = answer(store, runs, known, gone=len(set(ids)) - len(arms))
     if name == "answer.json":
         found = {"question": asked.model_dump(mode="json"), "answer": {"word": told.word, "people": told.people, "total": told.total}}
         return Made("application/json", json.dumps({**found, **data(arms, known)}, indent=2).encode())
@@ -68,6 +71,7 @@ def page(asked: Question, told: Answer, arms: Sequence[Arm], known: Catalog, sto
         alternatives=alternatives(asked, store, known),
         heads=HEADS,
         rows=[_numbers(arm) for arm in arms],
+        another=ANOTHER,
         made=time.strftime("%Y-%m-%d %H:%M", time.gmtime()),
     )
 

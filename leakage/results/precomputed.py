@@ -13,10 +13,11 @@ from leakage.runs.event_parts import TrainingPrivacy
 from leakage.settings import ROOT
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Part
-from leakage.spec.words import RECOGNIZABLE, SINGLED_OUT
+from leakage.spec.words import NOT_SHOWN, PARTLY, RECOGNIZABLE, SINGLED_OUT
 
 ASSETS = ROOT / "assets"
 Cell = dict[str, Any]  # one attacker of one protection: see benchmarks/published/matrix.py
+SHOWING = {"recognizable": RECOGNIZABLE, "singled_out": SINGLED_OUT, "partly": PARTLY}  # counts of a cell, worst first
 
 
 @dataclass(frozen=True)
@@ -32,14 +33,13 @@ class Duel:
 
     @property
     def best(self) -> Cell | None:
-        """The strongest of those who know of it: of those who recognize most, the one with the highest PSNR; None where all do the same."""
-        played = [cell for cell in self.knowing.values() if "psnr" in cell]
-        return max(played, key=lambda cell: (cell["recognizable"], cell["psnr"]), default=None)
+        """The strongest of those who know of it, by `reach`; None where all do the same."""
+        return max((cell for cell in self.knowing.values() if "psnr" in cell), key=reach, default=None)
 
     @property
     def only_naive(self) -> bool:
         """Whether it hides everything from the naive attacker and not from one who knows."""
-        return bool(self.naive and self.best and not self.naive.get("recognizable") and self.best["recognizable"])
+        return bool(self.naive and "psnr" in self.naive and self.best and not leaking(self.naive) and leaking(self.best))
 
     @property
     def backfires(self) -> bool:
@@ -92,10 +92,21 @@ def _line(stack: tuple[Part, ...], phones: int, cells: list[Cell], peers: Sequen
     return Line(f"{title}, {phones} phones added up" if phones > 1 else title, stack, phones, duels, refused)
 
 
+def reach(cell: Cell) -> tuple[float, float, float, float]:
+    """How far one attacker came, to be compared: the shares of runs by the words of their verdicts, worst first, then PSNR."""
+    recognizable, singled, partly = (cell[name] / cell["runs"] for name in SHOWING)
+    return recognizable, singled, partly, cell["psnr"]
+
+
+def leaking(cell: Cell) -> int:
+    """In how many runs of one attacker the picture was recognizable or singled out."""
+    return int(cell["recognizable"] + cell["singled_out"])
+
+
 def seen_words(cell: Cell) -> str:
-    """Of how many runs of one attacker the pictures could be seen, or were singled out."""
-    singled = cell.get("singled_out", 0)
-    return f"{cell['recognizable']} of {cell['runs']} {RECOGNIZABLE}" + (f", {singled} {SINGLED_OUT}" if singled else "")
+    """Of how many runs of one attacker what could be seen; where nothing, that this attack did not show it."""
+    counts = [f"{cell[name]} of {cell['runs']} {word}" for name, word in SHOWING.items() if cell[name]]
+    return ", ".join(counts) or f"{NOT_SHOWN} in {cell['runs']} runs"
 
 
 def measured_against(stack: Sequence[Part], known: Catalog) -> dict[tuple[str, str], Cell]:

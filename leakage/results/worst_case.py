@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 
 from leakage.results.comparison import Row, scenario
-from leakage.results.precomputed import Cell, measured_against
+from leakage.results.precomputed import Cell, measured_against, reach
 from leakage.spec.catalog import Catalog, Entry
 from leakage.spec.cautions import warnings
 from leakage.spec.experiment import Experiment, Part
@@ -12,19 +12,19 @@ from leakage.spec.threat_model import coincide
 from leakage.spec.words import VERDICTS
 
 NAIVE, IMITATE = "naive", "imitate"  # who attacks, as the precomputed results name it; every other name is a strategy
-UNKNOWN = (-1.0, 0.0)  # of what was not measured
+UNKNOWN = (-1.0, 0.0, 0.0, 0.0)  # of what was not measured
 
 
 def tries(asked: Experiment, known: Catalog) -> list[Experiment]:
     """The same scenario against every attack that fits it, by everybody who knows its protections or does not: the strongest first.
 
-    In order of what the precomputed results say of the same protections, or else of none: by how many pictures are recognizable, then by
-    PSNR. What was not measured comes last: closed forms before searches, who knows the protection before who does not.
+    In order of what the precomputed results say of the same protections, or else of none (`precomputed.reach`). What was not measured
+    comes last: closed forms before searches, who knows the protection before who does not.
     """
     attacks = [entry for entry in known.of("attack") if entry.strongest is not None and fits(entry, asked)]
     measured = measured_against(asked.defenses, known)
 
-    def strength(pair: tuple[Entry, str]) -> tuple[bool, tuple[float, float]]:
+    def strength(pair: tuple[Entry, str]) -> tuple[bool, tuple[float, ...]]:
         entry, who = pair
         closed_form = not any(field.name == "steps" for field in entry.fields)
         return closed_form and entry.id not in {attack for attack, _ in measured}, _reached(measured, entry.id, who)
@@ -67,10 +67,10 @@ def _attacked(asked: Experiment, entry: Entry, who: str) -> Experiment:
     return asked.model_copy(update={"attack": Part(id=entry.id, fields=entry.strongest or {}), "assume": assume})
 
 
-def _reached(measured: Mapping[tuple[str, str], Cell], attack: str, who: str) -> tuple[float, float]:
+def _reached(measured: Mapping[tuple[str, str], Cell], attack: str, who: str) -> tuple[float, ...]:
     """How far an attacker came: the first of a protection's strategies is `imitate` here."""
     cell = measured.get((attack, who))
-    return (cell["recognizable"] / cell["runs"], cell["psnr"]) if cell else UNKNOWN
+    return reach(cell) if cell else UNKNOWN
 
 
 # ---------------------------------------------------------------- what they came to

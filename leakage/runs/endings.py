@@ -5,7 +5,7 @@ from leakage.runs.events import AttackEnd
 from leakage.runs.store import Run
 from leakage.spec.experiment import Experiment
 
-NO_ANSWER = "{}, at step {}: not the attack's answer"
+NO_ANSWER = "{}: not the attack's answer"
 HOW = {"limit": "Stopped at its time limit of {limit} s", "stopped": "Stopped by hand", "diverged": "Diverged"}
 STATES = {"queued": "Waiting", "running": "Running", "done": "Finished", "cancelled": "Stopped", "failed": "Failed"}
 
@@ -14,9 +14,9 @@ def ending(how: str, step: int, asked: Experiment) -> Ending:
     """How an attack ended, at which step: "answer", "limit", "stopped" or "diverged"."""
     if how == "answer":
         return Ending(how=how, words="Attack finished")
-    steps = int(asked.attack.fields.get("steps", 0))  # of one start, where there are several
-    at = f"{step:,} of {steps:,}" if step <= steps else f"{step:,}"
-    return Ending(how=how, words=NO_ANSWER.format(HOW[how].format(limit=asked.max_seconds), at))
+    steps = int(asked.attack.fields.get("steps", 0))  # of one start, where there are several; 0: a closed form has none
+    at = f", at step {step:,} of {steps:,}" if step <= steps else f", at step {step:,}"
+    return Ending(how=how, words=NO_ANSWER.format(HOW[how].format(limit=asked.max_seconds) + (at if steps else "")))
 
 
 def how_it_stands(run: Run) -> str:

@@ -78,7 +78,7 @@ def privacy(training: Training, pictures: int) -> TrainingPrivacy | None:
 
     Of the client with the fewest pictures, whose batches hold the largest share of them.
     """
-    mine = max(1, pictures // training.clients)
+    mine = min(len(held) for held in federated_training.partition(torch.zeros(pictures), recipe_of(training)))
     passes = training.rounds * training.local_epochs
     steps, rate = passes * math.ceil(mine / training.batch), min(1.0, training.batch / mine)
     for own in sorted(protections(training), key=lambda own: own.place):

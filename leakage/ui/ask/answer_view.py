@@ -5,7 +5,21 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
-from leakage.results.answer import ASKING, LEAK, NOT_SAFE, Alternative, Answer, alternatives, answer, not_tried, who
+from leakage.results.answer import (
+    ANOTHER,
+    ASKING,
+    GONE,
+    LEAK,
+    NOT_SAFE,
+    Alternative,
+    Answer,
+    alternatives,
+    answer,
+    is_about,
+    not_tried,
+    who,
+)
+from leakage.results.answer_file import PAPER
 from leakage.results.comparison import sentence_case
 from leakage.results.markup import render
 from leakage.results.worst_case import reach_of
@@ -22,9 +36,8 @@ from leakage.ui.components.live import stage
 from leakage.ui.lab import fallback
 from leakage.ui.lab.result import duration, staged
 
-LOOKS = {LEAK: "leaks", NOT_SAFE: "open", ASKING: "asking"}
+LOOKS = {LEAK: "leaks", NOT_SAFE: "open", ASKING: "asking", GONE: "open"}
 PEOPLE = {NOT_SHOWN: "not shown by these attacks", CUT_SHORT: "not attacked to an end"}
-PAPER = ("organisation", "date", "decision")  # free text on the printed page, kept nowhere else
 COLUMNS = ("Protection", "What was seen", "Best attacker", "Accuracy", "Cost")
 
 
@@ -36,12 +49,21 @@ def show(ids: str, question: Question, known: Catalog) -> None:
             st.warning("This answer is not here: its runs were deleted, or the link is incomplete.")
         st.info("Tell on the left what you want to decide on, then press **Ask**. The strongest known attackers try it, the worst first.")
         return
-    moving = any(run.status in OPEN for run in runs)
+    moving, asked = any(run.status in OPEN for run in runs), is_about(question, runs, known)
+    if gone := missing(ids, runs):
+        st.warning(f"{gone} of the attacks of this answer are not here any more.")
+    if not asked:
+        st.warning("The settings ask something else than what is answered here. Press **Ask** to have that answered.")
     with st.container(key="comparison"):
-        st.fragment(watch, run_every=1.0)(ids, question, known) if moving else found_so_far(runs, known)
+        st.fragment(watch, run_every=1.0)(ids, known) if moving else found_so_far(runs, gone, known)
         playing(runs, known)
-        if not moving:
-            consequences(runs, question, known)
+        if asked and not moving:
+            consequences(ids, runs, question, known)
+
+
+def missing(ids: str, runs: list[Run]) -> int:
+    """How many runs of an address are not here any more."""
+    return len(set(ids.split(","))) - len(runs)
 
 
 def playing(runs: list[Run], known: Catalog) -> None:
@@ -60,31 +82,34 @@ def playing(runs: list[Run], known: Catalog) -> None:
             fallback.show(one.id)
 
 
-def watch(ids: str, question: Question, known: Catalog) -> None:
-    """The answer while attacks still run; they are stopped when the time is over, and at the end the whole page is drawn again."""
+def watch(ids: str, known: Catalog) -> None:
+    """The answer while attacks still run; they are stopped when the time is over, and at the end the whole page is drawn again.
+
+    The time begins with the newest of those that are still open: older ones may be shared with who asked the same before.
+    """
     runs = find_runs(ids)
-    began = min(run.created for run in runs) if runs else 0.0
-    if time.time() - began > 60 * question.minutes:
-        for run in runs:
-            if run.status in OPEN:
-                service().cancel(run.id, owner())
-    if not any(run.status in OPEN for run in runs):
+    still = [run for run in runs if run.status in OPEN]
+    if not still:
         st.rerun()
-    found_so_far(runs, known)
-    left = max(0, round(60 * question.minutes - (time.time() - began)))
+    over = max(run.created for run in still) + max(experiment_of(run).max_seconds for run in still)
+    if time.time() > over:
+        for run in still:
+            service().cancel(run.id, owner())
+    found_so_far(runs, missing(ids, runs), known)
+    left = max(0, round(over - time.time()))
     st.progress(sum(run.status not in OPEN for run in runs) / len(runs), text=f"{duration(left)} left at most")
     stop(runs)
 
 
-def found_so_far(runs: list[Run], known: Catalog) -> None:
+def found_so_far(runs: list[Run], gone: int, known: Catalog) -> None:
     """The answer in a word and a sentence, and what stands behind it."""
-    told = answer(service(), runs, known)
+    told = answer(service(), runs, known, gone=gone)
     st.html(render("ui/ask/answer.html.jinja", look=LOOKS[told.word], word=told.word, headline=told.headline, lines=lines(told)))
 
 
-def consequences(runs: list[Run], question: Question, known: Catalog) -> None:
+def consequences(ids: str, runs: list[Run], question: Question, known: Catalog) -> None:
     """What each protection would change, what was not tried, and what to take away."""
-    told, ids = answer(service(), runs, known), ",".join(run.id for run in runs)
+    told = answer(service(), runs, known, gone=missing(ids, runs))
     with st.container(horizontal=True, vertical_alignment="center"):
         if told.best:
             st.link_button("Open in the Lab", f"{base()}/?run={told.best.run}", icon=":material/science:", type="tertiary")
@@ -97,11 +122,8 @@ def consequences(runs: list[Run], question: Question, known: Catalog) -> None:
 
 def change(question: Question, known: Catalog) -> None:
     """What was measured beforehand of the protection that was asked about and of none; and of all others, folded away."""
-    st.markdown("**What each protection would change, and cost**")
-    st.caption(
-        "One picture of one phone, by the best attacker of the precomputed results: LeNet, untrained, CIFAR-10. "
-        "“average the rounds” watches 16 rounds of a server that stands still. Your own row is marked."
-    )
+    st.markdown("**Another experiment: what other protections would change, and cost**")
+    st.caption(f"{ANOTHER} Your own row is marked.")
     measured = alternatives(question, service(), known)
     accuracy = next((one.cost.recipe for one in measured if one.cost.recipe), "")
     heads = [head if head != "Accuracy" else f"Accuracy of {accuracy}" for head in COLUMNS]
@@ -120,7 +142,12 @@ def lines(told: Answer) -> list[tuple[str, str]]:
     """What could be seen, by whom, with how much effort."""
     people = ", ".join(f"{count} {PEOPLE.get(word, word)}" for word, count in told.people.items())
     by = who(told.best) if told.best else "nobody so far"
-    found = [("Could be seen", f"{people}, of {told.total} pictures"), ("What that means", told.meaning), ("Shown most by", by)]
+    found = [
+        ("Could be seen", f"{people}, of {told.total} pictures"),
+        ("What that means", told.meaning),
+        ("To decide", told.decision),
+        ("Shown most by", by),
+    ]
     if told.best and told.best.words:
         found.append(("How that is known", told.best.words))
     answered = sum(row.answered for row in told.rows)

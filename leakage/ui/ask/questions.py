@@ -17,6 +17,7 @@ from leakage.ui.lab.chooser import uploaded
 
 OWN = "own"
 DEFAULT = Question()
+SEED = "ask-seed"  # of a question from a file
 USUAL = {"who": DEFAULT.who, "phones": 1, "each": 1, "steps": DEFAULT.steps, "attacker": DEFAULT.attacker, "minutes": DEFAULT.minutes}
 KEYS = {name: f"ask-{name}" for name in (*USUAL, "protection")}  # of the widgets, by their name in the address
 
@@ -39,7 +40,8 @@ def choose(known: Catalog) -> tuple[Question, list[Picture]]:
         attacker = st.radio("Who attacks?", list(ATTACKERS), format_func=ATTACKERS.__getitem__, **_of("attacker"))
     with forms.card(5, "How much effort?"):
         minutes = st.segmented_control("Minutes", MINUTES, required=True, format_func=lambda number: f"{number} min", **_of("minutes"))
-    question = Question(who=who, phones=phones, each=each, steps=steps, defenses=stack, attacker=attacker, minutes=minutes)
+    seed = st.session_state.get(SEED, DEFAULT.seed)
+    question = Question(who=who, phones=phones, each=each, steps=steps, defenses=stack, attacker=attacker, minutes=minutes, seed=seed)
     if who != OWN:
         _thumbnails(question, faces)
     return question, own
@@ -106,6 +108,7 @@ def read_url(known: Catalog) -> list[str]:
         state[KEYS[name]] = found[0] if found else USUAL[name]
         if name in asked and not found:
             wrong.append(f"{name}={asked[name][:40]} is not known here; {USUAL[name]} is used instead.")
+    state[SEED] = int(seed) if (seed := asked.get("seed", "")).isdecimal() else DEFAULT.seed
     given = asked.get("protection", forms.NONE)
     state[KEYS["protection"]] = next(iter(known_keys([given], known)), forms.NONE)
     if not known_keys([given], known):
@@ -116,6 +119,8 @@ def read_url(known: Catalog) -> list[str]:
 def write_url(question: Question, known: Catalog) -> None:
     """The question into the address, beside the runs that are shown."""
     told = {name: str(getattr(question, name)) for name, usual in USUAL.items() if getattr(question, name) != usual}
+    if question.seed != DEFAULT.seed:
+        told["seed"] = str(question.seed)
     if question.defenses:
         told["protection"] = key_of(question.defenses, known)
     kept = {"runs": st.query_params["runs"]} if "runs" in st.query_params else {}
@@ -127,4 +132,5 @@ def load(question: Question, known: Catalog) -> None:
     """A question into the widgets; call it before they are drawn."""
     for name in USUAL:
         st.session_state[KEYS[name]] = getattr(question, name)
+    st.session_state[SEED] = question.seed
     st.session_state[KEYS["protection"]] = key_of(question.defenses, known)

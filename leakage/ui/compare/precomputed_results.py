@@ -8,7 +8,19 @@ import streamlit as st
 
 from leakage.data.datasets import TITLES
 from leakage.results.markup import render
-from leakage.results.precomputed import AccuracyCost, Cell, Duel, Line, accuracy_costs, both, load_results, matrix, one_scene, seen_words
+from leakage.results.precomputed import (
+    AccuracyCost,
+    Cell,
+    Duel,
+    Line,
+    accuracy_costs,
+    both,
+    leaking,
+    load_results,
+    matrix,
+    one_scene,
+    seen_words,
+)
 from leakage.results.utility import Cost, epsilon_words, heading, in_full, recipe_words, scene_words, seeds_words, table
 from leakage.spec.catalog import Catalog
 from leakage.spec.prepared import prepared
@@ -23,7 +35,7 @@ AVERAGE = "average the rounds"  # the answer to noise that was measured, by its 
 NAIVE, KNOWING = "naive", "knows it"
 DASH = "–"
 MATRIX = """Each cell: PSNR in decibels, the mean of {tries} runs ({pictures} CIFAR-10 pictures, {seeds} seeds of an untrained LeNet),
-coloured by how many are recognizable; a grey picture scores {grey:.1f} dB. “Knows it”: the strongest of those who know the
+coloured by how many are recognizable or singled out; a grey picture scores {grey:.1f} dB. “Knows it”: the strongest of those who know the
 protection; below, what they do. {settings} For R-GAP the phone computes and sends numbers of 64 bits. Who averages rounds watches
 {watched} of a server that stands still; nowhere else more than one. **Framed: the naive attacker shows none of
 them, who knows the protection does.**"""
@@ -137,7 +149,7 @@ def _duel(duel: Duel | None) -> list[TableCell]:
 
 
 def _cell(cell: Cell, *, words: str = "", framed: bool = False, span: int = 1) -> TableCell:
-    return heat(cell["psnr"], cell["recognizable"] / cell["runs"], title=words or describe(cell), framed=framed, span=span)
+    return heat(cell["psnr"], leaking(cell) / cell["runs"], title=words or describe(cell), framed=framed, span=span)
 
 
 def describe(cell: Cell) -> str:
@@ -258,5 +270,5 @@ def privacy_utility(points: Sequence[tuple[AccuracyCost, Cell]], *, scene: str, 
         points[0][1]["grey_psnr"],
         x=f"{heading([Cost(recipe, accuracies=row.accuracies) for row, _ in points])} (%)",
         y=f"what leaks of {scene} (dB)",
-        shares=[cell["recognizable"] / cell["runs"] for _, cell in points],
+        shares=[leaking(cell) / cell["runs"] for _, cell in points],
     )

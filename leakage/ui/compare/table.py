@@ -11,7 +11,6 @@ from leakage.results.comparison import Row, sentence_case
 from leakage.results.markup import render
 from leakage.results.utility import EPSILONS, Cost, epsilon_words, heading, seeds_words
 from leakage.results.worst_case import attacker_words, worst
-from leakage.runs.store import OPEN
 from leakage.spec.words import NOT_SHOWN, PARTLY, RECOGNIZABLE, SINGLED_OUT
 from leakage.ui.common.base_path import base
 from leakage.ui.common.figures import against_accuracy
@@ -100,8 +99,8 @@ def _table(rows: Sequence[Row], arms: Arms, heard: Sequence[str], columns: Colum
 def _finder(row: Row, rows: Sequence[Row]) -> TableCell:
     """The attack, by whom, of how many tries; nobody while nothing is known."""
     tried = [one for one in rows if one.arm == row.arm]
-    ended = sum(one.status not in OPEN for one in tried)
-    count = f"{ended} of {len(tried)} tried" if ended < len(tried) else f"best of {len(tried)}"
+    ended = sum(one.answered or one.shows for one in tried)
+    count = f"{ended} of {len(tried)} answered" if ended < len(tried) else f"best of {len(tried)}"
     if row.verdict is None:
         return TableCell(text=DASH, below=count)
     return TableCell(text=row.attack, below="; ".join(filter(None, [attacker_words(row), count])))
