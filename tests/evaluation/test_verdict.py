@@ -8,6 +8,7 @@ from problems import baselines_of
 from torchvision.transforms.functional import gaussian_blur
 
 from leakage.evaluation.baselines import Baselines, measure
+from leakage.evaluation.pairing import pair
 from leakage.evaluation.perceptual import Perceptual
 from leakage.evaluation.verdict import DISTANCES, MEANING, RULE, Reference, verdict, way
 from leakage.spec.experiment import Experiment, Picture
@@ -119,7 +120,7 @@ def test_the_way_is_0_at_the_best_baseline_and_1_at_an_exact_copy() -> None:
     ],
 )
 def test_a_batch_is_judged_by_its_clearest_picture(similar: list[float], word: str, counted: str) -> None:
-    found = verdict(scores(similar[::-1], [NAN] * 3, rank_pixel=[1.0] * 3), held(3))
+    found = verdict(scores(similar[::-1], [NAN] * 3, rank_pixel=[1.0] * 3, rank_ssim=[1.0] * 3), held(3))
     assert found["word"] == word
     assert found["why"].startswith(counted)
     assert f"SSIM {max(similar):.2f}" in found["why"]
@@ -213,3 +214,15 @@ def test_a_blob_of_the_right_colours_is_at_most_partly_recognizable(gallery: tup
     x, held = gallery
     blob = gaussian_blur(x, [31, 31], [8.0, 8.0])
     assert "recognizable" not in words(blob, x, held, lpips=True)
+
+
+@pytest.mark.parametrize(("kind", "channels"), [("scan", 3), ("digit", 1)])
+def test_noise_that_is_held_against_the_picture_it_fits_best_singles_nobody_out(kind: str, channels: int) -> None:
+    pictures = tuple(Picture(id=f"{kind}-{number}") for number in range(8))
+    experiment = Experiment(pictures=pictures, channels=channels)
+    x, y = load(experiment, {})
+    held, rng, found = baselines_of(experiment, x, y), torch.Generator().manual_seed(11), list[str]()
+    for _ in range(12):
+        guess = torch.rand(x.shape, generator=rng)
+        found += words(guess[pair(guess, x)], x, held, lpips=False)
+    assert not {RECOGNIZABLE, SINGLED_OUT} & set(found)

@@ -1,14 +1,16 @@
 """The answer to a question: what is run for it, and what may be said of what that came to."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from problems import CATALOG
 
 from leakage.results import answer_file
-from leakage.results.answer import ASKING, LEAK, MOST, NEVER, NOT_SAFE, Answer, alternatives, answer, not_tried, plan
-from leakage.results.precomputed import matrix
+from leakage.results.answer import ASKING, GONE, LEAK, MOST, NEVER, NOT_SAFE, Answer, alternatives, answer, is_about, not_tried, plan
+from leakage.results.comparison import sentence_case
+from leakage.results.precomputed import matrix, reach, seen_words
 from leakage.runs.event_parts import FrameScores, VerdictWords
 from leakage.runs.events import AttackEnd
 from leakage.runs.store import Run, Store
@@ -98,6 +100,18 @@ def ended(number: int, words: list[str], *, status: str = "done", seed: int = 1)
     )  # fmt: skip
 
 
+def answering(question: Question, words: list[str]) -> Run:
+    """The first run of a question, ended with these words."""
+    run = ended(1, words)
+    (asked, *_) = planned(question)
+    return replace(run, experiment=asked.model_dump_json(), digest=asked.digest())
+
+
+def run_of(experiment: Experiment) -> Run:
+    """A run that waits."""
+    return replace(ended(1, [CUT_SHORT], status="queued"), experiment=experiment.model_dump_json())
+
+
 @pytest.fixture
 def reader(tmp_path: Path) -> Store:
     return Store(tmp_path / "runs.sqlite")
@@ -123,6 +137,17 @@ def test_every_person_counts_once_with_the_worst_that_any_attack_showed(
     assert told.total == sum(people.values())
 
 
+def test_where_runs_were_deleted_only_a_leak_is_an_answer(reader: Store) -> None:
+    assert answer(reader, [ended(1, [NOT_SHOWN])], CATALOG, gone=1).word == GONE
+    assert answer(reader, [ended(1, [RECOGNIZABLE])], CATALOG, gone=1).word == LEAK
+
+
+def test_where_no_attack_came_to_an_answer_nothing_is_said_of_what_attacks_found(reader: Store) -> None:
+    told = answer(reader, [ended(1, [CUT_SHORT], status="cancelled")], CATALOG)
+    assert told.headline == "Not shown safe. No attack came to an answer, so nothing is known."
+    assert told.tried == frozenset()
+
+
 def test_a_failed_attack_is_never_called_safe(reader: Store) -> None:
     told = answer(reader, [ended(1, [NOT_SHOWN])], CATALOG)
     assert told.headline.startswith("Not shown safe. Of 1 picture: none shown by these attacks.")
@@ -139,32 +164,52 @@ def test_what_was_not_tried_names_the_attacks_that_were_not_run(reader: Store) -
 
 def test_alternatives_are_those_of_the_precomputed_results_with_their_best_attacker(reader: Store) -> None:
     found = alternatives(OFFICER, reader, CATALOG)
-    assert [one.title for one in found if one.chosen] == ["Gaussian noise 0.01"]
     lines = {line.title: line for line in matrix(CATALOG)}
+    summed = "Gaussian noise 0.01, 4 phones added up"  # where that was measured
+    assert [one.title for one in found if one.chosen] == [summed if summed in lines else "Gaussian noise 0.01"]
     for one in found:
         cells = [
             cell for duel in lines[one.title].duels.values() for cell in (duel.naive, *duel.knowing.values()) if cell and "psnr" in cell
         ]
-        assert one.best["recognizable"] / one.best["runs"] == max(cell["recognizable"] / cell["runs"] for cell in cells)
+        assert one.seen == sentence_case(seen_words(max(cells, key=reach)))
 
 
 # ---------------------------------------------------------------- its files
 
 
 def test_the_file_asks_the_same_again_and_the_page_says_the_answer(reader: Store) -> None:
-    run = ended(1, [RECOGNIZABLE])
+    run = answering(OFFICER, [NOT_SHOWN, RECOGNIZABLE, NOT_SHOWN, NOT_SHOWN])
     reader.add(run, {})
     given = {"question": OFFICER.model_dump_json(), "organisation": "<b>School</b>"}
     made = answer_file.make(reader, [run.id], "answer.json", CATALOG, given)
     assert made
     assert answer_file.question(made.data.decode()) == OFFICER
-    assert json.loads(made.data)["answer"]["total"] == 1
+    assert json.loads(made.data)["answer"]["total"] == 4
     page = answer_file.make(reader, [run.id], "answer.html", CATALOG, given)
     assert page
     text = page.data.decode()
     assert "&lt;b&gt;School&lt;/b&gt;" in text
     assert text.index("Could somebody see") < text.index("The scenario") < text.index("What this does not say") < text.index("Every attack")
     assert "Gaussian noise 0.01" in text
+
+
+def test_a_page_tells_of_no_other_question_than_its_runs_were_asked_by(reader: Store) -> None:
+    run = answering(OFFICER, [NOT_SHOWN] * 4)
+    reader.add(run, {})
+    assert is_about(OFFICER, [run], CATALOG)
+    for other in ({"phones": 2}, {"defenses": ()}, {"who": "scans"}, {"attacker": "still"}, {"seed": 2}):
+        question = OFFICER.model_copy(update=other)
+        assert not is_about(question, [run], CATALOG)
+        with pytest.raises(SpecError, match="another question"):
+            answer_file.make(reader, [run.id], "answer.html", CATALOG, {"question": question.model_dump_json()})
+
+
+def test_own_pictures_are_the_question_s_where_there_are_as_many(reader: Store) -> None:
+    own = [Picture(source="upload", id=f"{number:016x}", label=0) for number in range(2)]
+    question = Question(who="own", phones=2)
+    (experiment, *_) = plan(question, CATALOG, lambda _: 1.0, slots=2, own=own)
+    assert is_about(question, [run_of(experiment)], CATALOG)
+    assert not is_about(Question(who="own"), [run_of(experiment)], CATALOG)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"question": {"who": "martians"}}', '{"question": {"phones": 3}}'])

@@ -24,7 +24,7 @@ def cell(defense: dict[str, Any] | None, who: str, recognizable: int = 0, psnr: 
     if "same" in said or "refused" in said:
         return said
     scores = {"ssim": 0.5, "identified": 0.5, "labels": 1.0, "grey_psnr": 12.5}
-    return {**said, "runs": 6, "recognizable": recognizable, "interval": [0.1, 0.9], "psnr": psnr, **scores}
+    return {**said, "runs": 6, "recognizable": recognizable, "singled_out": 0, "partly": 0, "interval": [0.1, 0.9], "psnr": psnr, **scores}
 
 
 CELLS = [

@@ -4,7 +4,7 @@ import pytest
 from judged import judged
 from problems import CATALOG
 
-from leakage.results.precomputed import load_results
+from leakage.results.precomputed import load_results, reach
 from leakage.results.worst_case import are_tries, attackers, several, tries, worst
 from leakage.spec.experiment import Experiment, Part, Picture
 from leakage.spec.words import NOT_SHOWN, PARTLY, RECOGNIZABLE, SINGLED_OUT
@@ -21,13 +21,13 @@ def ways(experiment: Experiment) -> list[tuple[str, str]]:
 def test_the_strongest_of_the_precomputed_results_comes_first() -> None:
     fields = {**PRUNING.fields, "scope": "each tensor", "feedback": False}
     reached = {
-        (cell["attack"], cell["who"]): (cell["recognizable"] / cell["runs"], cell["psnr"])
+        (cell["attack"], cell["who"]): reach(cell)
         for cell in (load_results("matrix") or {})["cells"]
         if cell["defense"] == {"id": "pruning", "fields": fields} and "psnr" in cell and cell["attack"] != "r_gap"  # which needs 64 bits
     }
     usual = next(iter(CATALOG.get("defense", "pruning").strategies))
     expected = [(attack, "imitate" if who == usual else who) for attack, who in sorted(reached, key=lambda way: reached[way], reverse=True)]
-    assert ways(Experiment(defenses=(PRUNING,))) == expected
+    assert ways(Experiment(defenses=(PRUNING,)))[: len(expected)] == expected  # what was not measured comes last
 
 
 @pytest.mark.parametrize(
