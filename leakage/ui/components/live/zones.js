@@ -82,7 +82,7 @@ export function captionGuesses(grid, { labels, each, words = [], meta }) {
     const told = !name ? '' : mark ? `, guessed ${of} (${mark})` : `, given ${of}`;
     const label = `Reconstruction${picture?.title ? ` of ${picture.title}` : ''}${told}`;
     const closeness = each?.[place];
-    const leaks = LEAKS.includes(words[place] ?? '') ? words[place] : '';
+    const leaks = grid.childElementCount > 1 && LEAKS.includes(words[place] ?? '') ? words[place] : ''; // alone, the verdict says it
     tile.dataset.word = leaks;
     captionTile(tile, {
       text: name,
