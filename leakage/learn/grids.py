@@ -63,6 +63,10 @@ class CellPlayed(NamedTuple):
     answer: Pixels
     class_names: tuple[str, ...]
 
+    def at(self, choice: tuple[int, ...]) -> "CellPlayed":
+        """The same as the answer to another choice."""
+        return self._replace(cell=self.cell.model_copy(update={"choice": choice}))
+
 
 def cell_of(choice: tuple[int, ...], run: Played) -> CellPlayed:
     """What is kept of a finished run."""

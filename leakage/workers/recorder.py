@@ -169,7 +169,7 @@ def keep_grid(workers: Executor, name: str, engine: str) -> list[str]:
         fresh = files[choice].with_suffix(".tmp")
         fresh.write_bytes(pickle.dumps(grids.cell_of(choice, run)))
         fresh.replace(files[choice])
-    cells = [pickle.loads(file.read_bytes()) for file in files.values()]
+    cells = [pickle.loads(file.read_bytes()).at(choice) for choice, file in files.items()]  # other grids ask the same, elsewhere
     made, film = grids.record_grid(grid, cells, engine=engine)
     recordings.write(grids.FOLDER, name, made, film)
     log.info("%s, %s: %d cells, %.0f s.", name, made.title, len(made.cells), sum(cell.seconds for cell in made.cells))
