@@ -125,6 +125,9 @@ def record(only: Sequence[str], *, check: bool, jobs: int) -> None:
         record_for_lab()
     if wrong:
         raise SpecError("\n".join(wrong))
+    older = [name for name in plan().runs if recordings.load(name).engine != known.version]
+    if older and not check:
+        log.info("Recorded by another version of the code: %s. --check plays them again and compares.", ", ".join(older))
 
 
 def up_to_date(name: str) -> bool:
