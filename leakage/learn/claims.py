@@ -21,6 +21,7 @@ FOLDS: dict[str, Callable[[Sequence[Any]], Any]] = {
     "median": statistics.median,
     "sum": sum,
 }
+FIGURES = FOLDER / "figures.json"
 RESULTS = ("benchmarks/results/", "assets/")  # a claim is backed by a file in one of these
 
 
@@ -80,14 +81,48 @@ def chosen(claim: Claim | LessonFigure, *, root: Path = ROOT) -> list[Any]:
     return [row for row in rows if all(_has(row, name, value) for name, value in claim.where.items())]
 
 
+class Drawing(NamedTuple):
+    """What a figure draws: x and its values, row by row; and the level that they are held against, in its first row."""
+
+    points: list[tuple[Any, list[float]]]
+    level: float | None
+
+
+def draw(figure: LessonFigure, *, root: Path = ROOT) -> Drawing:
+    """A figure from its result file. Raises SpecError."""
+    rows = chosen(figure, root=root)
+    values = [(read(row, figure.x), [short(number(read(row, y)) * figure.y_scale) for y in figure.y]) for row in rows]
+    return Drawing(values, short(number(read(rows[0], figure.line)) * figure.y_scale) if figure.line else None)
+
+
+def drawn(figure: LessonFigure) -> Drawing:
+    """The same as it was drawn last, since result files do not travel with an installed package. Raises SpecError."""
+    kept = _content(FIGURES, FIGURES.stat().st_mtime_ns)
+    if figure.digest() not in kept:
+        raise SpecError(f"The figure of {figure.file} has not been drawn: run `make learn ARGS=--write`.")
+    points, level = kept[figure.digest()]
+    return Drawing([(x, y) for x, y in points], level)
+
+
 def points(figure: LessonFigure) -> list[tuple[Any, list[float]]]:
-    """What a figure draws: x and its values, row by row. Raises SpecError."""
-    return [(read(row, figure.x), [number(read(row, y)) * figure.y_scale for y in figure.y]) for row in chosen(figure)]
+    """What a figure draws."""
+    return drawn(figure).points
 
 
 def level(figure: LessonFigure) -> float | None:
-    """The level that the figure's values are held against, in its first row."""
-    return number(read(chosen(figure)[0], figure.line)) * figure.y_scale if figure.line else None
+    """The level that its values are held against."""
+    return drawn(figure).level
+
+
+def keep_figures(lessons: Sequence[Lesson]) -> None:
+    """Draw all figures and write them down."""
+    kept = {figure.digest(): draw(figure) for lesson in lessons for figure in lesson.figures}
+    FIGURES.write_text(json.dumps(kept, indent=1) + "\n")
+
+
+def short(value: float) -> float:
+    """The value with as many digits as can be seen in a figure."""
+    return float(f"{value:.4g}")
 
 
 @cache

@@ -186,6 +186,11 @@ class Lesson(Base):
         """The grids that it tries."""
         return [beat.grid for beat in self.beats if isinstance(beat, TryBeat)]
 
+    @property
+    def figures(self) -> list[LessonFigure]:
+        """What it draws."""
+        return [beat.figure for beat in self.beats if isinstance(beat, FigureBeat | RevealBeat) and beat.figure]
+
     def texts(self) -> Iterator[tuple[str, str]]:
         """Every text that somebody reads, with where it stands."""
         yield "title", self.title
