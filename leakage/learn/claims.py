@@ -146,7 +146,7 @@ def _has(row: Any, name: str, value: Any) -> bool:
     try:
         return bool(read(row, name) == value)
     except LookupError:
-        return False
+        return value is None
 
 
 def number(value: Any) -> int | float:

@@ -23,7 +23,7 @@ class Claim(Base):
     """A number that rows of a result file back.
 
     rows   the list in the file, by dotted name; empty: the file itself is the only row
-    where  dotted names and what they are in the rows that count; "a*b" is a product
+    where  dotted names and what they are in the rows that count, null where they are missing; "a*b" is a product
     take   what is read in each of them, by dotted name
     fold   how many become one: one (exactly one row), first, min, max, mean, median, sum; le:0.01 counts those up to it, eq:word equal ones
     stated  what is printed, as `is` in the file: the last digit counts
