@@ -20,6 +20,7 @@ FOLDS: dict[str, Callable[[Sequence[Any]], Any]] = {
     "mean": statistics.fmean,
     "median": statistics.median,
     "sum": sum,
+    "count": len,
 }
 FIGURES = FOLDER / "figures.json"
 RESULTS = ("benchmarks/results/", "assets/")  # a claim is backed by a file in one of these
@@ -58,7 +59,7 @@ def check(lesson: Lesson, *, root: Path = ROOT) -> list[Checked]:
 
 def recomputed(claim: Claim, *, root: Path = ROOT) -> int | float:
     """What backs the claim, now. Raises SpecError."""
-    values = [read(row, claim.take) for row in chosen(claim, root=root)]
+    values = list(flat([read(row, claim.take) for row in chosen(claim, root=root)]))
     how, _, bound = claim.fold.partition(":")
     if how == "one" and len(values) != 1:
         raise SpecError(f"expected one row where {claim.where}, found {len(values)}.")
@@ -70,6 +71,12 @@ def recomputed(claim: Claim, *, root: Path = ROOT) -> int | float:
         return len([value for value in values if str(value) == bound])
     folded = number(values[0] if how == "one" else FOLDS[how](values))
     return folded * claim.scale
+
+
+def flat(values: Sequence[Any]) -> Iterator[Any]:
+    """The values, of a list each of its own."""
+    for value in values:
+        yield from value if isinstance(value, list) else [value]
 
 
 def chosen(claim: Claim | LessonFigure, *, root: Path = ROOT) -> list[Any]:
@@ -91,7 +98,7 @@ class Drawing(NamedTuple):
 def draw(figure: LessonFigure, *, root: Path = ROOT) -> Drawing:
     """A figure from its result file. Raises SpecError."""
     rows = chosen(figure, root=root)
-    values = [(read(row, figure.x), [short(number(read(row, y)) * figure.y_scale) for y in figure.y]) for row in rows]
+    values = [(read(row, figure.x), [short(statistics.fmean(flat([read(row, y)])) * figure.y_scale) for y in figure.y]) for row in rows]
     return Drawing(values, short(number(read(rows[0], figure.line)) * figure.y_scale) if figure.line else None)
 
 

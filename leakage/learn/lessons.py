@@ -24,8 +24,9 @@ class Claim(Base):
 
     rows   the list in the file, by dotted name; empty: the file itself is the only row
     where  dotted names and what they are in the rows that count, null where they are missing; "a*b" is a product
-    take   what is read in each of them, by dotted name
-    fold   how many become one: one (exactly one row), first, min, max, mean, median, sum; le:0.01 counts those up to it, eq:word equal ones
+    take   what is read in each of them, by dotted name; of a list every value
+    fold   how many become one: one (there is exactly one), first, min, max, mean, median, sum,
+           count; le:0.01 counts those up to it, eq:word equal ones
     stated  what is printed, as `is` in the file: the last digit counts
     """
 
@@ -35,7 +36,7 @@ class Claim(Base):
     rows: str
     where: dict[str, JsonValue]
     take: str
-    fold: str = Field(pattern=r"^(one|first|min|max|mean|median|sum|le:[-+.e\d]+|eq:.+)$")
+    fold: str = Field(pattern=r"^(one|first|min|max|mean|median|sum|count|le:[-+.e\d]+|eq:.+)$")
     scale: float = 1
     stated: int | float = Field(alias="is")
     unit: Literal["", "dB", "%"] = ""
