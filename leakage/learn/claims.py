@@ -1,0 +1,205 @@
+"""Recomputes what lessons claim, from the result files that back it; no number of ours is typed into a sentence."""
+
+import json
+import math
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from leakage.learn.lessons import FOLDER, Claim, Lesson, LessonFigure
+from leakage.settings import ROOT
+from leakage.spec.experiment import SpecError
+
+FOLDS: dict[str, Callable[[Sequence[Any]], Any]] = {
+    "first": lambda values: values[0],
+    "min": min,
+    "max": max,
+    "mean": statistics.fmean,
+    "median": statistics.median,
+    "sum": sum,
+    "count": len,
+}
+FIGURES = FOLDER / "figures.json"
+RESULTS = ("benchmarks/results/", "assets/")  # a claim is backed by a file in one of these
+
+
+class Checked(NamedTuple):
+    """A claim and what its file says today."""
+
+    lesson: str
+    name: str
+    file: str
+    stated: int | float
+    today: int | float
+
+    @property
+    def holds(self) -> bool:
+        """Whether it is right to the last printed digit."""
+        return same(self.stated, self.today)
+
+    @property
+    def words(self) -> str:
+        """For whoever must mend it."""
+        return f"lesson {self.lesson}, claim {self.name}: stated is {self.stated}, {self.file} gives {self.today!r}"
+
+
+def check(lesson: Lesson, *, root: Path = ROOT) -> list[Checked]:
+    """All claims of a lesson, recomputed. Raises SpecError naming lesson, claim and file where one cannot be."""
+    done = []
+    for name, claim in lesson.claims.items():
+        try:
+            done.append(Checked(lesson.id, name, claim.file, claim.stated, recomputed(claim, root=root)))
+        except (SpecError, LookupError, TypeError, ValueError, OSError) as error:
+            raise SpecError(f"lesson {lesson.id}, claim {name}, {claim.file}: {error}") from None
+    return done
+
+
+def recomputed(claim: Claim, *, root: Path = ROOT) -> int | float:
+    """What backs the claim, now. Raises SpecError."""
+    values = list(flat([read(row, claim.take) for row in chosen(claim, root=root)]))
+    how, _, bound = claim.fold.partition(":")
+    if how == "one" and len(values) != 1:
+        raise SpecError(f"expected one row where {claim.where}, found {len(values)}.")
+    if not values:
+        raise SpecError(f"no row where {claim.where}.")
+    if how == "le":
+        return len([value for value in values if value <= float(bound)])
+    if how == "eq":
+        return len([value for value in values if str(value) == bound])
+    folded = number(values[0] if how == "one" else FOLDS[how](values))
+    return folded * claim.scale
+
+
+def flat(values: Sequence[Any]) -> Iterator[Any]:
+    """The values, of a list each of its own."""
+    for value in values:
+        yield from value if isinstance(value, list) else [value]
+
+
+def chosen(claim: Claim | LessonFigure, *, root: Path = ROOT) -> list[Any]:
+    """The rows of a claim or a figure. Raises SpecError when its file is no result file or misses."""
+    if not claim.file.startswith(RESULTS) or ".." in claim.file or not (root / claim.file).is_file():
+        raise SpecError(f"{claim.file} is no file in {' or '.join(RESULTS)}.")
+    whole = _content(root / claim.file, (root / claim.file).stat().st_mtime_ns)
+    rows = read(whole, claim.rows) if claim.rows else [whole]
+    return [row for row in rows if all(_has(row, name, value) for name, value in claim.where.items())]
+
+
+class Drawing(NamedTuple):
+    """What a figure draws: x and its values, row by row; and the level that they are held against, in its first row."""
+
+    points: list[tuple[Any, list[float]]]
+    level: float | None
+
+
+def draw(figure: LessonFigure, *, root: Path = ROOT) -> Drawing:
+    """A figure from its result file. Raises SpecError."""
+    rows = chosen(figure, root=root)
+    values = [(read(row, figure.x), [short(statistics.fmean(flat([read(row, y)])) * figure.y_scale) for y in figure.y]) for row in rows]
+    return Drawing(values, short(number(read(rows[0], figure.line)) * figure.y_scale) if figure.line else None)
+
+
+def drawn(figure: LessonFigure) -> Drawing:
+    """The same as it was drawn last, since result files do not travel with an installed package. Raises SpecError."""
+    kept = _content(FIGURES, FIGURES.stat().st_mtime_ns)
+    if figure.digest() not in kept:
+        raise SpecError(f"The figure of {figure.file} has not been drawn: run `make learn ARGS=--write`.")
+    points, level = kept[figure.digest()]
+    return Drawing([(x, y) for x, y in points], level)
+
+
+def points(figure: LessonFigure) -> list[tuple[Any, list[float]]]:
+    """What a figure draws."""
+    return drawn(figure).points
+
+
+def level(figure: LessonFigure) -> float | None:
+    """The level that its values are held against."""
+    return drawn(figure).level
+
+
+def keep_figures(lessons: Sequence[Lesson]) -> None:
+    """Draw all figures and write them down."""
+    kept = {figure.digest(): draw(figure) for lesson in lessons for figure in lesson.figures}
+    FIGURES.write_text(json.dumps(kept, indent=1) + "\n")
+
+
+def short(value: float) -> float:
+    """The value with as many digits as can be seen in a figure."""
+    return float(f"{value:.4g}")
+
+
+@cache
+def _content(file: Path, _changed: int) -> Any:
+    return json.loads(file.read_bytes())
+
+
+def read(row: Any, name: str) -> Any:
+    """What a dotted name stands for; a number is a place in a list, "a*b" a product. Raises LookupError."""
+    if "*" in name:
+        return math.prod(read(row, part) for part in name.split("*"))
+    for step in name.split("."):
+        try:
+            row = row[int(step)] if isinstance(row, list | tuple) else row[step] if isinstance(row, dict) else getattr(row, step)
+        except (LookupError, ValueError, AttributeError):
+            raise LookupError(f"it has no {name}.") from None
+    return row
+
+
+def _has(row: Any, name: str, value: Any) -> bool:
+    try:
+        return bool(read(row, name) == value)
+    except LookupError:
+        return value is None
+
+
+def number(value: Any) -> int | float:
+    """The value, if it is a number. Raises SpecError."""
+    if isinstance(value, int):
+        return value
+    if isinstance(value, float):
+        return value
+    raise SpecError(f"expected a number, found {value!r}.")
+
+
+# ---------------------------------------------------------------- printed digits
+
+
+def same(stated: int | float, found: int | float) -> bool:
+    """Whether `found` is printed as `stated` is.
+
+    >>> same(54.7, 54.6512), same(54.7, 54.64), same(7.4e-05, 7.449e-05)
+    (True, False, True)
+    """
+    return as_printed(stated, found) == Decimal(repr(stated))
+
+
+def as_printed(stated: int | float, found: int | float) -> Decimal:
+    """`found` with the last digit where `stated` has its own, rounded as pages round."""
+    exponent = Decimal(repr(stated)).as_tuple().exponent
+    assert isinstance(exponent, int)
+    return Decimal(f"{found:.{max(0, -exponent)}f}")
+
+
+def renewed(stated: int | float, found: int | float) -> int | float:
+    """What is to be stated instead: as many decimals, or as many significant digits where those would all be 0."""
+    printed = as_printed(stated, found)
+    if not printed and found and stated:
+        digits = len(Decimal(repr(stated)).normalize().as_tuple().digits)
+        return float(f"{found:.{digits}g}")
+    return int(printed) if isinstance(stated, int) else float(printed)
+
+
+def put_right(off: Sequence[Checked], folder: Path = FOLDER) -> Iterator[Path]:
+    """Write what was found into the files of the lessons."""
+    for id in dict.fromkeys(one.lesson for one in off):
+        file = folder / f"{id}.json"
+        raw = json.loads(file.read_text())
+        for one in off:
+            if one.lesson == id:
+                raw["claims"][one.name]["is"] = renewed(one.stated, one.today)
+        file.write_text(json.dumps(raw, indent=1, ensure_ascii=False) + "\n")
+        yield file
