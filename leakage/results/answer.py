@@ -162,16 +162,16 @@ def is_about(question: Question, runs: Sequence[Run], known: Catalog) -> bool:
     asked = [Experiment.model_validate_json(run.experiment) for run in runs]
     own = list(dict.fromkeys(picture for one in asked for picture in one.pictures))
 
-    def told(one: Experiment) -> tuple[object, ...]:
+    def asked_of(one: Experiment) -> tuple[object, ...]:
         pictures: object = one.pictures if question.who != "own" else len(one.pictures)
         bare = scenario(one).model_copy(update={"pictures": Experiment().pictures, "max_seconds": Experiment().max_seconds})
         return bare.digest(), pictures, one.seed
 
     try:
-        expected = {told(group.resolve(known)) for group in groups(question, own)}
+        expected = {asked_of(group.resolve(known)) for group in groups(question, own)}
     except ValueError:
         return False
-    return {told(one) for one in asked} <= expected
+    return {asked_of(one) for one in asked} <= expected
 
 
 def _severity(word: str) -> int:
