@@ -14,14 +14,15 @@ ROOM = 1e-4  # SSIM or LPIPS between the best baseline and an exact copy, below 
 FRONT = 0.05  # of the line-up: where a guess that knows nothing lands once in twenty times
 DISTANCES = {"rank_pixel": "by pixels", "rank_ssim": "by SSIM", "rank_lpips": "by LPIPS"}  # what the line-up ranks by
 RULE = (
-    "The line-up puts the private picture among others of its kind and ranks them by how near they are to the guess: by pixels, SSIM and "
-    "LPIPS. A distance does not count for a picture where one that knows nothing is first too: grey, black, white, its own mean colour, "
-    "noise, the mean picture of the line-up. First: by most of the distances that count; or by half of them, where SSIM or LPIPS goes at "
-    "least 15 % of the way from the best of the pictures that know nothing to an exact copy. Recognizable: first, and at least half of "
-    "that way; where no distance counts, the second is enough. Singled out: first, whatever it looks like. Partly: first by one distance, "
-    "or among the first 5 % and at least 15 % of that way. Otherwise: not shown by this attack. A guess that knows nothing is first by one "
-    "distance once in as many times as pictures stand in the line-up; in a batch more often, at most as many times as it has pictures, as "
-    "every guess is held against the picture that it fits best. A batch is judged by its clearest picture."
+    "The line-up puts the private picture among others of its kind and ranks them by how near they are to the guess: by pixels, SSIM "
+    "and LPIPS. A distance does not count for a picture where one that knows nothing is first too: grey, black, white, its own mean "
+    "colour, noise, the mean picture of the line-up. First: by most of the distances that count; or by half of them, where SSIM or "
+    "LPIPS goes at least 15 % of the way from the best of the pictures that know nothing to an exact copy. Recognizable: first, and at "
+    "least half of that way; where no distance counts, the second is enough. Singled out: first, whatever it looks like. Partly: first "
+    "by one distance and nearer than what knows nothing, or among the first 5 % and at least 15 % of that way. Otherwise: not shown by "
+    "this attack. A guess that knows nothing is first by one distance once in as many times as pictures stand in the line-up; in a "
+    "batch more often, at most as many times as it has pictures, as every guess is held against the picture that it fits best. A batch "
+    "is judged by its clearest picture."
 )
 Scores = Mapping[str, Tensor]  # name -> one value per picture (B,), not a number where it is unknown
 
@@ -81,7 +82,7 @@ def verdict(scores: Scores, held: Reference, *, cut_short: bool = False) -> dict
     void, front = ranks.isnan().all(0), (ranks <= FRONT * held.size).any(0)
     clear = (first | void) & (share >= CLEAR)
     singled = first & ~clear
-    partly = ~clear & ~singled & ((ranks == 1).any(0) | ((front | void) & (share >= SOME)))
+    partly = ~clear & ~singled & (((ranks == 1).any(0) & (share > 0)) | ((front | void) & (share >= SOME)))
     found = {RECOGNIZABLE: clear, SINGLED_OUT: singled, PARTLY: partly}
     nothing = CUT_SHORT if cut_short else NOT_SHOWN
     each = tuple(next((word for word, pictures in found.items() if pictures[place]), nothing) for place in range(len(share)))

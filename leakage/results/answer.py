@@ -11,7 +11,7 @@ from leakage.runs.events import AttackEnd
 from leakage.runs.reader import RunReader
 from leakage.runs.store import OPEN, Run
 from leakage.spec.catalog import Catalog
-from leakage.spec.experiment import Experiment, Part, Picture
+from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
 from leakage.spec.prepared import prepared
 from leakage.spec.question import ATTACKERS, STEPS, Question, groups
 from leakage.spec.words import CUT_SHORT, LEAKS, MEANING, PARTLY, RECOGNIZABLE, SINGLED_OUT, VERDICTS
@@ -47,8 +47,11 @@ def plan(
 
 
 def _allowed(tries: list[Experiment], question: Question) -> list[Experiment]:
-    """Who knows a protection may also attack as if not; who does not know it may not."""
-    return [one for one in tries if question.attacker != "naive" or not one.assume.adaptive] or tries
+    """Who knows a protection may also attack as if not; who does not know it may not, and does what it says of itself."""
+    if question.attacker != "naive":
+        return tries
+    unaware = [one for one in tries if not one.assume.adaptive]
+    return unaware or [one.model_copy(update={"assume": Assumptions(adaptive=False)}) for one in tries if not one.assume.strategy]
 
 
 @dataclass(frozen=True)

@@ -49,10 +49,10 @@ def are_tries(experiments: Sequence[Experiment], known: Catalog) -> bool:
 
 def attackers(asked: Experiment, known: Catalog) -> list[str]:
     """Who can attack it: those who know its protections, by what they do about them, and last the naive one, where that is another."""
-    if coincide(asked, known):
-        return [IMITATE]
-    own = [known.get("defense", part.id).strategies for part in asked.defenses]
-    return [IMITATE, *dict.fromkeys(name for strategies in own for name in list(strategies)[1:]), NAIVE]
+    own = [known.get("defense", part.id) for part in asked.defenses]
+    knowing = [IMITATE, *dict.fromkeys(name for entry in own for name in list(entry.strategies)[1:])]
+    bare = asked.model_copy(update={"defenses": ()})
+    return knowing if coincide(bare, known) and all(entry.idle for entry in own) else [*knowing, NAIVE]
 
 
 def fits(entry: Entry, asked: Experiment) -> bool:

@@ -42,6 +42,7 @@ class Entry:
     fits: dict[str, list[Any]]  # of those: for which experiments: pictures (how many), precision, model (its id) -> what each may be
     reads_labels: bool  # of an attack: from the update, unless they are granted, which takes a linear last layer
     strategies: dict[str, str]  # of a defense: what attackers can do who know it, name -> in words; the first is the usual one
+    idle: bool  # of a defense: the usual one of them does what somebody would do who does not know it
     averaging: list[str]  # of those: which take the mean over the rounds up to the attacked one
     literal: list[str]  # ... and which work with the very numbers that the defense made
     stage: str  # of a defense: gradient, in each local step, or update, on what is sent

@@ -6,6 +6,7 @@ import os
 from dataclasses import asdict
 from pathlib import Path
 
+from leakage.engine.core import Defense
 from leakage.engine.loading import ids, load
 from leakage.engine.plugin import described
 from leakage.spec.catalog import Catalog, Entry, version
@@ -44,6 +45,7 @@ def _entry(kind: str, name: str) -> Entry:
         fits={about: list(allowed) for about, allowed in getattr(plugin, "fits", {}).items()},
         reads_labels=getattr(plugin, "reads_labels", False),
         strategies={name: strategy.words for name, strategy in strategies.items()},
+        idle=kind == "defense" and plugin.surrogate is Defense.surrogate,
         averaging=[name for name, strategy in strategies.items() if strategy.averaging],
         literal=[name for name, strategy in strategies.items() if strategy.exact or strategy.invert_update],
         stage=getattr(plugin, "stage", ""),

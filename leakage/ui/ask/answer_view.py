@@ -123,7 +123,8 @@ def lines(told: Answer) -> list[tuple[str, str]]:
     found = [("Could be seen", f"{people}, of {told.total} pictures"), ("What that means", told.meaning), ("Shown most by", by)]
     if told.best and told.best.words:
         found.append(("How that is known", told.best.words))
-    effort = f"{len(told.rows) - told.open} of {len(told.rows)} attacks ended, {duration(told.seconds)} of computing, several at once"
+    answered = sum(row.answered for row in told.rows)
+    effort = f"{answered} of {len(told.rows)} attacks came to their own answer, {duration(told.seconds)} of computing, several at once"
     return [line for line in [*found, ("With how much effort", effort)] if line[1]]
 
 

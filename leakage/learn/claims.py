@@ -1,0 +1,166 @@
+"""Recomputes what lessons claim, from the result files and functions that back it; no number of ours is typed into a sentence."""
+
+import json
+import math
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from leakage.learn.lessons import FOLDER, CallClaim, Claim, FileClaim, Lesson, LessonFigure
+from leakage.settings import ROOT
+from leakage.spec.experiment import SpecError
+
+FOLDS: dict[str, Callable[[Sequence[Any]], Any]] = {
+    "first": lambda values: values[0],
+    "min": min,
+    "max": max,
+    "mean": statistics.fmean,
+    "median": statistics.median,
+    "sum": sum,
+}
+RESULTS = ("benchmarks/results/", "assets/")  # a claim is backed by a file in one of these
+
+
+class Checked(NamedTuple):
+    """A claim and what its file says today."""
+
+    lesson: str
+    name: str
+    where: str  # the file, or the function
+    told: int | float
+    found: int | float
+
+    @property
+    def holds(self) -> bool:
+        """Whether it is right to the last printed digit."""
+        return same(self.told, self.found)
+
+    @property
+    def words(self) -> str:
+        """For whoever must mend it."""
+        return f"lesson {self.lesson}, claim {self.name}: told is {self.told}, {self.where} gives {self.found!r}"
+
+
+def check(lesson: Lesson, *, root: Path = ROOT) -> list[Checked]:
+    """All claims of a lesson, recomputed. Raises SpecError naming lesson, claim and file where one cannot be."""
+    done = []
+    for name, claim in lesson.claims.items():
+        where = claim.file if isinstance(claim, FileClaim) else claim.call
+        try:
+            done.append(Checked(lesson.id, name, where, claim.told, recomputed(claim, root=root)))
+        except (SpecError, LookupError, TypeError, ValueError, OSError) as error:
+            raise SpecError(f"lesson {lesson.id}, claim {name}, {where}: {error}") from None
+    return done
+
+
+def recomputed(claim: Claim, *, root: Path = ROOT) -> int | float:
+    """What backs the claim, now. Raises SpecError."""
+    if isinstance(claim, CallClaim):
+        module, _, name = claim.call.rpartition(".")
+        answer = getattr(import_module(module), name)(*claim.args)
+        return number(read(answer, claim.take) if claim.take else answer)
+    values = [read(row, claim.take) for row in chosen(claim, root=root)]
+    how, _, bound = claim.fold.partition(":")
+    if how == "one" and len(values) != 1:
+        raise SpecError(f"expected one row where {claim.where}, found {len(values)}.")
+    if not values:
+        raise SpecError(f"no row where {claim.where}.")
+    if how == "le":
+        return sum(value <= float(bound) for value in values)
+    if how == "eq":
+        return sum(str(value) == bound for value in values)
+    return number(values[0] if how == "one" else FOLDS[how](values)) * claim.scale
+
+
+def chosen(claim: FileClaim | LessonFigure, *, root: Path = ROOT) -> list[Any]:
+    """The rows of a claim or a figure. Raises SpecError when its file is no result file or misses."""
+    if not claim.file.startswith(RESULTS) or ".." in claim.file or not (root / claim.file).is_file():
+        raise SpecError(f"{claim.file} is no file in {' or '.join(RESULTS)}.")
+    whole = _content(root / claim.file, (root / claim.file).stat().st_mtime_ns)
+    rows = read(whole, claim.rows) if claim.rows else [whole]
+    return [row for row in rows if all(_has(row, name, value) for name, value in claim.where.items())]
+
+
+def points(figure: LessonFigure) -> list[tuple[Any, list[float]]]:
+    """What a figure draws: x and its values, row by row. Raises SpecError."""
+    return [(read(row, figure.x), [number(read(row, y)) * figure.y_scale for y in figure.y]) for row in chosen(figure)]
+
+
+def level(figure: LessonFigure) -> float | None:
+    """The level that the figure's values are held against, in its first row."""
+    return number(read(chosen(figure)[0], figure.line)) * figure.y_scale if figure.line else None
+
+
+@cache
+def _content(file: Path, _changed: int) -> Any:
+    return json.loads(file.read_bytes())
+
+
+def read(row: Any, name: str) -> Any:
+    """What a dotted name stands for; a number is a place in a list, "a*b" a product. Raises LookupError."""
+    if "*" in name:
+        return math.prod(read(row, part) for part in name.split("*"))
+    for step in name.split("."):
+        try:
+            row = row[int(step)] if isinstance(row, list | tuple) else row[step] if isinstance(row, dict) else getattr(row, step)
+        except (LookupError, ValueError, AttributeError):
+            raise LookupError(f"it has no {name}.") from None
+    return row
+
+
+def _has(row: Any, name: str, value: Any) -> bool:
+    try:
+        return bool(read(row, name) == value)
+    except LookupError:
+        return False
+
+
+def number(value: Any) -> int | float:
+    """The value, if it is a number. Raises SpecError."""
+    if isinstance(value, int | float):
+        return value
+    raise SpecError(f"expected a number, found {value!r}.")
+
+
+# ---------------------------------------------------------------- printed digits
+
+
+def same(told: int | float, found: int | float) -> bool:
+    """Whether `found` is printed as `told` is.
+
+    >>> same(54.7, 54.6512), same(54.7, 54.64), same(7.4e-05, 7.449e-05)
+    (True, False, True)
+    """
+    return as_printed(told, found) == Decimal(repr(told))
+
+
+def as_printed(told: int | float, found: int | float) -> Decimal:
+    """`found` with the last digit where `told` has its own. Half a digit, but for what binary fractions leave of it, is rounded up."""
+    exponent = Decimal(repr(told)).as_tuple().exponent
+    assert isinstance(exponent, int)
+    return Decimal(repr(float(f"{found:.12g}"))).quantize(Decimal(1).scaleb(exponent), rounding="ROUND_HALF_UP")
+
+
+def renewed(told: int | float, found: int | float) -> int | float:
+    """What is to be told instead: as many decimals, or as many significant digits where those would all be 0."""
+    printed = as_printed(told, found)
+    if not printed and found and told:
+        digits = len(Decimal(repr(told)).normalize().as_tuple().digits)
+        return float(f"{found:.{digits}g}")
+    return int(printed) if isinstance(told, int) else float(printed)
+
+
+def put_right(off: Sequence[Checked], folder: Path = FOLDER) -> Iterator[Path]:
+    """Write what was found into the files of the lessons."""
+    for id in dict.fromkeys(one.lesson for one in off):
+        file = folder / f"{id}.json"
+        raw = json.loads(file.read_text())
+        for one in off:
+            if one.lesson == id:
+                raw["claims"][one.name]["is"] = renewed(one.told, one.found)
+        file.write_text(json.dumps(raw, indent=1, ensure_ascii=False) + "\n")
+        yield file

@@ -1,0 +1,238 @@
+"""A lesson as data: beats, claims that result files back, and what is written beside them; one file each in assets/lessons. No torch."""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field, JsonValue
+
+from leakage.settings import ROOT
+from leakage.spec.experiment import Base, SpecError, parse_as
+
+FOLDER = ROOT / "assets" / "lessons"
+LONGEST = 60  # words of a beat: what is read aloud in half a minute
+TOKEN = re.compile(r"\{([^{}]+)\}")
+Stop = Annotated[str, Field(pattern=r"^(first|step [1-9]\d*|answer|answer, labels hidden)$")]
+
+
+# ---------------------------------------------------------------- claims and figures
+
+
+class FileClaim(Base):
+    """A number that rows of a result file back.
+
+    rows   the list in the file, by dotted name; empty: the file itself is the only row
+    where  dotted names and what they are in the rows that count; "a*b" is a product
+    take   what is read in each of them, by dotted name
+    fold   how many become one: one (exactly one row), first, min, max, mean, median, sum; le:0.01 counts those up to it, eq:word equal ones
+    told   what is printed, as `is` in the file: the last digit counts
+    """
+
+    model_config = ConfigDict(populate_by_name=True)
+
+    file: str
+    rows: str
+    where: dict[str, JsonValue]
+    take: str
+    fold: str = Field(pattern=r"^(one|first|min|max|mean|median|sum|le:[-+.e\d]+|eq:.+)$")
+    scale: float = 1
+    told: int | float = Field(alias="is")
+    unit: Literal["", "dB", "%"] = ""
+
+
+class CallClaim(Base):
+    """A number that a function of the project computes, `take` an attribute of what it answers."""
+
+    model_config = ConfigDict(populate_by_name=True)
+
+    call: str = Field(pattern=r"^leakage(\.\w+)+$")
+    args: tuple[int | float | str, ...] = ()
+    take: str = ""
+    told: int | float = Field(alias="is")
+    unit: Literal["", "dB", "%"] = ""
+
+
+Claim = FileClaim | CallClaim
+
+
+class LessonFigure(Base):
+    """Curves from a result file: every row gives x and one value for each y; `line` is a level that all are held against."""
+
+    file: str
+    rows: str
+    where: dict[str, JsonValue] = {}
+    x: str
+    x_title: str
+    y: tuple[str, ...] = Field(min_length=1)
+    y_titles: tuple[str, ...] = Field(min_length=1)
+    y_scale: float = 1
+    y_unit: str = ""
+    line: str = ""
+    line_title: str = ""
+
+
+# ---------------------------------------------------------------- beats
+
+
+class Beat(Base):
+    """What all kinds share. `requires`: a plug-in, kind:id, without which the beat is left out."""
+
+    kind: str
+    text: str
+    requires: str = Field(default="", pattern=r"^(\w+:\w+)?$")
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The recorded runs that this beat plays."""
+        return ()
+
+
+class TextBeat(Beat):
+    """Words alone."""
+
+    kind: Literal["text"]
+
+
+class PlayBeat(Beat):
+    """One or two recorded runs, which play until `stop`."""
+
+    kind: Literal["play"]
+    runs: tuple[str, ...] = Field(min_length=1, max_length=2)
+    stop: Stop = "answer"
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The recorded runs that this beat plays."""
+        return self.runs
+
+
+class Option(Base):
+    """One answer to choose, and why it is right or wrong."""
+
+    text: str
+    right: bool
+    why: str
+
+
+class GuessBeat(Beat):
+    """A question before anything moves on."""
+
+    kind: Literal["guess"]
+    options: tuple[Option, ...] = Field(min_length=2, max_length=4)
+
+
+class RevealBeat(Beat):
+    """The answer to the guess before it."""
+
+    kind: Literal["reveal"]
+    runs: tuple[str, ...] = Field(default=(), max_length=2)
+    stop: Stop = "answer"
+    figure: LessonFigure | None = None
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The recorded runs that this beat plays."""
+        return self.runs
+
+
+class TryBeat(Beat):
+    """A grid of what-ifs; `plot` lets a class collect its dots, `words` gives knobs other names."""
+
+    kind: Literal["try"]
+    grid: str
+    plot: bool = False
+    words: dict[str, str] = {}
+
+
+class FigureBeat(Beat):
+    """Curves."""
+
+    kind: Literal["figure"]
+    figure: LessonFigure
+
+
+class TakeawayBeat(Beat):
+    """What is left when the rest is forgotten."""
+
+    kind: Literal["takeaway"]
+
+
+AnyBeat = Annotated[
+    TextBeat | PlayBeat | GuessBeat | RevealBeat | TryBeat | FigureBeat | TakeawayBeat,
+    Field(discriminator="kind"),
+]
+
+
+# ---------------------------------------------------------------- lessons
+
+
+class Expectation(Base):
+    """What a recording must show, or the lesson is wrong: a score of `run`, or how far it lies above that of `over`, is within bounds."""
+
+    run: str
+    over: str = ""
+    score: str = "psnr"
+    least: float | None = None
+    most: float | None = None
+
+
+class Lesson(Base):
+    """A lesson; its place among the others is the number before its id."""
+
+    id: str = Field(pattern=r"^\d\d-[a-z-]+$")
+    title: str
+    minutes: int = Field(ge=5, le=15)
+    beats: tuple[AnyBeat, ...] = Field(min_length=3)
+    claims: dict[str, Claim]
+    expects: tuple[Expectation, ...] = ()
+    caveat: str
+    source: tuple[str, ...] = Field(min_length=1)
+    notes: str
+    worksheet: tuple[tuple[str, str], ...] = Field(min_length=3, max_length=3)
+
+    @property
+    def runs(self) -> list[str]:
+        """The recorded runs that it plays, each once, in order."""
+        return list(dict.fromkeys(name for beat in self.beats for name in beat.shown))
+
+    @property
+    def grids(self) -> list[str]:
+        """The grids that it tries."""
+        return [beat.grid for beat in self.beats if isinstance(beat, TryBeat)]
+
+    def texts(self) -> Iterator[tuple[str, str]]:
+        """Every text that somebody reads, with where it stands."""
+        yield "title", self.title
+        for place, beat in enumerate(self.beats):
+            yield f"beats.{place}.text", beat.text
+            for number, option in enumerate(beat.options if isinstance(beat, GuessBeat) else ()):
+                yield f"beats.{place}.options.{number}.text", option.text
+                yield f"beats.{place}.options.{number}.why", option.why
+        yield "caveat", self.caveat
+        yield "notes", self.notes
+        for place, (question, answer) in enumerate(self.worksheet):
+            yield f"worksheet.{place}.question", question
+            yield f"worksheet.{place}.answer", answer
+
+
+def parse_lesson(text: str | bytes, name: str) -> Lesson:
+    """A lesson from JSON. Raises SpecError naming the lesson and the first field that is wrong."""
+    try:
+        return parse_as(text, Lesson, "a lesson")
+    except SpecError as error:
+        raise SpecError(f"lesson {name}: {error}") from None
+
+
+@cache
+def lessons() -> tuple[Lesson, ...]:
+    """All lessons, in their order, read once. Raises SpecError."""
+    return tuple(parse_lesson(file.read_bytes(), file.stem) for file in sorted(FOLDER.glob("[0-9][0-9]-*.json")))
+
+
+def find_lesson(id: str) -> Lesson:
+    """The lesson of that id. Raises SpecError."""
+    found = [one for one in lessons() if one.id == id]
+    if not found:
+        raise SpecError(f"There is no lesson {id!r}; expected is one of {', '.join(one.id for one in lessons())}.")
+    return found[0]
