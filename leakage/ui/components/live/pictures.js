@@ -114,10 +114,10 @@ export function captionTile(tile, { text = '', mark = '', label = text, detail =
  * Cut a sheet, or one row of several, into the tiles of a grid.
  * @param {HTMLImageElement} image
  * @param {HTMLElement} grid
- * @param {{ top: number, height: number }} [row]
+ * @param {{ top: number, height: number, width?: number }} [row] `width` of all its tiles, where it does not fill the sheet
  */
-export function drawSheet(image, grid, { top, height } = { top: 0, height: image.naturalHeight }) {
-  const width = Math.round(image.naturalWidth / grid.childElementCount);
+export function drawSheet(image, grid, { top, height, width: across = image.naturalWidth } = { top: 0, height: image.naturalHeight }) {
+  const width = Math.round(across / grid.childElementCount);
   childrenOf(grid).forEach((tile, place) => {
     const canvas = /** @type {HTMLCanvasElement} */ (tile.firstElementChild);
     if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height });

@@ -21,17 +21,19 @@ const CURVE = 150; // pixels
  * @property {string} film the address of its pictures
  * @property {string} lab the address of the Lab
  * @property {string} stop "first", "step N" or "answer", perhaps ", labels hidden"
+ * @property {number} [from] the picture that the film goes on from
  * @property {boolean} [curves]
  */
 
 export class Screen {
   /** @param {Showing} showing */
-  constructor({ id, run, film, lab, stop, curves = true }) {
+  constructor({ id, run, film, lab, stop, from = 0, curves = true }) {
     this.run = run;
     this.calm = prefersCalm();
     this.hidden = stop.endsWith('labels hidden');
     this.record = recordOf(id, run);
     this.halt = stopPlace(this.record.pictures, stop.split(',')[0]);
+    this.from = Math.min(Math.max(0, from), this.halt);
     this.gone = false;
     /** @type {HTMLImageElement | null} */
     this.image = null;
@@ -147,10 +149,10 @@ export class Screen {
     }
     if (this.gone) return;
     if (this.truth) drawSheet(this.image, this.truth, this.row(0));
-    this.player.update({ count: this.halt + 1, place: 0, answer: this.halt, running: false });
+    this.player.update({ count: this.halt + 1, place: Math.max(0, this.from), answer: this.halt, running: false });
     if (this.halt < 0) this.tell();
     else if (this.halt === 0 || this.calm) this.player.seek(this.halt);
-    else this.player.play(0);
+    else this.player.play(this.from);
   }
 
   /** @param {number} number of a row of the film; the private pictures are the first */
@@ -206,7 +208,6 @@ export class Screen {
 
   /** Everything that the player moves. */
   paint() {
-    if (!this.player) return; // while it is being made
     const { mode, place, answer } = this.player;
     this.root.dataset.mode = mode;
     if (this.slider) this.slider.value = String(Math.max(0, place));
