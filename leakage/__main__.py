@@ -4,7 +4,6 @@ import argparse
 import json
 import logging
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,6 @@ from leakage.spec.words import RECOGNIZABLE
 from leakage.web import launch
 from leakage.workers import plugin_catalog
 
-RECORDED = Experiment()  # the lab as it opens
 ONLY_IN_A_CHECKOUT = "`{0}` writes into the project's source tree, and this is an installed package: run `make {0}` in a checkout."
 log = logging.getLogger("leakage")
 
@@ -59,13 +57,19 @@ def main(arguments: list[str]) -> int:
     evaluate.add_argument("checkpoint", nargs="*", help="ids of checkpoints; default: all on this machine")
     fetch = commands.add_parser("fetch", help="download a data set, or a network for LPIPS, where a connection allows")
     fetch.add_argument("name", choices=NAMES)
-    commands.add_parser("record", help="make the recorded run in assets/ anew")
+    record = commands.add_parser("record", help="make the recordings in assets/ that are missing, or ask something else today")
+    record.add_argument("--only", nargs="+", default=[], metavar="NAME", help="these alone, in any case: runs (r02), grids (g07), lab")
+    record.add_argument("--check", action="store_true", help="write nothing: play them again and compare")
+    record.add_argument("--jobs", type=int, default=1, help="so many at a time, on one core each; default 1")
+    learn = commands.add_parser("learn", help="look after the lessons")
+    learn.add_argument("--claims", action="store_true", required=True, help="recompute every number that a lesson claims")
+    learn.add_argument("--write", action="store_true", help="put what was found into the lessons")
     commands.add_parser("docs", help="write docs/plugins.md from the plug-ins, and the types of events for JavaScript")
     given = parser.parse_args(arguments)
     try:
         if given.command == "app":
             launch.start(given.host, given.port, headless=given.headless)
-        elif given.command in ("record", "docs") and INSTALLED:
+        elif given.command in ("record", "docs", "learn") and INSTALLED:
             raise RuntimeError(ONLY_IN_A_CHECKOUT.format(given.command))
         elif given.command == "run":
             run_seeds(given.experiment, given.out, given.seeds)
@@ -79,7 +83,11 @@ def main(arguments: list[str]) -> int:
 
             log.info("%s is in %s.", given.name, download(given.name, data_folder()))
         elif given.command == "record":
-            record(ROOT / "assets" / "recorded.json")
+            from leakage.workers import recorder
+
+            recorder.record(given.only, check=given.check, jobs=given.jobs)
+        elif given.command == "learn":
+            tell_claims(write=given.write)
         else:
             write_docs()
     except (ValueError, OSError, RuntimeError, MemoryError) as error:
@@ -198,28 +206,20 @@ def evaluate_here(ids: list[str]) -> None:
             log.info("%-28s round %3d  %6.2f %%   card %6.2f %%", id, stage.rounds, 100 * found, 100 * stage.accuracy)
 
 
-def record(file: Path) -> None:
-    """Run the recorded experiment through store and worker, as the page would, and export it."""
-    import torch
+def tell_claims(*, write: bool) -> None:
+    """Recompute what the lessons claim; say which are off, and put them right when asked."""
+    from leakage.learn import claims
+    from leakage.learn.lessons import lessons
 
-    from leakage.runs import archive
-    from leakage.runs.service import Service
-    from leakage.runs.store import Store
-    from leakage.workers.worker import perform
-
-    with tempfile.TemporaryDirectory() as folder:
-        store = Store(Path(folder) / "store.db")
-        plugin_catalog.write(settings().catalog)
-        run = Service(store, settings()).submit(RECORDED, archive.OWNER)
-        claimed = store.claim("record")
-        assert claimed is not None
-        perform(store, claimed, torch.device("cpu"))
-        finished = store.get(run)
-        assert finished is not None
-        if finished.result is None:
-            raise RuntimeError(finished.message)
-        file.write_text(json.dumps(archive.export(store, run)))
-        log.info("Recorded %s: PSNR %.1f dB.", file, finished.result["scores"]["psnr"])
+    checked = [one for lesson in lessons() for one in claims.check(lesson)]
+    off = [one for one in checked if not one.holds]
+    for one in off:
+        log.info("%s", one.words)
+    log.info("%d of %d claims hold to the last printed digit.", len(checked) - len(off), len(checked))
+    for file in claims.put_right(off) if write else ():
+        log.info("Written: %s. Read its sentences again.", file.relative_to(ROOT))
+    if off and not write:
+        raise RuntimeError("With --write what was found is put in.")
 
 
 def write_docs() -> None:

@@ -70,10 +70,11 @@ def recomputed(claim: Claim, *, root: Path = ROOT) -> int | float:
     if not values:
         raise SpecError(f"no row where {claim.where}.")
     if how == "le":
-        return sum(value <= float(bound) for value in values)
+        return len([value for value in values if value <= float(bound)])
     if how == "eq":
-        return sum(str(value) == bound for value in values)
-    return number(values[0] if how == "one" else FOLDS[how](values)) * claim.scale
+        return len([value for value in values if str(value) == bound])
+    folded = number(values[0] if how == "one" else FOLDS[how](values))
+    return folded * claim.scale
 
 
 def chosen(claim: FileClaim | LessonFigure, *, root: Path = ROOT) -> list[Any]:
@@ -121,7 +122,9 @@ def _has(row: Any, name: str, value: Any) -> bool:
 
 def number(value: Any) -> int | float:
     """The value, if it is a number. Raises SpecError."""
-    if isinstance(value, int | float):
+    if isinstance(value, int):
+        return value
+    if isinstance(value, float):
         return value
     raise SpecError(f"expected a number, found {value!r}.")
 
@@ -139,10 +142,10 @@ def same(told: int | float, found: int | float) -> bool:
 
 
 def as_printed(told: int | float, found: int | float) -> Decimal:
-    """`found` with the last digit where `told` has its own. Half a digit, but for what binary fractions leave of it, is rounded up."""
+    """`found` with the last digit where `told` has its own, rounded as pages round."""
     exponent = Decimal(repr(told)).as_tuple().exponent
     assert isinstance(exponent, int)
-    return Decimal(repr(float(f"{found:.12g}"))).quantize(Decimal(1).scaleb(exponent), rounding="ROUND_HALF_UP")
+    return Decimal(f"{found:.{max(0, -exponent)}f}")
 
 
 def renewed(told: int | float, found: int | float) -> int | float:

@@ -22,7 +22,7 @@ from leakage.settings import ROOT
 from leakage.spec.experiment import Base, Experiment, SpecError, parse_as
 
 FOLDER = ROOT / "assets" / "lessons" / "runs"
-FRAMES_OF_ONE, FRAMES_OF_MANY = 24, 8  # pictures in a film, besides the private ones
+FRAMES_OF_ONE, FRAMES_OF_MANY = 24, 7  # pictures in a film, besides the private ones
 COARSE = 0b11111100  # bits of a channel that are kept on the way of a batch; its private pictures and its answer keep all
 DIGITS = 4  # of a number on the way; those of the result stay whole
 NOT_KEPT = {"private", "estimate", "run", "seq", "kind"}  # addresses, and what was true on the day of the recording alone
@@ -86,9 +86,19 @@ class RunRecording(Base):
     @property
     def grey(self) -> float:
         """PSNR in dB of a plain grey picture, which knows nothing."""
-        found = MetaEvent.model_validate({**self.meta, "private": ""}).baselines["grey"].psnr
-        assert found is not None
-        return found
+        return grey_of(self.told)
+
+    @property
+    def told(self) -> MetaEvent:
+        """What does not change."""
+        return MetaEvent.model_validate({**self.meta, "private": ""})
+
+
+def grey_of(meta: MetaEvent) -> float:
+    """What a plain grey picture scores in dB."""
+    found = meta.baselines["grey"].psnr
+    assert found is not None
+    return found
 
 
 class Played(NamedTuple):
@@ -147,13 +157,14 @@ def _columns(frames: Sequence[FrameEvent], share: float) -> dict[str, tuple[floa
     columns: dict[str, tuple[float | None, ...]] = {
         "step": tuple(frame.step for frame in frames),
         "seconds": tuple(round(frame.seconds * share, 2) for frame in frames),
-        "loss": tuple(_short(frame.loss) for frame in frames),
+        "loss": tuple(short(frame.loss) for frame in frames),
     }
-    scores = {name: tuple(_short(getattr(frame.scores, name)) for frame in frames) for name in names}
+    scores = {name: tuple(short(getattr(frame.scores, name)) for frame in frames) for name in names}
     return columns | {name: values for name, values in scores.items() if any(value is not None for value in values)}
 
 
-def _short(value: float | None) -> float | None:
+def short(value: float | None) -> float | None:
+    """The number as it is kept on the way."""
     return None if value is None else float(f"{value:.{DIGITS}g}")
 
 

@@ -1,39 +1,48 @@
-"""Plays what the lessons show, through store and worker as a page would, and writes it into assets/lessons: `python -m leakage record`."""
+"""Plays what lessons and Lab show, through store and worker as a page would, and writes it into assets: `python -m leakage record`."""
 
+import json
 import logging
 import multiprocessing
 import os
+import pickle
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import torch
 
-from leakage.learn import recordings
-from leakage.learn.plan import planned_run
-from leakage.learn.recordings import Played
+from leakage.learn import grids, recordings
+from leakage.learn.expectations import contradicted
+from leakage.learn.lessons import lessons
+from leakage.learn.plan import plan, planned_grid, planned_run
+from leakage.learn.recordings import Played, RunRecording
+from leakage.runs import archive
 from leakage.runs.events import AttackEnd, FrameEvent, MetaEvent, NoteEvent, RunEvent
 from leakage.runs.service import Service
 from leakage.runs.store import Run, Store
-from leakage.settings import settings
+from leakage.settings import ROOT, settings
 from leakage.spec.experiment import Experiment, SpecError, parse
 from leakage.workers import plugin_catalog
 from leakage.workers.worker import perform
 
+LAB = "lab"  # the name of the run with which the Lab opens
+LAB_FILE = ROOT / "assets" / "recorded.json"
 KINDS = {kind.kind_name(): kind for kind in (MetaEvent, NoteEvent, FrameEvent)}
-OWNER = "record"
+CLOSE, EXACT = 2.0, 0.01  # dB between a recording and the same played again: of a search, and of a closed form
+Name = TypeVar("Name")
 log = logging.getLogger(__name__)
 
 
-def play_in_store(experiment: Experiment, store: Store) -> Run:
+# ---------------------------------------------------------------- one run
+
+
+def perform_in(store: Store, experiment: Experiment) -> Run:
     """Submit an experiment to a store of its own and perform it, as dispatcher and worker would. Raises SpecError with what went wrong."""
-    if not settings().catalog.exists():
-        plugin_catalog.write(settings().catalog)
-    run = Service(store, settings()).submit(experiment, OWNER)
-    claimed = store.claim(OWNER)
+    run = Service(store, settings()).submit(experiment, archive.OWNER)
+    claimed = store.claim(archive.OWNER)
     assert claimed is not None
     perform(store, claimed, torch.device("cpu"))
     finished = store.get(run)
@@ -43,12 +52,12 @@ def play_in_store(experiment: Experiment, store: Store) -> Run:
     return finished
 
 
-def played(experiment: Experiment) -> Played:
-    """All that a run of this experiment tells, on one core."""
+def play_whole(experiment: Experiment) -> Played:
+    """All that a run of this experiment tells. Raises SpecError."""
     with tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder) / "store.db")
         began, worked = time.perf_counter(), time.process_time()
-        run = play_in_store(experiment, store)
+        run = perform_in(store, experiment)
         share = min(1.0, (time.process_time() - worked) / (time.perf_counter() - began))
         told: list[RunEvent] = [KINDS[event["kind"]].model_validate(event) for event in store.events([run.id], 0) if event["kind"] in KINDS]
         end = run.outcome(AttackEnd)
@@ -58,28 +67,13 @@ def played(experiment: Experiment) -> Played:
         return Played(parse(run.experiment), tuple(told), end, pictures, store.files(run.id)["private.png"], share)
 
 
-def record_runs(names: Sequence[str], *, jobs: int) -> list[str]:
-    """Record these runs; answers a sentence for each that was refused."""
-    engine, refused = plugin_catalog.describe().version, list[str]()
-    with pool(jobs) as workers:
-        for name, outcome in finished(workers, {name: planned_run(name).experiment for name in names}):
-            if isinstance(outcome, str):
-                refused.append(f"{name}: {outcome}")
-                continue
-            made, film = recordings.record(planned_run(name).title, outcome, engine=engine)
-            recordings.write(recordings.FOLDER, name, made, film)
-            log.info("%s, %s: %.1f dB, %s, %.0f s.", name, made.title, made.end.scores.psnr, made.word, made.seconds)
-    return refused
-
-
-def finished(workers: Executor, wanted: dict[Any, Experiment]) -> Iterator[tuple[Any, Played | str]]:
-    """Each that is done, in the order in which they end; or why it could not be played."""
-    waiting = {workers.submit(played, experiment): name for name, experiment in wanted.items()}
-    for future in as_completed(waiting):
-        try:
-            yield waiting[future], future.result()
-        except SpecError as error:
-            yield waiting[future], str(error)
+def record_for_lab(file: Path = LAB_FILE) -> None:
+    """The run with which the Lab opens, as the store exports it."""
+    with tempfile.TemporaryDirectory() as folder:
+        store = Store(Path(folder) / "store.db")
+        run = perform_in(store, Experiment())
+        file.write_text(json.dumps(archive.export(store, run.id)))
+        log.info("Recorded %s.", file)
 
 
 def pool(jobs: int) -> ProcessPoolExecutor:
@@ -91,3 +85,139 @@ def _take_one_core() -> None:
     if hasattr(os, "sched_setaffinity"):
         cores = sorted(os.sched_getaffinity(0))
         os.sched_setaffinity(0, {cores[os.getpid() % len(cores)]})
+
+
+def play_all(workers: Executor, wanted: dict[Name, Experiment]) -> Iterator[tuple[Name, Played | SpecError]]:
+    """Each that is done, in the order in which they end; or why it could not be played."""
+    waiting = {workers.submit(play_whole, experiment): name for name, experiment in wanted.items()}
+    for future in as_completed(waiting):
+        try:
+            yield waiting[future], future.result()
+        except SpecError as error:
+            yield waiting[future], error
+
+
+# ---------------------------------------------------------------- all of them
+
+
+def record(only: Sequence[str], *, check: bool, jobs: int) -> None:
+    """Record what is named, or all that is missing or asks something else today; with `check` play it again and compare.
+
+    Raises SpecError with a sentence for each that was refused, or that ends otherwise than its recording.
+    """
+    known = plugin_catalog.write(settings().catalog)
+    everything = [*plan().runs, *plan().grids, LAB]
+    unknown = [name for name in only if name not in everything]
+    if unknown:
+        raise SpecError(f"There is nothing to record by the name of {unknown[0]!r}; expected are {', '.join(everything)}.")
+    names = list(only) or [name for name in everything if check or not up_to_date(name)]
+    wrong = list[str]()
+    with pool(jobs) as workers:
+        runs = {name: planned_run(name).experiment for name in names if name in plan().runs}
+        for name, run in play_all(workers, runs):
+            if isinstance(run, SpecError):
+                wrong.append(f"{name}: {run}")
+            else:
+                wrong += compare(name, run) if check else keep_run(name, run, known.version)
+        for name in (name for name in names if name in plan().grids):
+            wrong += compare_grid(workers, name) if check else keep_grid(workers, name, known.version)
+    if LAB in names and not check:  # its check is a test
+        record_for_lab()
+    if wrong:
+        raise SpecError("\n".join(wrong))
+
+
+def up_to_date(name: str) -> bool:
+    """Whether it has been recorded and asks the same today."""
+    known = plugin_catalog.describe()
+    try:
+        if name == LAB:
+            return bool(json.loads(LAB_FILE.read_bytes())["run"]["digest"] == Experiment().resolve(known).digest())
+        if name in plan().runs:
+            return recordings.load(name).experiment_digest == planned_run(name).experiment.resolve(known).digest()
+        grid = planned_grid(name)
+        asked = [grid.experiment(choice).resolve(known).digest() for choice in grid.cells()]
+        return [cell.experiment_digest for cell in grids.load_grid(name).cells] == asked
+    except (SpecError, OSError):
+        return False
+
+
+def keep_run(name: str, run: Played, engine: str) -> list[str]:
+    """Write a recording, unless it contradicts its lesson: then the sentences that say how."""
+    made, film = recordings.record(planned_run(name).title, run, engine=engine)
+    others = {other: recordings.load(other) for other in plan().runs if other != name and (recordings.FOLDER / f"{other}.json").exists()}
+    against = set(contradicted(lessons(), others))
+    broken = [words for words in contradicted(lessons(), {**others, name: made}) if words not in against]
+    log.info(
+        "%s, %s: %.1f dB, %s, %.0f s%s.", name, made.title, run.end.scores.psnr, made.word, made.seconds, " (refused)" if broken else ""
+    )
+    if not broken:
+        recordings.write(recordings.FOLDER, name, made, film)
+        recordings.load.cache_clear()
+    return [f"{name}: {words}" for words in broken]
+
+
+def keep_grid(workers: Executor, name: str, engine: str) -> list[str]:
+    """Write a grid when all its cells are there; cells of an interrupted recording are taken from LEAKAGE_HOME."""
+    grid, kept = planned_grid(name), settings().home / "recording"
+    kept.mkdir(parents=True, exist_ok=True)
+    files = {choice: kept / f"{grid.experiment(choice).digest()}-{engine}.cell" for choice in grid.cells()}
+    missing = {choice: grid.experiment(choice) for choice, file in files.items() if not file.exists()}
+    for choice, run in play_all(workers, missing):
+        if isinstance(run, SpecError):
+            return [f"{name}, cell {choice}: {run}"]
+        fresh = files[choice].with_suffix(".tmp")
+        fresh.write_bytes(pickle.dumps(grids.cell_of(choice, run)))
+        fresh.replace(files[choice])
+    cells = [pickle.loads(file.read_bytes()) for file in files.values()]
+    made, film = grids.record_grid(grid, cells, engine=engine)
+    recordings.write(grids.FOLDER, name, made, film)
+    log.info("%s, %s: %d cells, %.0f s.", name, made.title, len(made.cells), sum(cell.seconds for cell in made.cells))
+    return []
+
+
+# ---------------------------------------------------------------- played again
+
+
+def compare(name: str, run: Played) -> list[str]:
+    """Where a run ends otherwise than its recording."""
+    recording = recordings.load(name)
+    return differences(name, _close(recording), (_psnr(recording), recording.word), (_psnr_of(run), _word_of(run)))
+
+
+def compare_grid(workers: Executor, name: str) -> list[str]:
+    """Where the cells of a grid end otherwise than their recordings."""
+    grid, recorded = planned_grid(name), {cell.choice: cell for cell in grids.load_grid(name).cells}
+    wrong = list[str]()
+    for choice, run in play_all(workers, {choice: grid.experiment(choice) for choice in grid.cells()}):
+        if isinstance(run, SpecError):
+            wrong.append(f"{name}, cell {choice}: {run}")
+        else:
+            cell = recorded[choice]
+            wrong += differences(f"{name}, cell {choice}", CLOSE, (cell.scores["psnr"] or 0, cell.word), (_psnr_of(run), _word_of(run)))
+    return wrong
+
+
+def differences(name: str, close: float, recorded: tuple[float, str], found: tuple[float, str]) -> list[str]:
+    """A sentence where PSNR in dB or word differ by more than is `close`."""
+    if abs(recorded[0] - found[0]) <= close and recorded[1] == found[1]:
+        log.info("%s: as recorded.", name)
+        return []
+    return [f"{name}: recorded were {recorded[0]:.2f} dB, {recorded[1]}; today it is {found[0]:.2f} dB, {found[1]}"]
+
+
+def _close(recording: RunRecording) -> float:
+    return EXACT if recording.told.steps is None else CLOSE
+
+
+def _psnr(recording: RunRecording) -> float:
+    return recording.end.scores.psnr or 0
+
+
+def _psnr_of(run: Played) -> float:
+    return run.end.scores.psnr or 0
+
+
+def _word_of(run: Played) -> str:
+    assert run.end.verdict is not None
+    return run.end.verdict.word
