@@ -54,7 +54,7 @@ def reader_index(known: Catalog | None) -> list[dict[str, Any]]:
             "beats": len(_shown_beats(lesson, known)),
             "question": next((filled(beat.text, lesson) for beat in lesson.beats if isinstance(beat, GuessBeat)), ""),
             "takeaway": filled(lesson.beats[-1].text, lesson),
-            "thumbnail": thumbnail(lesson.id) is not None,
+            "thumbnail": bool(_first_beat_with_run(lesson)),
         }
         for lesson in lessons()
     ]
@@ -63,20 +63,22 @@ def reader_index(known: Catalog | None) -> list[dict[str, Any]]:
 @cache
 def thumbnail(id: str) -> bytes | None:
     """The private picture beside what its first beat stops at, as WebP: a question, not its answer. None where nothing is recorded."""
-    lesson = next(one for one in lessons() if one.id == id)
-    beat = next((one for one in lesson.beats if isinstance(one, PlayBeat | RevealBeat) and one.shown), None)
+    beat = _first_beat_with_run(next(one for one in lessons() if one.id == id))
     if beat is None:
         return None
-    try:
-        rows, film = recordings.pictures_of(beat.shown[0]), recordings.load(beat.shown[0])
-    except SpecError:
-        return None
+    rows, film = recordings.pictures_of(beat.shown[0]), recordings.load(beat.shown[0])
     steps = [film.columns["step"][place] for place in film.film.places]
     halt = stop_row(beat.stop, steps)
     pictures = [rows[0][0], rows[halt + 1][0] if halt is not None else np.full_like(rows[0][0], 128)]
     file = BytesIO()
     Image.fromarray(np.concatenate(pictures, axis=1)).save(file, "WEBP", lossless=True, quality=100, method=6)
     return file.getvalue()
+
+
+def _first_beat_with_run(lesson: Lesson) -> PlayBeat | RevealBeat | None:
+    """The first beat that plays something which has been recorded."""
+    playing = (beat for beat in lesson.beats if isinstance(beat, PlayBeat | RevealBeat) and beat.shown)
+    return next((beat for beat in playing if (recordings.FOLDER / f"{beat.shown[0]}.json").exists()), None)
 
 
 def stop_row(stop: str, steps: list[float | None]) -> int | None:

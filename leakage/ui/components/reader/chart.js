@@ -56,7 +56,8 @@ export class Chart {
 
   heading() {
     const { series, yTitle, dots } = this.plot;
-    const head = element('p', 'gle-chart-head', series.length > 1 ? '' : yTitle);
+    const head = element('p', 'gle-chart-head');
+    head.append(element('span', '', yTitle));
     if (series.length < 2) return [head];
     head.append(
       ...series.map(({ title }, place) => {
@@ -162,10 +163,22 @@ export class Chart {
     const { y, size } = /** @type {NonNullable<Chart['scales']>} */ (this.scales);
     if (!line || !isNumber(line.at) || (log && line.at <= 0)) return [];
     const at = y.at(line.at);
-    return [
-      shape('line', { class: 'gle-level', x1: left, x2: right, y1: at, y2: at }),
-      shape('text', { class: 'gle-axis', x: right, y: at - 0.35 * size, 'text-anchor': 'end' }, line.title),
-    ];
+    const begin = this.clearance(at, (points) => points[0]) > this.clearance(at, (points) => points[points.length - 1]);
+    const words = { class: 'gle-axis', x: begin ? left + 0.4 * size : right, y: at - 0.35 * size, 'text-anchor': begin ? 'start' : 'end' };
+    return [shape('line', { class: 'gle-level', x1: left, x2: right, y1: at, y2: at }), shape('text', words, line.title)];
+  }
+
+  /**
+   * How far all curves stay away from a height, at one of their points.
+   * @param {number} height pixels
+   * @param {(points: Point[]) => Point | undefined} pick
+   */
+  clearance(height, pick) {
+    const { y } = /** @type {NonNullable<Chart['scales']>} */ (this.scales);
+    const ends = this.plot.series.map(
+      ({ points }) => pick(points.filter(([, value]) => isNumber(value) && (!this.plot.log || value > 0)))?.[1],
+    );
+    return Math.min(...ends.filter(isNumber).map((value) => Math.abs(y.at(value) - height)));
   }
 
   /**

@@ -59,7 +59,7 @@ export class LessonView {
     this.walk = new Walk(lesson.beats, around.kept);
     /** @type {{ destroy(): void }[]} what is on the stage */
     this.parts = [];
-    this.staged = -1; // the beat whose runs, grid or figure are on the stage
+    this.staged = -2; // the beat whose runs, grid or figure are on the stage
     this.presenting = false;
     /** @type {(() => void)[]} who wants to know of every change: the speaker's view */
     this.watchers = [];
@@ -340,15 +340,14 @@ function button(className, words, press) {
  */
 export function plotOf({ x_title: xTitle, y_titles: titles, y_unit: unit, points, line, line_title: lineTitle }) {
   const names = [...new Set(points.map(([x]) => x))];
-  const values = points.flatMap(([, all]) => all);
-  const positive = values.filter((value) => value > 0);
+  const categories = names.map((name) => (typeof name === 'number' ? short(name).replace(/^1\.0·/, '') : name));
+  const positive = points.flatMap(([, all]) => all).filter((value) => value > 0);
   const log = positive.length > 1 && Math.max(...positive) / Math.min(...positive) > 100;
-  const yTitle = unit ? `${titles.join(', ')} (${unit})` : titles.join(', ');
+  const yTitle = titles.length > 1 ? unit : unit ? `${titles[0]} (${unit})` : titles[0];
   return {
-    label: `${yTitle}; ${xTitle}: ${names.map((name) => (typeof name === 'number' ? short(name) : name)).join(', ')}`,
+    label: `${yTitle}; ${xTitle}: ${categories.join(', ')}`,
     series: titles.map((title, place) => ({ title, points: points.map(([x, all]) => [names.indexOf(x), all[place]]) })),
-    categories: names.map((name) => (typeof name === 'number' ? short(name) : name)),
-    ...{ xTitle, yTitle, log, dots: true, lines: names.length === points.length },
+    ...{ categories, xTitle, yTitle, log, dots: true, lines: names.length === points.length },
     line: line === null ? null : { at: line, title: lineTitle },
     height: 320,
   };

@@ -23,15 +23,6 @@ export function niceTicks(low, high, count) {
 }
 
 /**
- * Whether values are told apart by their powers of ten only.
- * @param {(number | null)[]} values
- */
-export function spansDecades(values) {
-  const known = values.filter(isNumber);
-  return known.length > 1 && Math.min(...known) > 0 && Math.max(...known) / Math.min(...known) > 100;
-}
-
-/**
  * @param {(number | null | undefined)[]} values
  * @param {{ from: number, to: number, count?: number, log?: boolean }} how pixels of the ends, and about how many ticks
  * @returns {Scale}
