@@ -163,22 +163,23 @@ export class Chart {
     const { y, size } = /** @type {NonNullable<Chart['scales']>} */ (this.scales);
     if (!line || !isNumber(line.at) || (log && line.at <= 0)) return [];
     const at = y.at(line.at);
-    const begin = this.clearance(at, (points) => points[0]) > this.clearance(at, (points) => points[points.length - 1]);
+    const wide = LETTER * size * (line.title.length + 2);
+    const begin = this.clearance(at, left, left + wide) > this.clearance(at, right - wide, right);
     const words = { class: 'gle-axis', x: begin ? left + 0.4 * size : right, y: at - 0.35 * size, 'text-anchor': begin ? 'start' : 'end' };
     return [shape('line', { class: 'gle-level', x1: left, x2: right, y1: at, y2: at }), shape('text', words, line.title)];
   }
 
   /**
-   * How far all curves stay away from a height, at one of their points.
+   * How far all curves stay away from a height, between two places.
    * @param {number} height pixels
-   * @param {(points: Point[]) => Point | undefined} pick
+   * @param {number} from
+   * @param {number} to
    */
-  clearance(height, pick) {
-    const { y } = /** @type {NonNullable<Chart['scales']>} */ (this.scales);
-    const ends = this.plot.series.map(
-      ({ points }) => pick(points.filter(([, value]) => isNumber(value) && (!this.plot.log || value > 0)))?.[1],
-    );
-    return Math.min(...ends.filter(isNumber).map((value) => Math.abs(y.at(value) - height)));
+  clearance(height, from, to) {
+    const { x, y } = /** @type {NonNullable<Chart['scales']>} */ (this.scales);
+    const near = this.plot.series.flatMap(({ points }) => points.filter(([across]) => x.at(across) >= from && x.at(across) <= to));
+    const heights = near.map(([, value]) => value).filter((value) => isNumber(value) && (!this.plot.log || value > 0));
+    return Math.min(...heights.map((value) => Math.abs(y.at(Number(value)) - height)));
   }
 
   /**
@@ -210,6 +211,29 @@ export class Chart {
     this.sizes.disconnect();
     this.root.remove();
   }
+}
+
+/**
+ * One value for each of several long names, as bars below each other.
+ * @param {Plot} plot
+ * @param {string} unit
+ */
+export function barsOf({ label, series, categories = [], yTitle }, unit) {
+  const list = element('ul', 'gle-bars');
+  list.setAttribute('aria-label', label);
+  const most = Math.max(...series[0].points.map(([, value]) => value ?? 0));
+  series[0].points.forEach(([name, value]) => {
+    const row = element('li', '');
+    const bar = element('i', '');
+    bar.style.width = `${(100 * (value ?? 0)) / (most || 1)}%`;
+    const track = element('span', 'gle-bar-track');
+    track.append(bar);
+    row.append(element('span', '', categories[name]), track, element('b', '', `${short(value)} ${unit}`.trim()));
+    list.append(row);
+  });
+  const box = element('div', '');
+  box.append(element('p', 'gle-chart-head', yTitle), list);
+  return box;
 }
 
 /**

@@ -1,7 +1,6 @@
 // One lesson on the page: its beats one after the other, the stage beside the words, dots and buttons to walk, keys to walk without them.
 import { element } from '../dom.js';
-import { short } from '../live/words.js';
-import { Chart, tableOf } from './chart.js';
+import { FigureBox } from './figures.js';
 import { keep } from './kept.js';
 import { optionList, outcomeOf } from './marking.js';
 import { say } from './phrases.js';
@@ -10,15 +9,7 @@ import { Walk, writeHash } from './walk.js';
 import { WhatIf } from './whatif.js';
 
 /**
- * @typedef {object} Figure
- * @property {string} x_title
- * @property {string[]} y_titles
- * @property {string} y_unit
- * @property {[string | number, number[]][]} points
- * @property {number | null} line
- * @property {string} line_title
- * @property {string} file
- * @typedef {import('./walk.js').Step & { runs?: string[], stop?: string, grid?: string, words?: Record<string, string>, figure?: Figure }} Beat
+ * @typedef {import('./walk.js').Step & { runs?: string[], stop?: string, grid?: string, words?: Record<string, string>, figure?: import('./figures.js').Figure }} Beat
  * @typedef {object} LessonData
  * @property {string} id
  * @property {string} title
@@ -93,6 +84,14 @@ export class LessonView {
     return this.walk.place;
   }
 
+  /**
+   * @param {string} kind
+   * @param {number} place
+   */
+  titleOf(kind, place) {
+    return say(kind === 'text' && place ? 'background' : TITLES[/** @type {keyof typeof TITLES} */ (kind)]);
+  }
+
   /** @param {number} by */
   step(by) {
     const { walk } = this;
@@ -147,7 +146,7 @@ export class LessonView {
     this.setStage();
     this.walkway();
     const { text, kind } = walk.beat;
-    const title = say(TITLES[/** @type {keyof typeof TITLES} */ (kind)]);
+    const title = this.titleOf(kind, walk.place);
     around.announce(say('beatChanged', { title, at: walk.place + 1, n: lesson.beats.length, text }));
   }
 
@@ -158,7 +157,7 @@ export class LessonView {
     const focused = document.activeElement?.classList.contains('gle-option')
       ? [...this.text.querySelectorAll('.gle-option')].indexOf(document.activeElement)
       : -1;
-    const kindly = element('p', 'gle-kind', say(TITLES[/** @type {keyof typeof TITLES} */ (kind)]));
+    const kindly = element('p', 'gle-kind', this.titleOf(kind, walk.place));
     const words = element('p', 'gle-words', text);
     /** @type {HTMLElement[]} */
     const parts = [kindly, words];
@@ -190,7 +189,7 @@ export class LessonView {
     const { walk, lesson } = this;
     const links = lesson.beats.map(({ kind }, place) => {
       const link = element('a', 'gle-dot');
-      const title = say(TITLES[/** @type {keyof typeof TITLES} */ (kind)]);
+      const title = this.titleOf(kind, place);
       link.setAttribute('aria-label', `${say('beatsOf', { at: place + 1, n: lesson.beats.length })}: ${title}`);
       link.title = title;
       link.dataset.kind = kind;
@@ -237,9 +236,15 @@ export class LessonView {
     const beat = this.lesson.beats[source];
     for (const id of beat.runs ?? []) this.addScreen(id, beat, from?.id === id ? from.place : 0);
     if (beat.grid) this.addGrid(beat.grid, beat.words ?? {});
-    if (beat.figure) this.addFigure(beat.figure);
+    if (beat.figure) this.add(new FigureBox(beat.figure));
     if (beat.kind === 'takeaway') this.stage.append(this.after());
     this.stage.dataset.screens = String(beat.runs?.length ?? 0);
+  }
+
+  /** @param {{ root: HTMLElement, destroy(): void }} part */
+  add(part) {
+    this.parts.push(part);
+    this.stage.append(part.root);
   }
 
   /**
@@ -250,9 +255,7 @@ export class LessonView {
   addScreen(id, beat, from) {
     const run = this.lesson.runs[id];
     const showing = { id, run, film: `${this.around.data}/runs/${id}.webp`, lab: this.around.lab(run.lab), stop: beat.stop ?? 'answer' };
-    const screen = new Screen({ ...showing, from, curves: !beat.figure && (beat.runs?.length ?? 0) < 2 });
-    this.parts.push(screen);
-    this.stage.append(screen.root);
+    this.add(new Screen({ ...showing, from, curves: !beat.figure && (beat.runs?.length ?? 0) < 2 }));
   }
 
   /**
@@ -260,20 +263,7 @@ export class LessonView {
    * @param {Record<string, string>} words
    */
   addGrid(name, words) {
-    const whatIf = new WhatIf(this.lesson.grids[name], { film: `${this.around.data}/grids/${name}.webp`, lab: this.around.lab, words });
-    this.parts.push(whatIf);
-    this.stage.append(whatIf.root);
-  }
-
-  /** @param {Figure} figure */
-  addFigure(figure) {
-    const box = element('section', 'gle-figure');
-    this.stage.append(box);
-    const plot = plotOf(figure);
-    this.parts.push(new Chart(box, plot));
-    const heads = [figure.x_title, ...figure.y_titles];
-    const rows = figure.points.map(([x, values]) => [String(x), ...values]);
-    box.append(tableOf(say('asNumbers'), heads, rows), element('p', 'gle-foot', say('drawnFrom', { file: figure.file })));
+    this.add(new WhatIf(this.lesson.grids[name], { film: `${this.around.data}/grids/${name}.webp`, lab: this.around.lab, words }));
   }
 
   /** Below the last beat: what the lesson does not show, where it comes from, and notes for those who teach it. */
@@ -331,24 +321,4 @@ function button(className, words, press) {
   made.type = 'button';
   made.addEventListener('click', press);
   return made;
-}
-
-/**
- * A figure as a chart: what is on its lower axis are names, one for each value; several values of a name are dots without a line.
- * @param {Figure} figure
- * @returns {import('./chart.js').Plot}
- */
-export function plotOf({ x_title: xTitle, y_titles: titles, y_unit: unit, points, line, line_title: lineTitle }) {
-  const names = [...new Set(points.map(([x]) => x))];
-  const categories = names.map((name) => (typeof name === 'number' ? short(name).replace(/^1\.0·/, '') : name));
-  const positive = points.flatMap(([, all]) => all).filter((value) => value > 0);
-  const log = positive.length > 1 && Math.max(...positive) / Math.min(...positive) > 100;
-  const yTitle = titles.length > 1 ? unit : unit ? `${titles[0]} (${unit})` : titles[0];
-  return {
-    label: `${yTitle}; ${xTitle}: ${categories.join(', ')}`,
-    series: titles.map((title, place) => ({ title, points: points.map(([x, all]) => [names.indexOf(x), all[place]]) })),
-    ...{ categories, xTitle, yTitle, log, dots: true, lines: names.length === points.length },
-    line: line === null ? null : { at: line, title: lineTitle },
-    height: 320,
-  };
 }

@@ -14,6 +14,7 @@ import { isNumber } from '../live/words.js';
  * @property {[number, number[]][]} [labels]
  * @property {[number, Record<string, unknown>][]} [notes]
  * @property {[number, { word: string, why: string }][]} [verdicts]
+ * @property {[number, Record<string, string>][]} [views] pictures that belong to a frame, beside its guess
  * @property {string[]} [said]
  * @property {string} [rule]
  * @property {any} [meta]
@@ -49,7 +50,7 @@ function scoresAt(columns, place) {
  * @param {Recording} recording
  * @returns {RunRecord} its sequence numbers are places of the columns, counted from 1
  */
-export function recordOf(id, { columns = {}, film, labels = [], notes = [], verdicts = [], rule = '', meta, result }) {
+export function recordOf(id, { columns = {}, film, labels = [], notes = [], verdicts = [], views = [], rule = '', meta, result }) {
   const record = newRecord(id);
   const kept = new Set(film?.places);
   const hear = (/** @type {any} */ event) => take(record, event);
@@ -66,6 +67,7 @@ export function recordOf(id, { columns = {}, film, labels = [], notes = [], verd
       labels: valueAt(labels, place) ?? [],
       note: valueAt(notes, place) ?? {},
       verdict: verdict && { meaning: '', rule, ...verdict },
+      views: views.find(([at]) => at === place)?.[1],
       picture: kept.has(place),
     });
   });

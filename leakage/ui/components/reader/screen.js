@@ -1,8 +1,9 @@
 // One recorded run on the page: private pictures, what was sent, and the attacker's guesses as a film that plays up to where its beat stops.
 import { element, prefersCalm } from '../dom.js';
 import { drawSheet, layTiles, loadImage } from '../live/pictures.js';
+import { Ladder } from '../live/ladder.js';
 import { Player } from '../live/player.js';
-import { scoresOf } from '../live/record.js';
+import { placeOf, scoresOf } from '../live/record.js';
 import { drawLayers } from '../live/strips.js';
 import { verdictWords } from '../live/verdict.js';
 import { decibel, duration, isNumber, whole } from '../live/words.js';
@@ -70,7 +71,7 @@ export class Screen {
     const { meta } = record;
     const many = meta.batch > 1;
     const truth = zone('private', say(many ? 'privateMany' : 'private'), say('privateWhere'));
-    const wire = zone('wire', say('wire'), say('numbers', { n: whole(meta.received?.entries) }));
+    const wire = zone('wire', say('wire'), sentWords(meta.received));
     const guess = zone('attacker', say('attacker'), say('attackerWhere'));
     const grids = { truth: element('div', 'gle-tiles'), guess: element('div', 'gle-tiles') };
     truth.append(grids.truth);
@@ -87,8 +88,10 @@ export class Screen {
     scene.append(truth, wire, guess);
     this.verdict = element('p', 'gle-verdict');
     root.append(head, scene, this.verdict);
-    if (this.halt > 0) root.append(this.controls());
-    if (this.halt > 0 && curves) root.append(this.measures());
+    const moves = new Set(record.pictures.slice(0, this.halt + 1).map(({ step }) => step)).size > 1;
+    if (moves) root.append(this.controls());
+    if (record.frames.some(({ views }) => views)) root.append(this.rungs());
+    else if (moves && curves) root.append(this.measures());
     const foot = element('p', 'gle-foot', say('recordedIn', { time: duration(run.seconds) || '0 s' }));
     if (run.lab) foot.append(' · ', linkTo(lab, say('openLab')));
     root.append(foot);
@@ -112,6 +115,16 @@ export class Screen {
     this.now = element('span', 'gle-now');
     row.append(this.button, this.slider, this.now);
     return row;
+  }
+
+  /** What was worked out on the way, where an attack tells it: a card for each layer, up to the halt. */
+  rungs() {
+    const host = element('div', 'gle-ladder');
+    const { pictures, frames } = this.record;
+    this.ladder = new Ladder(host, (seq) => this.player.seek(placeOf(pictures, seq)));
+    const last = pictures[Math.max(0, this.halt)].seq;
+    this.ladder.update({ frames: this.halt < 0 ? [] : frames.filter(({ seq }) => seq <= last) });
+    return host;
   }
 
   /** Curves of all frames up to the halt, drawn as far as the picture on the page. */
@@ -192,6 +205,7 @@ export class Screen {
       this.verdict.replaceChildren(big, element('span', 'gle-word', word), element('small', '', beside));
     }
     if (frame) for (const chart of this.charts) chart.upTo(record.frames.findIndex(({ seq }) => seq === frame.seq) + 1);
+    if (frame) this.ladder?.mark(frame.seq);
     const all = record.meta?.steps;
     if (this.now && frame) {
       this.now.textContent = isNumber(all)
@@ -221,9 +235,20 @@ export class Screen {
   destroy() {
     this.gone = true;
     this.player.destroy();
+    this.ladder?.destroy();
     this.charts.forEach((chart) => chart.destroy());
     this.root.remove();
   }
+}
+
+/**
+ * How many numbers were sent. Zeros need not be: then of how many.
+ * @param {import('../live/events.js').ReceivedUpdate | undefined} received
+ */
+function sentWords(received) {
+  const { entries = 0, layers = [] } = received ?? {};
+  const all = layers.reduce((sum, { shape = [] }) => sum + shape.reduce((product, side) => product * side, 1), 0);
+  return entries < all ? say('numbersOf', { n: whole(entries), all: whole(all) }) : say('numbers', { n: whole(entries) });
 }
 
 /**

@@ -121,7 +121,7 @@ export class WhatIf {
   /** @param {string | null} lab */
   missing(lab) {
     const words = element('p', 'gle-note', `${say('tryMissing')} `);
-    if (lab) words.append(linkTo(this.lab(lab), say('computeLab')));
+    if (lab) words.append(`${say('tryLab')} `, linkTo(this.lab(lab), say('computeLab')));
     this.result.replaceChildren(words);
     this.truth = this.guess = undefined;
   }
