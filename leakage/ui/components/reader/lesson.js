@@ -1,6 +1,7 @@
 // One lesson on the page: its beats one after the other, the stage beside the words, dots and buttons to walk, keys to walk without them.
 import { element } from '../dom.js';
 import { FigureBox } from './figures.js';
+import { button, dotsOf } from './dots.js';
 import { keep } from './kept.js';
 import { optionList, outcomeOf } from './marking.js';
 import { say } from './phrases.js';
@@ -171,7 +172,6 @@ export class LessonView {
     if (focused >= 0) /** @type {HTMLElement | undefined} */ (this.text.querySelectorAll('.gle-option')[focused])?.focus();
   }
 
-  /** Whether a hall sees the answer of the question here. */
   get opened() {
     return this.presenting && this.unveiled === this.walk.place;
   }
@@ -187,20 +187,8 @@ export class LessonView {
   /** Dots, and what the buttons say. */
   walkway() {
     const { walk, lesson } = this;
-    const links = lesson.beats.map(({ kind }, place) => {
-      const link = element('a', 'gle-dot');
-      const title = this.titleOf(kind, place);
-      link.setAttribute('aria-label', `${say('beatsOf', { at: place + 1, n: lesson.beats.length })}: ${title}`);
-      link.title = title;
-      link.dataset.kind = kind;
-      link.dataset.read = String(place <= walk.furthest);
-      link.append(element('i', ''));
-      if (place === walk.place) link.setAttribute('aria-current', 'step');
-      if (place > walk.gate) link.setAttribute('aria-disabled', 'true');
-      else link.href = writeHash(lesson.id, place, this.presenting);
-      return link;
-    });
-    this.dots.replaceChildren(...links);
+    const hash = (/** @type {number} */ place) => writeHash(lesson.id, place, this.presenting);
+    this.dots.replaceChildren(...dotsOf(walk, (kind, place) => this.titleOf(kind, place), hash));
     this.back.setAttribute('aria-disabled', String(walk.place === 0));
     const open = walk.beat.options && !walk.guesses.has(walk.place) && !walk.free;
     this.next.setAttribute('aria-disabled', String(Boolean(open)));
@@ -309,16 +297,4 @@ export class LessonView {
     this.parts.forEach((part) => part.destroy());
     this.root.remove();
   }
-}
-
-/**
- * @param {string} className
- * @param {string} words
- * @param {() => void} press
- */
-function button(className, words, press) {
-  const made = element('button', className, words);
-  made.type = 'button';
-  made.addEventListener('click', press);
-  return made;
 }
