@@ -108,8 +108,8 @@ def reader_lesson(id: str, known: Catalog | None) -> dict[str, Any]:
         "caveat": filled(lesson.caveat, lesson),
         "source": list(lesson.source),
         "notes": filled(lesson.notes, lesson),
-        "runs": {name: _run(name) for name in dict.fromkeys(name for beat in beats for name in beat.shown)},
-        "grids": {beat.grid: _grid(beat.grid) for beat in beats if isinstance(beat, TryBeat)},
+        "runs": {name: _run(name, known) for name in dict.fromkeys(name for beat in beats for name in beat.shown)},
+        "grids": {beat.grid: _grid(beat.grid, known) for beat in beats if isinstance(beat, TryBeat)},
     }
 
 
@@ -149,10 +149,10 @@ def _stage(checkpoint: str) -> str:
     return f"after {stage.rounds} {card.unit}{'' if stage.rounds == 1 else 's'}"
 
 
-def _run(name: str) -> dict[str, Any]:
+def _run(name: str, known: Catalog | None) -> dict[str, Any]:
     """A recorded run without what only its making needs; where it is missing, its title and how the Lab computes it."""
     planned = planned_run(name)
-    link = {"title": planned.title, "lab": lab_query(planned.experiment)}
+    link = {"title": planned.title, "lab": lab_query(planned.experiment, known)}
     try:
         raw = recordings.load(name).model_dump(mode="json")
     except SpecError:
@@ -168,12 +168,13 @@ def _run(name: str) -> dict[str, Any]:
     }
 
 
-def _grid(name: str) -> dict[str, Any]:
+def _grid(name: str, known: Catalog | None) -> dict[str, Any]:
     """The knobs of a grid, and for every cell how the Lab computes it, with the recorded answer where there is one."""
     planned = planned_grid(name)
     cells = planned.cells()
     answers: dict[tuple[int, ...], Cell] = {}
-    film, class_names = None, ()
+    film: dict[str, Any] | None = None
+    class_names: tuple[str, ...] = ()
     with suppress(SpecError):
         recording = load_grid(name)
         answers = {cell.choice: cell for cell in recording.cells}
@@ -185,7 +186,7 @@ def _grid(name: str) -> dict[str, Any]:
             for knob in planned.knobs
         ],
         "plot": planned.plot.model_dump() if planned.plot else None,
-        "cells": [{"lab": lab_query(planned.experiment(cell)), "answer": _answer(answers.get(cell))} for cell in cells],
+        "cells": [{"lab": lab_query(planned.experiment(cell), known), "answer": _answer(answers.get(cell))} for cell in cells],
         "film": film,
         "class_names": list(class_names),
     }
