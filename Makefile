@@ -27,7 +27,7 @@ TORCH_PINS = $(shell grep -E '^torch(vision)?==' requirements.txt)
 PARALLEL := --numprocesses 2 --dist loadscope
 QUICK := not slow and not grid and not long and not browser and not processes
 
-.PHONY: help run quick test check bench record docs clean
+.PHONY: help run quick test check bench record learn docs clean
 
 help:
 	@awk -F ' *## ' '/^[a-z]+:.* ## / { split($$1, rule, ":"); printf "  make %-8s %s\n", rule[1], $$2 }' Makefile
@@ -52,8 +52,11 @@ check: $(VENV)/.dev-ready ## lint, format check, types, who imports whom; the sa
 bench: $(VENV)/.dev-ready $(PEER)/.ready ## measure our speed beside that of the package `breaching`
 	$(PY) benchmarks/speed/run.py --peer $(PEER_PY) $(ARGS)
 
-record: $(VENV)/.run-ready ## compute the recorded runs in assets/ again
+record: $(VENV)/.run-ready ## make the recordings in assets/ that are missing (ARGS="--only r02 g07", ARGS="--check --jobs 2")
 	$(PY) -m leakage record $(ARGS)
+
+learn: $(VENV)/.run-ready ## recompute every number that the lessons claim (ARGS="--write" puts in what was found)
+	$(PY) -m leakage learn --claims $(ARGS)
 
 docs: $(VENV)/.dev-ready ## write what is made from the code: docs/plugins.md, the events as TypeScript types, and docs/api/ to read in a browser
 	$(PY) -m leakage docs $(ARGS)

@@ -124,6 +124,10 @@ LONG = frozenset(
         "tests/ui/test_wrong_settings.py::test_what_a_link_to_a_comparison_cannot_get_is_named",
         "tests/ui/test_wrong_settings.py::test_a_wrong_file_is_refused_with_what_is_wrong_and_nothing_is_run",
         "tests/web/test_routes.py::test_downloads_stay_small_whatever_the_run",
+        "tests/workers/test_recorder.py::test_a_grid_that_was_interrupted_plays_only_what_is_missing",
+        "tests/workers/test_recorder.py::test_a_recording_is_written_unless_it_contradicts_its_lesson",
+        "tests/workers/test_recorder.py::test_the_claims_are_recomputed_by_a_command",
+        "tests/workers/test_recorder.py::test_the_recordings_are_played_again_and_compared",
         "tests/workers/test_recorded_run.py::test_the_recorded_run_played_anew_ends_at_the_recorded_quality",
         "tests/workers/test_timing.py::test_runs_share_a_loop_where_that_is_faster",
     ]

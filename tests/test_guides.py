@@ -63,7 +63,8 @@ def test_the_map_names_every_folder_and_every_loose_file() -> None:
         ("how a run is claimed", "leakage/runs/store.py", "def claim"),
         ("the noise", "leakage/defenses/gaussian_noise.py", "torch.randn"),
         ("the schema", "leakage/runs/migrations.py", "CREATE TABLE"),
-        ("a lesson", "assets/prepared.json", "{"),
+        ("a lesson", "assets/lessons/01-gradient.json", '"beats"'),
+        ("a preset", "assets/prepared.json", "{"),
         ("a page", "app.py", "st.Page("),
     ],
 )

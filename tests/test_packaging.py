@@ -110,10 +110,10 @@ def test_an_installed_package_carries_the_dashboard_and_keeps_its_runs_elsewhere
         assert (Path(root) / name).read_bytes() == (ROOT / name).read_bytes()
 
 
-@pytest.mark.parametrize("command", ["docs", "record"])
+@pytest.mark.parametrize("command", ["docs", "record", "learn"])
 def test_what_writes_into_a_checkout_says_so(command: str, site_packages: Path, tmp_path: Path) -> None:
     before = set(site_packages.rglob("*"))
-    done = python(site_packages, "-m", "leakage", command, cwd=tmp_path)
+    done = python(site_packages, "-m", "leakage", command, *(["--claims"] if command == "learn" else []), cwd=tmp_path)
     assert done.returncode == 1
     assert f"run `make {command}` in a checkout" in done.stderr
     assert set(site_packages.rglob("*")) == before

@@ -14,7 +14,10 @@ from xdist.scheduler import LoadScopeScheduling
 
 # Each of the two one after the other: they watch times, memory and processes, wait for these most of the time, and take longest.
 CHAINS = {"tests/browser/": "browser"} | dict.fromkeys(
-    ("tests/web/test_server.py", *(f"tests/workers/test_{name}.py" for name in ("faults", "rank_job", "timing", "training_job", "worker"))),
+    (
+        "tests/web/test_server.py",
+        *(f"tests/workers/test_{name}.py" for name in ("faults", "rank_job", "recorder", "timing", "training_job", "worker")),
+    ),
     "processes",
 )
 STARTERS = {"dispatcher", "server", "school"}  # fixtures that start processes

@@ -1,4 +1,4 @@
-"""Recomputes what lessons claim, from the result files and functions that back it; no number of ours is typed into a sentence."""
+"""Recomputes what lessons claim, from the result files that back it; no number of ours is typed into a sentence."""
 
 import json
 import math
@@ -6,11 +6,10 @@ import statistics
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from leakage.learn.lessons import FOLDER, CallClaim, Claim, FileClaim, Lesson, LessonFigure
+from leakage.learn.lessons import FOLDER, Claim, Lesson, LessonFigure
 from leakage.settings import ROOT
 from leakage.spec.experiment import SpecError
 
@@ -30,39 +29,34 @@ class Checked(NamedTuple):
 
     lesson: str
     name: str
-    where: str  # the file, or the function
-    told: int | float
-    found: int | float
+    file: str
+    stated: int | float
+    today: int | float
 
     @property
     def holds(self) -> bool:
         """Whether it is right to the last printed digit."""
-        return same(self.told, self.found)
+        return same(self.stated, self.today)
 
     @property
     def words(self) -> str:
         """For whoever must mend it."""
-        return f"lesson {self.lesson}, claim {self.name}: told is {self.told}, {self.where} gives {self.found!r}"
+        return f"lesson {self.lesson}, claim {self.name}: stated is {self.stated}, {self.file} gives {self.today!r}"
 
 
 def check(lesson: Lesson, *, root: Path = ROOT) -> list[Checked]:
     """All claims of a lesson, recomputed. Raises SpecError naming lesson, claim and file where one cannot be."""
     done = []
     for name, claim in lesson.claims.items():
-        where = claim.file if isinstance(claim, FileClaim) else claim.call
         try:
-            done.append(Checked(lesson.id, name, where, claim.told, recomputed(claim, root=root)))
+            done.append(Checked(lesson.id, name, claim.file, claim.stated, recomputed(claim, root=root)))
         except (SpecError, LookupError, TypeError, ValueError, OSError) as error:
-            raise SpecError(f"lesson {lesson.id}, claim {name}, {where}: {error}") from None
+            raise SpecError(f"lesson {lesson.id}, claim {name}, {claim.file}: {error}") from None
     return done
 
 
 def recomputed(claim: Claim, *, root: Path = ROOT) -> int | float:
     """What backs the claim, now. Raises SpecError."""
-    if isinstance(claim, CallClaim):
-        module, _, name = claim.call.rpartition(".")
-        answer = getattr(import_module(module), name)(*claim.args)
-        return number(read(answer, claim.take) if claim.take else answer)
     values = [read(row, claim.take) for row in chosen(claim, root=root)]
     how, _, bound = claim.fold.partition(":")
     if how == "one" and len(values) != 1:
@@ -77,7 +71,7 @@ def recomputed(claim: Claim, *, root: Path = ROOT) -> int | float:
     return folded * claim.scale
 
 
-def chosen(claim: FileClaim | LessonFigure, *, root: Path = ROOT) -> list[Any]:
+def chosen(claim: Claim | LessonFigure, *, root: Path = ROOT) -> list[Any]:
     """The rows of a claim or a figure. Raises SpecError when its file is no result file or misses."""
     if not claim.file.startswith(RESULTS) or ".." in claim.file or not (root / claim.file).is_file():
         raise SpecError(f"{claim.file} is no file in {' or '.join(RESULTS)}.")
@@ -132,29 +126,29 @@ def number(value: Any) -> int | float:
 # ---------------------------------------------------------------- printed digits
 
 
-def same(told: int | float, found: int | float) -> bool:
-    """Whether `found` is printed as `told` is.
+def same(stated: int | float, found: int | float) -> bool:
+    """Whether `found` is printed as `stated` is.
 
     >>> same(54.7, 54.6512), same(54.7, 54.64), same(7.4e-05, 7.449e-05)
     (True, False, True)
     """
-    return as_printed(told, found) == Decimal(repr(told))
+    return as_printed(stated, found) == Decimal(repr(stated))
 
 
-def as_printed(told: int | float, found: int | float) -> Decimal:
-    """`found` with the last digit where `told` has its own, rounded as pages round."""
-    exponent = Decimal(repr(told)).as_tuple().exponent
+def as_printed(stated: int | float, found: int | float) -> Decimal:
+    """`found` with the last digit where `stated` has its own, rounded as pages round."""
+    exponent = Decimal(repr(stated)).as_tuple().exponent
     assert isinstance(exponent, int)
     return Decimal(f"{found:.{max(0, -exponent)}f}")
 
 
-def renewed(told: int | float, found: int | float) -> int | float:
-    """What is to be told instead: as many decimals, or as many significant digits where those would all be 0."""
-    printed = as_printed(told, found)
-    if not printed and found and told:
-        digits = len(Decimal(repr(told)).normalize().as_tuple().digits)
+def renewed(stated: int | float, found: int | float) -> int | float:
+    """What is to be stated instead: as many decimals, or as many significant digits where those would all be 0."""
+    printed = as_printed(stated, found)
+    if not printed and found and stated:
+        digits = len(Decimal(repr(stated)).normalize().as_tuple().digits)
         return float(f"{found:.{digits}g}")
-    return int(printed) if isinstance(told, int) else float(printed)
+    return int(printed) if isinstance(stated, int) else float(printed)
 
 
 def put_right(off: Sequence[Checked], folder: Path = FOLDER) -> Iterator[Path]:
@@ -164,6 +158,6 @@ def put_right(off: Sequence[Checked], folder: Path = FOLDER) -> Iterator[Path]:
         raw = json.loads(file.read_text())
         for one in off:
             if one.lesson == id:
-                raw["claims"][one.name]["is"] = renewed(one.told, one.found)
+                raw["claims"][one.name]["is"] = renewed(one.stated, one.today)
         file.write_text(json.dumps(raw, indent=1, ensure_ascii=False) + "\n")
         yield file

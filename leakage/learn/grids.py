@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from leakage.data.images import Pixels, tiles
-from leakage.learn.plan import PlannedGrid
+from leakage.learn.planned import PlannedGrid
 from leakage.learn.recordings import Film, Played, grey_of, short, webp
 from leakage.runs.events import MetaEvent
 from leakage.settings import ROOT
@@ -66,7 +66,7 @@ class CellPlayed(NamedTuple):
 
 def cell_of(choice: tuple[int, ...], run: Played) -> CellPlayed:
     """What is kept of a finished run."""
-    meta = next(event for event in run.told if isinstance(event, MetaEvent))
+    meta = next(event for event in run.events if isinstance(event, MetaEvent))
     assert run.end.verdict is not None
     scores = {name: short(getattr(run.end.scores, name)) for name in SCORES} | {"grey": short(grey_of(meta))}
     cell = Cell(

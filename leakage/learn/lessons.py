@@ -19,14 +19,14 @@ Stop = Annotated[str, Field(pattern=r"^(first|step [1-9]\d*|answer|answer, label
 # ---------------------------------------------------------------- claims and figures
 
 
-class FileClaim(Base):
+class Claim(Base):
     """A number that rows of a result file back.
 
     rows   the list in the file, by dotted name; empty: the file itself is the only row
     where  dotted names and what they are in the rows that count; "a*b" is a product
     take   what is read in each of them, by dotted name
     fold   how many become one: one (exactly one row), first, min, max, mean, median, sum; le:0.01 counts those up to it, eq:word equal ones
-    told   what is printed, as `is` in the file: the last digit counts
+    stated  what is printed, as `is` in the file: the last digit counts
     """
 
     model_config = ConfigDict(populate_by_name=True)
@@ -37,23 +37,8 @@ class FileClaim(Base):
     take: str
     fold: str = Field(pattern=r"^(one|first|min|max|mean|median|sum|le:[-+.e\d]+|eq:.+)$")
     scale: float = 1
-    told: int | float = Field(alias="is")
+    stated: int | float = Field(alias="is")
     unit: Literal["", "dB", "%"] = ""
-
-
-class CallClaim(Base):
-    """A number that a function of the project computes, `take` an attribute of what it answers."""
-
-    model_config = ConfigDict(populate_by_name=True)
-
-    call: str = Field(pattern=r"^leakage(\.\w+)+$")
-    args: tuple[int | float | str, ...] = ()
-    take: str = ""
-    told: int | float = Field(alias="is")
-    unit: Literal["", "dB", "%"] = ""
-
-
-Claim = FileClaim | CallClaim
 
 
 class LessonFigure(Base):
@@ -83,7 +68,7 @@ class Beat(Base):
     requires: str = Field(default="", pattern=r"^(\w+:\w+)?$")
 
     @property
-    def shown(self) -> tuple[str, ...]:
+    def plays(self) -> tuple[str, ...]:
         """The recorded runs that this beat plays."""
         return ()
 
@@ -102,7 +87,7 @@ class PlayBeat(Beat):
     stop: Stop = "answer"
 
     @property
-    def shown(self) -> tuple[str, ...]:
+    def plays(self) -> tuple[str, ...]:
         """The recorded runs that this beat plays."""
         return self.runs
 
@@ -131,7 +116,7 @@ class RevealBeat(Beat):
     figure: LessonFigure | None = None
 
     @property
-    def shown(self) -> tuple[str, ...]:
+    def plays(self) -> tuple[str, ...]:
         """The recorded runs that this beat plays."""
         return self.runs
 
@@ -194,7 +179,7 @@ class Lesson(Base):
     @property
     def runs(self) -> list[str]:
         """The recorded runs that it plays, each once, in order."""
-        return list(dict.fromkeys(name for beat in self.beats for name in beat.shown))
+        return list(dict.fromkeys(name for beat in self.beats for name in beat.plays))
 
     @property
     def grids(self) -> list[str]:

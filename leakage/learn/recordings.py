@@ -46,7 +46,7 @@ class RunRecording(Base):
     meta      what does not change, see `MetaEvent`, without addresses
     columns   of all frames: step, seconds, loss and every score that is one number; None where it was not measured
     labels, notes, verdicts, views  [place, value] where they change
-    said      sentences that a user must not miss
+    messages  sentences that a user must not miss
     result    see `AttackEnd`; its answer is a place of the columns
     """
 
@@ -63,7 +63,7 @@ class RunRecording(Base):
     notes: tuple[tuple[int, dict[str, JsonValue]], ...]
     verdicts: tuple[tuple[int, dict[str, JsonValue]], ...]
     views: tuple[tuple[int, dict[str, str]], ...]
-    said: tuple[str, ...]
+    messages: tuple[str, ...]
     rule: str
     result: dict[str, JsonValue]
 
@@ -86,10 +86,10 @@ class RunRecording(Base):
     @property
     def grey(self) -> float:
         """PSNR in dB of a plain grey picture, which knows nothing."""
-        return grey_of(self.told)
+        return grey_of(self.meta_event)
 
     @property
-    def told(self) -> MetaEvent:
+    def meta_event(self) -> MetaEvent:
         """What does not change."""
         return MetaEvent.model_validate({**self.meta, "private": ""})
 
@@ -105,13 +105,13 @@ class Played(NamedTuple):
     """A finished run as the store has it.
 
     experiment  resolved
-    told        MetaEvent, NoteEvents and FrameEvents in the order in which they came
+    events      MetaEvent, NoteEvents and FrameEvents in the order in which they came
     pictures    the contact sheet of every frame that still has one, by its number, and that of the private pictures
     share       of the time in which it ran, how much it worked
     """
 
     experiment: Experiment
-    told: tuple[RunEvent, ...]
+    events: tuple[RunEvent, ...]
     end: AttackEnd
     pictures: dict[int, bytes]
     private: bytes
@@ -120,9 +120,9 @@ class Played(NamedTuple):
 
 def record(title: str, run: Played, *, engine: str) -> tuple[RunRecording, bytes]:
     """A recording and its film; `title` says what was done, `engine` is the version of the code that played."""
-    experiment, told, end, pictures, private, share = run
-    meta = next(event for event in told if isinstance(event, MetaEvent))
-    frames = [event for event in told if isinstance(event, FrameEvent)]
+    experiment, events, end, pictures, private, share = run
+    meta = next(event for event in events if isinstance(event, MetaEvent))
+    frames = [event for event in events if isinstance(event, FrameEvent)]
     place_of = {frame.seq: place for place, frame in enumerate(frames)}
     answer = place_of[end.answer]
     most = FRAMES_OF_ONE if meta.batch == 1 else FRAMES_OF_MANY
@@ -145,7 +145,7 @@ def record(title: str, run: Played, *, engine: str) -> tuple[RunRecording, bytes
         notes=tuple(_changes(frame.note or None for frame in frames)),
         verdicts=tuple(_changes(verdicts, by="word")),
         views=tuple((place, frame.views) for place, frame in enumerate(frames) if frame.views),
-        said=tuple(event.text for event in told if isinstance(event, NoteEvent)),
+        messages=tuple(event.text for event in events if isinstance(event, NoteEvent)),
         rule=end.verdict.rule,
         result=end.model_copy(update={"answer": answer}).model_dump(mode="json", exclude=NOT_IN_RESULT),
     )

@@ -26,8 +26,8 @@ OF_A_RECORDING: Mapping[str, Callable[[RunRecording], str]] = {
     "mse": _score("mse", "{:.2g}"),
     "ssim": _score("ssim", "{:.2f}"),
     "rank": _score("rank", "{:.0f}"),
-    "entries": lambda recording: f"{recording.told.entries:,}",  # numbers that were sent
-    "weights": lambda recording: f"{sum(prod(layer.shape) for layer in recording.told.received.layers):,}",  # numbers of the gradient
+    "entries": lambda recording: f"{recording.meta_event.entries:,}",  # numbers that were sent
+    "weights": lambda recording: f"{sum(prod(layer.shape) for layer in recording.meta_event.received.layers):,}",  # numbers of the gradient
     "grey": lambda recording: f"{recording.grey:.1f}",
     "word": lambda recording: recording.word,
 }
@@ -45,16 +45,16 @@ def plain(number: int | float) -> str:
     return f"{int(number):,}" if number == int(number) and (isinstance(number, int) or not number) else f"{number:,}"
 
 
-def told(claim: Claim) -> str:
+def claim_words(claim: Claim) -> str:
     """A claim as it stands in a sentence, with its unit."""
-    return f"{plain(claim.told)} {claim.unit}".rstrip()
+    return f"{plain(claim.stated)} {claim.unit}".rstrip()
 
 
 def value_of(token: str, lesson: Lesson) -> str:
     """What stands for a token. Raises SpecError naming lesson and token."""
     run, dot, name = token.partition(".")
     if not dot and token in lesson.claims:
-        return told(lesson.claims[token])
+        return claim_words(lesson.claims[token])
     if dot and name in OF_A_RECORDING:
         return OF_A_RECORDING[name](load(run))
     raise SpecError(

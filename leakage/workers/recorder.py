@@ -17,7 +17,7 @@ import torch
 from leakage.learn import grids, recordings
 from leakage.learn.expectations import contradicted
 from leakage.learn.lessons import lessons
-from leakage.learn.plan import plan, planned_grid, planned_run
+from leakage.learn.planned import plan, planned_grid, planned_run
 from leakage.learn.recordings import Played, RunRecording
 from leakage.runs import archive
 from leakage.runs.events import AttackEnd, FrameEvent, MetaEvent, NoteEvent, RunEvent
@@ -207,7 +207,7 @@ def differences(name: str, close: float, recorded: tuple[float, str], found: tup
 
 
 def _close(recording: RunRecording) -> float:
-    return EXACT if recording.told.steps is None else CLOSE
+    return EXACT if recording.meta_event.steps is None else CLOSE
 
 
 def _psnr(recording: RunRecording) -> float:
