@@ -16,7 +16,7 @@ from leakage.learn.claims import level, points
 from leakage.learn.grids import Cell, load_grid
 from leakage.learn.lab_link import lab_query
 from leakage.learn.lessons import TOKEN, Beat, GuessBeat, Lesson, LessonFigure, PlayBeat, RevealBeat, TryBeat, lessons
-from leakage.learn.plan import planned_grid, planned_run
+from leakage.learn.planned import planned_grid, planned_run
 from leakage.learn.tokens import value_of
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import SpecError
@@ -66,7 +66,7 @@ def thumbnail(id: str) -> bytes | None:
     beat = _first_beat_with_run(next(one for one in lessons() if one.id == id))
     if beat is None:
         return None
-    rows, film = recordings.pictures_of(beat.shown[0]), recordings.load(beat.shown[0])
+    rows, film = recordings.pictures_of(beat.plays[0]), recordings.load(beat.plays[0])
     steps = [film.columns["step"][place] for place in film.film.places]
     halt = stop_row(beat.stop, steps)
     pictures = [rows[0][0], rows[halt + 1][0] if halt is not None else np.full_like(rows[0][0], 128)]
@@ -77,8 +77,8 @@ def thumbnail(id: str) -> bytes | None:
 
 def _first_beat_with_run(lesson: Lesson) -> PlayBeat | RevealBeat | None:
     """The first beat that plays something which has been recorded."""
-    playing = (beat for beat in lesson.beats if isinstance(beat, PlayBeat | RevealBeat) and beat.shown)
-    return next((beat for beat in playing if (recordings.FOLDER / f"{beat.shown[0]}.json").exists()), None)
+    playing = (beat for beat in lesson.beats if isinstance(beat, PlayBeat | RevealBeat) and beat.plays)
+    return next((beat for beat in playing if (recordings.FOLDER / f"{beat.plays[0]}.json").exists()), None)
 
 
 def stop_row(stop: str, steps: list[float | None]) -> int | None:
@@ -108,7 +108,7 @@ def reader_lesson(id: str, known: Catalog | None) -> dict[str, Any]:
         "caveat": filled(lesson.caveat, lesson),
         "source": list(lesson.source),
         "notes": filled(lesson.notes, lesson),
-        "runs": {name: _run(name, known) for name in dict.fromkeys(name for beat in beats for name in beat.shown)},
+        "runs": {name: _run(name, known) for name in dict.fromkeys(name for beat in beats for name in beat.plays)},
         "grids": {beat.grid: _grid(beat.grid, known) for beat in beats if isinstance(beat, TryBeat)},
     }
 

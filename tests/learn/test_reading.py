@@ -12,7 +12,7 @@ from problems import CATALOG
 from leakage.learn import recordings
 from leakage.learn.lab_link import lab_query
 from leakage.learn.lessons import Lesson, lessons
-from leakage.learn.plan import plan, planned_grid
+from leakage.learn.planned import plan, planned_grid
 from leakage.learn.reading import filled, reader_index, reader_lesson, stop_row, thumbnail
 from leakage.spec.experiment import Experiment, Part, Picture, SpecError
 

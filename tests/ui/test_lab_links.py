@@ -7,7 +7,7 @@ from problems import CATALOG
 from visiting import Open, asked, fine, press_run
 
 from leakage.learn.lab_link import lab_query
-from leakage.learn.plan import plan
+from leakage.learn.planned import plan
 from leakage.runs.service import Service
 from leakage.spec.experiment import Experiment
 
