@@ -22,7 +22,7 @@ from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import SpecError
 
 DASH = "–"  # where a number is missing
-SHOWN_OF_RUN = ("title", "seconds", "columns", "labels", "notes", "verdicts", "views", "said", "rule", "result")
+SHOWN_OF_RUN = ("title", "seconds", "columns", "labels", "notes", "verdicts", "views", "messages", "rule", "result")
 SHOWN_OF_META = ("batch", "size", "channels", "pictures", "class_names", "received", "baselines", "steps", "attack", "loss_name", "way")
 
 

@@ -15,7 +15,7 @@ import { isNumber } from '../live/words.js';
  * @property {[number, Record<string, unknown>][]} [notes]
  * @property {[number, { word: string, why: string }][]} [verdicts]
  * @property {[number, Record<string, string>][]} [views] pictures that belong to a frame, beside its guess
- * @property {string[]} [said]
+ * @property {string[]} [messages] sentences that nobody must miss
  * @property {string} [rule]
  * @property {any} [meta]
  * @property {any} [result]

@@ -92,6 +92,7 @@ export class Screen {
     if (moves) root.append(this.controls());
     if (record.frames.some(({ views }) => views)) root.append(this.rungs());
     else if (moves && curves) root.append(this.measures());
+    root.append(...(run.messages ?? []).map((words) => element('p', 'gle-note gle-message', words)));
     const foot = element('p', 'gle-foot', say('recordedIn', { time: duration(run.seconds) || '0 s' }));
     if (run.lab) foot.append(' · ', linkTo(lab, say('openLab')));
     root.append(foot);
