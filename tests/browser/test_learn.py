@@ -13,12 +13,13 @@ Opened = Callable[..., tuple[Page, list[str]]]
 DISTINCT = """
 () => {
   window.distinct = new Set();
+  const copy = Object.assign(document.createElement('canvas'), { width: 32, height: 32 }).getContext('2d', { willReadFrequently: true });
   const look = () => {
     const canvas = document.querySelector('.gle-attacker canvas');
     const stage = document.querySelector('.gle-screen');
     if (canvas && Number(stage?.dataset.frames)) {
-      const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
-      window.distinct.add(data.join());
+      copy.drawImage(canvas, 0, 0);
+      window.distinct.add(copy.getImageData(0, 0, 32, 32).data.join());
       if (window.distinct.size === 2) { window.moved ??= performance.now(); return; }
     }
     requestAnimationFrame(look);
@@ -87,6 +88,7 @@ def test_the_second_frame_is_on_the_page_within_a_second(opened: Opened, site: s
         page.goto(f"{site}/learn#02-search/2")
         page.wait_for_function("() => window.moved", timeout=20_000)
         taken.append(page.evaluate("() => window.moved") / 1000)
+    print("second distinct frame after", taken)
     assert max(taken) <= FIRST_MOVEMENT, taken  # of five, the 95th percentile is the largest
     assert wrong == []
 
@@ -101,14 +103,12 @@ def test_the_index_leads_to_a_lesson_and_the_lab_leads_to_the_index(opened: Open
     assert wrong == []
     lab = page.context.new_page()
     lab.goto(f"{site}/")
-    learn = lab.get_by_role("link", name="Learn", exact=True)
+    learn = lab.get_by_role("link", name="Learn")
     expect(learn).to_have_attribute("href", f"{site}/learn", timeout=60_000)
 
 
-@pytest.mark.parametrize("lesson", lessons(), ids=lambda lesson: lesson.id)
-@pytest.mark.parametrize("right", [True, False], ids=["right", "wrong"])
-def test_a_lesson_is_walked_by_keyboard_to_its_takeaway(opened: Opened, lesson: object, right: bool) -> None:
-    id = lesson.id  # type: ignore[attr-defined]
+@pytest.mark.parametrize(("id", "right"), [(lesson.id, number % 2 == 0) for number, lesson in enumerate(lessons())])
+def test_a_lesson_is_walked_by_keyboard_to_its_takeaway(opened: Opened, id: str, right: bool) -> None:
     page, wrong = opened(f"#{id}", calm=True)
     beats = page.locator(".gle-dot")
     expect(beats.first).to_be_visible(timeout=20_000)

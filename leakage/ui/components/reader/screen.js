@@ -13,6 +13,7 @@ import { say } from './phrases.js';
 import { recordOf, stopPlace } from './recording.js';
 
 const CURVE = 150; // pixels
+const HASTE = 300; // milliseconds
 
 /**
  * @typedef {import('./recording.js').Recording} Recording
@@ -166,7 +167,13 @@ export class Screen {
     this.player.update({ count: this.halt + 1, place: Math.max(0, this.from), answer: this.halt, running: false });
     if (this.halt < 0) this.tell();
     else if (this.halt === 0 || this.calm) this.player.seek(this.halt);
-    else this.player.play(this.from);
+    else this.begin();
+  }
+
+  /** Play; what the film begins with has been on the page before, or is noise: it stands for a moment only. */
+  begin() {
+    this.player.play(this.from);
+    this.player.last -= HASTE;
   }
 
   /** @param {number} number of a row of the film; the private pictures are the first */
