@@ -80,7 +80,7 @@ export class Chart {
     const width = Math.max(160, root.clientWidth || 0);
     const size = parseFloat(getComputedStyle(root).fontSize) || 13;
     const height = plot.height ?? Math.max(200, 15 * size);
-    const edge = { left: 3.6 * size, right: 0.8 * size, top: 0.8 * size, bottom: this.slanted(width, size) ? 6 * size : 2.9 * size };
+    const edge = { left: 3.6 * size, right: 1.4 * size, top: 0.8 * size, bottom: this.slanted(width, size) ? 6 * size : 2.9 * size };
     const all = plot.series.flatMap(({ points }) => points);
     const y = scaleOf([...all.map(([, value]) => value), plot.line?.at], { from: height - edge.bottom, to: edge.top, log: plot.log });
     const x = this.across(all, edge.left, width - edge.right);

@@ -130,6 +130,6 @@ async function fetchLesson(address) {
 
 const about = document.getElementById('about');
 if (about) {
-  const reader = new Reader(find(document, 'main'), find(document, '[role="status"]'), JSON.parse(about.textContent ?? '{}'));
+  const reader = new Reader(find(document, 'main'), find(document, '.gle-unseen'), JSON.parse(about.textContent ?? '{}'));
   reader.follow();
 }
