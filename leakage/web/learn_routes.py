@@ -8,12 +8,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from leakage.learn.lessons import FOLDER as LESSONS
-from leakage.learn.reading import reader_index, reader_lesson, thumbnail
+from leakage.learn.reader_data import reader_index, reader_lesson, thumbnail
 from leakage.results.scripts import FOLDER, scripts
 from leakage.runs.service import Service
 from leakage.spec.experiment import SpecError
@@ -22,6 +24,7 @@ PAGE = FOLDER / "reader"
 ENTRY = "reader/reader.js"
 NO_CACHE = {"Cache-Control": "no-cache"}
 FOREVER = {"Cache-Control": "public, max-age=31536000, immutable"}
+SMALLER = [Middleware(GZipMiddleware)]  # columns of numbers, words: a third of their size
 FILMS = ("runs", "grids")  # folders below assets/lessons whose pictures are fetched
 
 
@@ -35,9 +38,9 @@ class Learning:
         """The page, and the data below a folder that is named by its content."""
         data = f"{self.base}/api/learn/{{version}}"
         return [
-            Route(f"{self.base}/learn", self.page),
+            Route(f"{self.base}/learn", self.page, middleware=SMALLER),
             Route(f"{self.base}/learn/{{lesson}}", self.lesson_address),
-            Route(f"{data}/lessons/{{lesson}}.json", self.lesson),
+            Route(f"{data}/lessons/{{lesson}}.json", self.lesson, middleware=SMALLER),
             Route(f"{data}/thumbnails/{{lesson}}.webp", self.thumbnail),
             Route(f"{data}/{{folder}}/{{name}}.webp", self.film),
         ]

@@ -13,7 +13,7 @@ from leakage.learn import recordings
 from leakage.learn.lab_link import lab_query
 from leakage.learn.lessons import Lesson, lessons
 from leakage.learn.planned import plan, planned_grid
-from leakage.learn.reading import filled, reader_index, reader_lesson, stop_row, thumbnail
+from leakage.learn.reader_data import filled, reader_index, reader_lesson, stop_row, thumbnail
 from leakage.spec.experiment import Experiment, Part, Picture, SpecError
 
 IDS = [lesson.id for lesson in lessons()]
@@ -55,7 +55,7 @@ def test_a_beat_that_needs_a_plugin_waits_for_it() -> None:
     there = lesson.beats[0].model_copy(update={"requires": "attack:idlg"})
     changed = lesson.model_copy(update={"beats": (waiting, there, *lesson.beats[1:])})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("leakage.learn.reading.lessons", lambda: (changed,))
+        patch.setattr("leakage.learn.reader_data.lessons", lambda: (changed,))
         assert len(reader_lesson(lesson.id, CATALOG)["beats"]) == len(lesson.beats)
         assert len(reader_lesson(lesson.id, None)["beats"]) == len(lesson.beats) - 1  # nothing is known yet
 
