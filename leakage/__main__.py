@@ -63,7 +63,7 @@ def main(arguments: list[str]) -> int:
     record.add_argument("--jobs", type=int, default=1, help="so many at a time, on one core each; default 1")
     learn = commands.add_parser("learn", help="look after the lessons")
     learn.add_argument("--claims", action="store_true", required=True, help="recompute every number that a lesson claims")
-    learn.add_argument("--write", action="store_true", help="put what was found into the lessons")
+    learn.add_argument("--write", action="store_true", help="put what was found into the lessons, and draw their figures anew")
     commands.add_parser("docs", help="write docs/plugins.md from the plug-ins, and the types of events for JavaScript")
     given = parser.parse_args(arguments)
     try:
@@ -218,6 +218,8 @@ def tell_claims(*, write: bool) -> None:
     log.info("%d of %d claims hold to the last printed digit.", len(checked) - len(off), len(checked))
     for file in claims.put_right(off) if write else ():
         log.info("Written: %s. Read its sentences again.", file.relative_to(ROOT))
+    if write:
+        claims.keep_figures(lessons())
     if off and not write:
         raise RuntimeError("With --write what was found is put in.")
 

@@ -20,7 +20,9 @@ FOLDS: dict[str, Callable[[Sequence[Any]], Any]] = {
     "mean": statistics.fmean,
     "median": statistics.median,
     "sum": sum,
+    "count": len,
 }
+FIGURES = FOLDER / "figures.json"
 RESULTS = ("benchmarks/results/", "assets/")  # a claim is backed by a file in one of these
 
 
@@ -57,7 +59,7 @@ def check(lesson: Lesson, *, root: Path = ROOT) -> list[Checked]:
 
 def recomputed(claim: Claim, *, root: Path = ROOT) -> int | float:
     """What backs the claim, now. Raises SpecError."""
-    values = [read(row, claim.take) for row in chosen(claim, root=root)]
+    values = list(flat([read(row, claim.take) for row in chosen(claim, root=root)]))
     how, _, bound = claim.fold.partition(":")
     if how == "one" and len(values) != 1:
         raise SpecError(f"expected one row where {claim.where}, found {len(values)}.")
@@ -71,6 +73,12 @@ def recomputed(claim: Claim, *, root: Path = ROOT) -> int | float:
     return folded * claim.scale
 
 
+def flat(values: Sequence[Any]) -> Iterator[Any]:
+    """The values, of a list each of its own."""
+    for value in values:
+        yield from value if isinstance(value, list) else [value]
+
+
 def chosen(claim: Claim | LessonFigure, *, root: Path = ROOT) -> list[Any]:
     """The rows of a claim or a figure. Raises SpecError when its file is no result file or misses."""
     if not claim.file.startswith(RESULTS) or ".." in claim.file or not (root / claim.file).is_file():
@@ -80,14 +88,48 @@ def chosen(claim: Claim | LessonFigure, *, root: Path = ROOT) -> list[Any]:
     return [row for row in rows if all(_has(row, name, value) for name, value in claim.where.items())]
 
 
+class Drawing(NamedTuple):
+    """What a figure draws: x and its values, row by row; and the level that they are held against, in its first row."""
+
+    points: list[tuple[Any, list[float]]]
+    level: float | None
+
+
+def draw(figure: LessonFigure, *, root: Path = ROOT) -> Drawing:
+    """A figure from its result file. Raises SpecError."""
+    rows = chosen(figure, root=root)
+    values = [(read(row, figure.x), [short(statistics.fmean(flat([read(row, y)])) * figure.y_scale) for y in figure.y]) for row in rows]
+    return Drawing(values, short(number(read(rows[0], figure.line)) * figure.y_scale) if figure.line else None)
+
+
+def drawn(figure: LessonFigure) -> Drawing:
+    """The same as it was drawn last, since result files do not travel with an installed package. Raises SpecError."""
+    kept = _content(FIGURES, FIGURES.stat().st_mtime_ns)
+    if figure.digest() not in kept:
+        raise SpecError(f"The figure of {figure.file} has not been drawn: run `make learn ARGS=--write`.")
+    points, level = kept[figure.digest()]
+    return Drawing([(x, y) for x, y in points], level)
+
+
 def points(figure: LessonFigure) -> list[tuple[Any, list[float]]]:
-    """What a figure draws: x and its values, row by row. Raises SpecError."""
-    return [(read(row, figure.x), [number(read(row, y)) * figure.y_scale for y in figure.y]) for row in chosen(figure)]
+    """What a figure draws."""
+    return drawn(figure).points
 
 
 def level(figure: LessonFigure) -> float | None:
-    """The level that the figure's values are held against, in its first row."""
-    return number(read(chosen(figure)[0], figure.line)) * figure.y_scale if figure.line else None
+    """The level that its values are held against."""
+    return drawn(figure).level
+
+
+def keep_figures(lessons: Sequence[Lesson]) -> None:
+    """Draw all figures and write them down."""
+    kept = {figure.digest(): draw(figure) for lesson in lessons for figure in lesson.figures}
+    FIGURES.write_text(json.dumps(kept, indent=1) + "\n")
+
+
+def short(value: float) -> float:
+    """The value with as many digits as can be seen in a figure."""
+    return float(f"{value:.4g}")
 
 
 @cache
@@ -111,7 +153,7 @@ def _has(row: Any, name: str, value: Any) -> bool:
     try:
         return bool(read(row, name) == value)
     except LookupError:
-        return False
+        return value is None
 
 
 def number(value: Any) -> int | float:

@@ -10,7 +10,7 @@ import numpy as np
 
 from leakage.data.images import Pixels, tiles
 from leakage.learn.planned import PlannedGrid
-from leakage.learn.recordings import Film, Played, grey_of, short, webp
+from leakage.learn.recordings import Film, Played, cut, grey_of, short, webp
 from leakage.runs.events import MetaEvent
 from leakage.settings import ROOT
 from leakage.spec.experiment import Base, SpecError, parse_as
@@ -62,6 +62,10 @@ class CellPlayed(NamedTuple):
     private: Pixels
     answer: Pixels
     class_names: tuple[str, ...]
+
+    def at(self, choice: tuple[int, ...]) -> "CellPlayed":
+        """The same as the answer to another choice."""
+        return self._replace(cell=self.cell.model_copy(update={"choice": choice}))
 
 
 def cell_of(choice: tuple[int, ...], run: Played) -> CellPlayed:
@@ -122,4 +126,4 @@ def load_grid(name: str) -> GridRecording:
     try:
         return parse_as(file.read_bytes(), GridRecording, "a recorded grid")
     except SpecError as error:
-        raise SpecError(f"{file.name}: {error}") from None
+        raise SpecError(f"{file.name}: {cut(error)}") from None

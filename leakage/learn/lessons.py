@@ -23,9 +23,10 @@ class Claim(Base):
     """A number that rows of a result file back.
 
     rows   the list in the file, by dotted name; empty: the file itself is the only row
-    where  dotted names and what they are in the rows that count; "a*b" is a product
-    take   what is read in each of them, by dotted name
-    fold   how many become one: one (exactly one row), first, min, max, mean, median, sum; le:0.01 counts those up to it, eq:word equal ones
+    where  dotted names and what they are in the rows that count, null where they are missing; "a*b" is a product
+    take   what is read in each of them, by dotted name; of a list every value
+    fold   how many become one: one (there is exactly one), first, min, max, mean, median, sum,
+           count; le:0.01 counts those up to it, eq:word equal ones
     stated  what is printed, as `is` in the file: the last digit counts
     """
 
@@ -35,7 +36,7 @@ class Claim(Base):
     rows: str
     where: dict[str, JsonValue]
     take: str
-    fold: str = Field(pattern=r"^(one|first|min|max|mean|median|sum|le:[-+.e\d]+|eq:.+)$")
+    fold: str = Field(pattern=r"^(one|first|min|max|mean|median|sum|count|le:[-+.e\d]+|eq:.+)$")
     scale: float = 1
     stated: int | float = Field(alias="is")
     unit: Literal["", "dB", "%"] = ""
@@ -185,6 +186,11 @@ class Lesson(Base):
     def grids(self) -> list[str]:
         """The grids that it tries."""
         return [beat.grid for beat in self.beats if isinstance(beat, TryBeat)]
+
+    @property
+    def figures(self) -> list[LessonFigure]:
+        """What it draws."""
+        return [beat.figure for beat in self.beats if isinstance(beat, FigureBeat | RevealBeat) and beat.figure]
 
     def texts(self) -> Iterator[tuple[str, str]]:
         """Every text that somebody reads, with where it stands."""

@@ -220,7 +220,12 @@ def load(name: str) -> RunRecording:
     try:
         return parse_as(file.read_bytes(), RunRecording, "a recorded run")
     except SpecError as error:
-        raise SpecError(f"{file.name}: {error}") from None
+        raise SpecError(f"{file.name}: {cut(error)}") from None
+
+
+def cut(error: SpecError) -> str:
+    """What is wrong with a recording, without the recording."""
+    return str(error).partition("; given was {")[0]
 
 
 def pictures_of(name: str) -> list[Pixels]:

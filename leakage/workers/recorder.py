@@ -125,6 +125,14 @@ def record(only: Sequence[str], *, check: bool, jobs: int) -> None:
         record_for_lab()
     if wrong:
         raise SpecError("\n".join(wrong))
+    older = [name for name, run in existing_runs().items() if run.engine != known.version]
+    if older and not check:
+        log.info("Recorded by another version of the code: %s. --check plays them again and compares.", ", ".join(older))
+
+
+def existing_runs() -> dict[str, RunRecording]:
+    """The runs whose recordings are there."""
+    return {name: recordings.load(name) for name in plan().runs if (recordings.FOLDER / f"{name}.json").exists()}
 
 
 def up_to_date(name: str) -> bool:
@@ -145,7 +153,7 @@ def up_to_date(name: str) -> bool:
 def keep_run(name: str, run: Played, engine: str) -> list[str]:
     """Write a recording, unless it contradicts its lesson: then the sentences that say how."""
     made, film = recordings.record(planned_run(name).title, run, engine=engine)
-    others = {other: recordings.load(other) for other in plan().runs if other != name and (recordings.FOLDER / f"{other}.json").exists()}
+    others = {other: run for other, run in existing_runs().items() if other != name}
     against = set(contradicted(lessons(), others))
     broken = [words for words in contradicted(lessons(), {**others, name: made}) if words not in against]
     log.info(
@@ -169,7 +177,7 @@ def keep_grid(workers: Executor, name: str, engine: str) -> list[str]:
         fresh = files[choice].with_suffix(".tmp")
         fresh.write_bytes(pickle.dumps(grids.cell_of(choice, run)))
         fresh.replace(files[choice])
-    cells = [pickle.loads(file.read_bytes()) for file in files.values()]
+    cells = [pickle.loads(file.read_bytes()).at(choice) for choice, file in files.items()]  # other grids ask the same, elsewhere
     made, film = grids.record_grid(grid, cells, engine=engine)
     recordings.write(grids.FOLDER, name, made, film)
     log.info("%s, %s: %d cells, %.0f s.", name, made.title, len(made.cells), sum(cell.seconds for cell in made.cells))

@@ -14,7 +14,6 @@ from leakage.learn.lessons import (
     FOLDER,
     LONGEST,
     TOKEN,
-    FigureBeat,
     GuessBeat,
     Lesson,
     RevealBeat,
@@ -145,12 +144,17 @@ def test_a_printed_text_has_no_braces_and_no_unit_twice(lesson: Lesson) -> None:
 
 @EACH
 def test_a_figure_has_a_file_with_points(lesson: Lesson) -> None:
-    figures = [beat.figure for beat in lesson.beats if isinstance(beat, FigureBeat | RevealBeat) and beat.figure]
-    for figure in figures:
-        drawn = claims.points(figure)
-        assert len(drawn) >= 3
-        assert all(len(values) == len(figure.y) == len(figure.y_titles) for _, values in drawn)
+    for figure in lesson.figures:
+        points = claims.points(figure)
+        assert len(points) >= 3
+        assert all(len(values) == len(figure.y) == len(figure.y_titles) for _, values in points)
         assert (claims.level(figure) is None) == (not figure.line)
+
+
+@EACH
+def test_a_figure_is_drawn_from_what_its_file_says_today(lesson: Lesson) -> None:
+    """When it is not: `make learn ARGS=--write`."""
+    assert [claims.drawn(figure) for figure in lesson.figures] == [claims.draw(figure) for figure in lesson.figures]
 
 
 def test_a_planted_fault_is_found_and_names_lesson_claim_file_and_value(tmp_path: Path) -> None:
