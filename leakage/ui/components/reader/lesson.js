@@ -97,8 +97,8 @@ export class LessonView {
   step(by) {
     const { walk } = this;
     if (by > 0 && walk.place === walk.last) {
-      this.around.moved(this.around.next ? `#${this.around.next.id}` : '#');
-      return;
+      const { next, moved } = this.around;
+      return moved(next ? (this.presenting ? writeHash(next.id, 0, true) : `#${next.id}`) : '#');
     }
     this.go(walk.place + by);
   }

@@ -32,7 +32,8 @@ export class Reader {
 
   /** Show what the address says. */
   async follow() {
-    const wanted = readHash(location.hash);
+    const { hash } = location;
+    const wanted = readHash(hash);
     const entry = this.about.lessons.find(({ id }) => id === wanted?.lesson);
     this.asked = entry?.id ?? '';
     if (!wanted || !entry) {
@@ -40,7 +41,7 @@ export class Reader {
       return;
     }
     if (this.view?.lesson.id !== entry.id && !(await this.open(entry))) return;
-    if (!this.view) return;
+    if (!this.view || location.hash !== hash) return; // the address went on meanwhile
     this.presenter?.set(wanted.present);
     const place = wanted.place ?? this.view.walk.place;
     if (place !== this.view.walk.place || !this.view.text.childElementCount) this.view.go(place);
