@@ -23,10 +23,13 @@ else:  # ... and, inside it, the script of every page
 
     from leakage.runs.connections import NewerStoreError
     from leakage.settings import ROOT
+    from leakage.ui.common.base_path import address_of
 
     st.set_page_config(page_title="Gradient Leakage Explorer", page_icon="🔎", layout="wide")
     st.html(ROOT / "assets" / "style.css")
+    learn = address_of("/learn")  # a page of our own routes: Streamlit takes absolute addresses only
     pages = [  # a page is a file and a line here
+        *([st.Page(learn, title="Learn", icon=":material/school:")] if learn else []),
         st.Page("pages/ask.py", title="Ask", icon=":material/help:"),
         st.Page("pages/lab.py", title="Lab", icon=":material/science:", default=True),
         st.Page("pages/compare.py", title="Compare", icon=":material/compare_arrows:"),

@@ -114,6 +114,7 @@ LONG = frozenset(
         "tests/ui/test_compare_page.py::test_arms_that_fail_say_why_once",
         "tests/ui/test_compare_page.py::test_protections_cross_attacks_and_the_matrix_fills",
         "tests/ui/test_compare_page.py::test_the_table_fills_as_runs_finish_and_an_exported_file_runs_again",
+        "tests/ui/test_lab_links.py::test_the_lab_opens_with_the_experiment_of_a_lesson",
         "tests/ui/test_pages.py::test_nonsense_in_the_address_is_passed_over",
         "tests/ui/test_setting_pages.py::test_a_setting_that_does_not_exist_is_passed_over",
         "tests/ui/test_verify_page.py::test_a_press_attacks_the_written_network_both_ways_and_says_what_came_of_the_prediction",

@@ -20,6 +20,7 @@ from leakage.runs import archive
 from leakage.runs.service import Service, service, store
 from leakage.settings import ROOT, Settings
 from leakage.spec import catalog
+from leakage.web.learn_routes import Learning
 from leakage.web.routes import Stream
 
 RECORDED = ROOT / "assets" / "recorded.json"
@@ -29,7 +30,7 @@ log = logging.getLogger(__name__)
 
 def routes(base: str = "") -> list[Route]:
     """Our GET routes, below a prefix such as `/gle`."""
-    return _stream().routes(base)
+    return [*_stream().routes(base), *Learning(service(), base).routes()]
 
 
 @contextlib.asynccontextmanager

@@ -111,17 +111,17 @@ export function captionTile(tile, { text = '', mark = '', label = text, detail =
 }
 
 /**
- * Cut a sheet into the tiles of a grid.
+ * Cut a sheet, or one row of several, into the tiles of a grid.
  * @param {HTMLImageElement} image
  * @param {HTMLElement} grid
+ * @param {{ top: number, height: number, width?: number }} [row] `width` of all its tiles, where it does not fill the sheet
  */
-export function drawSheet(image, grid) {
-  const width = Math.round(image.naturalWidth / grid.childElementCount);
-  const height = image.naturalHeight;
+export function drawSheet(image, grid, { top, height, width: across = image.naturalWidth } = { top: 0, height: image.naturalHeight }) {
+  const width = Math.round(across / grid.childElementCount);
   childrenOf(grid).forEach((tile, place) => {
     const canvas = /** @type {HTMLCanvasElement} */ (tile.firstElementChild);
     if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height });
-    canvas.getContext('2d')?.drawImage(image, place * width, 0, width, height, 0, 0, width, height);
+    canvas.getContext('2d')?.drawImage(image, place * width, top, width, height, 0, 0, width, height);
     tile.classList.remove('gle-empty');
   });
 }

@@ -1,0 +1,198 @@
+"""The lessons as a reader gets them: every number printed into its sentence, runs and grids beside the beats that show them. No torch."""
+
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import cache
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from leakage.data import checkpoints
+from leakage.learn import recordings
+from leakage.learn.claims import level, points
+from leakage.learn.grids import Cell, load_grid
+from leakage.learn.lab_link import lab_query
+from leakage.learn.lessons import TOKEN, Beat, GuessBeat, Lesson, LessonFigure, PlayBeat, RevealBeat, TryBeat, lessons
+from leakage.learn.planned import planned_grid, planned_run
+from leakage.learn.tokens import value_of
+from leakage.spec.catalog import Catalog
+from leakage.spec.experiment import SpecError
+
+DASH = "–"  # where a number is missing
+SHOWN_OF_RUN = ("title", "seconds", "columns", "labels", "notes", "verdicts", "views", "messages", "rule", "result")
+SHOWN_OF_META = ("batch", "size", "channels", "pictures", "class_names", "received", "baselines", "steps", "attack", "loss_name", "way")
+
+
+# ---------------------------------------------------------------- numbers in sentences
+
+
+def filled(text: str, lesson: Lesson) -> str:
+    """The text with its numbers; a dash for those of a recording that is not there."""
+
+    def value(match: re.Match[str]) -> str:
+        try:
+            return value_of(match[1], lesson)
+        except SpecError:
+            return DASH
+
+    return TOKEN.sub(value, text)
+
+
+# ---------------------------------------------------------------- the index
+
+
+def reader_index(known: Catalog | None) -> list[dict[str, Any]]:
+    """All lessons in a line each: title, minutes, its first question, and how many beats it has."""
+    return [
+        {
+            "id": lesson.id,
+            "title": lesson.title,
+            "minutes": lesson.minutes,
+            "beats": len(_shown_beats(lesson, known)),
+            "question": next((filled(beat.text, lesson) for beat in lesson.beats if isinstance(beat, GuessBeat)), ""),
+            "takeaway": filled(lesson.beats[-1].text, lesson),
+            "thumbnail": bool(_first_beat_with_run(lesson)),
+        }
+        for lesson in lessons()
+    ]
+
+
+@cache
+def thumbnail(id: str) -> bytes | None:
+    """The private picture beside what its first beat stops at, as WebP: a question, not its answer. None where nothing is recorded."""
+    beat = _first_beat_with_run(next(one for one in lessons() if one.id == id))
+    if beat is None:
+        return None
+    rows, film = recordings.pictures_of(beat.plays[0]), recordings.load(beat.plays[0])
+    steps = [film.columns["step"][place] for place in film.film.places]
+    halt = stop_row(beat.stop, steps)
+    pictures = [rows[0][0], rows[halt + 1][0] if halt is not None else np.full_like(rows[0][0], 128)]
+    file = BytesIO()
+    Image.fromarray(np.concatenate(pictures, axis=1)).save(file, "WEBP", lossless=True, quality=100, method=6)
+    return file.getvalue()
+
+
+def _first_beat_with_run(lesson: Lesson) -> PlayBeat | RevealBeat | None:
+    """The first beat that plays something which has been recorded."""
+    playing = (beat for beat in lesson.beats if isinstance(beat, PlayBeat | RevealBeat) and beat.plays)
+    return next((beat for beat in playing if (recordings.FOLDER / f"{beat.plays[0]}.json").exists()), None)
+
+
+def stop_row(stop: str, steps: list[float | None]) -> int | None:
+    """Which of the kept frames a beat stops at, by their steps; None: before the first."""
+    if stop == "first":
+        return None
+    if not stop.startswith("step "):
+        return len(steps) - 1
+    bound = int(stop.removeprefix("step "))
+    return max((place for place, step in enumerate(steps) if step is not None and step <= bound), default=0)
+
+
+# ---------------------------------------------------------------- one lesson
+
+
+def reader_lesson(id: str, known: Catalog | None) -> dict[str, Any]:
+    """A lesson whole: beats, runs, grids, and what stands below them. Raises SpecError when there is none of that name."""
+    lesson = next((one for one in lessons() if one.id == id), None)
+    if lesson is None:
+        raise SpecError(f"There is no lesson {id!r}.")
+    beats = _shown_beats(lesson, known)
+    return {
+        "id": lesson.id,
+        "title": lesson.title,
+        "minutes": lesson.minutes,
+        "beats": [_beat(beat, lesson) for beat in beats],
+        "caveat": filled(lesson.caveat, lesson),
+        "source": list(lesson.source),
+        "notes": filled(lesson.notes, lesson),
+        "runs": {name: _run(name, known) for name in dict.fromkeys(name for beat in beats for name in beat.plays)},
+        "grids": {beat.grid: _grid(beat.grid, known) for beat in beats if isinstance(beat, TryBeat)},
+    }
+
+
+def _shown_beats(lesson: Lesson, known: Catalog | None) -> list[Beat]:
+    """Without those that need a plug-in which is not there."""
+    there = {f"{entry.kind}:{entry.id}" for entry in known.entries} if known else set()
+    return [beat for beat in lesson.beats if not beat.requires or beat.requires in there]
+
+
+def _beat(beat: Beat, lesson: Lesson) -> dict[str, Any]:
+    raw = beat.model_dump(mode="json", exclude={"requires", "figure"})
+    raw["text"] = filled(beat.text, lesson)
+    for option in raw.get("options", ()):
+        option |= {name: filled(option[name], lesson) for name in ("text", "why")}
+    with suppress(SpecError):  # an installed package has no result files: its readers get the sentence alone
+        if figure := getattr(beat, "figure", None):
+            raw["figure"] = _figure(figure)
+    return raw
+
+
+def _figure(figure: LessonFigure) -> dict[str, Any]:
+    """What is drawn, read from the result file now."""
+    return {
+        "x_title": figure.x_title,
+        "y_titles": list(figure.y_titles),
+        "y_unit": figure.y_unit,
+        "points": [[_stage(x) if figure.x == "checkpoint" else x, values] for x, values in points(figure)],
+        "line": level(figure),
+        "line_title": figure.line_title,
+        "file": figure.file,
+    }
+
+
+def _stage(checkpoint: str) -> str:
+    """A stage of a training, such as "convnet@5", as an axis names it."""
+    if not checkpoint:
+        return "untrained"
+    card, stage = checkpoints.find(checkpoint)
+    return f"after {stage.rounds} {card.unit}{'' if stage.rounds == 1 else 's'}"
+
+
+def _run(name: str, known: Catalog | None) -> dict[str, Any]:
+    """A recorded run without what only its making needs; where it is missing, its title and how the Lab computes it."""
+    planned = planned_run(name)
+    link = {"title": planned.title, "lab": lab_query(planned.experiment, known)}
+    try:
+        raw = recordings.load(name).model_dump(mode="json")
+    except SpecError:
+        return link
+    meta: Mapping[str, Any] = raw["meta"]
+    columns = {column: raw["columns"][column] for column in ("step", "seconds", "loss", "psnr", "ssim", "rank") if column in raw["columns"]}
+    return {
+        **link,
+        **{field: raw[field] for field in SHOWN_OF_RUN},
+        "columns": columns,
+        "film": raw["film"],
+        "meta": {field: meta.get(field) for field in SHOWN_OF_META},
+    }
+
+
+def _grid(name: str, known: Catalog | None) -> dict[str, Any]:
+    """The knobs of a grid, and for every cell how the Lab computes it, with the recorded answer where there is one."""
+    planned = planned_grid(name)
+    cells = planned.cells()
+    answers: dict[tuple[int, ...], Cell] = {}
+    film: dict[str, Any] | None = None
+    class_names: tuple[str, ...] = ()
+    with suppress(SpecError):
+        recording = load_grid(name)
+        answers = {cell.choice: cell for cell in recording.cells}
+        film, class_names = recording.film.model_dump(mode="json", include={"side", "batch"}), recording.class_names
+    return {
+        "title": planned.title,
+        "knobs": [
+            {"name": knob.name, "values": [{"label": value.label, "number": value.number} for value in knob.values]}
+            for knob in planned.knobs
+        ],
+        "plot": planned.plot.model_dump() if planned.plot else None,
+        "cells": [{"lab": lab_query(planned.experiment(cell), known), "answer": _answer(answers.get(cell))} for cell in cells],
+        "film": film,
+        "class_names": list(class_names),
+    }
+
+
+def _answer(cell: Cell | None) -> dict[str, Any] | None:
+    return cell.model_dump(mode="json", exclude={"choice", "experiment_digest"}) if cell else None

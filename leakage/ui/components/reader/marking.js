@@ -1,0 +1,68 @@
+// The question of a beat: options to choose from, and, once the answer has been seen, which was right and why.
+import { element } from '../dom.js';
+import { say } from './phrases.js';
+import { letter } from './walk.js';
+
+/**
+ * @typedef {import('./walk.js').Option} Option
+ * @typedef {object} Asked
+ * @property {Option[]} options
+ * @property {number | undefined} chosen
+ * @property {boolean} revealed
+ * @property {(option: number) => void} choose
+ */
+
+/**
+ * The options as buttons. Before the answer is seen they only say which is chosen; afterwards each says what is right, and why.
+ * @param {Asked} asked
+ */
+export function optionList({ options, chosen, revealed, choose }) {
+  const list = element('ol', 'gle-options');
+  list.setAttribute('aria-label', say('question'));
+  options.forEach((option, place) => {
+    const item = element('li', '');
+    const button = element('button', 'gle-option');
+    button.type = 'button';
+    button.setAttribute('aria-pressed', String(place === chosen));
+    button.append(element('b', 'gle-letter', letter(place)), element('span', '', option.text));
+    if (revealed) {
+      item.dataset.mark = option.right ? 'right' : 'wrong';
+      button.setAttribute('aria-disabled', 'true');
+      button.append(element('em', '', markOf(option, place === chosen)));
+      item.append(button, element('p', 'gle-why', option.why));
+    } else {
+      if (place === chosen) button.append(element('em', '', say('yourGuess')));
+      button.addEventListener('click', () => choose(place));
+      item.append(button);
+    }
+    list.append(item);
+  });
+  return list;
+}
+
+/**
+ * In words and a sign, not by colour alone.
+ * @param {Option} option
+ * @param {boolean} mine
+ */
+function markOf({ right }, mine) {
+  const sign = right ? `✓ ${say('rightAnswer')}` : mine ? `✗ ${say('wrong')}` : '';
+  return [mine ? say('yourGuess') : '', sign].filter(Boolean).join(' · ');
+}
+
+/**
+ * What came of the guess, above the beat that answers it.
+ * @param {{ options: Option[], chosen: number, right: number }} outcome
+ */
+export function outcomeOf({ options, chosen, right }) {
+  const hit = chosen === right;
+  const made = element('div', 'gle-outcome');
+  made.dataset.mark = hit ? 'right' : 'wrong';
+  const words = hit ? `✓ ${say('guessedRight')}` : `✗ ${say('guessedWrong', { letter: letter(chosen), right: letter(right) })}`;
+  made.append(
+    element('p', 'gle-outcome-head', words),
+    element('p', '', `${letter(chosen)}: ${options[chosen].text} ${options[chosen].why}`),
+  );
+  if (!hit) made.append(element('p', '', `${letter(right)}: ${options[right].text} ${options[right].why}`));
+  return made;
+}

@@ -1,0 +1,95 @@
+"""The reader over HTTP: one page, lessons as data, films that browsers keep, and nothing else from the disk."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
+
+from leakage.learn import recordings
+from leakage.learn.lessons import lessons
+from leakage.results.scripts import scripts
+from leakage.runs.service import Service
+from leakage.runs.store import Store
+from leakage.settings import Settings
+from leakage.web.learn_routes import ENTRY, Learning, data_version
+
+
+@pytest.fixture(params=["", "/gle"])
+def prefix(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def web(tmp_path: Path, prefix: str) -> Iterator[TestClient]:
+    store = Store(tmp_path / "store.db")
+    service = Service(store, Settings(home=tmp_path, slots=1, store_mb=4096, memory_mb=0))
+    yield TestClient(Starlette(routes=Learning(service, prefix).routes()), follow_redirects=False)
+    store.close()
+
+
+def test_the_page_has_the_index_in_it_and_asks_for_our_scripts_only(web: TestClient, prefix: str) -> None:
+    answer = web.get(f"{prefix}/learn")
+    assert answer.status_code == 200
+    assert answer.headers["Content-Type"].startswith("text/html")
+    found = re.search(r'<script type="application/json" id="about">(.*?)</script>', answer.text, re.DOTALL)
+    assert found
+    about = json.loads(found[1])
+    assert about["base"] == prefix
+    assert about["data"] == f"{prefix}/api/learn/{data_version()}"
+    assert [one["id"] for one in about["lessons"]] == [lesson.id for lesson in lessons()]
+    addresses = re.findall(r'(?:href|src)="([^"#]+)"', answer.text)
+    folder = scripts().folder(prefix)
+    assert f"{folder}/{ENTRY}" in addresses
+    assert all(address.startswith(("data:,", f"{prefix}/")) for address in addresses)
+    assert {f"{folder}/{name}" for name in scripts().closure(ENTRY)} <= set(addresses)  # all at once, none after another
+    assert "__" not in re.sub(r"<script.*", "", answer.text, flags=re.DOTALL)  # every blank is filled
+
+
+def test_an_address_of_a_lesson_leads_to_it_and_any_other_to_the_index(web: TestClient, prefix: str) -> None:
+    assert web.get(f"{prefix}/learn/02-search").headers["Location"] == f"{prefix}/learn#02-search"
+    assert web.get(f"{prefix}/learn/nothing").headers["Location"] == f"{prefix}/learn"
+
+
+def test_every_lesson_comes_whole_and_under_its_budget(web: TestClient, prefix: str) -> None:
+    data = f"{prefix}/api/learn/{data_version()}"
+    for lesson in lessons():
+        answer = web.get(f"{data}/lessons/{lesson.id}.json")
+        assert answer.headers["Cache-Control"] == "no-cache"
+        read = answer.json()
+        assert read["id"] == lesson.id
+        assert answer.headers["Content-Encoding"] == "gzip"
+        weight = int(answer.headers["Content-Length"])  # what travels
+        for folder, names in (("runs", read["runs"]), ("grids", read["grids"])):
+            for name, one in names.items():
+                if one.get("film"):
+                    film = web.get(f"{data}/{folder}/{name}.webp")
+                    assert (film.status_code, film.headers["Content-Type"]) == (200, "image/webp")
+                    assert "immutable" in film.headers["Cache-Control"]
+                    weight += len(film.content)
+        assert weight < 400_000, lesson.id
+
+
+def test_a_film_is_the_recordings_own(web: TestClient, prefix: str) -> None:
+    film = web.get(f"{prefix}/api/learn/{data_version()}/runs/r02.webp")
+    assert film.content == (recordings.FOLDER / "r02.webp").read_bytes()
+    picture = web.get(f"{prefix}/api/learn/{data_version()}/thumbnails/02-search.webp")
+    assert picture.content[:4] == b"RIFF"
+
+
+NOT_THERE = [
+    "runs/r99.webp",
+    "runs/r02.json",
+    "lessons/99-none.json",
+    "thumbnails/99-none.webp",
+    "runs/%2e%2e/recorded.webp",
+    "films/r02.webp",
+]
+
+
+@pytest.mark.parametrize("name", NOT_THERE)
+def test_nothing_else_is_served(web: TestClient, prefix: str, name: str) -> None:
+    assert web.get(f"{prefix}/api/learn/{data_version()}/{name}").status_code == 404
