@@ -10,7 +10,7 @@ from leakage.settings import ROOT
 from leakage.spec.experiment import Experiment
 
 PAGES = [ROOT / "app.py", *ROOT.glob("pages/*.py"), *ROOT.glob("leakage/ui/**/*.py"), *ROOT.glob("leakage/web/*.py")]
-WORKERS = sorted(ROOT.glob("leakage/workers/*.py"))
+WORKERS = sorted(set(ROOT.glob("leakage/workers/*.py")) - {ROOT / "leakage/workers/recorder.py"})  # which asks first, as a page does
 
 
 def named(file: Path) -> str:
