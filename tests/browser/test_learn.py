@@ -186,7 +186,7 @@ def test_who_asked_for_less_motion_sees_the_end_at_once(opened: Opened) -> None:
     recorded = json.loads((ROOT / "assets" / "lessons" / "runs" / "r02.json").read_text())
     kept = [recorded["columns"]["step"][place] for place in recorded["film"]["places"]]
     last = max(step for step in kept if step <= 20)  # where this beat halts
-    expect(page.locator(".gle-screen")).to_have_attribute("data-step", str(last), timeout=10_000)
+    expect(page.locator(".gle-screen")).to_have_attribute("data-step", f"{last:g}", timeout=10_000)
     assert page.locator(".gle-screen").get_attribute("data-frames") == "1"
     assert wrong == []
 
