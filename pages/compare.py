@@ -8,6 +8,7 @@ from leakage.runs.service import service
 from leakage.spec.catalog import Catalog
 from leakage.spec.cautions import all_warnings
 from leakage.spec.experiment import Experiment, SpecError
+from leakage.spec.lab_settings import PICKED
 from leakage.ui.common import address, explain, forms
 from leakage.ui.common.ready import catalog
 from leakage.ui.common.session import delete_all, owner
@@ -118,7 +119,7 @@ def prepare(known: Catalog) -> None:
     elif runs := compared.find_runs(st.query_params.get("runs", "")):
         variants_address.load([compared.experiment_of(run) for run in runs], known)
     else:
-        kept = {name: st.session_state[name] for name in ("source", forms.PICKED) if name in st.session_state}
+        kept = {name: st.session_state[name] for name in ("source", PICKED) if name in st.session_state}
         variants.prepare()
         st.session_state.update(kept)
 

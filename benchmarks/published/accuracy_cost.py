@@ -98,6 +98,7 @@ def row_of(arm: Training) -> dict[str, Any]:
     asked |= {"rounds": arm.rounds, "server_rate": arm.server_rate, "pictures": len(first(arm).y), "batch": arm.batch}
     for row in rows:
         if {name: row[name] for name in asked} == asked:
+            row |= {} if "epsilon" in row else epsilon_of(arm, asked)
             return row
     rows.append({**asked, "accuracy": [], "curves": [], "seconds": [], **epsilon_of(arm, asked)})
     return rows[-1]

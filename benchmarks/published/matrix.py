@@ -23,8 +23,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from _table import ROOT, WATCHED, Book, Watched, attacker, say, table
 
-from leakage.engine.core import AdaptiveStrategy, Defense
-from leakage.engine.loading import load
+from leakage.engine.core import AdaptiveStrategy
 from leakage.results.intervals import wilson
 from leakage.results.precomputed import SHOWING
 from leakage.results.worst_case import fits
@@ -96,7 +95,7 @@ class Cell:
         if self.attack == "r_gap" and not self.strategy.invert_update:
             return ONE_PASS
         assert self.defense is not None
-        idle = self.who == "imitate" and load("defense", self.defense.id).surrogate is Defense.surrogate
+        idle = self.who == "imitate" and known.get("defense", self.defense.id).idle
         return self.strategy.words if idle else ""
 
     @property

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from leakage.learn.lessons import FOLDER, Claim, Lesson, LessonFigure
+from leakage.learn.recordings import short
 from leakage.settings import ROOT
 from leakage.spec.experiment import SpecError
 
@@ -111,25 +112,10 @@ def drawn(figure: LessonFigure) -> Drawing:
     return Drawing([(x, y) for x, y in points], level)
 
 
-def points(figure: LessonFigure) -> list[tuple[Any, list[float]]]:
-    """What a figure draws."""
-    return drawn(figure).points
-
-
-def level(figure: LessonFigure) -> float | None:
-    """The level that its values are held against."""
-    return drawn(figure).level
-
-
 def keep_figures(lessons: Sequence[Lesson]) -> None:
     """Draw all figures and write them down."""
     kept = {figure.digest(): draw(figure) for lesson in lessons for figure in lesson.figures}
     FIGURES.write_text(json.dumps(kept, indent=1) + "\n")
-
-
-def short(value: float) -> float:
-    """The value with as many digits as can be seen in a figure."""
-    return float(f"{value:.4g}")
 
 
 @cache

@@ -10,10 +10,10 @@ import numpy as np
 
 from leakage.data.images import Pixels, tiles
 from leakage.learn.planned import PlannedGrid
-from leakage.learn.recordings import Film, Played, cut, grey_of, short, webp
+from leakage.learn.recordings import Film, Played, grey_of, kept, read, webp
 from leakage.runs.events import MetaEvent
 from leakage.settings import ROOT
-from leakage.spec.experiment import Base, SpecError, parse_as
+from leakage.spec.experiment import Base
 
 FOLDER = ROOT / "assets" / "lessons" / "grids"
 SCORES = ("psnr", "mse", "ssim", "rank", "identified", "label_accuracy")
@@ -72,7 +72,7 @@ def cell_of(choice: tuple[int, ...], run: Played) -> CellPlayed:
     """What is kept of a finished run."""
     meta = next(event for event in run.events if isinstance(event, MetaEvent))
     assert run.end.verdict is not None
-    scores = {name: short(getattr(run.end.scores, name)) for name in SCORES} | {"grey": short(grey_of(meta))}
+    scores = {name: kept(getattr(run.end.scores, name)) for name in SCORES} | {"grey": kept(grey_of(meta))}
     cell = Cell(
         choice=choice,
         experiment_digest=run.experiment.digest(),
@@ -120,10 +120,4 @@ def _row(pictures: Pixels, widest: int) -> Pixels:
 @cache
 def load_grid(name: str) -> GridRecording:
     """The recorded grid of that name. Raises SpecError when it is missing or damaged."""
-    file = FOLDER / f"{name}.json"
-    if not file.exists():
-        raise SpecError(f"{name} has not been recorded: run `make record ARGS='--only {name}'`.")
-    try:
-        return parse_as(file.read_bytes(), GridRecording, "a recorded grid")
-    except SpecError as error:
-        raise SpecError(f"{file.name}: {cut(error)}") from None
+    return read(FOLDER, name, GridRecording, "a recorded grid")

@@ -1,5 +1,6 @@
 """What is recorded for the lessons: runs, and grids of what-ifs, as data in assets/lessons/recorded.json. No torch."""
 
+from copy import deepcopy
 from functools import cache
 from itertools import product
 from typing import Any
@@ -56,7 +57,7 @@ class PlannedGrid(Base):
 
     def experiment(self, cell: tuple[int, ...]) -> Experiment:
         """What a choice asks. Raises SpecError."""
-        raw = _copy(self.base)
+        raw = deepcopy(self.base)
         for knob, place in zip(self.knobs, cell, strict=True):
             for name, value in knob.values[place].put.items():
                 _put(raw, name.split("."), value)
@@ -70,20 +71,14 @@ class Plan(Base):
     grids: dict[str, PlannedGrid]
 
 
-def _copy(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _copy(one) for name, one in value.items()}
-    return [_copy(one) for one in value] if isinstance(value, list) else value
-
-
 def _put(raw: Any, names: list[str], value: JsonValue) -> None:
     """Lay a value into nested data, making the objects on the way; a number names a place in a list."""
     for name in names[:-1]:
         raw = raw[int(name)] if isinstance(raw, list) else raw.setdefault(name, {})
     if isinstance(raw, list):
-        raw[int(names[-1])] = _copy(value)
+        raw[int(names[-1])] = deepcopy(value)
     else:
-        raw[names[-1]] = _copy(value)
+        raw[names[-1]] = deepcopy(value)
 
 
 @cache

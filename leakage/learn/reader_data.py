@@ -12,10 +12,10 @@ from PIL import Image
 
 from leakage.data import checkpoints
 from leakage.learn import recordings
-from leakage.learn.claims import level, points
+from leakage.learn.claims import drawn
 from leakage.learn.grids import Cell, load_grid
 from leakage.learn.lab_link import lab_query
-from leakage.learn.lessons import TOKEN, Beat, GuessBeat, Lesson, LessonFigure, PlayBeat, RevealBeat, TryBeat, lessons
+from leakage.learn.lessons import TOKEN, Beat, GuessBeat, Lesson, LessonFigure, PlayBeat, RevealBeat, TryBeat, find_lesson, lessons
 from leakage.learn.planned import planned_grid, planned_run
 from leakage.learn.tokens import value_of
 from leakage.spec.catalog import Catalog
@@ -61,11 +61,11 @@ def reader_index(known: Catalog | None) -> list[dict[str, Any]]:
 
 
 @cache
-def thumbnail(id: str) -> bytes | None:
-    """The private picture beside what its first beat stops at, as WebP: a question, not its answer. None where nothing is recorded."""
-    beat = _first_beat_with_run(next(one for one in lessons() if one.id == id))
+def thumbnail(id: str) -> bytes:
+    """The private picture beside what its first beat stops at, as WebP: a question, not its answer. Raises SpecError where nothing is."""
+    beat = _first_beat_with_run(find_lesson(id))
     if beat is None:
-        return None
+        raise SpecError(f"Nothing has been recorded for {id}.")
     rows, film = recordings.pictures_of(beat.plays[0]), recordings.load(beat.plays[0])
     steps = [film.columns["step"][place] for place in film.film.places]
     halt = stop_row(beat.stop, steps)
@@ -96,9 +96,7 @@ def stop_row(stop: str, steps: list[float | None]) -> int | None:
 
 def reader_lesson(id: str, known: Catalog | None) -> dict[str, Any]:
     """A lesson whole: beats, runs, grids, and what stands below them. Raises SpecError when there is none of that name."""
-    lesson = next((one for one in lessons() if one.id == id), None)
-    if lesson is None:
-        raise SpecError(f"There is no lesson {id!r}.")
+    lesson = find_lesson(id)
     beats = _shown_beats(lesson, known)
     return {
         "id": lesson.id,
@@ -124,20 +122,21 @@ def _beat(beat: Beat, lesson: Lesson) -> dict[str, Any]:
     raw["text"] = filled(beat.text, lesson)
     for option in raw.get("options", ()):
         option |= {name: filled(option[name], lesson) for name in ("text", "why")}
-    with suppress(SpecError):  # an installed package has no result files: its readers get the sentence alone
+    with suppress(SpecError):  # it has not been drawn yet: the sentence alone
         if figure := getattr(beat, "figure", None):
             raw["figure"] = _figure(figure)
     return raw
 
 
 def _figure(figure: LessonFigure) -> dict[str, Any]:
-    """What is drawn, read from the result file now."""
+    """What is drawn."""
+    points, level = drawn(figure)
     return {
         "x_title": figure.x_title,
         "y_titles": list(figure.y_titles),
         "y_unit": figure.y_unit,
-        "points": [[_stage(x) if figure.x == "checkpoint" else x, values] for x, values in points(figure)],
-        "line": level(figure),
+        "points": [[_stage(x) if figure.x == "checkpoint" else x, values] for x, values in points],
+        "line": level,
         "line_title": figure.line_title,
         "file": figure.file,
     }

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from PIL import Image
@@ -27,6 +27,9 @@ COARSE = 0b11111100  # bits of a channel that are kept on the way of a batch; it
 DIGITS = 4  # of a number on the way; those of the result stay whole
 NOT_KEPT = {"private", "estimate", "run", "seq", "kind"}  # addresses, and what was true on the day of the recording alone
 NOT_IN_RESULT: Any = {name: True for name in (*NOT_KEPT, "timing_key", "status", "seconds")} | {"verdict": {"rule"}}  # told elsewhere
+
+
+Recording = TypeVar("Recording", bound=Base)
 
 
 class Film(Base):
@@ -157,15 +160,20 @@ def _columns(frames: Sequence[FrameEvent], share: float) -> dict[str, tuple[floa
     columns: dict[str, tuple[float | None, ...]] = {
         "step": tuple(frame.step for frame in frames),
         "seconds": tuple(round(frame.seconds * share, 2) for frame in frames),
-        "loss": tuple(short(frame.loss) for frame in frames),
+        "loss": tuple(kept(frame.loss) for frame in frames),
     }
-    scores = {name: tuple(short(getattr(frame.scores, name)) for frame in frames) for name in names}
+    scores = {name: tuple(kept(getattr(frame.scores, name)) for frame in frames) for name in names}
     return columns | {name: values for name, values in scores.items() if any(value is not None for value in values)}
 
 
-def short(value: float | None) -> float | None:
-    """The number as it is kept on the way."""
-    return None if value is None else float(f"{value:.{DIGITS}g}")
+def short(value: float) -> float:
+    """The number as it is kept on the way, and drawn."""
+    return float(f"{value:.{DIGITS}g}")
+
+
+def kept(value: float | None) -> float | None:
+    """The same where there is one."""
+    return None if value is None else short(value)
 
 
 def _changes(values: Iterable[Any], *, by: str = "") -> Iterator[tuple[int, Any]]:
@@ -214,18 +222,18 @@ def write(folder: Path, name: str, recording: EventPart | Base, pictures: bytes)
 @cache
 def load(name: str) -> RunRecording:
     """The recorded run of that name. Raises SpecError when it is missing or damaged."""
-    file = FOLDER / f"{name}.json"
+    return read(FOLDER, name, RunRecording, "a recorded run")
+
+
+def read(folder: Path, name: str, kind: type[Recording], called: str) -> Recording:
+    """What was written there. Raises SpecError when it is missing, or damaged: then it says where, without repeating all of it."""
+    file = folder / f"{name}.json"
     if not file.exists():
         raise SpecError(f"{name} has not been recorded: run `make record ARGS='--only {name}'`.")
     try:
-        return parse_as(file.read_bytes(), RunRecording, "a recorded run")
+        return parse_as(file.read_bytes(), kind, called)
     except SpecError as error:
-        raise SpecError(f"{file.name}: {cut(error)}") from None
-
-
-def cut(error: SpecError) -> str:
-    """What is wrong with a recording, without the recording."""
-    return str(error).partition("; given was {")[0]
+        raise SpecError(f"{file.name}: {str(error).partition('; given was {')[0]}") from None
 
 
 def pictures_of(name: str) -> list[Pixels]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from math import log10, prod
 
-from leakage.learn.lessons import TOKEN, Claim, Lesson
+from leakage.learn.lessons import Claim, Lesson
 from leakage.learn.recordings import RunRecording, load
 from leakage.spec.experiment import SpecError
 
@@ -60,8 +60,3 @@ def value_of(token: str, lesson: Lesson) -> str:
     raise SpecError(
         f"lesson {lesson.id}: {{{token}}} is no claim of it, and none of {', '.join(OF_A_RECORDING)} of a recorded run, as in {{r02.psnr}}."
     )
-
-
-def printed(text: str, lesson: Lesson) -> str:
-    """The text with all its numbers. Raises SpecError."""
-    return TOKEN.sub(lambda found: value_of(found[1], lesson), text)

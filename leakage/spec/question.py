@@ -14,6 +14,7 @@ Minutes = Literal[1, 5, 30]
 COUNTS: tuple[Count, ...] = get_args(Count)
 MINUTES: tuple[Minutes, ...] = get_args(Minutes)
 GROUPS: dict[int, int] = {1: 1, 5: 3, 30: 6}  # minutes -> groups of other people, and other seeds, that are tried
+LAST_SEED = 2**31 - 1
 MOST = 8  # pictures in what the server sees
 ATTACKERS = {
     "knows": "Whoever runs the server, and knows how the phones protect themselves",
@@ -33,7 +34,7 @@ class Question(Base):
     defenses: tuple[Part, ...] = Field(default=(), max_length=4)
     attacker: Literal["knows", "still", "naive"] = "knows"
     minutes: Minutes = 5
-    seed: int = Field(default=1, ge=0, le=2**31 - 1)
+    seed: int = Field(default=1, ge=0, le=LAST_SEED)
 
     @property
     def pictures(self) -> int:

@@ -15,6 +15,7 @@ from starlette.responses import FileResponse, HTMLResponse, JSONResponse, PlainT
 from starlette.routing import Route
 
 from leakage.learn.lessons import FOLDER as LESSONS
+from leakage.learn.lessons import lessons
 from leakage.learn.reader_data import reader_index, reader_lesson, thumbnail
 from leakage.results.scripts import FOLDER, scripts
 from leakage.runs.service import Service
@@ -68,7 +69,7 @@ class Learning:
     async def lesson_address(self, request: Request) -> Response:
         """An address such as /learn/07-noise leads to that lesson."""
         lesson = request.path_params["lesson"]
-        there = lesson in {one["id"] for one in reader_index(None)}
+        there = lesson in {one.id for one in lessons()}
         return RedirectResponse(f"{self.base}/learn{'#' + lesson if there else ''}", 307)
 
     async def lesson(self, request: Request) -> Response:
@@ -78,11 +79,10 @@ class Learning:
             return PlainTextResponse(str(error), 404)
 
     async def thumbnail(self, request: Request) -> Response:
-        lesson = request.path_params["lesson"]
-        picture = thumbnail(lesson) if lesson in {one["id"] for one in reader_index(None)} else None
-        if picture is None:
-            return PlainTextResponse("No such picture.", 404)
-        return Response(picture, media_type="image/webp", headers=FOREVER)
+        try:
+            return Response(thumbnail(request.path_params["lesson"]), media_type="image/webp", headers=FOREVER)
+        except SpecError as error:
+            return PlainTextResponse(str(error), 404)
 
     async def film(self, request: Request) -> Response:
         """The pictures of a recorded run or grid."""

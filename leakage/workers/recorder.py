@@ -24,6 +24,7 @@ from leakage.runs.events import AttackEnd, FrameEvent, MetaEvent, NoteEvent, Run
 from leakage.runs.service import Service
 from leakage.runs.store import Run, Store
 from leakage.settings import ROOT, settings
+from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment, SpecError, parse
 from leakage.workers import plugin_catalog
 from leakage.workers.worker import perform
@@ -110,7 +111,7 @@ def record(only: Sequence[str], *, check: bool, jobs: int) -> None:
     unknown = [name for name in only if name not in everything]
     if unknown:
         raise SpecError(f"There is nothing to record by the name of {unknown[0]!r}; expected are {', '.join(everything)}.")
-    names = list(only) or [name for name in everything if check or not up_to_date(name)]
+    names = list(only) or [name for name in everything if check or not up_to_date(name, known)]
     wrong = list[str]()
     with pool(jobs) as workers:
         runs = {name: planned_run(name).experiment for name in names if name in plan().runs}
@@ -135,9 +136,8 @@ def existing_runs() -> dict[str, RunRecording]:
     return {name: recordings.load(name) for name in plan().runs if (recordings.FOLDER / f"{name}.json").exists()}
 
 
-def up_to_date(name: str) -> bool:
+def up_to_date(name: str, known: Catalog) -> bool:
     """Whether it has been recorded and asks the same today."""
-    known = plugin_catalog.describe()
     try:
         if name == LAB:
             return bool(json.loads(LAB_FILE.read_bytes())["run"]["digest"] == Experiment().resolve(known).digest())

@@ -5,10 +5,12 @@ import torch
 from problems import baselines_of, lineup_of, smooth
 
 from leakage.engine.core import generator
-from leakage.evaluation.baselines import RANKED, Baselines, measure
+from leakage.evaluation.baselines import NOT_HELD, RANKED, Baselines, measure
 from leakage.evaluation.lineup import NEAR, SIZE, Lineup, lpips_ranks, pixel_ranks, ssim_ranks
 from leakage.evaluation.perceptual import Perceptual
+from leakage.evaluation.verdict import verdict
 from leakage.spec.experiment import Experiment, Picture
+from leakage.spec.words import NOT_SHOWN, SINGLED_OUT
 from leakage.workers.private_pictures import load
 
 OFF = Perceptual("", "off")
@@ -165,6 +167,10 @@ def test_baselines_of_a_large_batch_are_ranked_on_its_first_pictures_only() -> N
     assert found["ssim"].shape == (RANKED + 2,)
     assert held.scores["grey"]["rank"] > 1
     assert measure(x, x, held.lineup, OFF)["rank"].tolist() == [1] * len(x)
+    assert all(NOT_HELD not in first[:RANKED] for first in held.reference.firsts.values())
+    assert all(first[RANKED:] == [NOT_HELD] * 2 for first in held.reference.firsts.values())  # who is first there may be so without knowing
+    words = verdict(measure(x, x, held.lineup, OFF) | {"ssim": torch.zeros(len(x))}, held.reference)["each"]
+    assert (words[0], words[RANKED:]) == (SINGLED_OUT, (NOT_SHOWN,) * 2)
 
 
 def test_baselines_are_grey_noise_the_mean_of_the_line_up_and_another_of_the_class() -> None:

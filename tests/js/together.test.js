@@ -21,13 +21,13 @@ const end = (/** @type {string} */ run, answer = 3) => ({ kind: 'end', run, stat
 /**
  * Two runs on a stage, with one play head.
  * @param {import('node:test').TestContext} t
- * @param {{ calm?: boolean, autoplay?: boolean, runs?: string[] }} [options]
+ * @param {{ calm?: boolean, autoplay?: boolean, apart?: boolean, runs?: string[] }} [options]
  */
-function both(t, { calm = false, autoplay = true, runs = ['a', 'b'] } = {}) {
+function both(t, { calm = false, autoplay = true, apart = false, runs = ['a', 'b'] } = {}) {
   const page = openPage(t, { calm });
   const stage = new Stage(page.component('live'));
   const ask = (/** @type {string[]} */ ids) =>
-    stage.update({ runs: ids.map((id) => ({ id })), base: '/gle', together: true, autoplay }, () => {});
+    stage.update({ runs: ids.map((id) => ({ id })), base: '/gle', together: true, autoplay, apart }, () => {});
   ask(runs);
   const { host } = stage;
   const one = (/** @type {string} */ selector) => /** @type {HTMLElement} */ (host.querySelector(`.gle-together ${selector}`));
@@ -60,6 +60,17 @@ test('the private picture and the controls stand once, above all runs', (t) => {
   assert.equal(host.querySelectorAll('.gle-together .gle-player').length, 1);
   assert.ok(stage.views.every(({ together }) => together === stage.together));
   assert.deepEqual([one('.gle-now').textContent, one('.gle-slider').hasAttribute('disabled')], ['no pictures yet', true]);
+});
+
+test('of groups of people each keeps its private pictures above its guesses, one below the other, with one play head', (t) => {
+  const { hear, host } = both(t, { apart: true });
+  hear(...events('a'));
+  const text = (/** @type {string} */ selector) => host.querySelector(`.gle-together ${selector}`)?.textContent;
+  assert.ok(host.classList.contains('gle-apart') && host.classList.contains('gle-compare'));
+  assert.equal(host.querySelector('.gle-together .gle-own'), null);
+  assert.deepEqual([text('h4'), text('.gle-where')?.startsWith('Of every group: above')], ['The private pictures', true]);
+  assert.equal(host.style.getPropertyValue('--gle-across'), '1');
+  assert.equal(host.querySelectorAll('.gle-together .gle-player').length, 1);
 });
 
 test('many runs are drawn more seldom: 40 milliseconds for each of them, and a frame', async (t) => {

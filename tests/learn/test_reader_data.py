@@ -55,7 +55,7 @@ def test_a_beat_that_needs_a_plugin_waits_for_it() -> None:
     there = lesson.beats[0].model_copy(update={"requires": "attack:idlg"})
     changed = lesson.model_copy(update={"beats": (waiting, there, *lesson.beats[1:])})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("leakage.learn.reader_data.lessons", lambda: (changed,))
+        patch.setattr("leakage.learn.lessons.lessons", lambda: (changed,))
         assert len(reader_lesson(lesson.id, CATALOG)["beats"]) == len(lesson.beats)
         assert len(reader_lesson(lesson.id, None)["beats"]) == len(lesson.beats) - 1  # nothing is known yet
 

@@ -1,11 +1,15 @@
 """The page Ask: a question in plain words, kept in the address, and its answer."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
+from streamlit.testing.v1 import AppTest
 from visiting import Open, fine, words
 
 from leakage.runs.service import Service
+from leakage.settings import ROOT
 from leakage.spec.experiment import Experiment
+from leakage.ui.ask.answer_view import deadline
 
 PAGE = "pages/ask.py"
 
@@ -68,6 +72,20 @@ def test_a_wrong_link_is_named(visit: Open, door: Service) -> None:
     said = words(visit(PAGE, phones="3", protection="amulet"))
     assert "phones=3 is not known here; 1 is used instead." in said
     assert "protection=amulet is not known here; no protection is used instead." in said
+    for seed in ("99999999999", "-1", "x"):
+        at = AppTest.from_file(ROOT / "app.py", default_timeout=60).switch_page(PAGE)  # the Lab, too, knows a seed
+        at.query_params["seed"] = seed
+        fine(at.run())
+        assert f"seed={seed} is no whole number from 0 to 2147483647; 1 is used instead." in words(at)
+
+
+def test_the_time_of_an_answer_begins_with_its_newest_open_run(visit: Open, door: Service) -> None:
+    at = visit(PAGE, who="digits", minutes="1")
+    at.button(key="run-button").click().run()
+    runs = [run for id in at.query_params["runs"].split(",") if (run := door.look(id))]
+    older = [replace(run, created=run.created - 1000) for run in runs[1:]]
+    assert deadline([runs[0], *older]) == runs[0].created + 60
+    assert deadline(older) == max(run.created for run in older) + 60
 
 
 def test_what_is_too_much_is_refused_before_the_button(visit: Open, door: Service) -> None:

@@ -553,6 +553,19 @@ def test_the_strongest_of_several_attacks_and_answers_counts_not_their_mean() ->
     assert list(figure.data[0].y) == [24.0, 19.0]
 
 
+def test_who_found_most_of_an_arm_stands_beside_it_and_how_many_tried() -> None:
+    def found_by(*rows: Row) -> str:
+        return table.worst_table(rows).rpartition("<tr>")[2]
+
+    first = row("noise, A", "adaptive", arm="noise", attack="Attack A", verdict="recognizable", psnr=20.0)
+    other = row("noise, B", "adaptive", arm="noise", attack="Attack B", verdict="not shown by this attack", psnr=9.0)
+    stopped = replace(other, ended="Stopped by hand", answered=False)
+    waiting = row("noise, A", "adaptive", arm="noise", attack="Attack A", status="running", ended="Running", answered=False)
+    assert ("Attack A" in found_by(first, other), "best of 2" in found_by(first, other)) == (True, True)
+    assert "1 of 2 answered" in found_by(first, stopped)
+    assert ("Attack A" in found_by(waiting, stopped), "0 of 2 answered" in found_by(waiting, stopped)) == (False, True)
+
+
 def test_defaults_are_left_out_of_the_address() -> None:
     assert (
         key_of((Part(id="clipping", fields={"bound": 1.0}), Part(id="pruning", fields={"share": 0.9})), CATALOG)

@@ -14,11 +14,6 @@ from leakage.settings import Settings
 from leakage.web.routes import Stream
 
 
-@pytest.fixture(params=["", "/gle"])
-def prefix(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
 @pytest.fixture
 def web(tmp_path: Path, prefix: str) -> Iterator[TestClient]:
     store = Store(tmp_path / "store.db")

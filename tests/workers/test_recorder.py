@@ -80,7 +80,7 @@ def test_a_recording_is_written_unless_it_contradicts_its_lesson(division: Playe
     written = recordings.load("r01")
     assert (written.engine, written.word, written.grey) == ("today", "recognizable", pytest.approx(10.89, abs=0.01))
     assert written.end.answer == len(written.columns["step"]) - 1
-    assert recorder.up_to_date("r01")
+    assert recorder.up_to_date("r01", CATALOG)
 
 
 def test_what_ends_otherwise_than_its_recording_is_told(division: Played, folder: Path) -> None:

@@ -20,7 +20,7 @@ from leakage.results.answer import (
     who,
 )
 from leakage.results.answer_file import PAPER
-from leakage.results.comparison import sentence_case
+from leakage.results.comparison import rows, sentence_case
 from leakage.results.markup import render
 from leakage.results.worst_case import reach_of
 from leakage.runs.service import service
@@ -31,7 +31,7 @@ from leakage.spec.words import CUT_SHORT, NOT_SHOWN
 from leakage.ui.common import forms
 from leakage.ui.common.base_path import base
 from leakage.ui.common.session import owner
-from leakage.ui.compare.compared import experiment_of, find_runs, stop
+from leakage.ui.compare.compared import experiment_of, find_runs, missing, stop
 from leakage.ui.components.live import stage
 from leakage.ui.lab import fallback
 from leakage.ui.lab.result import duration, staged
@@ -55,27 +55,26 @@ def show(ids: str, question: Question, known: Catalog) -> None:
     if not asked:
         st.warning("The settings ask something else than what is answered here. Press **Ask** to have that answered.")
     with st.container(key="comparison"):
-        st.fragment(watch, run_every=1.0)(ids, known) if moving else found_so_far(runs, gone, known)
+        if moving:
+            st.fragment(watch, run_every=1.0)(ids, known)
+            playing(runs, known)
+            return
+        told = found_so_far(runs, gone, known)
         playing(runs, known)
-        if asked and not moving:
-            consequences(ids, runs, question, known)
-
-
-def missing(ids: str, runs: list[Run]) -> int:
-    """How many runs of an address are not here any more."""
-    return len(set(ids.split(","))) - len(runs)
+        if asked:
+            consequences(ids, told, question, known)
 
 
 def playing(runs: list[Run], known: Catalog) -> None:
     """Of every group of people the run that shows most so far."""
-    rows = {row.run: row for row in answer(service(), runs, known).rows}
+    row_of = {row.run: row for row in rows(service(), runs, known)}
     best: dict[str, Run] = {}
     for run in runs:
         group = str(experiment_of(run).pictures)
-        if group not in best or reach_of(rows[run.id]) > reach_of(rows[best[group].id]):
+        if group not in best or reach_of(row_of[run.id]) > reach_of(row_of[best[group].id]):
             best[group] = run
     staged_runs = [
-        staged(run.id, f"Group {place}: {rows[run.id].attack}", experiment_of(run), known) for place, run in enumerate(best.values(), 1)
+        staged(run.id, f"Group {place}: {row_of[run.id].attack}", experiment_of(run), known) for place, run in enumerate(best.values(), 1)
     ]
     if stage(staged_runs[:3], key="asked", together=True, apart=True):
         for one in staged_runs[:3]:
@@ -83,15 +82,12 @@ def playing(runs: list[Run], known: Catalog) -> None:
 
 
 def watch(ids: str, known: Catalog) -> None:
-    """The answer while attacks still run; they are stopped when the time is over, and at the end the whole page is drawn again.
-
-    The time begins with the newest of those that are still open: older ones may be shared with who asked the same before.
-    """
+    """The answer while attacks still run; they are stopped when the time is over, and at the end the whole page is drawn again."""
     runs = find_runs(ids)
     still = [run for run in runs if run.status in OPEN]
     if not still:
         st.rerun()
-    over = max(run.created for run in still) + max(experiment_of(run).max_seconds for run in still)
+    over = deadline(still)
     if time.time() > over:
         for run in still:
             service().cancel(run.id, owner())
@@ -101,15 +97,20 @@ def watch(ids: str, known: Catalog) -> None:
     stop(runs)
 
 
-def found_so_far(runs: list[Run], gone: int, known: Catalog) -> None:
+def deadline(still: list[Run]) -> float:
+    """When the time is over, in seconds since 1970: it begins with the newest of those that are still open, as older ones may be shared."""
+    return max(run.created for run in still) + max(experiment_of(run).max_seconds for run in still)
+
+
+def found_so_far(runs: list[Run], gone: int, known: Catalog) -> Answer:
     """The answer in a word and a sentence, and what stands behind it."""
     told = answer(service(), runs, known, gone=gone)
     st.html(render("ui/ask/answer.html.jinja", look=LOOKS[told.word], word=told.word, headline=told.headline, lines=lines(told)))
+    return told
 
 
-def consequences(ids: str, runs: list[Run], question: Question, known: Catalog) -> None:
+def consequences(ids: str, told: Answer, question: Question, known: Catalog) -> None:
     """What each protection would change, what was not tried, and what to take away."""
-    told = answer(service(), runs, known, gone=missing(ids, runs))
     with st.container(horizontal=True, vertical_alignment="center"):
         if told.best:
             st.link_button("Open in the Lab", f"{base()}/?run={told.best.run}", icon=":material/science:", type="tertiary")

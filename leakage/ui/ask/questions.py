@@ -1,5 +1,6 @@
 """The question as widgets, in the order in which somebody would tell it, kept in the address."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,8 +10,9 @@ from leakage.data.images import find, thumbnail
 from leakage.results.markup import render
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Part, Picture, SpecError
+from leakage.spec.lab_settings import NONE
 from leakage.spec.prepared import prepared
-from leakage.spec.question import ATTACKERS, COUNTS, MINUTES, STEPS, Question, groups
+from leakage.spec.question import ATTACKERS, COUNTS, LAST_SEED, MINUTES, STEPS, Question, groups
 from leakage.ui.common import forms
 from leakage.ui.compare.stacks import key_of, known_keys, named, ready_made, stack_of
 from leakage.ui.lab.chooser import uploaded
@@ -65,7 +67,7 @@ def _own() -> list[Picture]:
 
 def _protection(known: Catalog) -> tuple[Any, ...]:
     options = ready_made(known)
-    chosen = st.session_state.get(KEYS["protection"], forms.NONE)
+    chosen = st.session_state.get(KEYS["protection"], NONE)
     menu = named([*options, *(one for one in known_keys([chosen], known) if one not in options)], known)
     key = st.selectbox("Protection", menu, format_func=menu.__getitem__, **_of("protection"))
     stack = stack_of(key, known)
@@ -108,9 +110,13 @@ def read_url(known: Catalog) -> list[str]:
         state[KEYS[name]] = found[0] if found else USUAL[name]
         if name in asked and not found:
             wrong.append(f"{name}={asked[name][:40]} is not known here; {USUAL[name]} is used instead.")
-    state[SEED] = int(seed) if (seed := asked.get("seed", "")).isdecimal() else DEFAULT.seed
-    given = asked.get("protection", forms.NONE)
-    state[KEYS["protection"]] = next(iter(known_keys([given], known)), forms.NONE)
+    seed = asked.get("seed", str(DEFAULT.seed))
+    usable = bool(re.fullmatch("[0-9]{1,10}", seed)) and int(seed) <= LAST_SEED
+    state[SEED] = int(seed) if usable else DEFAULT.seed
+    if not usable:
+        wrong.append(f"seed={seed[:40]} is no whole number from 0 to {LAST_SEED}; {DEFAULT.seed} is used instead.")
+    given = asked.get("protection", NONE)
+    state[KEYS["protection"]] = next(iter(known_keys([given], known)), NONE)
     if not known_keys([given], known):
         wrong.append(f"protection={given[:60]} is not known here; no protection is used instead.")
     return wrong

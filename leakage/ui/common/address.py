@@ -10,6 +10,7 @@ from streamlit.delta_generator import DeltaGenerator
 from leakage.data import checkpoints
 from leakage.spec.catalog import Catalog, Field
 from leakage.spec.experiment import MAX_BATCH, MAX_ROUNDS, MAX_SECONDS, SIZES, VERSION
+from leakage.spec.lab_settings import NONE, PICKED
 from leakage.ui.common import forms, misread
 
 WHOLE = ("gallery", "upload")  # sources that are shown whole
@@ -64,8 +65,8 @@ def write_url(known: Catalog, *, without: Collection[str] = (), more: Mapping[st
     told: dict[str, str | None] = {
         key: None if key in idle or state.get(key, value) == value else str(state[key]) for key, value in usual.items()
     }
-    if forms.PICKED in state:
-        told[forms.PICKED] = ",".join(state[forms.PICKED])
+    if PICKED in state:
+        told[PICKED] = ",".join(state[PICKED])
     before = st.query_params.to_dict()
     after = {key: value for key, value in {**before, "v": str(VERSION), **told, **(more or {})}.items() if value is not None}
     if after != before:
@@ -80,7 +81,7 @@ def _menus(known: Catalog) -> dict[str, list[Any]]:
     }
     return {
         **menus,
-        "defense": [forms.NONE, *menus["defense"]],
+        "defense": [NONE, *menus["defense"]],
         "checkpoint": [
             forms.UNTRAINED,
             *(f"{id}@{stage.rounds}" for id, card in checkpoints.cards().items() for stage in card.stages),

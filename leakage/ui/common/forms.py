@@ -11,9 +11,9 @@ from leakage.data import checkpoints
 from leakage.spec import words
 from leakage.spec.catalog import Catalog, Entry, Field
 from leakage.spec.experiment import Experiment, Part
+from leakage.spec.lab_settings import NONE, lab_settings
 from leakage.spec.syntax import SYNTAXES
 
-NONE = "none"
 UNTRAINED = ""
 USUAL = ""  # the first of a protection's strategies
 DEFAULT = Experiment()
@@ -26,7 +26,6 @@ ADAPTIVE = {"true": words.ATTACKERS["adaptive"], "false": words.ATTACKERS["naive
 STATISTICS = {name: said.menu for name, said in words.STATISTICS.items()}
 KEPT: Literal["page"] = "page"  # what was set comes back with its widget, as long as one stays on the page
 MAX_PHONES = 16  # in one sum
-PICKED = "pictures"  # the picked pictures, as "source:id", in session state and, joined by commas, in the URL
 
 
 def card(number: int, title: str) -> DeltaGenerator:
@@ -189,31 +188,9 @@ def literal(name: str) -> str:
 def load(experiment: Experiment) -> None:
     """Put an experiment into the widgets (call it before they are drawn)."""
     state = st.session_state
-    protection = experiment.defenses[0] if experiment.defenses else Part(id=NONE)
-    for kind, part in (
-        ("model", experiment.model),
-        ("protocol", experiment.protocol),
-        ("defense", protection),
-        ("attack", experiment.attack),
-    ):
-        state[kind] = part.id
-        put_fields(part)
-    state["checkpoint"] = experiment.checkpoint
     state.pop("lost", None)
-    state["size"], state["channels"], state["seed"] = experiment.size, experiment.channels, experiment.seed
-    state["phones"] = 1
-    if experiment.aggregation:
-        fields = dict(experiment.aggregation.fields)
-        state["aggregation"], state["phones"] = experiment.aggregation.id, fields.pop("clients", 2)
-        put_fields(Part(id=experiment.aggregation.id, fields=fields))
-    state["rounds"], state["attacked_round"] = experiment.rounds, experiment.attacked_round
-    state["labels_known"], state["adaptive"] = experiment.assume.labels, "true" if experiment.assume.adaptive else "false"
-    state["statistics"], state["counter"] = experiment.assume.statistics, experiment.assume.strategy
-    state["max_seconds"], state["batch_norm"], state["task"] = experiment.max_seconds, experiment.batch_norm, experiment.task
-    pictures = experiment.pictures
-    state["source"], state["batch"] = pictures[0].source, len(pictures)
-    state[PICKED] = [f"{picture.source}:{picture.id}" for picture in pictures]
-    state["classes"] = {picture.id: picture.label for picture in pictures if picture.source == "upload"}
+    state.update(lab_settings(experiment))
+    state["classes"] = {picture.id: picture.label for picture in experiment.pictures if picture.source == "upload"}
 
 
 def put_fields(part: Part) -> None:

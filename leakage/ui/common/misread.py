@@ -8,6 +8,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from leakage.spec.catalog import Catalog, CatalogError, Field
 from leakage.spec.experiment import VERSION
+from leakage.spec.lab_settings import NONE, PICKED
 from leakage.spec.prepared import prepared
 from leakage.ui.common import forms
 
@@ -23,7 +24,7 @@ WORDS: dict[str, Mapping[Any, str]] = {
     "adaptive": {name: f"the {words.lower()} attacker" for name, words in forms.ADAPTIVE.items()},
     "counter": {forms.USUAL: "the usual answer"},
     "checkpoint": {forms.UNTRAINED: "an untrained model"},
-    "defense": {forms.NONE: "no protection"},
+    "defense": {NONE: "no protection"},
 }
 
 
@@ -82,13 +83,11 @@ def _others(asked: Mapping[str, str], known: Catalog) -> Iterator[str]:
     """The version, pictures, presets, and fields that no plug-in has; other keys may be anybody's."""
     if asked.get("v", str(VERSION)) != str(VERSION):
         yield f"v={short(asked['v'])} is another version of links; this one is read as version {VERSION}."
-    picked = st.session_state.get(forms.PICKED, [])
-    lost = [name for name in asked.get(forms.PICKED, "").split(",") if name and name not in picked]
+    picked = st.session_state.get(PICKED, [])
+    lost = [name for name in asked.get(PICKED, "").split(",") if name and name not in picked]
     for name in lost:
-        instead = (
-            "it is left out" if len(lost) < len(asked[forms.PICKED].split(",")) else f"{', '.join(picked) or 'no picture'} is used instead"
-        )
-        yield f"{forms.PICKED}={short(name)} is not here; {instead}."
+        instead = "it is left out" if len(lost) < len(asked[PICKED].split(",")) else f"{', '.join(picked) or 'no picture'} is used instead"
+        yield f"{PICKED}={short(name)} is not here; {instead}."
     if "preset" in asked and asked["preset"] not in (preset.name for preset in prepared().presets):
         yield f"preset={short(asked['preset'])} is not known here; no preset is shown."
     entries = {entry.id: entry for entry in known.entries}

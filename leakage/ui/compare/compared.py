@@ -49,7 +49,7 @@ def show(ids: str, planned: list[Experiment], known: Catalog) -> None:
         st.info("A comparison is prepared. Press **Run all** to watch every arm at once.")
         return
     experiments = [experiment_of(run) for run in runs]
-    if gone := len(set(ids.split(","))) - len(runs):
+    if gone := missing(ids, runs):
         st.warning(f"{gone} of the runs of this comparison are not here any more.")
     sentence(experiments, known)
     if {one.digest() for one in planned} - {one.digest() for one in experiments}:
@@ -83,6 +83,11 @@ def find_runs(ids: str) -> list[Run]:
     """The attacks among the runs of an address, each once, without those that are not here."""
     unique = list(dict.fromkeys(ids.split(",")))[:MAX_ARMS]
     return [run for id in unique if (run := service().look(id)) and run.kind == "attack"]
+
+
+def missing(ids: str, runs: list[Run]) -> int:
+    """How many runs of an address are not here any more."""
+    return len(set(ids.split(","))) - len(runs)
 
 
 def are_there(ids: str, planned: list[Experiment]) -> bool:

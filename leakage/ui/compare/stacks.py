@@ -7,6 +7,7 @@ from typing import Any
 from leakage.results.comparison import sentence_case, titles
 from leakage.spec.catalog import Catalog, Field
 from leakage.spec.experiment import Experiment, Part
+from leakage.spec.lab_settings import NONE
 from leakage.ui.common import forms
 
 
@@ -17,13 +18,13 @@ def key_of(defenses: Sequence[Part], known: Catalog) -> str:
         usual = {field.name: field.default for entry in known.of("defense") if entry.id == part.id for field in entry.fields}
         fields = ";".join(f"{name}={value}" for name, value in part.fields.items() if value != usual.get(name))
         texts.append(f"{part.id}:{fields}" if fields else part.id)
-    return "+".join(texts) or forms.NONE
+    return "+".join(texts) or NONE
 
 
 def stack_of(key: str, known: Catalog) -> tuple[Part, ...]:
     """What `key_of` wrote. Raises ValueError for names and values that are not known here."""
     made = []
-    for text in [] if key == forms.NONE else key.split("+"):
+    for text in [] if key == NONE else key.split("+"):
         id, _, written = text.partition(":")
         entry = known.get("defense", id)
         kinds = {field.name: field.type for field in entry.fields}
@@ -55,7 +56,7 @@ def known_keys(keys: Iterable[str], known: Catalog) -> list[str]:
 
 def ready_made(known: Catalog) -> list[str]:
     """No protection; of every defense its presets, else its defaults; and what its one number, or else its leading word, can be."""
-    keys = [forms.NONE]
+    keys = [NONE]
     for entry in forms.offered(known, "defense"):
         numbers = [field for field in entry.fields if field.type in ("int", "float")]
         kinds: list[dict[str, Any]] = list(entry.presets.values()) or [{}]

@@ -7,7 +7,8 @@ import streamlit as st
 
 from leakage.data.images import GALLERY_CLASSES, Item, PictureError, check_upload, datasets, find, gallery, thumbnail
 from leakage.spec.experiment import MAX_BATCH, SIZES, Channels, Picture, Side
-from leakage.ui.common.forms import KEPT, PICKED, SOURCES, literal, verbatim
+from leakage.spec.lab_settings import PICKED
+from leakage.ui.common.forms import KEPT, SOURCES, literal, verbatim
 from leakage.ui.components.picker import picker
 
 PER_PAGE = 40  # or as many as the batch needs

@@ -156,13 +156,8 @@ export class Screen {
 
   /** @param {string} address of the film */
   async open(address) {
-    try {
-      this.image = await loadImage(address);
-    } catch {
-      this.root.append(element('p', 'gle-note', say('failed')));
-      return;
-    }
-    if (this.gone) return;
+    this.image = await loadFilm(address, this.root);
+    if (!this.image || this.gone) return;
     if (this.truth) drawSheet(this.image, this.truth, this.row(0));
     this.player.update({ count: this.halt + 1, place: Math.max(0, this.from), answer: this.halt, running: false });
     if (this.halt < 0) this.tell();
@@ -268,6 +263,20 @@ function zone(name, title, where) {
   const made = element('div', `gle-zone gle-${name}`);
   made.append(element('h4', '', title), element('p', 'gle-where', where));
   return made;
+}
+
+/**
+ * The picture of an address; null, and a note on the page, where it does not come.
+ * @param {string} address
+ * @param {HTMLElement} root
+ */
+export async function loadFilm(address, root) {
+  try {
+    return await loadImage(address);
+  } catch {
+    root.append(element('p', 'gle-note', say('failed')));
+    return null;
+  }
 }
 
 /**

@@ -1,10 +1,10 @@
 // A grid of what-ifs: knobs to turn, and the recorded answer at once; where a choice was not computed, the Lab computes it.
 import { element } from '../dom.js';
-import { drawSheet, layTiles, loadImage } from '../live/pictures.js';
+import { drawSheet, layTiles } from '../live/pictures.js';
 import { decibel, isNumber } from '../live/words.js';
 import { Chart, tableOf } from './chart.js';
 import { say } from './phrases.js';
-import { linkTo } from './screen.js';
+import { linkTo, loadFilm } from './screen.js';
 
 /**
  * @typedef {{ label: string, number: number | null }} Value
@@ -93,13 +93,8 @@ export class WhatIf {
 
   /** @param {string} address */
   async open(address) {
-    try {
-      this.image = await loadImage(address);
-    } catch {
-      this.root.append(element('p', 'gle-note', say('failed')));
-      return;
-    }
-    if (!this.gone) this.draw();
+    this.image = await loadFilm(address, this.root);
+    if (this.image && !this.gone) this.draw();
   }
 
   /**
