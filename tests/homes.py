@@ -1,4 +1,4 @@
-"""Homes with processes on them. Starting a dispatcher with warm workers takes seconds, so the tests of one file share one."""
+"""Homes with processes on them. Starting a dispatcher with warm workers takes seconds, so tests share one."""
 
 import os
 import subprocess
@@ -44,7 +44,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def dispatcher(tmp_path_factory: pytest.TempPathFactory, written: Path) -> Iterator[Place]:
     """A place with a dispatcher and two slots."""
     with place(furnished(tmp_path_factory.mktemp("dispatched"), written), LEAKAGE_SLOTS="2") as made:

@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from homes import furnished
 from place import measured_before
 from playwright.sync_api import Browser, sync_playwright
 
@@ -50,21 +51,27 @@ def served(home: Path, base: str = "") -> Iterator[str]:
     os.kill(int((home / "dispatch.lock").read_text().split()[0]), signal.SIGTERM)
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a dashboard."""
-    with served(tmp_path_factory.mktemp("home")) as url:
+@pytest.fixture(scope="session")
+def rooms(tmp_path_factory: pytest.TempPathFactory, written: Path) -> Path:
+    """The home of the dashboard."""
+    return furnished(tmp_path_factory.mktemp("rooms"), written)
+
+
+@pytest.fixture(scope="session")
+def site(rooms: Path) -> Iterator[str]:
+    """The address of a dashboard: one for all tests, since its processes take seconds to start."""
+    with served(rooms) as url:
         yield url
 
 
 @pytest.fixture(scope="module")
-def below(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def below(tmp_path_factory: pytest.TempPathFactory, written: Path) -> Iterator[str]:
     """The address of a dashboard that shares its host with others: `server.baseUrlPath` is set."""
-    with served(tmp_path_factory.mktemp("home"), "/gle") as url:
+    with served(furnished(tmp_path_factory.mktemp("below"), written), "/gle") as url:
         yield url
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def chromium() -> Iterator[Browser]:
     """LEAKAGE_BROWSER is set by `make test`."""
     path = os.environ.get("LEAKAGE_BROWSER") or subprocess.check_output(["bash", str(ROOT / "scripts" / "browser.sh")], text=True).strip()
@@ -75,8 +82,12 @@ def chromium() -> Iterator[Browser]:
 
 
 @pytest.fixture(autouse=True)
-def no_page_stays_open(chromium: Browser) -> Iterator[None]:
-    """What plays by itself would go on beside the tests that follow."""
+def nothing_goes_on(chromium: Browser, rooms: Path) -> Iterator[None]:
+    """Pages that play, and runs that nobody watches any more, would take the time of the tests that follow."""
     yield
     for context in chromium.contexts:
         context.close()
+    store = Store(rooms / "store.db")
+    for run in [*store.queue(), *store.running()]:
+        store.cancel(run.id)
+    store.close()

@@ -4,6 +4,7 @@ import re
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
+from waiting import wait_for
 
 STAGE = ".gle-stage"
 LONG = 120_000  # milliseconds: a run on a slow, busy machine
@@ -13,10 +14,9 @@ REMEMBER = """() => {
     const look = () => {
         const canvas = document.querySelector('.gle-guess canvas');
         if (canvas && document.querySelector('.gle-stage').dataset.status === 'running') window.drawn.add(canvas.toDataURL());
-        requestAnimationFrame(look);
     };
-    look();
-}"""  # every picture that is drawn while the run is going on
+    setInterval(look, 50);
+}"""  # the pictures that are drawn while the run is going on
 
 
 def opened(browser: Browser, url: str, **options: object) -> Page:
@@ -38,14 +38,14 @@ def press_run(page: Page) -> None:
 
 def test_the_recorded_run_plays_by_itself_within_two_seconds_of_the_stage(site: str, chromium: Browser) -> None:
     page = opened(chromium, site)
-    page.wait_for_function("() => Number(document.querySelector('.gle-stage').dataset.frames) >= 3", timeout=10_000)
+    wait_for(page, "() => Number(document.querySelector('.gle-stage').dataset.frames) >= 3", timeout=10_000)
     assert state(page, "status") == "done"
     expect(page.get_by_text("A recorded run, played again.")).to_be_visible()
 
 
 def test_nothing_plays_by_itself_for_those_who_prefer_less_motion(site: str, chromium: Browser) -> None:
     page = opened(chromium, site, reduced_motion="reduce")
-    page.wait_for_function("() => document.querySelector('.gle-stage').dataset.psnr > '0'", timeout=10_000)
+    wait_for(page, "() => document.querySelector('.gle-stage').dataset.psnr > '0'", timeout=10_000)
     page.wait_for_timeout(1500)
     assert state(page, "frames") == "1"
     assert state(page, "mode") != "play"
@@ -61,9 +61,9 @@ def test_a_visitor_watches_idlg_find_a_picture_and_shares_the_link(site: str, ch
         expect(page.get_by_text("Face 0 (class: face)")).to_be_visible()
     page.evaluate(REMEMBER)
     press_run(page)
-    page.wait_for_function("() => document.querySelector('.gle-stage').dataset.status === 'running'", timeout=30_000)
-    page.wait_for_function("() => document.querySelector('.gle-stage').dataset.status === 'done'", timeout=LONG)
-    page.wait_for_function("() => document.querySelector('.gle-stage').dataset.mode === 'still'")
+    wait_for(page, "() => document.querySelector('.gle-stage').dataset.status === 'running'", timeout=30_000)
+    wait_for(page, "() => document.querySelector('.gle-stage').dataset.status === 'done'", timeout=LONG)
+    wait_for(page, "() => document.querySelector('.gle-stage').dataset.mode === 'still'")
     shown = float(page.locator(".gle-gauge-psnr .gle-value").inner_text().split()[0])
     assert shown >= 25  # dB, read off the page
     assert page.evaluate("() => window.drawn.size") >= 3  # it was watched, not waited for: a quick machine draws few
@@ -71,15 +71,11 @@ def test_a_visitor_watches_idlg_find_a_picture_and_shares_the_link(site: str, ch
 
     page.locator(".gle-slider").focus()
     page.keyboard.press("Home")
-    page.wait_for_function("(best) => Number(document.querySelector('.gle-stage').dataset.psnr) < best - 5", arg=shown, timeout=5000)
+    wait_for(page, "(best) => Number(document.querySelector('.gle-stage').dataset.psnr) < best - 5", arg=shown, timeout=5000)
     assert page.evaluate(GUESS) != final
 
-    elsewhere = opened(
-        chromium, page.url, reduced_motion="reduce"
-    )  # another browser context: no cookie, no session, straight to the answer
-    elsewhere.wait_for_function(
-        "(best) => Math.abs(Number(document.querySelector('.gle-stage').dataset.psnr) - best) < 0.06", arg=shown, timeout=30_000
-    )
+    elsewhere = opened(chromium, page.url, reduced_motion="reduce")  # another browser: no cookie, no session, straight to the answer
+    wait_for(elsewhere, "(best) => Math.abs(Number(document.querySelector('.gle-stage').dataset.psnr) - best) < 0.06", arg=shown)
     assert elsewhere.evaluate(GUESS) == final
 
 
@@ -87,10 +83,10 @@ def test_a_what_if_runs_a_batch_of_eight_and_stopping_keeps_the_best(site: str, 
     page = opened(chromium, site)
     page.get_by_role("button", name="… a batch of 8?").click()
     page.wait_for_url(re.compile(r"[?&]run="), timeout=30_000)
-    page.wait_for_function("() => document.querySelectorAll('.gle-guess canvas').length === 8", timeout=30_000)
-    page.wait_for_function("() => Number(document.querySelector('.gle-stage').dataset.frames) >= 3", timeout=30_000)
+    wait_for(page, "() => document.querySelectorAll('.gle-guess canvas').length === 8", timeout=30_000)
+    wait_for(page, "() => Number(document.querySelector('.gle-stage').dataset.frames) >= 3", timeout=30_000)
     page.get_by_role("button", name="Stop and keep the best so far").click()
-    page.wait_for_function("() => document.querySelector('.gle-stage').dataset.status === 'cancelled'", timeout=15_000)
+    wait_for(page, "() => document.querySelector('.gle-stage').dataset.status === 'cancelled'", timeout=15_000)
     expect(page.locator(".gle-verdict")).to_be_visible()
     page.get_by_role("link", name="Your runs").click()
     expect(page.get_by_text("Inverting Gradients on LeNet (Zhu), 8 pictures").first).to_be_visible(timeout=15_000)
@@ -158,7 +154,7 @@ def test_the_picture_of_what_is_sent_follows_the_protocol_and_rests_for_those_wh
 
 
 def test_a_published_result_is_overturned_before_ones_eyes(site: str, chromium: Browser) -> None:
-    page = opened(chromium, site)
+    page = opened(chromium, site, reduced_motion="reduce")
     page.get_by_role("button", name="A published result, overturned").click()
     page.wait_for_url(re.compile(r"[?&]run=[^&]+(,|%2C)"), timeout=30_000)
     naive, adaptive = page.locator(".gle-run").nth(0), page.locator(".gle-run").nth(1)
@@ -167,7 +163,7 @@ def test_a_published_result_is_overturned_before_ones_eyes(site: str, chromium: 
     page.get_by_role("tab", name="Naive: as reported").click()  # chosen while both run, and still chosen when both have ended
     for run in (naive, adaptive):
         expect(run).to_have_attribute("data-status", "done", timeout=LONG)
-    page.wait_for_function("() => Number(document.querySelectorAll('.gle-run')[1].dataset.psnr) > 30", timeout=20_000)
+    wait_for(page, "() => Number(document.querySelectorAll('.gle-run')[1].dataset.psnr) > 30", timeout=20_000)
     assert float(naive.get_attribute("data-psnr") or 99) < 10
     left, right = naive.bounding_box(), adaptive.bounding_box()
     assert abs(left["y"] - right["y"]) < 1
@@ -177,17 +173,17 @@ def test_a_published_result_is_overturned_before_ones_eyes(site: str, chromium: 
     expect(page.get_by_text("In the attack's own words: naive.")).to_be_visible()
     page.set_viewport_size({"width": 400, "height": 900})
     boxes = "[...document.querySelectorAll('.gle-run')].map((e) => e.getBoundingClientRect())"
-    page.wait_for_function(f"() => {{ const [a, b] = {boxes}; return b.top >= a.bottom; }}")
+    wait_for(page, f"() => {{ const [a, b] = {boxes}; return b.top >= a.bottom; }}")
     inside = "[...document.querySelectorAll('.gle-stage *')].map((e) => e.getBoundingClientRect().right)"
-    page.wait_for_function(f"() => Math.max(...{inside}) <= 401", timeout=15_000)  # the curves follow a little later
+    wait_for(page, f"() => Math.max(...{inside}) <= 401", timeout=15_000)  # the curves follow a little later
 
 
 @pytest.mark.parametrize(("width", "columns"), [(400, 4), (1440, 8)])
 def test_a_batch_stands_in_pairs_each_private_picture_above_its_guess(site: str, chromium: Browser, width: int, columns: int) -> None:
-    page = opened(chromium, f"{site}/?batch=8&attack=inverting_gradients&inverting_gradients.steps=20")
+    page = opened(chromium, f"{site}/?batch=8&attack=inverting_gradients&inverting_gradients.steps=20", reduced_motion="reduce")
     page.set_viewport_size({"width": width, "height": 1200})
     press_run(page)
-    page.wait_for_function("() => document.querySelectorAll('.gle-guess .gle-tile:not(.gle-empty)').length === 8", timeout=60_000)
+    wait_for(page, "() => document.querySelectorAll('.gle-guess .gle-tile:not(.gle-empty)').length === 8", timeout=60_000)
     boxes = """(zone) => [...document.querySelectorAll(`.gle-${zone} canvas`)].map((e) => {
         const { x, y, width, bottom } = e.getBoundingClientRect();
         return [x, y, width, bottom];
@@ -202,7 +198,7 @@ def test_a_batch_stands_in_pairs_each_private_picture_above_its_guess(site: str,
 
 
 def test_the_recursion_climbs_layer_by_layer_and_each_can_be_looked_at_again(site: str, chromium: Browser) -> None:
-    page = opened(chromium, f"{site}/?model=cnn6&attack=r_gap&task=flipped")
+    page = opened(chromium, f"{site}/?model=cnn6&attack=r_gap&task=flipped", reduced_motion="reduce")
     press_run(page)
     run = page.locator(".gle-run")
     cards = run.locator(".gle-rung")
@@ -218,7 +214,7 @@ def test_the_recursion_climbs_layer_by_layer_and_each_can_be_looked_at_again(sit
     expect(third).to_have_attribute("aria-current", "step")
     expect(cards.nth(3)).to_have_class(re.compile("gle-later"))
     cards.last.click()
-    page.wait_for_function("() => Number(document.querySelector('.gle-run').dataset.psnr) > 60")
+    wait_for(page, "() => Number(document.querySelector('.gle-run').dataset.psnr) > 60")
     expect(run.locator(".gle-later")).to_have_count(0)
     page.set_viewport_size({"width": 400, "height": 900})
     wide = page.evaluate("() => Math.max(...[...document.querySelectorAll('.gle-rung')].map((e) => e.offsetWidth))")

@@ -4,6 +4,7 @@ import re
 from urllib.parse import urlsplit
 
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Route, expect
+from waiting import wait_for
 
 SOURCES = """
 window.sources = [];
@@ -36,7 +37,7 @@ def opened(chromium: Browser, url: str, scripts: str = "") -> tuple[Page, list[s
 
 
 def plays(page: Page) -> None:
-    page.wait_for_function("() => Number(document.querySelector('.gle-stage')?.dataset.frames) >= 1", timeout=60_000)
+    wait_for(page, "() => Number(document.querySelector('.gle-stage')?.dataset.frames) >= 1", timeout=60_000)
 
 
 def states(page: Page) -> list[int]:
@@ -81,7 +82,7 @@ def test_a_stream_is_closed_when_its_page_is_left_and_opened_when_one_comes_back
     plays(page)
     page.get_by_role("button", name="Run", exact=True).click()
     page.wait_for_url(re.compile(r"[?&]run="), timeout=60_000)
-    page.wait_for_function("() => document.querySelector('.gle-stage').dataset.status === 'running'", timeout=60_000)
+    wait_for(page, "() => document.querySelector('.gle-stage').dataset.status === 'running'", timeout=60_000)
     assert states(page).count(OPEN) == 1
     page.get_by_role("link", name="Your runs", exact=True).click()
     expect(page.get_by_role("button", name="Delete all mine")).to_be_visible(timeout=60_000)

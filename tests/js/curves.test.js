@@ -144,6 +144,22 @@ test('at once, and then every 250 ms at most, with the newest values', async (t)
   assert.equal(draws().length, 3);
 });
 
+test('where a redraw takes long, the next waits ten times as long: the attack may need the core', async (t) => {
+  const { page, plotly, curves, record, draws } = await curvesOf(t);
+  const { react } = plotly;
+  plotly.react = async (area, traces, layout, still) => {
+    page.now += 60;
+    await react(area, traces, layout, still);
+  };
+  curves.update(record);
+  await page.tick(0);
+  curves.update(record);
+  await page.tick(599);
+  assert.equal(draws().length, 1);
+  await page.tick(1);
+  assert.equal(draws().length, 2);
+});
+
 test('the cursor stands at the step through both curves, the dots at the values', async (t) => {
   const { curves, draw, marks } = await curvesOf(t);
   await draw();

@@ -5,6 +5,7 @@ import { themeOf } from './theme.js';
 import { clamp, curveWords, isNumber } from './words.js';
 
 const REDRAW = 250; // milliseconds between two redraws: Plotly costs tens of milliseconds, the cursor is ours and costs none
+const REST = 10; // times as long as a redraw took: the attack may need this core
 const STILL = { displayModeBar: false, responsive: false, doubleClick: false, showTips: false };
 
 /**
@@ -55,7 +56,8 @@ export class Curves {
     this.area = /** @type {Area} */ (find(host, '.gle-curves'));
     this.cursor = find(host, '.gle-cursor');
     this.dots = { psnr: find(host, '.gle-dot-psnr'), loss: find(host, '.gle-dot-loss') };
-    this.drawn = 0;
+    this.drawn = 0; // when, in milliseconds, and how long it took
+    this.cost = 0;
     this.gone = false;
     /** @type {RunRecord | null} */
     this.record = null;
@@ -78,7 +80,7 @@ export class Curves {
       this.timer = undefined;
       this.draw();
     };
-    this.timer ??= setTimeout(wait, Math.max(0, this.drawn + REDRAW - performance.now()));
+    this.timer ??= setTimeout(wait, Math.max(0, this.drawn + Math.max(REDRAW, REST * this.cost) - performance.now()));
   }
 
   async draw() {
@@ -95,6 +97,7 @@ export class Curves {
     this.host.classList.toggle('gle-drawn', this.record.frames.length > 0);
     const { traces, layout } = figure(this.record, themeOf(this.host));
     await plotly.react(this.area, traces, layout, STILL);
+    this.cost = performance.now() - this.drawn;
     this.place(this.frame);
   }
 
