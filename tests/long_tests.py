@@ -129,7 +129,6 @@ LONG = frozenset(
         "tests/workers/test_recorder.py::test_a_recording_is_written_unless_it_contradicts_its_lesson",
         "tests/workers/test_recorder.py::test_the_claims_are_recomputed_by_a_command",
         "tests/workers/test_recorder.py::test_the_recordings_are_played_again_and_compared",
-        "tests/workers/test_recorded_run.py::test_the_recorded_run_played_anew_ends_at_the_recorded_quality",
         "tests/workers/test_timing.py::test_runs_share_a_loop_where_that_is_faster",
     ]
 )

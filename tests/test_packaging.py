@@ -106,7 +106,7 @@ def test_an_installed_package_carries_the_dashboard_and_keeps_its_runs_elsewhere
     assert not Path(home).is_relative_to(site_packages)
     assert Path(home).name == "gradient-leakage-explorer"
     assert "lenet-mnist" in cards
-    for name in ("app.py", "pages/lab.py", "assets/style.css", "assets/recorded.json", ".streamlit/config.toml"):
+    for name in ("app.py", "pages/lab.py", "assets/style.css", "assets/lessons/runs/r02.json", ".streamlit/config.toml"):
         assert (Path(root) / name).read_bytes() == (ROOT / name).read_bytes()
 
 

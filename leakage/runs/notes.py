@@ -3,3 +3,4 @@
 SPEEDS = "speeds"  # what the workers measured: model -> seconds per replay at a batch of 1 and of 8
 SERVER = "server"  # when the web server last said that it is alive
 RECORDED = "recorded"  # the id of the run that a newcomer sees first
+RECORDINGS = "recordings"  # which recorded runs are here: id -> digest of what was recorded

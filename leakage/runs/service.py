@@ -29,6 +29,7 @@ from leakage.runs.notes import RECORDED
 from leakage.runs.store import OPEN, Run, Store
 from leakage.settings import Settings, settings
 from leakage.spec import catalog as plugins
+from leakage.spec.aliases import EARLIER_RUNS
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment, SpecError
 from leakage.spec.tasks import Ranks, Training
@@ -179,7 +180,7 @@ class Service:
         )
 
     def look(self, run: str) -> Run | None:
-        return self.store.get(run)
+        return self.store.get(EARLIER_RUNS.get(run, run))
 
     def mine(self, owner: str) -> list[Run]:
         return self.store.held_by(owner)

@@ -16,6 +16,15 @@ EARLIER_VERDICTS = {  # until 0.2
     "not recognisable": NOT_SHOWN,
 }
 
+LAB_RUN = "r02"  # the recorded run with which the Lab opens
+EARLIER_RUNS = dict.fromkeys(  # until 0.2 it had a new id with every recording
+    (
+        *("1XNF97x3pAYlBOUz", "5q2xguPLPj2rgbPk", "5rvDWOueJdIvVC77", "Ae0TBPQi6ou83eyH", "BKc6YftMF7m-UV63"),
+        *("R4Lw0pPr91Kpz51V", "cvEWk_pO69BEBQyT", "oqZUK4keesSoZ7ud", "uzIQBq9Rjh8enReE", "z26tbcjOL8ztbPVI"),
+    ),
+    LAB_RUN,
+)
+
 
 def verdict_today(word: str) -> str:
     """The word of a verdict, also of one that an earlier version wrote."""

@@ -12,7 +12,8 @@ FILE = ROOT / "assets" / "prepared.json"
 class Preset(Base):
     """Two runs of the lab with a story: against a naive attacker, and against one who knows all.
 
-    `name` is in the address (?preset=...) and groups the runs; `titles` stand above them.
+    `name` is in the address (?preset=...) and groups the runs; `titles` stand above them. `recorded` names the recordings of both
+    in assets/lessons/runs, which are played at once.
     """
 
     name: str
@@ -21,6 +22,7 @@ class Preset(Base):
     story: str
     titles: tuple[str, str]
     adaptive: Experiment
+    recorded: tuple[str, str]
 
     @property
     def pair(self) -> tuple[Experiment, Experiment]:

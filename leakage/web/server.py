@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import fcntl
-import json
 import logging
 import os
 import signal
@@ -16,14 +15,14 @@ from typing import Any
 
 from starlette.routing import Route
 
-from leakage.runs import archive
+from leakage.learn.restored import restore_all
 from leakage.runs.service import Service, service, store
 from leakage.settings import ROOT, Settings
 from leakage.spec import catalog
+from leakage.spec.experiment import SpecError
 from leakage.web.learn_routes import Learning
 from leakage.web.routes import Stream
 
-RECORDED = ROOT / "assets" / "recorded.json"
 WATCH = 2.0  # seconds between looks at the dispatcher
 log = logging.getLogger(__name__)
 
@@ -36,8 +35,10 @@ def routes(base: str = "") -> list[Route]:
 @contextlib.asynccontextmanager
 async def lifespan(_app: Any) -> AsyncIterator[dict[str, Any]]:
     """While the server runs: poll the store for the open pages, and keep a dispatcher at work."""
-    if RECORDED.exists():
-        archive.restore(store(), json.loads(RECORDED.read_text()))
+    try:
+        restore_all(store())
+    except SpecError as error:
+        log.warning("the Lab opens without its recorded run: %s", error)
     watch = asyncio.create_task(keep_dispatcher(service().config))
     async with _stream().polling():
         with farewell(_stream()):

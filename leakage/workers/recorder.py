@@ -1,6 +1,5 @@
 """Plays what lessons and Lab show, through store and worker as a page would, and writes it into assets: `python -m leakage record`."""
 
-import json
 import logging
 import multiprocessing
 import os
@@ -19,18 +18,16 @@ from leakage.learn.expectations import contradicted
 from leakage.learn.lessons import lessons
 from leakage.learn.planned import plan, planned_grid, planned_run
 from leakage.learn.recordings import Played, RunRecording
-from leakage.runs import archive
+from leakage.learn.restored import OWNER
 from leakage.runs.events import AttackEnd, FrameEvent, MetaEvent, NoteEvent, RunEvent
 from leakage.runs.service import Service
 from leakage.runs.store import Run, Store
-from leakage.settings import ROOT, settings
+from leakage.settings import settings
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment, SpecError, parse
 from leakage.workers import plugin_catalog
 from leakage.workers.worker import perform
 
-LAB = "lab"  # the name of the run with which the Lab opens
-LAB_FILE = ROOT / "assets" / "recorded.json"
 KINDS = {kind.kind_name(): kind for kind in (MetaEvent, NoteEvent, FrameEvent)}
 CLOSE, EXACT = 2.0, 0.01  # dB between a recording and the same played again: of a search, and of a closed form
 Name = TypeVar("Name")
@@ -42,8 +39,8 @@ log = logging.getLogger(__name__)
 
 def perform_in(store: Store, experiment: Experiment) -> Run:
     """Submit an experiment to a store of its own and perform it, as dispatcher and worker would. Raises SpecError with what went wrong."""
-    run = Service(store, settings()).submit(experiment, archive.OWNER)
-    claimed = store.claim(archive.OWNER)
+    run = Service(store, settings()).submit(experiment, OWNER)
+    claimed = store.claim(OWNER)
     assert claimed is not None
     perform(store, claimed, torch.device("cpu"))
     finished = store.get(run)
@@ -66,15 +63,6 @@ def play_whole(experiment: Experiment) -> Played:
         numbers = [event.seq for event in told if isinstance(event, FrameEvent)]
         pictures = {seq: png for seq in numbers if (png := store.frame(run.id, seq))}
         return Played(parse(run.experiment), tuple(told), end, pictures, store.files(run.id)["private.png"], share)
-
-
-def record_for_lab(file: Path = LAB_FILE) -> None:
-    """The run with which the Lab opens, as the store exports it."""
-    with tempfile.TemporaryDirectory() as folder:
-        store = Store(Path(folder) / "store.db")
-        run = perform_in(store, Experiment())
-        file.write_text(json.dumps(archive.export(store, run.id)))
-        log.info("Recorded %s.", file)
 
 
 def pool(jobs: int) -> ProcessPoolExecutor:
@@ -107,7 +95,7 @@ def record(only: Sequence[str], *, check: bool, jobs: int) -> None:
     Raises SpecError with a sentence for each that was refused, or that ends otherwise than its recording.
     """
     known = plugin_catalog.write(settings().catalog)
-    everything = [*plan().runs, *plan().grids, LAB]
+    everything = [*plan().runs, *plan().grids]
     unknown = [name for name in only if name not in everything]
     if unknown:
         raise SpecError(f"There is nothing to record by the name of {unknown[0]!r}; expected are {', '.join(everything)}.")
@@ -122,8 +110,6 @@ def record(only: Sequence[str], *, check: bool, jobs: int) -> None:
                 wrong += compare(name, run) if check else keep_run(name, run, known.version)
         for name in (name for name in names if name in plan().grids):
             wrong += compare_grid(workers, name) if check else keep_grid(workers, name, known.version)
-    if LAB in names and not check:  # its check is a test
-        record_for_lab()
     if wrong:
         raise SpecError("\n".join(wrong))
     older = [name for name, run in existing_runs().items() if run.engine != known.version]
@@ -139,8 +125,6 @@ def existing_runs() -> dict[str, RunRecording]:
 def up_to_date(name: str, known: Catalog) -> bool:
     """Whether it has been recorded and asks the same today."""
     try:
-        if name == LAB:
-            return bool(json.loads(LAB_FILE.read_bytes())["run"]["digest"] == Experiment().resolve(known).digest())
         if name in plan().runs:
             return recordings.load(name).experiment_digest == planned_run(name).experiment.resolve(known).digest()
         grid = planned_grid(name)

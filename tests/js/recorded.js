@@ -13,7 +13,7 @@ import { readFileSync } from 'node:fs';
  * @returns {{ id: string, meta: MetaEvent, frames: FrameEvent[], end: AttackEnd }}
  */
 export function recorded() {
-  const { run, events } = JSON.parse(readFileSync(new URL('../../assets/recorded.json', import.meta.url), 'utf8'));
+  const { run, events } = JSON.parse(readFileSync(new URL('../recorded.json', import.meta.url), 'utf8'));
   const [meta, ...frames] = events;
   const sent = frames.map((/** @type {{ png: string }} */ { png, ...frame }) => ({ ...frame, picture: png.length > 0 }));
   return { id: run.id, meta, frames: sent, end: { ...run.result, kind: 'end', run: run.id, seq: 101, status: 'done' } };

@@ -1,7 +1,6 @@
 """Every page as a visitor meets it: opened, filled in, run, deleted. Browser-side parts (pictures, curves) have tests of their own."""
 
 import io
-import json
 import shutil
 import time
 from pathlib import Path
@@ -14,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 from visiting import Open, asked, fine, press_run, words
 
 from leakage.data.checkpoints import find
-from leakage.runs import archive
+from leakage.learn.restored import restore_all
 from leakage.runs.notes import SPEEDS
 from leakage.runs.service import Service
 from leakage.settings import ROOT, settings
@@ -56,7 +55,7 @@ def test_the_lab_shows_four_steps_and_a_run_button(door: Service, visit: Open) -
 
 
 def test_a_newcomer_sees_the_recorded_run(door: Service, visit: Open) -> None:
-    archive.restore(door.store, json.loads((ROOT / "assets" / "recorded.json").read_text()))
+    restore_all(door.store)
     at = visit()
     fine(at)
     assert "recorded" in words(at)

@@ -9,6 +9,7 @@ from problems import CATALOG
 from told import end, meta, received
 from visiting import Open, asked, fine, press_run, words
 
+from leakage.learn.restored import restore_all
 from leakage.runs.estimates import planned, timing_key
 from leakage.runs.service import Service
 from leakage.spec import catalog
@@ -307,6 +308,22 @@ def test_the_preset_runs_the_naive_and_the_adaptive_attack_side_by_side(
     assert cancels <= {button.key for button in at.button}
     at.button(key=f"cancel-{runs[0].id}").click().run()
     assert [run.status for run in find_runs(at.query_params["run"])] == ["cancelled", "queued"]
+
+
+def test_a_preset_plays_its_recordings_at_once_and_computes_them_when_asked(door: Service, visit: Open) -> None:
+    restore_all(door.store)
+    at = visit().button(key="overturned").click().run()
+    fine(at)
+    assert at.query_params["run"] == "r19,r20"
+    assert door.mine("me") == []
+    assert "Recorded runs, played again." in words(at)
+    assert (at.selectbox(key="protocol").value, at.segmented_control(key="adaptive").value) == ("fedadmm", "true")
+    at.button(key="live").click().run()
+    fine(at)
+    live = find_runs(at.query_params["run"])
+    assert [run.grp for run in live] == ["overturned"] * 2
+    assert [run.digest for run in live] == [run.digest for run in find_runs("r19,r20")]
+    assert "played again" not in words(at)
 
 
 def test_a_second_preset_reads_a_stand_in_off(door: Service, visit: Open) -> None:

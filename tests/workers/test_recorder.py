@@ -13,6 +13,7 @@ from leakage.learn import grids, recordings
 from leakage.learn.lessons import Expectation, Lesson, find_lesson
 from leakage.learn.planned import Knob, PlannedGrid, Value, planned_run
 from leakage.learn.recordings import Played
+from leakage.spec.aliases import LAB_RUN
 from leakage.spec.experiment import SpecError
 from leakage.workers import plugin_catalog, recorder
 
@@ -132,6 +133,15 @@ def test_a_run_that_cannot_be_played_is_told(folder: Path) -> None:
 def test_the_recordings_are_played_again_and_compared() -> None:
     """Through processes of their own, as `make record ARGS=--check` does; one that is a closed form."""
     recorder.record(["r01"], check=True, jobs=1)
+
+
+@pytest.mark.slow
+def test_the_run_that_the_lab_opens_with_is_what_the_engine_computes_today() -> None:
+    recording, today = recordings.load(LAB_RUN), recorder.play_whole(planned_run(LAB_RUN).experiment)
+    # L-BFGS ends when it has settled; threads and processors round differently on the way.
+    assert recorder.compare(LAB_RUN, today) == []
+    assert today.end.labels == recording.end.labels
+    assert today.end.note["start"] == recording.end.note["start"]
 
 
 def test_the_claims_are_recomputed_by_a_command(caplog: pytest.LogCaptureFixture) -> None:

@@ -1,4 +1,4 @@
-"""Published results, overturned: one click, two runs of the same picture and seed, side by side."""
+"""Published results, overturned: one click, two recorded runs of the same picture and seed, side by side; another computes them."""
 
 import streamlit as st
 
@@ -24,14 +24,16 @@ def named(name: str | None) -> Preset | None:
     return next((preset for preset in prepared().presets if preset.name == name), None)
 
 
-def start(preset: Preset) -> None:
-    """Submit both and show them; the widgets show the adaptive one."""
+def start(preset: Preset, *, live: bool = False) -> None:
+    """Show both as they were recorded, or compute them; the widgets show the adaptive one."""
     st.query_params.pop("preset", None)
-    try:
-        runs = [service().submit(experiment, owner(), group=preset.name) for experiment in preset.pair]
-    except SpecError as error:
-        st.session_state["refused"] = str(error)
-        return
+    runs = [id for id in preset.recorded if service().look(id)]
+    if live or len(runs) < len(preset.recorded):
+        try:
+            runs = [service().submit(experiment, owner(), group=preset.name) for experiment in preset.pair]
+        except SpecError as error:
+            st.session_state["refused"] = str(error)
+            return
     known = service().catalog()
     if known:
         forms.reset(known)

@@ -1,10 +1,12 @@
 """A run on the page: the stage, and below it what it assumes, what to take away, what to ask next."""
 
 from contextlib import suppress
+from functools import partial
 
 import streamlit as st
 
 from leakage.data.images import gallery
+from leakage.learn.restored import VERSION
 from leakage.runs.events import AttackEnd
 from leakage.runs.service import service
 from leakage.runs.store import OPEN, Run
@@ -47,10 +49,14 @@ def show(ids: str | None, known: Catalog) -> None:
         st.info("Press Run to watch the first reconstruction.")
         return
     experiments = [Experiment.model_validate_json(run.experiment) for run in runs]
-    if runs[0].id == recorded and not ids:
-        st.markdown("**A recorded run, played again.** Choose your own settings and press **Run**.")
-    if preset := presets.preset_of(experiments, known):
+    preset = presets.preset_of(experiments, known)
+    if preset:
         st.markdown(preset.story)
+    if all(run.version == VERSION for run in runs):
+        which = "Recorded runs" if len(runs) > 1 else "A recorded run"
+        st.markdown(f"**{which}, played again.** Choose your own settings and press **Run**.")
+        if preset:
+            st.button("Compute both live", icon=":material/play_arrow:", key="live", on_click=partial(presets.start, preset, live=True))
     titles = presets.titles(experiments, known)
     shown = [staged(run.id, title, experiment, known) for run, title, experiment in zip(runs, titles, experiments, strict=True)]
     if stage(shown, key="stage"):
