@@ -1,0 +1,60 @@
+"""What was measured beforehand, computed again on the page: clipping, noise and sums read the same. Minutes; needs CIFAR-10."""
+
+import json
+import os
+import re
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from leakage.settings import ROOT
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif("LEAKAGE_DATA" not in os.environ, reason="needs CIFAR-10: set LEAKAGE_DATA")]
+BOOK = ROOT / "benchmarks" / "results" / "matrix.json"
+LIMIT = 900_000  # milliseconds
+CLOSE = 0.5  # dB: another number of threads adds up in another order
+ALONE = {  # an arm of Compare -> the defense in the book
+    "none": None,
+    "clipping": ("clipping", {"bound": 1.0}),
+    "clipping:scope=each layer": ("clipping", {"bound": 1.0, "scope": "each layer"}),
+    "gaussian_noise:scale=0.001": ("gaussian_noise", {"scale": 0.001}),
+    "gaussian_noise": ("gaussian_noise", {"scale": 0.01}),
+    "gaussian_noise:scale=0.1": ("gaussian_noise", {"scale": 0.1}),
+    "laplacian_noise:scale=0.01": ("laplacian_noise", {"scale": 0.01}),
+    "low_precision:number=fp16": ("low_precision", {"number": "fp16"}),
+}
+SUMMED = {name: ALONE[name] for name in ("none", "gaussian_noise")}
+
+
+def in_book(part: tuple[str, dict[str, object]] | None, who: str, phones: int) -> tuple[str, float] | None:
+    """Word and PSNR of the first picture (of each phone) with the first seed."""
+    for run in json.loads(BOOK.read_text())["runs"]:
+        asked = [(one["id"], one["fields"]) for one in run["defenses"]]
+        about = (run["attack"], run["who"], run.get("phones", 1), run["picture"], run["seed"])
+        if asked == ([part] if part else []) and about == ("inverting_gradients", who, phones, 0, 1):
+            return run["result"]["word"], run["result"]["psnr"]
+    return None
+
+
+@pytest.mark.parametrize(("arms", "phones"), [(ALONE, 1), (SUMMED, 4)], ids=["one phone", "four phones added up"])
+def test_the_table_beforehand_and_the_comparison_read_the_same(
+    site: str, chromium: Browser, arms: dict[str, tuple[str, dict[str, object]] | None], phones: int
+) -> None:
+    page = chromium.new_context(viewport={"width": 1440, "height": 1000}, reduced_motion="reduce").new_page()
+    pictures = ",".join(f"cifar10:{number}" for number in range(phones))
+    how = "voices=both&attack=inverting_gradients&inverting_gradients.steps=1500"
+    page.goto(f"{site}/compare?v=1&{how}&source=cifar10&pictures={pictures}&batch={phones}&phones={phones}&arms={','.join(arms)}")
+    page.get_by_role("button", name="Run all").click(timeout=60_000)
+    lines = page.locator(".gle-compared tbody tr:not(.gle-baseline)")
+    expect(lines).to_have_count(len(arms), timeout=60_000)
+    expect(page.get_by_role("button", name="Stop all")).to_have_count(0, timeout=LIMIT)
+    checked = 0
+    for line, part in zip(lines.all(), arms.values(), strict=True):
+        cells = [cell.inner_text() for cell in line.locator("td").all()]
+        for place, who in enumerate(("naive", "imitate")):
+            word, psnr = cells[place], re.match(r"[\d.]+", cells[2 + place])
+            if psnr and (known := in_book(part, who, phones)):
+                assert word.splitlines()[0].strip().lower() == known[0], (part, who)
+                assert abs(float(psnr[0]) - known[1]) < CLOSE, (part, who)
+                checked += 1
+    assert checked >= (10 if phones == 1 else 2)
