@@ -17,6 +17,7 @@ from leakage.spec.words import NOT_SHOWN, PARTLY, RECOGNIZABLE, SINGLED_OUT
 
 ASSETS = ROOT / "assets"
 Cell = dict[str, Any]  # one attacker of one protection: see benchmarks/published/matrix.py
+SPREAD = 2.0  # dB that seeds alone make: the same search for the same picture ended at 19.7, 17.1 and 17.2
 SHOWING = {"recognizable": RECOGNIZABLE, "singled_out": SINGLED_OUT, "partly": PARTLY}  # counts of a cell, worst first
 
 
@@ -43,8 +44,8 @@ class Duel:
 
     @property
     def backfires(self) -> bool:
-        """Whether even the strongest of those who know end more than a decibel below the naive attacker."""
-        return bool(self.naive and "psnr" in self.naive and self.best and self.best["psnr"] < self.naive["psnr"] - 1)
+        """Whether even the strongest of those who know end further below the naive attacker than another seed may."""
+        return bool(self.naive and "psnr" in self.naive and self.best and self.best["psnr"] < self.naive["psnr"] - SPREAD)
 
 
 @dataclass(frozen=True)

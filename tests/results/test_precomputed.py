@@ -143,8 +143,8 @@ def test_the_table_frames_what_only_fools_the_naive_and_says_why_knowing_changes
 
 def test_who_does_worse_for_knowing_is_explained_in_all_that_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     naive = cell(PRUNED, "naive", 6, 25.0)
-    assert Duel(naive, {"one": cell(PRUNED, "one", 6, 23.9), "two": cell(PRUNED, "two", 5, 24.5)}).backfires  # recognising counts first
-    assert not Duel(naive, {"one": cell(PRUNED, "one", 6, 24.1)}).backfires
+    assert Duel(naive, {"one": cell(PRUNED, "one", 6, 22.9), "two": cell(PRUNED, "two", 5, 24.5)}).backfires  # recognising counts first
+    assert not Duel(naive, {"one": cell(PRUNED, "one", 6, 23.1)}).backfires
     assert puzzles(matrix(CATALOG), CATALOG) == []
     monkeypatch.setattr(precomputed, "ASSETS", ROOT / "assets")
     precomputed.load_results.cache_clear()
