@@ -14,10 +14,11 @@ FILE = ROOT / "assets" / "lessons" / "recorded.json"
 
 
 class PlannedRun(Base):
-    """A run that is recorded: its title and what is asked."""
+    """A run that is recorded: its title, what is asked, and how many of its frames keep a picture; by itself as many as are watched."""
 
     title: str
     experiment: Experiment
+    frames: int = Field(default=0, ge=0, le=100)
 
 
 class Value(Base):

@@ -121,17 +121,17 @@ class Played(NamedTuple):
     share: float
 
 
-def record(title: str, run: Played, *, engine: str) -> tuple[RunRecording, bytes]:
-    """A recording and its film; `title` says what was done, `engine` is the version of the code that played."""
-    experiment, events, end, pictures, private, share = run
+def record(title: str, run: Played, *, engine: str, pictures: int = 0) -> tuple[RunRecording, bytes]:
+    """A recording and its film of so many `pictures`; `title` says what was done, `engine` is the version of the code that played."""
+    experiment, events, end, sheets, private, share = run
     meta = next(event for event in events if isinstance(event, MetaEvent))
     frames = [event for event in events if isinstance(event, FrameEvent)]
     place_of = {frame.seq: place for place, frame in enumerate(frames)}
     answer = place_of[end.answer]
-    most = FRAMES_OF_ONE if meta.batch == 1 else FRAMES_OF_MANY
-    with_picture = [place + 1 for place, frame in enumerate(frames) if frame.seq in pictures and place < answer]
+    most = pictures or (FRAMES_OF_ONE if meta.batch == 1 else FRAMES_OF_MANY)
+    with_picture = [place + 1 for place, frame in enumerate(frames) if frame.seq in sheets and place < answer]
     places = [*(place - 1 for place in log_spaced(with_picture, most - 1)), answer]
-    rows = [tiles(private, meta.batch), *(tiles(pictures[frames[place].seq], meta.batch) for place in places)]
+    rows = [tiles(private, meta.batch), *(tiles(sheets[frames[place].seq], meta.batch) for place in places)]
     verdicts = [frame.verdict.model_dump(include={"word", "why"}) if frame.verdict else None for frame in frames]
     assert end.verdict is not None
     made = RunRecording(

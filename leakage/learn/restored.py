@@ -25,7 +25,9 @@ def restore_all(store: Store) -> None:
     """Put what the Lab and its presets open with into the store, as it is recorded today. Raises SpecError."""
     if (earlier := store.note(RECORDED)) not in (None, LAB_RUN):
         store.drop(earlier, OWNER)
-    for name in dict.fromkeys([LAB_RUN, *(name for preset in prepared().presets for name in preset.recorded)]):
+    for name in dict.fromkeys(
+        [LAB_RUN, *(name for preset in prepared().presets for name in preset.recorded), *prepared().compare.recorded]
+    ):
         restore(store, name)
     store.put_note(RECORDED, LAB_RUN)
 

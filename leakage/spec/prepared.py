@@ -85,7 +85,10 @@ class Verify(Base):
 
 
 class Compare(Base):
-    """Where the page Compare begins: what all arms share, and what is chosen in its menus."""
+    """Where the page Compare begins: what all arms share, and what is chosen in its menus.
+
+    recorded  names the recordings in assets/lessons/runs of what it would run, which are played at once
+    """
 
     experiment: Experiment
     protections: tuple[str, ...]
@@ -93,6 +96,7 @@ class Compare(Base):
     answered: str
     swept: str  # a protection and its number
     utility_attack: str  # the attack whose leakage stands beside the accuracy
+    recorded: tuple[str, ...]
 
 
 class TrainingLinks(Base):

@@ -136,7 +136,8 @@ def up_to_date(name: str, known: Catalog) -> bool:
 
 def keep_run(name: str, run: Played, engine: str) -> list[str]:
     """Write a recording, unless it contradicts its lesson: then the sentences that say how."""
-    made, film = recordings.record(planned_run(name).title, run, engine=engine)
+    planned = planned_run(name)
+    made, film = recordings.record(planned.title, run, engine=engine, pictures=planned.frames)
     others = {other: run for other, run in existing_runs().items() if other != name}
     against = set(contradicted(lessons(), others))
     broken = [words for words in contradicted(lessons(), {**others, name: made}) if words not in against]

@@ -27,7 +27,9 @@ from leakage.learn.planned import plan
 from leakage.learn.reader_data import DASH, filled
 from leakage.learn.tokens import value_of
 from leakage.settings import ROOT
+from leakage.spec.aliases import LAB_RUN
 from leakage.spec.experiment import SpecError
+from leakage.spec.prepared import prepared
 
 EACH = pytest.mark.parametrize("lesson", lessons(), ids=lambda lesson: lesson.id)
 
@@ -85,8 +87,9 @@ def test_runs_and_grids_are_planned(lesson: Lesson) -> None:
     assert set(lesson.grids) <= set(plan().grids)
 
 
-def test_nothing_is_recorded_that_no_lesson_shows() -> None:
-    named = {token.partition(".")[0] for lesson in lessons() for _, text in lesson.texts() for token in TOKEN.findall(text)}
+def test_nothing_is_recorded_that_neither_a_lesson_nor_a_page_shows() -> None:
+    pages = {LAB_RUN, *(name for preset in prepared().presets for name in preset.recorded), *prepared().compare.recorded}
+    named = pages | {token.partition(".")[0] for lesson in lessons() for _, text in lesson.texts() for token in TOKEN.findall(text)}
     assert set(plan().runs) - {name for lesson in lessons() for name in lesson.runs} - named == set()
     assert set(plan().grids) == {name for lesson in lessons() for name in lesson.grids}
 

@@ -15,6 +15,7 @@ from streamlit.testing.v1 import AppTest
 from visiting import Open, fine, words
 
 from leakage.data.checkpoints import cards
+from leakage.learn.restored import restore_all
 from leakage.results import utility
 from leakage.results.comparison import Row, attacker
 from leakage.results.comparison_exports import make
@@ -23,6 +24,7 @@ from leakage.runs.events import TrainingEnd
 from leakage.runs.service import MAX_WAITING, Service
 from leakage.settings import ROOT
 from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
+from leakage.spec.prepared import prepared
 from leakage.ui.common.forms import verbatim
 from leakage.ui.compare import table
 from leakage.ui.compare.plan import TRIES
@@ -371,6 +373,21 @@ def test_a_comparison_is_at_a_link_with_its_settings(door: Service, look: Open, 
     runs = at.query_params["runs"]
     for again in (look(runs=runs), look(**{name: str(value) for name, value in at.query_params.items()})):
         assert press(again).query_params["runs"] == runs
+
+
+def test_a_newcomer_watches_the_prepared_comparison_as_it_was_recorded(door: Service, look: Open) -> None:
+    restore_all(door.store)
+    at = look()
+    assert "Recorded runs, played again." in words(at)
+    for arm in ("No protection", "Gaussian noise 0.01", "Pruning 0.9", "AdaDefense"):
+        assert arm in shown(at)
+    assert door.mine("me") == []
+    live = asked(door, press(at))
+    assert [one.digest() for one in live] == [run.digest for name in prepared().compare.recorded if (run := door.look(name))]
+    assert "played again" not in words(at)
+    assert len(door.mine("me")) == len(live)
+    other = look().multiselect(key="arms").set_value(["none", "pruning"]).run()
+    assert "A comparison is prepared." in words(other)
 
 
 def test_what_is_prepared_for_a_newcomer_is_at_the_link_too(door: Service, look: Open) -> None:

@@ -20,13 +20,14 @@ from leakage.runs.service import service
 from leakage.runs.store import OPEN, Run
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment
+from leakage.spec.prepared import prepared
 from leakage.ui.common import forms
 from leakage.ui.common.base_path import base
 from leakage.ui.common.session import owner
 from leakage.ui.compare import cost, sweep, table, watched
 from leakage.ui.components.live import stage
 from leakage.ui.lab import fallback
-from leakage.ui.lab.result import staged
+from leakage.ui.lab.result import EVERY, staged
 
 IN_SHORT = {
     "The pictures": "",
@@ -44,6 +45,10 @@ def show(ids: str, planned: list[Experiment], known: Catalog) -> None:
     if not runs:
         if ids:
             st.warning("This comparison is not here: its runs were deleted, or the link is incomplete.")
+        elif (recorded := find_runs(",".join(prepared().compare.recorded))) and _ask_the_same(planned, recorded):
+            runs, ids = recorded, ",".join(run.id for run in recorded)
+            st.markdown("**Recorded runs, played again.** Press **Run all** to compute them here, or choose your own settings.")
+    if not runs:
         if len(planned) > 1:
             sentence(planned, known)
         st.info("A comparison is prepared. Press **Run all** to watch every arm at once.")
@@ -62,7 +67,7 @@ def show(ids: str, planned: list[Experiment], known: Catalog) -> None:
             fallback.show(one.id)
     with st.container(key="comparison"):
         if moved := moving(runs, known):
-            st.fragment(watch, run_every=1.0 if moved == "attack" else 10.0)(ids, moved, known)
+            st.fragment(watch, run_every=EVERY if moved == "attack" else 10.0)(ids, moved, known)
         else:
             details(runs, known)
 
@@ -93,6 +98,10 @@ def missing(ids: str, runs: list[Run]) -> int:
 def are_there(ids: str, planned: list[Experiment]) -> bool:
     """Whether all that is planned is among the runs of an address."""
     return {one.digest() for one in planned} <= {run.digest for run in find_runs(ids)}
+
+
+def _ask_the_same(planned: list[Experiment], runs: list[Run]) -> bool:
+    return {one.digest() for one in planned} == {run.digest for run in runs}
 
 
 def experiment_of(run: Run) -> Experiment:

@@ -23,6 +23,7 @@ from leakage.ui.lab import fallback, presets, strongest
 from leakage.ui.lab.ledger import ledger
 
 MOST = 2  # runs side by side
+EVERY = 2.0  # seconds between two looks at runs that move: the stage hears of them at once, and each look costs a tenth of a core
 DOWNLOADS = {
     "final.png": "Picture (PNG)",
     "run.webp": "Animation (WebP)",
@@ -83,7 +84,7 @@ def staged(id: str, title: str, experiment: Experiment, known: Catalog) -> Shown
     return Shown(id, title, len(experiment.pictures), sent.words(travels, phones), phones, plain=plain)
 
 
-@st.fragment(run_every=1.0)
+@st.fragment(run_every=EVERY)
 def watch(ids: list[str], known: Catalog) -> None:
     """The details of runs that still move; once all have ended the whole page is drawn again, and looks no more."""
     runs = find_runs(",".join(ids))
