@@ -381,11 +381,11 @@ def test_a_newcomer_watches_the_prepared_comparison_as_it_was_recorded(door: Ser
     assert "Recorded runs, played again." in words(at)
     for arm in ("No protection", "Gaussian noise 0.01", "Pruning 0.9", "AdaDefense"):
         assert arm in shown(at)
-    assert door.mine("me") == []
+    assert door.store.queue() == []
     live = asked(door, press(at))
     assert [one.digest() for one in live] == [run.digest for name in prepared().compare.recorded if (run := door.look(name))]
     assert "played again" not in words(at)
-    assert len(door.mine("me")) == len(live)
+    assert len(door.store.queue()) == len(live)
     other = look().multiselect(key="arms").set_value(["none", "pruning"]).run()
     assert "A comparison is prepared." in words(other)
 

@@ -60,7 +60,7 @@ def test_a_newcomer_sees_the_recorded_run(door: Service, visit: Open) -> None:
     fine(at)
     assert "recorded" in words(at)
     assert "run" not in at.query_params
-    assert door.mine("me") == []
+    assert door.store.queue() == []
 
 
 def test_a_link_to_a_run_that_is_not_here_gets_a_warning(door: Service, visit: Open) -> None:

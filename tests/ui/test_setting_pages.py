@@ -315,7 +315,7 @@ def test_a_preset_plays_its_recordings_at_once_and_computes_them_when_asked(door
     at = visit().button(key="overturned").click().run()
     fine(at)
     assert at.query_params["run"] == "r19,r20"
-    assert door.mine("me") == []
+    assert door.store.queue() == []
     assert "Recorded runs, played again." in words(at)
     assert (at.selectbox(key="protocol").value, at.segmented_control(key="adaptive").value) == ("fedadmm", "true")
     at.button(key="live").click().run()
