@@ -99,7 +99,7 @@ def children(pid: int) -> list[int]:
 def test_a_dispatcher_that_is_asked_to_leave_lets_its_runs_finish(home: Path) -> None:
     with place(home) as made:
         process = made.dispatch()
-        run = made.submit(LONG.model_copy(update={"max_seconds": 12}))
+        run = made.submit(LONG.model_copy(update={"max_seconds": 8}))
         waiting = made.submit(another(QUICK, 2))
         worker = made.worker(run)
         process.terminate()
@@ -136,7 +136,7 @@ def test_a_full_disk_ends_the_run_with_a_sentence_and_nothing_else(small_disk: P
     with place(small_disk) as made:
         made.dispatch()
         until(made.dispatcher, what="the dispatcher is at work")
-        (small_disk / "ballast").write_bytes(b"x" * 2_800_000)  # so that less than a megabyte of frames is too much
+        (small_disk / "ballast").write_bytes(b"x" * 3_100_000)  # so that half a megabyte of frames is too much
         runs_full(made, 1)
         runs_full(made, 2)
 
@@ -153,7 +153,7 @@ def test_a_store_at_its_limit_ends_the_run_with_a_sentence_and_nothing_else(home
     with place(home, LEAKAGE_STORE_MB="3") as made:
         made.dispatch()
         keepsake = made.finished(made.submit(QUICK))
-        made.store.put_file(keepsake.id, "ballast", b"x" * 2_300_000)
+        made.store.put_file(keepsake.id, "ballast", b"x" * 2_600_000)
         runs_full(made, 1)
         runs_full(made, 2)
         assert made.store.get(keepsake.id) == keepsake
