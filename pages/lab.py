@@ -87,9 +87,12 @@ def page() -> None:
     if refused := st.session_state.pop("refused", ""):
         st.error(refused)
     shown = st.query_params.get("run")
-    if "attack" not in st.session_state:  # the page is new
+    if "attack" not in st.session_state:  # the page is new, or somebody comes back to it
+        if not shown and "v" not in st.query_params and (before := st.session_state.get("shown")):
+            st.query_params["run"] = shown = before
         if shown and "v" not in st.query_params:
             result.load_settings(shown)
+        st.session_state["opened"] = "v" in st.query_params  # by a link to settings
         address.read_url(known)
     misread = st.empty()
     left, right = st.columns([0.3, 0.7], gap="medium")
@@ -99,7 +102,8 @@ def page() -> None:
         address.tell_misread(misread, known)
         start(experiment, known)
     with right:
-        result.show(st.query_params.get("run"), known)
+        st.session_state["shown"] = st.query_params.get("run")
+        result.show(st.session_state["shown"], experiment, known)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption(explain.PROMISE, width="content")
         delete_all()

@@ -7,7 +7,7 @@ that stands still. Where knowing changes nothing, that is said and not played; w
 Started again, it goes on where it was stopped; `--share 0/2` and `--share 1/2` play halves of it in two processes with a book each, which
 `--join` puts together. assets/matrix.json holds numbers only, no picture of a data set.
 
-    python benchmarks/published/matrix.py [--pictures 3] [--seeds 2]        about 3 hours on one core
+    python benchmarks/published/matrix.py [--pictures 3] [--seeds 2]        about an hour of two cores a seed
 """
 
 import argparse

@@ -7,9 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
+import numpy as np
+
 from leakage.data import lpips_weights
 from leakage.data.checkpoints import find
-from leakage.data.images import PictureError
+from leakage.data.images import PictureError, read, sheet
 from leakage.data.images import find as find_picture
 from leakage.runs import estimates
 from leakage.runs.connections import FULL, StoreError, is_full
@@ -206,8 +208,19 @@ class Service:
         return self.store.frame(run, frame)
 
     def private(self, run: str) -> bytes | None:
-        """The contact sheet of the private pictures; None before the attack began."""
-        return self.store.files(run, "private.png").get("private.png")
+        """The contact sheet of the private pictures, also of a run that waits; None where there are none."""
+        return self.store.files(run, "private.png").get("private.png") or self._asked(run)
+
+    def _asked(self, run: str) -> bytes | None:
+        found = self.look(run)
+        if not found or found.kind != "attack":
+            return None
+        asked, uploads = Experiment.model_validate_json(found.experiment), self.store.files(run, "upload:")
+        given = [(picture.source, picture.id, uploads.get(f"upload:{picture.id}")) for picture in asked.pictures]
+        try:
+            return sheet(np.stack([read(source, id, asked.size, asked.channels, upload) for source, id, upload in given]))
+        except PictureError:  # of a data set that is gone since
+            return None
 
     def progress(self, run: str) -> list[TrainingEvent]:
         """What a training has told so far, within rounds and at their ends (RoundEvent); oldest first."""

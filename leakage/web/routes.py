@@ -135,7 +135,7 @@ class Stream:
         run, name = request.path_params["run"], request.path_params["name"]
         store = self.store
         if name == "private.png":
-            return self.picture(run, store.files(run, name).get(name))
+            return self.picture(run, await asyncio.to_thread(self.service.private, run))
         if name.startswith("frames/") and name.endswith(".png") and (seq := number(name[7:-4])) is not None:
             return self.picture(run, store.frame(run, seq))
         export = await asyncio.to_thread(exports.make, store, run, name)

@@ -18,6 +18,17 @@ REMEMBER = """() => {
     setInterval(look, 50);
 }"""  # the pictures that are drawn while the run is going on
 
+BESIDE = """() => {
+    const before = document.querySelector('.gle-run').dataset.run;
+    const picture = document.querySelector('.gle-guess canvas').toDataURL();
+    window.beside = [];
+    setInterval(() => {
+        const canvas = document.querySelector('.gle-guess canvas');
+        if (document.querySelector('.gle-run')?.dataset.run === before || !canvas) return;
+        window.beside.push([canvas.toDataURL() === picture, canvas.closest('figure').innerText.trim() === 'waiting']);
+    }, 20);
+}"""  # of another run: whether the picture of the one before is still there, and whether it says that it waits
+
 
 def opened(browser: Browser, url: str, **options: object) -> Page:
     page = browser.new_context(viewport={"width": 1440, "height": 900}, **options).new_page()
@@ -49,6 +60,19 @@ def test_nothing_plays_by_itself_for_those_who_prefer_less_motion(site: str, chr
     page.wait_for_timeout(1500)
     assert state(page, "frames") == "1"
     assert state(page, "mode") != "play"
+
+
+def test_a_new_run_begins_with_its_own_picture_and_nothing_of_the_one_before(site: str, chromium: Browser) -> None:
+    page = opened(chromium, site, reduced_motion="reduce")
+    expect(page.locator(STAGE)).to_have_attribute("data-mode", "still", timeout=20_000)
+    wait_for(page, "() => Number(document.querySelector('.gle-stage').dataset.psnr) > 40")
+    page.evaluate(BESIDE)
+    page.get_by_role("button", name="… prune 90 %?").click()
+    page.wait_for_url(re.compile(r"[?&]run="), timeout=30_000)
+    wait_for(page, "() => document.querySelector('.gle-stage').dataset.status === 'running'", timeout=60_000)
+    seen = page.evaluate("() => window.beside")
+    assert any(waiting for _, waiting in seen)
+    assert not any(same for same, _ in seen)  # the guess of the run before
 
 
 @pytest.mark.parametrize("picture", ["astronaut", "face-0"])

@@ -73,6 +73,18 @@ test('of groups of people each keeps its private pictures above its guesses, one
   assert.equal(host.querySelectorAll('.gle-together .gle-player').length, 1);
 });
 
+test('the private pictures stand there while all runs still wait: those of the run that has most', async (t) => {
+  const { page, stage, one } = both(t);
+  stage.update({ runs: [{ id: 'c' }, { id: 'd', pictures: 3 }], base: '/gle', together: true }, () => {});
+  await page.tick();
+  assert.equal(one('.gle-own .gle-tiles').childElementCount, 3);
+  assert.deepEqual(
+    brushOf(one('.gle-own canvas')).drawn.map(({ source }) => source),
+    ['/gle/api/runs/d/private.png'],
+  );
+  assert.ok(stage.views.every(({ guess }) => guess.textContent?.startsWith('waiting')));
+});
+
 test('many runs are drawn more seldom: 40 milliseconds for each of them, and a frame', async (t) => {
   const { hear, page, stage } = both(t);
   hear({ kind: 'state', run: 'b', status: 'running' });

@@ -12,7 +12,9 @@ const AT = {
 };
 
 test('before anything is known the place is laid out, with the words of the page', async (t) => {
-  const { host, view, one, text, page } = show(t, { run: { title: 'iDLG', pictures: 3, sent: 'the weights', phones: 1, plain: false } });
+  const { host, view, one, text, on, page } = show(t, {
+    run: { title: 'iDLG', pictures: 3, sent: 'the weights', phones: 1, plain: false },
+  });
   await page.tick(20);
   assert.deepEqual(
     [text('title'), text('status-text'), text('facts'), text('now'), text('word')],
@@ -20,7 +22,8 @@ test('before anything is known the place is laid out, with the words of the page
   );
   assert.deepEqual([one('truth').childElementCount, one('guess').childElementCount, one('layers').childElementCount], [3, 3, 8]);
   assert.deepEqual([text('private h4'), text('attacker .gle-where')], ['The private pictures', 'rebuilt from the weights alone']);
-  assert.ok(view.root.classList.contains('gle-waiting'));
+  assert.deepEqual(on('truth'), ['/gle/api/runs/r/private.png']);
+  assert.deepEqual([text('truth figcaption'), text('guess figcaption')], ['', 'waiting']);
   const { run, status, step, psnr, frames, seq, mode } = view.root.dataset;
   assert.deepEqual(
     { run, status, step, psnr, frames, seq, mode },
@@ -32,11 +35,11 @@ test('before anything is known the place is laid out, with the words of the page
 });
 
 test('the first event brings the private picture, what is sent, and the facts', async (t) => {
-  const { view, text, on, hear, page } = show(t);
+  const { text, on, hear, page } = show(t);
   hear(META_OF_R);
   await page.tick(20);
   assert.deepEqual(on('truth'), ['/gle/api/runs/r/private.png']);
-  assert.ok(!view.root.classList.contains('gle-waiting'));
+  assert.equal(text('guess figcaption'), '');
   assert.equal(text('truth figcaption'), 'Astronaut');
   assert.equal(text('received'), '15,826 numbers, 63 kB:\nthis is all that is sent.');
   assert.equal(text('facts'), 'iDLG (label first) · cpu, 2 cores');
@@ -167,17 +170,23 @@ test('on a slow line at most three pictures are under way', async (t) => {
 test('pictures of the run before do not come onto the page of the next', async (t) => {
   const { view, text, on, hear, page } = show(t);
   page.serve = () => undefined;
+  view.reset({ id: 'r', title: 'One' });
   hear(RUNNING, META_OF_R, { ...FRAMES[0], views: { guess: 'data:,1' } });
   await page.tick(300);
   const late = [...page.awaited.values()];
   assert.equal(late.length, 2); // the private picture and the first guess
   page.serve = () => ({ width: 32, height: 32 });
   view.reset({ id: 'next one', title: 'Two' });
+  await page.tick();
+  assert.deepEqual([on('truth'), on('guess'), text('guess figcaption')], [['/gle/api/runs/next%20one/private.png'], [], 'waiting']);
   hear({ ...META_OF_R, private: '/api/runs/next/private.png' }, frame(9));
   await page.tick(300);
   late.forEach((arrive) => arrive({ width: 32, height: 32 }));
   await page.tick(50);
-  assert.deepEqual([on('truth'), on('guess')], [['/gle/api/runs/next/private.png'], ['/gle/api/runs/next%20one/frames/9.png']]);
+  assert.deepEqual(
+    [on('truth'), on('guess')],
+    [['/gle/api/runs/next%20one/private.png', '/gle/api/runs/next/private.png'], ['/gle/api/runs/next%20one/frames/9.png']],
+  );
   assert.deepEqual([text('title'), text('ladder'), view.root.dataset.run, view.root.dataset.frames], ['Two', '', 'next one', '1']);
 });
 

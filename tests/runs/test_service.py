@@ -1,13 +1,18 @@
 """The service is the one door: no page reaches through it at the store, and no worker knows it."""
 
 import ast
+import io
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 
+from leakage.data.images import read, tiles
 from leakage.runs.service import Service
 from leakage.settings import ROOT
-from leakage.spec.experiment import Experiment
+from leakage.spec.experiment import Experiment, Picture
+from leakage.spec.tasks import Ranks
 
 PAGES = [ROOT / "app.py", *ROOT.glob("pages/*.py"), *ROOT.glob("leakage/ui/**/*.py"), *ROOT.glob("leakage/web/*.py")]
 WORKERS = sorted(set(ROOT.glob("leakage/workers/*.py")) - {ROOT / "leakage/workers/recorder.py"})  # which asks first, as a page does
@@ -55,3 +60,15 @@ def test_equal_experiments_share_a_run_until_another_network_measures_them(door:
     assert door.submit(Experiment(), "you") == first
     monkeypatch.setattr("leakage.runs.service.lpips_weights.available_nets", lambda: "another")
     assert door.submit(Experiment(), "me") != first
+
+
+def test_the_private_pictures_of_a_run_that_waits_are_those_that_were_asked_for(door: Service) -> None:
+    file = io.BytesIO()
+    Image.new("RGB", (40, 40), (200, 30, 30)).save(file, "PNG")
+    pictures = (Picture(id="coffee"), Picture(source="upload", id="red", label=6))
+    run = door.submit(Experiment(pictures=pictures, size=28, channels=3), "me", uploads={"red": file.getvalue()})
+    coffee, red = tiles(door.private(run) or b"", 2)
+    assert (coffee == read("gallery", "coffee", 28, 3)).all()
+    assert np.unique(red.reshape(-1, 3), axis=0).tolist() == [[200, 30, 30]]
+    assert door.private("nobody") is None
+    assert door.private(door.measure(Ranks(network="conv 4@1 - block 4 - mean", size=28, channels=1), "me")) is None

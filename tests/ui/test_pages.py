@@ -63,6 +63,43 @@ def test_a_newcomer_sees_the_recorded_run(door: Service, visit: Open) -> None:
     assert door.store.queue() == []
 
 
+def test_no_picture_stands_beside_settings_that_did_not_make_it(door: Service, visit: Open) -> None:
+    restore_all(door.store)
+    linked = visit(v="1", seed="7")
+    fine(linked)
+    assert "These settings have not been run yet." in words(linked)
+    assert "recorded" not in words(linked)
+    at = visit()
+    at.number_input(key="seed").set_value(7).run()
+    fine(at)
+    assert "recorded" in words(at)
+    assert "The settings ask for another run than the one below." in words(at)
+    press_run(at)
+    assert "ask for another run" not in words(at)
+    at.number_input(key="seed").set_value(8).run()
+    assert "The settings ask for another run than the one below." in words(at)
+
+
+def test_the_run_that_was_shown_is_there_when_one_comes_back(door: Service, visit: Open) -> None:
+    def away_and_back(at: AppTest) -> AppTest:
+        away = at.switch_page("pages/runs.py").run()
+        away.query_params.clear()
+        fine(back := away.switch_page("pages/lab.py").run())
+        return back
+
+    restore_all(door.store)
+    at = press_run(visit(seed="7"))
+    run = at.query_params["run"]
+    back = away_and_back(at)
+    assert back.query_params["run"] == run
+    assert back.number_input(key="seed").value == 7
+    assert "recorded" not in words(back)
+    next(button for button in back.button if button.label == "Reset to defaults").click().run()
+    fine(back)
+    assert "run" not in back.query_params
+    assert "run" not in away_and_back(back).query_params
+
+
 def test_a_link_to_a_run_that_is_not_here_gets_a_warning(door: Service, visit: Open) -> None:
     at = visit(run="nobody")
     fine(at)

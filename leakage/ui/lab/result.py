@@ -32,8 +32,8 @@ DOWNLOADS = {
 }
 
 
-def show(ids: str | None, known: Catalog) -> None:
-    """The runs with these `ids` (joined by commas), or the recorded one for a newcomer."""
+def show(ids: str | None, asked: Experiment | None, known: Catalog) -> None:
+    """The runs with these `ids` (joined by commas), or the recorded one for a newcomer; and whether it is what the settings ask for."""
     recorded = service().recorded()
     runs = find_runs(ids or recorded)
     if ids and not runs:
@@ -50,6 +50,10 @@ def show(ids: str | None, known: Catalog) -> None:
         st.info("Press Run to watch the first reconstruction.")
         return
     experiments = [Experiment.model_validate_json(run.experiment) for run in runs]
+    other = asks_for_another(asked, runs, known)
+    if other and not ids and st.session_state.get("opened"):
+        st.info("These settings have not been run yet. Press **Run** to watch what comes of them.")
+        return
     preset = presets.preset_of(experiments, known)
     if preset:
         st.markdown(preset.story)
@@ -58,6 +62,8 @@ def show(ids: str | None, known: Catalog) -> None:
         st.markdown(f"**{which}, played again.** Choose your own settings and press **Run**.")
         if preset:
             st.button("Compute both live", icon=":material/play_arrow:", key="live", on_click=partial(presets.start, preset, live=True))
+    if other:
+        st.caption(":material/info: The settings ask for another run than the one below. Press **Run** to see it.")
     titles = presets.titles(experiments, known)
     shown = [staged(run.id, title, experiment, known) for run, title, experiment in zip(runs, titles, experiments, strict=True)]
     if stage(shown, key="stage"):
@@ -68,6 +74,14 @@ def show(ids: str | None, known: Catalog) -> None:
             watch([run.id for run in runs], known)
         else:
             details(runs, known)
+
+
+def asks_for_another(asked: Experiment | None, runs: list[Run], known: Catalog) -> bool:
+    """Whether the settings ask for none of these runs."""
+    try:
+        return asked is not None and asked.resolve(known).digest() not in {run.digest for run in runs}
+    except SpecError:  # the button says why it cannot be run
+        return False
 
 
 def find_runs(ids: str | None) -> list[Run]:

@@ -36,6 +36,12 @@ export class Sheets {
   }
 }
 
+/**
+ * The address of the private pictures of a run.
+ * @param {string} run
+ */
+export const privateOf = (run) => `/api/runs/${encodeURIComponent(run)}/private.png`;
+
 /** @param {string} address */
 export async function loadImage(address) {
   const image = new Image();

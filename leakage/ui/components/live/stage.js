@@ -58,6 +58,7 @@ export class Stage {
     this.stream?.close();
     this.lay(data);
     this.together?.reset();
+    this.together?.expect(runs);
     this.views.forEach((view, place) => view.reset(runs[place]));
     const ids = runs.map(({ id }) => encodeURIComponent(id)).join(',');
     const address = () => `${base}/api/runs/stream?ids=${ids}&since=${this.since()}`;

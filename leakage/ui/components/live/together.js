@@ -1,7 +1,7 @@
 // Several runs as one: the private pictures once, or those of each run by themselves, and one play head for all.
 import { element, find, prefersCalm } from '../dom.js';
 import { Controls } from './controls.js';
-import { drawSheet, layTiles, loadImage } from './pictures.js';
+import { drawSheet, layTiles, loadImage, privateOf } from './pictures.js';
 import { furthestPlace, HEADS, pictureAt, placeWords, waysOf } from './ways.js';
 
 /**
@@ -58,6 +58,26 @@ export class Together {
   }
 
   /**
+   * The private pictures of runs that may still wait: of the one that has most.
+   * @param {{ id: string, pictures?: number }[]} runs
+   */
+  expect(runs) {
+    if (this.apart || !runs.length) return;
+    const most = runs.reduce((one, other) => ((other.pictures ?? 1) > (one.pictures ?? 1) ? other : one));
+    this.lay(most.pictures ?? 1, []);
+    this.unveil(privateOf(most.id));
+  }
+
+  /** @param {string} sheet the address of the private pictures */
+  unveil(sheet) {
+    this.sheet = sheet;
+    loadImage(this.base + sheet).then(
+      (image) => sheet === this.sheet && drawSheet(image, this.truth), // else others are shown by now
+      () => {},
+    );
+  }
+
+  /**
    * The private pictures of the run that has most of them.
    * @param {MetaEvent} meta
    */
@@ -69,12 +89,7 @@ export class Together {
     }));
     this.lay(batch, captions);
     this.batch = batch;
-    this.sheet = sheet;
-    if (!sheet) return;
-    loadImage(this.base + sheet).then(
-      (image) => sheet === this.sheet && drawSheet(image, this.truth), // else others are shown by now
-      () => {},
-    );
+    if (sheet) this.unveil(sheet);
   }
 
   /**

@@ -5,13 +5,14 @@ import { Curves } from './curves.js';
 import { Film, HOLD } from './film.js';
 import { fillGauges, layGauges } from './gauges.js';
 import { Ladder } from './ladder.js';
-import { drawSheet, layPairs, layTiles, loadImage } from './pictures.js';
+import { drawSheet, layPairs, layTiles, loadImage, privateOf } from './pictures.js';
 import { isAnswer, isFinal, nearestPlace, placeOf, scoresOf } from './record.js';
 import { drawEmptyLayers, drawStrip } from './strips.js';
 import { tellVerdict } from './verdict.js';
 import { decibel, duration, isNumber, noteWords, stateWords, whole } from './words.js';
 import { captionGuesses, layBoth, markTwins, tellReceived, tellWhere } from './zones.js';
 
+const WAITING = { text: 'waiting', label: 'not reconstructed yet' };
 const PACE = 40; // milliseconds: of a comparison, so many for each of its runs, pass between two drawings
 const NO_CURVES = { update() {}, place() {}, describe() {}, destroy() {} };
 
@@ -58,6 +59,7 @@ export class RunView {
     this.heardTo = 0;
     this.expected = 1; // pictures
     this.spoken = '';
+    this.unveiled = ''; // the address of the private pictures that are on the page, or on their way
     /** @type {import('./zones.js').Told} */
     this.told = {};
     this.film = this.newFilm('');
@@ -80,17 +82,21 @@ export class RunView {
   }
 
   /**
-   * Start over with another run. Tiles stay, dimmed, until the new pictures are there: no flash in between.
+   * Start over with another run: its private pictures as soon as they are asked for, and nothing of the run before.
    * @param {Shown} run
    */
   reset({ id, title = '', pictures = 1, ...told }) {
     Object.assign(this, { told, expected: pictures, spoken: '', unseen: false, heardTo: 0 });
     this.film = this.newFilm(id);
-    this.root.classList.add('gle-waiting');
     this.root.dataset.run = id;
-    for (const grid of [this.truth, this.guess]) if (!grid.childElementCount) layTiles(grid, this.expected, []);
-    layPairs(this.root, this.together ? 0 : this.guess.childElementCount);
-    if (!this.part('layers').childElementCount) drawEmptyLayers(this.part('layers'));
+    for (const grid of [this.truth, this.guess]) {
+      grid.replaceChildren();
+      layTiles(grid, this.expected, grid === this.guess ? Array(this.expected).fill(WAITING) : []);
+    }
+    layPairs(this.root, this.together ? 0 : this.expected);
+    tellReceived(this.root, {}, this.expected);
+    drawEmptyLayers(this.part('layers'));
+    if (!this.together || this.together.apart) this.unveil(privateOf(id));
     this.part('title').textContent = title;
     tellWhere(this.root, this.told, this.expected);
     this.player.reset();
@@ -130,18 +136,21 @@ export class RunView {
     const { pictures = [], batch = pictures.length || 1, received = {}, private: sheet } = meta;
     layBoth(this, pictures, batch);
     layPairs(this.root, this.together ? 0 : batch);
-    if (sheet) {
-      const { film } = this;
-      loadImage(this.base + sheet).then(
-        (image) => film === this.film && drawSheet(image, this.truth), // else another run is shown by now
-        () => {},
-      );
-    }
+    if (sheet && (sheet !== this.unveiled || batch !== this.expected)) this.unveil(sheet);
     tellReceived(this.root, received, batch);
     this.expected = batch;
     tellWhere(this.root, this.told, batch);
-    this.root.classList.remove('gle-waiting');
     this.together?.introduce(meta);
+  }
+
+  /** @param {string} sheet the address of the private pictures, which a run that waits has too */
+  unveil(sheet) {
+    const { film } = this;
+    this.unveiled = sheet;
+    loadImage(this.base + sheet).then(
+      (image) => film === this.film && drawSheet(image, this.truth), // else another run is shown by now
+      () => film === this.film && (this.unveiled = ''),
+    );
   }
 
   /** The run is over: rest on the answer, or play it as a time lapse if nobody saw it happen. */
