@@ -34,7 +34,7 @@ from leakage.ui.common.session import owner
 from leakage.ui.compare.compared import experiment_of, find_runs, missing, stop
 from leakage.ui.components.live import stage
 from leakage.ui.lab import fallback
-from leakage.ui.lab.result import duration, staged
+from leakage.ui.lab.result import EVERY, duration, staged
 
 LOOKS = {LEAK: "leaks", NOT_SAFE: "open", ASKING: "asking", GONE: "open"}
 PEOPLE = {NOT_SHOWN: "not shown by these attacks", CUT_SHORT: "not attacked to an end"}
@@ -56,7 +56,7 @@ def show(ids: str, question: Question, known: Catalog) -> None:
         st.warning("The settings ask something else than what is answered here. Press **Ask** to have that answered.")
     with st.container(key="comparison"):
         if moving:
-            st.fragment(watch, run_every=1.0)(ids, known)
+            st.fragment(watch, run_every=EVERY)(ids, known)
             playing(runs, known)
             return
         told = found_so_far(runs, gone, known)
