@@ -24,7 +24,7 @@ class DPSGD(Defense):
     title = "DP-SGD"
     plain = "The phone limits how much each picture can say, and then adds random noise that is large enough to hide any single one."
     hint = "The limit alone hides little: set sigma to 0 and see. At 1 nothing is left of a few pictures, and little for the training."
-    imitation = "known: it limits its own pictures likewise, but nobody can compute random noise again"
+    imitation = "it limits its own pictures likewise; the noise cannot be computed again"
     one_by_one = True
     source = "https://arxiv.org/abs/1607.00133"
 

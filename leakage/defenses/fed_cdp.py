@@ -26,7 +26,7 @@ class FedCDP(Defense):
     title = "Fed-CDP"
     plain = "The phone limits how much each picture can say in each layer of the model, and then adds random noise."
     hint = "With many layers the same noise hides less than DP-SGD's, because every layer may say something. Compare both at sigma 0.5."
-    imitation = "known: it limits its own pictures likewise, but nobody can compute random noise again"
+    imitation = "it limits its own pictures likewise; the noise cannot be computed again"
     one_by_one = True
     source = "https://arxiv.org/abs/2107.01154"
     presets = {"a bound that falls": {"bound": 6.0, "last_bound": 2.0}}

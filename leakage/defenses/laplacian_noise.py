@@ -21,7 +21,7 @@ class LaplacianNoise(Defense):
     title = "Laplacian noise"
     plain = "Before sending, the phone adds a random number to every entry of the gradient: mostly small ones, now and then a large one."
     hint = "At the same scale it hides a little more than Gaussian noise, for it is 1.4 times as strong. Try 0.001, then 0.1."
-    imitation = "known, but nobody can compute random noise again"
+    imitation = "the noise cannot be computed again, so knowing of it does not help here"
     elementwise = True
     published = Published("Published: no picture from 0.01 on.", "scale", (1e-3, 1e-2))
     source = "https://arxiv.org/abs/1906.08935"

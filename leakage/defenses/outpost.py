@@ -28,7 +28,7 @@ class Outpost(Defense):
     title = "Outpost"
     plain = "Now and then, and less often with time, the phone drops small entries of the gradient and adds random numbers to others."
     hint = "It protects early rounds most, when pictures leak most. Watch several rounds and attack a late one."
-    imitation = "known: what arrives as zero is left out of the guess too, but nobody can compute random noise again"
+    imitation = "what arrives as zero is left out of the guess too; the noise cannot be computed again"
     elementwise = True
     source = "https://doi.org/10.1109/TNET.2024.3377655"
 

@@ -79,8 +79,9 @@ class Answer:
     total     how many pictures were attacked
     seconds   that the attacks took together
     best      the run that shows most; None while none has shown or ended
-    cut       runs that ended before their answer, and waiting ones
-    tried     ids of the attacks that came to an answer, or showed something before
+    cut       runs that did not come to their own answer: stopped, failed, or not done yet
+    begun     ids of the attacks that were begun
+    tried     those among them that came to an answer, or showed something before
     """
 
     word: str
@@ -91,6 +92,7 @@ class Answer:
     rows: tuple[Row, ...]
     open: int
     cut: int
+    begun: frozenset[str]
     tried: frozenset[str]
 
     @property
@@ -104,7 +106,8 @@ class Answer:
             return "Some attacks of this answer were deleted, and what they found with them. Ask again."
         if not self.tried:
             return "Not shown safe. No attack came to an answer, so nothing is known."
-        return f"Not shown safe. {self.seen} That is what {len(self.rows) - self.cut} attacks found, and no proof of safety."
+        found = sum(row.answered or row.shows for row in self.rows)
+        return f"Not shown safe. {self.seen} That is what {found} attack{'s' * (found > 1)} found, and no proof of safety."
 
     @property
     def decision(self) -> str:
@@ -128,10 +131,12 @@ class Answer:
 
 def answer(reader: RunReader, runs: Sequence[Run], known: Catalog, *, gone: int = 0) -> Answer:
     """The answer as far as the runs have come; so many others of it are `gone`."""
-    told, worst, tried = rows(reader, list(runs), known), dict[str, str](), set[str]()
+    told, worst, begun, tried = rows(reader, list(runs), known), dict[str, str](), set[str](), set[str]()
     seconds = 0.0
     for run, row in zip(runs, told, strict=True):
         end, asked = run.outcome(AttackEnd), Experiment.model_validate_json(run.experiment)
+        if run.started:
+            begun.add(asked.attack.id)
         if row.answered or row.shows:
             tried.add(asked.attack.id)
         seconds += (end.seconds or 0.0) if end else 0.0
@@ -152,7 +157,8 @@ def answer(reader: RunReader, runs: Sequence[Run], known: Catalog, *, gone: int 
         best=best if best and best.verdict else None,
         rows=tuple(told),
         open=open_runs,
-        cut=sum(not row.answered and not row.shows for row in told),
+        cut=sum(not row.answered for row in told),
+        begun=frozenset(begun | tried),
         tried=frozenset(tried),
     )
 
@@ -187,10 +193,21 @@ def who(row: Row) -> str:
 
 def not_tried(question: Question, told: Answer, known: Catalog) -> list[str]:
     """What the answer says nothing of."""
-    others = [entry.title for entry in known.of("attack") if entry.id not in told.tried]
-    words = [f"These attacks of this program: {', '.join(others)}."] if others else []
+
+    def titles(ids: frozenset[str]) -> str:
+        return ", ".join(entry.title for entry in known.of("attack") if entry.id in ids)
+
+    every = frozenset(entry.id for entry in known.of("attack"))
+    words = []
+    if broken_off := titles(told.begun - told.tried):
+        words.append(f"Begun, and broken off before an answer: {broken_off}.")
+    if others := titles(every - told.begun):
+        words.append(f"These attacks of this program: {others}.")
     if told.cut:
-        words.append(f"{told.cut} of {len(told.rows)} attacks did not come to their own answer.")
+        words.append(
+            f"{told.cut} of {len(told.rows)} attacks did not come to their own answer. What they had shown until then counts; "
+            "what they had not shown says nothing."
+        )
     return [*words, *NEVER]
 
 
@@ -198,8 +215,9 @@ def alternatives(question: Question, reader: RunReader, known: Catalog) -> list[
     """Every protection that was measured beforehand: what leaks to the best attacker, and what it costs a training."""
     lines = [line for line in matrix(known) if line.duels]
     asked = [with_defaults(part, known) for part in question.defenses]
-    own = [line for line in lines if [with_defaults(part, known) for part in line.stack] == asked]
-    chosen = max(own, key=lambda line: min(line.phones, question.phones), default=None)  # the sum, where a sum was asked about
+    summed = question.phones > 1  # a single phone says nothing of a sum, nor a sum of a single phone
+    own = [line for line in lines if [with_defaults(part, known) for part in line.stack] == asked and (line.phones > 1) == summed]
+    chosen = own[0] if own else None
     return [one for line in lines if (one := _alternative(line, line is chosen, reader, known))]
 
 

@@ -62,7 +62,7 @@ def page(asked: Question, told: Answer, arms: Sequence[Arm], known: Catalog, sto
         "results/answer_file.html.jinja",
         style=Markup(STYLE.read_text()),
         told=told,
-        best=who(told.best) if told.best else "",
+        best=who(told.best) if told.best and told.best.shows else "",
         scenario=scenario_words(asked, known),
         paper=[(name.capitalize(), text) for name, text in paper.items()],
         own=OWN if any(arm.own for arm in arms) else "",

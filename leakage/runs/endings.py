@@ -6,12 +6,13 @@ from leakage.runs.store import Run
 from leakage.spec.experiment import Experiment
 
 NO_ANSWER = "{}: not the attack's answer"
-HOW = {"limit": "Stopped at its time limit of {limit} s", "stopped": "Stopped by hand", "diverged": "Diverged"}
+OVER = "Stopped when the time of its question was over"
+HOW = {"limit": "Stopped at its time limit of {limit} s", "stopped": "Stopped by hand", "over": OVER, "diverged": "Diverged"}
 STATES = {"queued": "Waiting", "running": "Running", "done": "Finished", "cancelled": "Stopped", "failed": "Failed"}
 
 
 def ending(how: str, step: int, asked: Experiment) -> Ending:
-    """How an attack ended, at which step: "answer", "limit", "stopped" or "diverged"."""
+    """How an attack ended, at which step: "answer", "limit", "stopped", "over" or "diverged"."""
     if how == "answer":
         return Ending(how=how, words="Attack finished")
     steps = int(asked.attack.fields.get("steps", 0))  # of one start, where there are several; 0: a closed form has none

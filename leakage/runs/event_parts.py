@@ -111,7 +111,7 @@ class VerdictWords(EventPart):
 
 
 class Ending(EventPart):
-    """How an attack ended: answer, limit, stopped or diverged; and the same in words, for every page and file."""
+    """How an attack ended: answer, limit, stopped (by hand), over (the time of its question) or diverged; and in words."""
 
     how: str
     words: str

@@ -230,10 +230,10 @@ class Service:
         """Only who holds a run alone may stop it: others may be watching the same one."""
         return self.store.holders(run) == [owner]
 
-    def cancel(self, run: str, owner: str) -> None:
-        """Stop a run that this owner holds alone and keep the best so far."""
+    def cancel(self, run: str, owner: str, *, how: str = "stopped") -> None:
+        """Stop a run that this owner holds alone and keep the best so far; `how`: by hand (stopped), or as its question's time is over."""
         if self.may_cancel(run, owner):
-            self.store.cancel(run)
+            self.store.cancel(run, how=how)
 
     def delete(self, run: str, owner: str) -> None:
         """Drop this owner's reference; the last one removes run, frames, uploads and what was trained. It is stopped first."""

@@ -15,6 +15,7 @@ from leakage.runs.migrations import MIGRATIONS
 from leakage.spec.aliases import names_of
 
 OPEN = ("queued", "running")
+BEFORE_IT_BEGAN = {"stopped": "Cancelled before it began.", "over": "The time of its question was over before it began."}
 BEAT = 1.0  # seconds between a worker's noted signs of life
 End = TypeVar("End", bound=EndEvent)
 
@@ -132,17 +133,22 @@ class Store(EventLog):
         count = db.execute("SELECT COUNT(*) FROM runs WHERE status = 'running'").fetchone()[0]
         return row is None or row["cancelled"] is not None, count
 
-    def cancel(self, run: str) -> None:
-        """Ask a running run to stop with the best so far; a waiting one is cancelled at once."""
+    def cancel(self, run: str, *, how: str = "stopped") -> None:
+        """Ask a running run to stop with the best so far; a waiting one is cancelled at once. `how`: a key of BEFORE_IT_BEGAN.
+
+        A running one has `how` as its message until its worker closes it.
+        """
 
         def work(db: Connection) -> None:
             db.execute(
-                "UPDATE runs SET cancelled = ? WHERE id = ? AND status IN ('queued', 'running') AND cancelled IS NULL", (time.time(), run)
+                "UPDATE runs SET cancelled = ?, message = ? WHERE id = ? AND status IN ('queued', 'running') AND cancelled IS NULL",
+                (time.time(), how, run),
             )
             if db.execute(
-                "UPDATE runs SET status = 'cancelled', finished = ? WHERE id = ? AND status = 'queued'", (time.time(), run)
+                "UPDATE runs SET status = 'cancelled', message = ?, finished = ? WHERE id = ? AND status = 'queued'",
+                (BEFORE_IT_BEGAN[how], time.time(), run),
             ).rowcount:
-                self._event(db, run, StateEvent(status="cancelled", message="Cancelled before it began."))
+                self._event(db, run, StateEvent(status="cancelled", message=BEFORE_IT_BEGAN[how]))
 
         self.database.write_using_reserve(work)
 

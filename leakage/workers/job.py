@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import torch
 
 from leakage.runs.connections import FULL, is_full
+from leakage.runs.endings import OVER
 from leakage.runs.events import EndEvent
 from leakage.runs.store import Run, Store
 from leakage.workers.pulse import Pulse
@@ -52,14 +53,21 @@ class Job:
 
     @property
     def cut(self) -> str:
-        """Why it ends before its time, if it does: stopped by whoever asked for it, or by its limit."""
-        return "stopped" if self.pulse.stopped else "limit" if self.pulse.late else ""
+        """Why it ends before its time, if it does: stopped, as its message says how, or by its limit."""
+        if not self.pulse.stopped:
+            return "limit" if self.pulse.late else ""
+        found = self.store.get(self.run.id)
+        return (found and found.message) or "stopped"
 
     def done(self, result: EndEvent, *, whole: bool = True) -> None:
         """Close it with its result. `whole`: this answers all that was asked, so it is shared with who asks for the same again."""
-        told = {"limit": f"Stopped after {self.limit} s, the limit for one run; {self.so_far}.", "stopped": f"Cancelled; {self.so_far}."}
+        told = {
+            "limit": f"Stopped after {self.limit} s, the limit for one run; {self.so_far}.",
+            "stopped": f"Cancelled; {self.so_far}.",
+            "over": f"{OVER}; {self.so_far}.",
+        }
         message = told.get(self.cut, "")
-        status = "done" if whole and self.cut != "stopped" else "cancelled"
+        status = "cancelled" if self.pulse.stopped or not whole else "done"
         self.store.finish(self.run.id, status, message=message, result=result)
         self.closed = True
 

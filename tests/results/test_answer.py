@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from problems import CATALOG
@@ -160,6 +161,32 @@ def test_what_was_not_tried_names_the_attacks_that_were_not_run(reader: Store) -
     (first, *_) = not_tried(Question(), told, CATALOG)
     assert "Inverting Gradients" in first
     assert "iDLG (label first)" not in first
+
+
+def test_what_was_begun_and_broken_off_is_told_apart_from_what_was_never_tried(reader: Store) -> None:
+    broken_off = replace(ended(1, [CUT_SHORT], status="cancelled"), started=1.0)  # by iDLG
+    early = ended(2, [PARTLY])  # its limit came before its answer, and it had shown something
+    assert early.result
+    limited = {**early.result, "ending": {"how": "limit", "words": "Stopped at its time limit"}}
+    told = answer(reader, [broken_off, replace(early, result=limited), ended(3, [NOT_SHOWN])], CATALOG)
+    assert (told.cut, sum(row.answered for row in told.rows)) == (2, 1)  # together all of them
+    words = " ".join(not_tried(Question(), told, CATALOG))
+    assert "2 of 3 attacks did not come to their own answer. What they had shown until then counts" in words
+    alone = not_tried(Question(), answer(reader, [broken_off], CATALOG), CATALOG)
+    assert alone[0].startswith("Begun, and broken off before an answer: ")
+    assert "iDLG" in alone[0]
+    assert "iDLG (label first)" not in alone[1]
+
+
+def test_a_protection_is_marked_only_where_it_was_measured_with_a_sum_as_asked(reader: Store) -> None:
+    def marked(phones: Literal[1, 4], stack: tuple[Part, ...]) -> list[str]:
+        return [one.title for one in alternatives(Question(phones=phones, defenses=stack), reader, CATALOG) if one.chosen]
+
+    private = next(line.stack for line in matrix(CATALOG) if line.stack and line.stack[0].id == "dp_sgd")
+    summed = {line.title for line in matrix(CATALOG) if line.phones > 1}
+    assert len(marked(1, private)) == 1
+    assert set(marked(1, private)).isdisjoint(summed)
+    assert set(marked(4, private)) <= summed
 
 
 def test_alternatives_are_those_of_the_precomputed_results_with_their_best_attacker(reader: Store) -> None:

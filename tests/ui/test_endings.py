@@ -67,6 +67,13 @@ def stop(door: Service) -> Run:
     return run
 
 
+def over(door: Service) -> Run:
+    run = submitted(door, search(24000))
+    threading.Timer(1.5, lambda: door.cancel(run.id, "browser me", how="over")).start()
+    perform(door.store, run, CPU)
+    return run
+
+
 def divergence(door: Service) -> Run:
     run = submitted(door, DIVERGING)
     perform(door.store, run, CPU)
@@ -95,6 +102,7 @@ ENDINGS: dict[Callable[[Service], Run], tuple[str, str]] = {  # how -> the words
     answer: ("Attack finished", "done"),
     limit: ("Stopped at its time limit of 1 s, at step # of 24,000: not the attack's answer", "done"),
     stop: ("Stopped by hand, at step # of 24,000: not the attack's answer", "cancelled"),
+    over: ("Stopped when the time of its question was over, at step # of 24,000: not the attack's answer", "cancelled"),
     divergence: ("Diverged, at step # of 40: not the attack's answer", "done"),
     no_gradient: (f"Failed: {NO_GRADIENT}", "failed"),
     memory: (f"Failed: {MEMORY}", "failed"),

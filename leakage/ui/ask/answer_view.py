@@ -17,6 +17,7 @@ from leakage.results.answer import (
     answer,
     is_about,
     not_tried,
+    scenario_words,
     who,
 )
 from leakage.results.answer_file import PAPER
@@ -56,10 +57,10 @@ def show(ids: str, question: Question, known: Catalog) -> None:
         st.warning("The settings ask something else than what is answered here. Press **Ask** to have that answered.")
     with st.container(key="comparison"):
         if moving:
-            st.fragment(watch, run_every=EVERY)(ids, known)
+            st.fragment(watch, run_every=EVERY)(ids, question if asked else None, known)
             playing(runs, known)
             return
-        told = found_so_far(runs, gone, known)
+        told = found_so_far(runs, gone, question if asked else None, known)
         playing(runs, known)
         if asked:
             consequences(ids, told, question, known)
@@ -81,7 +82,7 @@ def playing(runs: list[Run], known: Catalog) -> None:
             fallback.show(one.id)
 
 
-def watch(ids: str, known: Catalog) -> None:
+def watch(ids: str, question: Question | None, known: Catalog) -> None:
     """The answer while attacks still run; they are stopped when the time is over, and at the end the whole page is drawn again."""
     runs = find_runs(ids)
     still = [run for run in runs if run.status in OPEN]
@@ -90,8 +91,8 @@ def watch(ids: str, known: Catalog) -> None:
     over = deadline(still)
     if time.time() > over:
         for run in still:
-            service().cancel(run.id, owner())
-    found_so_far(runs, missing(ids, runs), known)
+            service().cancel(run.id, owner(), how="over")
+    found_so_far(runs, missing(ids, runs), question, known)
     left = max(0, round(over - time.time()))
     st.progress(sum(run.status not in OPEN for run in runs) / len(runs), text=f"{duration(left)} left at most")
     stop(runs)
@@ -102,10 +103,10 @@ def deadline(still: list[Run]) -> float:
     return max(run.created for run in still) + max(experiment_of(run).max_seconds for run in still)
 
 
-def found_so_far(runs: list[Run], gone: int, known: Catalog) -> Answer:
-    """The answer in a word and a sentence, and what stands behind it."""
-    told = answer(service(), runs, known, gone=gone)
-    st.html(render("ui/ask/answer.html.jinja", look=LOOKS[told.word], word=told.word, headline=told.headline, lines=lines(told)))
+def found_so_far(runs: list[Run], gone: int, question: Question | None, known: Catalog) -> Answer:
+    """The answer in a word and a sentence, and what stands behind it; `question`: what they answer, where that is known."""
+    told, asked = answer(service(), runs, known, gone=gone), scenario_words(question, known) if question else []
+    st.html(render("ui/ask/answer.html.jinja", look=LOOKS[told.word], word=told.word, headline=told.headline, lines=lines(told, asked)))
     return told
 
 
@@ -124,8 +125,10 @@ def consequences(ids: str, told: Answer, question: Question, known: Catalog) -> 
 def change(question: Question, known: Catalog) -> None:
     """What was measured beforehand of the protection that was asked about and of none; and of all others, folded away."""
     st.markdown("**Another experiment: what other protections would change, and cost**")
-    st.caption(f"{ANOTHER} Your own row is marked.")
     measured = alternatives(question, service(), known)
+    marked = any(one.chosen for one in measured)
+    nearest = "The row nearest to your question is marked." if marked else "Your protection was not measured with as many phones."
+    st.caption(f"{ANOTHER} {nearest}")
     accuracy = next((one.cost.recipe for one in measured if one.cost.recipe), "")
     heads = [head if head != "Accuracy" else f"Accuracy of {accuracy}" for head in COLUMNS]
     st.html(render("ui/ask/alternatives.html.jinja", heads=heads, rows=[cells(one) for one in measured if one.chosen or not one.stack]))
@@ -139,18 +142,18 @@ def cells(one: Alternative) -> tuple[bool, str, str, str, str, str]:
     return one.chosen, sentence_case(one.title), one.seen, one.attacker, accuracy, one.cost.difference or "–"
 
 
-def lines(told: Answer) -> list[tuple[str, str]]:
-    """What could be seen, by whom, with how much effort."""
+def lines(told: Answer, asked: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """What was asked, what could be seen, by whom, with how much effort."""
     people = ", ".join(f"{count} {PEOPLE.get(word, word)}" for word, count in told.people.items())
-    by = who(told.best) if told.best else "nobody so far"
+    shown = told.best if told.best and told.best.shows else None
     found = [
+        ("Asked", "; ".join(words[0].lower() + words[1:] for _, words in asked)),
         ("Could be seen", f"{people}, of {told.total} pictures"),
         ("What that means", told.meaning),
         ("To decide", told.decision),
-        ("Shown most by", by),
+        ("Shown most by", who(shown) if shown else ""),
+        ("How that is known", (shown and shown.words) or ""),
     ]
-    if told.best and told.best.words:
-        found.append(("How that is known", told.best.words))
     answered = sum(row.answered for row in told.rows)
     effort = f"{answered} of {len(told.rows)} attacks came to their own answer, {duration(told.seconds)} of computing, several at once"
     return [line for line in [*found, ("With how much effort", effort)] if line[1]]
@@ -160,7 +163,9 @@ def take_away(ids: str, question: Question, known: Catalog) -> None:
     """A page to print, a file that repeats it, the link."""
     with st.expander("To print", icon=":material/print:", key="asked-paper"):
         given = {name: st.text_input(name.capitalize(), max_chars=200, key=f"paper-{name}") for name in PAPER}
-        st.caption("These words go onto the printed page and are kept nowhere.")
+        st.caption(
+            "These words go onto the printed page and into its address, which your browser remembers. This server keeps them nowhere."
+        )
         about = urlencode({"ids": ids, "question": question.model_dump_json(), **{name: text for name, text in given.items() if text}})
         with st.container(horizontal=True):
             st.link_button("Open the page to print", f"{base()}/api/ask/answer.html?{about}", icon=":material/print:", type="tertiary")

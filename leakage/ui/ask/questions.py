@@ -81,7 +81,11 @@ def _told(part: Part, known: Catalog) -> list[str]:
     """What a protection does, and what its numbers stand for."""
     entry = known.get("defense", part.id)
     values = entry.resolve(part.fields)
-    numbers = [f"{values[field.name]:g}: {field.help}" for field in entry.fields if field.type in ("int", "float")]
+    numbers = [
+        f"{field.name.replace('_', ' ').capitalize()} {values[field.name]:g}: {field.help}"
+        for field in entry.fields
+        if field.type in ("int", "float")
+    ]
     return [entry.plain, *numbers]
 
 

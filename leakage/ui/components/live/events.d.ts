@@ -30,7 +30,7 @@ export interface BaselineScores {
   rank_lpips?: number | null;
 }
 
-/** How an attack ended: answer, limit, stopped or diverged; and the same in words, for every page and file. */
+/** How an attack ended: answer, limit, stopped (by hand), over (the time of its question) or diverged; and in words. */
 export interface Ending {
   how: string;
   words: string;
