@@ -1,8 +1,6 @@
 """The routes of the reader: the page of the lessons, each lesson as data, and the pictures of what was recorded for them."""
 
 import hashlib
-import html
-import json
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -17,12 +15,12 @@ from starlette.routing import Route
 from leakage.learn.lessons import FOLDER as LESSONS
 from leakage.learn.lessons import lessons
 from leakage.learn.reader_data import reader_index, reader_lesson, thumbnail
-from leakage.results.scripts import FOLDER, scripts
+from leakage.results.scripts import scripts
 from leakage.runs.service import Service
 from leakage.spec.experiment import SpecError
+from leakage.web.reader_page import ENTRY, reader_page, stylesheet
+from leakage.web.worksheets import Place, handout
 
-PAGE = FOLDER / "reader"
-ENTRY = "reader/reader.js"
 NO_CACHE = {"Cache-Control": "no-cache"}
 FOREVER = {"Cache-Control": "public, max-age=31536000, immutable"}
 SMALLER = [Middleware(GZipMiddleware)]  # columns of numbers, words: a third of their size
@@ -40,6 +38,7 @@ class Learning:
         data = f"{self.base}/api/learn/{{version}}"
         return [
             Route(f"{self.base}/learn", self.page, middleware=SMALLER),
+            Route(f"{self.base}/learn/worksheets/{{name}}.html", self.handout, middleware=SMALLER),
             Route(f"{self.base}/learn/{{lesson}}", self.lesson_address),
             Route(f"{data}/lessons/{{lesson}}.json", self.lesson, middleware=SMALLER),
             Route(f"{data}/thumbnails/{{lesson}}.webp", self.thumbnail),
@@ -52,25 +51,31 @@ class Learning:
             index = reader_index(self.service.catalog())
         except SpecError as error:
             return PlainTextResponse(str(error), 500)
-        about = {"base": self.base, "data": f"{self.base}/api/learn/{data_version()}", "lessons": index}
-        folder = scripts().folder(self.base)
-        filled = {
-            "__STYLE__": (PAGE / "reader.css").read_text(encoding="utf-8"),
-            "__PRELOADS__": "\n".join(f'<link rel="modulepreload" href="{folder}/{name}">' for name in scripts().closure(ENTRY)),
-            "__SCRIPT__": f"{folder}/{ENTRY}",
-            "__BASE__": html.escape(self.base),
-            "__ABOUT__": json.dumps(about, ensure_ascii=False).replace("<", "\\u003c"),
-        }
-        text = (PAGE / "reader.html").read_text(encoding="utf-8")
-        for mark, value in filled.items():
-            text = text.replace(mark, value)
-        return HTMLResponse(text, headers=NO_CACHE)
+        base, folder = self.base, scripts().folder(self.base)
+        preloads = "".join(f'\n<link rel="modulepreload" href="{folder}/{name}">' for name in scripts().closure(ENTRY))
+        page = reader_page(
+            {"base": base, "data": f"{base}/api/learn/{data_version()}", "lessons": index},
+            head=f"<style>\n{stylesheet()}\n</style>{preloads}",
+            script=f'<script type="module" src="{folder}/{ENTRY}"></script>',
+            home=f"{base}/",
+            pages={"Learn": f"{base}/learn", "Lab": f"{base}/", "Compare": f"{base}/compare"},
+        )
+        return HTMLResponse(page, headers=NO_CACHE)
 
     async def lesson_address(self, request: Request) -> Response:
         """An address such as /learn/07-noise leads to that lesson."""
         lesson = request.path_params["lesson"]
         there = lesson in {one.id for one in lessons()}
         return RedirectResponse(f"{self.base}/learn{'#' + lesson if there else ''}", 307)
+
+    async def handout(self, request: Request) -> Response:
+        """A page to print."""
+        here = f"{request.url.scheme}://{request.url.netloc}{self.base}/learn/"
+        try:
+            page = handout(request.path_params["name"], Place(f"{self.base}/learn", lambda lesson: here + lesson))
+        except SpecError as error:
+            return PlainTextResponse(str(error), 404)
+        return HTMLResponse(page, headers=NO_CACHE)
 
     async def lesson(self, request: Request) -> Response:
         try:
