@@ -1,5 +1,6 @@
 """The routes of the reader: the page of the lessons, each lesson as data, and the pictures of what was recorded for them."""
 
+import asyncio
 import hashlib
 from collections.abc import Iterator
 from functools import cache
@@ -15,15 +16,20 @@ from starlette.routing import Route
 from leakage.learn.lessons import FOLDER as LESSONS
 from leakage.learn.lessons import lessons
 from leakage.learn.reader_data import reader_index, reader_lesson, thumbnail
+from leakage.results.exports import Made
 from leakage.results.scripts import scripts
+from leakage.results.slides import gif, png
 from leakage.runs.service import Service
 from leakage.spec.experiment import SpecError
 from leakage.web.reader_page import ENTRY, reader_page, stylesheet
+from leakage.web.recorded_slides import recorded_slide
+from leakage.web.routes import download
 from leakage.web.worksheets import Place, handout
 
 NO_CACHE = {"Cache-Control": "no-cache"}
 FOREVER = {"Cache-Control": "public, max-age=31536000, immutable"}
 SMALLER = [Middleware(GZipMiddleware)]  # columns of numbers, words: a third of their size
+SLIDES = {"png": png, "gif": gif}
 FILMS = ("runs", "grids")  # folders below assets/lessons whose pictures are fetched
 
 
@@ -42,6 +48,7 @@ class Learning:
             Route(f"{self.base}/learn/{{lesson}}", self.lesson_address),
             Route(f"{data}/lessons/{{lesson}}.json", self.lesson, middleware=SMALLER),
             Route(f"{data}/thumbnails/{{lesson}}.webp", self.thumbnail),
+            Route(f"{data}/slides/{{name}}.{{kind}}", self.slide),
             Route(f"{data}/{{folder}}/{{name}}.webp", self.film),
         ]
 
@@ -88,6 +95,16 @@ class Learning:
             return Response(thumbnail(request.path_params["lesson"]), media_type="image/webp", headers=FOREVER)
         except SpecError as error:
             return PlainTextResponse(str(error), 404)
+
+    async def slide(self, request: Request) -> Response:
+        """A recorded run as a picture for a slide, or as an animation, to be saved."""
+        name, kind, known = request.path_params["name"], request.path_params["kind"], self.service.catalog()
+        if kind not in SLIDES or f"runs/{name}" not in film_files():
+            return PlainTextResponse("No such slide.", 404)
+        if known is None:
+            return PlainTextResponse("The list of attacks and protections is being made: try again in a few seconds.", 503)
+        made = await asyncio.to_thread(lambda: SLIDES[kind](recorded_slide(name, known)))
+        return download(Made(f"image/{kind}", made), f"leakage-{name}.{kind}", NO_CACHE)
 
     async def film(self, request: Request) -> Response:
         """The pictures of a recorded run or grid."""

@@ -18,8 +18,10 @@ from leakage.learn.reader_data import reader_index, reader_lesson, thumbnail
 from leakage.results.bundle import bundle
 from leakage.results.markup import render
 from leakage.results.scripts import scripts
+from leakage.results.slides import png
 from leakage.spec.catalog import Catalog
 from leakage.web.reader_page import ENTRY, reader_page, stylesheet
+from leakage.web.recorded_slides import recorded_slide
 from leakage.web.worksheets import Place, handout, names
 
 HOME = "index.html"
@@ -63,6 +65,7 @@ def _files(known: Catalog, address: str) -> Iterator[tuple[str, str | bytes]]:
     about = {"base": "", "data": "", "folder": True, "lessons": reader_index(known)}
     yield HOME, reader_page(about, head=head, script=f'<script src="{script_name}"></script>', home=HOME, pages=pages)
     yield PROGRAM, render("web/program.html.jinja", head=Markup(head), home=HOME)
+    slides: set[str] = set()
     for lesson in lessons():
         read = reader_lesson(lesson.id, known)
         yield f"data/{lesson.id}.js", f"gle.data({json.dumps(f'lessons/{lesson.id}')}, {json.dumps(read, separators=(',', ':'))});\n"
@@ -71,6 +74,9 @@ def _files(known: Catalog, address: str) -> Iterator[tuple[str, str | bytes]]:
             for name in read[kind]:
                 if (film := folder / f"{name}.webp").exists():
                     yield f"{kind}/{name}.webp", film.read_bytes()
+                    slides |= {name} if kind == "runs" else set()
+    for name in sorted(slides):
+        yield f"slides/{name}.png", png(recorded_slide(name, known), small=True)
     place = Place(f"../{HOME}", lambda id: f"{address.rstrip('/')}/#{id}" if address else f"{HOME}, lesson {int(id[:2])}")
     for name in names():
         yield f"worksheets/{name}.html", handout(name, place)
