@@ -178,7 +178,9 @@ def _pictures(page: Image.Image | None, slide: Slide, seen: Pixels, box: tuple[i
             end = max(end, y + size)
             if page:
                 page.paste(_enlarged(pictures[place], size), (x, y))
-                ImageDraw.Draw(page).rectangle((x - 1, y - 1, x + size, y + size), outline=colour, width=1 if size < 64 else 2)
+                edge = 1 if size < 64 else 2
+                around = (x - edge, y - edge, x + size + edge - 1, y + size + edge - 1)
+                ImageDraw.Draw(page).rectangle(around, outline=colour, width=edge)
     return second, end
 
 

@@ -21,10 +21,10 @@ from leakage.results.scripts import scripts
 from leakage.results.slides import gif, png
 from leakage.runs.service import Service
 from leakage.spec.experiment import SpecError
-from leakage.web.reader_page import ENTRY, reader_page, stylesheet
+from leakage.web.reader_page import ENTRY, program_page
 from leakage.web.recorded_slides import recorded_slide
 from leakage.web.routes import download
-from leakage.web.worksheets import Place, handout
+from leakage.web.worksheets import HandoutLinks, handout
 
 NO_CACHE = {"Cache-Control": "no-cache"}
 FOREVER = {"Cache-Control": "public, max-age=31536000, immutable"}
@@ -59,11 +59,9 @@ class Learning:
         except SpecError as error:
             return PlainTextResponse(str(error), 500)
         base, folder = self.base, scripts().folder(self.base)
-        preloads = "".join(f'\n<link rel="modulepreload" href="{folder}/{name}">' for name in scripts().closure(ENTRY))
-        page = reader_page(
+        page = program_page(
             {"base": base, "data": f"{base}/api/learn/{data_version()}", "lessons": index},
-            head=f"<style>\n{stylesheet()}\n</style>{preloads}",
-            script=f'<script type="module" src="{folder}/{ENTRY}"></script>',
+            [f"{folder}/{name}" for name in scripts().closure(ENTRY)],
             home=f"{base}/",
             pages={"Learn": f"{base}/learn", "Lab": f"{base}/", "Compare": f"{base}/compare"},
         )
@@ -79,7 +77,7 @@ class Learning:
         """A page to print."""
         here = f"{request.url.scheme}://{request.url.netloc}{self.base}/learn/"
         try:
-            page = handout(request.path_params["name"], Place(f"{self.base}/learn", lambda lesson: here + lesson))
+            page = handout(request.path_params["name"], HandoutLinks(f"{self.base}/learn", lambda lesson: here + lesson))
         except SpecError as error:
             return PlainTextResponse(str(error), 404)
         return HTMLResponse(page, headers=NO_CACHE)

@@ -10,8 +10,6 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from markupsafe import Markup
-
 from leakage.learn import grids, recordings
 from leakage.learn.lessons import lessons
 from leakage.learn.reader_data import reader_index, reader_lesson, thumbnail
@@ -20,9 +18,9 @@ from leakage.results.markup import render
 from leakage.results.scripts import scripts
 from leakage.results.slides import png
 from leakage.spec.catalog import Catalog
-from leakage.web.reader_page import ENTRY, reader_page, stylesheet
+from leakage.web.reader_page import ENTRY, folder_page, stylesheet
 from leakage.web.recorded_slides import recorded_slide
-from leakage.web.worksheets import Place, handout, names
+from leakage.web.worksheets import HandoutLinks, handout, names
 
 HOME = "index.html"
 PROGRAM = "program.html"  # what links to the Lab lead to
@@ -60,11 +58,9 @@ def _files(known: Catalog, address: str) -> Iterator[tuple[str, str | bytes]]:
     script_name, style_name = f"reader.{_version(script)}.js", f"reader.{_version(style)}.css"
     yield script_name, script
     yield style_name, style
-    head = f'<link rel="stylesheet" href="{style_name}">'
-    pages = {"Learn": HOME, "The program": PROGRAM}
     about = {"base": "", "data": "", "folder": True, "lessons": reader_index(known)}
-    yield HOME, reader_page(about, head=head, script=f'<script src="{script_name}"></script>', home=HOME, pages=pages)
-    yield PROGRAM, render("web/program.html.jinja", head=Markup(head), home=HOME)
+    yield HOME, folder_page(about, script_name, style_name, home=HOME, pages={"Learn": HOME, "The program": PROGRAM})
+    yield PROGRAM, render("web/program.html.jinja", style_file=style_name, home=HOME)
     slides: set[str] = set()
     for lesson in lessons():
         read = reader_lesson(lesson.id, known)
@@ -77,9 +73,9 @@ def _files(known: Catalog, address: str) -> Iterator[tuple[str, str | bytes]]:
                     slides |= {name} if kind == "runs" else set()
     for name in sorted(slides):
         yield f"slides/{name}.png", png(recorded_slide(name, known), small=True)
-    place = Place(f"../{HOME}", lambda id: f"{address.rstrip('/')}/#{id}" if address else f"{HOME}, lesson {int(id[:2])}")
+    links = HandoutLinks(f"../{HOME}", lambda id: f"{address.rstrip('/')}/#{id}" if address else f"{HOME}, lesson {int(id[:2])}")
     for name in names():
-        yield f"worksheets/{name}.html", handout(name, place)
+        yield f"worksheets/{name}.html", handout(name, links)
 
 
 def _version(text: str) -> str:

@@ -26,7 +26,7 @@ ACROSS = 4  # pictures of a batch side by side
 COURSES = {45: ("02", "08", "12"), 90: ("02", "03", "04", "07", "08", "12"), 180: tuple(f"{number:02}" for number in range(1, 13))}
 
 
-class Place(NamedTuple):
+class HandoutLinks(NamedTuple):
     """Where these pages lie: how they link to the lessons, and what is printed as the address of one."""
 
     reader: str  # the address of the page Learn, seen from a handout
@@ -46,23 +46,23 @@ def names() -> list[str]:
     return [PLAN, *(f"{lesson.id}{end}" for lesson in lessons() for end in ("", SOLUTION))]
 
 
-def handout(name: str, place: Place) -> str:
+def handout(name: str, links: HandoutLinks) -> str:
     """The plan, a worksheet or a solution as HTML that loads nothing. Raises SpecError when there is none of that name."""
     if name not in names():
         raise SpecError(f"There is no page {name!r} to print; expected is one of {', '.join(names())}.")
     if name == PLAN:
-        return plan(place)
+        return plan(links)
     lesson = next(one for one in lessons() if one.id == name.removesuffix(SOLUTION))
-    return worksheet(lesson, place, solution=name.endswith(SOLUTION))
+    return worksheet(lesson, links, solution=name.endswith(SOLUTION))
 
 
-def worksheet(lesson: Lesson, place: Place, *, solution: bool) -> str:
+def worksheet(lesson: Lesson, links: HandoutLinks, *, solution: bool) -> str:
     """The three questions of a lesson, a guess to make before, and two pictures; as a solution with what is right, and why."""
     beats = [beat for beat in lesson.beats if isinstance(beat, GuessBeat)]
     pictures = list(_pictures(lesson, solution=solution))
     return render(
         "web/worksheet.html.jinja",
-        style=Markup(STYLE.read_text()),
+        style=_style(),
         lesson=lesson,
         number=int(lesson.id[:2]),
         count=len(lessons()),
@@ -75,8 +75,8 @@ def worksheet(lesson: Lesson, place: Place, *, solution: bool) -> str:
         questions=[(filled(question, lesson), filled(answer, lesson)) for question, answer in lesson.worksheet],
         takeaway=filled(lesson.beats[-1].text, lesson),
         caveat=filled(lesson.caveat, lesson),
-        reader=f"{place.reader}#{lesson.id}",
-        printed=place.printed(lesson.id),
+        reader=f"{links.reader}#{lesson.id}",
+        printed=links.printed(lesson.id),
     )
 
 
@@ -113,11 +113,15 @@ def _address(pictures: Pixels) -> str:
     return "data:image/webp;base64," + base64.b64encode(file.getvalue()).decode()
 
 
-def plan(place: Place) -> str:
+def _style() -> Markup:
+    return Markup(STYLE.read_text())
+
+
+def plan(links: HandoutLinks) -> str:
     """What whoever teaches wants to know before: lessons and their minutes, three courses, what to install, what to do in the room."""
     return render(
         "web/plan.html.jinja",
-        style=Markup(STYLE.read_text()),
+        style=_style(),
         lessons=[
             {
                 "id": lesson.id,
@@ -133,5 +137,5 @@ def plan(place: Place) -> str:
             for minutes, course in COURSES.items()
         ],
         solution=SOLUTION,
-        reader=place.reader,
+        reader=links.reader,
     )
