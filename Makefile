@@ -27,7 +27,7 @@ TORCH_PINS = $(shell grep -E '^torch(vision)?==' requirements.txt)
 PARALLEL := --numprocesses 2 --dist loadscope
 QUICK := not slow and not grid and not long and not browser and not processes
 
-.PHONY: help run quick test check bench record learn docs clean
+.PHONY: help run quick test check bench record learn site docs clean
 
 help:
 	@awk -F ' *## ' '/^[a-z]+:.* ## / { split($$1, rule, ":"); printf "  make %-8s %s\n", rule[1], $$2 }' Makefile
@@ -57,6 +57,9 @@ record: $(VENV)/.run-ready ## make the recordings in assets/ that are missing (A
 
 learn: $(VENV)/.run-ready ## recompute every number that the lessons claim (ARGS="--write" puts in what was found)
 	$(PY) -m leakage learn --claims $(ARGS)
+
+site: $(VENV)/$(if $(PDF),.dev-ready,.run-ready) ## write the lessons as a folder that opens by double click: site/ (PDF=1, ARGS="--out FOLDER --address URL")
+	$(PY) -m leakage site $(if $(PDF),--pdf) $(ARGS)
 
 docs: $(VENV)/.dev-ready ## write what is made from the code: docs/plugins.md, the events as TypeScript types, and docs/api/ to read in a browser
 	$(PY) -m leakage docs $(ARGS)

@@ -1,6 +1,7 @@
 """The command line, `gradient-leakage` or `python -m leakage`: the same engine without a page, and what starts the pages."""
 
 import argparse
+import importlib.util
 import json
 import logging
 import sys
@@ -64,6 +65,10 @@ def main(arguments: list[str]) -> int:
     learn = commands.add_parser("learn", help="look after the lessons")
     learn.add_argument("--claims", action="store_true", required=True, help="recompute every number that a lesson claims")
     learn.add_argument("--write", action="store_true", help="put what was found into the lessons, and draw their figures anew")
+    site = commands.add_parser("site", help="write the lessons and worksheets as a folder that opens without this program")
+    site.add_argument("--out", type=Path, default=Path("site"), help="the folder; default site")
+    site.add_argument("--address", default="", help="where a web host will have it, for the worksheets to print")
+    site.add_argument("--pdf", action="store_true", help="the worksheets as PDF too, where Chromium and Playwright are")
     commands.add_parser("docs", help="write docs/plugins.md from the plug-ins, and the types of events for JavaScript")
     given = parser.parse_args(arguments)
     try:
@@ -88,6 +93,8 @@ def main(arguments: list[str]) -> int:
             recorder.record(given.only, check=given.check, jobs=given.jobs)
         elif given.command == "learn":
             tell_claims(write=given.write)
+        elif given.command == "site":
+            make_site(given.out, given.address, pdf=given.pdf)
         else:
             write_docs()
     except (ValueError, OSError, RuntimeError, MemoryError) as error:
@@ -222,6 +229,19 @@ def tell_claims(*, write: bool) -> None:
         claims.keep_figures(lessons())
     if off and not write:
         raise RuntimeError("With --write what was found is put in.")
+
+
+def make_site(out: Path, address: str, *, pdf: bool) -> None:
+    """The folder, and how to open it."""
+    if importlib.util.find_spec("jinja2") is None:
+        raise RuntimeError('The site is written from templates, by Jinja2. Run `pip install "gradient-leakage-explorer[app]"`.')
+    from leakage.web.printing import print_all
+    from leakage.web.site import HOME, write_site
+
+    size = write_site(out, plugin_catalog.describe(), address=address)
+    log.info("%.1f MB are in %s: open its %s in a browser, or put the folder on any web host.", size / 1e6, out, HOME)
+    if pdf:
+        log.info("%d PDF files are in %s.", print_all(out / "worksheets"), out / "worksheets")
 
 
 def write_docs() -> None:

@@ -54,7 +54,7 @@ def reader_index(known: Catalog | None) -> list[dict[str, Any]]:
             "beats": len(_shown_beats(lesson, known)),
             "question": next((filled(beat.text, lesson) for beat in lesson.beats if isinstance(beat, GuessBeat)), ""),
             "takeaway": filled(lesson.beats[-1].text, lesson),
-            "thumbnail": bool(_first_beat_with_run(lesson)),
+            "thumbnail": bool(first_beat_with_run(lesson)),
         }
         for lesson in lessons()
     ]
@@ -63,7 +63,7 @@ def reader_index(known: Catalog | None) -> list[dict[str, Any]]:
 @cache
 def thumbnail(id: str) -> bytes:
     """The private picture beside what its first beat stops at, as WebP: a question, not its answer. Raises SpecError where nothing is."""
-    beat = _first_beat_with_run(find_lesson(id))
+    beat = first_beat_with_run(find_lesson(id))
     if beat is None:
         raise SpecError(f"Nothing has been recorded for {id}.")
     rows, film = recordings.pictures_of(beat.plays[0]), recordings.load(beat.plays[0])
@@ -75,7 +75,7 @@ def thumbnail(id: str) -> bytes:
     return file.getvalue()
 
 
-def _first_beat_with_run(lesson: Lesson) -> PlayBeat | RevealBeat | None:
+def first_beat_with_run(lesson: Lesson) -> PlayBeat | RevealBeat | None:
     """The first beat that plays something which has been recorded."""
     playing = (beat for beat in lesson.beats if isinstance(beat, PlayBeat | RevealBeat) and beat.plays)
     return next((beat for beat in playing if (recordings.FOLDER / f"{beat.plays[0]}.json").exists()), None)

@@ -88,7 +88,7 @@ def rows(reader: RunReader, runs: list[Run], known: Catalog) -> list[Row]:
     peers, attacks = [part for one in asked for part in one.defenses], [one.attack for one in asked]
 
     def words(one: Experiment) -> dict[str, str]:
-        attack = _part("attack", one.attack, attacks, known, short=True)
+        attack = part_words("attack", one.attack, attacks, known, short=True)
         return {"protection": protection(one.defenses, peers, known), "attack": attack}
 
     arms = titles([scenario(one) for one in asked], known)
@@ -206,7 +206,7 @@ def _aspects(experiments: Sequence[Experiment], known: Catalog, *, short: bool) 
     def part(kind: str, of: Callable[[Experiment], Part]) -> list[str]:
         peers = [of(one) for one in experiments]
         full = kind == "attack" and not short and len({peer.id for peer in peers}) == 1
-        return [_part(kind, peer, peers, known, short=short, full=full) for peer in peers]
+        return [part_words(kind, peer, peers, known, short=short, full=full) for peer in peers]
 
     stacked = [defense for one in experiments for defense in one.defenses]
     summed = [one.aggregation for one in experiments if one.aggregation]
@@ -225,7 +225,7 @@ def _aspects(experiments: Sequence[Experiment], known: Catalog, *, short: bool) 
         ("What is sent", part("protocol", lambda one: one.protocol)),
         (
             "Added up with other phones",
-            every(lambda one: _part("protocol", one.aggregation, summed, known, short=short) if one.aggregation else "no"),
+            every(lambda one: part_words("protocol", one.aggregation, summed, known, short=short) if one.aggregation else "no"),
         ),
         ("The round", every(lambda one: f"{'round ' if short else ''}{one.attacked_round} of {one.rounds}")),
         ("The labels", every(lambda one: f"{'labels ' if short else ''}{'granted' if one.assume.labels else 'found out'}")),
@@ -242,10 +242,10 @@ def sentence_case(words: str) -> str:
 
 def protection(stack: Sequence[Part], peers: Sequence[Part], known: Catalog, *, short: bool = True) -> str:
     """A stack of protections in the words that tell it from its `peers`."""
-    return ", then ".join(_part("defense", part, peers, known, short=short) for part in stack) or NOTHING
+    return ", then ".join(part_words("defense", part, peers, known, short=short) for part in stack) or NOTHING
 
 
-def _part(kind: str, part: Part, peers: Iterable[Part], known: Catalog, *, short: bool, full: bool = False) -> str:
+def part_words(kind: str, part: Part, peers: Iterable[Part], known: Catalog, *, short: bool, full: bool = False) -> str:
     """Title and fields: what differs from its like; of a protection its strength and, as of all unless short, what is not as usual.
 
     `full`: every field.

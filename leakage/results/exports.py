@@ -10,8 +10,12 @@ from typing import Any
 from PIL import Image, ImageDraw
 
 from leakage.data.images import tiles
+from leakage.results import slides
+from leakage.results.captions import caption, headline
 from leakage.runs.events import AttackEnd, FrameEvent, RoundEvent
 from leakage.runs.store import Run, Store
+from leakage.spec.catalog import Catalog
+from leakage.spec.experiment import Experiment
 
 COLUMNS = 8  # pictures side by side
 SCALE = 6  # screen pixels per picture pixel, fewer when the picture would become wider than ...
@@ -29,9 +33,12 @@ class Made:
     data: bytes
 
 
-def make(store: Store, run: str, name: str) -> Made | None:
-    """One of final.png, run.webp, curves.csv, experiment.json; None for another name, or when the run has nothing to show."""
+def make(store: Store, run: str, name: str, known: Catalog | None = None) -> Made | None:
+    """One of the files in MAKERS and, where the plug-ins are known, in SLIDES; None for another name, or when there is nothing to show."""
     found = store.get(run)
+    if found and found.kind == "attack" and name in SLIDES:
+        slide = _slide(store, found, known) if known else None
+        return Made(f"image/{name.rpartition('.')[2]}", SLIDES[name](slide)) if slide else None
     maker = MAKERS[found.kind].get(name) if found else None
     return maker(store, found) if found and maker else None
 
@@ -110,6 +117,31 @@ def _animation(store: Store, run: Run) -> Made | None:
     )
 
 
+def _slide(store: Store, run: Run, known: Catalog) -> slides.Slide | None:
+    """A run as slides show it; None before it has pictures."""
+    answer, meta, private = answer_of(store, run), store.meta(run.id), store.files(run.id, "private.png").get("private.png")
+    if not answer or not meta or not private:
+        return None
+    frames = [frame for frame in store.frames(run.id) if frame.picture and frame.seq <= answer]
+    few = [frames[round(number * (len(frames) - 1) / (slides.FRAMES - 1))] for number in range(slides.FRAMES)]
+    end, grey, experiment = run.outcome(AttackEnd), meta.baselines.get("grey"), Experiment.model_validate_json(run.experiment)
+    stills = [
+        slides.Still(tiles(png, meta.batch), frame.step, (end.scores if end and frame.seq == answer else frame.scores).psnr)
+        for frame in {frame.seq: frame for frame in few}.values()
+        if (png := store.frame(run.id, frame.seq))  # else it has been thinned out since
+    ]
+    verdict = (end.verdict if end else None) or frames[-1].verdict
+    return slides.Slide(
+        title=headline(experiment, known),
+        private=tiles(private, meta.batch),
+        stills=stills,
+        grey=grey.psnr if grey else None,
+        word=verdict.word if verdict else "not finished",
+        sent=meta.entries,
+        settings=caption(experiment, known),
+    )
+
+
 def _some(frames: list[FrameEvent], private: Image.Image) -> list[FrameEvent]:
     """As many of the frames as an animation may have, the last among them."""
     page = _beside(private, private, "", wide=NARROW)
@@ -149,6 +181,7 @@ def _experiment(store: Store, run: Run) -> Made | None:
     return Made("application/json", json.dumps(_parsed(run), indent=2).encode())
 
 
+SLIDES = {"slide.png": slides.png, "run.gif": slides.gif}
 MAKERS: dict[str, dict[str, Callable[[Store, Run], Made | None]]] = {  # kind of run -> what can be taken away
     "attack": {"final.png": _final, "run.webp": _animation, "curves.csv": _curves, "experiment.json": _experiment},
     "train": {"curves.csv": _rounds, "experiment.json": _experiment},

@@ -1,8 +1,7 @@
 """The routes of the reader: the page of the lessons, each lesson as data, and the pictures of what was recorded for them."""
 
+import asyncio
 import hashlib
-import html
-import json
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -17,15 +16,20 @@ from starlette.routing import Route
 from leakage.learn.lessons import FOLDER as LESSONS
 from leakage.learn.lessons import lessons
 from leakage.learn.reader_data import reader_index, reader_lesson, thumbnail
-from leakage.results.scripts import FOLDER, scripts
+from leakage.results.exports import Made
+from leakage.results.scripts import scripts
+from leakage.results.slides import gif, png
 from leakage.runs.service import Service
 from leakage.spec.experiment import SpecError
+from leakage.web.reader_page import ENTRY, program_page
+from leakage.web.recorded_slides import recorded_slide
+from leakage.web.routes import download
+from leakage.web.worksheets import HandoutLinks, handout
 
-PAGE = FOLDER / "reader"
-ENTRY = "reader/reader.js"
 NO_CACHE = {"Cache-Control": "no-cache"}
 FOREVER = {"Cache-Control": "public, max-age=31536000, immutable"}
 SMALLER = [Middleware(GZipMiddleware)]  # columns of numbers, words: a third of their size
+SLIDES = {"png": png, "gif": gif}
 FILMS = ("runs", "grids")  # folders below assets/lessons whose pictures are fetched
 
 
@@ -40,9 +44,11 @@ class Learning:
         data = f"{self.base}/api/learn/{{version}}"
         return [
             Route(f"{self.base}/learn", self.page, middleware=SMALLER),
+            Route(f"{self.base}/learn/worksheets/{{name}}.html", self.handout, middleware=SMALLER),
             Route(f"{self.base}/learn/{{lesson}}", self.lesson_address),
             Route(f"{data}/lessons/{{lesson}}.json", self.lesson, middleware=SMALLER),
             Route(f"{data}/thumbnails/{{lesson}}.webp", self.thumbnail),
+            Route(f"{data}/slides/{{name}}.{{kind}}", self.slide),
             Route(f"{data}/{{folder}}/{{name}}.webp", self.film),
         ]
 
@@ -52,25 +58,29 @@ class Learning:
             index = reader_index(self.service.catalog())
         except SpecError as error:
             return PlainTextResponse(str(error), 500)
-        about = {"base": self.base, "data": f"{self.base}/api/learn/{data_version()}", "lessons": index}
-        folder = scripts().folder(self.base)
-        filled = {
-            "__STYLE__": (PAGE / "reader.css").read_text(encoding="utf-8"),
-            "__PRELOADS__": "\n".join(f'<link rel="modulepreload" href="{folder}/{name}">' for name in scripts().closure(ENTRY)),
-            "__SCRIPT__": f"{folder}/{ENTRY}",
-            "__BASE__": html.escape(self.base),
-            "__ABOUT__": json.dumps(about, ensure_ascii=False).replace("<", "\\u003c"),
-        }
-        text = (PAGE / "reader.html").read_text(encoding="utf-8")
-        for mark, value in filled.items():
-            text = text.replace(mark, value)
-        return HTMLResponse(text, headers=NO_CACHE)
+        base, folder = self.base, scripts().folder(self.base)
+        page = program_page(
+            {"base": base, "data": f"{base}/api/learn/{data_version()}", "lessons": index},
+            [f"{folder}/{name}" for name in scripts().closure(ENTRY)],
+            home=f"{base}/",
+            pages={"Learn": f"{base}/learn", "Lab": f"{base}/", "Compare": f"{base}/compare"},
+        )
+        return HTMLResponse(page, headers=NO_CACHE)
 
     async def lesson_address(self, request: Request) -> Response:
         """An address such as /learn/07-noise leads to that lesson."""
         lesson = request.path_params["lesson"]
         there = lesson in {one.id for one in lessons()}
         return RedirectResponse(f"{self.base}/learn{'#' + lesson if there else ''}", 307)
+
+    async def handout(self, request: Request) -> Response:
+        """A page to print."""
+        here = f"{request.url.scheme}://{request.url.netloc}{self.base}/learn/"
+        try:
+            page = handout(request.path_params["name"], HandoutLinks(f"{self.base}/learn", lambda lesson: here + lesson))
+        except SpecError as error:
+            return PlainTextResponse(str(error), 404)
+        return HTMLResponse(page, headers=NO_CACHE)
 
     async def lesson(self, request: Request) -> Response:
         try:
@@ -83,6 +93,16 @@ class Learning:
             return Response(thumbnail(request.path_params["lesson"]), media_type="image/webp", headers=FOREVER)
         except SpecError as error:
             return PlainTextResponse(str(error), 404)
+
+    async def slide(self, request: Request) -> Response:
+        """A recorded run as a picture for a slide, or as an animation, to be saved."""
+        name, kind, known = request.path_params["name"], request.path_params["kind"], self.service.catalog()
+        if kind not in SLIDES or f"runs/{name}" not in film_files():
+            return PlainTextResponse("No such slide.", 404)
+        if known is None:
+            return PlainTextResponse("The list of attacks and protections is being made: try again in a few seconds.", 503)
+        made = await asyncio.to_thread(lambda: SLIDES[kind](recorded_slide(name, known)))
+        return download(Made(f"image/{kind}", made), f"leakage-{name}.{kind}", NO_CACHE)
 
     async def film(self, request: Request) -> Response:
         """The pictures of a recorded run or grid."""

@@ -138,7 +138,7 @@ class Stream:
             return self.picture(run, await asyncio.to_thread(self.service.private, run))
         if name.startswith("frames/") and name.endswith(".png") and (seq := number(name[7:-4])) is not None:
             return self.picture(run, store.frame(run, seq))
-        export = await asyncio.to_thread(exports.make, store, run, name)
+        export = await asyncio.to_thread(exports.make, store, run, name, self.service.catalog())
         if export is None:
             return PlainTextResponse("Nothing to download: no such run, or it has no pictures yet.", 404)
         return download(export, f"leakage-{run[:6]}-{name}")

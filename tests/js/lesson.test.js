@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { LessonView } from '../../leakage/ui/components/reader/lesson.js';
+import { sourceOf } from '../../leakage/ui/components/reader/source.js';
 import { openPage } from './page.js';
 
 const RUN = {
@@ -47,8 +48,7 @@ function read(t) {
   /** @type {string[]} */
   const moved = [];
   const view = new LessonView(LESSON, {
-    data: '/api/learn/v',
-    lab: (query) => `/?${query}`,
+    source: sourceOf({ base: '', data: '/api/learn/v', lessons: [] }),
     announce: (words) => told.push(words),
     moved: (hash) => moved.push(hash),
     next: { id: '02-two', title: 'Two' },
@@ -133,7 +133,10 @@ test('a right guess is told as that, and the way leads to the takeaway with cave
   key('n');
   key('n');
   assert.equal(one('.gle-words').textContent, 'Remember.');
-  assert.equal(one('.gle-after').textContent, 'What this does not showCareful.SourcesA paperNotes for teachersSay it.');
+  assert.equal(
+    one('.gle-after').textContent,
+    'What this does not showCareful.SourcesA paperNotes for teachersSay it.To print: Worksheet SolutionA run: Slide (PNG) Animation (GIF)',
+  );
   assert.equal(all('.gle-dot[href]').length, 6);
   assert.equal(one('.gle-next').textContent, 'Next: Two');
   key('n');

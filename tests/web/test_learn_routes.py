@@ -15,7 +15,9 @@ from leakage.results.scripts import scripts
 from leakage.runs.service import Service
 from leakage.runs.store import Store
 from leakage.settings import Settings
-from leakage.web.learn_routes import ENTRY, Learning, data_version
+from leakage.web.learn_routes import Learning, data_version
+from leakage.web.reader_page import ENTRY
+from leakage.workers import plugin_catalog
 
 
 @pytest.fixture
@@ -73,6 +75,26 @@ def test_a_film_is_the_recordings_own(web: TestClient, prefix: str) -> None:
     assert film.content == (recordings.FOLDER / "r02.webp").read_bytes()
     picture = web.get(f"{prefix}/api/learn/{data_version()}/thumbnails/02-search.webp")
     assert picture.content[:4] == b"RIFF"
+
+
+def test_worksheets_are_served_with_the_address_that_was_asked(web: TestClient, prefix: str) -> None:
+    sheet = web.get(f"{prefix}/learn/worksheets/07-noise.html")
+    assert (sheet.status_code, sheet.headers["Cache-Control"]) == (200, "no-cache")
+    assert f'<a href="{prefix}/learn#07-noise">http://testserver{prefix}/learn/07-noise</a>' in sheet.text
+    assert "Plan of the 12 lessons" in web.get(f"{prefix}/learn/worksheets/index.html").text
+    assert web.get(f"{prefix}/learn/worksheets/99-none.html").status_code == 404
+
+
+def test_a_recorded_run_is_saved_as_a_slide_once_the_plugins_are_known(web: TestClient, prefix: str, tmp_path: Path) -> None:
+    slides = f"{prefix}/api/learn/{data_version()}/slides"
+    assert web.get(f"{slides}/r09.png").status_code == 503
+    plugin_catalog.write(tmp_path / "catalog.json")
+    for kind, start in (("png", b"\x89PNG"), ("gif", b"GIF89a")):
+        answer = web.get(f"{slides}/r09.{kind}")
+        assert answer.headers["Content-Disposition"] == f'attachment; filename="leakage-r09.{kind}"'
+        assert answer.headers["Content-Type"] == f"image/{kind}"
+        assert answer.content.startswith(start)
+    assert web.get(f"{slides}/r99.png").status_code == web.get(f"{slides}/r09.bmp").status_code == 404
 
 
 NOT_THERE = [

@@ -25,8 +25,10 @@ from leakage.ui.lab.ledger import ledger
 MOST = 2  # runs side by side
 EVERY = 2.0  # seconds between two looks at runs that move: the stage hears of them at once, and each look costs a tenth of a core
 DOWNLOADS = {
-    "final.png": "Picture (PNG)",
+    "final.png": "Picture",
+    "slide.png": "Slide",
     "run.webp": "Animation (WebP)",
+    "run.gif": "GIF",
     "curves.csv": "Curves (CSV)",
     "experiment.json": "Experiment (JSON)",
 }

@@ -1,5 +1,6 @@
 // One lesson on the page: its beats one after the other, the stage beside the words, dots and buttons to walk, keys to walk without them.
 import { element } from '../dom.js';
+import { afterwards } from './afterwards.js';
 import { FigureBox } from './figures.js';
 import { button, dotsOf } from './dots.js';
 import { keep } from './kept.js';
@@ -22,8 +23,7 @@ import { WhatIf } from './whatif.js';
  * @property {Record<string, import('./recording.js').Recording>} runs
  * @property {Record<string, import('./whatif.js').Grid>} grids
  * @typedef {object} Surroundings
- * @property {string} data the address below which the pictures lie
- * @property {(query: string | null) => string} lab the address of the Lab with these settings
+ * @property {import('./source.js').Source} source
  * @property {(words: string) => void} announce says it to those who hear the page
  * @property {(hash: string) => void} moved the address is to follow
  * @property {{ id: string, title: string } | null} next the lesson after this one
@@ -225,7 +225,7 @@ export class LessonView {
     for (const id of beat.runs ?? []) this.addScreen(id, beat, from?.id === id ? from.place : 0);
     if (beat.grid) this.addGrid(beat.grid, beat.words ?? {});
     if (beat.figure) this.add(new FigureBox(beat.figure));
-    if (beat.kind === 'takeaway') this.stage.append(this.after());
+    if (beat.kind === 'takeaway') this.stage.append(afterwards(this.lesson, this.around.source));
     this.stage.dataset.screens = String(beat.runs?.length ?? 0);
   }
 
@@ -241,8 +241,8 @@ export class LessonView {
    * @param {number} from where the film goes on
    */
   addScreen(id, beat, from) {
-    const run = this.lesson.runs[id];
-    const showing = { id, run, film: `${this.around.data}/runs/${id}.webp`, lab: this.around.lab(run.lab), stop: beat.stop ?? 'answer' };
+    const { source } = this.around;
+    const showing = { id, run: this.lesson.runs[id], film: source.picture('runs', id), lab: source.lab, stop: beat.stop ?? 'answer' };
     this.add(new Screen({ ...showing, from, curves: !beat.figure && (beat.runs?.length ?? 0) < 2 }));
   }
 
@@ -251,18 +251,8 @@ export class LessonView {
    * @param {Record<string, string>} words
    */
   addGrid(name, words) {
-    this.add(new WhatIf(this.lesson.grids[name], { film: `${this.around.data}/grids/${name}.webp`, lab: this.around.lab, words }));
-  }
-
-  /** Below the last beat: what the lesson does not show, where it comes from, and notes for those who teach it. */
-  after() {
-    const box = element('section', 'gle-after');
-    const notes = element('details', 'gle-notes');
-    notes.append(element('summary', '', say('notes')), element('p', '', this.lesson.notes));
-    const sources = element('ul', '');
-    sources.append(...this.lesson.source.map((source) => element('li', '', source)));
-    box.append(element('h2', '', say('caveat')), element('p', '', this.lesson.caveat), element('h2', '', say('source')), sources, notes);
-    return box;
+    const { source } = this.around;
+    this.add(new WhatIf(this.lesson.grids[name], { film: source.picture('grids', name), lab: source.lab, words }));
   }
 
   /** Play or stop what is on the stage. */

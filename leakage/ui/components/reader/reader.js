@@ -5,20 +5,20 @@ import { LessonView } from './lesson.js';
 import { say } from './phrases.js';
 import { Presenter } from './presenter.js';
 import { Shelf } from './shelf.js';
+import { sourceOf } from './source.js';
 import { readHash } from './walk.js';
-
-/** @typedef {{ base: string, data: string, lessons: import('./shelf.js').Entry[] }} About what the server wrote into the page */
 
 export class Reader {
   /**
    * @param {HTMLElement} host
    * @param {HTMLElement} status where is told what those who hear the page must know
-   * @param {About} about
+   * @param {import('./source.js').About} about
    */
   constructor(host, status, about) {
     this.host = host;
     this.status = status;
     this.about = about;
+    this.source = sourceOf(about);
     /** @type {LessonView | null} */
     this.view = null;
     /** @type {Presenter | null} */
@@ -51,7 +51,7 @@ export class Reader {
   showShelf(note) {
     this.close();
     document.title = `${say('lessons')} · Gradient Leakage Explorer`;
-    this.host.replaceChildren(new Shelf(this.about.lessons, this.about.data, note).root);
+    this.host.replaceChildren(new Shelf(this.about.lessons, this.source, note).root);
     scrollTo(0, 0);
   }
 
@@ -60,10 +60,11 @@ export class Reader {
    * @param {import('./shelf.js').Entry} entry
    */
   async open(entry) {
-    const { data, base, lessons } = this.about;
+    const { source } = this;
+    const { lessons } = this.about;
     if (!this.lessons.has(entry.id)) {
       if (!this.view) this.host.replaceChildren(element('p', 'gle-note', say('loading')));
-      this.lessons.set(entry.id, fetchLesson(`${data}/lessons/${entry.id}.json`));
+      this.lessons.set(entry.id, source.lesson(entry.id));
     }
     let lesson;
     try {
@@ -79,8 +80,7 @@ export class Reader {
     if (this.asked !== entry.id || !lesson) return false;
     this.close();
     this.view = new LessonView(lesson, {
-      data,
-      lab: (query) => `${base}/${query ? `?${query}` : ''}`,
+      source,
       announce: (words) => (this.status.textContent = words),
       moved: (hash) => this.move(hash),
       next: lessons[lessons.indexOf(entry) + 1] ?? null,
@@ -117,16 +117,6 @@ export class Reader {
     this.view = null;
     this.presenter = null;
   }
-}
-
-/**
- * @param {string} address
- * @returns {Promise<import('./lesson.js').LessonData>}
- */
-async function fetchLesson(address) {
-  const answer = await fetch(address);
-  if (!answer.ok) throw new Error(`${address}: ${answer.status}`);
-  return answer.json();
 }
 
 const about = document.getElementById('about');

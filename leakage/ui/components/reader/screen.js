@@ -21,7 +21,7 @@ const HASTE = 300; // milliseconds
  * @property {string} id of the run
  * @property {Recording} run
  * @property {string} film the address of its pictures
- * @property {string} lab the address of the Lab
+ * @property {import('./source.js').Source['lab']} lab a link to the Lab
  * @property {string} stop "first", "step N" or "answer", perhaps ", labels hidden"
  * @property {number} [from] the picture that the film goes on from
  * @property {boolean} [curves]
@@ -57,7 +57,7 @@ export class Screen {
   }
 
   /**
-   * @param {string} lab
+   * @param {Showing['lab']} lab
    * @param {boolean} curves
    */
   lay(lab, curves) {
@@ -65,7 +65,7 @@ export class Screen {
     const head = element('h3', 'gle-screen-title', run.title);
     if (!run.film || !record.meta) {
       const missing = element('p', 'gle-note', `${say('notRecorded')} `);
-      if (run.lab) missing.append(linkTo(lab, say('computeLab')));
+      if (run.lab) missing.append(lab(run.lab, say('computeLab')));
       root.append(head, missing);
       return;
     }
@@ -95,7 +95,7 @@ export class Screen {
     else if (moves && curves) root.append(this.measures());
     root.append(...(run.messages ?? []).map((words) => element('p', 'gle-note gle-message', words)));
     const foot = element('p', 'gle-foot', say('recordedIn', { time: duration(run.seconds) || '0 s' }));
-    if (run.lab) foot.append(' · ', linkTo(lab, say('openLab')));
+    if (run.lab) foot.append(' · ', lab(run.lab, say('openLab')));
     root.append(foot);
     if (this.halt < 0)
       layTiles(
@@ -277,14 +277,4 @@ export async function loadFilm(address, root) {
     root.append(element('p', 'gle-note', say('failed')));
     return null;
   }
-}
-
-/**
- * @param {string} address
- * @param {string} words
- */
-export function linkTo(address, words) {
-  const link = element('a', '', words);
-  link.href = address;
-  return link;
 }

@@ -2,8 +2,10 @@
 import { element } from '../dom.js';
 import { forget, readKept } from './kept.js';
 import { say } from './phrases.js';
+import { link } from './source.js';
 
 /** @typedef {{ id: string, title: string, minutes: number, beats: number, question: string, takeaway: string, thumbnail: boolean }} Entry */
+/** @typedef {import('./source.js').Source} Source */
 
 /**
  * How far a lesson was read, in words; empty where it was not begun.
@@ -18,17 +20,17 @@ export function progressOf({ beats }, kept) {
 
 /**
  * @param {Entry} entry
- * @param {string} data
+ * @param {Source} source
  * @param {Partial<import('./walk.js').Kept> | undefined} kept
  */
-function card(entry, data, kept) {
+function card(entry, source, kept) {
   const link = element('a', 'gle-card');
   link.href = `#${entry.id}`;
   const picture = element('span', 'gle-thumbnail');
   if (entry.thumbnail) {
     const image = element('img', '');
     Object.assign(image, {
-      src: `${data}/thumbnails/${entry.id}.webp`,
+      src: source.picture('thumbnails', entry.id),
       alt: '',
       width: 160,
       height: 80,
@@ -56,29 +58,31 @@ function card(entry, data, kept) {
 export class Shelf {
   /**
    * @param {Entry[]} entries
-   * @param {string} data
+   * @param {Source} source
    * @param {string} note
    */
-  constructor(entries, data, note = '') {
+  constructor(entries, source, note = '') {
     this.root = element('section', 'gle-shelf');
     const kept = readKept();
     const list = element('ol', 'gle-cards');
-    list.append(...entries.map((entry) => card(entry, data, kept[entry.id])));
+    list.append(...entries.map((entry) => card(entry, source, kept[entry.id])));
     if (note) this.root.append(element('p', 'gle-note', note));
-    this.root.append(element('h1', '', say('lessons')), element('p', 'gle-lead', say('about')), list, this.privacy(entries, data));
+    const teach = element('p', 'gle-teach');
+    teach.append(link(source.handout('index'), say('teach')));
+    this.root.append(element('h1', '', say('lessons')), element('p', 'gle-lead', say('about')), list, teach, this.privacy(entries, source));
   }
 
   /**
    * @param {Entry[]} entries
-   * @param {string} data
+   * @param {Source} source
    */
-  privacy(entries, data) {
+  privacy(entries, source) {
     const words = element('p', 'gle-soft', `${say('privacy')} `);
     const press = element('button', 'gle-quiet', say('forget'));
     press.type = 'button';
     press.addEventListener('click', () => {
       forget();
-      const fresh = new Shelf(entries, data);
+      const fresh = new Shelf(entries, source);
       this.root.replaceWith(fresh.root);
       this.root = fresh.root;
       this.root.querySelector('button')?.focus();

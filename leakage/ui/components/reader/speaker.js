@@ -8,6 +8,22 @@ h1 { font-size: 20px; margin: 0 0 8px; } h2 { font-size: 16px; margin: 20px 0 4p
 .clock { font-size: 44px; font-variant-numeric: tabular-nums; } .row { display: flex; gap: 24px; align-items: baseline; flex-wrap: wrap; }
 button { font: inherit; padding: 10px 18px; border: 1px solid #33404f; border-radius: 8px; background: #18202a; color: inherit; cursor: pointer; }`;
 
+const NAME = 'gle-speaker';
+const SIZE = 'width=900,height=700';
+
+/** The window of that name, or a new one. A page from a disk is, once reloaded, a stranger to the window that it opened: another comes. */
+function findWindow() {
+  const found = open('', NAME, SIZE);
+  try {
+    if (found?.document) return found;
+  } catch {
+    found?.close();
+  }
+  const fresh = open('', '_blank', SIZE);
+  if (fresh) fresh.name = NAME;
+  return fresh;
+}
+
 export class SpeakerWindow {
   /**
    * @param {import('./lesson.js').LessonView} view
@@ -26,7 +42,7 @@ export class SpeakerWindow {
 
   /** Open it, or find it again by its name after a reload. */
   open() {
-    this.window = open('', 'gle-speaker', 'width=900,height=700');
+    this.window = findWindow();
     if (!this.window) return;
     const { document: page } = this.window;
     page.title = say('speaker');

@@ -4,7 +4,7 @@ import { drawSheet, layTiles } from '../live/pictures.js';
 import { decibel, isNumber } from '../live/words.js';
 import { Chart, tableOf } from './chart.js';
 import { say } from './phrases.js';
-import { linkTo, loadFilm } from './screen.js';
+import { loadFilm } from './screen.js';
 
 /**
  * @typedef {{ label: string, number: number | null }} Value
@@ -46,7 +46,7 @@ export function axisOf({ knobs, plot }) {
 export class WhatIf {
   /**
    * @param {Grid} grid
-   * @param {{ film: string, lab: (query: string) => string, words?: Record<string, string> }} how
+   * @param {{ film: string, lab: import('./source.js').Source['lab'], words?: Record<string, string> }} how
    */
   constructor(grid, { film, lab, words = {} }) {
     this.grid = grid;
@@ -116,7 +116,7 @@ export class WhatIf {
   /** @param {string | null} lab */
   missing(lab) {
     const words = element('p', 'gle-note', `${say('tryMissing')} `);
-    if (lab) words.append(`${say('tryLab')} `, linkTo(this.lab(lab), say('computeLab')));
+    if (lab) words.append(`${say('tryLab')} `, this.lab(lab, say('computeLab')));
     this.result.replaceChildren(words);
     this.truth = this.guess = undefined;
   }
@@ -154,7 +154,7 @@ export class WhatIf {
     const beside = isNumber(scores.grey) ? say('greyScores', { grey: decibel(scores.grey) }) : '';
     verdict.append(element('b', 'gle-big', psnr), element('span', 'gle-word', word), element('small', '', beside));
     const foot = element('p', 'gle-foot', say('tryAnswer'));
-    if (lab) foot.append(' · ', linkTo(this.lab(lab), say('openLab')));
+    if (lab) foot.append(' · ', this.lab(lab, say('openLab')));
     this.result.replaceChildren(scene, verdict, foot);
   }
 

@@ -1,0 +1,129 @@
+"""Several JavaScript modules as one classic script, which a browser also runs from a folder: there it refuses modules.
+
+Every module becomes a function that answers what it exports, called once, after those that it imports. Of the syntax of modules only this
+is known: `import { a, b as c } from './x.js';` and `export` before a function, a class or a `const` with a name, each at the beginning of
+a line. Anything else is refused.
+"""
+
+import re
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from posixpath import dirname, join, normpath
+from typing import NamedTuple
+
+from leakage.results.scripts import Scripts
+
+IMPORT = re.compile(r"import \{([^}]*)\} from '(\.{1,2}/[^']+)';")
+EXPORT = re.compile(r"export (?=(?:async )?function\*? (\w+)\(|class (\w+)\b|const (\w+) =)")
+IMPORTED = re.compile(r"(\w+)(?: as (\w+))?")
+WORD = re.compile(r"(?<![.\w$])(?:import|export|await)\b(?!\s*:)|[{}]")
+
+# What a place in a script may hold. A slash divides after a value, and else begins a regular expression.
+TOKEN = re.compile(
+    r"""(?P<blank>\s+|//[^\n]*|/\*.*?\*/)|(?P<string>'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*")|(?P<word>[\w$]+)|(?P<sign>.)""", re.DOTALL
+)
+PATTERN = re.compile(r"/(?![/*])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n\[])+/[a-z]*")
+TEMPLATE = re.compile(r"(?:\\.|\$(?!\{)|[^`\\$])*(?:`|\$\{)", re.DOTALL)
+NO_VALUE = {"return", "typeof", "case", "in", "of", "delete", "void", "throw", "new", "do", "else", "await", "yield", "instanceof"}
+
+
+class _Module(NamedTuple):
+    """A module taken apart: its lines without imports and the word export."""
+
+    imports: dict[str, list[tuple[str, str]]]  # module -> (name there, name here)
+    exports: list[str]
+    body: str
+
+
+def bundle(scripts: Scripts, entry: str) -> str:
+    """The module `entry` and all that it imports as one script. Raises ValueError naming file and line of what is not understood."""
+    modules = {name: _taken_apart(name, scripts.files[name].decode()) for name in scripts.closure(entry)}
+    try:
+        order = [*TopologicalSorter({name: one.imports for name, one in modules.items()}).static_order()]
+    except CycleError as error:
+        raise ValueError(f"{' imports '.join(error.args[1])}: modules that import each other cannot be bundled.") from None
+    number = {name: place for place, name in enumerate(order)}
+    parts = []
+    for name in order:
+        for other, pairs in modules[name].imports.items():
+            if missing := [there for there, _ in pairs if there not in modules[other].exports]:
+                raise ValueError(f"{name}: {other} exports no {', '.join(missing)}.")
+        asked = [
+            f"const {{ {', '.join(there if there == here else f'{there}: {here}' for there, here in pairs)} }} = $${number[other]};\n"
+            for other, pairs in modules[name].imports.items()
+        ]
+        answer = f"return {{ {', '.join(modules[name].exports)} }};" if modules[name].exports else "return {};"
+        parts.append(f"// {name}\nconst $${number[name]} = (() => {{\n{''.join(asked)}{modules[name].body.strip()}\n{answer}\n}})();\n")
+    return "(() => {\n'use strict';\n" + "\n".join(parts) + "})();\n"
+
+
+def _taken_apart(name: str, text: str) -> _Module:
+    code, imports, exports, cuts = code_of(text), dict[str, list[tuple[str, str]]](), list[str](), list[tuple[int, int]]()
+    depth, end = 0, 0
+    for word in WORD.finditer(code):
+        at = word.start()
+        if at < end:  # the braces of an import
+            continue
+        if word[0] in "{}":
+            depth += 1 if word[0] == "{" else -1
+            continue
+        first = not depth and (not at or text[at - 1] == "\n")
+        statement = first and word[0] == "import" and IMPORT.match(text, at)
+        exported = first and word[0] == "export" and EXPORT.match(text, at)
+        if statement:
+            pairs = [IMPORTED.fullmatch(part.strip()) for part in statement[1].split(",") if part.strip()]
+            if not all(pairs):
+                raise ValueError(_refusal(name, text, at))
+            other = normpath(join(dirname(name), statement[2]))
+            imports.setdefault(other, []).extend((pair[1], pair[2] or pair[1]) for pair in pairs if pair)
+            end = statement.end()
+            cuts.append((at, end))
+        elif exported:
+            exports.append(exported[1] or exported[2] or exported[3])
+            cuts.append((at, exported.end()))
+        elif word[0] != "await" or not depth:
+            raise ValueError(_refusal(name, text, at))
+    starts, ends = [0, *(stop for _, stop in cuts)], [*(start for start, _ in cuts), len(text)]
+    return _Module(imports, exports, "".join(text[start:stop] for start, stop in zip(starts, ends, strict=True)))
+
+
+def _refusal(name: str, text: str, at: int) -> str:
+    line = text.count("\n", 0, at)
+    return f"{name}, line {line + 1}: the bundler does not understand {text.splitlines()[line].strip()!r}; see leakage/results/bundle.py."
+
+
+def code_of(text: str) -> str:
+    """The script with a blank for every character that is no code: of comments, strings, templates and regular expressions.
+
+    >>> code_of("a = 'b' / 2; // c")
+    'a =     / 2;     '
+    """
+    return "".join(piece if code else re.sub(r"[^\n]", " ", piece) for piece, code in _pieces(text))
+
+
+def _pieces(text: str) -> Iterator[tuple[str, bool]]:
+    """The script in pieces, and whether each is code."""
+    place, value, template = 0, False, False
+    braces: list[int] = []  # for every template that we are in the middle of: how many braces are open in its ${}
+    while place < len(text):
+        found = TEMPLATE.match(text, place) if template else None if value else PATTERN.match(text, place)
+        if found:
+            value = not found[0].endswith("${")
+            if template and not value:
+                braces.append(0)
+            template = False
+            yield found[0], False
+        else:
+            found = TOKEN.match(text, place)
+            assert found
+            if found["sign"] == "`":
+                template = True
+            elif found["sign"] == "}" and braces and not braces[-1]:
+                braces.pop()
+                template = True
+            elif found["sign"] in ("{", "}") and braces:
+                braces[-1] += 1 if found["sign"] == "{" else -1
+            if not found["blank"]:
+                value = bool(found["string"]) or (found["word"] or "") not in {*NO_VALUE, ""} or found["sign"] in (")", "]", "}")
+            yield found[0], bool(found["word"] or found["sign"]) and not template
+        place = found.end()

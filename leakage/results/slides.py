@@ -1,0 +1,284 @@
+"""A run as a picture for a slide and as a small animation, which every program for slides plays: pictures, score, verdict, settings."""
+
+import io
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from PIL import Image, ImageDraw, ImageFont
+
+from leakage.data.images import Pixels
+from leakage.spec.words import PARTLY, RECOGNIZABLE, SINGLED_OUT
+
+WIDTH, HEIGHT = 1600, 900
+FRAMES, COLOURS, ACROSS, MAX_BYTES = 24, 64, 480, 400_000  # of an animation
+SMALLER = ((FRAMES, COLOURS), (FRAMES, 32), (16, 32), (8, 32), (8, 16), (2, 16))  # frames and colours, until it is small enough
+SECONDS, LAST = 6, 3  # of an animation without its last frame, and of that
+PAIRS_FROM = 5  # pictures: each private one stands above its reconstruction
+
+INK, SOFT, WELL = "#1b2733", "#4a5866", "#f3f6fa"
+PRIVATE, ATTACKER, AMBER = "#00639b", "#b04a00", "#7d5400"
+TONES = {RECOGNIZABLE: ATTACKER, SINGLED_OUT: ATTACKER, PARTLY: AMBER}
+LETTERS = {
+    "–": "-",
+    "—": "-",
+    "\N{MINUS SIGN}": "-",
+    "×": "x",
+    "…": "...",
+    "∞": "infinity",
+    "\N{GREEK SMALL LETTER SIGMA}": "sigma",
+    "ε": "epsilon",
+}
+
+
+class Still(NamedTuple):
+    """What the attacker had after so many steps: pictures uint8 (B, H, W, 1 or 3), and their PSNR in dB."""
+
+    pictures: Pixels
+    step: float
+    psnr: float | None
+
+
+@dataclass(frozen=True)
+class Slide:
+    """What is drawn of a run.
+
+    private  the private pictures, uint8 (B, H, W, 1 or 3)
+    stills   some of what the attacker had, its answer last
+    grey     PSNR in dB of a plain grey picture
+    word     the verdict, see spec/words.py
+    sent     how many numbers the server received
+    settings  all that must be known to play it again, the seed among it
+    """
+
+    title: str
+    private: Pixels
+    stills: Sequence[Still]
+    grey: float | None
+    word: str
+    sent: int
+    settings: str
+
+    @property
+    def several(self) -> bool:
+        return len(self.private) > 1
+
+    @property
+    def paired(self) -> bool:
+        return len(self.private) >= PAIRS_FROM
+
+
+def png(slide: Slide, *, small: bool = False) -> bytes:
+    """1,600 by 900 pixels: private pictures, reconstruction, its score beside that of grey, the verdict, and the settings below.
+
+    `small`: in 256 colours, about a third of its size.
+    """
+    page = Image.new("RGB", (WIDTH, HEIGHT), "white")
+    pen = ImageDraw.Draw(page)
+    answer = slide.stills[-1]
+    _line(pen, (60, 34), slide.title, _Type(44, INK, bold=True), wide=WIDTH - 120)
+    if slide.paired:
+        _, tall = _pictures(None, slide, answer.pictures, (60, 0, WIDTH - 60, 520))
+        top = 106 + min(60, (520 - tall) // 3)
+        _line(pen, (60, top), "Above: the private pictures", _Type(28, PRIVATE, bold=True))
+        _line(pen, (500, top), "Below: what the attacker sees", _Type(28, ATTACKER, bold=True))
+        _line(pen, (WIDTH - 60, top), f"{slide.sent:,} numbers were sent", _Type(28, INK), anchor="right")
+        _pictures(page, slide, answer.pictures, (60, top + 46, WIDTH - 60, top + 566))
+    else:
+        second, _ = _pictures(page, slide, answer.pictures, (60, 152, WIDTH - 60, 672))
+        _line(pen, (60, 106), _private_words(slide), _Type(28, PRIVATE, bold=True))
+        _line(pen, (second, 106), "What the attacker sees", _Type(28, ATTACKER, bold=True))
+        _line(pen, (800, 330), f"{slide.sent:,}", _Type(44, INK, bold=True), anchor="middle", wide=380)
+        _line(pen, (800, 386), "numbers are sent", _Type(28, SOFT), anchor="middle")
+        pen.polygon([(650, 446), (910, 446), (910, 430), (950, 452), (910, 474), (910, 458), (650, 458)], fill=INK)
+    tone = TONES.get(slide.word, SOFT)
+    big = _line(pen, (60, 690), _decibel(answer.psnr), _Type(88, tone, bold=True))
+    of = f"closeness (PSNR{f', mean of {len(slide.private)} pictures' if slide.several else ''})"
+    _line(pen, (big + 40, 698), slide.word[:1].upper() + slide.word[1:], _Type(40, tone, bold=True))
+    _line(pen, (big + 40, 752), f"{of}; a grey picture: {_decibel(slide.grey)}", _Type(28, SOFT), wide=WIDTH - 100 - big)
+    pen.rectangle((0, 812, WIDTH, HEIGHT), fill=WELL)
+    for number, words in enumerate(_wrapped(slide.settings, 24, WIDTH - 120)[:2]):
+        _line(pen, (60, 824 + 34 * number), words, _Type(24, SOFT))
+    return _saved(page.quantize(256, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE) if small else page, "PNG", optimize=True)
+
+
+def gif(slide: Slide) -> bytes:
+    """480 pixels wide, at most 24 frames of at most 64 colours and 400 kB: how the reconstruction came about."""
+    data = b""
+    for count, colours in SMALLER:
+        stills = _some(slide.stills, count)
+        if len(stills) == 1:  # solved at once: first there is nothing
+            stills = [Still(slide.private * 0 + 128, 0, slide.grey), *stills]
+        pages = [_page(slide, still) for still in stills]
+        common = _palette(pages, colours)
+        first, *more = [page.quantize(palette=common, dither=Image.Dither.NONE) for page in pages]
+        times = [max(40, SECONDS * 1000 // len(pages))] * len(more) + [LAST * 1000]
+        data = _saved(first, "GIF", save_all=True, append_images=more, duration=times, loop=0)
+        if len(data) <= MAX_BYTES:
+            break
+    return data
+
+
+def _page(slide: Slide, still: Still) -> Image.Image:
+    """One frame of the animation."""
+    settings = _wrapped(slide.settings, 13, ACROSS - 16)[:3]
+    top, tall = 30, 464 if slide.paired else 226
+    page = Image.new("RGB", (ACROSS, top + tall + 34 + 17 * len(settings)), "white")
+    pen = ImageDraw.Draw(page)
+    second, end = _pictures(page, slide, still.pictures, (8, top, ACROSS - 8, top + tall))
+    below = end + 6
+    heads = ("Above: private", "Below: what the attacker sees") if slide.paired else (_private_words(slide), "What the attacker sees")
+    _line(pen, (8, 6), heads[0], _Type(17, PRIVATE, bold=True))
+    _line(pen, (170 if slide.paired else second, 6), heads[1], _Type(17, ATTACKER, bold=True))
+    if still is slide.stills[-1]:
+        _line(
+            pen,
+            (8, below),
+            f"{_decibel(still.psnr)}: {slide.word}; a grey picture: {_decibel(slide.grey)}",
+            _Type(17, INK),
+            wide=ACROSS - 16,
+        )
+    else:
+        _line(pen, (8, below), f"step {still.step:g}, {_decibel(still.psnr)}", _Type(17, INK))
+    for number, words in enumerate(settings):
+        _line(pen, (8, below + 26 + 17 * number), words, _Type(13, SOFT))
+    return page.crop((0, 0, ACROSS, below + 30 + 17 * len(settings)))
+
+
+def _private_words(slide: Slide) -> str:
+    return "The private pictures" if slide.several else "The private picture"
+
+
+def _some(stills: Sequence[Still], count: int) -> list[Still]:
+    """So many of them, the first and the last among them."""
+    if len(stills) <= count:
+        return [*stills]
+    return [stills[round(number * (len(stills) - 1) / (count - 1))] for number in range(count)]
+
+
+# ---------------------------------------------------------------- pictures
+
+
+def _pictures(page: Image.Image | None, slide: Slide, seen: Pixels, box: tuple[int, int, int, int]) -> tuple[int, int]:
+    """Draw private pictures and reconstructions into a box; where the latter begin, and where all end.
+
+    A few stand beside each other, more in pairs. Without a page nothing is drawn.
+    """
+    left, top, right, bottom = box
+    gap = max(2, (right - left) // 240)
+    size, side, columns = _arranged(slide, right - left, bottom - top, gap)
+    second = left if slide.paired else right - columns * (size + gap) + gap
+    end = top
+    for place in range(len(slide.private)):
+        row, column = divmod(place, columns)
+        for which, (pictures, colour) in enumerate(((slide.private, PRIVATE), (seen, ATTACKER))):
+            x = (second if which else left) + column * (side + 2 * gap if slide.paired else size + gap)
+            y = top + (row * (2 * size + 5 * gap) + which * (size + gap) if slide.paired else row * (size + gap))
+            end = max(end, y + size)
+            if page:
+                page.paste(_enlarged(pictures[place], size), (x, y))
+                edge = 1 if size < 64 else 2
+                around = (x - edge, y - edge, x + size + edge - 1, y + size + edge - 1)
+                ImageDraw.Draw(page).rectangle(around, outline=colour, width=edge)
+    return second, end
+
+
+def _arranged(slide: Slide, wide: int, tall: int, gap: int) -> tuple[int, int, int]:
+    """The side of a picture, the room for it, and how many stand in a row, so that they become as large as they can."""
+    count, own = len(slide.private), slide.private.shape[1]
+    if not slide.paired:
+        columns = 1 if count == 1 else 2
+        room = min((wide - 2 * gap) // (2 * columns) - gap, tall // -(-count // columns) - gap)
+        return _shown_side(own, room), room, columns
+
+    def side(columns: int) -> int:
+        rows = -(-count // columns)
+        return min(wide // columns - 2 * gap, (tall - 5 * gap * rows) // (2 * rows))
+
+    best = max(range(1, count + 1), key=lambda columns: (_shown_side(own, side(columns)), -columns))
+    return _shown_side(own, side(best)), side(best), best
+
+
+def _shown_side(own: int, side: int) -> int:
+    """Enlarged by a whole number, where there is room; never beyond the room."""
+    return own * (side // own) or max(1, side)
+
+
+def _enlarged(picture: Pixels, side: int) -> Image.Image:
+    image = Image.fromarray(picture[:, :, 0] if picture.shape[2] == 1 else picture).convert("RGB")
+    return image.resize((side, side), Image.Resampling.NEAREST if side >= image.width else Image.Resampling.BOX)
+
+
+def _palette(pages: Sequence[Image.Image], colours: int) -> Image.Image:
+    """Colours for all pages: most of them those of the last, since noise looks the same in few."""
+    few = colours // 4
+    early = Image.new("RGB", (pages[0].width, 2 * pages[0].height))
+    early.paste(pages[0], (0, 0))
+    early.paste(pages[len(pages) // 2], (0, pages[0].height))
+    parts = [(pages[-1], colours - few), (early, few)]
+    chosen = [level for page, count in parts for level in (page.quantize(count, Image.Quantize.MEDIANCUT).getpalette() or [])[: 3 * count]]
+    common = Image.new("P", (1, 1))
+    common.putpalette(chosen)
+    return common
+
+
+# ---------------------------------------------------------------- words
+
+
+def _decibel(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.1f} dB"
+
+
+def in_font(text: str) -> str:
+    """The text in the letters of Pillow's own font, which are few.
+
+    >>> in_font("32 × 32 · über")
+    '32 x 32 · uber'
+    """
+    plain = "".join(LETTERS.get(letter, letter) for letter in text)
+    parts = unicodedata.normalize("NFKD", plain).split("·")  # which it has
+    return "·".join(part.encode("ascii", "ignore").decode() for part in parts)
+
+
+def _font(size: int) -> ImageFont.FreeTypeFont:
+    font = ImageFont.load_default(size)
+    assert isinstance(font, ImageFont.FreeTypeFont)
+    return font
+
+
+class _Type(NamedTuple):
+    """How letters look: size in pixels, colour, weight."""
+
+    size: int
+    colour: str
+    bold: bool = False
+
+
+def _line(pen: ImageDraw.ImageDraw, at: tuple[int, int], words: str, look: _Type, *, anchor: str = "left", wide: int = 0) -> int:
+    """Write one line; where it ends. Where it is wider than `wide`, in smaller letters, down to two thirds.
+
+    `anchor`: whether `at` is its left end, its middle, or its right end.
+    """
+    text, size = in_font(words), look.size
+    while wide and size > look.size * 2 // 3 and _font(size).getlength(text) > wide:
+        size -= 1
+    font = _font(size)
+    length = round(font.getlength(text))
+    x = at[0] - {"left": 0, "middle": length // 2, "right": length}[anchor]
+    pen.text((x, at[1]), text, fill=look.colour, font=font, stroke_width=size / 40 if look.bold else 0)
+    return x + length
+
+
+def _wrapped(text: str, size: int, wide: int) -> list[str]:
+    lines, font = [""], _font(size)
+    for word in in_font(text).split():
+        longer = f"{lines[-1]} {word}".strip()
+        lines = [*lines[:-1], longer] if not lines[-1] or font.getlength(longer) <= wide else [*lines, word]
+    return lines
+
+
+def _saved(image: Image.Image, kind: str, **options: object) -> bytes:
+    out = io.BytesIO()
+    image.save(out, kind, **options)
+    return out.getvalue()

@@ -1,0 +1,82 @@
+"""The lessons as a folder that a browser opens by double click, without a program and without a network: `make site`.
+
+A page from a disk may neither load modules nor fetch: so the reader is one classic script, bundled from its modules, and a lesson is a
+script that hands it over. Any web host serves the same folder.
+"""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from leakage.learn import grids, recordings
+from leakage.learn.lessons import lessons
+from leakage.learn.reader_data import reader_index, reader_lesson, thumbnail
+from leakage.results.bundle import bundle
+from leakage.results.markup import render
+from leakage.results.scripts import scripts
+from leakage.results.slides import png
+from leakage.spec.catalog import Catalog
+from leakage.web.reader_page import ENTRY, folder_page, stylesheet
+from leakage.web.recorded_slides import recorded_slide
+from leakage.web.worksheets import HandoutLinks, handout, names
+
+HOME = "index.html"
+PROGRAM = "program.html"  # what links to the Lab lead to
+TOLD_BY = '"folder": true'  # a page of ours holds it
+
+
+def write_site(out: Path, known: Catalog, *, address: str = "") -> int:
+    """Write the folder anew; how many bytes it has.
+
+    Args:
+        out: The folder. What an earlier call wrote there is deleted.
+        known: The plug-ins: without its plug-in a beat is left out.
+        address: Where a web host will have it, for the worksheets to print; nothing where it is opened from a disk.
+
+    Returns:
+        The size of all its files together.
+
+    Raises:
+        ValueError: If the folder holds something else, or the reader has syntax that cannot be bundled.
+    """
+    made = {name: content if isinstance(content, bytes) else content.encode() for name, content in _files(known, address)}
+    if out.is_dir() and any(out.iterdir()):
+        if not (out / HOME).is_file() or TOLD_BY not in (out / HOME).read_text():
+            raise ValueError(f"{out} is neither empty nor an earlier site: name another folder, as in `--out lessons`.")
+        shutil.rmtree(out)
+    for name, content in made.items():
+        (out / name).parent.mkdir(parents=True, exist_ok=True)
+        (out / name).write_bytes(content)
+    return sum(len(content) for content in made.values())
+
+
+def _files(known: Catalog, address: str) -> Iterator[tuple[str, str | bytes]]:
+    """Every file by its name in the folder."""
+    script, style = bundle(scripts(), ENTRY), stylesheet()
+    script_name, style_name = f"reader.{_version(script)}.js", f"reader.{_version(style)}.css"
+    yield script_name, script
+    yield style_name, style
+    about = {"base": "", "data": "", "folder": True, "lessons": reader_index(known)}
+    yield HOME, folder_page(about, script_name, style_name, home=HOME, pages={"Learn": HOME, "The program": PROGRAM})
+    yield PROGRAM, render("web/program.html.jinja", style_file=style_name, home=HOME)
+    slides: set[str] = set()
+    for lesson in lessons():
+        read = reader_lesson(lesson.id, known)
+        yield f"data/{lesson.id}.js", f"gle.data({json.dumps(f'lessons/{lesson.id}')}, {json.dumps(read, separators=(',', ':'))});\n"
+        yield f"thumbnails/{lesson.id}.webp", thumbnail(lesson.id)
+        for kind, folder in (("runs", recordings.FOLDER), ("grids", grids.FOLDER)):
+            for name in read[kind]:
+                if (film := folder / f"{name}.webp").exists():
+                    yield f"{kind}/{name}.webp", film.read_bytes()
+                    slides |= {name} if kind == "runs" else set()
+    for name in sorted(slides):
+        yield f"slides/{name}.png", png(recorded_slide(name, known), small=True)
+    links = HandoutLinks(f"../{HOME}", lambda id: f"{address.rstrip('/')}/#{id}" if address else f"{HOME}, lesson {int(id[:2])}")
+    for name in names():
+        yield f"worksheets/{name}.html", handout(name, links)
+
+
+def _version(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]

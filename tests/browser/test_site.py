@@ -1,0 +1,97 @@
+"""The folder of `make site`, opened from a disk with the network blocked; and its pages on paper."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
+from problems import CATALOG
+
+from leakage.learn.lessons import lessons
+from leakage.web.site import write_site
+from leakage.web.worksheets import names
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("made") / "site"
+    write_site(made, CATALOG)
+    return made
+
+
+class Visit:
+    """A page from a disk: what it asked for beyond it, and what its console told of errors."""
+
+    def __init__(self, context: BrowserContext) -> None:
+        self.elsewhere: list[str] = []
+        self.wrong: list[str] = []
+        context.route("**/*", self._route)
+        self.page: Page = context.new_page()
+        self.page.on("console", lambda message: self.wrong.append(message.text) if message.type in ("error", "warning") else None)
+        self.page.on("pageerror", lambda error: self.wrong.append(str(error)))
+
+    def _route(self, route: Route) -> None:
+        if route.request.url.startswith(("file:", "data:")):
+            route.continue_()
+        else:
+            self.elsewhere.append(route.request.url)
+            route.abort()
+
+
+@pytest.fixture
+def visit(chromium: Browser) -> Iterator[Visit]:
+    made = Visit(chromium.new_context(reduced_motion="reduce"))
+    yield made
+    assert made.elsewhere == []
+    assert made.wrong == []
+
+
+def test_a_lesson_opens_by_double_click_is_walked_to_its_end_and_presented(visit: Visit, folder: Path) -> None:
+    page = visit.page
+    page.goto((folder / "index.html").as_uri())
+    expect(page.locator(".gle-card")).to_have_count(len(lessons()))
+    page.get_by_role("link", name="Noise and what it costs").click()
+    expect(page.locator(".gle-lesson")).to_have_attribute("data-place", "1")
+    beats = page.locator(".gle-dot").count()
+    for at in range(1, beats + 1):
+        expect(page.locator(".gle-lesson")).to_have_attribute("data-place", str(at))
+        if page.locator(".gle-option").count():
+            page.keyboard.press("2")
+        elif page.locator(".gle-screen").count():
+            expect(page.locator(".gle-screen").first).to_have_attribute("data-frames", re.compile("[1-9]"))
+        if page.locator(".gle-whatif").count():
+            expect(page.locator(".gle-whatif .gle-foot a").first).to_have_text("Open in the Lab (needs the program: two commands)")
+        if at < beats:
+            page.keyboard.press("ArrowRight")
+    expect(page.locator(".gle-lesson")).to_have_attribute("data-kind", "takeaway")
+    page.keyboard.press("f")
+    with page.context.expect_page() as opening:
+        page.keyboard.press("s")
+    speaker = opening.value
+    expect(speaker.locator("h1")).to_have_text(f"Noise and what it costs, {beats} of {beats}")
+    speaker.keyboard.press("PageUp")  # its keys are heard by the page
+    expect(page.locator(".gle-lesson")).to_have_attribute("data-place", str(beats - 1))
+    page.reload()
+    expect(page.locator("html.gle-presenting")).to_have_count(1)
+    with page.context.expect_page() as opening:  # the earlier window belongs to a page that is gone
+        page.keyboard.press("s")
+    expect(opening.value.locator("h1")).to_have_text(f"Noise and what it costs, {beats - 1} of {beats}")
+    assert len(page.context.pages) == 2
+    page.goto((folder / "program.html").as_uri() + "?v=1&seed=3")
+    expect(page.locator("a.lab")).to_have_attribute("href", "http://127.0.0.1:8501/?v=1&seed=3")
+
+
+def test_every_page_to_print_is_one_sheet_and_leads_back_to_its_lesson(visit: Visit, folder: Path) -> None:
+    page = visit.page
+    sheets = {}
+    for name in names():
+        page.goto((folder / "worksheets" / f"{name}.html").as_uri())
+        sheets[name] = len(re.findall(rb"/Type\s*/Page\b", page.pdf(prefer_css_page_size=True, print_background=True)))
+    assert sheets == dict.fromkeys(names(), 1)
+    page.set_viewport_size({"width": 400, "height": 720})
+    for name in ("07-noise", "07-noise-solution", "index"):
+        page.goto((folder / "worksheets" / f"{name}.html").as_uri())
+        assert page.evaluate("() => document.documentElement.scrollWidth") <= 400
+    page.get_by_role("link", name="Noise and what it costs").click()
+    expect(page.locator(".gle-lesson[data-lesson='07-noise']")).to_have_count(1)

@@ -1,0 +1,107 @@
+"""Modules as one classic script: it computes what they do, without modules, and what is not understood is refused."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from leakage.results.bundle import bundle, code_of
+from leakage.results.scripts import FOLDER, Scripts, read, scripts
+
+NODE = pytest.mark.skipif(not shutil.which("node"), reason="needs Node.js")
+
+
+def scripts_of(**files: str) -> Scripts:
+    return Scripts({f"{name}.js": text.encode() for name, text in files.items()}, "")
+
+
+def node(script: str, *, module: bool = False) -> str:
+    """What it prints."""
+    command = ["node", *(["--input-type=module"] if module else []), "-"]
+    return subprocess.run(command, input=script, text=True, capture_output=True, timeout=60, check=True).stdout
+
+
+@NODE
+def test_todays_reader_runs_without_modules_up_to_its_page() -> None:
+    whole = bundle(scripts(), "reader/reader.js")
+    assert all(f"\n// {name}\n" in f"\n{whole}" for name in scripts().closure("reader/reader.js"))
+    assert node(f"globalThis.document = {{ getElementById: (id) => console.log(id) }};\n{whole}") == "about\n"
+
+
+@NODE
+def test_a_bundle_computes_what_its_modules_do(tmp_path: Path) -> None:
+    shutil.copytree(FOLDER, tmp_path, dirs_exist_ok=True)
+    calls = "[short(0.000123), hash('07-noise', 2, true), scaleOf([1, 900], { from: 0, to: 9, log: true }).ticks]"
+    names = {"./live/words.js": "short", "./reader/walk.js": "writeHash as hash", "./reader/scales.js": "scaleOf"}
+    text = "".join(f"import {{ {name} }} from '{path}';\n" for path, name in names.items())
+    (tmp_path / "entry.js").write_text(f"{text}console.log(JSON.stringify({calls}));\n")
+    classic = node(bundle(read(tmp_path), "entry.js"))
+    assert classic == node((tmp_path / "entry.js").read_text().replace("'./", f"'{FOLDER.as_uri()}/"), module=True)
+    assert json.loads(classic)[1] == "#07-noise/3?present"
+
+
+@NODE
+def test_names_that_two_modules_share_do_not_meet() -> None:
+    files = scripts_of(
+        a="import { value as b } from './b.js';\nimport { value } from './c.js';\nconst own = 1;\nconsole.log(own, b, value);\n",
+        b="const own = 2;\nexport const value = own;\n",
+        c="import { value as other } from './b.js';\nconst own = 3;\nexport function value() {}\nvalue.toString = () => own + other;\n",
+    )
+    assert node(bundle(files, "a.js").replace("console.log(own, b, value)", "console.log(own, b, String(value))")) == "1 2 5\n"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import value from './b.js';",
+        "import * as all from './b.js';",
+        "import './b.js';",
+        "export default 1;",
+        "export let x = 1;",
+        "export { x };",
+        "export * from './b.js';",
+        "export const { x } = y;",
+        "const later = import('./b.js');",
+        "const here = import.meta.url;",
+        "await later();",
+        "if (x) {\n  import('./b.js');\n}",
+    ],
+)
+def test_syntax_that_is_not_known_is_refused_with_its_line(line: str) -> None:
+    files = scripts_of(a=f"// first\n{line}\n", b="export const value = 1;\n")
+    place = 3 if line.startswith("if") else 2
+    with pytest.raises(ValueError, match=rf"^a\.js, line {place}: the bundler does not understand ['\"]"):
+        bundle(files, "a.js")
+
+
+def test_a_name_that_is_not_exported_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"^a\.js: b\.js exports no other\.$"):
+        bundle(scripts_of(a="import { value, other } from './b.js';\n", b="export const value = 1;\n"), "a.js")
+
+
+def test_modules_in_a_circle_are_refused() -> None:
+    files = scripts_of(a="import { b } from './b.js';\nexport const a = 1;\n", b="import { a } from './a.js';\nexport const b = 1;\n")
+    with pytest.raises(ValueError, match=r"^[ab]\.js imports [ab]\.js imports [ab]\.js: modules that import each other"):
+        bundle(files, "a.js")
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("a /* import */ b", f"a {'':12} b"),
+        ("a 'it\\'s import' b", f"a {'':14} b"),
+        ("a / b / import('x')", "a / b / import(   )"),
+        ("x.replace(/['\"`]/g, b) / c", f"x.replace({'':8}, b) / c"),
+        ("return /[/'] import/.test(a)", f"return {'':13}.test(a)"),
+    ],
+)
+def test_what_is_no_code_is_blank(text: str, code: str) -> None:
+    assert code_of(text) == code
+
+
+def test_in_a_template_only_what_is_computed_is_code() -> None:
+    text = "`import ${a + `${b} import`} export` + { c: `}` }"
+    assert code_of(text).split() == ["a", "+", "b", "+", "{", "c:", "}"]
+    assert len(code_of(text)) == len(text)

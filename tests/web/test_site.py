@@ -1,0 +1,68 @@
+"""The folder that `make site` writes: small, complete, and without anything that a page from a disk may not do."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from problems import CATALOG
+
+from leakage.learn.lessons import lessons
+from leakage.learn.reader_data import reader_lesson
+from leakage.web.site import HOME, write_site
+
+MOST = 5_000_000  # bytes
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("made") / "site"
+    size = write_site(made, CATALOG, address="https://example.org/leakage/")
+    assert size == sum(file.stat().st_size for file in made.rglob("*") if file.is_file())
+    assert 2_000_000 < size < MOST
+    return made
+
+
+def test_a_lesson_is_a_script_that_hands_over_what_the_program_would_answer(folder: Path) -> None:
+    for lesson in lessons():
+        text = (folder / "data" / f"{lesson.id}.js").read_text()
+        name, _, value = text.removeprefix("gle.data(").removesuffix(");\n").partition(", ")
+        assert json.loads(name) == f"lessons/{lesson.id}"
+        assert json.loads(value) == reader_lesson(lesson.id, CATALOG)
+
+
+def test_every_picture_that_a_lesson_shows_is_there(folder: Path) -> None:
+    for lesson in lessons():
+        assert (folder / "thumbnails" / f"{lesson.id}.webp").stat().st_size > 1000
+        read = reader_lesson(lesson.id, CATALOG)
+        films = [f"{kind}/{name}.webp" for kind in ("runs", "grids") for name, one in read[kind].items() if one.get("film")]
+        slides = [f"slides/{name}.png" for name, one in read["runs"].items() if one.get("film")]
+        assert [name for name in [*films, *slides] if not (folder / name).is_file()] == []
+
+
+def test_every_link_leads_to_a_file_of_the_folder_and_none_to_a_network(folder: Path) -> None:
+    pages = sorted(folder.rglob("*.html"))
+    assert len(pages) == 2 + 1 + 2 * len(lessons())
+    for page in pages:
+        text = page.read_text()
+        assert 'type="module"' not in text
+        addresses = re.findall(r'(?:href|src)="([^"]+)"', text)
+        assert addresses
+        files = [address.split("#")[0] for address in addresses if not address.startswith(("data:", "http://127.0.0.1:8501/", "#"))]
+        assert [file for file in files if not (page.parent / file).is_file()] == [], page.name
+
+
+def test_a_worksheet_prints_the_address_of_its_host_or_the_file_to_open(folder: Path, tmp_path: Path) -> None:
+    assert ">https://example.org/leakage/#07-noise</a>" in (folder / "worksheets" / "07-noise.html").read_text()
+    write_site(tmp_path / "other", CATALOG)
+    assert ">index.html, lesson 7</a>" in (tmp_path / "other" / "worksheets" / "07-noise.html").read_text()
+    (tmp_path / "other" / "reader.old.js").write_text("")
+    write_site(tmp_path / "other", CATALOG)  # its own folder is written anew
+    assert len(list((tmp_path / "other").glob("reader.*"))) == 2
+
+
+def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / HOME).write_text("My page.")
+    with pytest.raises(ValueError, match=r"is neither empty nor an earlier site: name another folder"):
+        write_site(tmp_path, CATALOG)
+    assert (tmp_path / HOME).read_text() == "My page."
