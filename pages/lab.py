@@ -10,7 +10,7 @@ from leakage.spec.threat_model import ClientBehavior
 from leakage.ui.common import address, explain, forms
 from leakage.ui.common.ready import catalog
 from leakage.ui.common.session import delete_all, owner
-from leakage.ui.lab import presets, result
+from leakage.ui.lab import newcomer, presets, result
 from leakage.ui.lab.attacker import choose_attacker
 from leakage.ui.lab.chooser import choose_pictures, choose_shape, uploads_of
 from leakage.ui.lab.client_choice import choose_setting
@@ -77,7 +77,7 @@ def start(experiment: Experiment | None, known: Catalog) -> None:
 
 def page() -> None:
     """The whole page, top to bottom."""
-    st.markdown(f"#### {explain.QUESTION}")
+    newcomer.front_door()
     presets.render_buttons()
     known = catalog()
     if known is None:

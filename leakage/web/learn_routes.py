@@ -1,12 +1,10 @@
 """The routes of the reader: the page of the lessons, each lesson as data, and the pictures of what was recorded for them."""
 
-import hashlib
 import html
 import json
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
@@ -14,9 +12,11 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from leakage.learn.data_address import data_folder
 from leakage.learn.lessons import FOLDER as LESSONS
 from leakage.learn.lessons import lessons
 from leakage.learn.reader_data import reader_index, reader_lesson, thumbnail
+from leakage.learn.stories import story_picture
 from leakage.results.scripts import FOLDER, scripts
 from leakage.runs.service import Service
 from leakage.spec.experiment import SpecError
@@ -43,6 +43,7 @@ class Learning:
             Route(f"{self.base}/learn/{{lesson}}", self.lesson_address),
             Route(f"{data}/lessons/{{lesson}}.json", self.lesson, middleware=SMALLER),
             Route(f"{data}/thumbnails/{{lesson}}.webp", self.thumbnail),
+            Route(f"{data}/stories/{{run}}.webp", self.story),
             Route(f"{data}/{{folder}}/{{name}}.webp", self.film),
         ]
 
@@ -52,7 +53,7 @@ class Learning:
             index = reader_index(self.service.catalog())
         except SpecError as error:
             return PlainTextResponse(str(error), 500)
-        about = {"base": self.base, "data": f"{self.base}/api/learn/{data_version()}", "lessons": index}
+        about = {"base": self.base, "data": data_folder(self.base), "lessons": index}
         folder = scripts().folder(self.base)
         filled = {
             "__STYLE__": (PAGE / "reader.css").read_text(encoding="utf-8"),
@@ -84,6 +85,13 @@ class Learning:
         except SpecError as error:
             return PlainTextResponse(str(error), 404)
 
+    async def story(self, request: Request) -> Response:
+        """What was private beside what became of it."""
+        try:
+            return Response(story_picture(request.path_params["run"]), media_type="image/webp", headers=FOREVER)
+        except SpecError as error:
+            return PlainTextResponse(str(error), 404)
+
     async def film(self, request: Request) -> Response:
         """The pictures of a recorded run or grid."""
         folder, name = request.path_params["folder"], request.path_params["name"]
@@ -102,13 +110,3 @@ def _films() -> Iterator[Path]:
 def film_files() -> dict[str, Path]:
     """Every film by its name, such as `runs/r09`."""
     return {f"{file.parent.name}/{file.stem}": file for file in _films()}
-
-
-@cache
-def data_version() -> str:
-    """Names the content of all lessons and recordings, so that a browser may keep their pictures."""
-    digest = hashlib.sha256()
-    for file in sorted(LESSONS.rglob("*.*")):
-        content: Any = file.read_bytes()
-        digest.update(f"{file.relative_to(LESSONS)} {len(content)}\n".encode() + content)
-    return digest.hexdigest()[:16]
