@@ -108,6 +108,7 @@ def story_picture(run: str) -> bytes:
 def _tiled(pictures: Pixels) -> Pixels:
     """The first of them, or the first four as a square."""
     if len(pictures) < SIDE * SIDE:
-        return pictures[0]
+        one: Pixels = pictures[0]
+        return one
     rows = [np.concatenate([*pictures[SIDE * row : SIDE * (row + 1)]], axis=1) for row in range(SIDE)]
     return np.concatenate(rows)
