@@ -10,6 +10,7 @@ from leakage.ui.common.session import owner
 from leakage.ui.components.front import front
 
 KEY = "newcomer"  # in session state: whether this visitor still is one
+RUNS = ("run-button", "go")  # in session state: Run was pressed, or a what-if
 SETTINGS = ".st-key-step-1"  # where the settings begin
 BARE = {"v": str(VERSION), PICKED: ",".join(lab_settings(forms.DEFAULT)[PICKED])}  # what the address says when nothing was asked
 
@@ -24,6 +25,6 @@ def is_newcomer() -> bool:
     state, asked = st.session_state, st.query_params
     if KEY not in state:
         state[KEY] = all(BARE.get(name) == asked[name] for name in asked) and not service().mine(owner())
-    elif asked.get("run"):
+    elif "run" in asked or any(state.get(name) for name in RUNS):
         state[KEY] = False
     return bool(state[KEY])

@@ -8,6 +8,7 @@ import { optionList } from './marking.js';
 import { say } from './phrases.js';
 
 const PATIENCE = 6000; // milliseconds that the question waits for a press
+const HASTE = 150; // milliseconds: what the film begins with is noise, or has been on the page before, and stands for a moment only
 const SPEED = 2; // two seconds before the question, and two after it
 const LOCK =
   '<svg viewBox="0 0 48 56" aria-hidden="true"><path class="gle-shackle" d="M12 26V17a12 12 0 0 1 24 0v9"/>' +
@@ -122,7 +123,10 @@ export class Opening {
   go(from, to) {
     this.player.update({ count: to + 1, place: from, answer: to, running: false });
     if (this.calm || from === to) this.player.seek(to);
-    else this.player.play(from);
+    else {
+      this.player.play(from);
+      this.player.last -= HASTE;
+    }
   }
 
   /** @param {number} number of a row of the film; the private picture is the first */
@@ -141,6 +145,7 @@ export class Opening {
 
   /** The film has come to rest: at the question, or at its end. Who asked for less motion is asked without a deadline. */
   rest() {
+    if (this.player.mode !== 'still') return;
     if (this.phase === 'opening') {
       this.turn('asked');
       if (!this.calm) this.timer = setTimeout(() => this.goOn(), PATIENCE);
