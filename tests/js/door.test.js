@@ -84,9 +84,9 @@ test('a second press, or one that comes too late, changes nothing', async (t) =>
 test('without a press it plays on after six seconds', async (t) => {
   const { page, phase, options } = await open(t);
   await page.tick(2000);
-  await page.tick(5000);
+  await page.tick(4000);
   assert.equal(phase(), 'asked');
-  await page.tick(1500);
+  await page.tick(800);
   assert.equal(phase(), 'going');
   await page.tick(3000);
   assert.equal(phase(), 'open');

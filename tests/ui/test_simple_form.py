@@ -181,7 +181,9 @@ def test_a_newcomer_sees_the_whole_door_and_whoever_has_run_something_a_line(doo
     assert not door_of(visit(itself=True, who="you"))["small"]
 
 
-@pytest.mark.parametrize("address", [{"run": "r02"}, {"preset": "stand-in"}, {"seed": "7"}, {"expert": "1"}, {"pictures": "gallery:coffee"}])
+@pytest.mark.parametrize(
+    "address", [{"run": "r02"}, {"preset": "stand-in"}, {"seed": "7"}, {"expert": "1"}, {"pictures": "gallery:coffee"}]
+)
 def test_whoever_comes_by_a_link_sees_a_line(door: Service, visit: Open, address: dict[str, str]) -> None:
     restore_all(door.store)
     at = visit(itself=True, **address)

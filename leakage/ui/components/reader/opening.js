@@ -8,7 +8,7 @@ import { optionList } from './marking.js';
 import { say } from './phrases.js';
 
 const PATIENCE = 6000; // milliseconds that the question waits for a press
-const HASTE = 150; // milliseconds: what the film begins with is noise, or has been on the page before, and stands for a moment only
+const HASTE = 190; // milliseconds: what the film begins with is noise, or has been on the page before, and stands for a moment only
 const SPEED = 2; // two seconds before the question, and two after it
 const LOCK =
   '<svg viewBox="0 0 48 56" aria-hidden="true"><path class="gle-shackle" d="M12 26V17a12 12 0 0 1 24 0v9"/>' +
