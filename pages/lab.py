@@ -10,7 +10,7 @@ from leakage.spec.threat_model import ClientBehavior
 from leakage.ui.common import address, explain, forms
 from leakage.ui.common.ready import catalog
 from leakage.ui.common.session import delete_all, owner
-from leakage.ui.lab import presets, result
+from leakage.ui.lab import newcomer, presets, result, simple_form
 from leakage.ui.lab.attacker import choose_attacker
 from leakage.ui.lab.chooser import choose_pictures, choose_shape, uploads_of
 from leakage.ui.lab.client_choice import choose_setting
@@ -56,6 +56,8 @@ def start(experiment: Experiment | None, known: Catalog) -> None:
             limit = experiment.max_seconds if experiment else 0
             words = f"About {result.duration(seconds)} on this machine"
             words += f", and {result.duration(limit)} at most: its time limit" if seconds > limit else ""
+        if experiment:
+            words = f"Attack: {known.get('attack', experiment.attack.id).title}. {words}"
         pressed = st.button(
             "Run", type="primary", icon=":material/play_arrow:", width="stretch", disabled=experiment is None, key="run-button"
         )
@@ -77,7 +79,7 @@ def start(experiment: Experiment | None, known: Catalog) -> None:
 
 def page() -> None:
     """The whole page, top to bottom."""
-    st.markdown(f"#### {explain.QUESTION}")
+    newcomer.front_door()
     presets.render_buttons()
     known = catalog()
     if known is None:
@@ -97,8 +99,10 @@ def page() -> None:
     misread = st.empty()
     left, right = st.columns([0.3, 0.7], gap="medium")
     with left:
-        experiment = settings(known)
-        address.write_url(known)
+        choice = simple_form.drawn_simply(known)
+        simple_form.switch(known)
+        experiment = simple_form.settings(known, choice) if choice else settings(known)
+        address.write_url(known, more={simple_form.EXPERT: None if choice else "1"})
         address.tell_misread(misread, known)
         start(experiment, known)
     with right:

@@ -43,12 +43,15 @@ def door(bare: Service, written: Path) -> Service:
 
 @pytest.fixture
 def visit(monkeypatch: pytest.MonkeyPatch) -> Open:
-    """Open a page as somebody: `visit("pages/runs.py", who="you", run="abc")`; the keywords are the address."""
+    """Open a page as somebody: `visit("pages/runs.py", who="you", run="abc")`; the keywords are the address.
 
-    def opened(page: str = "", *, who: str = "me", **address: str) -> AppTest:
+    The Lab shows all its settings, unless it is asked to open as it is by itself: `itself=True`.
+    """
+
+    def opened(page: str = "", *, who: str = "me", itself: bool = False, **address: str) -> AppTest:
         monkeypatch.setattr(ContextProxy, "cookies", {"gle_owner": who})
         at = AppTest.from_file(ROOT / "app.py", default_timeout=60)
-        at.query_params.update(address)
+        at.query_params.update(address if itself else {"expert": "1", **address})
         at.run()
         return at.switch_page(page).run() if page else at
 

@@ -4,7 +4,7 @@ from urllib.parse import quote, urlencode
 
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import VERSION, Experiment
-from leakage.spec.lab_settings import lab_settings
+from leakage.spec.lab_settings import lab_settings, with_usual_unnamed
 
 
 def lab_query(experiment: Experiment, known: Catalog | None) -> str | None:
@@ -15,10 +15,7 @@ def lab_query(experiment: Experiment, known: Catalog | None) -> str | None:
     uploads = any(picture.source == "upload" or picture.label is not None for picture in experiment.pictures)
     if uploads or len(experiment.defenses) > 1 or experiment.precision != usual.precision:
         return None
-    usual_strategies = {name for part in experiment.defenses for name in list(known.get("defense", part.id).strategies)[:1]}
-    if experiment.assume.strategy in usual_strategies:
-        experiment = experiment.model_copy(update={"assume": experiment.assume.model_copy(update={"strategy": usual.assume.strategy})})
-    before, settings = lab_settings(usual), lab_settings(experiment)
+    before, settings = lab_settings(usual), lab_settings(with_usual_unnamed(experiment, known))
     differing = {name: value for name, value in settings.items() if before.get(name) != value}
     told = {name: ",".join(value) if isinstance(value, list) else str(value) for name, value in differing.items()}
     return urlencode({"v": str(VERSION), **told}, quote_via=quote, safe=":,@")

@@ -1,8 +1,10 @@
-"""An experiment as the settings of the Lab, by the keys that they have in session state and address alike."""
+"""An experiment as the settings of the Lab, by the keys that they have in session state and address alike; and back."""
 
+from collections.abc import Mapping
 from typing import Any
 
-from leakage.spec.experiment import Experiment, Part
+from leakage.spec.catalog import Catalog
+from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
 
 NONE = "none"  # no defense, as the Lab's menu calls it
 PICKED = "pictures"  # the picked pictures, as "source:id"; in the address joined by commas
@@ -38,3 +40,40 @@ def lab_settings(experiment: Experiment) -> dict[str, Any]:
         "batch": len(experiment.pictures),
         PICKED: [f"{picture.source}:{picture.id}" for picture in experiment.pictures],
     }
+
+
+def experiment_of(settings: Mapping[str, Any], pictures: tuple[Picture, ...], known: Catalog) -> Experiment:
+    """The experiment that these settings ask for, with these pictures; what is not among them is as usual. Raises CatalogError."""
+    given = {**lab_settings(Experiment()), **settings}
+
+    def part(kind: str, id: str, **fields: Any) -> Part:
+        named = {field.name: given.get(f"{id}.{field.name}", field.default) for field in known.get(kind, id).fields}
+        return Part(id=id, fields={**named, **fields})
+
+    over = [entry.id for entry in known.of("protocol") if entry.is_aggregation]
+    asked = Experiment(
+        pictures=pictures,
+        **{name: given[name] for name in ("size", "channels", "checkpoint", "task", "batch_norm", "rounds", "attacked_round")},
+        model=part("model", given["model"]),
+        protocol=part("protocol", given["protocol"]),
+        aggregation=part("protocol", given.get("aggregation", *over[:1]), clients=given["phones"]) if given["phones"] > 1 else None,
+        defenses=() if given["defense"] == NONE else (part("defense", given["defense"]),),
+        attack=part("attack", given["attack"]),
+        assume=Assumptions(
+            labels=given["labels_known"],
+            adaptive=given["adaptive"] == "true",
+            strategy=given["counter"],
+            statistics=given["statistics"],
+        ),
+        seed=given["seed"],
+        max_seconds=given["max_seconds"],
+    )
+    return with_usual_unnamed(asked, known)
+
+
+def with_usual_unnamed(experiment: Experiment, known: Catalog) -> Experiment:
+    """The same with the usual strategy of its protection unnamed, as the Lab has it. Raises CatalogError."""
+    usual = {name for part in experiment.defenses for name in list(known.get("defense", part.id).strategies)[:1]}
+    if experiment.assume.strategy not in usual:
+        return experiment
+    return experiment.model_copy(update={"assume": experiment.assume.model_copy(update={"strategy": ""})})

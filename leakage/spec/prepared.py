@@ -124,10 +124,46 @@ class Ask(Base):
     watched: int  # ... so many times
 
 
+class SimpleNetwork(Base):
+    """A network of the Lab's simple form, and by which attack it is attacked: one picture, several, or behind a protection."""
+
+    title: str
+    about: str
+    model: Part
+    alone: Part
+    several: Part
+    protected: Part
+
+
+class Strength(Base):
+    """A protection with its strength, and what the attacker does who knows it; empty: the usual."""
+
+    defense: Part
+    strategy: str = ""
+
+
+class SimpleProtection(Base):
+    """A protection of the Lab's simple form in three strengths."""
+
+    title: str
+    weak: Strength
+    middle: Strength
+    strong: Strength
+
+
+class SimpleForm(Base):
+    """What the Lab's simple form offers: networks and protections by the names in its own settings, and how many pictures."""
+
+    networks: dict[str, SimpleNetwork]
+    counts: tuple[int, ...]
+    protections: dict[str, SimpleProtection]
+
+
 class Prepared(Base):
     """The whole file."""
 
     presets: tuple[Preset, ...]
+    simple: SimpleForm
     what_ifs: WhatIfs
     verify: Verify
     compare: Compare

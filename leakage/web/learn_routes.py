@@ -1,11 +1,9 @@
 """The routes of the reader: the page of the lessons, each lesson as data, and the pictures of what was recorded for them."""
 
 import asyncio
-import hashlib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
@@ -13,9 +11,11 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from leakage.learn.data_address import data_folder
 from leakage.learn.lessons import FOLDER as LESSONS
 from leakage.learn.lessons import lessons
 from leakage.learn.reader_data import reader_index, reader_lesson, thumbnail
+from leakage.learn.stories import story_picture
 from leakage.results.exports import Made
 from leakage.results.scripts import scripts
 from leakage.results.slides import gif, png
@@ -49,6 +49,7 @@ class Learning:
             Route(f"{data}/lessons/{{lesson}}.json", self.lesson, middleware=SMALLER),
             Route(f"{data}/thumbnails/{{lesson}}.webp", self.thumbnail),
             Route(f"{data}/slides/{{name}}.{{kind}}", self.slide),
+            Route(f"{data}/stories/{{run}}.webp", self.story),
             Route(f"{data}/{{folder}}/{{name}}.webp", self.film),
         ]
 
@@ -60,7 +61,7 @@ class Learning:
             return PlainTextResponse(str(error), 500)
         base, folder = self.base, scripts().folder(self.base)
         page = program_page(
-            {"base": base, "data": f"{base}/api/learn/{data_version()}", "lessons": index},
+            {"base": base, "data": data_folder(base), "lessons": index},
             [f"{folder}/{name}" for name in scripts().closure(ENTRY)],
             home=f"{base}/",
             pages={"Learn": f"{base}/learn", "Lab": f"{base}/", "Compare": f"{base}/compare"},
@@ -104,6 +105,13 @@ class Learning:
         made = await asyncio.to_thread(lambda: SLIDES[kind](recorded_slide(name, known)))
         return download(Made(f"image/{kind}", made), f"leakage-{name}.{kind}", NO_CACHE)
 
+    async def story(self, request: Request) -> Response:
+        """What was private beside what became of it."""
+        try:
+            return Response(story_picture(request.path_params["run"]), media_type="image/webp", headers=FOREVER)
+        except SpecError as error:
+            return PlainTextResponse(str(error), 404)
+
     async def film(self, request: Request) -> Response:
         """The pictures of a recorded run or grid."""
         folder, name = request.path_params["folder"], request.path_params["name"]
@@ -122,13 +130,3 @@ def _films() -> Iterator[Path]:
 def film_files() -> dict[str, Path]:
     """Every film by its name, such as `runs/r09`."""
     return {f"{file.parent.name}/{file.stem}": file for file in _films()}
-
-
-@cache
-def data_version() -> str:
-    """Names the content of all lessons and recordings, so that a browser may keep their pictures."""
-    digest = hashlib.sha256()
-    for file in sorted(LESSONS.rglob("*.*")):
-        content: Any = file.read_bytes()
-        digest.update(f"{file.relative_to(LESSONS)} {len(content)}\n".encode() + content)
-    return digest.hexdigest()[:16]

@@ -10,12 +10,13 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from leakage.learn import recordings
+from leakage.learn.data_address import data_version
 from leakage.learn.lessons import lessons
 from leakage.results.scripts import scripts
 from leakage.runs.service import Service
 from leakage.runs.store import Store
 from leakage.settings import Settings
-from leakage.web.learn_routes import Learning, data_version
+from leakage.web.learn_routes import Learning
 from leakage.web.reader_page import ENTRY
 from leakage.workers import plugin_catalog
 

@@ -16,7 +16,6 @@ from leakage.spec.words import NAIVELY
 from leakage.ui.architecture import counts
 from leakage.ui.common.base_path import base
 
-QUESTION = "A phone trains on its owner's pictures and sends only this update. What can the server see?"
 PROMISE = "Pictures go to this machine only. A run with your own pictures is deleted with one click, at the latest after 7 days."
 
 GLOSSARY = {

@@ -9,6 +9,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from leakage.runs.service import service
 
 COOKIE = "gle_owner"
+PAGE, KEPT = "page", "kept"  # in session state: where the visitor is, and the names of what this page alone keeps there
 YEAR = 365 * 24 * 3600
 
 
@@ -45,6 +46,15 @@ def owner() -> str:
     """The owner of this browser's runs."""
     cookie = st.context.cookies.get(COOKIE)
     return f"browser {cookie}" if cookie else str(st.session_state.setdefault("owner", secrets.token_urlsafe(16)))
+
+
+def enter(page: str) -> None:
+    """Before a page is drawn: what another one has kept for itself, beyond its widgets, is gone like these."""
+    state = st.session_state
+    if state.get(PAGE, page) != page:
+        for key in state.pop(KEPT, ()):
+            state.pop(key, None)
+    state[PAGE] = page
 
 
 def delete_all() -> None:

@@ -16,10 +16,10 @@ COLOURS: dict[Channels, str] = {3: "Colour", 1: "Grey"}
 FRONT, BACK = 16, 9  # characters of a long file name that are shown: of its begin, and of its end with the kind of file
 
 
-def choose_pictures(*, counted: bool = True) -> tuple[list[Item], tuple[Picture, ...]]:
+def choose_pictures(*, counted: bool = True, count: int | None = None) -> tuple[list[Item], tuple[Picture, ...]]:
     """The batch, as shown and as data: what was picked, in order, filled up to the batch size. Empty when there is nothing to pick.
 
-    `counted`: the visitor says how many; else something on the page has.
+    `counted`: the visitor says how many; else something on the page has. `count`: so many, and this is asked elsewhere.
     """
     source = st.segmented_control(
         "Where from",
@@ -36,7 +36,7 @@ def choose_pictures(*, counted: bool = True) -> tuple[list[Item], tuple[Picture,
         offered = available(source or "gallery")
     except PictureError as error:
         st.info(str(error))
-    wanted = [item for name in st.session_state.get(PICKED, _from_url()) if (item := resolve(name))] or offered[:1]
+    wanted = [item for name in picked_names() if (item := resolve(name))] or offered[:1]
     shown = {name_of(item): item for item in [*(item for item in wanted if item not in offered), *offered]}
     if not shown:
         return [], ()
@@ -45,9 +45,9 @@ def choose_pictures(*, counted: bool = True) -> tuple[list[Item], tuple[Picture,
         for name, item in shown.items()
     ]
     with st.container(height=176, border=False):
-        picked = picker(cards, [name_of(item) for item in wanted], key="picker", limit=MAX_BATCH) or [name_of(wanted[0])]
+        picked = picker(cards, [name_of(item) for item in wanted], key="picker", limit=count or MAX_BATCH) or [name_of(wanted[0])]
     st.session_state[PICKED] = picked
-    batch = st.number_input(
+    batch = count or st.number_input(
         "Batch size",
         1,
         MAX_BATCH,
@@ -136,9 +136,14 @@ def shown_name(file: str) -> str:
 def _pick(new: list[str]) -> None:
     """What has just been uploaded becomes the batch, or joins one with uploads. What is picked by hand after that stays."""
     if new:
-        picked = st.session_state.get(PICKED, _from_url())
+        picked = picked_names()
         picked = picked if any(name.startswith("upload:") for name in picked) else []
         st.session_state[PICKED] = list(dict.fromkeys([*picked, *new]))
+
+
+def picked_names() -> list[str]:
+    """The pictures that were picked, or that the address names, as "source:id"."""
+    return list(st.session_state.get(PICKED, _from_url()))
 
 
 def resolve(name: str) -> Item | None:

@@ -92,6 +92,22 @@ export const PHRASES = {
   try: 'Try it',
   figure: 'Measured',
   takeaway: 'Take away',
+  doorQuestion: 'A phone trains on its owner’s pictures and sends only this update. What can the server see?',
+  doorPhone: 'The phone',
+  doorWire: 'sends',
+  doorServer: 'The server',
+  doorAsk: 'What will it become?',
+  doorSame: 'The picture on the phone, to the eye',
+  doorBlur: 'A blur of the same colours',
+  doorNoise: 'Noise again',
+  doorOpen: 'It never left the phone.',
+  doorMissing: 'The recording could not be loaded.',
+  learnWhy: 'Learn why',
+  tryOwn: 'Try your own',
+  teach: 'Teach with this',
+  learn: 'Learn',
+  stories: 'Twelve stories',
+  storyLab: 'Open in the Lab: {title}',
 };
 
 /** @typedef {keyof typeof PHRASES} Phrase */

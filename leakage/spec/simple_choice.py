@@ -1,0 +1,67 @@
+"""The Lab's simple form as data: what its six choices ask for, and which choice, if any, asks for a given experiment. No torch."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from typing import Literal, TypeAlias, get_args
+
+from leakage.spec.catalog import Catalog
+from leakage.spec.experiment import Assumptions, Experiment, Picture, SpecError
+from leakage.spec.lab_settings import NONE, with_usual_unnamed
+from leakage.spec.prepared import Strength, prepared
+
+Force: TypeAlias = Literal["weak", "middle", "strong"]
+FORCES: tuple[Force, ...] = get_args(Force)
+
+
+@dataclass(frozen=True)
+class SimpleChoice:
+    """What is chosen in the simple form, besides the pictures. Without a protection (NONE) `force` says nothing."""
+
+    network: str
+    count: int
+    protection: str = NONE
+    force: Force = "middle"
+    adaptive: bool = True
+
+    def experiment(self, pictures: tuple[Picture, ...]) -> Experiment:
+        """What it asks for."""
+        network, strength = prepared().simple.networks[self.network], self._strength()
+        attack = network.protected if strength else network.alone if self.count == 1 else network.several
+        strategy = strength.strategy if strength and self.adaptive else ""
+        return Experiment(
+            pictures=pictures,
+            model=network.model,
+            defenses=(strength.defense,) if strength else (),
+            attack=attack,
+            assume=Assumptions(adaptive=self.adaptive, strategy=strategy),
+        )
+
+    def _strength(self) -> Strength | None:
+        if self.protection == NONE:
+            return None
+        protection = prepared().simple.protections[self.protection]
+        return {"weak": protection.weak, "middle": protection.middle, "strong": protection.strong}[self.force]
+
+
+def choices(count: int) -> Iterator[SimpleChoice]:
+    """Everything that can be chosen for so many pictures."""
+    form = prepared().simple
+    for network, adaptive in product(form.networks if count in form.counts else (), (True, False)):
+        yield SimpleChoice(network, count, adaptive=adaptive)
+        for protection, force in product(form.protections, FORCES):
+            yield SimpleChoice(network, count, protection, force, adaptive)
+
+
+def find_choice(experiment: Experiment, known: Catalog) -> SimpleChoice | None:
+    """The choice that asks for just this experiment; None where the simple form cannot show it."""
+    ids = [part.id for _, part in experiment.parts()]
+    try:
+        wanted = with_usual_unnamed(experiment, known).resolve(known)
+        for choice in choices(len(experiment.pictures)):
+            asked = choice.experiment(experiment.pictures)
+            if [part.id for _, part in asked.parts()] == ids and asked.resolve(known) == wanted:
+                return choice
+    except SpecError:
+        return None
+    return None

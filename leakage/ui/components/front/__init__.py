@@ -1,0 +1,23 @@
+"""The front door above the Lab: for a newcomer a question, a guess and twelve stories; for everybody else one line."""
+
+import streamlit as st
+from streamlit.components.v2.types import ComponentRenderer
+
+from leakage.learn.data_address import data_folder
+from leakage.learn.stories import door_data
+from leakage.spec.catalog import Catalog
+from leakage.ui.common.base_path import base
+from leakage.ui.components import component
+
+
+@st.cache_resource(show_spinner=False)
+def _component() -> ComponentRenderer:
+    return component("gle_front", "front", styles=("reader/door.css",))
+
+
+def front(known: Catalog | None, *, settings: str, small: bool) -> None:
+    """The door. `settings`: a CSS selector of where the visitor begins to choose; `small`: one line, for who has been here before."""
+    data = door_data(known, data=data_folder(base()), learn=f"{base()}/learn", lab=f"{base()}/")
+    data["links"]["own"] = "#settings"
+    with st.container(key="front-line" if small else "front-door"):
+        _component()(key="front", data={**data, "settings": settings, "small": small})

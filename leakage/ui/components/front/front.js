@@ -1,0 +1,42 @@
+// The front door as a component of the Lab: "Try your own" goes to the Lab's settings, below it on the same page.
+import { find, prefersCalm } from '../dom.js';
+import { Door } from '../reader/door.js';
+
+/** @typedef {import('../reader/door.js').DoorData & { settings?: string }} Data `settings`: finds them on the page */
+
+export class Front {
+  /** @param {HTMLElement} parent */
+  constructor(parent) {
+    this.host = find(parent, '.gle-door');
+    this.key = '';
+    /** @type {Door | null} */
+    this.door = null;
+  }
+
+  /**
+   * The same door stays as it is.
+   * @param {object} data
+   */
+  update(data) {
+    const key = JSON.stringify(data);
+    if (key === this.key) return;
+    this.key = key;
+    this.door?.destroy();
+    const { settings = '', ...door } = /** @type {Data} */ (data);
+    this.door = new Door(this.host, door, () => {
+      const place = /** @type {HTMLElement | null} */ (document.querySelector(settings));
+      place?.scrollIntoView({ behavior: prefersCalm() ? 'instant' : 'smooth', block: 'start' });
+      /** @type {HTMLElement | null | undefined} */ (place?.querySelector('button, input'))?.focus({ preventScroll: true });
+    });
+  }
+
+  destroy() {
+    this.door?.destroy();
+  }
+}
+
+/**
+ * @param {HTMLElement} parent
+ * @returns {import('../stub.js').Component}
+ */
+export const mount = (parent) => new Front(parent);

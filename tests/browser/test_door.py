@@ -1,0 +1,85 @@
+"""The front door in a real browser: what a newcomer sees in the first ten seconds, and where it leads."""
+
+import re
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+from waiting import wait_for
+
+FIRST_MOVEMENT = 1.2  # seconds from navigation to the second distinct frame, warm; the quickest of five, as others use this machine too
+DISTINCT = """
+addEventListener('DOMContentLoaded', () => {
+  const seen = new Set();
+  const look = () => {
+    const canvas = document.querySelector('.gle-door-server canvas');
+    if (canvas?.closest('.gle-opening').dataset.place) seen.add(canvas.toDataURL());
+    if (seen.size < 2) requestAnimationFrame(look);
+    else window.moved = performance.now();
+  };
+  look();
+});
+"""
+BELOW = "(selector) => Math.max(...[...document.querySelectorAll(selector)].map((one) => one.getBoundingClientRect().bottom))"
+
+
+def newcomer(browser: Browser, url: str, *, width: int = 1280, height: int = 720) -> tuple[Page, list[str]]:
+    page = browser.new_context(viewport={"width": width, "height": height}).new_page()
+    wrong: list[str] = []
+    page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.add_init_script(DISTINCT)
+    page.goto(url)
+    expect(page.locator(".gle-opening")).to_be_visible(timeout=60_000)
+    return page, wrong
+
+
+def test_the_first_picture_moves_soon_after_the_page_is_asked_for(site: str, chromium: Browser) -> None:
+    page, wrong = newcomer(chromium, site)
+    taken = []
+    for _ in range(5):
+        page.goto("about:blank")
+        page.goto(site)
+        wait_for(page, "() => window.moved", timeout=30_000)
+        taken.append(page.evaluate("() => window.moved") / 1000)
+    print("second distinct frame after", taken)
+    assert min(taken) <= FIRST_MOVEMENT, taken
+    assert wrong == []
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 720), (400, 720)])
+def test_a_newcomer_guesses_sees_the_lock_open_and_goes_on(site: str, chromium: Browser, width: int, height: int) -> None:
+    page, wrong = newcomer(chromium, site, width=width, height=height)
+    opening = page.locator(".gle-opening")
+    expect(page.get_by_role("heading", name="What will it become?")).to_be_visible(timeout=10_000)
+    assert page.locator(".gle-door-server small").inner_text() == "step 20"
+    first = "h1, .gle-door-scene, .gle-door .gle-option, .gle-door-actions a"
+    assert page.evaluate(BELOW, first) <= height  # nothing of it needs scrolling
+    before = page.evaluate("(selector) => [...document.querySelectorAll(selector)].map((one) => one.getBoundingClientRect().top)", first)
+    page.get_by_role("button", name="The picture on the phone").click()
+    expect(page.get_by_role("heading", name="It never left the phone.")).to_be_visible(timeout=10_000)
+    expect(opening).to_have_attribute("data-phase", "open")
+    expect(page.locator(".gle-door .gle-option").nth(1)).to_contain_text("Your guess · ✓ The answer")
+    after = page.evaluate("(selector) => [...document.querySelectorAll(selector)].map((one) => one.getBoundingClientRect().top)", first)
+    assert max(abs(one - other) for one, other in zip(before, after, strict=True)) < 1  # nothing jumps
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= width
+    cards = page.locator(".gle-story")
+    expect(cards).to_have_count(12)
+    lefts = page.evaluate("() => [...document.querySelectorAll('.gle-story')].map((one) => one.getBoundingClientRect().left)")
+    assert len(set(lefts)) == (3 if width > 900 else 1)
+    cards.last.scroll_into_view_if_needed()
+    loaded = "() => [...document.querySelectorAll('.gle-story img')].filter((one) => one.naturalWidth === 2 * one.naturalHeight).length"
+    wait_for(page, f"{loaded.replace('() =>', '() => 12 ===')}", timeout=10_000)
+    page.get_by_role("link", name="Try your own").click()
+    wait_for(
+        page,
+        "() => { const { top } = document.querySelector('.st-key-step-1').getBoundingClientRect(); return 40 < top && top < 200; }",
+        timeout=10_000,
+    )
+    page.get_by_role("link", name="Open in the Lab: Soteria's open door").click()
+    expect(page.get_by_role("radio", name="Simple")).to_be_visible(timeout=30_000)
+    expect(page.locator(".gle-door-line")).to_be_visible()  # whoever comes by a link knows the door
+    expect(page.locator(".gle-opening")).to_have_count(0)
+    page.locator(".gle-door-line summary").click()
+    page.get_by_role("link", name=re.compile("^Soteria's open door")).click()
+    expect(page.locator(".gle-lesson")).to_have_attribute("data-place", "2", timeout=20_000)
+    assert wrong == []
