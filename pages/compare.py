@@ -32,7 +32,7 @@ def settings(known: Catalog) -> tuple[list[Experiment], list[str]]:
         size, channels = choose_shape(items)
     with forms.card(3, "Equal in all arms"):
         with st.expander("The phone: model, training, what it sends", icon=":material/smartphone:"):
-            setting = choose_setting(known, len(pictures))
+            setting = choose_setting(known, len(pictures), without=variants.set_apart())
         attack, granted = variants.choose_attack(known, setting.model)
         protected = variants.shared_protection(known)
     with differing:

@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from leakage.results import worst_case
-from leakage.results.comparison import Row, protection, rows, scenario, sentence_case
+from leakage.results.comparison import Row, rows, scenario
+from leakage.results.differences import protection, sentence_case
 from leakage.results.precomputed import Line, matrix, reach, seen_words
 from leakage.results.utility import Cost, cost, with_defaults
 from leakage.runs.events import AttackEnd

@@ -16,6 +16,7 @@ from leakage.spec.fields import CatalogError as CatalogError
 from leakage.spec.fields import Field as Field
 from leakage.spec.fields import Published, Travels
 
+LOCAL_STEPS, LOCAL_RATE = "epochs", "rate"  # fields of protocols whose phones train by themselves
 PACKAGE = Path(__file__).parent.parent
 SOURCES = (  # of results: what is hashed, below the package
     *(f"{folder}/*.py" for folder in (*KINDS.values(), "engine", "evaluation", "networks", "data")),
@@ -59,6 +60,11 @@ class Entry:
     sends_gradient: bool  # of a protocol: the very gradient of one step, and nothing else
     travels: Travels  # of a protocol: what is sent, what is kept, and what attackers make of it, in words
     fields: tuple[Field, ...]
+
+    @property
+    def trains_locally(self) -> bool:
+        """Of a protocol: whether its phones train by themselves for some steps before they send."""
+        return any(field.name == LOCAL_STEPS for field in self.fields)
 
     def answer(self, strategy: str) -> str:
         """Of a defense, in words: what the attacker does who chose this strategy, or the usual one."""

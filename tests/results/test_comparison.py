@@ -25,10 +25,11 @@ from leakage.data.images import tiles
 from leakage.evaluation.verdict import MEANING
 from leakage.results import utility
 from leakage.results.arms import gather
-from leakage.results.comparison import EXPORTS, MAX_ARMS, crossed, differs, only_naive, rows, same_answers, titles
+from leakage.results.comparison import EXPORTS, MAX_ARMS, crossed, only_naive, rows, same_answers
 from leakage.results.comparison_exports import COLUMN, make
 from leakage.results.comparison_file import experiments
 from leakage.results.comparison_report import page
+from leakage.results.differences import differs, titles
 from leakage.results.exports import GAP
 from leakage.results.utility import in_table
 from leakage.runs.service import Service

@@ -17,8 +17,9 @@ from visiting import Open, fine, words
 from leakage.data.checkpoints import cards
 from leakage.learn.restored import restore_all
 from leakage.results import utility
-from leakage.results.comparison import Row, attacker
+from leakage.results.comparison import Row
 from leakage.results.comparison_exports import make
+from leakage.results.differences import attacker
 from leakage.results.utility import Cost
 from leakage.runs.events import TrainingEnd
 from leakage.runs.service import MAX_WAITING, Service
@@ -299,6 +300,29 @@ def test_training_states_are_those_that_fit_and_others_are_named(door: Service, 
     assert [one.checkpoint for one in asked(door, press(at))] == ["", stages[0]]
 
 
+def test_local_steps_differ_and_a_phone_without_them_is_given_the_prepared_protocol(door: Service, look: Open) -> None:
+    at = look(**{**QUICK, "differs": "steps", "steps": "1,20,many,700", "voices": "adaptive"})
+    assert "many is no whole number and is left out." in words(at)
+    assert "700 is left out: allowed is 1 to 100." in words(at)
+    experiments = asked(door, press(at))
+    several = prepared().what_ifs.local.change.protocol
+    assert several
+    assert [(one.protocol.id, one.protocol.fields["epochs"]) for one in experiments] == [(several.id, 1), (several.id, 20)]
+    assert ">1 local step</a>" in shown(at.run())
+    assert "**Differs.** Local steps: 1; 20." in words(at)
+    own = asked(door, press(look(**{**QUICK, "differs": "rate", "rates": "0.1,0.01", "protocol": "fedadmm", "fedadmm.epochs": "3"})))
+    assert [(one.protocol.id, one.protocol.fields["epochs"], one.protocol.fields["rate"]) for one in own[::2]] == [
+        ("fedadmm", 3, 0.01), ("fedadmm", 3, 0.1)
+    ]  # fmt: skip
+
+
+def test_of_rounds_the_last_is_attacked_and_who_averages_them_is_among_the_strongest(door: Service, look: Open) -> None:
+    asked_for = {"differs": "rounds", "watched": "1,4", "protected": "gaussian_noise", "attack": "inverting_gradients"}
+    experiments = asked(door, press(look(**{**QUICK, **asked_for, "voices": "worst"})))
+    assert {(one.rounds, one.attacked_round) for one in experiments} == {(1, 1), (4, 4)}
+    assert {one.rounds for one in experiments if one.assume.strategy == "average the rounds"} == {4}
+
+
 def test_fewer_than_two_arms_are_no_comparison(look: Open) -> None:
     at = look(**QUICK, arms="none")
     assert at.button(key="run-button").disabled
@@ -362,6 +386,9 @@ def test_a_sweep_is_tried_with_several_seeds_as_far_as_they_fit(door: Service, l
         {"differs": "matrix", "arms": "none,pruning:share=0.5", "attacks": "inverting_gradients,idlg"},
         {"differs": "batch", "sizes": "1,4"},
         {"differs": "training"},
+        {"differs": "steps", "steps": "2,7", "protocol": "fedavg", "fedavg.rate": "0.01"},
+        {"differs": "rate", "rates": "0.001,0.01"},
+        {"differs": "rounds", "watched": "1,3", "protected": "pruning"},
         {"differs": "answer", "answered": "ada_defense", "answers": "read it off|signs alone"},
         {"differs": "answer", "answered": "pruning:share=0.7", "answers": "|what arrived, and bounds"},
         {"differs": "strength", "swept": "gaussian_noise.scale", "values": "0.001, 0.1", "seeds": "3", "protected": "clipping"},

@@ -6,7 +6,7 @@ from urllib.parse import quote, urlencode
 
 from leakage.data.checkpoints import cards, words
 from leakage.data.datasets import TITLES
-from leakage.results.comparison import protection, sentence_case
+from leakage.results.differences import protection, sentence_case
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment, Part, Picture, SpecError, clients_of
 from leakage.spec.prepared import WhatIf, prepared

@@ -2,19 +2,8 @@
 
 import streamlit as st
 
-from leakage.results.comparison import (
-    EXPORTS,
-    MAX_ARMS,
-    Row,
-    attacker,
-    crossed,
-    differs,
-    only_naive,
-    rows,
-    same_answers,
-    sentence_case,
-    titles,
-)
+from leakage.results.comparison import EXPORTS, MAX_ARMS, Row, crossed, only_naive, rows, same_answers
+from leakage.results.differences import attacker, differs, sentence_case, titles
 from leakage.results.worst_case import several
 from leakage.runs.service import service
 from leakage.runs.store import OPEN, Run

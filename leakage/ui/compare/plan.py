@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 
 from leakage.results import worst_case
-from leakage.results.comparison import MAX_ARMS, attacker, scenario
+from leakage.results.comparison import MAX_ARMS, scenario
+from leakage.results.differences import attacker
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment
-from leakage.ui.compare.variants import SEEDS, WORST, Variant, resolved
+from leakage.ui.compare.variant import Variant, resolved
+from leakage.ui.compare.variants import SEEDS, WORST
 
 NAMED = 3  # of the arms that are left out
 TRIES = 4  # ways to attack an arm, at most

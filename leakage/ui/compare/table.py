@@ -7,7 +7,8 @@ from typing import Any, TypeAlias
 
 import plotly.graph_objects as go
 
-from leakage.results.comparison import Row, sentence_case
+from leakage.results.comparison import Row
+from leakage.results.differences import sentence_case
 from leakage.results.markup import render
 from leakage.results.utility import EPSILONS, Cost, epsilon_words, heading, seeds_words
 from leakage.results.worst_case import attacker_words, worst

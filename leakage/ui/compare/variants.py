@@ -1,21 +1,22 @@
-"""What differs between the arms of a comparison: protections, attacks or both, a strength, answers, batches, training; from the catalog."""
+"""What differs between the variants of a comparison, as widgets: protections, attacks, a strength, training; from the catalog."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 import streamlit as st
 
 from leakage.data.checkpoints import CheckpointError
-from leakage.results.comparison import sentence_case
+from leakage.results.differences import sentence_case
 from leakage.spec.catalog import Catalog
-from leakage.spec.experiment import Assumptions, Experiment, Part, SpecError
+from leakage.spec.experiment import Assumptions, Experiment, Part
 from leakage.spec.prepared import prepared
 from leakage.spec.words import ATTACKERS, DIFFERENCE
 from leakage.ui.common import forms
+from leakage.ui.compare import client_axes
 from leakage.ui.compare.stacks import known_keys, named, ready_made, spaced, stack_of, typed
+from leakage.ui.compare.variant import MOST, Variant, resolved
 from leakage.ui.lab import attacker
 
 DIFFERS = {
@@ -24,14 +25,16 @@ DIFFERS = {
     "strength": "Strength",
     "answer": "Answer",
     "batch": "Batch size",
-    "training": "Training",
+    "training": "How long trained",
+    "steps": "Local steps",
+    "rate": "Local rate",
+    "rounds": "Rounds",
     "matrix": "Protection × attack",
 }
 WORST = "worst"
 NEWCOMER = "newcomer"  # the key of whoever has not chosen an attack yet
 ATTACKER_CHOICES = {WORST: "Worst case", "both": "Both", **ATTACKERS}
-TRIED = ("protection", "strength", "batch", "training")  # what can differ where every arm is attacked in several ways
-MOST = 8  # arms
+TRIED = ("protection", "strength", "batch", "training", *client_axes.KEYS)  # what can differ where every arm is attacked in several ways
 STACKED = 4  # protections of one phone
 BATCHES = (1, 2, 4, 8)
 SEEDS = (1, 3, 5)  # of a sweep
@@ -42,16 +45,9 @@ LISTS: dict[str, tuple[str, ...]] = {  # what differs -> the keys of its menus
     "answer": ("answers",),
     "batch": ("sizes",),
     "training": ("states",),
+    **{about: (key,) for about, key in client_axes.KEYS.items()},
     "matrix": ("arms", "attacks"),
 }
-
-
-@dataclass(frozen=True)
-class Variant:
-    """One of the things compared: its name, and what it changes in the experiment that all share."""
-
-    title: str
-    change: dict[str, Any]
 
 
 # ---------------------------------------------------------------- the widgets
@@ -68,7 +64,7 @@ def choose(base: Experiment, known: Catalog) -> list[Variant]:
         key="differs",
         label_visibility="collapsed",
     )
-    offer = {
+    offer: dict[str, Callable[[Experiment, Catalog], list[Variant]]] = {
         "protection": _protections,
         "attack": _attacks,
         "strength": _strengths,
@@ -76,6 +72,7 @@ def choose(base: Experiment, known: Catalog) -> list[Variant]:
         "batch": _batches,
         "training": _trainings,
         "matrix": _matrix,
+        **{about: partial(client_axes.choose, about) for about in client_axes.KEYS},
     }
     return offer[differs](base, known)
 
@@ -115,6 +112,12 @@ def choose_attackers() -> str:
         help=f"Worst case: every arm is attacked in several ways, the strongest known first, and judged by the best of them. {DIFFERENCE} "
         "Both: two runs for each arm by the attack that is chosen below, or one where there is nothing to imitate.",
     )
+
+
+def set_apart() -> list[str]:
+    """The fields of the phone that are chosen where it is said what differs."""
+    differs = st.session_state.get("differs", "")
+    return [client_axes.FIELDS[differs]] if differs in client_axes.FIELDS else []
 
 
 def prepare() -> None:
@@ -282,11 +285,3 @@ def _fit(known: Catalog) -> None:
         with suppress(CheckpointError):
             forms.fit(name, known)
             return
-
-
-def resolved(base: Experiment, arm: Variant, known: Catalog) -> Experiment | str:
-    """The arm as an experiment, or in a sentence why it cannot run."""
-    try:
-        return base.model_copy(update=arm.change).resolve(known)
-    except SpecError as error:
-        return f"{arm.title} cannot run and is left out: {error}"

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from leakage.results.comparison import attacker, crossed, rows, scenario
+from leakage.results.comparison import crossed, rows, scenario
+from leakage.results.differences import attacker
 from leakage.results.worst_case import are_tries, worst
 from leakage.runs.service import service
 from leakage.runs.store import Run
@@ -12,7 +13,7 @@ from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment
 from leakage.spec.words import ATTACKERS
 from leakage.ui.compare import sweep
-from leakage.ui.compare.variants import MOST
+from leakage.ui.compare.variant import MOST
 
 WATCH = {name: f"{words} attacker" for name, words in ATTACKERS.items()}
 BEST = "best"

@@ -5,7 +5,7 @@ from typing import Literal
 
 import streamlit as st
 
-from leakage.results.comparison import sentence_case
+from leakage.results.differences import sentence_case
 from leakage.spec.catalog import Catalog, Entry
 from leakage.spec.experiment import MAX_SECONDS, Assumptions, Part
 from leakage.spec.threat_model import ClientBehavior, meaning
