@@ -96,7 +96,7 @@ export class RunView {
     layPairs(this.root, this.together ? 0 : this.expected);
     tellReceived(this.root, {}, this.expected);
     drawEmptyLayers(this.part('layers'));
-    if (!this.together || this.together.apart) this.unveil(privateOf(id));
+    this.unveil(privateOf(id));
     this.part('title').textContent = title;
     tellWhere(this.root, this.told, this.expected);
     this.player.reset();
