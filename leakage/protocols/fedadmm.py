@@ -24,7 +24,8 @@ class FedADMM(Protocol):
     Source: Gong et al. 2022 (FedADMM); attacked with DLG in a reproduction report that took the increment for a gradient.
     """
 
-    title = "FedADMM: hidden duals"
+    title = "Several local steps with a hidden correction (FedADMM)"
+    short = "FedADMM"
     plain = "The phone keeps a model and correction terms (duals) of its own, and sends only how both together have changed."
     hint = (
         "The duals look like a protection and are none: the server can compute them. "

@@ -188,7 +188,7 @@ def who(row: Row) -> str:
 
 def not_tried(question: Question, told: Answer, known: Catalog) -> list[str]:
     """What the answer says nothing of."""
-    others = [entry.title for entry in known.of("attack") if entry.id not in told.tried]
+    others = [entry.short for entry in known.of("attack") if entry.id not in told.tried]
     words = [f"These attacks of this program: {', '.join(others)}."] if others else []
     if told.cut:
         words.append(f"{told.cut} of {len(told.rows)} attacks did not come to their own answer.")
@@ -210,7 +210,7 @@ def _alternative(line: Line, chosen: bool, reader: RunReader, known: Catalog) ->
         return None
     attack, best = max(cells, key=lambda pair: reach(pair[1]))
     behind = cost(reader, Experiment(defenses=line.stack), known)
-    title = known.get("attack", attack).title
+    title = known.get("attack", attack).short
     return Alternative(line.title, line.stack, chosen, sentence_case(seen_words(best)), f"{title}, {best['who']}", behind)
 
 

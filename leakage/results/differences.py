@@ -142,8 +142,7 @@ def part_words(kind: str, part: Part, peers: Iterable[Part], known: Catalog, *, 
 
 
 def _name(entry: Entry, *, short: bool) -> str:
-    """The title without what explains it: FedAvg; short, also without what stands in brackets: DLG."""
-    return entry.title.split(":")[0].split(" (" if short else ":")[0]
+    return entry.short if short else entry.title
 
 
 def _filled(entry: Entry, part: Part) -> dict[str, Any]:

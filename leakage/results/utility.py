@@ -167,7 +167,7 @@ def scene_words(known: Catalog) -> str:
     entry = known.find("model", model.id)
     usual = {field.name: field.default for field in entry.fields} if entry else {}
     unusual = [f"{name} {format_value(value)}" for name, value in model.fields.items() if name in usual and value != usual[name]]
-    name = entry.title.split(" (")[0] if entry else model.id
+    name = entry.short if entry else model.id
     return f"{' '.join([name, *unusual])} on {TITLES[recipe['data']]}"
 
 

@@ -31,7 +31,8 @@ class Entry:
 
     kind: str
     id: str
-    title: str
+    title: str  # in plain words, with the field's term in brackets
+    short: str  # that term alone
     plain: str
     hint: str
     source: str

@@ -35,6 +35,7 @@ def _entry(kind: str, name: str) -> Entry:
         kind=kind,
         id=name,
         title=plugin.title,
+        short=plugin.short or plugin.title,
         plain=plugin.plain,
         hint=plugin.hint,
         source=plugin.source,

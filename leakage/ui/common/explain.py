@@ -126,7 +126,7 @@ def title(experiment: Experiment, known: Catalog) -> str:
     """A run in one line; plug-ins that are gone keep their id."""
 
     def name(kind: str, id: str) -> str:
-        return next((entry.title for entry in known.of(kind) if entry.id == id), id)
+        return entry.short if (entry := known.find(kind, id)) else id
 
     names = [
         name("attack", experiment.attack.id),
@@ -137,7 +137,7 @@ def title(experiment: Experiment, known: Catalog) -> str:
     names += [f"with {protection(experiment.defenses, experiment.defenses, known)}"] if experiment.defenses else []
     protocol = known.find("protocol", experiment.protocol.id)
     if protocol is None or not protocol.sends_gradient:
-        names.append(f"by {name('protocol', experiment.protocol.id).split(':')[0]}")
+        names.append(f"by {name('protocol', experiment.protocol.id)}")
     if experiment.aggregation:
         names.append(f"in a sum of {clients_of(experiment.aggregation, known)}")
     if experiment.rounds > 1:
@@ -150,10 +150,10 @@ def title(experiment: Experiment, known: Catalog) -> str:
 
 def training_title(training: Training, known: Catalog) -> str:
     """A training in one line."""
-    titles = {(entry.kind, entry.id): entry.title for entry in known.entries}
+    titles = {(entry.kind, entry.id): entry.short for entry in known.entries}
     model = titles.get(("model", training.model.id), training.model.id)
     who = "centrally" if training.clients == 1 else f"by {training.clients} clients"
-    behind = "".join(f", with {titles.get(('defense', part.id), part.id).lower()}" for part in training.defenses)
+    behind = "".join(f", with {titles.get(('defense', part.id), part.id)}" for part in training.defenses)
     return f"{model} trained on {TITLES[training.data]}, {training.rounds} rounds {who}{behind}"
 
 

@@ -85,7 +85,7 @@ def attackers(known: Catalog) -> None:
     played = [cell for line in lines for duel in line.duels.values() for cell in (duel.naive,) if cell and "psnr" in cell]
     runs = [cell["runs"] for cell in played]
     tries = " to ".join(map(str, sorted({min(runs), max(runs)})))
-    settings = "; ".join(f"{known.get('attack', id).title}: {_settings(fields)}" for id, fields in recipe["attacks"].items() if fields)
+    settings = "; ".join(f"{known.get('attack', id).short}: {_settings(fields)}" for id, fields in recipe["attacks"].items() if fields)
     st.markdown(MATRIX.format(**{"watched": 16, **recipe}, tries=tries, grey=played[0]["grey_psnr"], settings=f"{settings}."))
     st.html(matrix_table(lines, known))
     for words in puzzles(lines, known):
@@ -127,7 +127,7 @@ def matrix_table(lines: Sequence[Line], known: Catalog) -> str:
     return render(
         "ui/compare/matrix.html.jinja",
         attackers=(NAIVE, KNOWING),
-        attacks=[known.get("attack", id).title for id in attacks],
+        attacks=[known.get("attack", id).short for id in attacks],
         lines=[{"title": line.title, "refused": line.refused, "cells": _cells(line, attacks)} for line in lines],
     )
 

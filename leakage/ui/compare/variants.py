@@ -211,7 +211,7 @@ def _strengths(base: Experiment, known: Catalog) -> list[Variant]:
     swept = st.selectbox(
         "Strength of",
         list(sweeps),
-        format_func=lambda name: f"{sweeps[name][0].title.split(':')[0]}: {sweeps[name][1].name.replace('_', ' ')}",
+        format_func=lambda name: f"{sweeps[name][0].short}: {sweeps[name][1].name.replace('_', ' ')}",
         index=list(sweeps).index(prepared().compare.swept) if prepared().compare.swept in sweeps else 0,
         key="swept",
     )
