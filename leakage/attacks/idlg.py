@@ -19,7 +19,7 @@ class IDLG(Attack):
     Source: Zhao et al. 2020, section 3.
     """
 
-    title = "Guess and compare, label first (iDLG)"
+    title = "Guess and compare (iDLG)"
     short = "iDLG"
     plain = "First reads the label straight from the gradient, then changes a noisy picture until its gradient equals the one received."
     hint = "The label of one picture never hides. Faster and steadier than DLG."

@@ -19,7 +19,7 @@ class RGapDLG(Attack):
     Source: Zhu and Blaschko 2021, section 4.3, table 2.
     """
 
-    title = "Solve layer by layer, then guess and compare (R-GAP, DLG)"
+    title = "Solve layer by layer and go on guessing (R-GAP then DLG)"
     short = "R-GAP, then DLG"
     plain = "Works the picture out by equations, then polishes it by search."
     hint = "Where equations were almost enough, as with a noisy or rounded gradient, a few steps of search repair much."

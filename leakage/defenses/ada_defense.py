@@ -83,6 +83,7 @@ class AdaDefense(Defense):
                 invert_update=lambda received, state: self.invert_update(received, state)[0],
                 entry_weights=self.trusted,
                 infer_state=self._track,
+                title="undone by its formula",
             ),
             "signs alone": AdaptiveStrategy("known: the signs of the guess's gradient are compared", self._signs),
         }

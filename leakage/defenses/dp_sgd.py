@@ -21,7 +21,7 @@ class DPSGD(Defense):
     Source: Abadi et al. 2016, algorithm 1.
     """
 
-    title = "Limit each picture, add noise (DP-SGD)"
+    title = "A limit for each picture and noise (DP-SGD)"
     short = "DP-SGD"
     plain = "The phone limits how much each picture can say, and then adds random noise that is large enough to hide any single one."
     hint = "The limit alone hides little: set sigma to 0 and see. At 1 nothing is left of a few pictures, and little for the training."

@@ -23,7 +23,7 @@ class FedCDP(Defense):
     Source: Wei et al. 2021; bound and noise as in their public code.
     """
 
-    title = "Limit each picture in each layer, add noise (Fed-CDP)"
+    title = "A limit for each picture and layer and noise (Fed-CDP)"
     short = "Fed-CDP"
     plain = "The phone limits how much each picture can say in each layer of the model, and then adds random noise."
     hint = "With many layers the same noise hides less than DP-SGD's, because every layer may say something. Compare both at sigma 0.5."

@@ -20,7 +20,7 @@ class ResNet18ImageNet(Model):
     Source: He et al. 2016, table 1; Geiping et al. 2020 attack it on ImageNet.
     """
 
-    title = "Deep network with skips, for photographs (ResNet-18)"
+    title = "Deep network with skips for photographs (ResNet-18)"
     short = "ResNet-18"
     plain = "The standard network for photographs of 224 pixels: it halves the picture twice before the first block."
     hint = "Choose 224 px. Its early halving and global average throw detail away; compare it with the ResNet for small pictures."

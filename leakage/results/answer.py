@@ -211,7 +211,9 @@ def _alternative(line: Line, chosen: bool, reader: RunReader, known: Catalog) ->
     attack, best = max(cells, key=lambda pair: reach(pair[1]))
     behind = cost(reader, Experiment(defenses=line.stack), known)
     title = known.get("attack", attack).short
-    return Alternative(line.title, line.stack, chosen, sentence_case(seen_words(best)), f"{title}, {best['who']}", behind)
+    return Alternative(
+        line.title, line.stack, chosen, sentence_case(seen_words(best)), f"{title}, {known.strategy_title(best['who'])}", behind
+    )
 
 
 def scenario_words(question: Question, known: Catalog) -> list[tuple[str, str]]:

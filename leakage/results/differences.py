@@ -8,7 +8,7 @@ from leakage.data.images import PictureError, find
 from leakage.spec.catalog import LOCAL_RATE, LOCAL_STEPS, Catalog, Entry
 from leakage.spec.experiment import Experiment, Part, Picture
 from leakage.spec.threat_model import coincide, counted, format_value
-from leakage.spec.words import BATCH_NORM, STATISTICS, TASKS
+from leakage.spec.words import BATCH_NORM, KNOWS, STATISTICS, TASKS
 
 NOTHING = "no protection"
 
@@ -24,13 +24,13 @@ def titles(experiments: Sequence[Experiment], known: Catalog) -> list[str]:
     """The shortest words that tell the arms apart, whose naive and adaptive runs share a title; one arm alone: by its protection."""
     told = [words for _, words in _aspects(experiments, known, short=True) if len(set(words)) > 1]
     told = told or [words for about, words in _aspects(experiments, known, short=True) if about == "The protection"]
-    return [", ".join(filter(None, words)) for words in zip(*told, strict=True)]
+    return [", ".join(words) for words in zip(*told, strict=True)]
 
 
 def differs(experiments: Sequence[Experiment], known: Catalog) -> tuple[list[str], list[str]]:
     """What differs, and what is equal, a line each."""
-    attackers = [heard for one in experiments if (heard := attacker(one, known)) != "both"]
-    aspects = [*_aspects(experiments, known, short=False), ("How the attacker reads what arrives", attackers)]
+    attackers = [KNOWS[heard].lower() for one in experiments if (heard := attacker(one, known)) != "both"]
+    aspects = [*_aspects(experiments, known, short=False), ("The attacker", attackers)]
     lines = [(about, list(dict.fromkeys(words))) for about, words in aspects if words]
     normed = any(one.model.fields.get("norm") == "batch" for one in experiments)
     apart = [f"{about}: {'; '.join(words)}" for about, words in lines if len(words) > 1]
@@ -46,14 +46,16 @@ def _aspects(experiments: Sequence[Experiment], known: Catalog, *, short: bool) 
     def part(kind: str, of: Callable[[Experiment], Part], without: Sequence[str] = ()) -> list[str]:
         peers = [of(one) for one in experiments]
         full = kind == "attack" and not short and len({peer.id for peer in peers}) == 1
-        bare = [_without(peer, without, known) if kind == "protocol" else peer for peer in peers]
+        bare = [_without(peer, without, known) for peer in peers]
         return [part_words(kind, peer, bare, known, short=short, full=full) for peer in bare]
 
+    apart = (LOCAL_STEPS, LOCAL_RATE) if all(local_training(one, known) for one in experiments) else ()
+    usual = "default countermeasure" if short else "default"
     stacked = [defense for one in experiments for defense in one.defenses]
     summed = [one.aggregation for one in experiments if one.aggregation]
     return [
         ("The protection", every(lambda one: protection(one.defenses, stacked, known, short=short))),
-        ("The answer to it", every(lambda one: one.assume.strategy or ("the usual answer" if short else "the usual one"))),
+        ("The attacker's countermeasure", every(lambda one: known.strategy_title(one.assume.strategy) or usual)),
         ("The attack", part("attack", lambda one: one.attack)),
         ("The pictures", _pictures(experiments, short=short)),
         ("Their size", every(lambda one: f"{one.size} px")),
@@ -63,9 +65,9 @@ def _aspects(experiments: Sequence[Experiment], known: Catalog, *, short: bool) 
         ("Its outputs", every(lambda one: TASKS[one.task].short)),
         ("Its arithmetic", every(lambda one: one.precision)),
         ("BatchNorm uses", every(lambda one: BATCH_NORM[one.batch_norm].short)),
-        ("What is sent", part("protocol", lambda one: one.protocol, without=(LOCAL_STEPS, LOCAL_RATE))),
-        ("Local steps", _local(experiments, known, _steps_words(experiments, known, short=short), short=short)),
-        ("Local rate", _local(experiments, known, lambda fields: f"{'local rate ' if short else ''}{fields[LOCAL_RATE]:g}", short=short)),
+        ("What is sent", part("protocol", lambda one: one.protocol, apart)),
+        ("Local steps", _local(experiments, known, _steps_words(experiments, known, short=short))),
+        ("Local rate", _local(experiments, known, lambda fields: f"{'local rate ' if short else ''}{fields[LOCAL_RATE]:g}")),
         (
             "Added up with other phones",
             every(lambda one: part_words("protocol", one.aggregation, summed, known, short=short) if one.aggregation else "no"),
@@ -78,19 +80,16 @@ def _aspects(experiments: Sequence[Experiment], known: Catalog, *, short: bool) 
     ]
 
 
-def _local(experiments: Sequence[Experiment], known: Catalog, words: Callable[[dict[str, Any]], str], *, short: bool) -> list[str]:
-    """What is said of the local training of each; of phones without one, nothing in short, and nothing of any where the others agree."""
-    told = [words(fields) if (fields := local_training(one, known)) else "" for one in experiments]
-    if short:
-        return told if len(set(filter(None, told))) > 1 else [""] * len(told)
-    return [one or "none" for one in told] if any(told) else []
+def _local(experiments: Sequence[Experiment], known: Catalog, words: Callable[[dict[str, Any]], str]) -> list[str]:
+    """What is said of the local training of each; nothing where one has none: then it is told with the protocols."""
+    fields = [local_training(one, known) for one in experiments]
+    return [words(own) for own in fields if own] if all(fields) else []
 
 
 def _steps_words(experiments: Sequence[Experiment], known: Catalog, *, short: bool) -> Callable[[dict[str, Any]], str]:
     """Local steps, where every one of them takes all the pictures; else how often the phone goes through its pictures."""
-    parts = any(fields["mini_batch"] for one in experiments if "mini_batch" in (fields := local_training(one, known) or {}))
-    unit = "epoch" if parts else "local step"
-    return lambda fields: counted(fields[LOCAL_STEPS], unit) if short or parts else str(fields[LOCAL_STEPS])
+    parts = any((local_training(one, known) or {}).get("mini_batch") for one in experiments)
+    return lambda fields: counted(fields[LOCAL_STEPS], "epoch" if parts else "local step") if short or parts else str(fields[LOCAL_STEPS])
 
 
 def local_training(experiment: Experiment, known: Catalog) -> dict[str, Any] | None:
@@ -100,11 +99,9 @@ def local_training(experiment: Experiment, known: Catalog) -> dict[str, Any] | N
 
 
 def _without(part: Part, names: Sequence[str], known: Catalog) -> Part:
-    """A protocol without what is said of it elsewhere: its local training."""
-    entry = known.find("protocol", part.id)
-    if entry is None or not entry.trains_locally:
-        return part
-    usual = {field.name: field.default for field in entry.fields if field.name in names}
+    """A protocol without the fields that are told by themselves: with their defaults."""
+    entry = known.find("protocol", part.id) if names else None
+    usual = {field.name: field.default for field in entry.fields if field.name in names} if entry else {}
     return Part(id=part.id, fields={**part.fields, **usual})
 
 
@@ -129,7 +126,7 @@ def part_words(kind: str, part: Part, peers: Iterable[Part], known: Catalog, *, 
     values, alike = _filled(entry, part), [_filled(entry, peer) for peer in peers if peer.id == part.id]
     numbers = [field.name for field in entry.fields if field.type in ("int", "float")]
     lead = (numbers if len(numbers) == 1 else [] if numbers else [field.name for field in entry.fields][:1]) if kind == "defense" else []
-    words = [_name(entry, short=short)]
+    words = [entry.short if short or kind == "defense" else entry.title]  # a strength may follow
     for field in entry.fields:
         value = values[field.name]
         telling = full or (value != field.default and (kind == "defense" or not short))
@@ -139,10 +136,6 @@ def part_words(kind: str, part: Part, peers: Iterable[Part], known: Catalog, *, 
             name = "" if field.type == "str" else f"{field.name.replace('_', ' ')} "
             words.append(f"{name}{_value(value)}")
     return ", ".join(words)
-
-
-def _name(entry: Entry, *, short: bool) -> str:
-    return entry.short if short else entry.title
 
 
 def _filled(entry: Entry, part: Part) -> dict[str, Any]:

@@ -44,6 +44,7 @@ class Entry:
     fits: dict[str, list[Any]]  # of those: for which experiments: pictures (how many), precision, model (its id) -> what each may be
     reads_labels: bool  # of an attack: from the update, unless they are granted, which takes a linear last layer
     strategies: dict[str, str]  # of a defense: what attackers can do who know it, name -> in words; the first is the usual one
+    strategy_titles: dict[str, str]  # ... those whose name on the page is another: name -> title
     idle: bool  # of a defense: the usual one of them does what somebody would do who does not know it
     averaging: list[str]  # of those: which take the mean over the rounds up to the attacked one
     literal: list[str]  # ... and which work with the very numbers that the defense made
@@ -93,6 +94,10 @@ class Catalog:
     def find(self, kind: str, name: str) -> Entry | None:
         """The plug-in of that id; None where it is gone, as it may be from an old run."""
         return next((entry for entry in self.of(kind) if entry.id == name), None)
+
+    def strategy_title(self, name: str) -> str:
+        """What an attacker does about a protection, by its name on the page."""
+        return next((entry.strategy_titles[name] for entry in self.of("defense") if name in entry.strategy_titles), name)
 
     def get(self, kind: str, name: str) -> Entry:
         """Raises CatalogError, listing what there is."""

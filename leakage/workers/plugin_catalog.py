@@ -46,6 +46,7 @@ def _entry(kind: str, name: str) -> Entry:
         fits={about: list(allowed) for about, allowed in getattr(plugin, "fits", {}).items()},
         reads_labels=getattr(plugin, "reads_labels", False),
         strategies={name: strategy.words for name, strategy in strategies.items()},
+        strategy_titles={name: strategy.title for name, strategy in strategies.items() if strategy.title},
         idle=kind == "defense" and plugin.surrogate is Defense.surrogate,
         averaging=[name for name, strategy in strategies.items() if strategy.averaging],
         literal=[name for name, strategy in strategies.items() if strategy.exact or strategy.invert_update],

@@ -440,9 +440,12 @@ def test_what_differs_and_what_is_equal_is_said_in_words(look: Open) -> None:
     assert differing
     assert equal
     assert "no protection; Gaussian noise 0.01; Pruning 0.9; AdaDefense" in differing[1]
-    assert equal[1] == " Astronaut, Inverting Gradients, LeNet (Zhu), untrained, seed 1, and all else."
-    assert "- The attack: Inverting Gradients, steps 1000" in said
-    assert re.search(r"The attack: iDLG[^;]*; Inverting Gradients", words(press(look())))
+    assert (
+        equal[1]
+        == " Astronaut, Guess and compare by direction (Inverting Gradients), Small demo network (LeNet), untrained, seed 1, and all else."
+    )
+    assert "- The attack: Guess and compare by direction (Inverting Gradients), steps 1000" in said
+    assert re.search(r"The attack: Guess and compare \(iDLG\)[^;]*; Guess and compare by direction", words(press(look())))
 
 
 def test_the_table_fills_as_runs_finish_and_an_exported_file_runs_again(door: Service, look: Open, work: Callable[[], None]) -> None:

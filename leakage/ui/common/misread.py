@@ -22,7 +22,7 @@ WORDS: dict[str, Mapping[Any, str]] = {
     "statistics": forms.STATISTICS,
     "source": forms.SOURCES,
     "adaptive": {name: f"the {words.lower()} attacker" for name, words in forms.ADAPTIVE.items()},
-    "counter": {forms.USUAL: "the usual answer"},
+    "counter": {forms.USUAL: "the default"},
     "checkpoint": {forms.UNTRAINED: "an untrained model"},
     "defense": {NONE: "no protection"},
 }

@@ -40,7 +40,7 @@ def show(ids: str, planned: list[Experiment], known: Catalog) -> None:
     if not runs:
         if len(planned) > 1:
             sentence(planned, known)
-        st.info("A comparison is prepared. Press **Run all** to watch every arm at once.")
+        st.info("A comparison is prepared. Press **Run all** to watch every variant at once.")
         return
     experiments = [experiment_of(run) for run in runs]
     if gone := missing(ids, runs):

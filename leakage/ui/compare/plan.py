@@ -36,7 +36,7 @@ def plan(base: Experiment, arms: Sequence[Variant], who: str, known: Catalog, *,
     if left:
         problems.append(
             f"At most {MAX_ARMS} runs go at once. Left out: {'; '.join(left[:NAMED])}{' and more' if len(left) > NAMED else ''} "
-            f"({len(left)} of {len(arms)} arms). Choose fewer protections or attacks, or one of the attackers."
+            f"({len(left)} of {len(arms)} variants). Choose fewer protections or attacks, or one of the attackers."
         )
     possible = max(number for number in SEEDS if number == 1 or (number <= seeds and number * len(made) <= MAX_ARMS))
     if possible < seeds:

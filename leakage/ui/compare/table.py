@@ -1,4 +1,4 @@
-"""The table of a comparison: a line for every arm, naive and adaptive beside each other, and first what a grey picture scores."""
+"""The table of a comparison: a line for every variant, naive and adaptive beside each other, and first what a grey picture scores."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -95,12 +95,12 @@ SCORES = {  # title -> its column
     ),
 }
 NOTE = """“–”: not measured, or not defined. Accuracy: of that model trained with this protection by one short recipe for all, where
-that was measured, and blank where the model attacked here is another; in more rounds some catch up, see “Measured beforehand”. ε: of
-differential privacy at delta 1e-5, where a protection gives one; ∞: it bounds nothing. Where the phone does nothing that could be
-imitated, one run stands for both attackers."""
+that was measured, and blank where the model attacked here is another; in more rounds some catch up, see “Precomputed results”.
+Privacy budget (epsilon): of differential privacy at delta 1e-5, where a protection gives one; ∞: it bounds nothing. Where the phone does
+nothing that could be imitated, one run stands for both attackers."""
 MATRIX_NOTE = f"""PSNR in decibels: higher leaks more. Coloured: {RECOGNIZABLE}; paler: {SINGLED_OUT}, {PARTLY}; not coloured: {NOT_SHOWN},
 which is no proof of safety. Framed: only the naive attacker shows nothing."""
-WORST_NOTE = "Every arm is judged by the best of all that attacked it. What none of them shows may be shown by another."
+WORST_NOTE = "Every variant is judged by the best of all that attacked it. What none of them shows may be shown by another."
 Arms = dict[str, dict[str, Row]]  # title -> attacker -> its run
 
 

@@ -23,7 +23,7 @@ DIFFERS = {
     "protection": "Protection",
     "attack": "Attack",
     "strength": "Strength",
-    "answer": "Answer",
+    "answer": "Countermeasure",
     "batch": "Batch size",
     "training": "How long trained",
     "steps": "Local steps",
@@ -89,7 +89,7 @@ def shared_protection(known: Catalog) -> tuple[Part, ...]:
         index = list(menu).index(first) if first else 0
         one = st.selectbox("Protection", menu, index=index, format_func=menu.__getitem__, key=key, on_change=_forget_answers)
         return stack_of(one, known)
-    words, most = "Protection in all arms, in this order", STACKED - 1
+    words, most = "Protection in all variants, in this order", STACKED - 1
     picked = st.multiselect(words, menu, format_func=menu.__getitem__, key=key, max_selections=most)
     return tuple(part for one in picked for part in stack_of(one, known))
 
@@ -109,8 +109,9 @@ def choose_attackers() -> str:
         format_func=offered.__getitem__,
         key="voices",
         width="stretch",
-        help=f"Worst case: every arm is attacked in several ways, the strongest known first, and judged by the best of them. {DIFFERENCE} "
-        "Both: two runs for each arm by the attack that is chosen below, or one where there is nothing to imitate.",
+        help=f"Worst case: every variant is attacked in several ways, the strongest known first, and judged by the best of them. "
+        f"{DIFFERENCE} "
+        "Both: two runs for each variant by the attack that is chosen below, or one where there is nothing to imitate.",
     )
 
 
@@ -134,7 +135,7 @@ def choose_attack(known: Catalog, model: Part) -> tuple[Part, Assumptions]:
             st.session_state["attack"] = attack.id
             forms.put_fields(attack)
         return attacker.choose_attack(known, model)
-    st.caption("Every arm is attacked by the strongest known attackers that fit it, one after the other.")
+    st.caption("Every variant is attacked by the strongest known attackers that fit it, one after the other.")
     return forms.DEFAULT.attack, attacker.choose_granted(model)
 
 
@@ -155,11 +156,11 @@ def _protections(base: Experiment, known: Catalog) -> list[Variant]:
     menu = _menu("arms", ready_made(known), known)
     first = known_keys(prepared().compare.protections, known)
     picked = st.multiselect("Protections", menu, default=first, format_func=menu.__getitem__, key="arms", max_selections=MOST)
-    with st.popover("Several in one arm", icon=":material/layers:", type="tertiary"):
+    with st.popover("Several in one variant", icon=":material/layers:", type="tertiary"):
         order = st.multiselect(
             "Protections, in this order", list(menu)[1:], format_func=menu.__getitem__, key="stack", max_selections=STACKED
         )
-        st.button("Add this arm", on_click=_add, args=("+".join(order), picked), disabled=len(order) < 2 or len(picked) >= MOST)
+        st.button("Add this variant", on_click=_add, args=("+".join(order), picked), disabled=len(order) < 2 or len(picked) >= MOST)
     return [Variant(menu[key], {"defenses": stack_of(key, known)}) for key in picked]
 
 
@@ -181,13 +182,20 @@ def _matrix(base: Experiment, known: Catalog) -> list[Variant]:
 
 
 def _answers(base: Experiment, known: Catalog) -> list[Variant]:
-    names = {"": "The usual answer", **{name: sentence_case(name) for name in strategies(base.defenses, known)}}
+    names = {"": "Default", **{name: sentence_case(known.strategy_title(name)) for name in strategies(base.defenses, known)}}
     if not set(st.session_state.get("answers", ())) <= set(names):  # they were to another protection
         del st.session_state["answers"]
     st.caption("What an attacker who knows the protection below can do about it.")
     if len(names) == 1:
-        st.caption("To this one there is a single answer. Beside it stands the naive attacker.")
-    picked = st.multiselect("Answers", names, default=list(names), format_func=names.__getitem__, key="answers", max_selections=MOST)
+        st.caption("Against this one there is a single countermeasure. Beside it stands the naive attacker.")
+    picked = st.multiselect(
+        "Countermeasures (adaptive strategies)",
+        names,
+        default=list(names),
+        format_func=names.__getitem__,
+        key="answers",
+        max_selections=MOST,
+    )
     return [Variant(names[name], {"assume": base.assume.model_copy(update={"strategy": name})}) for name in picked]
 
 
@@ -219,12 +227,13 @@ def _strengths(base: Experiment, known: Catalog) -> list[Variant]:
     usual = ", ".join(f"{value:g}" for value in spaced(field, (0.01, 0.1, 1, 10), (5, 2, 1, 0.1)))
     text = st.text_input(f"Values, {field.low:g} to {field.high:g}", usual, key=f"values.{swept}", help=field.help)
     st.segmented_control(
-        "Seeds",
+        "Random starts (seeds)",
         SEEDS,
         default=3,
         required=True,
         key="seeds",
-        help="With 3 or 5 every strength is tried with other chance each time: weights, noise, first guess. The curve is then their mean; "
+        help="With 3 or 5 every strength is tried with another random start (seed) each time: weights, noise, first guess. "
+        "The curve is then their mean; "
         "of 1 there are only points, which another seed may move by decibels. The band tells where the mean over all seeds lies, with 95 % "
         "confidence for each strength, if the values scatter normally.",
     )
@@ -261,13 +270,13 @@ def room_for_batches() -> None:
 def _trainings(base: Experiment, known: Catalog) -> list[Variant]:
     names = forms.trainings(base.model)
     if len(names) == 1:
-        st.info("No trained weights of this model are here. Choose LeNet, or train it on the page Training.")
+        st.info("No trained weights of this model are here. Choose another model, or train it on the page Training.")
     if "states" in st.session_state:  # of another model
         st.session_state["states"] = [name for name in st.session_state["states"] if name in names]
     arms = {name: Variant(words.split(":")[0], {"checkpoint": name}) for name, words in names.items()}
     first = [name for name, arm in arms.items() if not isinstance(resolved(base, arm, known), str)][:MOST]
     picked = st.multiselect(
-        "How long it was trained",
+        "How long trained",
         names,
         default=first,
         format_func=names.__getitem__,

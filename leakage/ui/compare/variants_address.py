@@ -1,4 +1,4 @@
-"""The arms of a comparison at a link: what differs, from and into the address, and the widgets set to runs that were asked before."""
+"""The variants of a comparison at a link: what differs, from and into the address, and the widgets set to runs that were asked before."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress

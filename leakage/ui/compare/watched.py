@@ -1,4 +1,4 @@
-"""Which runs of a comparison play on the stage: those of one attacker, of one attack, or the best of every arm."""
+"""Which runs of a comparison play on the stage: those of one attacker, of one attack, or the best of every variant."""
 
 from collections.abc import Sequence
 

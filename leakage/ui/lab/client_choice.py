@@ -105,7 +105,7 @@ def model_menus(fields: dict[str, Any]) -> None:
         list(forms.TASKS),
         format_func=forms.TASKS.__getitem__,
         key="task",
-        help="One in all tells two classes apart. Which of them a picture is in has no meaning then; R-GAP's authors took the opposite of "
+        help="One output tells two classes apart. Which of them a picture is in has no meaning then; R-GAP's authors took the opposite of "
         "what the untrained network says, which leaves one solution where the other label can leave two.",
     )
     if has_batch_norm(fields):
