@@ -10,8 +10,8 @@ from leakage.ui.compare import width
 
 RANKS = "Exact ranks hold for almost all weights; – where no formula is known to hold."
 INDEX = (
-    "The index of rank analysis (RA-i): unknowns less equations in the layer that has the fewest to spare. Below 0 they suffice for an "
-    "attack that goes layer by layer. It says nothing of others."
+    "The index of rank analysis: unknowns minus equations, in the layer that has the fewest equations to spare. Below 0 they suffice for "
+    "an attack that goes layer by layer. It says nothing of others."
 )
 
 
@@ -28,7 +28,7 @@ def answer(given: editor.Given) -> None:
         st.markdown(said.why)
         if found.critical:
             decided = f"decided by **{counts.layer(found.critical, steps)}**"
-            st.markdown(f"**RA-i = {found.index:,}**, {decided} · [The paper]({counts.PAPER})", help=INDEX)
+            st.markdown(f"**Unknowns minus equations (RA-i): {found.index:,}**, {decided} · [The paper]({counts.PAPER})", help=INDEX)
         st.caption(f"R-GAP, which works layer by layer: {said.recursion}.")
         rank_view.render_gradient(found, seen)
         verify.render_offer(given, said)

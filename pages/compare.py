@@ -1,4 +1,4 @@
-"""Compare: one question in several arms that differ in one thing, or protections crossed with attacks; all run at once, side by side."""
+"""Compare: one question in several variants that differ in one thing, or protections crossed with attacks; all at once, side by side."""
 
 import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
@@ -18,7 +18,7 @@ from leakage.ui.lab.chooser import choose_pictures, choose_shape, uploads_of
 from leakage.ui.lab.client_choice import choose_setting
 from leakage.ui.lab.result import duration
 
-QUESTION = "The same picture, the same seed, several protections: what leaks behind each, and what does it cost?"
+QUESTION = "The same picture, the same random start, several protections: what leaks behind each, and what does it cost?"
 GROUP = "comparison"
 HERE_NOT = ("defense", "adaptive", "counter")  # menus of the lab alone
 
@@ -30,9 +30,9 @@ def settings(known: Catalog) -> tuple[list[Experiment], list[str]]:
     with forms.card(2, "The private pictures"):
         items, pictures = choose_pictures(counted=st.session_state.get("differs") != "batch")
         size, channels = choose_shape(items)
-    with forms.card(3, "Equal in all arms"):
+    with forms.card(3, "Equal in all variants"):
         with st.expander("The phone: model, training, what it sends", icon=":material/smartphone:"):
-            setting = choose_setting(known, len(pictures))
+            setting = choose_setting(known, len(pictures), without=variants.set_apart())
         attack, granted = variants.choose_attack(known, setting.model)
         protected = variants.shared_protection(known)
     with differing:
@@ -63,7 +63,7 @@ def start(experiments: list[Experiment], problems: list[str]) -> None:
     with st.container(key="run-bar", gap="small"):
         if st.button("Run all", type="primary", icon=":material/play_arrow:", width="stretch", disabled=not enough, key="run-button"):
             submit(experiments, anew=bool(st.session_state.get("anew")))
-        st.caption(estimate(experiments) if enough else "Choose at least two arms.")
+        st.caption(estimate(experiments) if enough else "Choose at least two variants.")
         if enough and compared.are_there(st.query_params.get("runs", ""), experiments):
             st.toggle("Compute again", key="anew", help="Off: what has the same settings and the same seed is the same run, and is shown.")
     with st.popover("Load a comparison file", icon=":material/upload_file:", type="tertiary"):
@@ -86,7 +86,7 @@ def estimate(experiments: list[Experiment]) -> str:
 
 
 def submit(experiments: list[Experiment], *, anew: bool = False) -> None:
-    """Queue all and put them into the address, in the order of the arms."""
+    """Queue all and put them into the address, in the order of the variants."""
     places = in_queue(experiments)
     uploads = {id: file for one in experiments for id, file in uploads_of(one.pictures).items()}
     try:

@@ -107,7 +107,7 @@ def fine_settings(data: str) -> Recipe:
             "schedule": st.selectbox("Learning rate over time", SCHEDULES, key="schedule"),
             "augment": st.toggle("Shift and mirror pictures at random", data == "cifar10", key=f"augment-{data}"),
             "pictures": st.number_input("Use only the first (0: all)", 0, 60_000, 0, 1000, key="training-pictures"),
-            "seed": st.number_input("Seed", 0, 2**31 - 1, DEFAULT.seed, key="training-seed"),
+            "seed": st.number_input("Random start (seed)", 0, 2**31 - 1, DEFAULT.seed, key="training-seed"),
         }
 
 

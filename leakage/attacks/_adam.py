@@ -98,8 +98,8 @@ class Descent:
         answer = Snapshot(self.steps, end.x[best], labels, end.match[best], {**note, "start": best + 1})
         for lane in range(count):
             if broken[lane]:
-                then = "Keep pixels between black and white, or choose smaller steps." if all(broken) else "Another is shown."
-                yield replace(answer, note={**answer.note, "event": f"Start {lane + 1} of {count} diverged. {then}"})
+                then = "keep pixels between black and white, or choose smaller steps" if all(broken) else "another is shown"
+                yield replace(answer, note={**answer.note, "event": f"Try {lane + 1} of {count} failed (diverged): {then}."})
         if self.combine != "closest" and count > 1 and not all(broken):
             sound = end.x[[lane for lane in range(count) if not broken[lane]]]
             x = sound.mean(0) if self.combine == "mean" else sound.median(0).values

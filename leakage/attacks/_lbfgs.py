@@ -44,11 +44,12 @@ def descend(seen: Observation, rng: torch.Generator, *, labels: Tensor | None, n
         if not failed and value <= solved:
             break
         what = "diverged" if failed else f"got stuck at a gradient distance of {value:.2g}"
-        then = "Trying another." if start < tries else "The best of them is shown."
+        then = "trying again" if start < tries else "the best of all is shown"
         if agree:
-            then = "An earlier one ended there too: the noise or protection keeps it from 0."
+            then = "an earlier one ended there too: the noise or protection keeps it from 0"
+        name = "First try" if start == 1 else f"Try {start} of {tries}"
         best = min(ended, key=lambda end: (end[0], end[1]))[2]
-        yield replace(best, step=taken, note={**best.note, "event": f"Start {start} of {tries} {what}. {then}"})
+        yield replace(best, step=taken, note={**best.note, "event": f"{name} failed ({what}), {then}."})
         if agree:
             break
     yield replace(min(ended, key=lambda end: (end[0], end[1]))[2], step=taken)

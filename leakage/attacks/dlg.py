@@ -18,7 +18,8 @@ class DLG(Attack):
     Source: Zhu et al. 2019, algorithm 1.
     """
 
-    title = "DLG (Deep Leakage)"
+    title = "Guess and compare (DLG)"
+    short = "DLG"
     plain = "Starts from noise and changes picture and label together until their gradient equals the one received."
     hint = "Needs smooth layers and few pictures. Now and then a start gets stuck; then it tries another."
     evaluations_per_step = 10

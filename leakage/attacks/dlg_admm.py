@@ -20,7 +20,8 @@ class DLGADMM(Attack):
     Source: Zhu et al. 2019, algorithm 1, on the client of Gong et al. 2022 (FedADMM).
     """
 
-    title = "DLG-ADMM"
+    title = "Guess and compare for FedADMM (DLG-ADMM)"
+    short = "DLG-ADMM"
     plain = "DLG against a phone that trains by ADMM: it imitates the phone's whole local training, picture and label together."
     hint = "Choose FedADMM as what is sent. The naive attacker fails and the adaptive one does not: the failure was no protection."
     evaluations_per_step = 10

@@ -28,7 +28,8 @@ class GradInversion(Attack):
     Source: Yin et al. 2021, equations 1 to 12; defaults of the package breaching; cosine as Huang et al. 2021.
     """
 
-    title = "GradInversion"
+    title = "Guess and compare a whole batch (GradInversion)"
+    short = "GradInversion"
     plain = "Paints several pictures at once that must agree with the gradient, with each other, and with the averages inside the network."
     hint = "Made for batches. Grant it BatchNorm's exact statistics and see how much that gives away; then take them back."
     source = "https://arxiv.org/abs/2104.07586"

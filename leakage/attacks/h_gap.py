@@ -21,7 +21,8 @@ class HGap(Attack):
     deceives it. Source: Zhu and Blaschko 2021, section 4.3.
     """
 
-    title = "H-GAP (R-GAP or DLG)"
+    title = "Solve or guess and keep the better (H-GAP)"
+    short = "H-GAP"
     plain = "Tries both ways, equations and search, and keeps the picture with less isolated noise."
     hint = "Compare CNN6 with CNN6-d: on the first the equations win, on the second the search does."
     source = "https://arxiv.org/abs/2010.07733"

@@ -19,7 +19,8 @@ class IDLG(Attack):
     Source: Zhao et al. 2020, section 3.
     """
 
-    title = "iDLG (label first)"
+    title = "Guess and compare (iDLG)"
+    short = "iDLG"
     plain = "First reads the label straight from the gradient, then changes a noisy picture until its gradient equals the one received."
     hint = "The label of one picture never hides. Faster and steadier than DLG."
     evaluations_per_step = 10

@@ -19,7 +19,8 @@ class IDLGADMM(Attack):
     Source: Zhao et al. 2020, section 3, on the client of Gong et al. 2022 (FedADMM).
     """
 
-    title = "iDLG-ADMM"
+    title = "Guess and compare for FedADMM (iDLG-ADMM)"
+    short = "iDLG-ADMM"
     plain = "As DLG-ADMM, but reads the label first: only the picture has to be searched."
     hint = "Choose FedADMM as what is sent, and compare the naive with the adaptive attacker."
     evaluations_per_step = 10

@@ -25,7 +25,8 @@ class InvertingGradients(Attack):
     Source: Geiping et al. 2020, equations 4 and 6, section 5; soft sign, cosine schedule and tiles follow the package breaching.
     """
 
-    title = "Inverting Gradients"
+    title = "Guess and compare by direction (Inverting Gradients)"
+    short = "Inverting Gradients"
     plain = "Paints a picture whose gradient points the same way as the one received, and prefers smooth pictures."
     hint = "Works on deeper networks, on batches and on local steps. A larger smoothness weight gives calmer but blurrier pictures."
     source = "https://arxiv.org/abs/2003.14053"

@@ -45,7 +45,8 @@ class LinearLayer(Attack):
     Source: Phong et al. 2018, section 3; Geiping et al. 2020, propositions 3.1 and D.1; Zhu and Blaschko 2021, section 3.
     """
 
-    title = "Bias attack (closed form)"
+    title = "Solve the first layer (bias attack)"
+    short = "Bias attack"
     plain = "Divides the gradient of the first layer's weights by that of its biases: the result is the picture, without any search."
     hint = "Needs a fully connected first layer: choose the MLP. Then add noise, or a second picture, and see what the rows still agree on."
     way = "Divide one gradient by another: no search."

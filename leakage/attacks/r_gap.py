@@ -71,7 +71,8 @@ class RGap(Attack):
     Source: Zhu and Blaschko 2021, algorithm 1, equations 4 to 9.
     """
 
-    title = "R-GAP (recursion)"
+    title = "Solve layer by layer (R-GAP)"
+    short = "R-GAP"
     plain = "Works the picture out by solving equations, from the last layer back to the first. No search, no luck."
     hint = "For plain chains without skips and pooling, such as CNN6, LeNet* or nets A to E. Where equations are too few, it shows noise."
     source = "https://arxiv.org/abs/2010.07733"

@@ -19,7 +19,8 @@ class RGapDLG(Attack):
     Source: Zhu and Blaschko 2021, section 4.3, table 2.
     """
 
-    title = "R-GAP, then DLG"
+    title = "Solve layer by layer and go on guessing (R-GAP then DLG)"
+    short = "R-GAP, then DLG"
     plain = "Works the picture out by equations, then polishes it by search."
     hint = "Where equations were almost enough, as with a noisy or rounded gradient, a few steps of search repair much."
     source = "https://arxiv.org/abs/2010.07733"

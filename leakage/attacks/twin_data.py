@@ -31,7 +31,8 @@ class TwinData(Attack):
     Source: Zhu and Blaschko 2021, appendix B.
     """
 
-    title = "Twin data"
+    title = "Solve for a second picture with the same gradient (twin data)"
+    short = "Twin data"
     plain = "Finds a second picture that would have sent exactly the same gradient: a search can end at either."
     hint = "Choose net A, one output, its label as it says itself. Both pictures send the same; only one has the colours of a picture."
     source = "https://arxiv.org/abs/2010.07733"

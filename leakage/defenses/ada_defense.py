@@ -44,7 +44,8 @@ class AdaDefense(Defense):
     Source: Hu et al. 2024 (equation 19: what the server does); adagrad and yogi as in their code.
     """
 
-    title = "AdaDefense: a stand-in"
+    title = "AdaDefense (sends an Adam-style step instead of the gradient)"
+    short = "AdaDefense"
     plain = "The phone sends a stand-in: of the gradient little more than the direction of each entry is left."
     hint = "It looks like noise to a naive attacker, but all signs are there. Compare a naive and an adaptive attacker in the first round."
     stage = "update"
@@ -82,6 +83,7 @@ class AdaDefense(Defense):
                 invert_update=lambda received, state: self.invert_update(received, state)[0],
                 entry_weights=self.trusted,
                 infer_state=self._track,
+                title="undone by its formula",
             ),
             "signs alone": AdaptiveStrategy("known: the signs of the guess's gradient are compared", self._signs),
         }

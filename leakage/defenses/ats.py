@@ -33,7 +33,8 @@ class ATS(Defense):
     Source: Gao et al. 2021, section 4, and their code (policy.py, autoaugment.py: operations of Pillow).
     """
 
-    title = "ATS: changed pictures"
+    title = "Changed pictures (ATS)"
+    short = "ATS"
     plain = "The phone shifts every picture and changes its contrast before training on it, in a way that was searched to leak little."
     hint = "The attacker finds the changed picture, not the private one: look at the result with your own eyes, the scores compare pixels."
     imitation = "known, but each picture is changed at random: the attacker finds the changed picture and cannot undo the shift"

@@ -19,7 +19,8 @@ class Clipping(Defense):
     Source: Abadi et al. 2016, algorithm 1, there for every example; for a whole update as in Li et al. 2022 (GGL), bound 4.
     """
 
-    title = "Clipping"
+    title = "Shortened updates (clipping)"
+    short = "Clipping"
     plain = "An update that is too long is shortened before it is sent. Its direction stays the same."
     hint = "Attacks that compare directions do not notice it. Clip each layer to change the direction too."
     source = "https://arxiv.org/abs/1607.00133"

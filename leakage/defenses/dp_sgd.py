@@ -21,7 +21,8 @@ class DPSGD(Defense):
     Source: Abadi et al. 2016, algorithm 1.
     """
 
-    title = "DP-SGD"
+    title = "A limit for each picture and noise (DP-SGD)"
+    short = "DP-SGD"
     plain = "The phone limits how much each picture can say, and then adds random noise that is large enough to hide any single one."
     hint = "The limit alone hides little: set sigma to 0 and see. At 1 nothing is left of a few pictures, and little for the training."
     imitation = "it limits its own pictures likewise; the noise cannot be computed again"
@@ -34,7 +35,7 @@ class DPSGD(Defense):
     sigma: float = param(1.0, 0, 100, "Noise on the sum, as a multiple of that length (noise multiplier). 0 switches the noise off.")
 
     def defend(self, client: Client, model: nn.Module, step_rng: StepRng) -> Client:
-        refuse_mixed_pictures(model, self.title)
+        refuse_mixed_pictures(model, self.short)
         return one_by_one(client, "dp_sgd", self._clip, noise=lambda _step: self.sigma * self.clip, step_rng=step_rng)
 
     def surrogate(self, client: Client, received: Params) -> Client:

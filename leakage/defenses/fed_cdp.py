@@ -23,7 +23,8 @@ class FedCDP(Defense):
     Source: Wei et al. 2021; bound and noise as in their public code.
     """
 
-    title = "Fed-CDP"
+    title = "A limit for each picture and layer and noise (Fed-CDP)"
+    short = "Fed-CDP"
     plain = "The phone limits how much each picture can say in each layer of the model, and then adds random noise."
     hint = "With many layers the same noise hides less than DP-SGD's, because every layer may say something. Compare both at sigma 0.5."
     imitation = "it limits its own pictures likewise; the noise cannot be computed again"
@@ -39,7 +40,7 @@ class FedCDP(Defense):
     sigma: float = param(0.5, 0, 100, "Noise on the sum, as a multiple of the bound (noise multiplier). 0 switches the noise off.")
 
     def defend(self, client: Client, model: nn.Module, step_rng: StepRng) -> Client:
-        refuse_mixed_pictures(model, self.title)
+        refuse_mixed_pictures(model, self.short)
         return one_by_one(client, "fed_cdp", self._clip, noise=lambda step: self.sigma * self.bound_at(step), step_rng=step_rng)
 
     def surrogate(self, client: Client, received: Params) -> Client:

@@ -39,7 +39,8 @@ class FedKL(Defense):
     Source: Ren et al. 2023 ("Gradient leakage defense with key-lock module for federated learning"); lengths: Hu et al. 2024.
     """
 
-    title = "FedKL: a key and its locks"
+    title = "Secret scales in the network (FedKL)"
+    short = "FedKL"
     plain = "The phone scales and shifts every channel of its network by numbers that follow from a key of its own, and keeps both secret."
     hint = "Needs a model with BatchNorm. Who does not know of it searches in vain; who does can look for the secret numbers too."
     elementwise = True

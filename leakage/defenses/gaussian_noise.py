@@ -18,7 +18,8 @@ class GaussianNoise(Defense):
     Source: Zhu et al. 2019, section 5.1.
     """
 
-    title = "Gaussian noise"
+    title = "Random noise (Gaussian)"
+    short = "Gaussian noise"
     plain = "Before sending, the phone adds a random number to every entry of the gradient."
     hint = "Noise drowns the picture only when it is about as large as the gradient; by then the model learns little. Try 0.001, then 0.1."
     imitation = "the noise cannot be computed again, so knowing of it does not help here"

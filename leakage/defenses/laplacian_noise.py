@@ -18,7 +18,8 @@ class LaplacianNoise(Defense):
     Source: Zhu et al. 2019, section 5.1.
     """
 
-    title = "Laplacian noise"
+    title = "Random noise with large outliers (Laplacian)"
+    short = "Laplacian noise"
     plain = "Before sending, the phone adds a random number to every entry of the gradient: mostly small ones, now and then a large one."
     hint = "At the same scale it hides a little more than Gaussian noise, for it is 1.4 times as strong. Try 0.001, then 0.1."
     imitation = "the noise cannot be computed again, so knowing of it does not help here"

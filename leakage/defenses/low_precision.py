@@ -26,7 +26,8 @@ class LowPrecision(Defense):
     Source: Zhu et al. 2019, section 5.1.
     """
 
-    title = "Low precision"
+    title = "Fewer digits (low precision)"
+    short = "Low precision"
     plain = "The phone sends every entry of the gradient with fewer digits, which also saves bandwidth."
     hint = "16 bits hide nothing. With 8 bits, most small entries become 0: see which attacks mind."
     source = "https://arxiv.org/abs/1906.08935"

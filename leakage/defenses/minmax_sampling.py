@@ -21,7 +21,8 @@ class MinMaxSampling(Defense):
     Source: Zhao et al. 2022 (MinMax sampling, SIGMOD); the link is Hu et al. 2024 (AdaDefense), who attack it with GLAUS.
     """
 
-    title = "MinMax sampling"
+    title = "A random share of the entries (MinMax sampling)"
+    short = "MinMax sampling"
     plain = "The phone sends few entries of the gradient, drawn by chance, large ones more often, and enlarges them to be right on average."
     hint = "What arrives still tells which entries are large, and their signs. Lower the share and see what is left of the picture."
     imitation = "known in part: the entries that arrived are compared, but not by how much each was enlarged"

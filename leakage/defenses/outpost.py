@@ -25,7 +25,8 @@ class Outpost(Defense):
     Source: Wang et al. 2023 (the link: 2024, in a journal); decay, phi, prune_base and noise_base as in the notes of their code.
     """
 
-    title = "Outpost"
+    title = "Dropped entries and fading noise (Outpost)"
+    short = "Outpost"
     plain = "Now and then, and less often with time, the phone drops small entries of the gradient and adds random numbers to others."
     hint = "It protects early rounds most, when pictures leak most. Watch several rounds and attack a late one."
     imitation = "what arrives as zero is left out of the guess too; the noise cannot be computed again"

@@ -59,7 +59,8 @@ class Precode(Defense):
     Source: Scheliga et al. 2022, section 3; the attack on it: Balunovic et al. 2022, section 5.
     """
 
-    title = "PRECODE: a noisy gate"
+    title = "A noisy gate in the network (PRECODE)"
+    short = "PRECODE"
     plain = "Before its last layer the network passes everything through a narrow gate, where the phone adds random noise in secret."
     hint = "It troubles those who compare whole gradients. On the MLP try the bias attack: the first layer still holds the picture."
     imitation = "known: the gate is replayed without its noise, which nobody can guess"

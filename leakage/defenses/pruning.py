@@ -24,7 +24,8 @@ class Pruning(Defense):
     Lin et al. 2018 (Deep Gradient Compression), section 3, there with momentum.
     """
 
-    title = "Pruning"
+    title = "The largest entries only (pruning)"
+    short = "Pruning"
     plain = "The phone sends only some entries of the gradient, usually the largest, and sets the others to zero."
     hint = "An attacker who knows it compares the surviving entries only. Try 90 % with and without that knowledge."
     imitation = "known, and only the entries that survived are compared"

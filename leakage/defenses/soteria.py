@@ -28,7 +28,8 @@ class Soteria(Defense):
     Source: Sun et al. 2021; the default share is that of Li et al. 2022 (GGL).
     """
 
-    title = "Soteria"
+    title = "Zeros in the last layer (Soteria)"
+    short = "Soteria"
     plain = "In the gradient of the last layer the phone sets those columns to zero that a reconstruction would miss most."
     hint = "All other layers are sent as they are, and they are enough: compare a naive and an adaptive attacker."
     imitation = "known: the columns that arrive as zeros are left out of the guess too"

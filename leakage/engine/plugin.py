@@ -31,7 +31,8 @@ def flag(default: bool, sentence: str) -> Any:
 class Plugin:
     """A described value: frozen, flat, every field with a rule, which it must obey, and a sentence. The file's name is its id."""
 
-    title: ClassVar[str]  # the field's term, as a menu shows it
+    title: ClassVar[str]  # what it does, in plain words, with the field's term in brackets, as a menu shows it
+    short: ClassVar[str] = ""  # the field's term alone, for tables and the titles of runs; empty: the title
     plain: ClassVar[str]  # one sentence for somebody who has never heard of it
     hint: ClassVar[str]  # what the attacker learns from it, and what to try
     source: ClassVar[str]  # https link to the paper

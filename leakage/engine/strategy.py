@@ -14,6 +14,7 @@ class AdaptiveStrategy:
 
     Args:
         words: what it does, for the page.
+        title: its name on the page; empty: the one by which it is asked for.
         surrogate: (client, received) -> the best differentiable imitation of the defended client.
         invert_update: (received, state) -> what the attacker works with in place of what it received; None: that itself.
         entry_weights: (received, state) -> how much each entry counts when gradients are compared, by parameter and of its shape;
@@ -40,3 +41,4 @@ class AdaptiveStrategy:
     optimize_latents: bool = False
     averaging: bool = False
     exact: bool = False
+    title: str = ""

@@ -19,7 +19,8 @@ class CNN6(Model):
     Source: Zhu and Blaschko 2021, section 4 and their code.
     """
 
-    title = "CNN6"
+    title = "Network for equations (CNN6)"
+    short = "CNN6"
     plain = "Six convolutions without biases, made so that a picture can be worked out layer by layer from the gradient."
     hint = "CNN6-d (a preset) has too few filters in its second layer: there the equations no longer suffice."
     source = "https://arxiv.org/abs/2010.07733"

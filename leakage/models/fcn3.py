@@ -17,7 +17,8 @@ class FCN3(Model):
     Unlike the paper: one output per class, not one in all. Source: Zhu and Blaschko 2021, their code.
     """
 
-    title = "FCN3 (fully connected)"
+    title = "Fully connected network for digits (FCN3)"
+    short = "FCN3"
     plain = "Three fully connected layers without biases. The first layer's gradient is one picture, scaled, row by row."
     hint = "Meant for handwritten digits (28 px, grey). Compare it with the MLP, which has biases."
     source = "https://arxiv.org/abs/2010.07733"

@@ -23,7 +23,8 @@ class HeResNet(Model):
     Source: He et al. 2016, section 4.2.
     """
 
-    title = "ResNet-20 / ResNet-32 (He)"
+    title = "Deep network with skips and few filters (ResNet-20 / ResNet-32)"
+    short = "ResNet-20 / ResNet-32"
     plain = "The classic deep network for 32-pixel pictures: 20 or 32 layers with skips that carry features past them."
     hint = "Small filters, many layers: hard for the attacker. Compare it with the wide ResNet."
     source = "https://arxiv.org/abs/1512.03385"

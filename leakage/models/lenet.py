@@ -30,7 +30,8 @@ class LeNet(Model):
     LeNet*: Zhu and Blaschko 2021, section 4.
     """
 
-    title = "LeNet (Zhu)"
+    title = "Small demo network (LeNet)"
+    short = "LeNet"
     plain = "A tiny network of three smooth layers, the classic victim: its gradient describes a picture almost completely."
     hint = "Smooth (sigmoid) layers make matching easy. Pictures come back nearly perfect from a single gradient."
     source = "https://arxiv.org/abs/1906.08935"

@@ -16,7 +16,8 @@ class MLP(Model):
     Width 1024, depth 2 and ReLU is the MLP of Scheliga et al. 2022 (PRECODE).
     """
 
-    title = "MLP (fully connected)"
+    title = "Fully connected network (MLP)"
+    short = "MLP"
     plain = "Every pixel is connected to every unit; no convolution. Its first layer's gradient is a copy of the picture, scaled."
     hint = "With a bias in the first layer one picture can even be read off by division. Try a wider one."
     source = "https://arxiv.org/abs/2108.04725"

@@ -28,7 +28,8 @@ class MnistCNN(Model):
     the attack's public code.
     """
 
-    title = "MNIST-CNN (GLAUS)"
+    title = "Small network for digits (MNIST-CNN)"
+    short = "MNIST-CNN"
     plain = "Three small convolutions without padding for handwritten digits, the network that the attack GLAUS was shown on."
     hint = "Meant for digits (28 px, grey). Smooth like LeNet, but its last layer sees every place: compare the two."
     source = "https://arxiv.org/abs/2410.08734"

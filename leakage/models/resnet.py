@@ -31,7 +31,8 @@ class ResNet(Model):
     Source: He et al. 2016; Geiping et al. 2020, their code; cut skips: Zhu and Blaschko 2021, figure 4.
     """
 
-    title = "ResNet (for small pictures)"
+    title = "Deep network with skips (ResNet)"
+    short = "ResNet"
     plain = "The kind of deep network used in practice: every few layers a skip carries the picture's features past them."
     hint = "A wider one leaks more. Cut a skip (block 3 or 8 of ResNet18) to see how much the skips help the attacker."
     source = "https://arxiv.org/abs/2003.14053"

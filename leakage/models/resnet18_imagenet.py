@@ -20,7 +20,8 @@ class ResNet18ImageNet(Model):
     Source: He et al. 2016, table 1; Geiping et al. 2020 attack it on ImageNet.
     """
 
-    title = "ResNet-18 (ImageNet)"
+    title = "Deep network with skips for photographs (ResNet-18)"
+    short = "ResNet-18"
     plain = "The standard network for photographs of 224 pixels: it halves the picture twice before the first block."
     hint = "Choose 224 px. Its early halving and global average throw detail away; compare it with the ResNet for small pictures."
     source = "https://arxiv.org/abs/1512.03385"

@@ -27,7 +27,8 @@ class RGapNet(Model):
     Source: Zhu and Blaschko 2021, figure 2.
     """
 
-    title = "R-GAP's nets A to E"
+    title = "Network for equations (R-GAP's nets A to E)"
+    short = "R-GAP's nets A to E"
     plain = "Five tiny networks that show when a gradient suffices: some have more equations than pixels, some fewer."
     hint = "A and D determine the picture, B, C and E do not. C has over three hundred times A's numbers, and still leaks less."
     source = "https://arxiv.org/abs/2010.07733"

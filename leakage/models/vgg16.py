@@ -20,7 +20,8 @@ class VGG16(Model):
     Source: Simonyan and Zisserman 2015, table 1, configuration D.
     """
 
-    title = "VGG-16"
+    title = "Deep network with a very wide end (VGG-16)"
+    short = "VGG-16"
     plain = "A classic network of sixteen layers, very wide at its end: its gradient has 134 million numbers."
     hint = "Needs about 4 GB of memory and seconds per step without a GPU. With fewer units at its end it is lighter."
     source = "https://arxiv.org/abs/1409.1556"

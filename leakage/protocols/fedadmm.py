@@ -24,19 +24,20 @@ class FedADMM(Protocol):
     Source: Gong et al. 2022 (FedADMM); attacked with DLG in a reproduction report that took the increment for a gradient.
     """
 
-    title = "FedADMM: hidden duals"
-    plain = "The phone keeps a model and correction terms (duals) of its own, and sends only how both together have changed."
+    title = "Several local steps with a hidden correction (FedADMM)"
+    short = "FedADMM"
+    plain = "The phone keeps a model and a hidden correction (duals) of its own, and sends only how both together have changed."
     hint = (
-        "The duals look like a protection and are none: the server can compute them. "
+        "The hidden correction looks like a protection and is none: the server can compute it. "
         "Try DLG-ADMM with a naive attacker, then with an adaptive one."
     )
     source = "https://arxiv.org/abs/2204.03529"
     elementwise = True
     travels = Travels(
-        "increment of w + π/ρ",
+        "change of model and hidden correction",
         kept="w, π",
-        imitated="it imitates {steps}, and works out the hidden duals round by round",
-        overlooked="the hidden duals",
+        imitated="it imitates {steps}, and works out the hidden correction round by round",
+        overlooked="the hidden correction",
     )
 
     epochs: int = param(1, 1, 100, EPOCHS)

@@ -15,7 +15,8 @@ class FedAvg(Protocol):
     Source: McMahan et al. 2017, algorithm 1; the attacked quantity is that of Geiping et al. 2020, equation 6.
     """
 
-    title = "FedAvg: several local steps"
+    title = "Several local steps (FedAvg)"
+    short = "FedAvg"
     plain = "The phone trains for several steps by itself and sends how far the weights have moved."
     hint = "Local steps hide little: who knows how the phone trains imitates each. Try 5 epochs, naive and adaptive."
     source = "https://arxiv.org/abs/1602.05629"

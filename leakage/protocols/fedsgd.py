@@ -12,7 +12,8 @@ class FedSGD(Protocol):
     Source: McMahan et al. 2017, "FederatedSGD" (section 2).
     """
 
-    title = "FedSGD: one gradient"
+    title = "One step (FedSGD)"
+    short = "FedSGD"
     plain = "The phone looks at its pictures once and sends the gradient: how each weight of the model should change."
     hint = "The server receives the gradient itself, the easiest case for an attacker."
     source = "https://arxiv.org/abs/1602.05629"

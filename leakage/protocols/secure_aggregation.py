@@ -17,7 +17,8 @@ class SecureAggregation(Protocol):
     Source: Bonawitz et al. 2017 (section 4: masking with one-time pads).
     """
 
-    title = "Secure aggregation: only a sum"
+    title = "Added up with other phones (secure aggregation)"
+    short = "Secure aggregation"
     plain = "Several phones encrypt their updates so that the server learns their sum alone, never a single one."
     hint = "It acts like a larger batch: harder, not impossible. Raise the number of phones and watch the pictures fade."
     source = "https://eprint.iacr.org/2017/281"

@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from leakage.results import worst_case
-from leakage.results.comparison import Row, protection, rows, scenario, sentence_case
+from leakage.results.comparison import Row, rows, scenario
+from leakage.results.differences import protection, sentence_case
 from leakage.results.precomputed import Line, matrix, reach, seen_words
 from leakage.results.utility import Cost, cost, with_defaults
 from leakage.runs.events import AttackEnd
@@ -195,7 +196,7 @@ def not_tried(question: Question, told: Answer, known: Catalog) -> list[str]:
     """What the answer says nothing of."""
 
     def titles(ids: frozenset[str]) -> str:
-        return ", ".join(entry.title for entry in known.of("attack") if entry.id in ids)
+        return ", ".join(entry.short for entry in known.of("attack") if entry.id in ids)
 
     every = frozenset(entry.id for entry in known.of("attack"))
     words = []
@@ -227,8 +228,10 @@ def _alternative(line: Line, chosen: bool, reader: RunReader, known: Catalog) ->
         return None
     attack, best = max(cells, key=lambda pair: reach(pair[1]))
     behind = cost(reader, Experiment(defenses=line.stack), known)
-    title = known.get("attack", attack).title
-    return Alternative(line.title, line.stack, chosen, sentence_case(seen_words(best)), f"{title}, {best['who']}", behind)
+    title = known.get("attack", attack).short
+    return Alternative(
+        line.title, line.stack, chosen, sentence_case(seen_words(best)), f"{title}, {known.strategy_title(best['who'])}", behind
+    )
 
 
 def scenario_words(question: Question, known: Catalog) -> list[tuple[str, str]]:

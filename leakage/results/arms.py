@@ -9,7 +9,8 @@ from typing import Any
 
 from PIL import Image
 
-from leakage.results.comparison import Row, differs, rows
+from leakage.results.comparison import Row, rows
+from leakage.results.differences import differs
 from leakage.results.exports import answer_of, as_grid, private_grid
 from leakage.results.utility import INFINITE
 from leakage.runs.events import MetaEvent

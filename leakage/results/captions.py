@@ -1,6 +1,6 @@
 """An experiment in the words of a caption and of a headline, for pictures that leave the program."""
 
-from leakage.results.comparison import attacker, part_words, protection
+from leakage.results.differences import attacker, part_words, protection
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment
 

@@ -12,8 +12,9 @@ from markupsafe import Markup
 from PIL import Image
 
 from leakage.results.arms import Arm, data
-from leakage.results.comparison import Row, differs, only_naive
+from leakage.results.comparison import Row, only_naive
 from leakage.results.comparison_file import CLOSES, OPENS
+from leakage.results.differences import differs
 from leakage.results.exports import saved
 from leakage.results.markup import render
 from leakage.results.utility import EPSILONS, epsilon_words, heading
@@ -26,7 +27,7 @@ STYLE = Path(__file__).with_suffix(".css")
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56b4e9", "#7b5ea7", "#8b4513")  # Okabe and Ito 2008, the last ones ours
 POINTS = 300  # of a curve
 WIDE, HIGH, LEFT, LOW = 720, 300, 48, 36  # the drawing, and its margins on the left and below
-HEAD = ("Arm", "Attacker", "Verdict", "PSNR", "SSIM", "LPIPS", "Rank", "Labels right")
+HEAD = ("Variant", "Attacker", "Verdict", "PSNR", "SSIM", "LPIPS", "Rank", "Labels found out")
 OWN = (
     "This file shows a private picture: its owner brought it to this program, which deletes it after 7 days. "
     "This copy stays until you delete it. Think before you pass it on. To run the comparison again, bring the same picture."
@@ -42,7 +43,8 @@ OTHER_TRAINING = (
     "names. It is not that of the update attacked here. Where the interval of a difference holds zero, seeds alone make as much."
 )
 BOUND = (
-    "Epsilon bounds what can be told of one picture, at delta 1e-5. That of what was sent holds for these settings and says nothing of "
+    "The privacy budget (epsilon) bounds what can be told of one picture, at delta 1e-5. "
+    "That of what was sent holds for these settings and says nothing of "
     "other rounds; no sampling is assumed. That of the training is stated as it was trained (every picture once in each pass), and as it "
     "would be if every batch were drawn by chance, which here nobody does. ∞: no noise, or above 200, where a number says nothing."
 )

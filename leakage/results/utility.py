@@ -25,14 +25,20 @@ ACCURACY_COSTS = ROOT / "assets" / "price.json"
 RECIPE = ("model", "rounds", "pictures", "batch")  # what rows of the table that can be compared have in common
 INFINITE = "∞"
 NO_DIFFERENCE = "no difference beyond that of the seeds"
+BUDGET = "Privacy budget (epsilon)"
 
-EPSILONS = {  # what a column of epsilons is headed -> what it says; in the order of `Cost.epsilons`
-    "ε of that training, not sampled": "Differential privacy of one picture in the training whose accuracy stands here, as it was trained: "
-    "no sampling is assumed, every picture takes part once in each pass. ∞: it bounds nothing.",
-    "ε of that training, if sampled": "The same if every batch were drawn by chance (Poisson sampling), which this training does not do. "
-    "∞: it bounds nothing.",
-    "ε of what was sent, not sampled": "Differential privacy of one picture in what this client sent to the attacker: one upload, or those "
-    "of all rounds that it watched; no sampling is assumed. ∞: it bounds nothing.",
+EPSILONS = {  # above a column -> what it says; in the order of `Cost.epsilons`
+    f"{BUDGET} of that training, not sampled": (
+        "Differential privacy of one picture in the training whose accuracy stands here, as it was trained: "
+        "no sampling is assumed, every picture takes part once in each pass. ∞: it bounds nothing."
+    ),
+    f"{BUDGET} of that training, if sampled": (
+        "The same if every batch were drawn by chance (Poisson sampling), which this training does not do. ∞: it bounds nothing."
+    ),
+    f"{BUDGET} of what was sent, not sampled": (
+        "Differential privacy of one picture in what this client sent to the attacker: one upload, or those "
+        "of all rounds that it watched; no sampling is assumed. ∞: it bounds nothing."
+    ),
 }
 
 
@@ -42,7 +48,7 @@ class Cost:
 
     recipe       which model, data and rounds; empty where there is no table
     blank        why there is no accuracy; empty where there is one
-    accuracies   of the test pictures, the share named right: one for each seed
+    accuracies   of the test pictures, one accuracy for each seed
     difference   from the training without protection, in words; empty for that training itself
     sampled      epsilon of that training, were its batches drawn by chance; infinite where it bounds nothing, None where none is promised
     unsampled    the same as it was trained: every picture once in each pass
@@ -114,7 +120,7 @@ def difference(behind: Sequence[float], plain: Sequence[float]) -> str:
     """How accuracies behind a protection differ from those without, as far as so many seeds can tell.
 
     >>> difference([0.9, 0.91, 0.92], [0.97, 0.98, 0.99])
-    '7.0 points lost, 4.7 to 9.3 with 95 % confidence'
+    'drop of 7.0 percentage points, 4.7 to 9.3 with 95 % confidence'
     >>> difference([0.97, 0.975, 0.98], [0.97, 0.98, 0.99])
     'no difference beyond that of the seeds'
     >>> difference([0.5], [0.97, 0.98, 0.99])
@@ -127,7 +133,7 @@ def difference(behind: Sequence[float], plain: Sequence[float]) -> str:
         return NO_DIFFERENCE
     lost = 100 * (mean(plain) - mean(behind))
     low, high = sorted(map(abs, ends))
-    return f"{abs(lost):.1f} points {'lost' if lost > 0 else 'gained'}, {low:.1f} to {high:.1f} with 95 % confidence"
+    return f"{'drop' if lost > 0 else 'gain'} of {abs(lost):.1f} percentage points, {low:.1f} to {high:.1f} with 95 % confidence"
 
 
 def heading(costs: Sequence[Cost]) -> str:
@@ -167,7 +173,7 @@ def scene_words(known: Catalog) -> str:
     entry = known.find("model", model.id)
     usual = {field.name: field.default for field in entry.fields} if entry else {}
     unusual = [f"{name} {format_value(value)}" for name, value in model.fields.items() if name in usual and value != usual[name]]
-    name = entry.title.split(" (")[0] if entry else model.id
+    name = entry.short if entry else model.id
     return f"{' '.join([name, *unusual])} on {TITLES[recipe['data']]}"
 
 

@@ -16,6 +16,7 @@ from leakage.spec.fields import CatalogError as CatalogError
 from leakage.spec.fields import Field as Field
 from leakage.spec.fields import Published, Travels
 
+LOCAL_STEPS, LOCAL_RATE = "epochs", "rate"  # fields of protocols whose phones train by themselves
 PACKAGE = Path(__file__).parent.parent
 SOURCES = (  # of results: what is hashed, below the package
     *(f"{folder}/*.py" for folder in (*KINDS.values(), "engine", "evaluation", "networks", "data")),
@@ -30,7 +31,8 @@ class Entry:
 
     kind: str
     id: str
-    title: str
+    title: str  # in plain words, with the field's term in brackets
+    short: str  # that term alone
     plain: str
     hint: str
     source: str
@@ -42,6 +44,7 @@ class Entry:
     fits: dict[str, list[Any]]  # of those: for which experiments: pictures (how many), precision, model (its id) -> what each may be
     reads_labels: bool  # of an attack: from the update, unless they are granted, which takes a linear last layer
     strategies: dict[str, str]  # of a defense: what attackers can do who know it, name -> in words; the first is the usual one
+    strategy_titles: dict[str, str]  # ... those whose name on the page is another: name -> title
     idle: bool  # of a defense: the usual one of them does what somebody would do who does not know it
     averaging: list[str]  # of those: which take the mean over the rounds up to the attacked one
     literal: list[str]  # ... and which work with the very numbers that the defense made
@@ -59,6 +62,11 @@ class Entry:
     sends_gradient: bool  # of a protocol: the very gradient of one step, and nothing else
     travels: Travels  # of a protocol: what is sent, what is kept, and what attackers make of it, in words
     fields: tuple[Field, ...]
+
+    @property
+    def trains_locally(self) -> bool:
+        """Of a protocol: whether its phones train by themselves for some steps before they send."""
+        return any(field.name == LOCAL_STEPS for field in self.fields)
 
     def answer(self, strategy: str) -> str:
         """Of a defense, in words: what the attacker does who chose this strategy, or the usual one."""
@@ -86,6 +94,10 @@ class Catalog:
     def find(self, kind: str, name: str) -> Entry | None:
         """The plug-in of that id; None where it is gone, as it may be from an old run."""
         return next((entry for entry in self.of(kind) if entry.id == name), None)
+
+    def strategy_title(self, name: str) -> str:
+        """What an attacker does about a protection, by its name on the page."""
+        return next((entry.strategy_titles[name] for entry in self.of("defense") if name in entry.strategy_titles), name)
 
     def get(self, kind: str, name: str) -> Entry:
         """Raises CatalogError, listing what there is."""

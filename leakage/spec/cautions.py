@@ -19,7 +19,7 @@ def warnings(experiment: Experiment, known: Catalog) -> list[str]:
     name = experiment.assume.strategy
     if not experiment.assume.adaptive or not name:
         return []
-    told = []
+    told, shown = [], known.strategy_title(name)
     entries = [known.get("defense", part.id) for part in experiment.defenses]
     for entry in entries:
         if name not in entry.strategies:
@@ -27,13 +27,14 @@ def warnings(experiment: Experiment, known: Catalog) -> list[str]:
         if name in entry.literal and (why := _hidden(experiment, entry, entries, known)):
             usable = [other for other in entry.strategies if other not in entry.literal]
             told.append(
-                f"“{name}” works with the very numbers that {_short(entry)} makes, and {why}: “{usable[0]}” is used instead. "
+                f"“{shown}” works with the very numbers that {entry.short} makes, and {why}: "
+                f"“{known.strategy_title(usable[0])}” is used instead. "
                 "Choose that, or a setting that leaves them as they are."
             )
         elif name in entry.averaging and experiment.attacked_round == 1:
             watched = "only one is watched" if experiment.rounds == 1 else "the first is attacked"
             told.append(
-                f"“{name}” averages nothing: it takes the mean over the rounds up to the attacked one, and {watched}. "
+                f"“{shown}” averages nothing: it takes the mean over the rounds up to the attacked one, and {watched}. "
                 "Watch several rounds and attack a later one."
             )
     return told
@@ -52,9 +53,4 @@ def _hidden(experiment: Experiment, entry: Entry, entries: list[Entry], known: C
     if behind is not entry or (entry.stage == "gradient" and any(other.stage != "gradient" for other in entries)):
         return "another protection changes them afterwards"
     protocol = known.get("protocol", experiment.protocol.id)
-    return f"{_short(protocol)} sends something else" if entry.stage == "gradient" and not protocol.sends_gradient else ""
-
-
-def _short(entry: Entry) -> str:
-    """A plug-in without what its title explains."""
-    return entry.title.split(":")[0]
+    return f"{protocol.short} sends something else" if entry.stage == "gradient" and not protocol.sends_gradient else ""

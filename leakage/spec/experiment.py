@@ -216,7 +216,7 @@ def check_size(catalog: Catalog, model: Part, image_shape: tuple[int, int, int],
     """Raise SpecError when the (resolved) model cannot take pictures of this size, or a text in its fields does not fit them."""
     entry, size = catalog.get("model", model.id), image_shape[1]
     if size < entry.smallest:
-        raise SpecError(f"size: {entry.title} needs pictures of at least {entry.smallest} pixels, given was {size}.")
+        raise SpecError(f"size: {entry.short} needs pictures of at least {entry.smallest} pixels, given was {size}.")
     for field in entry.fields:
         if field.syntax:
             try:
@@ -230,8 +230,8 @@ def check_needs(catalog: Catalog, model: Part, defenses: Iterable[Part]) -> None
     for entry in (catalog.get("defense", part.id) for part in defenses):
         for name, value in entry.needs.items():
             if model.fields.get(name) != value:
-                fit = [one.title for one in catalog.of("model") for field in one.fields if field.name == name and value in field.options]
-                title, given = entry.title.split(":")[0], catalog.get("model", model.id).title
+                fit = [one.short for one in catalog.of("model") for field in one.fields if field.name == name and value in field.options]
+                title, given = entry.short, catalog.get("model", model.id).short
                 raise SpecError(
                     f"{title} needs a model whose {name} is {value}; {given} has {model.fields.get(name, 'none')}. "
                     f"Choose another protection, or with {name} {value} one of {', '.join(fit)}."

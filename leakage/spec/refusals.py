@@ -39,7 +39,7 @@ def refusals(
     mixes = batch_statistics and fields.get("norm") == "batch"
     if mixes and steps.fewest == 1 and steps.size < model.smallest_alone:
         yield NO_STATISTICS.format(1, steps.size, steps.size)
-    yield from (MIXED.format(entry.title) for entry in defenses if mixes and entry.one_by_one)
+    yield from (MIXED.format(entry.short) for entry in defenses if mixes and entry.one_by_one)
     alone = False
     for entry in defenses:
         if alone and entry.needs_step and steps.most > 1:

@@ -41,8 +41,8 @@ class ClientBehavior:
 
     @property
     def name(self) -> str:
-        """The protocol without what its title explains: FedAvg."""
-        return self.protocol.title.split(":")[0]
+        """The protocol by the field's term: FedAvg."""
+        return self.protocol.short
 
     @property
     def plain(self) -> bool:
@@ -120,13 +120,13 @@ def _adaptive(behavior: ClientBehavior, protections: Sequence[Entry], answers: S
     how = behavior.protocol.travels.imitated.format(steps=behavior.local_steps + each) or f"it imitates what {behavior.name} does"
     sum_of = f"; of {behavior.phones} phones it knows the sum alone, and guesses the pictures of all" if behavior.phones > 1 else ""
     sum_of += ", as a naive attacker would" if same else ""
-    known = "".join(f" {entry.title} is {answer}." for entry, answer in zip(protections, answers, strict=True))
+    known = "".join(f" {entry.short} is {answer}." for entry, answer in zip(protections, answers, strict=True))
     order = " The random order of the pictures it cannot know." if behavior.fields.get("shuffled") else ""
     return f"{how}{sum_of}.{order}{known}"
 
 
 def _naive(behavior: ClientBehavior, protections: Sequence[Entry], attack: Entry, fields: dict[str, Any]) -> str:
-    unknown = "".join(f" It does not know of {entry.title.lower()}." for entry in protections)
+    unknown = "".join(f" It does not know of {entry.short}." for entry in protections)
     if behavior.plain:
         what = "the sum, divided by the number of phones," if behavior.phones > 1 else "what arrives"
         right = ", and here it is one: an adaptive attacker would do the same" if behavior.coincide(protections) else ""

@@ -18,13 +18,15 @@ class Words:
 
 
 TASKS = {
-    "classes": Words("one for each class", "one for each class", "{} classes, cross-entropy"),
+    "classes": Words("One output for each class", "one output for each class", "{} classes, cross-entropy"),
     "two": Words(
-        "one in all, label as it says itself", "one in all", "one output, logistic loss; the label is what the network says itself"
+        "One output (label = the model's own prediction)",
+        "one output",
+        "one output, logistic loss; the label is what the network says itself",
     ),
     "flipped": Words(
-        "one in all, label the opposite",
-        "one in all, label the opposite",
+        "One output (label = the opposite of its prediction)",
+        "one output, label the opposite",
         "one output, logistic loss; the label is the opposite of what the network says, as R-GAP's authors ran it",
     ),
 }
@@ -44,6 +46,14 @@ STATISTICS = {
     "exact": Words("exactly those of the batch", "granted for this very batch", "exactly those of the private batch"),
 }
 ATTACKERS = {"adaptive": "Adaptive", "naive": "Naive"}
+KNOWS = {"adaptive": "Knows the protection (adaptive)", "naive": "Does not know it (naive)"}  # the same, as a menu offers it
+# Menus of plug-ins go group by group: their titles begin with what they do. What begins otherwise comes last.
+GROUPS = {
+    "attack": ("Guess and compare", "Solve"),
+    "model": ("Small", "Fully connected", "Deep", "Network for equations"),
+    "protocol": ("One step", "Several local steps"),
+    "defense": (),
+}
 NAIVELY = "it takes what arrives for a plain gradient."
 DIFFERENCE = f"Adaptive: it knows what the phone does, and imitates that. Naive: {NAIVELY}"
 

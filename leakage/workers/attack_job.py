@@ -167,7 +167,7 @@ def describe(case: Case, device: torch.device, *, others: int) -> MetaEvent:
         lineup=LineupFacts(size=held.lineup.size, words=held.lineup.words),
         lpips=LpipsFacts(net=held.perceptual.net, words=held.perceptual.words),
         steps=None if steps is None else int(steps),
-        attack=attack.title,
+        attack=attack.short or attack.title,
         loss_name=attack.loss_name,
         way=attack.way,
         labels_granted=experiment.assume.labels,

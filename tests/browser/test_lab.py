@@ -113,7 +113,7 @@ def test_a_what_if_runs_a_batch_of_eight_and_stopping_keeps_the_best(site: str, 
     wait_for(page, "() => document.querySelector('.gle-stage').dataset.status === 'cancelled'", timeout=15_000)
     expect(page.locator(".gle-verdict")).to_be_visible()
     page.get_by_role("link", name="Your runs").click()
-    expect(page.get_by_text("Inverting Gradients on LeNet (Zhu), 8 pictures").first).to_be_visible(timeout=15_000)
+    expect(page.get_by_text("Inverting Gradients on LeNet, 8 pictures").first).to_be_visible(timeout=15_000)
     page.get_by_role("button", name="Delete all mine").click()
     page.get_by_role("button", name="Delete them").click()
     expect(page.get_by_text("No runs yet")).to_be_visible(timeout=15_000)
@@ -168,7 +168,7 @@ def test_sliders_go_into_the_address_and_survive_a_reload(site: str, chromium: B
 def test_the_picture_of_what_is_sent_follows_the_protocol_and_rests_for_those_who_prefer_less_motion(site: str, chromium: Browser) -> None:
     page = opened(chromium, f"{site}/?protocol=fedadmm", reduced_motion="reduce")
     picture = page.locator(".gle-sent svg")
-    expect(picture).to_contain_text("increment of w + π/ρ", timeout=15_000)
+    expect(picture).to_contain_text("change of model and hidden correction", timeout=15_000)
     assert picture.bounding_box()["height"] <= 91
     moving = "() => [...document.querySelectorAll('.gle-sent *')].filter((e) => getComputedStyle(e).animationName !== 'none').length"
     assert page.evaluate(moving) == 0

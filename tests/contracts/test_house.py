@@ -12,6 +12,7 @@ from problems import CATALOG
 from leakage.engine.loading import load
 from leakage.settings import ROOT
 from leakage.spec import catalog
+from leakage.spec.words import GROUPS
 
 PLUGINS = pytest.mark.parametrize("entry", CATALOG.entries, ids=lambda entry: f"{entry.kind}-{entry.id}")
 OURS = [ROOT / "app.py", *sorted(ROOT.glob("pages/*.py")), *sorted(ROOT.glob("leakage/**/*.py"))]
@@ -55,6 +56,9 @@ def test_a_plugin_is_documented_for_a_student_and_for_a_beginner_and_names_its_p
     assert plugin.__doc__
     assert not plugin.__doc__.startswith(f"{plugin.__name__}(")  # what dataclass writes where there is none
     assert entry.title
+    assert len(entry.short) <= 22, "tables, chips and titles of runs have no room for more"
+    assert not set(entry.title) & set(",:"), "a title is listed among others, and what it does is told by itself"
+    assert not (groups := GROUPS[entry.kind]) or entry.is_aggregation or entry.title.startswith((*groups, "Your own"))
     assert is_sentence(entry.plain)
     assert is_sentence(entry.hint)
     assert entry.source.startswith("https://")

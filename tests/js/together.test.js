@@ -47,15 +47,19 @@ function both(t, { calm = false, autoplay = true, apart = false, runs = ['a', 'b
   };
 }
 
-test('the private picture and the controls stand once, above all runs', (t) => {
-  const { host, one, stage } = both(t);
+test('the private picture and the controls stand once, before all runs, and beside up to four of them', (t) => {
+  const { ask, host, one, stage } = both(t);
   assert.equal(host.firstElementChild?.className, 'gle-together');
   assert.ok(host.classList.contains('gle-compare'));
-  assert.equal(host.style.getPropertyValue('--gle-across'), '2');
+  const beside = () => [host.classList.contains('gle-beside'), host.style.getPropertyValue('--gle-across')];
+  assert.deepEqual(beside(), [true, '3']);
   assert.deepEqual(
-    [one('h4').textContent, one('.gle-where').textContent],
-    ['The private picture, on the phone', 'All arms below start from here.'],
+    [one('.gle-own h4').textContent, one('.gle-own .gle-where').textContent],
+    ['The private picture, on the phone', 'All variants start from here.'],
   );
+  ask(['a', 'b', 'c', 'd', 'e']);
+  assert.deepEqual(beside(), [false, '3']);
+  ask(['a', 'b']);
   assert.equal(one('.gle-own .gle-tiles').childElementCount, 1);
   assert.equal(host.querySelectorAll('.gle-together .gle-player').length, 1);
   assert.ok(stage.views.every(({ together }) => together === stage.together));
@@ -100,7 +104,7 @@ test('so many runs stand side by side', (t) => {
     ask(Array.from({ length: count }, (_, number) => `run ${number}`));
     return host.style.getPropertyValue('--gle-across');
   });
-  assert.deepEqual(across, ['1', '4', '3', '3', '4', '4']);
+  assert.deepEqual(across, ['2', '5', '3', '3', '4', '4']); // up to four beside the private picture;
 });
 
 test('the private pictures are those of the run that has most of them, with their words', async (t) => {

@@ -9,7 +9,7 @@ import {
   fixed,
   isNumber,
   noteWords,
-  short,
+  short, solvedWords,
   stateWords,
   superscript,
   weight,
@@ -133,6 +133,16 @@ test('every state has its words', () => {
   assert.equal(stateWords({ status: 'done', message: 'not this' }, ending), ending.words, 'how it ended goes before all');
 });
 
+test('an attack that found the picture early says so, and one that only ended early does not', () => {
+  const run = (/** @type {number} */ step, /** @type {string} */ word, how = 'answer') =>
+    /** @type {any} */ ({ meta: { steps: 300 }, end: { step, ending: { how, words: '' } }, verdict: { word } });
+  assert.equal(solvedWords(run(198, 'recognizable')), 'Solved after 198 of 300 steps');
+  assert.equal(solvedWords(run(198, 'not shown by this attack')), '');
+  assert.equal(solvedWords(run(300, 'recognizable')), '');
+  assert.equal(solvedWords(run(198, 'recognizable', 'stopped')), '');
+  assert.equal(solvedWords({ end: null, meta: null, verdict: null }), '');
+});
+
 test('who waits is told how many are before them: position 1 is the next', () => {
   const at = (/** @type {number | null} */ position, /** @type {number | null} */ wait = null) =>
     stateWords({ status: 'queued', position, wait });
@@ -148,8 +158,8 @@ test('who waits is told how many are before them: position 1 is the next', () =>
 
 test('a note says what has no other place on the page', () => {
   const { frames } = recorded(); // {start: 1, label rule: ..., label certainty: 1}
-  assert.equal(noteWords(frames[0].note), 'start 1, label rule iDLG: the most negative row');
-  assert.equal(noteWords({ start: 2, rule: 'sign' }), 'start 2, rule sign');
+  assert.equal(noteWords(frames[0].note), 'try 1');
+  assert.equal(noteWords({ start: 2, rule: 'sign' }), 'try 2, rule sign');
   assert.equal(
     noteWords({ best_of_all: 4.5e-5, of: 12345.4, found: false, seed: 0 }),
     'best of all 4.5·10⁻⁵, of 12,345, found false, seed 0',

@@ -10,7 +10,7 @@ from problems import CATALOG
 
 from leakage.results import answer_file
 from leakage.results.answer import ASKING, GONE, LEAK, MOST, NEVER, NOT_SAFE, Answer, alternatives, answer, is_about, not_tried, plan
-from leakage.results.comparison import sentence_case
+from leakage.results.differences import sentence_case
 from leakage.results.precomputed import matrix, reach, seen_words
 from leakage.runs.event_parts import FrameScores, VerdictWords
 from leakage.runs.events import AttackEnd

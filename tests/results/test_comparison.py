@@ -25,10 +25,11 @@ from leakage.data.images import tiles
 from leakage.evaluation.verdict import MEANING
 from leakage.results import utility
 from leakage.results.arms import gather
-from leakage.results.comparison import EXPORTS, MAX_ARMS, crossed, differs, only_naive, rows, same_answers, titles
+from leakage.results.comparison import EXPORTS, MAX_ARMS, crossed, only_naive, rows, same_answers
 from leakage.results.comparison_exports import COLUMN, make
 from leakage.results.comparison_file import experiments
 from leakage.results.comparison_report import page
+from leakage.results.differences import differs, titles
 from leakage.results.exports import GAP
 from leakage.results.utility import in_table
 from leakage.runs.service import Service
@@ -174,6 +175,22 @@ def test_whatever_differs_is_in_the_title_and_in_one_line(name: str, known: Cata
     assert all(line.split(": ")[0] != apart[0].split(": ")[0] for line in alike)
 
 
+def test_local_steps_and_local_rate_are_told_by_themselves(known: Catalog) -> None:
+    def local(epochs: int, rate: float, **fields: float) -> Experiment:
+        return arm(protocol=Part(id="fedavg", fields={"epochs": epochs, "rate": rate, **fields}))
+
+    steps = [local(1, 0.01), local(5, 0.01)]
+    assert titles(steps, known) == ["1 local step", "5 local steps"]
+    apart, alike = differs(steps, known)
+    assert apart == ["Local steps: 1; 5"]
+    assert {"What is sent: Several local steps (FedAvg)", "Local rate: 0.01"} <= set(alike)
+    assert titles([local(1, 0.01, mini_batch=2), local(5, 0.1, mini_batch=2)], known) == [
+        "1 epoch, local rate 0.01",
+        "5 epochs, local rate 0.1",
+    ]
+    assert titles([arm(), *steps], known) == ["FedSGD", "FedAvg, epochs 1", "FedAvg, epochs 5"]  # one has no local steps
+
+
 def test_what_the_attacker_is_granted_of_batch_norm_differs_too(known: Catalog) -> None:
     two = [arm(), arm(assume=Assumptions(statistics="exact"))]
     assert len(set(titles(two, known))) == 2
@@ -183,9 +200,9 @@ def test_naive_and_adaptive_share_a_title_and_the_attacker_is_told(known: Catalo
     both = [PRUNED, PRUNED.model_copy(update={"assume": NAIVE})]
     assert titles([PLAIN, *both], known) == ["no protection", "Pruning 0.9", "Pruning 0.9"]
     apart, alike = differs(both, known)
-    assert apart == ["How the attacker reads what arrives: adaptive; naive"]
+    assert apart == ["The attacker: knows the protection (adaptive); does not know it (naive)"]
     assert {"The protection: Pruning 0.9", "The seed: 1", "The pictures: Astronaut"} <= set(alike)
-    assert any(line.startswith("The attack: Inverting Gradients") and "steps 20" in line for line in alike)
+    assert any(line.startswith("The attack: Guess and compare by direction (Inverting Gradients)") and "steps 20" in line for line in alike)
 
 
 @pytest.mark.parametrize("kind", ["attack", "model", "protocol"])
@@ -247,9 +264,9 @@ def test_epsilon_comes_from_what_the_worker_said(bench: Bench) -> None:
 def test_what_the_attacker_does_about_a_protection_tells_arms_apart(known: Catalog) -> None:
     hidden = Experiment(defenses=(Part(id="soteria"),))
     other = hidden.model_copy(update={"assume": Assumptions(strategy="without that layer")})
-    assert titles([hidden, other], known) == ["the usual answer", "without that layer"]
+    assert titles([hidden, other], known) == ["default countermeasure", "without that layer"]
     apart, _ = differs([hidden, other], known)
-    assert apart == ["The answer to it: the usual one; without that layer"]
+    assert apart == ["The attacker's countermeasure: default; without that layer"]
 
 
 def test_accuracy_is_the_mean_over_seeds_of_the_same_protections(tmp_path: Path, known: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -125,7 +125,7 @@ def test_points_are_lost_only_where_seeds_alone_do_not_make_as_much(tmp_path: Pa
     half = 100 * 2.7764 * math.sqrt(2 * 0.01**2 / 3)  # Student's t with 4 degrees of freedom: spreads are equal; standard deviation 0.01
     assert [row.difference for row in accuracy_costs(CATALOG)] == [
         "",
-        f"7.0 points lost, {7 - half:.1f} to {7 + half:.1f} with 95 % confidence",
+        f"drop of 7.0 percentage points, {7 - half:.1f} to {7 + half:.1f} with 95 % confidence",
         "no difference beyond that of the seeds",
     ]
 
@@ -160,9 +160,9 @@ def test_every_attacker_is_told_in_words() -> None:
     assert len(words) == 3
     assert words[2].endswith(
         "What arrived, and bounds: 14.0 dB, SSIM 0.50, 5 of 6 recognizable (10 to 90 % with 95 % confidence), first of the line-up 50 %, "
-        "labels right 100 %."
+        "labels found out 100 %."
     )
-    assert describe(CELLS[5]) == "Imitate: nobody can compute random noise again."
+    assert describe(CELLS[5], CATALOG) == "Imitate: nobody can compute random noise again."
 
 
 def test_a_threshold_has_a_line_and_a_band_for_each_attacker() -> None:

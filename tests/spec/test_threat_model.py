@@ -5,7 +5,7 @@ import torch
 from problems import CATALOG, LABELS, TINY, smooth
 
 from leakage.engine.core import Params
-from leakage.results.comparison import attacker
+from leakage.results.differences import attacker
 from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
 from leakage.spec.threat_model import assumptions, coincide
 from leakage.ui.common import explain

@@ -28,7 +28,7 @@ def test_every_value_of_a_choice_has_words_and_no_other(model: Any, field: str, 
 
 def test_menus_offer_these_words() -> None:
     assert list(forms.TASKS.values()) == [said.menu for said in words.TASKS.values()]
-    assert forms.ADAPTIVE == {"true": "Adaptive", "false": "Naive"}
+    assert forms.ADAPTIVE == {"true": "Knows the protection (adaptive)", "false": "Does not know it (naive)"}
 
 
 def test_no_other_dictionary_tells_the_same_choices() -> None:

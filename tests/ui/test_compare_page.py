@@ -17,8 +17,9 @@ from visiting import Open, fine, words
 from leakage.data.checkpoints import cards
 from leakage.learn.restored import restore_all
 from leakage.results import utility
-from leakage.results.comparison import Row, attacker
+from leakage.results.comparison import Row
 from leakage.results.comparison_exports import make
+from leakage.results.differences import attacker
 from leakage.results.utility import Cost
 from leakage.runs.events import TrainingEnd
 from leakage.runs.service import MAX_WAITING, Service
@@ -299,6 +300,29 @@ def test_training_states_are_those_that_fit_and_others_are_named(door: Service, 
     assert [one.checkpoint for one in asked(door, press(at))] == ["", stages[0]]
 
 
+def test_local_steps_differ_and_a_phone_without_them_is_given_the_prepared_protocol(door: Service, look: Open) -> None:
+    at = look(**{**QUICK, "differs": "steps", "steps": "1,20,many,700", "voices": "adaptive"})
+    assert "many is no whole number and is left out." in words(at)
+    assert "700 is left out: allowed is 1 to 100." in words(at)
+    experiments = asked(door, press(at))
+    several = prepared().what_ifs.local.change.protocol
+    assert several
+    assert [(one.protocol.id, one.protocol.fields["epochs"]) for one in experiments] == [(several.id, 1), (several.id, 20)]
+    assert ">1 local step</a>" in shown(at.run())
+    assert "**Differs.** Local steps: 1; 20." in words(at)
+    own = asked(door, press(look(**{**QUICK, "differs": "rate", "rates": "0.1,0.01", "protocol": "fedadmm", "fedadmm.epochs": "3"})))
+    assert [(one.protocol.id, one.protocol.fields["epochs"], one.protocol.fields["rate"]) for one in own[::2]] == [
+        ("fedadmm", 3, 0.01), ("fedadmm", 3, 0.1)
+    ]  # fmt: skip
+
+
+def test_of_rounds_the_last_is_attacked_and_who_averages_them_is_among_the_strongest(door: Service, look: Open) -> None:
+    asked_for = {"differs": "rounds", "watched": "1,4", "protected": "gaussian_noise", "attack": "inverting_gradients"}
+    experiments = asked(door, press(look(**{**QUICK, **asked_for, "voices": "worst"})))
+    assert {(one.rounds, one.attacked_round) for one in experiments} == {(1, 1), (4, 4)}
+    assert {one.rounds for one in experiments if one.assume.strategy == "average the rounds"} == {4}
+
+
 def test_fewer_than_two_arms_are_no_comparison(look: Open) -> None:
     at = look(**QUICK, arms="none")
     assert at.button(key="run-button").disabled
@@ -362,6 +386,9 @@ def test_a_sweep_is_tried_with_several_seeds_as_far_as_they_fit(door: Service, l
         {"differs": "matrix", "arms": "none,pruning:share=0.5", "attacks": "inverting_gradients,idlg"},
         {"differs": "batch", "sizes": "1,4"},
         {"differs": "training"},
+        {"differs": "steps", "steps": "2,7", "protocol": "fedavg", "fedavg.rate": "0.01"},
+        {"differs": "rate", "rates": "0.001,0.01"},
+        {"differs": "rounds", "watched": "1,3", "protected": "pruning"},
         {"differs": "answer", "answered": "ada_defense", "answers": "read it off|signs alone"},
         {"differs": "answer", "answered": "pruning:share=0.7", "answers": "|what arrived, and bounds"},
         {"differs": "strength", "swept": "gaussian_noise.scale", "values": "0.001, 0.1", "seeds": "3", "protected": "clipping"},
@@ -413,9 +440,12 @@ def test_what_differs_and_what_is_equal_is_said_in_words(look: Open) -> None:
     assert differing
     assert equal
     assert "no protection; Gaussian noise 0.01; Pruning 0.9; AdaDefense" in differing[1]
-    assert equal[1] == " Astronaut, Inverting Gradients, LeNet (Zhu), untrained, seed 1, and all else."
-    assert "- The attack: Inverting Gradients, steps 1000" in said
-    assert re.search(r"The attack: iDLG[^;]*; Inverting Gradients", words(press(look())))
+    assert (
+        equal[1]
+        == " Astronaut, Guess and compare by direction (Inverting Gradients), Small demo network (LeNet), untrained, seed 1, and all else."
+    )
+    assert "- The attack: Guess and compare by direction (Inverting Gradients), steps 1000" in said
+    assert re.search(r"The attack: Guess and compare \(iDLG\)[^;]*; Guess and compare by direction", words(press(look())))
 
 
 def test_the_table_fills_as_runs_finish_and_an_exported_file_runs_again(door: Service, look: Open, work: Callable[[], None]) -> None:
@@ -484,25 +514,50 @@ def test_values_are_spaced_inside_the_range_and_shares_near_one_by_what_they_lea
 # ---------------------------------------------------------------- table and plot
 
 
+def texts(line: str) -> list[str]:
+    """What stands in the cells of a line, one after the other."""
+    return [re.sub(r"<[^>]*>", " ", cell).strip() for cell in re.findall(r"<t[dh].*?</t[dh]>", line)]
+
+
 def test_an_arm_is_one_line_with_naive_and_adaptive_beside_each_other() -> None:
     rows = [row("no protection", "both", psnr=24.04), row("noise <1>", "naive", psnr=9.0), row("noise <1>", "adaptive", psnr=12.54)]
     lines = re.findall(r"<tr.*?</tr>", table.table(rows))
     assert len(lines) == 5  # two of heads, grey, two arms
-    assert re.findall(r"<td.*?>([\d.]+)</td>", lines[2]) == ["11.5", "0.10"]
-    assert 'colspan="2">24.0<' in lines[3]
-    assert "<td>9.0</td><td>12.5</td>" in lines[4]
-    assert "Noise &lt;1&gt;" in lines[4]
+    assert texts(lines[0]) == [
+        "Variant",
+        "Verdict",
+        "Accuracy",
+        "PSNR",
+        "SSIM",
+        "LPIPS",
+        "Rank",
+        "Label",
+    ]  # what it costs beside what it does
+    assert texts(lines[1])[:6] == ["", "naive", "adaptive", "", "naive", "adaptive"]
+    assert texts(lines[2])[3:5] == ["11.5", "0.10"]
+    assert texts(lines[3])[:4] == ["No protection", "Attack finished", "–", "24.0"]
+    assert texts(lines[4])[:6] == ["Noise &lt;1&gt;", "Attack finished", "Attack finished", "–", "9.0", "12.5"]
+    assert lines[3].count('colspan="2"') == 6
+
+
+def test_on_a_phone_every_cell_says_which_it_is_and_one_that_says_nothing_can_be_left_out() -> None:
+    rows = [row("noise", "naive", psnr=9.0), row("noise", "adaptive", psnr=12.54)]
+    cells = re.findall(r"<td.*?</td>", re.findall(r"<tr.*?</tr>", table.table(rows))[-1])
+    heads = [re.search(r'data-head="([^"]*)"', cell) for cell in cells]
+    assert [head and head[1] for head in heads][:5] == ["Verdict, naive", "Verdict, adaptive", "Accuracy", "PSNR, naive", "PSNR, adaptive"]
+    assert ["data-unknown" in cell for cell in cells][:5] == [False, False, True, False, False]
 
 
 def test_where_pictures_differ_the_grey_picture_has_a_range() -> None:
     lines = re.findall(r"<tr.*?</tr>", table.table([row("1 picture", "both"), row("2 pictures", "both", grey={"psnr": 13.1, "ssim": 0.1})]))
-    assert re.findall(r"<td.*?>([^<]+)</td>", lines[1]) == ["11.5 to 13.1", "0.10", "–", "–"]
+    assert texts(lines[1])[3:] == ["11.5 to 13.1", "0.10", "–", "–", ""]
 
 
 def test_without_two_attackers_there_is_one_column_for_each_number() -> None:
     lines = re.findall(r"<tr.*?</tr>", table.table([row("1 picture", "both", psnr=24.04)]))
     assert len(lines) == 3
-    assert lines[2].endswith('<td title="not measured">–</td></tr>')
+    assert [len(texts(line)) for line in lines] == [8] * 3
+    assert '<td title="not measured" data-head="Accuracy" data-unknown>–</td>' in lines[2]
 
 
 def test_a_column_of_accuracies_says_of_what_they_are_and_a_cell_what_its_seeds_can_tell() -> None:
@@ -516,10 +571,10 @@ def test_a_column_of_accuracies_says_of_what_they_are_and_a_cell_what_its_seeds_
         "ε of that training, if sampled",
         "ε of what was sent, not sampled",
     ]
-    assert none.endswith('<td title="3 seeds: 97.0%, 98.0%, 99.0%">98.0%</td><td>–</td><td>–</td><td>–</td></tr>')
-    assert "89.0%<br><small>5.0 points lost</small></td><td>∞</td><td>1.4</td><td>4.4</td>" in noisy
+    assert ('title="3 seeds: 97.0%, 98.0%, 99.0%"' in none, texts(none)[2], texts(none)[-3:]) == (True, "98.0%", ["–"] * 3)
+    assert (texts(noisy)[2].split("  "), texts(noisy)[-3:]) == (["89.0%", "5.0 points lost"], ["∞", "1.4", "4.4"])
     blank = row("convnet", "both", cost=Cost(recipe, "measured of another model"))
-    assert '<td title="measured of another model">–</td>' in table.table([blank])
+    assert 'title="measured of another model"' in table.table([blank])
     assert "ε" not in table.table([blank, rows[0]])
 
 

@@ -478,7 +478,7 @@ def test_a_training_is_among_the_runs_and_not_taken_for_an_attack(door: Service,
     run = door.train(Training(rounds=3), "browser me")
     listed = visit("pages/runs.py")
     fine(listed)
-    assert f"[**LeNet (Zhu) trained on MNIST, 3 rounds centrally**](/training?run={run})" in words(listed)
+    assert f"[**LeNet trained on MNIST, 3 rounds centrally**](/training?run={run})" in words(listed)
     lab = visit(run=run)
     fine(lab)
     assert f"/training?run={run}" in words(lab)
@@ -575,7 +575,7 @@ def test_go_on_asks_for_the_same_training_again(door: Service, visit: Open) -> N
 
 def test_the_training_page_lists_every_trained_model_with_its_way_into_the_lab(door: Service, visit: Open) -> None:
     said = words(visit("pages/training.py"))
-    assert "**LeNet (Zhu)** on 60,000 pictures of MNIST: 95.4% after 1, 98.2% after 5, 98.8% after 12 epochs named right." in said
+    assert "**LeNet** on 60,000 pictures of MNIST: accuracy 95.4% after 1, 98.2% after 5, 98.8% after 12 epochs." in said
     assert said.count("[Attack it](/?model=") == 6
 
 

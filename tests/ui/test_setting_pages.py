@@ -200,8 +200,8 @@ def test_the_ledger_tells_the_protocol_with_its_settings_and_the_rounds() -> Non
         ("fedavg", "idlg", True, "knows", "imitates 5 local steps"),
         ("fedavg", "idlg", False, "does not know", "knows nothing of the 5 local steps"),
         ("fedprox", "idlg", False, "does not know", "the leash"),
-        ("fedadmm", "idlg", False, "does not know", "the hidden duals"),
-        ("fedadmm", "dlg_admm", True, "knows", "works out the hidden duals"),
+        ("fedadmm", "idlg", False, "does not know", "the hidden correction"),
+        ("fedadmm", "dlg_admm", True, "knows", "works out the hidden correction"),
         ("fedadmm", "dlg_admm", False, "knows", "instead of starting afresh and it compares what was sent with a gradient"),
         ("fedsgd", "idlg", False, "knows", "here it is one"),
     ],
@@ -254,8 +254,8 @@ def test_the_ledger_says_which_statistics_were_granted(given: str, tag: str) -> 
 
 def test_a_title_names_what_sets_a_run_apart() -> None:
     experiment = Experiment(protocol=Part(id="fedavg"), aggregation=PHONES, rounds=3, attacked_round=2, assume=Assumptions(adaptive=False))
-    assert re.search(r"by FedAvg in a sum of 4 in round 2 of 3 \(naive\), 1 picture, seed 1$", explain.title(experiment, CATALOG))
-    assert explain.title(Experiment(), CATALOG) == "iDLG (label first) on LeNet (Zhu), 1 picture, seed 1"
+    assert re.search(r"by FedAvg added up over 4 phones in round 2 of 3 \(naive\), 1 picture, seed 1$", explain.title(experiment, CATALOG))
+    assert explain.title(Experiment(), CATALOG) == "iDLG on LeNet, 1 picture, seed 1"
 
 
 # ---------------------------------------------------------------- what if
@@ -265,7 +265,7 @@ def test_a_title_names_what_sets_a_run_apart() -> None:
     ("start", "question", "changed"),
     [
         (Experiment(), "five local steps", {"protocol"}),
-        (Experiment(pictures=(Picture(id="cat"),) * 4), "hidden in a sum of 4", {"aggregation"}),
+        (Experiment(pictures=(Picture(id="cat"),) * 4), "added up with other phones", {"aggregation"}),
         (Experiment(protocol=Part(id="fedavg")), "a naive attacker", {"assume"}),
         (Experiment(protocol=Part(id="fedavg")), "a plain gradient", {"protocol"}),
         (Experiment(pictures=(Picture(id="cat"),) * 4, aggregation=PHONES), "each phone by itself", {"aggregation"}),
@@ -300,7 +300,7 @@ def test_the_preset_runs_the_naive_and_the_adaptive_attack_side_by_side(
         (runs[0].id, "Naive: as reported"),
         (runs[1].id, "Adaptive: same data, same seed"),
     ]
-    assert stages[-1][0].sent == "the increment of w + π/ρ"
+    assert stages[-1][0].sent == "the change of model and hidden correction"
     assert [tab.label for tab in at.tabs] == ["Naive: as reported", "Adaptive: same data, same seed"]
     assert "concluded that ADMM does not leak" in words(at)
     assert (at.selectbox(key="protocol").value, at.segmented_control(key="adaptive").value) == ("fedadmm", "true")
@@ -332,7 +332,7 @@ def test_a_second_preset_reads_a_stand_in_off(door: Service, visit: Open) -> Non
     naive, adaptive = (Experiment.model_validate_json(run.experiment) for run in find_runs(at.query_params["run"]))
     assert naive == adaptive.model_copy(update={"assume": Assumptions(adaptive=False)})
     assert (adaptive.defenses[0].id, adaptive.assume.strategy) == ("ada_defense", "read it off")
-    assert [tab.label for tab in at.tabs] == ["Naive: takes it for a gradient", "Adaptive: reads the gradient off"]
+    assert [tab.label for tab in at.tabs] == ["Naive: takes it for a gradient", "Adaptive: solves its formula for the gradient"]
     assert at.selectbox(key="counter").value == "read it off"
     assert "Who knows the formula solves it" in words(at)
 

@@ -14,7 +14,10 @@ from leakage.spec.experiment import Experiment
 
 LINKS = [  # to the lab: an address, and what the page says of it
     ({"attack": "nope"}, ["attack=nope is not known here; iDLG (label first) is used instead."]),
-    ({"model": "gpt", "protocol": "pigeon"}, ["model=gpt is not known here; LeNet (Zhu)", "protocol=pigeon is not known here; FedSGD"]),
+    (
+        {"model": "gpt", "protocol": "pigeon"},
+        ["model=gpt is not known here; Small demo network (LeNet)", "protocol=pigeon is not known here; One step (FedSGD)"],
+    ),
     ({"defense": "amulet"}, ["defense=amulet is not known here; no protection is used instead."]),
     ({"inverting_gradients.stepz": "3"}, ["inverting_gradients.stepz is left out: Inverting Gradients has steps, step_size,"]),
     ({"crystal_ball.size": "3"}, ["crystal_ball.size is left out: there is no crystal_ball here."]),
@@ -34,7 +37,7 @@ LINKS = [  # to the lab: an address, and what the page says of it
     ),
     ({"batch_norm": "batch"}, ["batch_norm=batch cannot be used here; stored statistics (eval) is used instead."]),
     ({"rounds": "3", "attacked_round": "7"}, ["attacked_round=7 cannot be used here; 3 is used instead."]),
-    ({"counter": "average the rounds"}, ["counter=average the rounds cannot be used here; the usual answer is used instead."]),
+    ({"counter": "average the rounds"}, ["counter=average the rounds cannot be used here; the default is used instead."]),
     ({"checkpoint": "mine@3"}, ["checkpoint=mine@3 is not known here; an untrained model is used instead."]),
     ({"phones": "17", "statistics": "all"}, ["phones=17 is not known here; 1 is used", "statistics=all is not known here; none is used"]),
     ({"preset": "nope", "v": "7"}, ["preset=nope is not known here", "v=7 is another version of links; this one is read as version 1."]),

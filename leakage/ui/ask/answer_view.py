@@ -21,7 +21,8 @@ from leakage.results.answer import (
     who,
 )
 from leakage.results.answer_file import PAPER
-from leakage.results.comparison import rows, sentence_case
+from leakage.results.comparison import rows
+from leakage.results.differences import sentence_case
 from leakage.results.markup import render
 from leakage.results.worst_case import reach_of
 from leakage.runs.service import service

@@ -6,7 +6,7 @@ from urllib.parse import quote, urlencode
 
 from leakage.data.checkpoints import cards, words
 from leakage.data.datasets import TITLES
-from leakage.results.comparison import protection, sentence_case
+from leakage.results.differences import protection, sentence_case
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment, Part, Picture, SpecError, clients_of
 from leakage.spec.prepared import WhatIf, prepared
@@ -24,7 +24,7 @@ GLOSSARY = {
     "Batch": "The pictures that go into one gradient. Their gradients are averaged, so the server receives one sum, not one per picture.",
     "Local steps": "With FedAvg a phone sends no gradient: it trains for some steps by itself and sends how far its weights have "
     "moved. Who knows how it trains can imitate every step.",
-    "Secure aggregation": "Several phones mask their updates so that only the sum is readable. The server then faces one large batch: "
+    "Added up with other phones (secure aggregation)": "Several phones mask their updates so that only the sum is readable. The server then faces one large batch: "
     "harder to take apart, and still no promise for any picture in it.",
     "Naive and adaptive": "A naive attacker takes what arrives for a plain gradient. An adaptive one knows how the phone trains and what "
     "protects it, and imitates both. What stops only the naive one protects nobody.",
@@ -40,7 +40,7 @@ GLOSSARY = {
     "DLG and iDLG square it, Inverting Gradients compares directions (cosine): compare runs of one attack only.",
     "Grey picture": "The baseline: the score of an answer in plain grey, made without any gradient. A score near it shows nothing.",
     "Label": "The class of a picture, for example 'cat'. For one picture it can be read from the gradient without any search.",
-    "Seed": "The number that fixes all chance in a run: the model's untrained weights and the attacker's first guess. Same seed, same run.",
+    "Random start (seed)": "The number that fixes all chance in a run: the model's untrained weights and the attacker's first guess. Same seed, same run.",
 }
 
 
@@ -125,7 +125,7 @@ def title(experiment: Experiment, known: Catalog) -> str:
     """A run in one line; plug-ins that are gone keep their id."""
 
     def name(kind: str, id: str) -> str:
-        return next((entry.title for entry in known.of(kind) if entry.id == id), id)
+        return entry.short if (entry := known.find(kind, id)) else id
 
     names = [
         name("attack", experiment.attack.id),
@@ -136,9 +136,9 @@ def title(experiment: Experiment, known: Catalog) -> str:
     names += [f"with {protection(experiment.defenses, experiment.defenses, known)}"] if experiment.defenses else []
     protocol = known.find("protocol", experiment.protocol.id)
     if protocol is None or not protocol.sends_gradient:
-        names.append(f"by {name('protocol', experiment.protocol.id).split(':')[0]}")
+        names.append(f"by {name('protocol', experiment.protocol.id)}")
     if experiment.aggregation:
-        names.append(f"in a sum of {clients_of(experiment.aggregation, known)}")
+        names.append(f"added up over {clients_of(experiment.aggregation, known)} phones")
     if experiment.rounds > 1:
         names.append(f"in round {experiment.attacked_round} of {experiment.rounds}")
     if not experiment.assume.adaptive:
@@ -149,10 +149,10 @@ def title(experiment: Experiment, known: Catalog) -> str:
 
 def training_title(training: Training, known: Catalog) -> str:
     """A training in one line."""
-    titles = {(entry.kind, entry.id): entry.title for entry in known.entries}
+    titles = {(entry.kind, entry.id): entry.short for entry in known.entries}
     model = titles.get(("model", training.model.id), training.model.id)
     who = "centrally" if training.clients == 1 else f"by {training.clients} clients"
-    behind = "".join(f", with {titles.get(('defense', part.id), part.id).lower()}" for part in training.defenses)
+    behind = "".join(f", with {titles.get(('defense', part.id), part.id)}" for part in training.defenses)
     return f"{model} trained on {TITLES[training.data]}, {training.rounds} rounds {who}{behind}"
 
 

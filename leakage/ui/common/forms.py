@@ -22,7 +22,7 @@ SOURCES = {"gallery": "Gallery", "upload": "Your own", "mnist": "MNIST", "cifar1
 DEFAULTS = {"model": DEFAULT.model.id, "protocol": DEFAULT.protocol.id, "defense": NONE, "attack": DEFAULT.attack.id}
 TASKS = {name: said.menu for name, said in words.TASKS.items()}
 BATCH_NORM = {name: said.menu for name, said in words.BATCH_NORM.items()}
-ADAPTIVE = {"true": words.ATTACKERS["adaptive"], "false": words.ATTACKERS["naive"]}
+ADAPTIVE = {"true": words.KNOWS["adaptive"], "false": words.KNOWS["naive"]}
 STATISTICS = {name: said.menu for name, said in words.STATISTICS.items()}
 KEPT: Literal["page"] = "page"  # what was set comes back with its widget, as long as one stays on the page
 MAX_PHONES = 16  # in one sum
@@ -36,8 +36,13 @@ def card(number: int, title: str) -> DeltaGenerator:
 
 
 def offered(known: Catalog, kind: str) -> list[Entry]:
-    """The plug-ins of a menu: those that are laid over others have a control of their own."""
-    return [entry for entry in known.of(kind) if not entry.is_aggregation]
+    """The plug-ins of a menu, group by group: those that are laid over others have a control of their own."""
+    groups = words.GROUPS[kind]
+
+    def place(entry: Entry) -> tuple[int, str]:
+        return next((number for number, group in enumerate(groups) if entry.title.startswith(group)), len(groups)), entry.title
+
+    return sorted((entry for entry in known.of(kind) if not entry.is_aggregation), key=place)
 
 
 def aggregations(known: Catalog) -> list[Entry]:
@@ -80,7 +85,7 @@ def checkpoint(known: Catalog, model: Part) -> str:
     if st.session_state.get("checkpoint") not in offered:
         st.session_state["checkpoint"] = UNTRAINED
     chosen = st.selectbox(
-        "How long it was trained",
+        "How long trained",
         list(offered),
         format_func=offered.__getitem__,
         key="checkpoint",
@@ -88,7 +93,8 @@ def checkpoint(known: Catalog, model: Part) -> str:
         args=(known,),
         disabled=len(offered) == 1,
         help="Training changes how much a gradient gives away: a model that is right about a picture sends a small gradient. "
-        "The percentage says how many test pictures it names right. Choosing a trained model also sets its fields and the size of the "
+        "The percentage is its accuracy: how many test pictures it names right. "
+        "Choosing a trained model also sets its fields and the size of the "
         "pictures to what it was trained with.",
     )
     if chosen == UNTRAINED and st.session_state.get("lost", UNTRAINED) not in offered:
@@ -105,7 +111,7 @@ def trainings(model: Part) -> dict[str, str]:
         for stage in card.stages if card.model == model.id else ():
             length = f"{stage.rounds} {card.unit}{'' if stage.rounds == 1 else 's'}"
             length = f"all {length}" if stage is card.stages[-1] else length
-            offered[f"{id}@{stage.rounds}"] = f"{card.trained_on}, {length}: {stage.accuracy:.1%} right"
+            offered[f"{id}@{stage.rounds}"] = f"{card.trained_on}, {length}: accuracy {stage.accuracy:.1%}"
     return offered
 
 

@@ -22,7 +22,7 @@ WORDS: dict[str, Mapping[Any, str]] = {
     "statistics": forms.STATISTICS,
     "source": forms.SOURCES,
     "adaptive": {name: f"the {words.lower()} attacker" for name, words in forms.ADAPTIVE.items()},
-    "counter": {forms.USUAL: "the usual answer"},
+    "counter": {forms.USUAL: "the default"},
     "checkpoint": {forms.UNTRAINED: "an untrained model"},
     "defense": {NONE: "no protection"},
 }
@@ -95,6 +95,6 @@ def _others(asked: Mapping[str, str], known: Catalog) -> Iterator[str]:
         id, dot, name = key.partition(".")
         if dot and id in entries and name not in (field.name for field in entries[id].fields):
             has = ", ".join(field.name for field in entries[id].fields) or "no settings"
-            yield f"{short(key)} is left out: {entries[id].title} has {has}."
+            yield f"{short(key)} is left out: {entries[id].short} has {has}."
         elif dot and id not in entries:
             yield f"{short(key)} is left out: there is no {short(id)} here."

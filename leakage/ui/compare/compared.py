@@ -2,19 +2,8 @@
 
 import streamlit as st
 
-from leakage.results.comparison import (
-    EXPORTS,
-    MAX_ARMS,
-    Row,
-    attacker,
-    crossed,
-    differs,
-    only_naive,
-    rows,
-    same_answers,
-    sentence_case,
-    titles,
-)
+from leakage.results.comparison import EXPORTS, MAX_ARMS, Row, crossed, only_naive, rows, same_answers, scenario
+from leakage.results.differences import attacker, differs, sentence_case, titles
 from leakage.results.worst_case import several
 from leakage.runs.service import service
 from leakage.runs.store import OPEN, Run
@@ -51,7 +40,7 @@ def show(ids: str, planned: list[Experiment], known: Catalog) -> None:
     if not runs:
         if len(planned) > 1:
             sentence(planned, known)
-        st.info("A comparison is prepared. Press **Run all** to watch every arm at once.")
+        st.info("A comparison is prepared. Press **Run all** to watch every variant at once.")
         return
     experiments = [experiment_of(run) for run in runs]
     if gone := missing(ids, runs):
@@ -60,7 +49,8 @@ def show(ids: str, planned: list[Experiment], known: Catalog) -> None:
     if {one.digest() for one in planned} - {one.digest() for one in experiments}:
         st.caption(":material/info: The settings ask for other runs than those below. Press **Run all** to see them.")
     playing = watched.choose(runs, experiments, known)
-    names = titles([one for _, one in playing], known)
+    plain = titles([scenario(one) for _, one in playing], known)  # who attacks is told below
+    names = plain if len(set(plain)) == len(plain) else titles([one for _, one in playing], known)
     shown = [staged(run.id, sentence_case(name), one, known) for name, (run, one) in zip(names, playing, strict=True)]
     if stage(shown, key="compared", together=True):
         for one in shown:

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import streamlit as st
 
 from leakage.results import utility
-from leakage.results.comparison import Row, protection, sentence_case
+from leakage.results.comparison import Row
+from leakage.results.differences import protection, sentence_case
 from leakage.runs.service import service
 from leakage.runs.store import OPEN
 from leakage.spec.catalog import Catalog

@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 
 from leakage.results import worst_case
-from leakage.results.comparison import MAX_ARMS, attacker, scenario
+from leakage.results.comparison import MAX_ARMS, scenario
+from leakage.results.differences import attacker
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment
-from leakage.ui.compare.variants import SEEDS, WORST, Variant, resolved
+from leakage.ui.compare.variant import Variant, resolved
+from leakage.ui.compare.variants import SEEDS, WORST
 
 NAMED = 3  # of the arms that are left out
 TRIES = 4  # ways to attack an arm, at most
@@ -34,7 +36,7 @@ def plan(base: Experiment, arms: Sequence[Variant], who: str, known: Catalog, *,
     if left:
         problems.append(
             f"At most {MAX_ARMS} runs go at once. Left out: {'; '.join(left[:NAMED])}{' and more' if len(left) > NAMED else ''} "
-            f"({len(left)} of {len(arms)} arms). Choose fewer protections or attacks, or one of the attackers."
+            f"({len(left)} of {len(arms)} variants). Choose fewer protections or attacks, or one of the attackers."
         )
     possible = max(number for number in SEEDS if number == 1 or (number <= seeds and number * len(made) <= MAX_ARMS))
     if possible < seeds:

@@ -1,4 +1,4 @@
-"""Measured beforehand, folded away below a comparison: every protection and attacker, DLG's thresholds, and what protection costs."""
+"""Precomputed results, folded away below a comparison: every protection and attacker, DLG's thresholds, and what protection costs."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -7,6 +7,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from leakage.data.datasets import TITLES
+from leakage.results.differences import sentence_case
 from leakage.results.markup import render
 from leakage.results.precomputed import (
     AccuracyCost,
@@ -32,16 +33,18 @@ from leakage.ui.compare.table import TableCell, heat
 
 OPEN = "measured"  # the key of what is folded away
 AVERAGE = "average the rounds"  # the answer to noise that was measured, by its name
-NAIVE, KNOWING = "naive", "knows it"
+NAIVE, KNOWING = "naive", "adaptive"
 DASH = "–"
 MATRIX = """Each cell: PSNR in decibels, the mean of {tries} runs ({pictures} CIFAR-10 pictures, {seeds} seeds of an untrained LeNet),
-coloured by how many are recognizable or singled out; a grey picture scores {grey:.1f} dB. “Knows it”: the strongest of those who know the
+coloured by how many are recognizable or singled out; a grey picture scores {grey:.1f} dB. Adaptive: the strongest of those who know the
 protection; below, what they do. {settings} For R-GAP the phone computes and sends numbers of 64 bits. Who averages rounds watches
 {watched} of a server that stands still; nowhere else more than one. **Framed: the naive attacker shows none of
 them, who knows the protection does.**"""
 COSTS = """{scene}: it learns by federated averaging with {clients} phones, behind each protection, {seeds}. What leaves nothing to learn
-from ends at 10 to 11 %, which is guessing. Points lost: against the training without protection that is as long, with 95 % confidence.
-ε: of one picture in that training, at delta 1e-5; not sampled: as it was trained, every picture once in each pass; if sampled: were every
+from ends at 10 to 11 %, which is guessing. Accuracy drop: in percentage
+points, against the training without protection that is as long, with 95 % confidence.
+Privacy budget (epsilon): of one picture in that training, at delta 1e-5; not sampled: as it was trained, every picture once in each pass;
+if sampled: were every
 batch drawn by chance, which here nobody does; ∞: it bounds nothing."""
 APART = """Leakage is not drawn against accuracy here: “Every attacker” was measured with pictures of {leaks}, the accuracies are of
 {scene}. One plot of both would be of two data sets. In a comparison of {scene} above it is drawn."""
@@ -51,7 +54,7 @@ APART = """Leakage is not drawn against accuracy here: “Every attacker” was 
 def show(known: Catalog) -> None:
     """All that there is, worked out only while it is open."""
     with st.expander(
-        "Measured beforehand: what stops an attacker, and what it costs", icon=":material/grid_on:", key=OPEN, on_change="rerun"
+        "Precomputed results: what stops an attacker, and what it costs", icon=":material/grid_on:", key=OPEN, on_change="rerun"
     ) as folded:
         if folded.open:
             content(known)
@@ -85,7 +88,7 @@ def attackers(known: Catalog) -> None:
     played = [cell for line in lines for duel in line.duels.values() for cell in (duel.naive,) if cell and "psnr" in cell]
     runs = [cell["runs"] for cell in played]
     tries = " to ".join(map(str, sorted({min(runs), max(runs)})))
-    settings = "; ".join(f"{known.get('attack', id).title}: {_settings(fields)}" for id, fields in recipe["attacks"].items() if fields)
+    settings = "; ".join(f"{known.get('attack', id).short}: {_settings(fields)}" for id, fields in recipe["attacks"].items() if fields)
     st.markdown(MATRIX.format(**{"watched": 16, **recipe}, tries=tries, grey=played[0]["grey_psnr"], settings=f"{settings}."))
     st.html(matrix_table(lines, known))
     for words in puzzles(lines, known):
@@ -114,7 +117,7 @@ def puzzles(lines: Sequence[Line], known: Catalog) -> list[str]:
 def in_words(line: Line, known: Catalog) -> list[str]:
     """A sentence for every attacker of a protection."""
     return [
-        f"{known.get('attack', attack).title}. {describe(cell)}"
+        f"{known.get('attack', attack).title}. {describe(cell, known)}"
         for attack, duel in line.duels.items()
         for cell in (duel.naive, *duel.knowing.values())
         if cell
@@ -127,40 +130,40 @@ def matrix_table(lines: Sequence[Line], known: Catalog) -> str:
     return render(
         "ui/compare/matrix.html.jinja",
         attackers=(NAIVE, KNOWING),
-        attacks=[known.get("attack", id).title for id in attacks],
-        lines=[{"title": line.title, "refused": line.refused, "cells": _cells(line, attacks)} for line in lines],
+        attacks=[known.get("attack", id).short for id in attacks],
+        lines=[{"title": line.title, "refused": line.refused, "cells": _cells(line, attacks, known)} for line in lines],
     )
 
 
-def _cells(line: Line, attacks: Sequence[str]) -> list[TableCell]:
-    return [] if line.refused else [it for attack in attacks for it in _duel(line.duels.get(attack))]
+def _cells(line: Line, attacks: Sequence[str], known: Catalog) -> list[TableCell]:
+    return [] if line.refused else [it for attack in attacks for it in _duel(line.duels.get(attack), known)]
 
 
-def _duel(duel: Duel | None) -> list[TableCell]:
+def _duel(duel: Duel | None, known: Catalog) -> list[TableCell]:
     """The naive attacker's cell and that of who knows the protection."""
     if duel is None or duel.naive is None:
         return [TableCell(text=DASH)] * 2
     if not duel.knowing:  # no protection: there is nothing to know
-        return [_cell(duel.naive, span=2)]
-    others = " ".join(describe(cell) for cell in duel.knowing.values())
+        return [_cell(duel.naive, known, span=2)]
+    others = " ".join(describe(cell, known) for cell in duel.knowing.values())
     if duel.best is None:
-        return [_cell(duel.naive), TableCell(text="same", title=others)]
-    return [_cell(duel.naive), _cell(duel.best, framed=duel.only_naive, words=others)]
+        return [_cell(duel.naive, known), TableCell(text="same", title=others)]
+    return [_cell(duel.naive, known), _cell(duel.best, known, framed=duel.only_naive, words=others)]
 
 
-def _cell(cell: Cell, *, words: str = "", framed: bool = False, span: int = 1) -> TableCell:
-    return heat(cell["psnr"], leaking(cell) / cell["runs"], title=words or describe(cell), framed=framed, span=span)
+def _cell(cell: Cell, known: Catalog, *, words: str = "", framed: bool = False, span: int = 1) -> TableCell:
+    return heat(cell["psnr"], leaking(cell) / cell["runs"], title=words or describe(cell, known), framed=framed, span=span)
 
 
-def describe(cell: Cell) -> str:
+def describe(cell: Cell, known: Catalog) -> str:
     """One attacker's result in a sentence."""
-    who = cell["who"].capitalize()
+    who = sentence_case(known.strategy_title(cell["who"]))
     if "psnr" not in cell:
         return f"{who}: {cell.get('same') or cell.get('refused')}."
     low, high = cell["interval"]
     return (
         f"{who}: {cell['psnr']:.1f} dB, SSIM {cell['ssim']:.2f}, {seen_words(cell)} ({100 * low:.0f} to {100 * high:.0f} % with 95 % "
-        f"confidence), first of the line-up {100 * cell['identified']:.0f} %, labels right {100 * cell['labels']:.0f} %."
+        f"confidence), first of the line-up {100 * cell['identified']:.0f} %, labels found out {100 * cell['labels']:.0f} %."
     )
 
 
@@ -244,9 +247,9 @@ def render_cost(known: Catalog) -> None:
             "Protection": [row.title for row in rows],
             "Accuracy (%)": [round(100 * row.accuracy, 2) for row in rows],
             "Seeds": [len(row.accuracies) for row in rows],
-            "Points lost": [row.difference or DASH for row in rows],
-            "ε, not sampled": [_epsilon(row, "unsampled") for row in rows],
-            "ε, if sampled": [_epsilon(row, "sampled") for row in rows],
+            "Accuracy drop (percentage points)": [row.difference or DASH for row in rows],
+            "Privacy budget (epsilon), not sampled": [_epsilon(row, "unsampled") for row in rows],
+            "Privacy budget (epsilon), if sampled": [_epsilon(row, "sampled") for row in rows],
             "Model with": [row.model or "its usual settings" for row in rows],
             "Rounds": [row.rounds for row in rows],
             "Training pictures": [row.pictures for row in rows],

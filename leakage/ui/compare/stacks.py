@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from leakage.results.comparison import sentence_case, titles
+from leakage.results.differences import sentence_case, titles
 from leakage.spec.catalog import Catalog, Field
 from leakage.spec.experiment import Experiment, Part
 from leakage.spec.lab_settings import NONE

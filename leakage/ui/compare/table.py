@@ -1,13 +1,14 @@
-"""The table of a comparison: a line for every arm, naive and adaptive beside each other, and first what a grey picture scores."""
+"""The table of a comparison: a line for every variant, naive and adaptive beside each other, and first what a grey picture scores."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from statistics import mean
-from typing import Any, TypeAlias
+from typing import Any
 
 import plotly.graph_objects as go
 
-from leakage.results.comparison import Row, sentence_case
+from leakage.results.comparison import Row
+from leakage.results.differences import sentence_case
 from leakage.results.markup import render
 from leakage.results.utility import EPSILONS, Cost, epsilon_words, heading, seeds_words
 from leakage.results.worst_case import attacker_words, worst
@@ -26,6 +27,7 @@ class TableCell:
 
     `kind`: "heat" is a PSNR, as strongly coloured as `share` from 0 to 1 says, and framed where a protection fools the naive attacker
     alone; "verdict" is coloured by its `word` and explained by `why`; "state" says how a run stands; without one it is plain text.
+    `head`: the title of its column, where the cell may stand without a head of the table.
     """
 
     text: str
@@ -37,27 +39,68 @@ class TableCell:
     framed: bool = False
     word: str = ""
     why: str = ""
+    head: str = ""
+
+    @property
+    def unknown(self) -> bool:
+        """Whether there is nothing to read in it."""
+        return self.text in ("", DASH) and not self.below
 
 
-Columns: TypeAlias = dict[str, tuple[str, Callable[[Row], TableCell]]]  # title -> what it is, and how it is read
-COLUMNS: Columns = {
-    "Verdict": (
-        "Could the picture be picked out of a line-up, and is it better than pictures that know nothing?",
-        lambda row: verdict(row),
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """A column of the table: what it says, how it is read, and what stands in it for a grey picture, as `grey` and `digits` tell.
+
+    `each`: there is one for every attacker; else one for the variant, whoever attacks. `long`: its title may take several lines.
+    """
+
+    what: str
+    read: Callable[[Row], TableCell]
+    each: bool = True
+    long: bool = False
+    grey: str = ""
+    digits: int = 0
+
+
+VERDICT = Column(
+    what="Could the picture be picked out of a line-up, and is it better than pictures that know nothing?", read=lambda row: verdict(row)
+)
+SCORES = {  # title -> its column
+    "PSNR": Column(
+        what="How close the stolen picture is, in decibels: higher leaks more.",
+        read=lambda row: TableCell(text=number(row.psnr, 1)),
+        grey="psnr",
+        digits=1,
     ),
-    "PSNR": ("How close the stolen picture is, in decibels: higher leaks more.", lambda row: TableCell(text=number(row.psnr, 1))),
-    "SSIM": ("How alike the shapes are, up to 1: higher leaks more.", lambda row: TableCell(text=number(row.ssim, 2))),
-    "LPIPS": ("How different it looks, 0 for equal: lower leaks more.", lambda row: TableCell(text=number(row.lpips, 2))),
-    "Rank": ("Place of the private picture in a line-up of 100: 1 leaks most.", lambda row: TableCell(text=number(row.rank, 0))),
-    "Label": ("Classes named right.", lambda row: TableCell(text=DASH if row.label_accuracy is None else f"{row.label_accuracy:.0%}")),
+    "SSIM": Column(
+        what="How alike the shapes are, up to 1: higher leaks more.",
+        read=lambda row: TableCell(text=number(row.ssim, 2)),
+        grey="ssim",
+        digits=2,
+    ),
+    "LPIPS": Column(
+        what="How different it looks, 0 for equal: lower leaks more.",
+        read=lambda row: TableCell(text=number(row.lpips, 2)),
+        grey="lpips",
+        digits=2,
+    ),
+    "Rank": Column(
+        what="Place of the private picture in a line-up of 100: 1 leaks most.",
+        read=lambda row: TableCell(text=number(row.rank, 0)),
+        grey="rank",
+    ),
+    "Label": Column(
+        what="Classes that the attacker found out: the share that is right.",
+        read=lambda row: TableCell(text=DASH if row.label_accuracy is None else f"{row.label_accuracy:.0%}"),
+    ),
 }
 NOTE = """“–”: not measured, or not defined. Accuracy: of that model trained with this protection by one short recipe for all, where
-that was measured, and blank where the model attacked here is another; in more rounds some catch up, see “Measured beforehand”. ε: of
-differential privacy at delta 1e-5, where a protection gives one; ∞: it bounds nothing. Where the phone does nothing that could be
-imitated, one run stands for both attackers."""
+that was measured, and blank where the model attacked here is another; in more rounds some catch up, see “Precomputed results”.
+Privacy budget (epsilon): of differential privacy at delta 1e-5, where a protection gives one; ∞: it bounds nothing. Where the phone does
+nothing that could be imitated, one run stands for both attackers."""
 MATRIX_NOTE = f"""PSNR in decibels: higher leaks more. Coloured: {RECOGNIZABLE}; paler: {SINGLED_OUT}, {PARTLY}; not coloured: {NOT_SHOWN},
 which is no proof of safety. Framed: only the naive attacker shows nothing."""
-WORST_NOTE = "Every arm is judged by the best of all that attacked it. What none of them shows may be shown by another."
+WORST_NOTE = "Every variant is judged by the best of all that attacked it. What none of them shows may be shown by another."
 Arms = dict[str, dict[str, Row]]  # title -> attacker -> its run
 
 
@@ -71,28 +114,39 @@ def arms_of(rows: Sequence[Row]) -> Arms:
 
 def table(rows: Sequence[Row]) -> str:
     """The table as HTML, with what is known so far."""
-    return _table(rows, arms_of(rows), _attackers(rows), COLUMNS)
+    return _table(rows, arms_of(rows), _attackers(rows), {})
 
 
 def worst_table(rows: Sequence[Row]) -> str:
-    """A line for every arm as HTML: what the best of all its attackers found, and which one that was."""
+    """A line for every variant as HTML: what the best of all its attackers found, and which one that was."""
     told = "The attack that shows most, what it knows, and how many were tried."
-    columns = {**COLUMNS, "Found by": (told, lambda row: _finder(row, rows))}
-    return _table(rows, {title: {"both": row} for title, row in worst(rows).items()}, ["both"], columns)
+    finder = Column(what=told, read=lambda row: _finder(row, rows))
+    return _table(rows, {title: {"both": row} for title, row in worst(rows).items()}, ["both"], {"Found by": finder})
 
 
-def _table(rows: Sequence[Row], arms: Arms, heard: Sequence[str], columns: Columns) -> str:
-    promised = any(one is not None for row in rows for one in row.cost.epsilons(row.epsilon))
-    greys = _greys([row.grey for row in rows])
+def _table(rows: Sequence[Row], arms: Arms, heard: Sequence[str], more: dict[str, Column]) -> str:
+    """What protection costs stands beside the verdict, before everything that needs explaining."""
+    costs = Column(what="How good a model gets behind it.", read=lambda row: accuracy(row.cost), each=False, long=True)
+    columns = {"Verdict": VERDICT, heading([row.cost for row in rows]): costs, **SCORES, **more}
+    if any(one is not None for row in rows for one in row.cost.epsilons(row.epsilon)):
+        columns |= {name: _epsilon(place, what) for place, (name, what) in enumerate(EPSILONS.items())}
     return render(
         "ui/compare/table.html.jinja",
         base=base(),
         attackers=heard,
-        columns=[(name, what) for name, (what, _) in columns.items()],
-        greys=[*greys, *[""] * (len(columns) - len(greys))],
-        accuracy=heading([row.cost for row in rows]),
-        epsilons=EPSILONS if promised else {},
-        lines=[_line(title, found, heard, columns, promised=promised) for title, found in arms.items()],
+        columns=columns,
+        greys=[
+            TableCell(text=_grey(column, [row.grey for row in rows]), span=len(heard) if column.each else 1, head=name)
+            for name, column in columns.items()
+        ],
+        lines=[_line(title, found, heard, columns) for title, found in arms.items()],
+    )
+
+
+def _epsilon(place: int, what: str) -> Column:
+    """One of the columns of `EPSILONS`."""
+    return Column(
+        what=what, read=lambda row: TableCell(text=epsilon_words(row.cost.epsilons(row.epsilon)[place], 1)), each=False, long=True
     )
 
 
@@ -110,30 +164,30 @@ def _attackers(rows: Sequence[Row]) -> list[str]:
     return [attacker for attacker in ATTACKERS if any(row.attacker == attacker for row in rows)] or ["both"]
 
 
-def _greys(greys: Sequence[dict[str, float]]) -> list[str]:
-    """What a grey picture scores in each column; the lowest and the highest where the arms have different pictures."""
-    digits, cells = {"PSNR": 1, "SSIM": 2, "LPIPS": 2, "Rank": 0}, []
-    for name in COLUMNS:
-        values = sorted(grey[name.lower()] for grey in greys if name.lower() in grey)
-        ends = dict.fromkeys(number(value, digits[name]) for value in (values[:1] + values[-1:]))
-        cells.append(" to ".join(ends) or (DASH if name in digits else ""))
-    return cells
+def _grey(column: Column, greys: Sequence[dict[str, float]]) -> str:
+    """What a grey picture scores; the lowest and the highest where the variants have different pictures."""
+    values = sorted(grey[column.grey] for grey in greys if column.grey in grey)
+    ends = dict.fromkeys(number(value, column.digits) for value in (values[:1] + values[-1:]))
+    return " to ".join(ends) or (DASH if column.grey else "")
 
 
-def _line(title: str, found: dict[str, Row], heard: Sequence[str], columns: Columns, *, promised: bool) -> dict[str, Any]:
-    cells = []
-    for _, read in columns.values():
-        if "both" in found:
-            cells.append(replace(read(found["both"]), span=len(heard)))
-        else:
-            cells += [read(found[attacker]) if attacker in found else TableCell(text=DASH) for attacker in heard]
-    cost = next(iter(found.values())).cost
-    epsilon = next((row.epsilon for row in found.values() if row.epsilon is not None), None)
+def _line(title: str, found: dict[str, Row], heard: Sequence[str], columns: dict[str, Column]) -> dict[str, Any]:
     return {
         "title": sentence_case(title),
         "runs": ",".join(dict.fromkeys(row.run for row in found.values())),
-        "cells": [*cells, accuracy(cost), *(TableCell(text=epsilon_words(one, 1)) for one in cost.epsilons(epsilon) if promised)],
+        "cells": [it for name, column in columns.items() for it in _cells(name, column, found, heard)],
     }
+
+
+def _cells(name: str, column: Column, found: dict[str, Row], heard: Sequence[str]) -> list[TableCell]:
+    """What of one variant stands in a column; on a narrow screen, where there is no head of the table, with its title before it."""
+    if not column.each:
+        promised = max(found.values(), key=lambda row: row.epsilon is not None)
+        return [replace(column.read(promised), head=name)]
+    if "both" in found:
+        return [replace(column.read(found["both"]), span=len(heard), head=name)]
+    cells = {attacker: column.read(found[attacker]) if attacker in found else TableCell(text=DASH) for attacker in heard}
+    return [replace(it, head=f"{name}, {attacker}") for attacker, it in cells.items()]
 
 
 def accuracy(cost: Cost) -> TableCell:

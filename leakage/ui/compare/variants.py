@@ -1,37 +1,40 @@
-"""What differs between the arms of a comparison: protections, attacks or both, a strength, answers, batches, training; from the catalog."""
+"""What differs between the variants of a comparison, as widgets: protections, attacks, a strength, training; from the catalog."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 import streamlit as st
 
 from leakage.data.checkpoints import CheckpointError
-from leakage.results.comparison import sentence_case
+from leakage.results.differences import sentence_case
 from leakage.spec.catalog import Catalog
-from leakage.spec.experiment import Assumptions, Experiment, Part, SpecError
+from leakage.spec.experiment import Assumptions, Experiment, Part
 from leakage.spec.prepared import prepared
 from leakage.spec.words import ATTACKERS, DIFFERENCE
 from leakage.ui.common import forms
+from leakage.ui.compare import client_axes
 from leakage.ui.compare.stacks import known_keys, named, ready_made, spaced, stack_of, typed
+from leakage.ui.compare.variant import MOST, Variant, resolved
 from leakage.ui.lab import attacker
 
 DIFFERS = {
     "protection": "Protection",
     "attack": "Attack",
     "strength": "Strength",
-    "answer": "Answer",
+    "answer": "Countermeasure",
     "batch": "Batch size",
-    "training": "Training",
+    "training": "How long trained",
+    "steps": "Local steps",
+    "rate": "Local rate",
+    "rounds": "Rounds",
     "matrix": "Protection × attack",
 }
 WORST = "worst"
 NEWCOMER = "newcomer"  # the key of whoever has not chosen an attack yet
 ATTACKER_CHOICES = {WORST: "Worst case", "both": "Both", **ATTACKERS}
-TRIED = ("protection", "strength", "batch", "training")  # what can differ where every arm is attacked in several ways
-MOST = 8  # arms
+TRIED = ("protection", "strength", "batch", "training", *client_axes.KEYS)  # what can differ where every arm is attacked in several ways
 STACKED = 4  # protections of one phone
 BATCHES = (1, 2, 4, 8)
 SEEDS = (1, 3, 5)  # of a sweep
@@ -42,16 +45,9 @@ LISTS: dict[str, tuple[str, ...]] = {  # what differs -> the keys of its menus
     "answer": ("answers",),
     "batch": ("sizes",),
     "training": ("states",),
+    **{about: (key,) for about, key in client_axes.KEYS.items()},
     "matrix": ("arms", "attacks"),
 }
-
-
-@dataclass(frozen=True)
-class Variant:
-    """One of the things compared: its name, and what it changes in the experiment that all share."""
-
-    title: str
-    change: dict[str, Any]
 
 
 # ---------------------------------------------------------------- the widgets
@@ -68,7 +64,7 @@ def choose(base: Experiment, known: Catalog) -> list[Variant]:
         key="differs",
         label_visibility="collapsed",
     )
-    offer = {
+    offer: dict[str, Callable[[Experiment, Catalog], list[Variant]]] = {
         "protection": _protections,
         "attack": _attacks,
         "strength": _strengths,
@@ -76,6 +72,7 @@ def choose(base: Experiment, known: Catalog) -> list[Variant]:
         "batch": _batches,
         "training": _trainings,
         "matrix": _matrix,
+        **{about: partial(client_axes.choose, about) for about in client_axes.KEYS},
     }
     return offer[differs](base, known)
 
@@ -92,7 +89,7 @@ def shared_protection(known: Catalog) -> tuple[Part, ...]:
         index = list(menu).index(first) if first else 0
         one = st.selectbox("Protection", menu, index=index, format_func=menu.__getitem__, key=key, on_change=_forget_answers)
         return stack_of(one, known)
-    words, most = "Protection in all arms, in this order", STACKED - 1
+    words, most = "Protection in all variants, in this order", STACKED - 1
     picked = st.multiselect(words, menu, format_func=menu.__getitem__, key=key, max_selections=most)
     return tuple(part for one in picked for part in stack_of(one, known))
 
@@ -112,9 +109,16 @@ def choose_attackers() -> str:
         format_func=offered.__getitem__,
         key="voices",
         width="stretch",
-        help=f"Worst case: every arm is attacked in several ways, the strongest known first, and judged by the best of them. {DIFFERENCE} "
-        "Both: two runs for each arm by the attack that is chosen below, or one where there is nothing to imitate.",
+        help=f"Worst case: every variant is attacked in several ways, the strongest known first, and judged by the best of them. "
+        f"{DIFFERENCE} "
+        "Both: two runs for each variant by the attack that is chosen below, or one where there is nothing to imitate.",
     )
+
+
+def set_apart() -> list[str]:
+    """The fields of the phone that are chosen where it is said what differs."""
+    differs = st.session_state.get("differs", "")
+    return [client_axes.FIELDS[differs]] if differs in client_axes.FIELDS else []
 
 
 def prepare() -> None:
@@ -131,7 +135,7 @@ def choose_attack(known: Catalog, model: Part) -> tuple[Part, Assumptions]:
             st.session_state["attack"] = attack.id
             forms.put_fields(attack)
         return attacker.choose_attack(known, model)
-    st.caption("Every arm is attacked by the strongest known attackers that fit it, one after the other.")
+    st.caption("Every variant is attacked by the strongest known attackers that fit it, one after the other.")
     return forms.DEFAULT.attack, attacker.choose_granted(model)
 
 
@@ -152,11 +156,11 @@ def _protections(base: Experiment, known: Catalog) -> list[Variant]:
     menu = _menu("arms", ready_made(known), known)
     first = known_keys(prepared().compare.protections, known)
     picked = st.multiselect("Protections", menu, default=first, format_func=menu.__getitem__, key="arms", max_selections=MOST)
-    with st.popover("Several in one arm", icon=":material/layers:", type="tertiary"):
+    with st.popover("Several in one variant", icon=":material/layers:", type="tertiary"):
         order = st.multiselect(
             "Protections, in this order", list(menu)[1:], format_func=menu.__getitem__, key="stack", max_selections=STACKED
         )
-        st.button("Add this arm", on_click=_add, args=("+".join(order), picked), disabled=len(order) < 2 or len(picked) >= MOST)
+        st.button("Add this variant", on_click=_add, args=("+".join(order), picked), disabled=len(order) < 2 or len(picked) >= MOST)
     return [Variant(menu[key], {"defenses": stack_of(key, known)}) for key in picked]
 
 
@@ -178,13 +182,20 @@ def _matrix(base: Experiment, known: Catalog) -> list[Variant]:
 
 
 def _answers(base: Experiment, known: Catalog) -> list[Variant]:
-    names = {"": "The usual answer", **{name: sentence_case(name) for name in strategies(base.defenses, known)}}
+    names = {"": "Default", **{name: sentence_case(known.strategy_title(name)) for name in strategies(base.defenses, known)}}
     if not set(st.session_state.get("answers", ())) <= set(names):  # they were to another protection
         del st.session_state["answers"]
     st.caption("What an attacker who knows the protection below can do about it.")
     if len(names) == 1:
-        st.caption("To this one there is a single answer. Beside it stands the naive attacker.")
-    picked = st.multiselect("Answers", names, default=list(names), format_func=names.__getitem__, key="answers", max_selections=MOST)
+        st.caption("Against this one there is a single countermeasure. Beside it stands the naive attacker.")
+    picked = st.multiselect(
+        "Countermeasures (adaptive strategies)",
+        names,
+        default=list(names),
+        format_func=names.__getitem__,
+        key="answers",
+        max_selections=MOST,
+    )
     return [Variant(names[name], {"assume": base.assume.model_copy(update={"strategy": name})}) for name in picked]
 
 
@@ -208,7 +219,7 @@ def _strengths(base: Experiment, known: Catalog) -> list[Variant]:
     swept = st.selectbox(
         "Strength of",
         list(sweeps),
-        format_func=lambda name: f"{sweeps[name][0].title.split(':')[0]}: {sweeps[name][1].name.replace('_', ' ')}",
+        format_func=lambda name: f"{sweeps[name][0].short}: {sweeps[name][1].name.replace('_', ' ')}",
         index=list(sweeps).index(prepared().compare.swept) if prepared().compare.swept in sweeps else 0,
         key="swept",
     )
@@ -216,12 +227,13 @@ def _strengths(base: Experiment, known: Catalog) -> list[Variant]:
     usual = ", ".join(f"{value:g}" for value in spaced(field, (0.01, 0.1, 1, 10), (5, 2, 1, 0.1)))
     text = st.text_input(f"Values, {field.low:g} to {field.high:g}", usual, key=f"values.{swept}", help=field.help)
     st.segmented_control(
-        "Seeds",
+        "Random starts (seeds)",
         SEEDS,
         default=3,
         required=True,
         key="seeds",
-        help="With 3 or 5 every strength is tried with other chance each time: weights, noise, first guess. The curve is then their mean; "
+        help="With 3 or 5 every strength is tried with another random start (seed) each time: weights, noise, first guess. "
+        "The curve is then their mean; "
         "of 1 there are only points, which another seed may move by decibels. The band tells where the mean over all seeds lies, with 95 % "
         "confidence for each strength, if the values scatter normally.",
     )
@@ -258,13 +270,13 @@ def room_for_batches() -> None:
 def _trainings(base: Experiment, known: Catalog) -> list[Variant]:
     names = forms.trainings(base.model)
     if len(names) == 1:
-        st.info("No trained weights of this model are here. Choose LeNet, or train it on the page Training.")
+        st.info("No trained weights of this model are here. Choose another model, or train it on the page Training.")
     if "states" in st.session_state:  # of another model
         st.session_state["states"] = [name for name in st.session_state["states"] if name in names]
     arms = {name: Variant(words.split(":")[0], {"checkpoint": name}) for name, words in names.items()}
     first = [name for name, arm in arms.items() if not isinstance(resolved(base, arm, known), str)][:MOST]
     picked = st.multiselect(
-        "How long it was trained",
+        "How long trained",
         names,
         default=first,
         format_func=names.__getitem__,
@@ -282,11 +294,3 @@ def _fit(known: Catalog) -> None:
         with suppress(CheckpointError):
             forms.fit(name, known)
             return
-
-
-def resolved(base: Experiment, arm: Variant, known: Catalog) -> Experiment | str:
-    """The arm as an experiment, or in a sentence why it cannot run."""
-    try:
-        return base.model_copy(update=arm.change).resolve(known)
-    except SpecError as error:
-        return f"{arm.title} cannot run and is left out: {error}"

@@ -1,4 +1,4 @@
-"""The arms of a comparison at a link: what differs, from and into the address, and the widgets set to runs that were asked before."""
+"""The variants of a comparison at a link: what differs, from and into the address, and the widgets set to runs that were asked before."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -7,14 +7,15 @@ from typing import Any
 import streamlit as st
 
 from leakage.results import worst_case
-from leakage.results.comparison import attacker
+from leakage.results.differences import attacker
 from leakage.spec.catalog import Catalog, CatalogError
 from leakage.spec.experiment import Experiment
 from leakage.ui.common import forms
 from leakage.ui.common.misread import short
-from leakage.ui.compare import sweep
+from leakage.ui.compare import client_axes, sweep
 from leakage.ui.compare.stacks import key_of, known_keys, stack_of
-from leakage.ui.compare.variants import ATTACKER_CHOICES, BATCHES, DIFFERS, LISTS, MOST, SEEDS, SHARED, TRIED, WORST
+from leakage.ui.compare.variant import MOST
+from leakage.ui.compare.variants import ATTACKER_CHOICES, BATCHES, DIFFERS, LISTS, SEEDS, SHARED, TRIED, WORST
 
 BETWEEN = {"answers": "|"}  # the names of answers have commas
 MENUS = tuple(dict.fromkeys(key for keys in LISTS.values() for key in keys))
@@ -42,6 +43,8 @@ def read_url(known: Catalog) -> None:
         state["sizes"] = [size for size in BATCHES if str(size) in lists["sizes"]]
     if "states" in lists:
         state["states"] = lists["states"][:MOST]
+    for key in set(client_axes.KEYS.values()) & set(lists):  # what is no such number is named by the widget
+        state[key] = [short(word) for word in dict.fromkeys(lists[key])][:MOST]
     if "answers" in lists:
         names = {name for entry in known.of("defense") for name in entry.strategies}
         state["answers"] = [name for name in lists["answers"] if not name or name in names][:MOST]
@@ -106,6 +109,7 @@ def load(experiments: Sequence[Experiment], known: Catalog) -> None:
         "answer": list(dict.fromkeys(one.assume.strategy for one in experiments if attacker(one, known) == "adaptive")),
         "batch": sorted({len(one.pictures) for one in experiments} & set(BATCHES)),
         "training": list(dict.fromkeys(one.checkpoint for one in experiments)),
+        **{about: client_axes.values_of(about, experiments, known) for about in client_axes.KEYS},
     }
     tried = worst_case.are_tries(experiments, known)
     apart = [about for about, values in found.items() if len(values) > 1 and not (tried and about not in TRIED)] or ["protection"]
@@ -113,6 +117,8 @@ def load(experiments: Sequence[Experiment], known: Catalog) -> None:
     state["differs"] = differs
     for about in apart[: len(LISTS[differs])]:
         state[LISTS[about][0]] = found[about][:MOST]
+    if differs == "rounds":  # their widgets are not drawn
+        state.update({"rounds": 1, "attacked_round": 1})
     shared = () if apart[0] == "protection" else experiments[0].defenses
     state["protected"] = known_keys([key_of((part,), known) for part in shared], known)
     if differs == "answer":

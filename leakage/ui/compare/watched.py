@@ -1,10 +1,11 @@
-"""Which runs of a comparison play on the stage: those of one attacker, of one attack, or the best of every arm."""
+"""Which runs of a comparison play on the stage: those of one attacker, of one attack, or the best of every variant."""
 
 from collections.abc import Sequence
 
 import streamlit as st
 
-from leakage.results.comparison import attacker, crossed, rows, scenario
+from leakage.results.comparison import crossed, rows, scenario
+from leakage.results.differences import attacker
 from leakage.results.worst_case import are_tries, worst
 from leakage.runs.service import service
 from leakage.runs.store import Run
@@ -12,7 +13,7 @@ from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment
 from leakage.spec.words import ATTACKERS
 from leakage.ui.compare import sweep
-from leakage.ui.compare.variants import MOST
+from leakage.ui.compare.variant import MOST
 
 WATCH = {name: f"{words} attacker" for name, words in ATTACKERS.items()}
 BEST = "best"
@@ -33,7 +34,7 @@ def choose(runs: Sequence[Run], experiments: Sequence[Experiment], known: Catalo
 def _tries(both: Playing, known: Catalog) -> Playing:
     """Of every arm the run that shows most so far, or the first one by one attack."""
     attacks = list(dict.fromkeys(one.attack.id for _, one in both))
-    names = {BEST: "The best of each", **{id: entry.title for id in attacks if (entry := known.find("attack", id))}}
+    names = {BEST: "The best of each", **{id: entry.short for id in attacks if (entry := known.find("attack", id))}}
     if st.session_state.get("watch-try") not in names:  # it was of another comparison
         st.session_state["watch-try"] = BEST
     chosen = st.segmented_control("Watch", list(names), required=True, format_func=names.__getitem__, key="watch-try")
@@ -64,7 +65,7 @@ def _against(both: Playing, known: Catalog) -> list[str]:
         return attacks
     if st.session_state.get("watch-attack") not in attacks:  # it was of another comparison
         st.session_state["watch-attack"] = attacks[0]
-    names = {entry.id: entry.title for entry in known.of("attack")}
+    names = {entry.id: entry.short for entry in known.of("attack")}
     words = {id: names.get(id, id) for id in attacks}  # an attack may be gone since
     chosen = st.segmented_control("Against", attacks, required=True, format_func=words.__getitem__, key="watch-attack")
     return [id for id in attacks if id == chosen]

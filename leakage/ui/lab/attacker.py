@@ -5,7 +5,7 @@ from typing import Literal
 
 import streamlit as st
 
-from leakage.results.comparison import sentence_case
+from leakage.results.differences import sentence_case
 from leakage.spec.catalog import Catalog, Entry
 from leakage.spec.experiment import MAX_SECONDS, Assumptions, Part
 from leakage.spec.threat_model import ClientBehavior, meaning
@@ -41,7 +41,7 @@ def choose_attacker(known: Catalog, model: Part, behavior: ClientBehavior, defen
     """The fourth step as widgets."""
     attack, granted = choose_attack(known, model)
     chosen = st.segmented_control(
-        "How it reads what arrives",
+        "The attacker",
         list(forms.ADAPTIVE),
         default="true",
         required=True,
@@ -64,22 +64,24 @@ def choose_strategy(protections: Sequence[Entry]) -> str:
         st.session_state.pop("counter", None)
         return forms.USUAL
     usual, *others = choices
+    titles = {name: sentence_case(entry.strategy_titles.get(name, name)) for name, entry in choices.items()}
+    titles[usual] += " (default)"
     options = [forms.USUAL, *others]
     if st.session_state.get("counter") not in options:
         st.session_state["counter"] = forms.USUAL
     return st.selectbox(
-        "What it does about the protection",
+        "The attacker's countermeasure (adaptive strategy)",
         options,
-        format_func=lambda name: sentence_case(name or usual),
+        format_func=lambda name: titles[name or usual],
         key="counter",
-        help="Who knows a protection can answer it in several ways. Try each: a protection is worth what is left against the best of them.",
+        help="Who knows a protection can do several things about it. Try each: it is worth what is left against the best of them.",
     )
 
 
 def fine(model: Part) -> Literal["none", "running", "exact"]:
     """Seed and time limit; and what it is granted of BatchNorm, where the model has it."""
     st.number_input(
-        "Seed",
+        "Random start (seed)",
         0,
         2**31 - 1,
         forms.DEFAULT.seed,

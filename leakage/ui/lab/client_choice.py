@@ -1,5 +1,6 @@
 """Step 2: the client. Its model, its protocol, who else is in the sum, and for how many rounds."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -28,32 +29,37 @@ class Setting:
     attacked_round: int
 
 
-def choose_setting(known: Catalog, pictures: int) -> Setting:
-    """The second step as widgets, with a picture of what is sent and what is not."""
+def choose_setting(known: Catalog, pictures: int, *, without: Sequence[str] = ()) -> Setting:
+    """The second step as widgets, with a picture of what is sent and what is not; fields of the protocol, and rounds, can be left out."""
     model = forms.choose(known, "model", "Model on the phone", more=model_menus)
     assert model
     checkpoint = forms.checkpoint(known, model)
-    protocol = forms.choose(known, "protocol", "What it sends", apart=tuple(APART))
+    protocol = forms.choose(known, "protocol", "What it sends", apart=(*APART, *without))
     assert protocol
     entry = known.get("protocol", protocol.id)
-    open_air = {field.name: forms.widget(entry, field, APART[field.name]) for field in entry.fields if field.name in APART}
+    open_air = {field.name: forms.widget(entry, field, APART[field.name]) for field in entry.fields if field.name in {*APART} - {*without}}
     protocol = Part(id=protocol.id, fields={**protocol.fields, **open_air})
     left, right = st.columns(2)
     with left:
         aggregation = hidden_in_a_sum(known)
     with right:
-        rounds = st.slider(
-            "Rounds watched",
-            1,
-            MAX_ROUNDS,
-            key="rounds",
-            help="How often the server has heard this phone, which trains on the same pictures every time.",
-        )
+        rounds = 1 if "rounds" in without else rounds_watched()
     attacked = round_attacked(rounds)
     statistics = batch_norm(model)
     behavior = ClientBehavior.of(known, protocol, aggregation, pictures, batch_norm=statistics)
     sent.show(entry.travels, phones=behavior.phones, steps=behavior.steps)
     return Setting(model, checkpoint, st.session_state["task"], statistics, protocol, aggregation, rounds, attacked)
+
+
+def rounds_watched() -> int:
+    """How often the server has heard this phone."""
+    return st.slider(
+        "Rounds watched",
+        1,
+        MAX_ROUNDS,
+        key="rounds",
+        help="How often the server has heard this phone, which trains on the same pictures every time.",
+    )
 
 
 def hidden_in_a_sum(known: Catalog) -> Part | None:
@@ -99,7 +105,7 @@ def model_menus(fields: dict[str, Any]) -> None:
         list(forms.TASKS),
         format_func=forms.TASKS.__getitem__,
         key="task",
-        help="One in all tells two classes apart. Which of them a picture is in has no meaning then; R-GAP's authors took the opposite of "
+        help="One output tells two classes apart. Which of them a picture is in has no meaning then; R-GAP's authors took the opposite of "
         "what the untrained network says, which leaves one solution where the other label can leave two.",
     )
     if has_batch_norm(fields):

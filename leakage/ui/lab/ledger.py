@@ -13,7 +13,7 @@ from leakage.spec.threat_model import Row, assumptions, counted, format_value
 
 TOLD = {  # by the attack, of its answer: in its note -> what it is about, and what is written before it
     "read from": ("Read from", ""),
-    "start": ("Which start it was", "start "),
+    "start": ("Which try it was", "try "),
     "event": ("In the attack's own words", ""),
 }
 BASELINES = {
@@ -41,7 +41,7 @@ def settings(experiment: Experiment, known: Catalog, meta: MetaEvent | None, end
     fields = ", ".join(f"{name.replace('_', ' ')} {format_value(value)}" for name, value in experiment.attack.fields.items())
     rows = [
         ("setting", "The attack", f"{known.get('attack', experiment.attack.id).title}: {fields}"),
-        ("setting", "Seed", f"{experiment.seed}; one run of one seed"),
+        ("setting", "Random start (seed)", f"{experiment.seed}; one run of one seed"),
     ]
     if meta:
         versions = ", ".join(f"{name} {number[:10]}" for name, number in meta.versions.items())
@@ -52,7 +52,7 @@ def settings(experiment: Experiment, known: Catalog, meta: MetaEvent | None, end
         if meta.known and meta.known != meta.changed:
             rows.append(("measured", "What the attacker made of that", f"{_distances(meta.known)} from the gradient"))
     if meta and meta.epsilon:
-        rows.append(("guaranteed", "Differential privacy", _promise(meta.epsilon)))
+        rows.append(("guaranteed", "Privacy budget (epsilon)", _promise(meta.epsilon)))
     if end:
         rows.append(("measured", "Gradient distances", _distances(end.scores)))
         rows += details(end.scores)

@@ -64,7 +64,7 @@ def headline(run: Run, training: Training, rounds: list[RoundEvent]) -> str:
         place = service().place(run.id)
         return f"Waiting: {place.position} in the queue" if place.position else "The first round is under way"
     last = rounds[-1]
-    right = f"{last.accuracy:.1%} of the test pictures named right (guessing: {GUESSING:.0%})"
+    right = f"{last.accuracy:.1%} accuracy on the test pictures (guessing: {GUESSING:.0%})"
     return f"After round {last.done:.0f} of {training.rounds}: {right}"
 
 
@@ -83,9 +83,7 @@ def figure(training: Training, rounds: list[RoundEvent], words: list[TrainingEve
     """Accuracy above, loss below, on one axis of rounds."""
     made = go.Figure()
     steps = [told.done for told in rounds]
-    made.add_scatter(
-        x=steps, y=[100 * told.accuracy for told in rounds], mode="lines+markers", name="named right", hovertemplate="%{y:.1f} %"
-    )
+    made.add_scatter(x=steps, y=[100 * told.accuracy for told in rounds], mode="lines+markers", name="accuracy", hovertemplate="%{y:.1f} %")
     made.add_scatter(
         x=[told.done for told in words],
         y=[told.loss for told in words],
@@ -101,7 +99,7 @@ def figure(training: Training, rounds: list[RoundEvent], words: list[TrainingEve
         showlegend=False,
         hovermode="x",
         xaxis={"title": "round", "range": [0, training.rounds], "anchor": "y2"},
-        yaxis={"title": "test pictures named right (%)", "domain": [0.42, 1], "range": [0, 100]},
+        yaxis={"title": "accuracy on test pictures (%)", "domain": [0.42, 1], "range": [0, 100]},
         yaxis2={"title": "training loss", "domain": [0, 0.34], "rangemode": "tozero"},
         uirevision="same",
     )
@@ -164,12 +162,12 @@ def shelf(known: Catalog) -> None:
     cards = checkpoints.cards()
     if not cards:
         return
-    titles = {(entry.kind, entry.id): entry.title for entry in known.entries}
+    titles = {(entry.kind, entry.id): entry.short for entry in known.entries}
     st.markdown("**Trained models on this machine**")
     for id, card in cards.items():
         right = ", ".join(f"{stage.accuracy:.1%} after {stage.rounds}" for stage in card.stages)
-        protected = [titles.get(("defense", part["id"]), part["id"]).lower() for part in card.training.get("defenses", ())]
+        protected = [titles.get(("defense", part["id"]), part["id"]) for part in card.training.get("defenses", ())]
         model = "".join([f"**{titles.get(('model', card.model), card.model)}**", *(f" with {name}" for name in protected)])
         what = f"{model} on {card.pictures:,} pictures of {card.trained_on}"
         link = lab_link(f"{id}@{card.stages[-1].rounds}")
-        st.markdown(f"- {what}: {right} {card.unit}s named right. [Attack it]({link})", help=card.recipe)
+        st.markdown(f"- {what}: accuracy {right} {card.unit}s. [Attack it]({link})", help=card.recipe)

@@ -11,6 +11,7 @@ import { furthestPlace, HEADS, pictureAt, placeWords, waysOf } from './ways.js';
  */
 
 const APART = 'Of every group: above what is on the phones, below what the attacker makes of what they send.';
+const BESIDE = 4; // so many runs have room for the private pictures beside them, as large as their guesses
 
 export class Together {
   /**
@@ -34,7 +35,8 @@ export class Together {
     const bar = /** @type {HTMLElement} */ (find(template.content, '.gle-player').cloneNode(true));
     const told = element('div', 'gle-told');
     const own = element('div', 'gle-own');
-    told.append(this.title, element('p', 'gle-where', apart ? APART : 'All arms below start from here.'), bar);
+    (apart ? told : own).append(this.title, element('p', 'gle-where', apart ? APART : 'All variants start from here.'));
+    told.append(bar);
     own.append(this.truth);
     this.root.append(...(apart ? [told] : [own, told]));
     this.apart = apart;
@@ -52,7 +54,9 @@ export class Together {
     this.batch = 0;
     this.sheet = '';
     this.played = false;
-    this.host.style.setProperty('--gle-across', String(this.apart ? 1 : count < 5 ? count : count < 7 ? 3 : 4));
+    const beside = !this.apart && count <= BESIDE;
+    this.host.classList.toggle('gle-beside', beside);
+    this.host.style.setProperty('--gle-across', String(this.apart ? 1 : beside ? count + 1 : count < 7 ? 3 : 4));
     this.player.reset();
     this.lay(1, []);
   }
@@ -167,6 +171,6 @@ export class Together {
   destroy() {
     this.controls.destroy();
     this.root.remove();
-    this.host.classList.remove('gle-compare', 'gle-apart');
+    this.host.classList.remove('gle-compare', 'gle-apart', 'gle-beside');
   }
 }

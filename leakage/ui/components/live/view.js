@@ -9,7 +9,7 @@ import { drawSheet, layPairs, layTiles, loadImage, privateOf } from './pictures.
 import { isAnswer, isFinal, nearestPlace, placeOf, scoresOf } from './record.js';
 import { drawEmptyLayers, drawStrip } from './strips.js';
 import { tellVerdict } from './verdict.js';
-import { decibel, duration, isNumber, noteWords, stateWords, whole } from './words.js';
+import { decibel, duration, isNumber, noteWords, solvedWords, stateWords, whole } from './words.js';
 import { captionGuesses, layBoth, markTwins, tellReceived, tellWhere } from './zones.js';
 
 const WAITING = { text: 'waiting', label: 'not reconstructed yet' };
@@ -96,7 +96,7 @@ export class RunView {
     layPairs(this.root, this.together ? 0 : this.expected);
     tellReceived(this.root, {}, this.expected);
     drawEmptyLayers(this.part('layers'));
-    if (!this.together || this.together.apart) this.unveil(privateOf(id));
+    this.unveil(privateOf(id));
     this.part('title').textContent = title;
     tellWhere(this.root, this.told, this.expected);
     this.player.reset();
@@ -278,7 +278,7 @@ export class RunView {
     const time = end ? duration(frames[frames.length - 1]?.seconds) : estimate;
     this.part('facts').textContent = [meta?.attack, meta?.device, time].filter(Boolean).join(' · ');
     const last = over ? state.status === 'done' && end?.note?.event : note;
-    const words = [stateWords(state, end?.ending), last].filter(Boolean).join('. ');
+    const words = [solvedWords(this.record) || stateWords(state, end?.ending), last].filter(Boolean).join('. ');
     if (words === this.spoken) return;
     this.spoken = words;
     this.part('status-text').textContent = words;

@@ -67,19 +67,36 @@ export function stateWords({ status = '', position, wait, message } = {}, ending
   return STATES[status] ?? (message || 'Opening');
 }
 
+/**
+ * That an attack found the picture sooner than it might have searched; empty of any other run.
+ * @param {Pick<import('./record.js').RunRecord, 'end' | 'meta' | 'verdict'>} record
+ */
+export function solvedWords({ end, meta, verdict }) {
+  const step = end?.step;
+  const steps = meta?.steps;
+  const early = isNumber(step) && isNumber(steps) && step > 0 && step < steps;
+  const found = end?.ending?.how === 'answer' && verdict?.word === 'recognizable';
+  return found && early ? `Solved after ${whole(step)} of ${whole(steps)} steps` : '';
+}
+
 // What of a note has a place of its own on the page.
 const ELSEWHERE = new Set([
-  ...['event', 'label certainty', 'equations', 'unknowns', 'rank', 'condition', 'residual', 'layer', 'explanations'],
+  ...['event', 'label rule', 'label certainty', 'equations', 'unknowns', 'rank', 'condition', 'residual', 'layer', 'explanations'],
   ...['distance of the picture', 'distance of the twin', 'start from the twin', 'end from the twin'],
 ]);
 
+/** @type {Record<string, string | undefined>} */
+const CALLED = { start: 'try' };
+
 /**
- * The words of a note such as {start: 2, rule: "sign"}: "start 2, rule sign".
+ * The words of a note such as {start: 2, rule: "sign"}: "try 2, rule sign".
  * @param {{ [name: string]: unknown } | null | undefined} note
  */
 export function noteWords(note) {
   const told = Object.entries(note ?? {}).filter(([name, value]) => !ELSEWHERE.has(name) && value !== null && typeof value !== 'object');
-  return told.map(([name, value]) => `${name.replaceAll('_', ' ')} ${typeof value === 'number' ? short(value) : value}`).join(', ');
+  return told
+    .map(([name, value]) => `${CALLED[name] ?? name.replaceAll('_', ' ')} ${typeof value === 'number' ? short(value) : value}`)
+    .join(', ');
 }
 
 /**

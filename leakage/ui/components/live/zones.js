@@ -85,7 +85,7 @@ export function captionGuesses(grid, { labels, each, words = [], meta }) {
     const leaks = grid.childElementCount > 1 && LEAKS.includes(words[place] ?? '') ? words[place] : ''; // alone, the verdict says it
     tile.dataset.word = leaks;
     captionTile(tile, {
-      text: name,
+      text: name && mark && grid.childElementCount === 1 ? `class guessed: ${name}` : name, // small tiles have room for the class alone
       mark,
       label,
       detail: [isNumber(closeness) ? decibel(closeness) : '', leaks].filter(Boolean).join(', '),
