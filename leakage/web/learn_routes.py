@@ -23,6 +23,7 @@ from leakage.spec.experiment import SpecError
 
 PAGE = FOLDER / "reader"
 ENTRY = "reader/reader.js"
+STYLES = ("reader.css", "hall.css")
 NO_CACHE = {"Cache-Control": "no-cache"}
 FOREVER = {"Cache-Control": "public, max-age=31536000, immutable"}
 SMALLER = [Middleware(GZipMiddleware)]  # columns of numbers, words: a third of their size
@@ -55,7 +56,7 @@ class Learning:
         about = {"base": self.base, "data": f"{self.base}/api/learn/{data_version()}", "lessons": index}
         folder = scripts().folder(self.base)
         filled = {
-            "__STYLE__": (PAGE / "reader.css").read_text(encoding="utf-8"),
+            "__STYLE__": "".join((PAGE / name).read_text(encoding="utf-8") for name in STYLES),
             "__PRELOADS__": "\n".join(f'<link rel="modulepreload" href="{folder}/{name}">' for name in scripts().closure(ENTRY)),
             "__SCRIPT__": f"{folder}/{ENTRY}",
             "__BASE__": html.escape(self.base),
