@@ -197,7 +197,7 @@ def test_in_front_of_a_hall_every_beat_fits_and_can_be_read(opened: Opened, widt
     page, wrong = opened("", width=width, height=height, calm=True)
     for lesson in lessons():
         page.goto(page.url.split("#")[0] + f"#{lesson.id}/1?present")
-        expect(page.locator(f".gle-lesson[data-lesson='{lesson.id}'] .gle-words")).to_be_visible()
+        expect(page.locator(f".gle-lesson[data-lesson='{lesson.id}'] .gle-words")).to_be_visible(timeout=20_000)
         for at in range(1, page.locator(".gle-dot").count() + 1):
             expect(page.locator(".gle-lesson")).to_have_attribute("data-place", str(at))
             if page.locator(".gle-option").count():
