@@ -10,11 +10,12 @@ from leakage.results.markup import render
 from leakage.results.scripts import FOLDER
 
 ENTRY = "reader/reader.js"
+STYLES = ("reader.css", "hall.css")
 
 
 def stylesheet() -> str:
     """What the page looks like."""
-    return (FOLDER / "reader" / "reader.css").read_text(encoding="utf-8")
+    return "".join((FOLDER / "reader" / name).read_text(encoding="utf-8") for name in STYLES)
 
 
 def program_page(about: Mapping[str, Any], modules: Sequence[str], *, home: str, pages: Mapping[str, str]) -> str:

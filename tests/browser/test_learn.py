@@ -197,13 +197,26 @@ def test_in_front_of_a_hall_every_beat_fits_and_can_be_read(opened: Opened, widt
     page, wrong = opened("", width=width, height=height, calm=True)
     for lesson in lessons():
         page.goto(page.url.split("#")[0] + f"#{lesson.id}/1?present")
-        expect(page.locator(f".gle-lesson[data-lesson='{lesson.id}'] .gle-words")).to_be_visible()
+        expect(page.locator(f".gle-lesson[data-lesson='{lesson.id}'] .gle-words")).to_be_visible(timeout=20_000)
         for at in range(1, page.locator(".gle-dot").count() + 1):
             expect(page.locator(".gle-lesson")).to_have_attribute("data-place", str(at))
+            if page.locator(".gle-option").count():
+                for key in ("Shift+Digit1", "v", "Shift+Digit2", "r"):  # two votes and the answer: as much as a question ever shows
+                    page.keyboard.press(key)
+                expect(page.locator(".gle-vote")).to_have_count(2 * page.locator(".gle-option").count())
             page.wait_for_timeout(150)  # a chart is drawn anew when its place has its size
             assert page.evaluate(OVERFLOWING) == [], f"{lesson.id}, {at}"
             assert page.evaluate(SMALLEST) >= smallest, f"{lesson.id}, {at}"
             page.keyboard.press("PageDown")  # no guess is needed
+    page.goto(page.url.split("#")[0] + f"#{lessons()[-1].id}/1?present")
+    expect(page.locator(".gle-words")).to_be_visible()
+    for key in ("?", "g", "q"):
+        page.keyboard.press(key)
+        expect(page.locator(".gle-panel")).to_be_visible()
+        assert page.evaluate(OVERFLOWING.replace(".gle-lesson", ".gle-panel")) == [], key
+        assert page.evaluate(SMALLEST.replace(".gle-lesson", ".gle-panel")) >= smallest, key
+        page.keyboard.press("Escape")
+        expect(page.locator(".gle-panel")).to_be_hidden()
     assert wrong == []
 
 

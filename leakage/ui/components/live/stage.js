@@ -1,5 +1,6 @@
 // The stage: one view per run, fed by one event stream.
 import { find, prefersCalm } from '../dom.js';
+import { Projector } from './projector.js';
 import { Stream } from './stream.js';
 import { isDark } from './theme.js';
 import { Together } from './together.js';
@@ -36,6 +37,7 @@ export class Stage {
     this.arrival = undefined;
     this.leaving = new AbortController();
     document.addEventListener('visibilitychange', () => this.watch(), { signal: this.leaving.signal });
+    this.projector = new Projector(this.host, this.leaving.signal);
   }
 
   /**
@@ -80,6 +82,7 @@ export class Stage {
       this.host.append(view.root);
     }
     this.host.classList.toggle('gle-several', runs.length > 1 && !together);
+    this.projector.tell();
   }
 
   /** Whoever pressed Run further down the page wants to see what happens. */

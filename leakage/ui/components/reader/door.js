@@ -44,7 +44,11 @@ export class Door {
   wide(opening) {
     const { links, stories } = this.data;
     const actions = element('p', 'gle-door-actions');
-    actions.append(linkTo('gle-door-why', links.why, say('learnWhy')), ...this.own(), linkTo('gle-door-teach', links.teach, say('teach')));
+    actions.append(
+      linkTo('gle-door-why', links.why, say('learnWhy')),
+      ...this.own(),
+      linkTo('gle-door-teach', links.teach, say('doorTeach')),
+    );
     opening.root.append(actions);
     const below = element('section', 'gle-door-below');
     below.append(element('h2', '', say('stories')), storyList(stories));
@@ -70,7 +74,7 @@ export class Door {
     more.append(element('summary', '', say('stories')), storyList(stories));
     const line = element('nav', 'gle-door-line');
     line.setAttribute('aria-label', say('learn'));
-    line.append(linkTo('', links.learn, say('learn')), more, linkTo('gle-door-teach', links.teach, say('teach')));
+    line.append(linkTo('', links.learn, say('learn')), more, linkTo('gle-door-teach', links.teach, say('doorTeach')));
     return [element('h1', '', say('doorQuestion')), line];
   }
 

@@ -1,14 +1,13 @@
 // One lesson on the page: its beats one after the other, the stage beside the words, dots and buttons to walk, keys to walk without them.
 import { element } from '../dom.js';
-import { afterwards } from './afterwards.js';
-import { FigureBox } from './figures.js';
 import { button, dotsOf } from './dots.js';
+import { Exhibits } from './exhibits.js';
+import { Hall } from './hall.js';
 import { keep } from './kept.js';
-import { optionList, outcomeOf } from './marking.js';
+import { isTaken, nameOf } from './keys.js';
+import { optionList, outcomeOf, raisedHands } from './marking.js';
 import { say } from './phrases.js';
-import { Screen } from './screen.js';
 import { Walk, writeHash } from './walk.js';
-import { WhatIf } from './whatif.js';
 
 /**
  * @typedef {import('./walk.js').Step & { runs?: string[], stop?: string, grid?: string, words?: Record<string, string>, figure?: import('./figures.js').Figure }} Beat
@@ -49,10 +48,9 @@ export class LessonView {
     this.lesson = lesson;
     this.around = around;
     this.walk = new Walk(lesson.beats, around.kept);
-    /** @type {{ destroy(): void }[]} what is on the stage */
-    this.parts = [];
-    this.staged = -2; // the beat whose runs, grid or figure are on the stage
+    this.exhibits = new Exhibits(lesson, around.source);
     this.presenting = false;
+    this.hall = new Hall();
     /** @type {(() => void)[]} who wants to know of every change: the speaker's view */
     this.watchers = [];
     this.root = element('article', 'gle-lesson');
@@ -61,12 +59,10 @@ export class LessonView {
     this.dots = element('nav', 'gle-dots');
     this.dots.setAttribute('aria-label', lesson.title);
     this.text = element('div', 'gle-text');
-    this.stage = element('div', 'gle-stage-side');
     this.bar = element('footer', 'gle-bar');
     this.back = button('gle-back', say('back'), () => this.step(-1));
     this.hint = element('p', 'gle-hint');
     this.next = button('gle-next', say('next'), () => this.step(1));
-    this.unveiled = -1; // the question whose answer a hall sees
     this.lay();
   }
 
@@ -76,7 +72,7 @@ export class LessonView {
     title.append(element('h1', '', lesson.title), element('p', 'gle-soft', say('minutes', { n: lesson.minutes })));
     this.head.append(title, this.dots);
     const beat = element('div', 'gle-beat');
-    beat.append(this.text, this.stage);
+    beat.append(this.text, this.exhibits.root);
     this.bar.append(this.back, this.hint, this.next);
     root.append(this.head, beat, this.bar);
   }
@@ -144,7 +140,7 @@ export class LessonView {
     this.root.dataset.kind = walk.beat.kind;
     this.root.dataset.place = String(walk.place + 1);
     this.write();
-    this.setStage();
+    this.root.dataset.staged = String(this.exhibits.show(walk.place));
     this.walkway();
     const { text, kind } = walk.beat;
     const title = this.titleOf(kind, walk.place);
@@ -165,21 +161,30 @@ export class LessonView {
     if (walk.outcome) parts.unshift(outcomeOf(walk.outcome));
     if (options) {
       const chosen = walk.guesses.get(walk.place);
-      const revealed = walk.revealed() && !this.presenting;
-      parts.push(optionList({ options, chosen, revealed: revealed || this.opened, choose: (option) => this.choose(option) }));
+      const revealed = this.presenting ? this.opened : walk.revealed();
+      const votes = this.presenting ? this.hall.votesOf(walk.place) : [];
+      parts.push(optionList({ options, chosen, revealed, votes, choose: (option) => this.choose(option) }));
+      if (this.presenting && !revealed) parts.push(...raisedHands(this.hall.raised(walk.place), this.hall.isSecond(walk.place)));
     }
     this.text.replaceChildren(...parts);
     if (focused >= 0) /** @type {HTMLElement | undefined} */ (this.text.querySelectorAll('.gle-option')[focused])?.focus();
   }
 
   get opened() {
-    return this.presenting && this.unveiled === this.walk.place;
+    return this.presenting && this.hall.unveiled === this.walk.place;
   }
 
   /** Show a hall which option is right, or hide it again. */
   unveil() {
-    if (!this.walk.beat.options) return;
-    this.unveiled = this.opened ? -1 : this.walk.place;
+    if (this.walk.beat.options) this.poll(() => (this.hall.unveiled = this.opened ? -1 : this.walk.place));
+  }
+
+  /**
+   * Something that a hall says to the question here.
+   * @param {() => void} change
+   */
+  poll(change) {
+    change();
     this.write();
     this.tellWatchers();
   }
@@ -202,78 +207,17 @@ export class LessonView {
     return walk.beat.options ? say('reveal') : say('next');
   }
 
-  /** The beat that says what is on the stage: this one, or, for words and questions, the latest that showed something. */
-  get source() {
-    const { beats } = this.lesson;
-    const shows = (/** @type {Beat} */ { runs, grid, figure, kind }) => runs?.length || grid || figure || kind === 'takeaway';
-    for (let place = this.walk.place; place >= 0; place -= 1) if (shows(beats[place])) return place;
-    return -1;
-  }
-
-  setStage() {
-    const { source } = this;
-    if (source === this.staged) return;
-    const before = this.parts.find((part) => part instanceof Screen);
-    const from = before instanceof Screen ? { id: before.record.id, place: before.player.place } : null;
-    this.parts.forEach((part) => part.destroy());
-    this.parts = [];
-    this.stage.replaceChildren();
-    this.staged = source;
-    this.root.dataset.staged = String(source >= 0);
-    if (source < 0) return;
-    const beat = this.lesson.beats[source];
-    for (const id of beat.runs ?? []) this.addScreen(id, beat, from?.id === id ? from.place : 0);
-    if (beat.grid) this.addGrid(beat.grid, beat.words ?? {});
-    if (beat.figure) this.add(new FigureBox(beat.figure));
-    if (beat.kind === 'takeaway') this.stage.append(afterwards(this.lesson, this.around.source));
-    this.stage.dataset.screens = String(beat.runs?.length ?? 0);
-  }
-
-  /** @param {{ root: HTMLElement, destroy(): void }} part */
-  add(part) {
-    this.parts.push(part);
-    this.stage.append(part.root);
-  }
-
-  /**
-   * @param {string} id
-   * @param {Beat} beat
-   * @param {number} from where the film goes on
-   */
-  addScreen(id, beat, from) {
-    const { source } = this.around;
-    const showing = { id, run: this.lesson.runs[id], film: source.picture('runs', id), lab: source.lab, stop: beat.stop ?? 'answer' };
-    this.add(new Screen({ ...showing, from, curves: !beat.figure && (beat.runs?.length ?? 0) < 2 }));
-  }
-
-  /**
-   * @param {string} name
-   * @param {Record<string, string>} words
-   */
-  addGrid(name, words) {
-    const { source } = this.around;
-    this.add(new WhatIf(this.lesson.grids[name], { film: source.picture('grids', name), lab: source.lab, words }));
-  }
-
-  /** Play or stop what is on the stage. */
-  toggle() {
-    for (const part of this.parts) if (part instanceof Screen) part.player.toggle();
-  }
-
   /**
    * Keys to walk with, unless what has the focus uses them itself. Answers whether the key was one of them.
    * @param {KeyboardEvent} event
    */
   key(event) {
-    const target = /** @type {Element | null} */ (event.target);
-    if (event.altKey || event.ctrlKey || event.metaKey) return false;
-    if (target?.closest?.('input, select, textarea, .gle-wide') && event.key !== 'Escape') return false;
-    if (event.key === ' ' && target?.closest?.('a, button, summary')) return false;
-    const option = '1234'.indexOf(event.key);
-    if (option >= 0 && this.walk.beat.options?.[option]) this.choose(option);
-    else if (['ArrowRight', 'PageDown', 'n', ' '].includes(event.key)) this.step(1);
-    else if (['ArrowLeft', 'PageUp', 'p'].includes(event.key)) this.step(-1);
-    else if (event.key === 'k') this.toggle();
+    if (isTaken(event)) return false;
+    const name = nameOf(event);
+    if (name === 'choose' && this.walk.beat.options?.[Number(event.key) - 1]) this.choose(Number(event.key) - 1);
+    else if (name === 'next') this.step(1);
+    else if (name === 'back') this.step(-1);
+    else if (name === 'play') this.exhibits.toggle();
     else return false;
     event.preventDefault();
     return true;
@@ -284,7 +228,7 @@ export class LessonView {
   }
 
   destroy() {
-    this.parts.forEach((part) => part.destroy());
+    this.exhibits.destroy();
     this.root.remove();
   }
 }

@@ -9,6 +9,7 @@ import { letter } from './walk.js';
  * @property {Option[]} options
  * @property {number | undefined} chosen
  * @property {boolean} revealed
+ * @property {number[][]} [votes] of a hall: one, or the one before and the one after; shown with the answer
  * @property {(option: number) => void} choose
  */
 
@@ -16,7 +17,7 @@ import { letter } from './walk.js';
  * The options as buttons. Before the answer is seen they only say which is chosen; afterwards each says what is right, and why.
  * @param {Asked} asked
  */
-export function optionList({ options, chosen, revealed, choose }) {
+export function optionList({ options, chosen, revealed, votes = [], choose }) {
   const list = element('ol', 'gle-options');
   list.setAttribute('aria-label', say('question'));
   options.forEach((option, place) => {
@@ -29,7 +30,7 @@ export function optionList({ options, chosen, revealed, choose }) {
       item.dataset.mark = option.right ? 'right' : 'wrong';
       button.setAttribute('aria-disabled', 'true');
       button.append(element('em', '', markOf(option, place === chosen)));
-      item.append(button, element('p', 'gle-why', option.why));
+      item.append(button, ...barsOfVotes(votes, place), element('p', 'gle-why', option.why));
     } else {
       if (place === chosen) button.append(element('em', '', say('yourGuess')));
       button.addEventListener('click', () => choose(place));
@@ -38,6 +39,38 @@ export function optionList({ options, chosen, revealed, choose }) {
     list.append(item);
   });
   return list;
+}
+
+/**
+ * How many hands an option had, as parts of all that were raised; of two votes side by side.
+ * @param {number[][]} votes
+ * @param {number} option
+ */
+function barsOfVotes(votes, option) {
+  if (!votes.length) return [];
+  const row = element('p', 'gle-votes');
+  votes.forEach((hands, round) => {
+    const all = hands.reduce((sum, one) => sum + one, 0);
+    const vote = element('span', 'gle-vote');
+    const track = element('span', 'gle-bar-track');
+    const bar = element('i', '');
+    bar.style.width = `${(100 * hands[option]) / all}%`;
+    track.append(bar);
+    if (votes.length > 1) vote.append(element('small', '', say(round ? 'voteAfter' : 'voteBefore')));
+    vote.append(track, element('b', '', votes.length > 1 ? String(hands[option]) : say('hands', { n: hands[option] })));
+    row.append(vote);
+  });
+  return [row];
+}
+
+/**
+ * Before the answer a hall sees only how many hands are up, so that nobody follows the others.
+ * @param {number} count
+ * @param {boolean} second whether it votes again
+ */
+export function raisedHands(count, second) {
+  const words = [second ? say('discuss') : '', count ? say('hands', { n: count }) : ''].filter(Boolean).join(' ');
+  return words ? [element('p', 'gle-raised', words)] : [];
 }
 
 /**

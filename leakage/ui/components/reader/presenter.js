@@ -1,5 +1,8 @@
 // In front of a hall: one beat fills the screen; a clicker's keys walk, and a window for the speaker tells what the hall does not see.
 import { element } from '../dom.js';
+import { button } from './dots.js';
+import { isTaken, nameOf, optionOf } from './keys.js';
+import { beatList, keyList, largeAddress, Panel } from './panel.js';
 import { say } from './phrases.js';
 import { SpeakerWindow } from './speaker.js';
 import { writeHash } from './walk.js';
@@ -13,24 +16,30 @@ export class Presenter {
     this.black = element('div', 'gle-black');
     this.black.hidden = true;
     document.body.append(this.black);
-    this.speaker = new SpeakerWindow(view, (event) => this.key(event) || view.key(event));
+    this.panel = new Panel();
+    /** @type {Record<string, () => void>} what the keys do that walk no further */
+    this.acts = {
+      reveal: () => view.unveil(),
+      again: () => this.again(),
+      black: () => (this.black.hidden = !this.black.hidden),
+      speaker: () => this.speaker.open(),
+      jump: () => this.panel.show('jump', say('keyJump'), [beatList(view, (place) => this.jump(place))]),
+      address: () => this.panel.show('address', say('keyAddress'), largeAddress(this.address)),
+      help: () => this.panel.show('help', say('keys'), [keyList()]),
+      leave: () => this.set(false, true),
+    };
+    this.speaker = new SpeakerWindow(view, this);
     this.lay();
   }
 
   lay() {
     const row = element('div', 'gle-present-row');
-    const press = (/** @type {string} */ className, /** @type {string} */ words, /** @type {() => void} */ act) => {
-      const made = element('button', className, words);
-      made.type = 'button';
-      made.addEventListener('click', act);
-      return made;
-    };
-    const present = press('gle-quiet gle-present', say('present'), () => this.set(true, true));
+    const present = button('gle-quiet gle-present', say('present'), () => this.set(true, true));
     present.title = say('presentHelp');
     row.append(
       present,
-      press('gle-quiet gle-only-present', say('speaker'), () => this.speaker.open()),
-      press('gle-quiet gle-only-present', say('leave'), () => this.set(false, true)),
+      button('gle-quiet gle-only-present', say('speaker'), () => this.speaker.open()),
+      button('gle-quiet gle-only-present', say('leave'), () => this.set(false, true)),
     );
     this.view.head.append(row);
   }
@@ -39,8 +48,13 @@ export class Presenter {
     return this.view.presenting;
   }
 
+  /** Where others find this lesson, from its beginning. */
+  get address() {
+    return new URL(`#${this.view.lesson.id}`, location.href);
+  }
+
   /**
-   * Begin or end to present. `told`: by a press, so that the address is to follow and the screen may be filled.
+   * Begin or end to present. `pressed`: by somebody, so that the address is to follow and the screen may be filled.
    * @param {boolean} on
    * @param {boolean} [pressed]
    */
@@ -52,30 +66,77 @@ export class Presenter {
     [view.walk.guesses, this.guesses] = [this.guesses, view.walk.guesses]; // a hall's guesses are not the reader's
     document.documentElement.classList.toggle('gle-presenting', on);
     this.black.hidden = true;
+    this.panel.close();
     if (!on) this.speaker.close();
-    if (pressed && on) document.documentElement.requestFullscreen?.().catch(() => {}); // some browsers refuse: the window is filled then
+    if (pressed && on) this.fill();
     if (!on && document.fullscreenElement) document.exitFullscreen().catch(() => {});
     if (!view.text.childElementCount) return;
     if (pressed) view.around.moved(writeHash(view.lesson.id, view.place, on));
     view.go(view.place); // outside, an open question holds again
   }
 
+  fill() {
+    document.documentElement.requestFullscreen?.().catch(() => {}); // some browsers refuse: the window is filled then
+  }
+
+  /** @param {number} place */
+  jump(place) {
+    this.panel.close();
+    this.view.go(place);
+  }
+
+  /** Hide the answer, and let the hall vote on the question once more. */
+  again() {
+    const { walk, hall } = this.view;
+    if (!walk.beat.options) return;
+    walk.guesses.delete(walk.place);
+    this.view.poll(() => hall.again(walk.place));
+  }
+
   /**
-   * Keys that only a presentation has, and the one that begins it.
+   * One more hand.
+   * @param {number} option
+   */
+  raise(option) {
+    const { walk, hall } = this.view;
+    const { options = [] } = walk.beat;
+    if (option < options.length) this.view.poll(() => hall.raise(walk.place, option, options.length));
+  }
+
+  /**
+   * Keys that only a presentation has, and those that begin it or tell of it.
    * @param {KeyboardEvent} event
    */
   key(event) {
-    const { key } = event;
-    const target = /** @type {Element | null} */ (event.target);
-    if (event.altKey || event.ctrlKey || event.metaKey || target?.closest?.('input, select, textarea')) return false;
-    const begins = key === 'f' || (key === 'F5' && this.on); // clickers send F5; a reader's F5 reloads
-    if (begins) this.set(!this.on || key === 'F5', true);
+    if (this.panel.root.open) return this.keyOver(event);
+    const name = nameOf(event);
+    if (isTaken(event)) return false;
+    if (name === 'fill' && event.key === 'F5') {
+      if (!this.on) return false; // a reader's F5 reloads; clickers send it to begin
+      this.fill();
+    } else if (name === 'fill') this.set(!this.on, true);
+    else if (name === 'help') this.acts.help();
     else if (!this.on) return false;
-    else if (key === 'b' || key === '.') this.black.hidden = !this.black.hidden;
-    else if (key === 's') this.speaker.open();
-    else if (key === 'r') this.view.unveil();
-    else if (key === 'Escape') this.set(false, true);
+    else if (name === 'raise') this.raise(optionOf(event));
+    else if (this.acts[name]) this.acts[name]();
     else return false;
+    event.preventDefault();
+    return true;
+  }
+
+  /**
+   * Keys while a dialog is open: those that close it, a clicker's, and digits where there is a beat to choose. All others are its own.
+   * @param {KeyboardEvent} event
+   */
+  keyOver(event) {
+    const name = nameOf(event);
+    const beat = this.panel.shows === 'jump' ? Number(event.key) - 1 : -1;
+    if (name === 'leave' || name === this.panel.shows) this.panel.close();
+    else if (beat >= 0 && beat < this.view.lesson.beats.length) this.jump(beat);
+    else if (event.key === 'PageDown' || event.key === 'PageUp') {
+      this.panel.close();
+      this.view.key(event);
+    } else return true;
     event.preventDefault();
     return true;
   }
@@ -84,5 +145,6 @@ export class Presenter {
     document.documentElement.classList.remove('gle-presenting');
     this.speaker.close();
     this.black.remove();
+    this.panel.destroy();
   }
 }

@@ -1,15 +1,20 @@
 // The speaker's window: a blank child that the page itself draws into, so that both show the same without messages, also from a folder.
 import { element } from '../dom.js';
+import { button } from './dots.js';
+import { capsOf, PRESENTING, READING } from './keys.js';
 import { say } from './phrases.js';
 import { letter } from './walk.js';
 
 const STYLE = `:root { color-scheme: dark; } body { margin: 0; padding: 24px; font: 20px/1.4 system-ui, sans-serif; background: #0d1117; color: #e3e9f0; }
 h1 { font-size: 20px; margin: 0 0 8px; } h2 { font-size: 16px; margin: 20px 0 4px; color: #9fb0c3; } p { margin: 0; max-width: 70ch; }
-.clock { font-size: 44px; font-variant-numeric: tabular-nums; } .row { display: flex; gap: 24px; align-items: baseline; flex-wrap: wrap; }
-button { font: inherit; padding: 10px 18px; border: 1px solid #33404f; border-radius: 8px; background: #18202a; color: inherit; cursor: pointer; }`;
+.clock { font-size: 44px; font-variant-numeric: tabular-nums; } .row { display: flex; gap: 4px 24px; align-items: baseline; flex-wrap: wrap; }
+.keys { display: flex; gap: 8px; flex-wrap: wrap; margin: 16px 0; } .keys kbd { font: inherit; font-weight: 700; margin-right: 6px; }
+button { font: 16px/1.3 system-ui, sans-serif; min-height: 44px; padding: 6px 14px; border: 1px solid #5a6a7c; border-radius: 8px; background: #18202a; color: inherit; cursor: pointer; }
+main { max-width: 1100px; }
+button:focus-visible { outline: 3px solid #7cc4f2; outline-offset: 2px; } [hidden] { display: none !important; }`;
 
 const NAME = 'gle-speaker';
-const SIZE = 'width=900,height=700';
+const SIZE = 'width=900,height=760';
 
 /** The window of that name, or a new one. A page from a disk is, once reloaded, a stranger to the window that it opened: another comes. */
 function findWindow() {
@@ -27,17 +32,51 @@ function findWindow() {
 export class SpeakerWindow {
   /**
    * @param {import('./lesson.js').LessonView} view
-   * @param {(event: KeyboardEvent) => void} key
+   * @param {import('./presenter.js').Presenter} presenter
    */
-  constructor(view, key) {
+  constructor(view, presenter) {
     this.view = view;
-    this.key = key;
+    this.presenter = presenter;
     /** @type {Window | null} */
     this.window = null;
     this.began = 0;
     /** @type {ReturnType<typeof setInterval> | undefined} */
     this.timer = undefined;
+    this.now = element('section', '');
+    this.keys = element('section', 'keys');
+    this.voting = element('section', 'keys');
+    this.told = element('section', '');
+    this.clock = element('span', 'clock');
+    this.pace = element('span', '');
+    this.lay();
     view.watchers.push(() => this.draw());
+  }
+
+  /** A button for every key that changes what the hall sees; they stay, so that none loses the focus. */
+  lay() {
+    const { view, presenter } = this;
+    const press = (/** @type {string} */ cap, /** @type {string} */ words, /** @type {() => void} */ act, host = this.keys) => {
+      const made = button('', '', act);
+      made.append(element('kbd', '', cap), words);
+      host.append(made);
+      return made;
+    };
+    press(capsOf(READING.back)[0], say('back'), () => view.step(-1));
+    press(capsOf(READING.next)[0], say('next'), () => view.step(1));
+    press(capsOf(READING.play)[0], say('keyPlay'), () => view.exhibits.toggle());
+    const { raise, speaker, ...others } = PRESENTING;
+    for (const [name, key] of Object.entries(others)) press(capsOf(key)[0], say(key.does), presenter.acts[name]);
+    press(capsOf(READING.help)[0], say('keys'), presenter.acts.help);
+    const kinds = /** @type {const} */ ([
+      ['', 'chooseOption', (/** @type {number} */ option) => view.choose(option)],
+      ['⇧', 'raiseOption', (/** @type {number} */ option) => presenter.raise(option)],
+    ]);
+    this.options = kinds.flatMap(([shift, words, act]) =>
+      [0, 1, 2, 3].map((option) => ({
+        option,
+        made: press(`${shift}${option + 1}`, say(words, { letter: letter(option) }), () => act(option), this.voting),
+      })),
+    );
   }
 
   /** Open it, or find it again by its name after a reload. */
@@ -46,10 +85,14 @@ export class SpeakerWindow {
     if (!this.window) return;
     const { document: page } = this.window;
     page.title = say('speaker');
+    page.documentElement.lang = document.documentElement.lang;
     const style = page.createElement('style');
     style.textContent = STYLE;
     page.head.replaceChildren(style);
-    this.window.onkeydown = (event) => this.key(event);
+    const main = page.createElement('main');
+    main.append(this.now, this.keys, this.voting, this.told);
+    page.body.replaceChildren(main);
+    this.window.onkeydown = (event) => this.presenter.key(event) || this.view.key(event);
     this.began ||= Date.now();
     clearInterval(this.timer);
     this.timer = setInterval(() => this.tick(), 1000);
@@ -60,40 +103,40 @@ export class SpeakerWindow {
     if (!this.window || this.window.closed) return;
     const { lesson, walk } = this.view;
     const { beats } = lesson;
+    const { options = [] } = walk.beat;
     const next = beats[walk.place + 1];
-    const right = walk.beat.options?.findIndex((option) => option.right) ?? -1;
     const row = element('div', 'row');
-    this.clock = element('span', 'clock');
-    this.pace = element('span', '');
     row.append(this.clock, this.pace);
-    const buttons = element('div', 'row');
-    const press = (/** @type {string} */ words, /** @type {() => void} */ act) => {
-      const made = element('button', '', words);
-      made.addEventListener('click', act);
-      buttons.append(made);
-    };
-    press(`← ${say('back')}`, () => this.view.step(-1));
-    press(`${say('next')} →`, () => this.view.step(1));
-    press(`r ${say('answer')}`, () => this.view.unveil());
-    press(`k ${say('play')}`, () => this.view.toggle());
-    const parts = [
+    for (const { option, made } of this.options ?? []) made.hidden = option >= options.length;
+    this.voting.hidden = !options.length;
+    this.now.replaceChildren(
       element('h1', '', `${lesson.title}, ${say('beatsOf', { at: walk.place + 1, n: beats.length })}`),
       element('p', '', walk.beat.text),
       row,
-      buttons,
-      element('h2', '', say('notes')),
-      element('p', '', lesson.notes),
-    ];
-    if (right >= 0)
-      parts.push(element('h2', '', say('rightAnswer')), element('p', '', `${letter(right)}: ${walk.beat.options?.[right].text}`));
-    if (next) parts.push(element('h2', '', say('next')), element('p', '', next.text));
-    this.window.document.body.replaceChildren(...parts);
+    );
+    const parts = next ? [element('h2', '', say('next')), element('p', '', next.text)] : [];
+    if (options.length) {
+      const line = (/** @type {import('./walk.js').Option} */ { right, text, why }, /** @type {number} */ place) =>
+        element('p', '', `${right ? '✓ ' : ''}${letter(place)}: ${text} ${why}`);
+      parts.unshift(element('h2', '', say('rightAnswer')), ...options.map(line), ...this.guesses());
+    }
+    this.told.replaceChildren(...parts, element('h2', '', say('notes')), element('p', '', lesson.notes));
     this.tick();
+  }
+
+  /** What the hall chose, and, before it sees them itself, how many hands each option has. */
+  guesses() {
+    const { walk, hall } = this.view;
+    const chosen = walk.guesses.get(walk.place);
+    const lines = hall
+      .votesOf(walk.place)
+      .map((hands) => hands.map((n, option) => say('votesOf', { letter: letter(option), n })).join('  ·  '));
+    if (chosen !== undefined) lines.unshift(say('hallChose', { letter: letter(chosen) }));
+    return lines.length ? [element('h2', '', say('guesses')), ...lines.map((line) => element('p', '', line))] : [];
   }
 
   /** The time, and whether the lesson is where its minutes say it should be. */
   tick() {
-    if (!this.clock || !this.pace) return;
     const { lesson, walk } = this.view;
     const minutes = (Date.now() - this.began) / 60_000;
     const due = (lesson.minutes * walk.place) / lesson.beats.length;

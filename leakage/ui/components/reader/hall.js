@@ -1,0 +1,57 @@
+// What a hall said to the questions of a lesson: hands that were raised, before and after it talked, and which answer it sees. Knows no page.
+
+const sum = (/** @type {number[]} */ hands) => hands.reduce((all, one) => all + one, 0);
+
+export class Hall {
+  constructor() {
+    this.unveiled = -1; // the question whose answer is seen
+    /** @type {Map<number, number[][]>} the place of a question -> its votes: of each option, how many hands */
+    this.votes = new Map();
+  }
+
+  /**
+   * One more hand for an option.
+   * @param {number} place of the question
+   * @param {number} option
+   * @param {number} count of options
+   */
+  raise(place, option, count) {
+    const votes = this.votes.get(place) ?? [Array(count).fill(0)];
+    votes[votes.length - 1][option] += 1;
+    this.votes.set(place, votes);
+  }
+
+  /**
+   * Hide the answer and vote again: what was counted last stands beside what comes.
+   * @param {number} place
+   */
+  again(place) {
+    const latest = this.votes.get(place)?.at(-1) ?? [];
+    this.unveiled = -1;
+    if (sum(latest)) this.votes.set(place, [latest, latest.map(() => 0)]);
+  }
+
+  /**
+   * How many hands are up in the vote that goes on.
+   * @param {number} place
+   */
+  raised(place) {
+    return sum(this.votes.get(place)?.at(-1) ?? []);
+  }
+
+  /**
+   * Whether the question is voted on again.
+   * @param {number} place
+   */
+  isSecond(place) {
+    return (this.votes.get(place)?.length ?? 0) > 1;
+  }
+
+  /**
+   * The votes in which somebody raised a hand: one, or the one before and the one after.
+   * @param {number} place
+   */
+  votesOf(place) {
+    return (this.votes.get(place) ?? []).filter(sum);
+  }
+}

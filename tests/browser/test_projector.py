@@ -1,0 +1,61 @@
+"""The projector view of Lab and Compare: one run, two runs, four and eight arms, read from the last row."""
+
+import re
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+from waiting import wait_for
+
+HEIGHT, WIDTH = 720, 1280
+SMALLEST = """
+() => Math.min(...[...document.querySelectorAll('.gle-stage *')]
+  .filter((one) => one.checkVisibility() && [...one.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim()))
+  .map((one) => parseFloat(getComputedStyle(one).fontSize)))
+"""
+BESIDE = """
+() => [document.documentElement, ...document.querySelectorAll('.stMain, .gle-stage, .gle-stage *')]
+  .filter((one) => one.checkVisibility() && one.getBoundingClientRect().right > innerWidth + 1)
+  .map((one) => `${one.tagName} ${one.className}`)
+"""
+LOWEST_WORD = "() => Math.max(...[...document.querySelectorAll('.gle-badge')].map((one) => one.getBoundingClientRect().bottom))"
+ARMS = "none,gaussian_noise,laplacian_noise,low_precision,pruning,clipping,ada_defense,minmax_sampling"
+EIGHT = f"/compare?v=1&voices=naive&attack=inverting_gradients&inverting_gradients.steps=20&arms={ARMS}"
+
+
+def looked_at(page: Page, runs: int) -> None:
+    """The view on and off again, by key and by button."""
+    settings = page.get_by_role("button", name=re.compile("^Run( all)?$"))
+    expect(page.locator(".gle-run")).to_have_count(runs, timeout=60_000)
+    expect(settings).to_be_visible(timeout=60_000)
+    page.keyboard.press("f")
+    expect(page.locator("html.gle-projecting")).to_have_count(1)
+    expect(settings).to_be_hidden()
+    expect(page.get_by_role("link", name="Learn")).to_be_hidden()
+    assert page.evaluate(SMALLEST) >= 22
+    assert page.evaluate(BESIDE) == []
+    assert page.evaluate(LOWEST_WORD) <= HEIGHT
+    page.keyboard.press("Escape")
+    expect(settings).to_be_visible()
+    page.locator(".gle-project:visible").first.click()
+    expect(settings).to_be_hidden()
+    page.locator(".gle-project:visible").first.click()
+    expect(settings).to_be_visible()
+    expect(page.locator("html.gle-projecting")).to_have_count(0)
+
+
+@pytest.mark.parametrize(("address", "runs"), [("/", 1), ("/?run=r19,r20", 2), ("/compare", 4)])
+def test_a_hall_reads_pictures_verdict_and_numbers(site: str, chromium: Browser, address: str, runs: int) -> None:
+    page = chromium.new_context(viewport={"width": WIDTH, "height": HEIGHT}, reduced_motion="reduce").new_page()
+    page.goto(f"{site}{address}")
+    wait_for(page, f"() => document.querySelectorAll('.gle-run[data-status=\"done\"]:not([data-psnr=\"\"])').length === {runs}", timeout=60_000)
+    if runs != 2:  # above those there is a story
+        assert page.evaluate(LOWEST_WORD) <= HEIGHT
+    looked_at(page, runs)
+
+
+def test_eight_arms_fit_too(site: str, chromium: Browser) -> None:
+    page = chromium.new_context(viewport={"width": WIDTH, "height": HEIGHT}, reduced_motion="reduce").new_page()
+    page.goto(f"{site}{EIGHT}")
+    page.get_by_role("button", name="Run all").click(timeout=60_000)
+    page.wait_for_url(re.compile(r"[?&]runs="), timeout=60_000)
+    looked_at(page, 8)
