@@ -15,6 +15,7 @@ from leakage.results.intervals import success_words
 from leakage.runs.event_types import TYPES, declarations
 from leakage.settings import INSTALLED, ROOT, settings
 from leakage.spec import catalog
+from leakage.spec.cautions import warnings
 from leakage.spec.experiment import Experiment, SpecError, parse
 from leakage.spec.syntax import SYNTAXES
 from leakage.spec.tasks import Training, parse_training
@@ -105,7 +106,10 @@ def main(arguments: list[str]) -> int:
 
 def run_seeds(file: Path, out: Path, seeds: int) -> None:
     """Play the experiment of a file with its seed, or with so many from there on, each in a folder of its own beside success.json."""
-    experiment = parse(file.read_bytes()).resolve(plugin_catalog.describe())
+    known = plugin_catalog.describe()
+    experiment = parse(file.read_bytes()).resolve(known)
+    for caution in warnings(experiment, known):
+        log.warning("%s", caution)
     if seeds < 2:
         run_file(experiment, out)
         return

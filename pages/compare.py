@@ -91,7 +91,7 @@ def submit(experiments: list[Experiment], *, anew: bool = False) -> None:
     uploads = {id: file for one in experiments for id, file in uploads_of(one.pictures).items()}
     try:
         ids = service().submit_all([experiments[place] for place in places], owner(), uploads=uploads, group=GROUP, anew=anew)
-        st.query_params["runs"] = ",".join(id for _, id in sorted(zip(places, ids, strict=True)))
+        st.session_state[address.NEXT] = {"runs": ",".join(id for _, id in sorted(zip(places, ids, strict=True)))}
     except SpecError as error:
         st.session_state["refused"] = str(error)
 
@@ -110,16 +110,17 @@ def again(file: UploadedFile) -> None:
 
 
 def prepare(known: Catalog) -> None:
-    """On a visitor's first run: the settings of the runs in a link, or of the link; else a comparison worth watching."""
-    if "differs" in st.session_state:
+    """On a new page, and after Back or Forward: the settings of the runs in a link, or of the link; else a comparison worth watching."""
+    back = address.went_through_history()
+    if "differs" in st.session_state and not back:
         return
     if variants_address.asks():
-        address.read_url(known)
+        address.read_url(known, again=back)
         variants_address.read_url(known)
     elif runs := compared.find_runs(st.query_params.get("runs", "")):
         variants_address.load([compared.experiment_of(run) for run in runs], known)
     else:
-        kept = {name: st.session_state[name] for name in ("source", PICKED) if name in st.session_state}
+        kept = {name: st.session_state[name] for name in ("source", "batch", PICKED) if name in st.session_state}
         variants.prepare()
         st.session_state.update(kept)
 
@@ -135,9 +136,9 @@ def page() -> None:
     left, right = st.columns([0.3, 0.7], gap="medium")
     with left:
         experiments, problems = settings(known)
+        start(experiments, [*problems, *all_warnings(experiments, known)])
         address.write_url(known, without=HERE_NOT, more=variants_address.address_fields())
         address.tell_misread(misread, known, without=HERE_NOT, more=variants_address.misread)
-        start(experiments, [*problems, *all_warnings(experiments, known)])
     with right:
         compared.show(st.query_params.get("runs", ""), experiments, known)
         precomputed_results.show(known)

@@ -63,7 +63,7 @@ def start(experiment: Experiment | None, known: Catalog) -> None:
         )
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
             st.caption(forms.verbatim(words))
-            st.button("Reset to defaults", on_click=forms.reset, args=(known,), icon=":material/restart_alt:", type="tertiary")
+            st.button("Reset to defaults", on_click=address.reset, args=(known,), icon=":material/restart_alt:", type="tertiary")
         for caution in warnings(experiment, known) if experiment else ():
             st.caption(f":material/warning: {caution}")
     by_what_if = st.session_state.pop("go", False)
@@ -72,9 +72,27 @@ def start(experiment: Experiment | None, known: Catalog) -> None:
             run = service().submit(experiment, owner(), uploads=uploads_of(experiment.pictures))
             if run == st.query_params.get("run"):
                 st.toast("This is the run of these settings: the same seed gives the same run. Change the seed for another.")
-            st.query_params["run"] = run
+            st.session_state[address.NEXT] = {"run": run}
         except SpecError as error:
             st.error(forms.verbatim(str(error)))
+
+
+def begin(known: Catalog) -> None:
+    """On a new page, and after Back or Forward: the settings of the address, or of the run that it shows."""
+    state, back = st.session_state, address.went_through_history()
+    if "attack" in state and not back:
+        return
+    shown, by_settings = st.query_params.get("run"), "v" in st.query_params
+    address.read_url(known, again=back)
+    if back:
+        state[simple_form.EXPERT] = st.query_params.get(simple_form.EXPERT) == "1"
+    if not shown and not by_settings:  # an address without anything shows what was shown before, whenever one comes back to it
+        state["before"] = state.get("before") if back else state.get("shown")
+        shown = state["before"]
+        state[address.NEXT] = {"run": shown}
+    if shown and not by_settings:
+        result.load_settings(shown)
+    state["opened"] = by_settings  # by a link to settings
 
 
 def page() -> None:
@@ -86,25 +104,19 @@ def page() -> None:
         return
     if preset := presets.named(st.query_params.get("preset")):
         presets.start(preset)
+    else:
+        begin(known)
     if refused := st.session_state.pop("refused", ""):
         st.error(refused)
-    shown = st.query_params.get("run")
-    if "attack" not in st.session_state:  # the page is new, or somebody comes back to it
-        if not shown and "v" not in st.query_params and (before := st.session_state.get("shown")):
-            st.query_params["run"] = shown = before
-        if shown and "v" not in st.query_params:
-            result.load_settings(shown)
-        st.session_state["opened"] = "v" in st.query_params  # by a link to settings
-        address.read_url(known)
     misread = st.empty()
     left, right = st.columns([0.3, 0.7], gap="medium")
     with left:
         choice = simple_form.drawn_simply(known)
         simple_form.switch(known)
         experiment = simple_form.settings(known, choice) if choice else settings(known)
-        address.write_url(known, more={simple_form.EXPERT: None if choice else "1"})
-        address.tell_misread(misread, known)
         start(experiment, known)
+        address.write_url(known, more={"preset": None, simple_form.EXPERT: None if choice else "1"})
+        address.tell_misread(misread, known)
     with right:
         st.session_state["shown"] = st.query_params.get("run")
         result.show(st.session_state["shown"], experiment, known)

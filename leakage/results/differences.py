@@ -22,22 +22,22 @@ def attacker(experiment: Experiment, known: Catalog) -> str:
 
 def titles(experiments: Sequence[Experiment], known: Catalog) -> list[str]:
     """The shortest words that tell the arms apart, whose naive and adaptive runs share a title; one arm alone: by its protection."""
-    told = [words for _, words in _aspects(experiments, known, short=True) if len(set(words)) > 1]
-    told = told or [words for about, words in _aspects(experiments, known, short=True) if about == "The protection"]
+    told = [words for _, words in aspects(experiments, known, short=True) if len(set(words)) > 1]
+    told = told or [words for about, words in aspects(experiments, known, short=True) if about == "The protection"]
     return [", ".join(words) for words in zip(*told, strict=True)]
 
 
 def differs(experiments: Sequence[Experiment], known: Catalog) -> tuple[list[str], list[str]]:
     """What differs, and what is equal, a line each."""
     attackers = [KNOWS[heard].lower() for one in experiments if (heard := attacker(one, known)) != "both"]
-    aspects = [*_aspects(experiments, known, short=False), ("The attacker", attackers)]
-    lines = [(about, list(dict.fromkeys(words))) for about, words in aspects if words]
+    told = [*aspects(experiments, known, short=False), ("The attacker", attackers)]
+    lines = [(about, list(dict.fromkeys(words))) for about, words in told if words]
     normed = any(one.model.fields.get("norm") == "batch" for one in experiments)
     apart = [f"{about}: {'; '.join(words)}" for about, words in lines if len(words) > 1]
     return apart, [f"{about}: {words[0]}" for about, words in lines if len(words) == 1 and (normed or "BatchNorm" not in about)]
 
 
-def _aspects(experiments: Sequence[Experiment], known: Catalog, *, short: bool) -> list[tuple[str, list[str]]]:
+def aspects(experiments: Sequence[Experiment], known: Catalog, *, short: bool) -> list[tuple[str, list[str]]]:
     """What an experiment consists of: what it is about, and the words for every one of them."""
 
     def every(words: Callable[[Experiment], str]) -> list[str]:

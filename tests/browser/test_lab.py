@@ -80,8 +80,6 @@ def test_a_visitor_watches_idlg_find_a_picture_and_shares_the_link(site: str, ch
     page = opened(chromium, f"{site}/?attack=idlg&model=lenet&size=28&channels=1")
     if picture != "astronaut":
         page.locator('.gle-pick[data-id="gallery:face-0"]').click()
-        expect(page.locator('.gle-pick[data-id="gallery:face-0"]')).to_have_attribute("aria-pressed", "true")
-        page.locator('.gle-pick[data-id="gallery:astronaut"]').click()
         expect(page.get_by_text("Face 0 (class: face)")).to_be_visible()
     page.evaluate(REMEMBER)
     press_run(page)
@@ -126,6 +124,40 @@ def test_where_the_stream_is_held_back_the_page_looks_for_itself(site: str, chro
     page.goto(site)
     expect(page.get_by_text("This network holds back the live stream")).to_be_visible(timeout=30_000)
     expect(page.get_by_alt_text(re.compile("What the attacker sees, step"))).to_be_visible(timeout=15_000)
+
+
+def test_back_and_forward_lead_from_run_to_run_and_page_to_page_with_their_settings(site: str, chromium: Browser) -> None:
+    page = opened(chromium, site, reduced_motion="reduce")
+    steps = page.evaluate("history.length")
+    run, sent, size = page.locator(".gle-run").first, page.locator(".gle-sent svg"), page.get_by_role("spinbutton", name="Batch size")
+    recorded = run.get_attribute("data-run") or ""
+
+    def shows(id: str | re.Pattern[str], words: str) -> None:
+        expect(run).to_have_attribute("data-run", id, timeout=30_000)
+        expect(sent).to_have_attribute("aria-label", re.compile(words), timeout=15_000)
+
+    page.get_by_role("button", name="A published result, overturned").click()
+    shows("r19", "increment")
+    page.locator('.gle-pick[data-id="gallery:coffee"]').click()
+    page.wait_for_url(re.compile("pictures=gallery%3Acoffee(&|$)"), timeout=15_000)
+    page.get_by_role("button", name="Add Face 0 to the batch").click()
+    expect(size).to_have_value("2", timeout=15_000)
+    page.wait_for_url(re.compile("pictures=gallery%3Acoffee%2Cgallery%3Aface-0"), timeout=15_000)
+    assert page.evaluate("history.length") == steps + 3
+    page.get_by_test_id("stTopNav").get_by_role("link", name="Compare").click()
+    expect(page.get_by_text("What differs")).to_be_visible(timeout=30_000)
+    page.go_back()
+    shows("r19", "increment")
+    expect(size).to_have_value("2", timeout=15_000)
+    page.go_back()
+    expect(size).to_have_value("1", timeout=15_000)
+    expect(page.get_by_text("Coffee (class:")).to_be_visible()
+    page.go_back()
+    expect(page.get_by_text("Coffee (class:")).to_have_count(0, timeout=15_000)
+    page.go_back()
+    shows(recorded, "only the gradient")
+    page.go_forward()
+    shows("r19", "increment")
 
 
 def test_settings_live_in_the_address_and_reset_clears_them(site: str, chromium: Browser) -> None:

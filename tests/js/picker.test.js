@@ -1,4 +1,4 @@
-// The picker: what is picked, in which order, how many at most, and what Python is told.
+// The picker: what is picked and what is added, in which order, how many at most, and what Python is told.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { mount, Picker, toggled } from '../../leakage/ui/components/picker/picker.js';
@@ -28,20 +28,29 @@ function pick(page, data) {
   const update = (/** @type {object} */ told) => picker.update({ items: ITEMS, ...told }, (name, value) => sent.push([name, value]));
   update(data);
   const button = (/** @type {string} */ id) => /** @type {HTMLElement} */ (parent.querySelector(`[data-id="${id}"]`));
+  const plus = (/** @type {string} */ id) => /** @type {HTMLElement} */ (button(id).nextElementSibling);
   const count = () => parent.querySelector('.gle-picker-count')?.textContent;
   const pressed = () => picker.buttons.filter((one) => one.getAttribute('aria-pressed') === 'true').map((one) => one.dataset.id);
   const stops = () => picker.buttons.filter((one) => one.getAttribute('tabindex') === '0').map((one) => one.dataset.id);
-  return { picker, sent, update, button, count, pressed, stops, press: (/** @type {string} */ id) => page.fire(button(id), 'click') };
+  return {
+    picker,
+    sent,
+    update,
+    button,
+    count,
+    pressed,
+    stops,
+    press: (/** @type {string} */ id) => page.fire(button(id), 'click'),
+    plus,
+    add: (/** @type {string} */ id) => page.fire(plus(id), 'click'),
+  };
 }
 
-test('a press adds at the end or takes out, never more than the limit, and one like a radio button', () => {
-  assert.deepEqual(toggled([], 'a', 2), ['a']);
+test('adding puts a picture at the end or takes it out, never more than the limit, and never the last one', () => {
   assert.deepEqual(toggled(['b'], 'a', 2), ['b', 'a']);
   assert.deepEqual(toggled(['b', 'a', 'c'], 'a', 3), ['b', 'c']);
   assert.equal(toggled(['a', 'b'], 'c', 2), null);
-  assert.deepEqual(toggled(['a'], 'b', 1), ['b']);
-  assert.deepEqual(toggled(['a'], 'a', 1), []);
-  assert.deepEqual(toggled(['a', 'b'], 'c', Infinity), ['a', 'b', 'c']);
+  assert.equal(toggled(['a'], 'a', 2), null);
   assert.deepEqual(toggled(['a', 'b', 'c'], 'c', 2), ['a', 'b']);
   const picked = ['a'];
   toggled(picked, 'b', 3);
@@ -65,24 +74,36 @@ test('every picture is a button with its picture, its title and its place', (t) 
   assert.deepEqual([button('y').querySelector('img')?.alt, button('y').title], ['Y', 'Y']);
 });
 
-test('a press is sent once, in the order of picking, with a number that grows', async (t) => {
+test('a press takes that picture alone; + adds it, − takes it out; each is sent once, with a number that grows', async (t) => {
   const page = openPage(t);
-  const { sent, press, pressed, button, count } = pick(page, { selected: ['c'] });
-  assert.deepEqual([pressed(), count(), sent], [['c'], '1 picked', []]);
+  const { sent, press, add, plus, pressed, button, count } = pick(page, { selected: ['c'] });
+  assert.deepEqual([pressed(), count(), sent], [['c'], 'Press + on a picture to add it to the batch.', []]);
   press('a');
   await page.tick(5);
   page.fire(/** @type {Element} */ (button('b').querySelector('img')), 'click');
-  assert.deepEqual(sent.map(([name, { ids }]) => [name, ids]), [['selected', ['c', 'a']], ['selected', ['c', 'a', 'b']]]); // prettier-ignore
+  assert.deepEqual(sent.map(([name, { ids }]) => [name, ids]), [['selected', ['a']], ['selected', ['b']]]); // prettier-ignore
   const [first, second] = sent.map(([, { click }]) => click);
   assert.ok(first >= NOW && first <= NOW + 1 && second >= NOW + 5 && second <= NOW + 6);
-  const places = ['c', 'a', 'b'].map((id) => button(id).querySelector('.gle-pick-place')?.textContent);
-  assert.deepEqual(places, ['1', '2', '3']);
-  assert.deepEqual(['c', 'a', 'd'].map((id) => button(id).getAttribute('aria-description')), ['number 1 in the batch', 'number 2 in the batch', '']); // prettier-ignore
-  assert.equal(count(), '3 picked');
+  const signs = () => ['a', 'b', 'c'].map((id) => (plus(id).hidden ? '' : plus(id).textContent));
+  assert.deepEqual(signs(), ['+', '', '+']);
+  add('a');
+  page.fire(button('c'), 'click', { ctrlKey: true });
+  assert.deepEqual([sent[3][1].ids, signs(), count()], [['b', 'a', 'c'], ['−', '−', '−'], '3 pictures in the batch']);
+  assert.deepEqual(['b', 'a', 'c'].map((id) => button(id).querySelector('.gle-pick-place')?.textContent), ['1', '2', '3']); // prettier-ignore
+  assert.deepEqual(['b', 'a', 'd'].map((id) => button(id).getAttribute('aria-description')), ['number 1 in the batch', 'number 2 in the batch', '']); // prettier-ignore
+  assert.deepEqual([plus('d').getAttribute('aria-label'), plus('a').title], ['Add Cat d to the batch', 'Take Cat a out of the batch']);
+  add('b');
+  assert.deepEqual(
+    [sent[4][1].ids, pressed()],
+    [
+      ['a', 'c'],
+      ['a', 'c'],
+    ],
+  );
+  assert.deepEqual(['a', 'c'].map((id) => button(id).querySelector('.gle-pick-place')?.textContent), ['1', '2']); // prettier-ignore
   press('c');
-  assert.deepEqual(sent[2][1].ids, ['a', 'b']);
-  assert.deepEqual(['a', 'b'].map((id) => button(id).querySelector('.gle-pick-place')?.textContent), ['1', '2']); // prettier-ignore
-  assert.equal(button('c').getAttribute('aria-pressed'), 'false');
+  page.fire(button('c'), 'click', { shiftKey: true });
+  assert.deepEqual([sent.length, pressed(), count()], [6, ['c'], 'One picture stays.']);
 });
 
 test('a press beside the pictures sends nothing', (t) => {
@@ -92,33 +113,23 @@ test('a press beside the pictures sends nothing', (t) => {
   assert.deepEqual(sent, []);
 });
 
-test('above the limit nothing is picked or sent, a sentence says why, and the others are disabled', (t) => {
+test('above the limit nothing is added or sent, a sentence says why, and every + is disabled', (t) => {
   const page = openPage(t);
-  const { sent, press, pressed, button, count } = pick(page, { selected: ['a'], limit: 2 });
-  const disabled = () => ['a', 'b', 'c'].map((id) => button(id).getAttribute('aria-disabled'));
-  assert.deepEqual([count(), disabled()], ['1 of at most 2 picked', ['false', 'false', 'false']]);
-  press('b');
-  assert.deepEqual([count(), disabled(), sent.length], ['2 of at most 2 picked', ['false', 'false', 'true'], 1]);
-  press('c');
+  const { sent, add, press, plus, pressed, count } = pick(page, { selected: ['a'], limit: 2 });
+  const disabled = () => ['a', 'b', 'c'].map((id) => plus(id).getAttribute('aria-disabled'));
+  assert.deepEqual(disabled(), ['false', 'false', 'false']);
+  add('b');
+  assert.deepEqual([disabled(), sent.length], [['false', 'false', 'true'], 1]);
+  add('c');
   assert.deepEqual([count(), pressed(), sent.length], ['At most 2 pictures: take one out first.', ['a', 'b'], 1]);
-  press('a');
-  assert.deepEqual([count(), disabled(), sent.length], ['1 of at most 2 picked', ['false', 'false', 'false'], 2]);
-});
-
-test('with a limit of one a press takes the place of the picture before, and nothing is disabled', (t) => {
-  const page = openPage(t);
-  const { sent, press, pressed, button, count } = pick(page, { selected: ['a'], limit: 1 });
-  assert.equal(button('b').getAttribute('aria-disabled'), 'false');
-  press('b');
-  assert.deepEqual([pressed(), sent[0][1].ids, count()], [['b'], ['b'], '1 of at most 1 picked']);
-  press('b');
-  assert.deepEqual([pressed(), sent[1][1].ids, count()], [[], [], 'Pick at least one picture.']);
+  press('c');
+  assert.deepEqual([pressed(), disabled(), sent.length], [['c'], ['false', 'false', 'false'], 2]);
 });
 
 test('what Python says is taken, unless a newer press is on its way', (t) => {
   const page = openPage(t);
-  const { sent, press, pressed, update } = pick(page, { selected: ['a'] });
-  press('b');
+  const { sent, add, pressed, update } = pick(page, { selected: ['a'] });
+  add('b');
   const { click } = sent[0][1];
   update({ selected: ['a'], click: 0 });
   assert.deepEqual(pressed(), ['a', 'b']); // Python has not heard of it yet
@@ -130,11 +141,11 @@ test('what Python says is taken, unless a newer press is on its way', (t) => {
 
 test('pictures that are no longer there are no longer picked; no limit again means none', (t) => {
   const page = openPage(t);
-  const { pressed, update, press, count, sent } = pick(page, { selected: ['a', 'b'], limit: 2 });
+  const { pressed, update, add, sent } = pick(page, { selected: ['a', 'b'], limit: 2 });
   update({ items: ITEMS.slice(1), selected: ['a', 'b', 'nobody'], limit: null });
-  assert.deepEqual([pressed(), count()], [['b'], '1 picked']);
-  press('c');
-  press('d');
+  assert.deepEqual(pressed(), ['b']);
+  add('c');
+  add('d');
   assert.deepEqual(sent[1][1].ids, ['b', 'c', 'd']);
 });
 
@@ -156,9 +167,11 @@ test('the same pictures keep their buttons, others take their place, and a press
 
 test('the grid is one tab stop: the first that is picked, then wherever the focus is', (t) => {
   const page = openPage(t);
-  const { stops, button } = pick(page, { selected: ['c', 'b'] });
+  const { stops, button, plus } = pick(page, { selected: ['c', 'b'] });
   assert.deepEqual(stops(), ['b']);
   button('d').focus();
+  assert.deepEqual([stops(), plus('d').tabIndex, plus('b').tabIndex], [['d'], 0, -1]);
+  plus('d').focus();
   assert.deepEqual(stops(), ['d']);
   const bare = pick(page, {});
   assert.deepEqual(bare.stops(), ['a']);

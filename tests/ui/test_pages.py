@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from digits import write_digits
 from PIL import Image
+from streamlit.runtime.state.query_params import QueryParams
 from streamlit.testing.v1 import AppTest
 from visiting import Open, asked, fine, press_run, words
 
@@ -149,15 +150,18 @@ def test_the_same_experiment_twice_is_one_run(door: Service, visit: Open) -> Non
 
 def test_a_batch_of_8_is_one_click_away(door: Service, visit: Open) -> None:
     at = press_run(visit())
-    first = at.query_params["run"]
+    first, told = at.query_params["run"], "attack: Inverting Gradients instead of iDLG; 8 pictures instead of 1 picture."
+    assert f"What changes: {told}" in at.button(key="what-if a batch of 8").help
     at.button(key="what-if a batch of 8").click().run()
     fine(at)
+    assert f"**What if … a batch of 8?** {told}" in words(at)
     assert at.query_params["run"] != first
     experiment = asked(door, at)
     assert len({picture.id for picture in experiment.pictures}) == len(experiment.pictures) == 8
     assert experiment.attack.id == "inverting_gradients"
     assert at.selectbox(key="attack").value == "inverting_gradients"  # the menus follow
     assert at.number_input(key="batch").value == 8
+    assert "What if … a batch of 8" not in words(press_run(at.number_input(key="seed").set_value(2).run()))
 
 
 @pytest.mark.parametrize("question", ["prune 90 %", "a wider model"])
@@ -198,6 +202,28 @@ def test_settings_that_do_not_go_together_are_explained_and_cannot_be_run(
 
 
 # ---------------------------------------------------------------- the address
+
+
+@pytest.mark.parametrize("page", ["", "pages/compare.py"])
+def test_a_page_opened_without_settings_leaves_its_address_alone_until_one_is_changed(door: Service, visit: Open, page: str) -> None:
+    at = visit(page)
+    assert dict(at.query_params) == {}
+    at.number_input(key="seed").set_value(2).run()
+    fine(at)
+    assert {"v": "1", "seed": "2"}.items() <= {name: str(value) for name, value in at.query_params.items()}.items()
+
+
+def test_what_a_run_shows_and_its_settings_are_one_step_of_the_history(door: Service, visit: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[dict[str, str]] = []
+    write = QueryParams._send_query_param_msg
+    monkeypatch.setattr(QueryParams, "_send_query_param_msg", lambda self: (written.append(self.to_dict()), write(self))[1])
+    at = press_run(visit())
+    at.button(key="what-if prune 90 %").click().run()
+    at.button(key="overturned").click().run()
+    next(button for button in at.button if button.label == "Reset to defaults").click().run()
+    fine(at)
+    assert ["run" in one for one in written] == [True, True, True, False]
+    assert [one.get("defense") for one in written] == [None, "pruning", None, None]
 
 
 def test_settings_come_from_the_address(door: Service, visit: Open) -> None:

@@ -1,4 +1,4 @@
-"""Uploads in the Lab: they become the batch, cards and menus name their files, and what is picked by hand stays."""
+"""The batch in the Lab: its size and its pictures agree; uploads become it, cards and menus name their files."""
 
 import hashlib
 import io
@@ -29,12 +29,34 @@ def picked(at: AppTest) -> list[str]:
     return re.findall(r"(?:^|, )([^,]*?) \(class:", line)
 
 
+def test_the_batch_size_and_the_pictures_agree_whoever_changes_them(door: Service, visit: Open) -> None:
+    at = visit(pictures="gallery:coffee,gallery:rocket")
+    assert at.number_input(key="batch").value == 2
+    at.number_input(key="batch").set_value(3).run()
+    fine(at)
+    assert picked(at) == ["Coffee", "Rocket", "Astronaut"]  # the first of the list that was not there
+    assert at.query_params["pictures"] == "gallery:coffee,gallery:rocket,gallery:astronaut"
+    at.number_input(key="batch").set_value(1).run()
+    assert picked(at) == ["Coffee"]
+    for names in (["gallery:rocket"], ["gallery:rocket", "gallery:coffee"]):  # as the browser sends it
+        at.session_state["picker"] = {"selected": {"ids": names, "click": float(len(names))}}
+        at.run()
+        fine(at)
+        assert at.number_input(key="batch").value == len(names)
+    assert picked(at) == ["Rocket", "Coffee"]
+    assert len(asked(door, press_run(at)).pictures) == 2
+    assert len(picked(at.run())) == 2  # a press is heard once
+    fewer = visit(pictures="gallery:coffee,upload:gone", batch="2")
+    assert (picked(fewer), fewer.number_input(key="batch").value) == (["Coffee"], 1)
+
+
 def test_uploading_selects_what_was_uploaded_and_shows_the_names_of_the_files(door: Service, visit: Open) -> None:
     at = visit(pictures="gallery:coffee,gallery:rocket", source="upload")
     assert picked(at) == ["Coffee", "Rocket"]
     at.file_uploader(key="files-0").set_value(shades(10, 20, 30)).run()
     fine(at)
     assert picked(at) == ["grey 10.png", "grey 20.png", "grey 30.png"]
+    assert at.number_input(key="batch").value == 3
     experiment = asked(door, press_run(at))
     ids = [hashlib.sha256(data).hexdigest()[:16] for _, data, _ in shades(10, 20, 30)]
     assert [(one.source, one.id) for one in experiment.pictures] == [("upload", id) for id in ids]
@@ -52,6 +74,11 @@ def test_what_is_picked_after_an_upload_stays_and_the_next_upload_joins_it(door:
     at.file_uploader(key="files-0").set_value(shades(10, 20, 30)).run()
     fine(at)
     assert picked(at) == ["grey 10.png", "Coffee", "grey 30.png"]
+    at.file_uploader(key="files-0").set_value(shades(10, 30)).run()
+    at.number_input(key="batch").set_value(8).run()
+    fine(at)
+    assert (len(picked(at)), at.number_input(key="batch").value) == (3, 3)
+    assert [toast.value for toast in at.toast] == ["There are only 3 pictures here to choose from."]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Wrong links, files and settings: each is named before Run is pressed, with what is used instead."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from streamlit.runtime.context import ContextProxy
 from streamlit.testing.v1 import AppTest
 from visiting import Open, asked, fine, press_run, words
 
+from leakage.__main__ import main
 from leakage.runs.service import Service
 from leakage.settings import ROOT
 from leakage.spec.experiment import Experiment
@@ -174,6 +176,16 @@ def test_an_average_over_one_round_is_named_before_run(door: Service, visit: Ope
         "“average the rounds” averages nothing: it takes the mean over the rounds up to the attacked one, and the first is attacked. "
         "Watch several rounds and attack a later one."
     ]
+
+
+def test_the_command_line_names_it_and_runs_all_the_same(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    tiny = {"model": {"id": "mlp", "fields": {"width": 16, "depth": 1}}, "attack": {"id": "idlg", "fields": {"steps": 1, "tries": 1}}}
+    noise = {"defenses": [{"id": "gaussian_noise"}], "assume": {"strategy": "average the rounds"}, "rounds": 2}
+    for round_, named in ((1, True), (2, False)):
+        (tmp_path / "asked.json").write_text(json.dumps({**tiny, **noise, "attacked_round": round_}))
+        caplog.clear()
+        assert main(["run", str(tmp_path / "asked.json"), "--out", str(tmp_path / "out")]) == 0
+        assert ("averages nothing: it takes the mean over the rounds up to the attacked one, and the first" in caplog.text) == named
 
 
 # ---------------------------------------------------------------- files

@@ -1,4 +1,4 @@
-"""Settings at a link: from the address into the widgets, and all that differs from its default into the address."""
+"""Settings at a link: from the address into the widgets, and all that differs from its default into the address; and the way back."""
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
@@ -6,13 +6,17 @@ from typing import Any
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from leakage.data import checkpoints
 from leakage.spec.catalog import Catalog, Field
 from leakage.spec.experiment import MAX_BATCH, MAX_ROUNDS, MAX_SECONDS, SIZES, VERSION
-from leakage.spec.lab_settings import NONE, PICKED
+from leakage.spec.lab_settings import NONE, PICKED, lab_settings
 from leakage.ui.common import forms, misread
 
+NEXT = "next-address"  # in session state: what else the address is to say when it is written next, as {"run": its id}; None: no more
+OPENING = "opening"  # in session state: what a page shows that was opened without any settings in its address
+USUAL_PICTURES = lab_settings(forms.DEFAULT)[PICKED]
 WHOLE = ("gallery", "upload")  # sources that are shown whole
 OTHERS = {  # widgets that belong to no plug-in
     "labels_known": Field("labels_known", "bool", forms.DEFAULT.assume.labels, ""),
@@ -23,22 +27,42 @@ OTHERS = {  # widgets that belong to no plug-in
 }
 
 
-def read_url(known: Catalog) -> None:
+def went_through_history() -> bool:
+    """Whether the browser's Back or Forward led here: then the address, and no widget, says what was meant."""
+    return bool(getattr(get_script_run_ctx(), "is_history_navigation", False))
+
+
+def read_url(known: Catalog, *, again: bool = False) -> None:
     """Before a page is drawn for the first time: widgets take their values from the address. `tell_misread` names what cannot be taken.
+
+    `again`: it has been drawn before, so that all which the address does not name becomes as usual.
 
     The widgets are not bound to the address by Streamlit: it would write the titles of menus, and a link must outlive a better title;
     and it would not write what a preset or a link to runs has set, and forget that with the next reload.
     """
     state, asked = st.session_state, st.query_params
+    if again:
+        classes = state.get("classes", {})  # of uploads, which no address names
+        forms.put_defaults(known)
+        state["classes"] = classes
     state[misread.ASKED] = asked.to_dict()
+    state.pop(OPENING, None)
     for key, options in _menus(known).items():
-        found = [option for option in options if str(option) == asked.get(key)]
-        if found and key not in state:
+        if found := [option for option in options if str(option) == asked.get(key)]:
             state[key] = found[0]
     for key, field in (*_fields(known), *OTHERS.items()):
-        if key in asked and key not in state:
+        if key in asked:
             with suppress(ValueError):  # of a free text its own widget tells what is wrong
                 state[key] = asked[key] if field.syntax else field.read(asked[key], "address")
+    if named := [name for name in asked.get(PICKED, "").split(",") if name]:
+        state[PICKED] = named
+        state["batch"] = max(len(named), state.get("batch", 1))  # fewer are filled up
+
+
+def reset(known: Catalog) -> None:
+    """Back to the defaults, in the widgets and in the URL; the shown run leaves the page too."""
+    forms.put_defaults(known)
+    st.session_state[NEXT] = {"run": None}
 
 
 def tell_misread(place: DeltaGenerator, known: Catalog, *, without: Collection[str] = (), more: misread.More | None = None) -> None:
@@ -54,7 +78,8 @@ def write_url(known: Catalog, *, without: Collection[str] = (), more: Mapping[st
     """Whatever differs from its default goes into the address, and the version that says which defaults were meant.
 
     `without`: menus that the page does not have. `more`: what else to write; None takes a key out.
-    All at once: a change is one step of the browser's history, however many settings go with it.
+    All at once, with the run that was started: a change is one step of the browser's history, however many settings go with it.
+    A page that was opened without settings leaves its address alone until something is changed: coming there is one step, not two.
     """
     state, menus, fields = st.session_state, _menus(known), dict(_fields(known))
     usual: dict[str, Any] = {key: options[0] for key, options in menus.items()}
@@ -65,10 +90,14 @@ def write_url(known: Catalog, *, without: Collection[str] = (), more: Mapping[st
     told: dict[str, str | None] = {
         key: None if key in idle or state.get(key, value) == value else str(state[key]) for key, value in usual.items()
     }
-    if PICKED in state:
-        told[PICKED] = ",".join(state[PICKED])
-    before = st.query_params.to_dict()
-    after = {key: value for key, value in {**before, "v": str(VERSION), **told, **(more or {})}.items() if value is not None}
+    if PICKED in state:  # a source other than the usual one begins with a picture of its own
+        told[PICKED] = None if state[PICKED] == USUAL_PICTURES and told["source"] is None else ",".join(state[PICKED])
+        told["batch"] = None  # so many as are named
+    told |= more or {}
+    before, also = st.query_params.to_dict(), state.pop(NEXT, {})
+    if not before and not any(also.values()) and told == state.setdefault(OPENING, told):
+        return
+    after = {key: value for key, value in {**before, "v": str(VERSION), **told, **also}.items() if value is not None}
     if after != before:
         st.query_params.from_dict(after)
 

@@ -205,14 +205,13 @@ def put_fields(part: Part) -> None:
         st.session_state[f"{part.id}.{name}"] = value
 
 
-def reset(known: Catalog) -> None:
-    """Back to the defaults, in the widgets and in the URL; the shown run leaves the page too."""
+def put_defaults(known: Catalog) -> None:
+    """Every setting as it is for a newcomer, into the widgets (call it before they are drawn)."""
     for entry in known.entries:
         for field in entry.fields:
             st.session_state[f"{entry.id}.{field.name}"] = field.default
     load(DEFAULT)
     st.session_state["offset"] = 0
-    st.query_params.pop("run", None)  # the rest of the address belongs to the widgets
 
 
 def number(key: str) -> int:

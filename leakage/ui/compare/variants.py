@@ -13,7 +13,7 @@ from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Assumptions, Experiment, Part
 from leakage.spec.prepared import prepared
 from leakage.spec.words import ATTACKERS, DIFFERENCE
-from leakage.ui.common import forms
+from leakage.ui.common import address, forms
 from leakage.ui.compare import client_axes
 from leakage.ui.compare.stacks import known_keys, named, ready_made, spaced, stack_of, typed
 from leakage.ui.compare.variant import MOST, Variant, resolved
@@ -125,6 +125,7 @@ def prepare() -> None:
     """A comparison worth watching, for a newcomer; its attack is put into the widgets once they are drawn."""
     forms.load(prepared().compare.experiment.model_copy(update={"attack": forms.DEFAULT.attack}))
     st.session_state[NEWCOMER] = True
+    st.session_state.pop(address.OPENING, None)
 
 
 def choose_attack(known: Catalog, model: Part) -> tuple[Part, Assumptions]:

@@ -9,18 +9,25 @@ from leakage.data.images import GALLERY_CLASSES, Item, PictureError, check_uploa
 from leakage.spec.experiment import MAX_BATCH, SIZES, Channels, Picture, Side
 from leakage.spec.lab_settings import PICKED
 from leakage.ui.common.forms import KEPT, SOURCES, literal, verbatim
-from leakage.ui.components.picker import picker
+from leakage.ui.components.picker import picker, pressed
 
 PER_PAGE = 40  # or as many as the batch needs
 COLOURS: dict[Channels, str] = {3: "Colour", 1: "Grey"}
+BATCH = (
+    "How many pictures go into the one gradient. Press + on a picture to add it. A larger number adds the next pictures of the list, "
+    "a smaller one takes out the last."
+)
 FRONT, BACK = 16, 9  # characters of a long file name that are shown: of its begin, and of its end with the kind of file
 
 
 def choose_pictures(*, counted: bool = True, count: int | None = None) -> tuple[list[Item], tuple[Picture, ...]]:
-    """The batch, as shown and as data: what was picked, in order, filled up to the batch size. Empty when there is nothing to pick.
+    """The batch, as shown and as data: what was picked, in order. Empty when there is nothing to pick.
 
-    `counted`: the visitor says how many; else something on the page has. `count`: so many, and this is asked elsewhere.
+    Who changes the batch size adds pictures from the list or takes the last ones out; who picks pictures changes the batch size.
+    `counted`: the visitor says how many; else something on the page has. `count`: so many, and this is asked elsewhere: one more that is
+    picked takes the place of the first.
     """
+    state = st.session_state
     source = st.segmented_control(
         "Where from",
         list(SOURCES),
@@ -36,30 +43,42 @@ def choose_pictures(*, counted: bool = True, count: int | None = None) -> tuple[
         offered = available(source or "gallery")
     except PictureError as error:
         st.info(str(error))
-    wanted = [item for name in picked_names() if (item := resolve(name))] or offered[:1]
+    new = pressed("picker")
+    named = new or state.get(PICKED) or []
+    wanted = [item for name in named if (item := resolve(name))]
     shown = {name_of(item): item for item in [*(item for item in wanted if item not in offered), *offered]}
     if not shown:
         return [], ()
+    if count:
+        wanted = wanted[-count:]
+    size = count or (len(wanted) if new and counted else state.get("batch", 1) - (len(named) - len(wanted)))
+    picked = fitted([name_of(item) for item in wanted], list(shown), max(1, size))
+    if len(picked) < size:
+        st.toast(f"There are only {len(picked)} pictures here to choose from.")
+    state[PICKED] = picked
+    if state.get("batch") != len(picked):
+        state["batch"] = len(picked)
     cards = [
         {"id": name, "title": item.title, "class_name": item.class_name, "alt": item.alt, "thumb": thumbnail(item, upload=_bytes(item))}
         for name, item in shown.items()
     ]
-    with st.container(height=176, border=False):
-        picked = picker(cards, [name_of(item) for item in wanted], key="picker", limit=count or MAX_BATCH) or [name_of(wanted[0])]
-    st.session_state[PICKED] = picked
-    batch = count or st.number_input(
-        "Batch size",
-        1,
-        MAX_BATCH,
-        1,
-        key="batch",
-        persist_state=KEPT,
-        disabled=not counted,
-        help="How many pictures go into the one gradient. Picked fewer? More are taken from the list above.",
-    )
-    spare = [name for name in shown if name not in picked]
-    items = [shown[name] for name in [*picked, *spare[: max(0, batch - len(picked))]]]
+    with st.container(height=184, border=False):
+        picker(cards, picked, key="picker", limit=MAX_BATCH)
+    if not count:
+        st.number_input("Batch size", 1, MAX_BATCH, key="batch", persist_state=KEPT, disabled=not counted, help=BATCH)
+    items = [shown[name] for name in picked]
     return items, tuple(_picture(item) for item in items)
+
+
+def fitted(picked: list[str], offered: list[str], size: int) -> list[str]:
+    """So many: the first of those picked, or all of them and the first others that are offered.
+
+    >>> fitted(["c", "a"], ["a", "b", "c", "d"], 3)
+    ['c', 'a', 'b']
+    >>> fitted(["c", "a"], ["a", "b", "c", "d"], 1)
+    ['c']
+    """
+    return [*picked, *(name for name in offered if name not in picked)][:size]
 
 
 def choose_shape(items: list[Item]) -> tuple[Side, Channels]:
@@ -136,14 +155,10 @@ def shown_name(file: str) -> str:
 def _pick(new: list[str]) -> None:
     """What has just been uploaded becomes the batch, or joins one with uploads. What is picked by hand after that stays."""
     if new:
-        picked = picked_names()
+        picked = st.session_state.get(PICKED, [])
         picked = picked if any(name.startswith("upload:") for name in picked) else []
-        st.session_state[PICKED] = list(dict.fromkeys([*picked, *new]))
-
-
-def picked_names() -> list[str]:
-    """The pictures that were picked, or that the address names, as "source:id"."""
-    return list(st.session_state.get(PICKED, _from_url()))
+        st.session_state[PICKED] = list(dict.fromkeys([*picked, *new]))[-MAX_BATCH:]
+        st.session_state["batch"] = len(st.session_state[PICKED])
 
 
 def resolve(name: str) -> Item | None:
@@ -188,7 +203,3 @@ def _bytes(item: Item) -> bytes | None:
 
 def _picture(item: Item) -> Picture:
     return Picture(source=item.source, id=item.id, label=item.label if item.source == "upload" else None)  # type: ignore[arg-type]
-
-
-def _from_url() -> list[str]:
-    return [name for name in st.query_params.get("pictures", "").split(",") if name]

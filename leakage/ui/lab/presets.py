@@ -6,7 +6,7 @@ from leakage.runs.service import service
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment, SpecError
 from leakage.spec.prepared import Preset, prepared
-from leakage.ui.common import explain, forms
+from leakage.ui.common import address, explain, forms
 from leakage.ui.common.session import owner
 
 
@@ -26,7 +26,6 @@ def named(name: str | None) -> Preset | None:
 
 def start(preset: Preset, *, live: bool = False) -> None:
     """Show both as they were recorded, or compute them; the widgets show the adaptive one."""
-    st.query_params.pop("preset", None)
     runs = [id for id in preset.recorded if service().look(id)]
     if live or len(runs) < len(preset.recorded):
         try:
@@ -36,9 +35,9 @@ def start(preset: Preset, *, live: bool = False) -> None:
             return
     known = service().catalog()
     if known:
-        forms.reset(known)
+        forms.put_defaults(known)
         forms.load(preset.pair[-1].resolve(known))
-    st.query_params["run"] = ",".join(runs)
+    st.session_state[address.NEXT] = {"run": ",".join(runs)}
 
 
 def preset_of(experiments: list[Experiment], known: Catalog) -> Preset | None:

@@ -7,6 +7,7 @@ import streamlit as st
 
 from leakage.data.images import gallery
 from leakage.learn.restored import VERSION
+from leakage.results.changes import changes
 from leakage.runs.events import AttackEnd
 from leakage.runs.service import service
 from leakage.runs.store import OPEN, Run
@@ -64,6 +65,9 @@ def show(ids: str | None, asked: Experiment | None, known: Catalog) -> None:
         st.markdown(f"**{which}, played again.** Choose your own settings and press **Run**.")
         if preset:
             st.button("Compute both live", icon=":material/play_arrow:", key="live", on_click=partial(presets.start, preset, live=True))
+    digest, told = st.session_state.get("what-if", ("", ""))
+    if [run.digest for run in runs] == [digest]:
+        st.caption(f":material/difference: {told}")
     if other:
         st.caption(":material/info: The settings ask for another run than the one below. Press **Run** to see it.")
     titles = presets.titles(experiments, known)
@@ -152,13 +156,16 @@ def questions(run: Run, experiment: Experiment, known: Catalog) -> None:
         strongest.button(run, experiment, known)
         for title, (about, changed) in explain.what_ifs(experiment, known, spare).items():
             with suppress(SpecError):  # the run's trained model may be gone since
-                st.button(f"… {title}?", help=about, on_click=ask, args=(changed.resolve(known),), key=f"what-if {title}")
+                asked = changed.resolve(known)
+                told = forms.verbatim(f"{changes(experiment, asked, known)}.")
+                about = f"{about}\n\nWhat changes: {told}"
+                st.button(f"… {title}?", help=about, on_click=ask, args=(asked, f"**What if … {title}?** {told}"), key=f"what-if {title}")
 
 
-def ask(experiment: Experiment) -> None:
-    """Put the experiment into the widgets and run it."""
+def ask(experiment: Experiment, told: str) -> None:
+    """Put the experiment into the widgets and run it; `told` will stand above it."""
     forms.load(experiment)
-    st.session_state["go"] = True
+    st.session_state["go"], st.session_state["what-if"] = True, (experiment.digest(), told)
 
 
 def glossary() -> None:

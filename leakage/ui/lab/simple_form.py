@@ -13,7 +13,7 @@ from leakage.spec.prepared import prepared
 from leakage.spec.simple_choice import FORCES, SimpleChoice, find_choice
 from leakage.ui.common import forms
 from leakage.ui.common.session import KEPT
-from leakage.ui.lab.chooser import choose_pictures, picked_names
+from leakage.ui.lab.chooser import choose_pictures
 
 EXPERT = "expert"  # in session state and in the address: that all settings are shown
 DEPTHS = {False: "Simple", True: "Expert"}
@@ -35,7 +35,7 @@ def drawn_simply(known: Catalog) -> SimpleChoice | None:
 
 def find_here(known: Catalog) -> SimpleChoice | None:
     """The choice that asks for just what the settings of this visitor ask for, if there is one."""
-    count = max(st.session_state.get("batch", 1), len(picked_names()))
+    count = max(st.session_state.get("batch", 1), len(st.session_state.get(PICKED, ())))
     try:
         return find_choice(_experiment(known, forms.DEFAULT.pictures * count), known)
     except CatalogError:  # of a run whose plug-in is gone since
@@ -111,7 +111,6 @@ def _write(name: str, before: SimpleChoice, known: Catalog) -> None:
     choice = replace(before, **{name: state[f"simple-{name}"]})
     asked = choice.experiment(forms.DEFAULT.pictures * choice.count).resolve(known)
     state.update({key: value for key, value in lab_settings(asked).items() if key not in OWN})
-    state[PICKED] = picked_names()[: choice.count]
 
 
 def _keep(known: Catalog) -> None:

@@ -11,21 +11,16 @@ def _component() -> ComponentRenderer:
     return component("gle_picker", "picker")
 
 
-def picker(items: list[dict[str, str]], selected: list[str], *, key: str, limit: int | None = None) -> list[str]:
-    """Let the visitor pick from `items` (id, title, class_name, alt, thumb: a data-URI); the ids in the order of picking.
-
-    A new click wins over `selected`; a `selected` other than on the last rerun ("reset") wins over older clicks. So the page may
-    pass the same default for ever, or hand back what it got.
-    """
-    memory = st.session_state.setdefault(f"{key}-memory", {"asked": None, "click": 0, "ids": list(selected)})
+def pressed(key: str) -> list[str] | None:
+    """The ids picked since the picker was drawn last, in their order; None where nobody pressed anything. Call it before drawing."""
     heard = (st.session_state.get(key) or {}).get("selected") or {"click": 0}
-    if heard["click"] > memory["click"]:
-        memory.update(click=heard["click"], ids=heard["ids"])
-    elif memory["asked"] != list(selected):
-        memory.update(ids=list(selected))
-    memory.update(asked=list(selected))
-    known = {item["id"] for item in items}
-    picked = [name for name in memory["ids"] if name in known][:limit]
-    data = {"items": items, "selected": picked, "click": memory["click"], "limit": limit}
+    if heard["click"] <= st.session_state.get(f"{key}-click", 0):
+        return None
+    st.session_state[f"{key}-click"] = heard["click"]
+    return list(heard["ids"])
+
+
+def picker(items: list[dict[str, str]], selected: list[str], *, key: str, limit: int) -> None:
+    """Draw `items` (id, title, class_name, alt, thumb: a data-URI) with those `selected`, whose ids are among them."""
+    data = {"items": items, "selected": selected, "click": st.session_state.get(f"{key}-click", 0), "limit": limit}
     _component()(key=key, data=data, on_selected_change=lambda: None)
-    return picked

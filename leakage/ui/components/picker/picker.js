@@ -1,4 +1,4 @@
-// The picker: a grid of pictures to put into the batch, in the order in which they are picked.
+// The picker: a grid of pictures. A press takes that picture alone; its + adds it to the batch, its − takes it out.
 import { childrenOf, element, find } from '../dom.js';
 
 /**
@@ -8,9 +8,9 @@ import { childrenOf, element, find } from '../dom.js';
  */
 
 /** @param {Item} item */
-function makeButton(item) {
+function makeCard(item) {
+  const card = element('div', 'gle-card');
   const button = element('button', 'gle-pick');
-  button.type = 'button';
   button.dataset.id = item.id;
   button.title = [item.title, item.class_name].filter(Boolean).join(', ');
   const image = element('img', '');
@@ -18,19 +18,22 @@ function makeButton(item) {
   const badge = element('span', 'gle-pick-place');
   badge.setAttribute('aria-hidden', 'true'); // the place is part of the button's description instead
   button.append(image, element('span', 'gle-pick-title', item.title ?? item.id), badge);
-  return button;
+  const add = element('button', 'gle-add');
+  button.type = add.type = 'button';
+  card.append(button, add);
+  return card;
 }
 
 /**
- * The pictures picked after a press on `id`, or null where that would be more than `limit`. A limit of one works like a radio button.
+ * The pictures picked after `id` was added to them, or taken out where it was among them; null where that would be none, or more than
+ * `limit`.
  * @param {string[]} picked
  * @param {string} id
  * @param {number} limit
  */
 export function toggled(picked, id, limit) {
   const next = picked.includes(id) ? picked.filter((other) => other !== id) : [...picked, id];
-  if (next.length <= limit) return next;
-  return limit > 1 ? null : next.slice(1);
+  return next.length && next.length <= limit ? next : null;
 }
 
 /** @param {EventTarget | null} target */
@@ -50,13 +53,13 @@ export class Picker {
     this.send = () => {};
     this.leaving = new AbortController();
     const { signal } = this.leaving;
-    this.grid.addEventListener('click', (event) => this.toggle(pickOf(event.target)?.dataset.id), { signal });
+    this.grid.addEventListener('click', (event) => this.press(event), { signal });
     this.grid.addEventListener('keydown', (event) => this.move(event), { signal });
     this.grid.addEventListener('focusin', (event) => this.rove(event.target), { signal });
   }
 
   get buttons() {
-    return childrenOf(this.grid);
+    return childrenOf(this.grid).map((card) => /** @type {HTMLElement} */ (card.firstElementChild));
   }
 
   /**
@@ -68,7 +71,7 @@ export class Picker {
     this.send = send;
     this.limit = limit ?? Infinity;
     const key = JSON.stringify(items.map((item) => [item.id, item.title, item.thumb?.length]));
-    if (key !== this.key) this.grid.replaceChildren(...items.map(makeButton));
+    if (key !== this.key) this.grid.replaceChildren(...items.map(makeCard));
     this.key = key;
     if (!(this.sent > click)) this.picked = [...selected];
     const known = new Set(items.map((item) => item.id));
@@ -76,14 +79,19 @@ export class Picker {
     this.paint();
   }
 
-  /** @param {string | undefined} id */
-  toggle(id) {
+  /** @param {MouseEvent} event */
+  press(event) {
+    const add = /** @type {Element} */ (event.target).closest('.gle-add');
+    const id = pickOf(add?.previousElementSibling ?? event.target)?.dataset.id;
     if (!id) return;
-    const picked = toggled(this.picked, id, this.limit);
-    if (!picked) {
-      this.paint(`At most ${this.limit} pictures: take one out first.`);
-      return;
-    }
+    const adds = add || event.ctrlKey || event.metaKey || event.shiftKey;
+    const picked = adds ? toggled(this.picked, id, this.limit) : [id];
+    if (picked) this.take(picked);
+    else this.paint(this.picked.includes(id) ? 'One picture stays.' : `At most ${this.limit} pictures: take one out first.`);
+  }
+
+  /** @param {string[]} picked */
+  take(picked) {
     this.picked = picked;
     this.sent = Date.now() + Math.random(); // grows with every click and survives a remount, as a counter would not
     this.paint();
@@ -114,26 +122,34 @@ export class Picker {
   }
 
   /**
-   * One tab stop for the whole grid: Tab leaves it, arrows walk in it.
+   * One picture for Tab, with its + or −: Tab leaves the grid behind them, arrows walk in it.
    * @param {EventTarget | null | undefined} target
    */
   rove(target) {
-    for (const button of this.buttons) button.tabIndex = button === target ? 0 : -1;
+    const here = /** @type {Element | null | undefined} */ (target)?.parentElement;
+    for (const card of childrenOf(this.grid)) for (const one of childrenOf(card)) one.tabIndex = card === here ? 0 : -1;
   }
 
   paint(message = '') {
-    const full = this.picked.length >= this.limit && this.limit > 1;
+    const full = this.picked.length >= this.limit;
     for (const button of this.buttons) {
       const place = this.picked.indexOf(button.dataset.id ?? '');
+      const add = /** @type {HTMLElement} */ (button.nextElementSibling);
+      const title = find(button, '.gle-pick-title').textContent;
+      const words = place < 0 ? `Add ${title} to the batch` : `Take ${title} out of the batch`;
       button.setAttribute('aria-pressed', String(place >= 0));
-      button.setAttribute('aria-disabled', String(full && place < 0));
       button.setAttribute('aria-description', place >= 0 ? `number ${place + 1} in the batch` : '');
       if (place >= 0) find(button, '.gle-pick-place').textContent = String(place + 1);
+      add.textContent = place < 0 ? '+' : '−';
+      add.title = words;
+      add.setAttribute('aria-label', words);
+      add.setAttribute('aria-disabled', String(full && place < 0));
+      add.hidden = place >= 0 && this.picked.length === 1; // the last one stays
     }
     const stops = this.buttons.some((button) => button.tabIndex === 0 && button.hasAttribute('tabindex'));
     if (!stops) this.rove(this.grid.querySelector('[aria-pressed="true"]') ?? this.buttons[0]);
-    const limit = Number.isFinite(this.limit) ? ` of at most ${this.limit}` : '';
-    this.count.textContent = message || (this.picked.length ? `${this.picked.length}${limit} picked` : 'Pick at least one picture.');
+    const { length } = this.picked;
+    this.count.textContent = message || (length > 1 ? `${length} pictures in the batch` : 'Press + on a picture to add it to the batch.');
   }
 
   destroy() {

@@ -1,0 +1,58 @@
+"""What one experiment changes of another, in words: nothing that differs is passed over."""
+
+from typing import Any
+
+import pytest
+from problems import CATALOG
+
+from leakage.data.images import gallery
+from leakage.results.changes import changes
+from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
+from leakage.ui.common import explain
+
+EIGHT = tuple(Picture(id=item.id) for item in gallery()[:8])
+OTHERS: dict[str, tuple[Any, str]] = {
+    "pictures": (EIGHT, "8 pictures instead of 1 picture"),
+    "size": (64, "size: 64 px instead of 32 px"),
+    "channels": (1, "colours: grey instead of colour"),
+    "model": (Part(id="mlp"), "model: MLP instead of LeNet"),
+    "checkpoint": ("lenet-mnist@5", "weights: trained (lenet-mnist@5) instead of untrained"),
+    "task": ("two", "outputs: one in all instead of one for each class"),
+    "precision": ("float64", "arithmetic: float64 instead of float32"),
+    "batch_norm": ("batch", "BatchNorm uses: statistics of this batch instead of stored statistics"),
+    "protocol": (Part(id="fedavg"), "what is sent: FedAvg instead of FedSGD"),
+    "aggregation": (Part(id="secure_aggregation"), "added up with other phones: Secure aggregation instead of no"),
+    "rounds": (3, "round 1 of 3 instead of round 1 of 1"),
+    "attacked_round": (2, "round 2 of 1 instead of round 1 of 1"),
+    "defenses": ((Part(id="pruning", fields={"share": 0.9}),), "protection: Pruning 0.9 instead of no protection"),
+    "attack": (Part(id="inverting_gradients"), "attack: Inverting Gradients instead of iDLG"),
+    "seed": (2, "seed 2 instead of seed 1"),
+    "max_seconds": (60, "time limit: at most 60 s instead of at most 900 s"),
+}
+GRANTED = {
+    "labels": (True, "labels granted instead of labels found out"),
+    "adaptive": (False, "attacker: naive instead of adaptive"),
+    "strategy": ("read it off", "answer to the protection: read it off instead of the usual answer"),
+    "statistics": ("exact", "statistics granted for this very batch instead of statistics not granted"),
+}
+
+
+@pytest.mark.parametrize("field", sorted({*Experiment.model_fields, *Assumptions.model_fields} - {"version", "assume"}))
+def test_every_field_that_differs_is_told(field: str) -> None:
+    before = Experiment()
+    if field in GRANTED:
+        value, words = GRANTED[field]
+        after = before.model_copy(update={"assume": before.assume.model_copy(update={field: value})})
+    else:
+        value, words = OTHERS[field]
+        after = before.model_copy(update={field: value})
+    assert changes(before, after, CATALOG) == words
+    assert changes(after, after, CATALOG) == ""
+
+
+def test_several_changes_are_told_one_after_the_other() -> None:
+    what_if = explain.what_ifs(Experiment(), CATALOG, list(EIGHT))["a batch of 8"][1]
+    assert changes(Experiment(), what_if, CATALOG) == "attack: Inverting Gradients instead of iDLG; 8 pictures instead of 1 picture"
+    wider = Experiment(model=Part(id="mlp", fields={"width": 64}))
+    narrow = Experiment(model=Part(id="mlp", fields={"width": 8}), seed=2)
+    assert changes(narrow, wider, CATALOG) == "model: MLP, width 64 instead of MLP, width 8; seed 1 instead of seed 2"
