@@ -97,7 +97,7 @@ LONG = frozenset(
         "tests/real_data/test_trained.py::test_a_small_model_scores_what_its_card_says",
         "tests/results/test_comparison.py::test_a_row_repeats_what_the_run_found",
         "tests/results/test_intervals.py::test_an_experiment_is_run_with_several_seeds_and_its_successes_are_counted",
-        "tests/results/test_markup.py::test_text_is_trusted_as_markup_in_three_places_only",
+        "tests/results/test_markup.py::test_text_is_trusted_as_markup_in_a_few_places_only",
         "tests/runs/test_migrations.py::test_a_process_that_meets_a_newer_store_ends_with_a_sentence",
         "tests/runs/test_migrations.py::test_a_run_that_waited_in_a_store_of_0_1_0_is_played",
         "tests/runs/test_migrations.py::test_the_lab_shows_every_run_of_0_1_0",

@@ -11,8 +11,9 @@ from leakage.spec.words import ATTACKERS
 def changes(before: Experiment, after: Experiment, known: Catalog) -> str:
     """Such as "8 pictures instead of 1 picture; attack: Inverting Gradients instead of iDLG"; empty where both ask the same."""
     told = []
-    for about, (was, now) in aspects([before, after], known, short=True):
-        if was != now:
+    for about, words in aspects([before, after], known, short=True):
+        if len(set(words)) > 1:
+            was, now = words
             name = re.sub("^(The|Its|Their) ", "", about).replace("to it", "to the protection")
             name = name if name.startswith("BatchNorm") else name[0].lower() + name[1:]
             told.append(f"{'' if name.split()[-1].rstrip('s') in now else f'{name}: '}{now} instead of {was}")

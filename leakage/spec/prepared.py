@@ -130,7 +130,7 @@ class SimpleNetwork(Base):
     title: str
     about: str
     model: Part
-    alone: Part
+    single: Part
     several: Part
     protected: Part
 

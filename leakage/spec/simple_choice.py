@@ -27,7 +27,7 @@ class SimpleChoice:
     def experiment(self, pictures: tuple[Picture, ...]) -> Experiment:
         """What it asks for."""
         network, strength = prepared().simple.networks[self.network], self._strength()
-        attack = network.protected if strength else network.alone if self.count == 1 else network.several
+        attack = network.protected if strength else network.single if self.count == 1 else network.several
         strategy = strength.strategy if strength and self.adaptive else ""
         return Experiment(
             pictures=pictures,

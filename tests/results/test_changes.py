@@ -17,7 +17,7 @@ OTHERS: dict[str, tuple[Any, str]] = {
     "channels": (1, "colours: grey instead of colour"),
     "model": (Part(id="mlp"), "model: MLP instead of LeNet"),
     "checkpoint": ("lenet-mnist@5", "weights: trained (lenet-mnist@5) instead of untrained"),
-    "task": ("two", "outputs: one in all instead of one for each class"),
+    "task": ("two", "one output instead of one output for each class"),
     "precision": ("float64", "arithmetic: float64 instead of float32"),
     "batch_norm": ("batch", "BatchNorm uses: statistics of this batch instead of stored statistics"),
     "protocol": (Part(id="fedavg"), "what is sent: FedAvg instead of FedSGD"),
@@ -32,7 +32,7 @@ OTHERS: dict[str, tuple[Any, str]] = {
 GRANTED = {
     "labels": (True, "labels granted instead of labels found out"),
     "adaptive": (False, "attacker: naive instead of adaptive"),
-    "strategy": ("read it off", "answer to the protection: read it off instead of the usual answer"),
+    "strategy": ("read it off", "attacker's countermeasure: undone by its formula instead of default countermeasure"),
     "statistics": ("exact", "statistics granted for this very batch instead of statistics not granted"),
 }
 

@@ -8,7 +8,7 @@ import pytest
 from leakage.results import scripts
 from leakage.results.scripts import FOLDER, read, stub
 
-COMPONENTS = ("live/live.js", "picker/picker.js", "sent/sent.js", "reader/reader.js")
+COMPONENTS = ("live/live.js", "picker/picker.js", "sent/sent.js", "front/front.js", "reader/reader.js")
 NAMED = re.compile(r"""(?:\bfrom|\bimport)\s*\(?\s*['"]([^'"]+)['"]""")  # any import, also one that closure() would overlook
 
 

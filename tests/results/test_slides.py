@@ -113,7 +113,7 @@ def test_without_pictures_or_plugins_there_is_no_slide(store: Store) -> None:
 
 def test_a_caption_holds_settings_and_seed_in_letters_that_the_font_has() -> None:
     settings = recorded_slide("r10", CATALOG).settings
-    assert settings.startswith("Inverting Gradients, steps 1000")
+    assert "(Inverting Gradients), steps 1000" in settings
     assert settings.endswith("round 16 of 16 · seed 1")
     for words in ("adaptive attacker", "untrained", "1 picture of 32 px", "Gaussian noise 0.01"):
         assert words in settings

@@ -64,7 +64,7 @@ def test_a_press_measures_the_ranks_and_the_verdict_goes_by_them(look: Open, doo
 
 def test_a_stopped_measurement_says_so_and_can_be_asked_for_again(look: Open, door: Service, work: Callable[[], None]) -> None:
     at = press(press(look(net=ONE, **GREY)), "stop-ranks")
-    assert "Stopped before it began." in words(at)
+    assert "Cancelled before it began." in words(at)
     press(at)
     work()
     assert "**144**" in words(at.run())

@@ -57,7 +57,7 @@ def test_the_lab_opens_with_six_choices_and_asks_what_it_always_asked(door: Serv
     at = visit(itself=True)
     assert is_simple(at)
     assert keys(at) == SIMPLE | {"depth", "source"}
-    assert "Attack: iDLG" in words(at)
+    assert "Attack: Guess and compare (iDLG)" in words(at)
     assert asked(door, press_run(at)) == Experiment().resolve(CATALOG)
 
 

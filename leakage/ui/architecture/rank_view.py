@@ -23,7 +23,6 @@ AGREE = "The formula, where there is one, agrees."
 BLOCKS = "Blocks with a skip are only counted."
 ASK = "Measure the ranks"
 TOO_LARGE = "The whole gradient of this network is too large to be measured here."
-NEVER_BEGUN = "Stopped before it began."  # a run that was stopped while it waited has no message of its own
 
 
 @dataclass(frozen=True)
@@ -81,7 +80,7 @@ def render_offer(given: Given, found: Analysis, seen: Seen) -> None:
         watch(run.id, names, known_ranks=seen.measured)
     elif wanted.seconds and (run is None or run.status != "done"):
         if run:
-            st.caption(run.message or NEVER_BEGUN)
+            st.caption(run.message)
         ask(wanted)
     elif run and layers:
         st.caption(how(found))
