@@ -18,7 +18,7 @@ from leakage.settings import cores
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--peer", type=Path, help="the Python of the peer's environment; without it the comparison is left out")
-parser.add_argument("--only", choices=("peer", "live", "lanes", "closed", "arms"), help="one part only")
+parser.add_argument("--only", choices=("peer", "live", "lanes", "closed", "arms", "learn"), help="one part only")
 given = parser.parse_args()
 body: dict[str, object] = {
     "machine": f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores",
@@ -49,12 +49,33 @@ if given.peer and given.only in (None, "peer"):
     table(heads, [[row[head] for head in heads] for row in rows])
     say()
 
-if given.only in (None, "live", "arms"):
+if given.only in (None, "live", "arms", "learn"):
     os.environ["LEAKAGE_BROWSER"] = subprocess.run(
         ["bash", str(ROOT / "scripts/browser.sh")], check=True, capture_output=True, text=True
     ).stdout.strip()
     import arms
+    import first_pictures
     import live
+
+if given.only in (None, "learn"):
+    site = live.Site()
+    try:
+        first = first_pictures.measured(site)
+    finally:
+        site.close()
+    body["learn"] = first
+    say("Lessons and front door, warm: the slowest of five tries")
+    measured = [
+        ["first moving picture on Learn (s)", first["learn_p95_s"], "<= 1.0"],
+        ["first moving picture on the Lab, at the front door (s)", first["lab_p95_s"], "<= 1.2"],
+        ["the largest lesson (kB)", first["largest_lesson"] / 1000, "< 400"],
+        ["recordings and grids (MB)", first["recordings"] / 1e6, "< 4"],
+        ["the folder of `make site` (MB)", first["site"] / 1e6, "< 5"],
+    ]
+    table(["what", "measured", "target"], measured)
+    if given.only:
+        save("first_pictures", first)
+    say()
 
 if given.only in (None, "arms"):
     site = live.Site()

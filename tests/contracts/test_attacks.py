@@ -166,8 +166,8 @@ def test_a_start_that_sticks_is_said_and_the_answer_is_the_lowest_of_all(
 ) -> None:
     run = moments(short(name, tries=2), two_valleys, seed=seed)
     assert [moment.note["event"] for moment in run if "event" in moment.note] == [
-        f"Start 1 of 2 got stuck at a gradient distance of {ends[0]}. Trying another.",
-        f"Start 2 of 2 got stuck at a gradient distance of {ends[1]}. The best of them is shown.",
+        f"First try failed (got stuck at a gradient distance of {ends[0]}), trying again.",
+        f"Try 2 of 2 failed (got stuck at a gradient distance of {ends[1]}), the best of all is shown.",
     ]
     assert float(run[-1].x) == pytest.approx(1, abs=1e-3)
     assert float(run[-1].loss) == pytest.approx(0.01, abs=1e-5)
@@ -179,7 +179,7 @@ def test_two_starts_that_end_at_one_distance_are_enough(name: str, two_valleys: 
     run = moments(short(name, tries=4), two_valleys, seed=3)
     events = [str(moment.note["event"]) for moment in run if "event" in moment.note]
     assert len(events) == 3  # 1.3, 0.01, 0.01
-    assert events[-1].startswith("Start 3 of 4 got stuck at a gradient distance of 0.01. An earlier one ended there too")
+    assert events[-1].startswith("Try 3 of 4 failed (got stuck at a gradient distance of 0.01), an earlier one ended there too")
 
 
 @SEARCHING

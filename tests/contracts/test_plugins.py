@@ -28,7 +28,8 @@ from leakage.engine.matching import cosine_distance, normal_start
 class Steepest(Attack):
     """argmin over x of 1 - cos(g(x, y), g*), by Adam."""
 
-    title = "Steepest"
+    title = "Guess and compare (steepest)"
+    short = "Steepest"
     plain = "Changes a noisy picture until its gradient points the same way."
     hint = "Planted by a test."
     source = "https://example.org/steepest"
@@ -121,7 +122,7 @@ from leakage.engine.core import Model, flag
 class Straight(Model):
     """logits = W x + b."""
 
-    title = "Linear"
+    title = "Small network (linear)"
     plain = "Every class is one weighted sum of the pixels."
     hint = "Planted by a test."
     source = "https://example.org/linear"
