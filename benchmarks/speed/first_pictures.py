@@ -58,8 +58,6 @@ def weight_of_lessons(url: str) -> dict[str, int]:
             with client.stream("GET", f"{url}{data_folder('')}/lessons/{lesson.id}.json") as answer:
                 words = sum(len(part) for part in answer.iter_raw())
             films = [("runs", name) for name in lesson.runs] + [("grids", name) for name in lesson.grids]
-                FOLDER / "grids" / f"{name}.webp" for name in lesson.grids
-            ]
             weights[lesson.id] = words + sum((FOLDER / kind / f"{name}.webp").stat().st_size for kind, name in films)
     return weights
 
