@@ -48,7 +48,8 @@ def read_url(known: Catalog, *, again: bool = False) -> None:
     state[misread.ASKED] = asked.to_dict()
     state.pop(OPENING, None)
     for key, options in _menus(known).items():
-        state.update({key: option for option in options if str(option) == asked.get(key)})
+        if found := [option for option in options if str(option) == asked.get(key)]:
+            state[key] = found[0]
     for key, field in (*_fields(known), *OTHERS.items()):
         if key in asked:
             with suppress(ValueError):  # of a free text its own widget tells what is wrong
