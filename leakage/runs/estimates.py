@@ -1,13 +1,18 @@
-"""How long a run will take on this machine, before it begins."""
+"""How long a run will take on this machine: before it begins, while it runs, and until it begins."""
 
+import heapq
 import json
+import time
+from collections.abc import Sequence
 
 from leakage.runs.events import AttackEnd
 from leakage.runs.notes import SPEEDS
-from leakage.runs.store import Store
+from leakage.runs.store import Run, Store
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment
 from leakage.spec.tasks import Ranks, Training
+
+ENOUGH = 1.0  # seconds of a run that say how fast it is
 
 
 def estimate(store: Store, task: Experiment | Training | Ranks, known: Catalog) -> float | None:
@@ -49,6 +54,41 @@ def _measured(store: Store, experiment: Experiment, known: Catalog) -> float | N
     one, eight = speeds
     per_replay = max(one + (eight - one) * (load - 1) / 7, one / 2)
     return known.get("attack", experiment.attack.id).evaluations_per_step * float(per_replay)
+
+
+def wait(store: Store, running: Sequence[Run], ahead: Sequence[Run], slots: int) -> float | None:
+    """Seconds until a run begins that stands behind those `ahead`; None when nothing is known.
+
+    What runs is taken at its own pace. Where that is slower than was estimated, others load the machine: what waits will be slower too.
+    """
+    told = [_at_its_pace(store, run) for run in running]
+    loads = [pace[0] / run.estimate for run, pace in zip(running, told, strict=True) if pace and run.estimate]
+    load = sum(loads) / len(loads) if loads else 1.0
+    left = [_left(run, pace, load) for run, pace in zip(running, told, strict=True)]
+    lasting = [None if run.estimate is None else run.estimate * load for run in ahead]
+    free = [seconds for seconds in (*left, *[0.0] * (slots - len(left))) if seconds is not None]  # when each slot is
+    if None in left or None in lasting:
+        return None
+    heapq.heapify(free)
+    for seconds in lasting:
+        heapq.heapreplace(free, free[0] + (seconds or 0.0))
+    return free[0]
+
+
+def _left(run: Run, pace: tuple[float, float] | None, load: float) -> float | None:
+    """Seconds that it still takes: at its own pace, else by its estimate under this load; None when neither is known."""
+    if pace:
+        return pace[0] - pace[1]
+    return None if run.estimate is None else max(0.0, run.estimate * load - (time.time() - (run.started or time.time())))
+
+
+def _at_its_pace(store: Store, run: Run) -> tuple[float, float] | None:
+    """Seconds that an attack takes in all if it goes on as until now, and that it has taken; None before it can be told."""
+    frame = store.newest_frame(run.id) if run.kind == "attack" else None
+    steps = Experiment.model_validate_json(run.experiment).attack.fields.get("steps") if frame else None
+    if not frame or not steps or frame.step < 1 or frame.seconds < ENOUGH:
+        return None
+    return frame.seconds / frame.step * max(float(steps), frame.step), frame.seconds
 
 
 def planned(experiment: Experiment) -> float:

@@ -76,6 +76,11 @@ class EventLog:
         )
         return [_heard(row) for row in rows]
 
+    def newest_frame(self, run: str) -> FrameEvent | None:
+        """The last frame so far of an attack."""
+        row = self.database.read().execute("SELECT MAX(seq) AS seq FROM events WHERE run = ? AND kind = 'frame'", (run,)).fetchone()
+        return FrameEvent.model_validate(self._heard("e.seq = ?", row["seq"])[0]) if row["seq"] else None
+
     def frames(self, run: str) -> list[FrameEvent]:
         """The frames of an attack, oldest first, kept or not."""
         return self.events_of(run, FrameEvent)

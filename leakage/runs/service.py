@@ -250,16 +250,13 @@ class Service:
         return len(runs)
 
     def place(self, run: str) -> Place:
-        """Position in the queue and the wait that finished runs and estimates suggest."""
+        """Position in the queue, and the wait that the pace of what runs and estimates suggest."""
         waiting, running = self.store.queue(), self.store.running()
         ids = [other.id for other in waiting]
         if run not in ids:
             return Place(0, None)
-        position = ids.index(run) + 1
-        left = [max(0.0, (r.estimate or 0) - (time.time() - (r.started or time.time()))) for r in running]
-        ahead = [r.estimate or 0 for r in waiting[: position - 1]]
-        known = all(r.estimate is not None for r in (*running, *waiting[: position - 1]))
-        return Place(position, sum(left + ahead) / self.config.slots if known else None)
+        place = ids.index(run)
+        return Place(place + 1, estimates.wait(self.store, running, waiting[:place], self.config.slots))
 
     def estimate(self, task: Experiment | Training | Ranks) -> float | None:
         """Seconds that this (resolved) experiment will take on this machine; None when nothing is known."""

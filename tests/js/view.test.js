@@ -48,6 +48,29 @@ test('the first event brings the private picture, what is sent, and the facts', 
   assert.equal(text('facts'), 'iDLG (label first) · cpu, 2 cores · about 42 s');
 });
 
+test('the seconds that are left are counted down between what the server tells, by the pace of the run itself', async (t) => {
+  const { text, hear, page } = show(t);
+  hear({ kind: 'state', run: 'r', status: 'queued', position: 1, wait: 30 });
+  await page.tick(20);
+  assert.deepEqual([text('status-text'), text('facts')], ['Waiting: yours is next', 'begins in about 30 s']);
+  await page.tick(12000);
+  assert.deepEqual([text('status-text'), text('facts')], ['Waiting: yours is next', 'begins in about 18 s']); // nobody is told twice
+  hear({ kind: 'state', run: 'r', status: 'queued', position: 1, wait: 95 });
+  await page.tick(20);
+  assert.equal(text('facts'), 'begins in about 2 min');
+  hear(RUNNING, { ...META_OF_R, estimate: 500 }, frame(1, { step: 10, seconds: 20 }));
+  await page.tick(300);
+  assert.match(text('facts'), / · about 60 s left$/); // 30 steps of 2 s, whatever was estimated
+  await page.tick(5000);
+  assert.match(text('facts'), / · about 55 s left$/);
+  hear(frame(2, { step: 20, seconds: 30 })); // others have left the machine
+  await page.tick(300);
+  assert.match(text('facts'), / · about 20 s left$/);
+  hear(END);
+  await page.tick(50);
+  assert.match(text('facts'), / · 30 s$/);
+});
+
 test('the newest picture is followed, with all that belongs to it', async (t) => {
   const { view, one, text, hear, seen, page, host } = show(t);
   hear(RUNNING, META_OF_R, ...FRAMES.slice(0, 2));

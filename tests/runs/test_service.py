@@ -2,16 +2,19 @@
 
 import ast
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
+from stored import run
 
 from leakage.data.images import read, tiles
-from leakage.runs.service import Service
+from leakage.runs.events import FrameEvent
+from leakage.runs.service import Place, Service
 from leakage.settings import ROOT
-from leakage.spec.experiment import Experiment, Picture
+from leakage.spec.experiment import Experiment, Part, Picture
 from leakage.spec.tasks import Ranks
 
 PAGES = [ROOT / "app.py", *ROOT.glob("pages/*.py"), *ROOT.glob("leakage/ui/**/*.py"), *ROOT.glob("leakage/web/*.py")]
@@ -66,9 +69,29 @@ def test_the_private_pictures_of_a_run_that_waits_are_those_that_were_asked_for(
     file = io.BytesIO()
     Image.new("RGB", (40, 40), (200, 30, 30)).save(file, "PNG")
     pictures = (Picture(id="coffee"), Picture(source="upload", id="red", label=6))
-    run = door.submit(Experiment(pictures=pictures, size=28, channels=3), "me", uploads={"red": file.getvalue()})
-    coffee, red = tiles(door.private(run) or b"", 2)
+    id = door.submit(Experiment(pictures=pictures, size=28, channels=3), "me", uploads={"red": file.getvalue()})
+    coffee, red = tiles(door.private(id) or b"", 2)
     assert (coffee == read("gallery", "coffee", 28, 3)).all()
     assert np.unique(red.reshape(-1, 3), axis=0).tolist() == [[200, 30, 30]]
     assert door.private("nobody") is None
     assert door.private(door.measure(Ranks(network="conv 4@1 - block 4 - mean", size=28, channels=1), "me")) is None
+
+
+def test_the_wait_follows_the_pace_of_what_runs_and_the_load_that_it_shows(door: Service) -> None:
+    hundred = Experiment(attack=Part(id="idlg", fields={"steps": 100})).model_dump_json()
+    for name, estimate in (("a", 50.0), ("b", 60.0), ("c", 10.0), ("d", 20.0), ("e", 1.0)):
+        door.store.add(run(name, estimate=estimate, experiment=hundred), {})
+    assert (door.place("a"), door.place("nobody")) == (Place(1, 0.0), Place(0, None))
+    for _ in range(2):
+        door.store.claim("0:1")
+    slots = replace(door.config, slots=2)
+    two = Service(door.store, slots)
+    assert [two.place(name).position for name in "cde"] == [1, 2, 3]
+    assert [two.place(name).wait for name in "cde"] == pytest.approx([50, 60, 60], abs=1)  # as was estimated: b and c end together
+    door.store.add_frame("a", FrameEvent(step=10, seconds=10.0, loss=1.0), b"")  # twice as slow: 90 s are left, b takes 120 in all
+    assert [two.place(name).wait for name in "cde"] == pytest.approx([90, 110, 120], abs=1)
+    door.store.add_frame("b", FrameEvent(step=50, seconds=30.0, loss=1.0), b"")  # as fast as was thought: 30 s are left
+    assert [two.place(name).wait for name in "cde"] == pytest.approx([30, 45, 75], abs=1)
+    door.store.add(run("f", estimate=None), {})
+    door.store.add(run("g", estimate=1.0), {})
+    assert (two.place("f").wait, two.place("g").wait) == (pytest.approx(76.5, abs=1), None)

@@ -5,6 +5,7 @@ import { Curves } from './curves.js';
 import { Film, HOLD } from './film.js';
 import { fillGauges, layGauges } from './gauges.js';
 import { Ladder } from './ladder.js';
+import { Countdown } from './pace.js';
 import { drawSheet, layPairs, layTiles, loadImage, privateOf } from './pictures.js';
 import { isAnswer, isFinal, nearestPlace, placeOf, scoresOf } from './record.js';
 import { drawEmptyLayers, drawStrip } from './strips.js';
@@ -42,6 +43,10 @@ export class RunView {
     });
     this.player = this.controls.player;
     this.curves = together ? NO_CURVES : new Curves(this.part('plot'), base, (step) => this.seekStep(step));
+    this.countdown = new Countdown((time) => {
+      const { meta } = this.record;
+      this.part('facts').textContent = [meta?.attack, meta?.device, time].filter(Boolean).join(' · ');
+    });
     this.ladder = new Ladder(this.part('ladder'), (seq) => this.player.seek(placeOf(this.record.pictures, seq)));
     // These listeners go with the element that they are on.
     this.root.addEventListener('keydown', (event) => (together ?? this).controls.key(event));
@@ -106,6 +111,7 @@ export class RunView {
 
   /** @param {import('./record.js').AttackEvent} event */
   receive(event) {
+    this.countdown.hear();
     this.film.receive(event);
     if (event.kind === 'meta') this.introduce(event);
     if (event.kind === 'end') this.finish();
@@ -272,11 +278,9 @@ export class RunView {
 
   /** The status line speaks only when the state changes or a note comes, so that screen readers are not flooded. */
   tell() {
-    const { state, note, meta, frames, end } = this.record;
+    const { state, note, end } = this.record;
     const over = isFinal(this.record);
-    const estimate = isNumber(meta?.estimate) ? `about ${duration(meta.estimate)}` : '';
-    const time = end ? duration(frames[frames.length - 1]?.seconds) : estimate;
-    this.part('facts').textContent = [meta?.attack, meta?.device, time].filter(Boolean).join(' · ');
+    this.countdown.tell(this.record);
     const last = over ? state.status === 'done' && end?.note?.event : note;
     const words = [solvedWords(this.record) || stateWords(state, end?.ending), last].filter(Boolean).join('. ');
     if (words === this.spoken) return;
@@ -287,6 +291,7 @@ export class RunView {
 
   destroy() {
     this.timers.forEach(clearTimeout);
+    this.countdown.destroy();
     this.controls.destroy();
     this.ladder.destroy();
     this.curves.destroy();

@@ -55,12 +55,11 @@ const STATES = { running: 'Attack running', done: 'Attack finished' };
  * @param {Partial<import('./events.js').StateEvent>} [state]
  * @param {import('./events.js').Ending | null} [ending]
  */
-export function stateWords({ status = '', position, wait, message } = {}, ending = null) {
+export function stateWords({ status = '', position, message } = {}, ending = null) {
   if (ending) return ending.words;
-  const about = isNumber(wait) ? `, about ${duration(Math.max(1, Math.round(wait)))}` : '';
   if (status === 'queued') {
     const before = isNumber(position) ? position - 1 : 0; // 1 is the next
-    return before < 1 ? `Waiting: yours is next${about}` : `Waiting: ${before} ${before === 1 ? 'run' : 'runs'} before yours${about}`;
+    return before < 1 ? 'Waiting: yours is next' : `Waiting: ${before} ${before === 1 ? 'run' : 'runs'} before yours`;
   }
   if (status === 'failed' || status === 'cancelled')
     return [status === 'failed' ? 'Failed' : 'Stopped', message].filter(Boolean).join(': ');
