@@ -1,19 +1,23 @@
-"""The runs of this browser: look again, share, delete."""
+"""The runs of this browser: look again, name, pin, share, delete. With a list in the address: those runs, for anybody, as a lesson."""
 
 import time
+from itertools import zip_longest
+from urllib.parse import urlencode
 
 import streamlit as st
 
+from leakage.results.comparison import MAX_ARMS as MOST
 from leakage.results.markup import render
 from leakage.runs.endings import how_it_stands
 from leakage.runs.events import AttackEnd, TrainingEnd
+from leakage.runs.labels import LONGEST, printable
 from leakage.runs.service import service
-from leakage.runs.store import Run
+from leakage.runs.store import Label, Run
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment
 from leakage.spec.tasks import Ranks, Training
-from leakage.ui.common import explain
-from leakage.ui.common.base_path import base
+from leakage.ui.common import explain, forms
+from leakage.ui.common.base_path import address_of, base
 from leakage.ui.common.session import delete_all, owner
 
 
@@ -45,39 +49,87 @@ def ranks_row(run: Run, _known: Catalog) -> tuple[str, str, str]:
 ROWS = {"attack": attack_row, "train": training_row, "rank": ranks_row}
 
 
-def row(run: Run, known: Catalog) -> None:
-    """One run: what, when, how it ended."""
+def row(run: Run, label: Label, known: Catalog) -> None:
+    """One run: its name, what, when, how it ended; and what can be done with it."""
+    with st.container(border=True, horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+        tell(run, label.name, known)
+        with st.container(horizontal=True, vertical_alignment="center", width="content", gap="small"):
+            pinned, given = label.pinned is not None, (run.id, owner())
+            st.button(
+                "Pinned" if pinned else "Pin",
+                key=f"pin-{run.id}",
+                icon=":material/keep:" if pinned else ":material/keep_off:",
+                type="tertiary",
+                help="Pinned runs stand first, and make a lesson. Pictures of your own are deleted after 7 days all the same.",
+                on_click=service().labels.pin,
+                args=given,
+            )
+            with st.popover("Rename", icon=":material/edit:", type="tertiary"):
+                st.text_input("Name", label.name, LONGEST, key=f"name-{run.id}", on_change=rename, args=given, help="Empty: its title.")
+            st.button("Delete", key=f"delete-{run.id}", icon=":material/delete:", type="tertiary", on_click=service().delete, args=given)
+
+
+def rename(run: str, whose: str) -> None:
+    """Take the name that was typed."""
+    service().labels.rename(run, whose, st.session_state[f"name-{run}"])
+
+
+def tell(run: Run, name: str, known: Catalog) -> None:
+    """Its picture, its name where it has one, its title as a link, and how it ended."""
     how, title, link = ROWS[run.kind](run, known)
     when = time.strftime("%d %b %H:%M", time.localtime(run.created))
-    with st.container(border=True, horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-        with st.container(horizontal=True, vertical_alignment="center", width="content"):
-            if run.result and run.kind == "attack":
-                st.html(render("ui/common/mini.html.jinja", address=f"{base()}/api/runs/{run.id}/final.png"), width="content")
-            st.markdown(f"[**{title}**]({link})  \n{when} · {how}", width="content")
-        st.button(
-            "Delete",
-            key=f"delete-{run.id}",
-            icon=":material/delete:",
-            type="tertiary",
-            on_click=service().delete,
-            args=(run.id, owner()),
-        )
+    with st.container(horizontal=True, vertical_alignment="center", width="content"):
+        if run.result and run.kind == "attack":
+            st.html(render("ui/common/mini.html.jinja", address=f"{base()}/api/runs/{run.id}/final.png"), width="content")
+        named = f"[**{forms.literal(name)}**]({link})  \n{title}" if name else f"[**{title}**]({link})"
+        st.markdown(f"{named}  \n{when} · {how}", width="content")
+
+
+def share(runs: list[Run], labels: dict[str, Label]) -> None:
+    """The pinned runs as one link; names travel in it, so that it says what its author called them."""
+    told = urlencode([("list", ",".join(run.id for run in runs)), *(("called", labels[run.id].name) for run in runs)], safe=",")
+    with st.popover("List pinned runs as a lesson", icon=":material/format_list_numbered:", type="tertiary"):
+        st.markdown("Whoever has this link sees these runs in this order, with their names and pictures, for as long as you keep them.")
+        st.code(f"{address_of('/runs') or f'{base()}/runs'}?{told}", language=None, wrap_lines=True)
+        st.link_button("Open it", f"{base()}/runs?{told}", icon=":material/open_in_new:")
+
+
+def lesson(ids: list[str], names: list[str], known: Catalog) -> None:
+    """The runs of a link, in its order."""
+    st.markdown("#### A list of runs")
+    found = [(run, printable(name)) for id, name in zip_longest(ids[:MOST], names[:MOST], fillvalue="") if (run := service().look(id))]
+    for number, (run, name) in enumerate(found, 1):
+        with st.container(border=True, horizontal=True, vertical_alignment="center"):
+            st.markdown(f"**{number}**", width="content")
+            tell(run, name, known)
+    if len(found) < len(ids):
+        st.caption("A run of this list is not here: it was deleted, or the link is incomplete.")
 
 
 def page() -> None:
     """The whole page, top to bottom."""
-    st.markdown("#### The runs of this browser")
     known = service().catalog()
     if known is None:
         st.caption("Getting ready. Come back in a few seconds.")
-        return
-    mine = service().mine(owner())
+    elif ids := [id for id in st.query_params.get("list", "").split(",") if id]:
+        lesson(ids, st.query_params.get_all("called"), known)
+    else:
+        st.markdown("#### The runs of this browser")
+        runs(known)
+
+
+def runs(known: Catalog) -> None:
+    """Those of this browser, the pinned ones first."""
+    mine, labels = service().mine(owner()), service().labels.of(owner())
     if not mine:
         st.info("No runs yet. Choose pictures in the lab and press Run.")
         return
-    delete_all()
+    with st.container(horizontal=True):
+        if pinned := [run for run in mine if run.id in labels and labels[run.id].pinned is not None]:
+            share(pinned, labels)
+        delete_all()
     for run in mine:
-        row(run, known)
+        row(run, labels.get(run.id, Label()), known)
     st.caption(explain.PROMISE)
 
 

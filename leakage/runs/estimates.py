@@ -2,6 +2,7 @@
 
 import heapq
 import json
+import math
 import time
 from collections.abc import Sequence
 
@@ -65,7 +66,7 @@ def wait(store: Store, running: Sequence[Run], ahead: Sequence[Run], slots: int)
     loads = [pace[0] / run.estimate for run, pace in zip(running, told, strict=True) if pace and run.estimate]
     load = sum(loads) / len(loads) if loads else 1.0
     left = [_left(run, pace, load) for run, pace in zip(running, told, strict=True)]
-    lasting = [None if run.estimate is None else run.estimate * load for run in ahead]
+    lasting = [_within_limit(run, load) for run in ahead]
     free = [seconds for seconds in (*left, *[0.0] * (slots - len(left))) if seconds is not None]  # when each slot is
     if None in left or None in lasting:
         return None
@@ -78,8 +79,18 @@ def wait(store: Store, running: Sequence[Run], ahead: Sequence[Run], slots: int)
 def _left(run: Run, pace: tuple[float, float] | None, load: float) -> float | None:
     """Seconds that it still takes: at its own pace, else by its estimate under this load; None when neither is known."""
     if pace:
-        return pace[0] - pace[1]
-    return None if run.estimate is None else max(0.0, run.estimate * load - (time.time() - (run.started or time.time())))
+        return max(0.0, min(pace[0], _limit(run)) - pace[1])
+    seconds = _within_limit(run, load)
+    return None if seconds is None else max(0.0, seconds - (time.time() - (run.started or time.time())))
+
+
+def _within_limit(run: Run, load: float) -> float | None:
+    return None if run.estimate is None else min(run.estimate * load, _limit(run))
+
+
+def _limit(run: Run) -> float:
+    """After how many seconds it is ended."""
+    return Experiment.model_validate_json(run.experiment).max_seconds if run.kind == "attack" else math.inf
 
 
 def _at_its_pace(store: Store, run: Run) -> tuple[float, float] | None:

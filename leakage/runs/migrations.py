@@ -76,4 +76,16 @@ def rename_verdicts(db: Connection) -> None:
                 db.execute(f"UPDATE {table} SET {column} = ? WHERE {key} = ?", (json.dumps(body, allow_nan=False), name))
 
 
-MIGRATIONS: tuple[Migration, ...] = (create_tables, replace_numbers_that_are_not_finite, complete_introductions, rename_verdicts)
+def let_owners_name_and_pin(db: Connection) -> None:
+    """5: what each owner calls a run, and since when they have it pinned."""
+    db.execute("ALTER TABLE holders ADD COLUMN name TEXT NOT NULL DEFAULT ''")
+    db.execute("ALTER TABLE holders ADD COLUMN pinned REAL")
+
+
+MIGRATIONS: tuple[Migration, ...] = (
+    create_tables,
+    replace_numbers_that_are_not_finite,
+    complete_introductions,
+    rename_verdicts,
+    let_owners_name_and_pin,
+)

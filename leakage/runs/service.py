@@ -27,6 +27,7 @@ from leakage.runs.events import (
     TrainingEvent,
     TurnEvent,
 )
+from leakage.runs.labels import Labels
 from leakage.runs.notes import RECORDED
 from leakage.runs.store import OPEN, Run, Store
 from leakage.settings import Settings, settings
@@ -63,7 +64,7 @@ class Service:
     """What pages may ask for."""
 
     def __init__(self, store: Store, config: Settings) -> None:
-        self.store, self.config = store, config
+        self.store, self.config, self.labels = store, config, Labels(store)
 
     def catalog(self) -> Catalog | None:
         """The plug-ins as data; None while the dispatcher is still writing them down."""
@@ -185,7 +186,8 @@ class Service:
         return self.store.get(EARLIER_RUNS.get(run, run))
 
     def mine(self, owner: str) -> list[Run]:
-        return self.store.held_by(owner)
+        """The runs of this owner: those pinned, as they were pinned one after the other; then the newest first."""
+        return self.labels.in_order(owner, self.store.held_by(owner))
 
     def recorded(self) -> str | None:
         """The id of the recorded run, which a newcomer sees first."""

@@ -48,6 +48,14 @@ class Run:
         return kind.model_validate(self.result) if self.result else None
 
 
+@dataclass(frozen=True)
+class Label:
+    """What an owner calls a run, empty for none; and since when they have it pinned, in seconds since 1970."""
+
+    name: str = ""
+    pinned: float | None = None
+
+
 class Store(EventLog):
     """The runs of one machine. Safe to use from several threads and processes."""
 
@@ -85,7 +93,10 @@ class Store(EventLog):
                 (digest, version),
             ).fetchone()
             if row:
-                db.execute("INSERT OR REPLACE INTO holders (run, owner, since) VALUES (?, ?, ?)", (row["id"], owner, time.time()))
+                db.execute(
+                    "INSERT INTO holders (run, owner, since) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET since = excluded.since",
+                    (row["id"], owner, time.time()),
+                )
             return row["id"] if row else None
 
         return self.database.write_using_reserve(work)
@@ -201,6 +212,18 @@ class Store(EventLog):
     def holders(self, run: str) -> list[str]:
         """The owners who asked for this run."""
         return [row["owner"] for row in self.database.read().execute("SELECT owner FROM holders WHERE run = ? ORDER BY since", (run,))]
+
+    def labels(self, owner: str) -> dict[str, Label]:
+        """What this owner calls each of their runs, and since when it is pinned: those that have a name or a pin."""
+        rows = self.database.read().execute(
+            "SELECT run, name, pinned FROM holders WHERE owner = ? AND (name != '' OR pinned IS NOT NULL)", (owner,)
+        )
+        return {row["run"]: Label(row["name"], row["pinned"]) for row in rows}
+
+    def put_label(self, run: str, owner: str, label: Label) -> None:
+        """Name and pin a run that this owner holds."""
+        with self.database.write() as db:
+            db.execute("UPDATE holders SET name = ?, pinned = ? WHERE run = ? AND owner = ?", (label.name, label.pinned, run, owner))
 
     def drop(self, run: str, owner: str) -> None:
         """Forget `owner`'s reference; with the last one the run, its frames and its uploads go."""

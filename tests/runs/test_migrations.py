@@ -25,7 +25,7 @@ from leakage.runs.connections import Connection, Database, NewerStoreError
 from leakage.runs.events import AttackEnd
 from leakage.runs.migrations import MIGRATIONS
 from leakage.runs.service import Service, service
-from leakage.runs.store import Store
+from leakage.runs.store import Label, Store
 from leakage.settings import ROOT
 from leakage.spec import catalog
 from leakage.spec.experiment import parse
@@ -88,6 +88,10 @@ def test_every_stored_run_has_the_numbers_that_it_had(old: Path) -> None:
         assert {**vars(run), "result": None} == {**row, "shareable": bool(row["shareable"]), "result": None}
         assert parse(run.experiment).model_dump()["attack"] == json.loads(row["experiment"])["attack"]
         assert store.holders(run.id) == [run.owner]
+        assert store.labels(run.owner) == {}
+        store.put_label(run.id, run.owner, Label("Mine", 3.0))
+        assert store.labels(run.owner)[run.id] == Label("Mine", 3.0)
+        store.put_label(run.id, run.owner, Label())
         frames = store.frames(run.id)
         told = [event for event in before["events"] if event["run"] == run.id and event["kind"] == "frame"]
         assert [frame.seq for frame in frames] == [event["seq"] for event in told]

@@ -92,6 +92,11 @@ def test_the_wait_follows_the_pace_of_what_runs_and_the_load_that_it_shows(door:
     assert [two.place(name).wait for name in "cde"] == pytest.approx([90, 110, 120], abs=1)
     door.store.add_frame("b", FrameEvent(step=50, seconds=30.0, loss=1.0), b"")  # as fast as was thought: 30 s are left
     assert [two.place(name).wait for name in "cde"] == pytest.approx([30, 45, 75], abs=1)
+    hurried = Experiment(max_seconds=5).model_dump_json()
+    for limited in ("c", "d"):  # however slow: it is ended
+        with door.store.database.write() as db:
+            db.execute("UPDATE runs SET experiment = ? WHERE id = ?", (hurried, limited))
+    assert two.place("e").wait == pytest.approx(40, abs=1)
     door.store.add(run("f", estimate=None), {})
     door.store.add(run("g", estimate=1.0), {})
-    assert (two.place("f").wait, two.place("g").wait) == (pytest.approx(76.5, abs=1), None)
+    assert (two.place("f").wait, two.place("g").wait) == (pytest.approx(41.5, abs=1), None)

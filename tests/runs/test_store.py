@@ -16,7 +16,7 @@ from told import end, frame, note
 
 from leakage.runs.connections import StoreError, is_full
 from leakage.runs.event_log import MAX_FRAMES
-from leakage.runs.store import BEAT, Store
+from leakage.runs.store import BEAT, Label, Store
 from leakage.runs.thin import log_spaced
 
 PNG = b"\x89PNG not really"
@@ -293,6 +293,7 @@ def test_a_sweep_takes_old_runs_with_uploads_and_no_others(store: Store) -> None
     store.add(run("old upload", shareable=False, created=now - 100), {"upload:a": b"picture"})
     store.add(run("new upload", shareable=False, created=now), {"upload:b": b"picture"})
     store.add(run("old", created=now - 100), {})
+    store.put_label("old upload", "me", Label("pinned", now))
     store.sweep(uploads_before=now - 50)
     assert {found.id for found in store.held_by("me")} == {"new upload", "old"}
     assert store.files("old upload") == {}

@@ -5,6 +5,7 @@ import shutil
 import time
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl
 
 import pytest
 from digits import write_digits
@@ -346,13 +347,49 @@ def test_the_runs_page_lists_what_is_mine_and_deletes_it(door: Service, visit: O
     yours = press_run(visit(who="you", seed="3")).query_params["run"]
     at = visit("pages/runs.py")
     fine(at)
-    assert {button.key for button in at.button if button.key} == {f"delete-{mine}", f"delete-{kept}"}
+    assert {button.key for button in at.button if button.key} == {f"{what}-{run}" for what in ("pin", "delete") for run in (mine, kept)}
     assert f"?run={mine}" in words(at)
     at.button(key=f"delete-{mine}").click().run()
     assert door.look(mine) is None
     assert f"?run={mine}" not in words(at)
     assert {run.id for run in door.mine("browser me")} == {kept}
     assert {run.id for run in door.mine("browser you")} == {yours}
+
+
+def test_runs_are_named_and_pinned_by_their_owner_and_listed_for_anybody(door: Service, visit: Open) -> None:
+    first, second, third = (press_run(visit(seed=seed)).query_params["run"] for seed in "123")
+    press_run(visit(who="you", seed="1"))
+    at = visit("pages/runs.py")
+    assert not at.code
+    at.button(key=f"pin-{second}").click().run()
+    at.button(key=f"pin-{first}").click().run()
+    at.text_input(key=f"name-{first}").set_value(" **The** \u202efirst ").run()
+    fine(at)
+    name = "**The** first"
+    assert [run.id for run in door.mine("browser me")] == [second, first, third]
+    assert f"[**\\*\\*The\\*\\* first**](/?run={first})" in words(at)  # as it was typed
+    press_run(visit(seed="1"))  # the same run again
+    assert door.labels.of("browser me")[first].name == name
+    (yours,) = door.mine("browser you")
+    assert (yours.id, door.labels.of("browser you")) == (first, {})
+
+    shared = dict(parse_qsl(str(at.code[0].value).split("?")[1], keep_blank_values=True))
+    assert shared == {"list": f"{second},{first}", "called": name}
+    at.button(key=f"pin-{second}").click().run()
+    assert [run.id for run in door.mine("browser me")] == [first, third, second]
+    at.text_input(key=f"name-{first}").set_value("").run()
+    assert door.labels.of("browser me")[first].name == ""
+    assert "[**Astronaut: iDLG" in words(at)
+    door.labels.rename(third, "browser me", "x" * 80)
+    assert door.labels.of("browser me")[third].name == "x" * 60
+
+    lesson = visit("pages/runs.py", who="nobody", list=f"{second},gone,{first}", called=[name])
+    fine(lesson)
+    said = words(lesson)
+    assert said.index(f"?run={second}") < said.index(f"?run={first}")
+    assert f"first**](/?run={second})" in said
+    assert "A run of this list is not here" in said
+    assert not [button.key for button in lesson.button if (button.key or "").startswith(("pin-", "delete-"))]
 
 
 def test_deleting_a_shared_run_leaves_it_to_the_other(door: Service, visit: Open) -> None:

@@ -1,11 +1,13 @@
 """The words beside the pictures: the question, the glossary, what-ifs, a run in one line."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 from urllib.parse import quote, urlencode
 
 from leakage.data.checkpoints import cards, words
 from leakage.data.datasets import TITLES
+from leakage.data.images import PictureError, find
 from leakage.results.differences import protection, sentence_case
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment, Part, Picture, SpecError, clients_of
@@ -134,7 +136,7 @@ def title(experiment: Experiment, known: Catalog) -> str:
         *(["trained"] if experiment.checkpoint else []),
         name("model", experiment.model.id),
     ]
-    names += [f"with {protection(experiment.defenses, experiment.defenses, known)}"] if experiment.defenses else []
+    names.append(f"with {protection(experiment.defenses, experiment.defenses, known)}")
     protocol = known.find("protocol", experiment.protocol.id)
     if protocol is None or not protocol.sends_gradient:
         names.append(f"by {name('protocol', experiment.protocol.id)}")
@@ -142,10 +144,19 @@ def title(experiment: Experiment, known: Catalog) -> str:
         names.append(f"added up over {clients_of(experiment.aggregation, known)} phones")
     if experiment.rounds > 1:
         names.append(f"in round {experiment.attacked_round} of {experiment.rounds}")
-    if not experiment.assume.adaptive:
-        names.append("(naive)")
-    count = len(experiment.pictures)
-    return f"{' '.join(names)}, {count} picture{'s' if count > 1 else ''}, seed {experiment.seed}"
+    if not coincide(experiment, known):
+        names.append("(adaptive)" if experiment.assume.adaptive else "(naive)")
+    return f"{_subject(experiment.pictures)}: {' '.join(names)}, seed {experiment.seed}"
+
+
+def _subject(pictures: Sequence[Picture]) -> str:
+    """What is attacked: one picture by its title, else how many."""
+    if len(pictures) > 1:
+        return f"{len(pictures)} pictures"
+    (picture,) = pictures
+    with suppress(PictureError):  # it may be gone since
+        return "Own picture" if picture.source == "upload" else find(picture.source, picture.id).title
+    return picture.id
 
 
 def training_title(training: Training, known: Catalog) -> str:
