@@ -27,7 +27,7 @@ from leakage.runs.events import (
     TrainingEvent,
     TurnEvent,
 )
-from leakage.runs.labels import Labels
+from leakage.runs.naming import Labels
 from leakage.runs.notes import RECORDED
 from leakage.runs.store import OPEN, Run, Store
 from leakage.settings import Settings, settings
