@@ -399,6 +399,7 @@ def test_what_is_prepared_for_a_newcomer_is_at_the_link_too(door: Service, look:
 
 def test_what_is_prepared_stays_on_this_page(look: Open) -> None:
     at = look().switch_page("pages/lab.py").run()
+    at.button_group(key="depth").set_value(True).run()
     fine(at.selectbox(key="attack").select("inverting_gradients").run())
     assert at.number_input(key="inverting_gradients.steps").value == 4800
 
