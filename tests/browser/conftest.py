@@ -20,6 +20,7 @@ from leakage.runs.store import Store
 
 ROOT = Path(__file__).resolve().parents[2]
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-sync"]
+FLAGS += ["--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream"]  # a camera that shows a test picture, allowed at once
 
 
 @contextmanager

@@ -169,6 +169,23 @@ def test_settings_live_in_the_address_and_reset_clears_them(site: str, chromium:
     expect(page).not_to_have_url(re.compile("attack="), timeout=15_000)  # the address follows what is drawn
 
 
+def test_the_camera_is_asked_for_when_it_is_wanted_and_its_picture_becomes_the_batch(site: str, chromium: Browser) -> None:
+    page = chromium.new_context(viewport={"width": 1440, "height": 900}, reduced_motion="reduce").new_page()
+    page.add_init_script(
+        "window.asked = 0; const media = navigator.mediaDevices, ask = media.getUserMedia.bind(media);"
+        "media.getUserMedia = (wanted) => { window.asked += 1; return ask(wanted); };"
+    )
+    page.goto(f"{site}/?source=upload")
+    button = page.get_by_role("button", name="Take a picture")
+    expect(button).to_be_visible(timeout=60_000)
+    assert page.evaluate("window.asked") == 0
+    button.click()
+    page.get_by_role("button", name="Take Photo").click(timeout=20_000)
+    expect(page.get_by_text("Camera (class:")).to_be_visible(timeout=30_000)
+    expect(page.get_by_role("spinbutton", name="Batch size")).to_have_value("1")
+    assert page.evaluate("window.asked") > 0
+
+
 @pytest.mark.parametrize("width", [400, 1440])
 def test_nothing_is_wider_than_the_screen(site: str, chromium: Browser, width: int) -> None:
     page = opened(chromium, site)

@@ -3,11 +3,13 @@
 import hashlib
 import io
 import re
+from urllib.parse import urlsplit
 
 import pytest
 from PIL import Image
+from streamlit.runtime.context import ContextProxy
 from streamlit.testing.v1 import AppTest
-from visiting import Open, asked, fine, press_run
+from visiting import Open, asked, fine, press_run, words
 
 from leakage.runs.service import Service
 from leakage.ui.lab.chooser import shown_name
@@ -79,6 +81,51 @@ def test_what_is_picked_after_an_upload_stays_and_the_next_upload_joins_it(door:
     fine(at)
     assert (len(picked(at)), at.number_input(key="batch").value) == (3, 3)
     assert [toast.value for toast in at.toast] == ["There are only 3 pictures here to choose from."]
+
+
+@pytest.mark.parametrize(
+    ("address", "secure"),
+    [
+        ("https://gle.example.org/", True),
+        ("http://localhost:8501/", True),
+        ("http://127.0.0.1:8501/gle/", True),
+        ("http://[::1]:8501/", True),
+        ("http://gle.example.org:8501/", False),
+        ("http://192.168.1.7:8501/", False),
+        ("http://localhost.example.org/", False),
+    ],
+)
+def test_a_camera_is_offered_on_secure_addresses_only(
+    door: Service, visit: Open, monkeypatch: pytest.MonkeyPatch, address: str, secure: bool
+) -> None:
+    monkeypatch.setattr(ContextProxy, "url", address)
+    at = visit(source="upload")
+    fine(at)
+    assert len(at.camera_input) == secure
+    assert ("browsers hand it to secure addresses only" in words(at)) != secure
+    assert (f"It goes to {urlsplit(address).netloc}, which runs this page, and is deleted with its run" in words(at)) == secure
+
+
+def test_what_the_camera_takes_is_checked_and_run_as_an_upload_is(door: Service, visit: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ContextProxy, "url", "http://localhost:8501/")
+    at = visit(source="upload")
+    file = io.BytesIO()
+    Image.new("RGB", (16, 16), (200, 30, 30)).save(file, "JPEG")
+    picture = file.getvalue()
+    at.camera_input(key="camera-0").set_value(("words.jpg", b"words", "image/jpeg")).run()
+    fine(at)
+    assert at.error[0].value.startswith("Camera")
+    at.camera_input(key="camera-0").set_value(("camera_input.jpg", picture, "image/jpeg")).run()
+    fine(at)
+    assert picked(at) == ["Camera"]
+    (one,) = asked(door, press_run(at)).pictures
+    assert (one.source, one.id) == ("upload", hashlib.sha256(picture).hexdigest()[:16])
+    run = door.look(at.query_params["run"])
+    assert run is not None
+    assert not run.shareable
+    next(button for button in at.button if button.label == "Delete them").click().run()
+    fine(at)
+    assert at.session_state["uploads"] == {}
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from leakage.spec.experiment import MAX_BATCH, SIZES, Channels, Picture, Side
 from leakage.spec.lab_settings import PICKED
 from leakage.ui.common.forms import KEPT, SOURCES, literal, verbatim
 from leakage.ui.components.picker import picker, pressed
+from leakage.ui.lab.camera import TITLE, take_picture
 
 PER_PAGE = 40  # or as many as the batch needs
 COLOURS: dict[Channels, str] = {3: "Colour", 1: "Grey"}
@@ -109,7 +110,7 @@ def available(source: str) -> list[Item]:
 
 
 def uploaded() -> list[Item]:
-    """Files from the visitor's own disk, checked; each with a class that the visitor chooses."""
+    """Files from the visitor's own disk, and what the camera took, checked; each with a class that the visitor chooses."""
     number = st.session_state.setdefault("uploaders", 0)
     files = st.file_uploader(
         "PNG, JPEG or WebP, up to 10 MB each",
@@ -119,10 +120,11 @@ def uploaded() -> list[Item]:
         help="Six or more of a kind in one batch are compared with each other in the line-up. The kind is what their class says: "
         "faces, digits, scans, other pictures.",
     )
+    taken = take_picture(f"camera-{number}")
     st.caption("They go to the machine that runs this page, and are deleted with their run, at the latest after 7 days.")
     before, kept, titles = _uploads(), dict[str, bytes](), dict[str, str]()
-    for file in files:
-        name, title = hashlib.sha256(file.getvalue()).hexdigest()[:16], shown_name(file.name)
+    for file in [*files, *([taken] if taken else [])]:
+        name, title = hashlib.sha256(file.getvalue()).hexdigest()[:16], TITLE if file is taken else shown_name(file.name)
         try:
             kept[name] = before[name] if name in before else check_upload(file.getvalue(), title)
             titles[name] = title

@@ -1,0 +1,21 @@
+"""A picture taken with the camera of the visitor's device, beside the uploads: browsers allow it on secure addresses only."""
+
+from urllib.parse import urlsplit
+
+import streamlit as st
+from streamlit.runtime.uploaded_file_manager import UploadedFile
+
+TITLE = "Camera"
+LOCAL = ("localhost", "127.0.0.1", "::1")
+
+
+def take_picture(key: str) -> UploadedFile | None:
+    """The camera behind a button, and the picture that was taken; or a sentence that says why there is none."""
+    seen = urlsplit(st.context.url or "")
+    if seen.scheme != "https" and seen.hostname not in LOCAL:
+        st.caption("No camera here: browsers hand it to secure addresses only (https, or localhost). Upload a picture instead.")
+        return None
+    with st.popover("Take a picture", icon=":material/photo_camera:", width="stretch"):
+        picture = st.camera_input("Take a picture", key=key, label_visibility="collapsed")
+        st.caption(f"It goes to {seen.netloc}, which runs this page, and is deleted with its run, at the latest after 7 days.")
+    return picture
