@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from leakage.spec.words import CUT_SHORT, MEANING, NOT_SHOWN, PARTLY, RECOGNIZABLE, SINGLED_OUT, VERDICTS
+from leakage.spec.words import CUT_SHORT, LEAKS, MEANING, NOT_SHOWN, PARTLY, RECOGNIZABLE, SINGLED_OUT, VERDICTS
 
 CLEAR, SOME = 0.5, 0.15  # shares of the way from the best baseline to an exact copy
 ROOM = 1e-4  # SSIM or LPIPS between the best baseline and an exact copy, below which the two are the same
@@ -97,7 +97,25 @@ def verdict(scores: Scores, held: Reference, *, cut_short: bool = False) -> dict
     why = f"The attacker's picture: {numbers}."
     if total > 1:
         why = f"Of {total} pictures {', '.join(counts) or 'none shown'}. The clearest: {numbers}."
+    why += odd_rank(word, held.rank(scores), clearest)
     return {"word": word, "why": why, "meaning": MEANING[word], "rule": RULE, "each": each}
+
+
+def odd_rank(word: str, ranks: Tensor, clearest: int) -> str:
+    """Why the rank that stands beside the verdict seems to say something else, in a sentence; empty where it does not.
+
+    ranks   the median over the distances that count, of every picture (B,); the median of these is what stands there
+    """
+    rank = float(ranks.nanquantile(0.5))
+    if word in LEAKS:
+        several = len(ranks) > 1 and rank > 1
+        return f" Rank {rank:g} is the median of all pictures; the verdict is that of the clearest." if several else ""
+    if float(ranks[clearest]) != 1:
+        return ""
+    return (
+        " Rank 1 alone singles nobody out: only one distance counts here, and it is hardly nearer than pictures that know nothing, "
+        "which chance can do."
+    )
 
 
 def standing(scores: Scores, held: Reference, picture: int) -> str:

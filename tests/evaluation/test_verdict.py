@@ -1,6 +1,7 @@
 """The verdict: its rule at the borders, and whether it says what one sees."""
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -128,6 +129,19 @@ def test_a_batch_is_judged_by_its_clearest_picture(similar: list[float], word: s
     assert none["why"].startswith("Of 3 pictures none shown. ")
 
 
+def test_where_rank_and_verdict_seem_to_disagree_one_sentence_says_why() -> None:
+    def told(found: dict[str, Any]) -> tuple[str, bool, bool]:
+        return found["word"], "Rank 1 alone singles nobody out" in found["why"], "is the median of all pictures" in found["why"]
+
+    assert told(verdict(scores([0.25], [NAN], rank_pixel=[1.0]), held())) == (PARTLY, True, False)
+    assert told(verdict(scores([0.1], [NAN], rank_pixel=[1.0]), held())) == (NOT_SHOWN, True, False)
+    assert told(verdict(scores([0.25], [NAN], rank_pixel=[1.0], rank_ssim=[3.0]), held())) == (PARTLY, False, False)  # rank 2
+    assert told(verdict(scores([0.9], [NAN], rank_pixel=[1.0]), held())) == (RECOGNIZABLE, False, False)
+    batch = verdict(scores([0.9, 0.1, 0.1], [NAN] * 3, rank_pixel=[1.0, 40.0, 60.0]), held(3))
+    assert told(batch) == (RECOGNIZABLE, False, True)
+    assert " Rank 40 is the median" in batch["why"]
+
+
 def test_a_picture_of_one_colour_can_be_singled_out_and_is_never_recognizable() -> None:
     """Its own mean colour is an exact copy, but for rounding: nothing is left that a guess could show."""
     best = {"ssim": torch.ones(1) - 1e-7, "lpips": torch.full((1,), 1e-7)}
@@ -225,4 +239,4 @@ def test_noise_that_is_held_against_the_picture_it_fits_best_singles_nobody_out(
     for _ in range(12):
         guess = torch.rand(x.shape, generator=rng)
         found += words(guess[pair(guess, x)], x, held, lpips=False)
-    assert not {RECOGNIZABLE, SINGLED_OUT} & set(found)
+    assert set(found) == {NOT_SHOWN}  # and never "partly"

@@ -29,7 +29,7 @@ def test_the_page_opens_with_a_template_and_its_verdict(look: Open) -> None:
     at = look()
     assert at.selectbox(key="architecture.template").value == "CNN6"
     assert "Layer by layer, the equations suffice" in words(at)
-    assert "**RA-i = -972**, decided by **layer conv1**" in words(at)
+    assert "**Unknowns minus equations (RA-i): -972**, decided by **layer conv1**" in words(at)
     assert dict(at.query_params) == {}
 
 
@@ -48,7 +48,7 @@ def test_a_template_brings_its_lines_and_its_index(look: Open, name: str, index:
     at.selectbox(key="architecture.template").select(name).run()
     fine(at)
     assert at.text_area[0].value == TEMPLATES[name].replace(" - ", "\n")
-    assert f"**RA-i = {index}**" in words(at)
+    assert f"**Unknowns minus equations (RA-i): {index}**" in words(at)
 
 
 def test_editing_a_line_changes_the_verdict_and_the_address(look: Open) -> None:
@@ -84,11 +84,11 @@ def test_a_skip_is_cut_by_one_click_and_put_back_by_another(look: Open) -> None:
     assert len(buttons) == 8
     at = at.button(key="cut-3").click().run()
     fine(at)
-    assert "**RA-i = -7,808**" in words(at)
+    assert "**Unknowns minus equations (RA-i): -7,808**" in words(at)
     assert "Layer by layer, enough equations in all, but not in block 3 conv1 alone: 11,776 of 16,384 unknowns determined" in words(at)
     at = at.button(key="back-3").click().run()
     assert at.selectbox(key="architecture.template").value == RESNET18
-    assert "**RA-i = -11,392**" in words(at)
+    assert "**Unknowns minus equations (RA-i): -11,392**" in words(at)
 
 
 def test_fewer_filters_protect_by_one_click(look: Open) -> None:
@@ -116,12 +116,12 @@ def test_the_address_repeats_the_page(look: Open) -> None:
 
 def test_an_address_that_is_not_allowed_is_passed_over(look: Open) -> None:
     at = look(size="31", batch="many", outputs="0", convention="both", channels="2")
-    assert "**RA-i = -972**" in words(at)
+    assert "**Unknowns minus equations (RA-i): -972**" in words(at)
     assert dict(at.query_params) == {}
 
 
 def test_the_other_convention_gives_the_printed_index_of_resnet18(look: Open) -> None:
-    assert "**RA-i = -10,240**" in words(look(net=TEMPLATES[RESNET18], convention="w1_plus_shortcut"))
+    assert "**Unknowns minus equations (RA-i): -10,240**" in words(look(net=TEMPLATES[RESNET18], convention="w1_plus_shortcut"))
 
 
 # ---------------------------------------------------------------- words, bars, table

@@ -180,7 +180,7 @@ def test_equal_arms_are_one_run(door: Service) -> None:
 def test_protections_stack_in_the_order_in_which_they_were_named(door: Service, look: Open) -> None:
     at = look(**QUICK, arms="none,gaussian_noise:scale=0.1+clipping")
     at.multiselect(key="stack").set_value(["clipping", "gaussian_noise:scale=0.1"]).run()
-    at = next(button for button in at.button if button.label == "Add this arm").click().run()
+    at = next(button for button in at.button if button.label == "Add this variant").click().run()
     fine(at)
     assert at.multiselect(key="arms").value == ["none", "gaussian_noise:scale=0.1+clipping", "clipping+gaussian_noise:scale=0.1"]
     stacks = [[part.id for part in one.defenses] for one in asked(door, press(at))]
@@ -225,8 +225,8 @@ def test_protections_cross_attacks_and_the_matrix_fills(door: Service, look: Ope
 def test_of_too_many_runs_the_last_are_left_out_in_words(door: Service, look: Open) -> None:
     arms = "none,gaussian_noise,pruning,clipping,ada_defense,soteria"
     at = look(**QUICK, differs="matrix", arms=arms, attacks="inverting_gradients,idlg,dlg")
-    assert "At most 24 runs go at once. Left out: AdaDefense, as published, iDLG (label first); " in words(at)
-    assert " and more (5 of 18 arms)." in words(at)
+    assert "At most 24 runs go at once. Left out: AdaDefense, as published, Guess and compare (iDLG); " in words(at)
+    assert " and more (5 of 18 variants)." in words(at)
     runs = asked(door, press(at))
     assert len(runs) == 3 + 10 * 2  # no arm is cut in two: the last place stays empty
     assert sum(attacker(one, CATALOG) == "naive" for one in runs) == sum(attacker(one, CATALOG) == "adaptive" for one in runs)
@@ -274,7 +274,7 @@ def test_a_strength_is_swept_and_a_value_out_of_range_is_named_and_left_out(door
 def test_no_values_are_no_arms(look: Open) -> None:
     at = look(**QUICK, differs="strength", swept="pruning.share", values=" , ")
     assert not at.warning
-    assert "Choose at least two arms." in words(at)
+    assert "Choose at least two variants." in words(at)
 
 
 def test_after_a_comparison_of_batches_there_are_as_many_pictures_as_before(look: Open) -> None:
@@ -326,7 +326,7 @@ def test_of_rounds_the_last_is_attacked_and_who_averages_them_is_among_the_stron
 def test_fewer_than_two_arms_are_no_comparison(look: Open) -> None:
     at = look(**QUICK, arms="none")
     assert at.button(key="run-button").disabled
-    assert "Choose at least two arms." in words(at)
+    assert "Choose at least two variants." in words(at)
 
 
 def test_protections_that_are_not_known_here_are_passed_over(look: Open) -> None:
@@ -425,7 +425,7 @@ def test_what_is_prepared_for_a_newcomer_is_at_the_link_too(door: Service, look:
 
 
 def test_what_is_prepared_stays_on_this_page(look: Open) -> None:
-    at = look().switch_page("pages/lab.py").run()
+    at = look(expert="1").switch_page("pages/lab.py").run()
     fine(at.selectbox(key="attack").select("inverting_gradients").run())
     assert at.number_input(key="inverting_gradients.steps").value == 4800
 
@@ -566,10 +566,10 @@ def test_a_column_of_accuracies_says_of_what_they_are_and_a_cell_what_its_seeds_
     rows = [costing("none", 24.0, 0.97, 0.98, 0.99), row("dp", "both", accuracy=0.89, cost=private, epsilon=4.387)]
     heads, _, none, noisy = re.findall(r"<tr.*?</tr>", table.table([*rows]))
     assert f">Accuracy of {recipe}, 3 seeds</th>" in heads
-    assert re.findall(r">(ε[^<]*)<", heads) == [
-        "ε of that training, not sampled",
-        "ε of that training, if sampled",
-        "ε of what was sent, not sampled",
+    assert re.findall(r">((?:ε|Privacy budget)[^<]*)<", heads) == [
+        "Privacy budget (epsilon) of that training, not sampled",
+        "Privacy budget (epsilon) of that training, if sampled",
+        "Privacy budget (epsilon) of what was sent, not sampled",
     ]
     assert ('title="3 seeds: 97.0%, 98.0%, 99.0%"' in none, texts(none)[2], texts(none)[-3:]) == (True, "98.0%", ["–"] * 3)
     assert (texts(noisy)[2].split("  "), texts(noisy)[-3:]) == (["89.0%", "5.0 points lost"], ["∞", "1.4", "4.4"])

@@ -462,7 +462,7 @@ def test_train_submits_the_protection_with_its_fields_and_the_runs_page_names_it
     (part,) = trained(door, at).defenses
     assert (part.id, part.fields["variant"], part.fields["beta1"]) == ("ada_defense", "as in the code", 0.9)
     assert trained(door, at).server_rate == 0.5
-    assert "5 rounds centrally, with adadefense: a stand-in" in words(visit("pages/runs.py"))
+    assert "5 rounds centrally, with AdaDefense" in words(visit("pages/runs.py"))
 
 
 @pytest.mark.usefixtures("digits")

@@ -116,7 +116,7 @@ def test_the_switch_says_what_it_means_for_what_was_chosen(door: Service, visit:
     assert "goes on where the last one ended" not in words(at)
     at.selectbox(key="protocol").select("fedsgd").run()
     assert "an adaptive attacker would do the same" in words(at)
-    assert "does not know of pruning" in words(at.selectbox(key="defense").select("pruning").run())
+    assert "does not know of Pruning" in words(at.selectbox(key="defense").select("pruning").run())
 
 
 def test_runs_with_local_steps_say_nothing_of_how_long_those_without_take() -> None:
@@ -159,7 +159,7 @@ def test_each_protocol_has_a_mark_of_its_own_in_the_picture() -> None:
 
 def test_a_protocol_that_somebody_adds_gets_the_general_picture_and_runs(door: Service, visit: Open) -> None:
     raw = json.loads(door.config.catalog.read_text())
-    said = {"id": "swarm", "title": "Swarm", "plain": "It swarms.", "sends_gradient": False, "travels": {}}
+    said = {"id": "swarm", "title": "Swarm", "short": "Swarm", "plain": "It swarms.", "sends_gradient": False, "travels": {}}
     planted = next(entry for entry in raw["entries"] if entry["id"] == "fedsgd") | said
     door.config.catalog.write_text(json.dumps(raw | {"entries": [*raw["entries"], planted]}))
     assert catalog.read(door.config.catalog) is not None
@@ -232,9 +232,9 @@ def test_the_ledger_says_where_an_answer_was_read_and_what_the_attack_thinks_of_
 
     closed = said(**{"read from": "130 rows of linear1", "event": "It is no exact copy."})
     assert (closed["Read from"], closed["In the attack's own words"]) == ("130 rows of linear1", "It is no exact copy.")
-    assert "Which start it was" not in closed
+    assert "Which try it was" not in closed
     searched = said(start=2)
-    assert searched["Which start it was"] == "start 2"
+    assert searched["Which try it was"] == "try 2"
     assert not {"Read from", "In the attack's own words"} & set(searched)
 
 

@@ -13,7 +13,7 @@ from leakage.settings import ROOT
 from leakage.spec.experiment import Experiment
 
 LINKS = [  # to the lab: an address, and what the page says of it
-    ({"attack": "nope"}, ["attack=nope is not known here; iDLG (label first) is used instead."]),
+    ({"attack": "nope"}, ["attack=nope is not known here; Guess and compare (iDLG) is used instead."]),
     (
         {"model": "gpt", "protocol": "pigeon"},
         ["model=gpt is not known here; Small demo network (LeNet)", "protocol=pigeon is not known here; One step (FedSGD)"],
@@ -33,7 +33,7 @@ LINKS = [  # to the lab: an address, and what the page says of it
     ({"pictures": "gallery:face-0,upload:abc"}, ["pictures=upload:abc is not here; it is left out."]),
     (
         {"size": "30", "task": "three"},
-        ["size=30 is not known here; 32 is used instead.", "task=three is not known here; one for each class"],
+        ["size=30 is not known here; 32 is used instead.", "task=three is not known here; One output for each class"],
     ),
     ({"batch_norm": "batch"}, ["batch_norm=batch cannot be used here; stored statistics (eval) is used instead."]),
     ({"rounds": "3", "attacked_round": "7"}, ["attacked_round=7 cannot be used here; 3 is used instead."]),
@@ -118,7 +118,10 @@ def test_of_very_many_wrong_values_the_first_are_named_and_long_ones_are_cut(doo
         ({"differs": "strength", "swept": "pruning.no", "seeds": "2"}, ["swept=pruning.no cannot", "seeds=2 cannot be used here; 3"]),
         ({"differs": "answer", "answered": "ada_defense", "answers": "|pray"}, ["answers: pray cannot be used here and is left out."]),
         ({"differs": "attack", "protected": "amulet"}, ["protected: amulet cannot be used here and is left out (defense: 'amulet' is not"]),
-        ({"v": "1", "attack": "nope", "dlg.steps": "0"}, ["attack=nope is not known here; iDLG", "dlg.steps: allowed is a whole number"]),
+        (
+            {"v": "1", "attack": "nope", "dlg.steps": "0"},
+            ["attack=nope is not known here; Guess and compare (iDLG)", "dlg.steps: allowed is a whole number"],
+        ),
     ],
     ids=lambda value: "&".join(value) if isinstance(value, dict) else "",
 )  # fmt: skip

@@ -25,8 +25,8 @@ GLOSSARY = {
     "Batch": "The pictures that go into one gradient. Their gradients are averaged, so the server receives one sum, not one per picture.",
     "Local steps": "With FedAvg a phone sends no gradient: it trains for some steps by itself and sends how far its weights have "
     "moved. Who knows how it trains can imitate every step.",
-    "Added up with other phones (secure aggregation)": "Several phones mask their updates so that only the sum is readable. The server then faces one large batch: "
-    "harder to take apart, and still no promise for any picture in it.",
+    "Added up with other phones (secure aggregation)": "Several phones mask their updates so that only the sum is "
+    "readable. The server then faces one large batch: harder to take apart, and still no promise for any picture in it.",
     "Naive and adaptive": "A naive attacker takes what arrives for a plain gradient. An adaptive one knows how the phone trains and what "
     "protects it, and imitates both. What stops only the naive one protects nobody.",
     "PSNR": "Peak signal-to-noise ratio, in decibels: how small the pixel errors are. 10 dB is no better than grey, 20 dB is clearly "
@@ -41,7 +41,8 @@ GLOSSARY = {
     "DLG and iDLG square it, Inverting Gradients compares directions (cosine): compare runs of one attack only.",
     "Grey picture": "The baseline: the score of an answer in plain grey, made without any gradient. A score near it shows nothing.",
     "Label": "The class of a picture, for example 'cat'. For one picture it can be read from the gradient without any search.",
-    "Random start (seed)": "The number that fixes all chance in a run: the model's untrained weights and the attacker's first guess. Same seed, same run.",
+    "Random start (seed)": "The number that fixes all chance in a run: the model's untrained weights and the attacker's first guess. "
+    "Same seed, same run.",
 }
 
 
