@@ -4,7 +4,6 @@ import re
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
-from waiting import wait_for
 
 HEIGHT, WIDTH = 720, 1280
 SMALLEST = """
