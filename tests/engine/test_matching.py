@@ -155,7 +155,7 @@ def test_of_two_starts_one_may_diverge_and_the_other_is_shown() -> None:
     run = moments(short("inverting_gradients", **fields), seen)
     events = [str(moment.note["event"]) for moment in run if "event" in moment.note]
     assert 1 <= len(events) <= 3
-    assert all("diverged. Another is shown." in event for event in events)
+    assert all("failed (diverged): another is shown." in event for event in events)
     assert float(run[-1].x) > 0
 
 

@@ -77,7 +77,7 @@ def stuck(place: Place, experiment: Experiment, *, worker: str | None, heartbeat
             " VALUES (?, 'me', 'attack', ?, '1', ?, 1, 'running', 1, 1, ?, ?)",
             (run, experiment.digest(), experiment.resolve(waiting.catalog()).model_dump_json(), heartbeat, worker),
         )
-        db.execute("INSERT INTO holders VALUES (?, 'me', 1)", (run,))
+        db.execute("INSERT INTO holders (run, owner, since) VALUES (?, 'me', 1)", (run,))
     return run
 
 
