@@ -4,7 +4,6 @@ import re
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
-from waiting import wait_for
 
 HEIGHT, WIDTH = 720, 1280
 SMALLEST = """
@@ -47,7 +46,7 @@ def looked_at(page: Page, runs: int) -> None:
 def test_a_hall_reads_pictures_verdict_and_numbers(site: str, chromium: Browser, address: str, runs: int) -> None:
     page = chromium.new_context(viewport={"width": WIDTH, "height": HEIGHT}, reduced_motion="reduce").new_page()
     page.goto(f"{site}{address}")
-    wait_for(page, f"() => document.querySelectorAll('.gle-run[data-status=\"done\"]:not([data-psnr=\"\"])').length === {runs}", timeout=60_000)
+    expect(page.locator('.gle-run[data-status="done"]:not([data-psnr=""])')).to_have_count(runs, timeout=60_000)
     if runs != 2:  # above those there is a story
         assert page.evaluate(LOWEST_WORD) <= HEIGHT
     looked_at(page, runs)

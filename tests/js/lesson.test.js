@@ -165,6 +165,22 @@ test('keys that an input or a button uses itself are left to it', (t) => {
   assert.equal(key('x'), false);
 });
 
+test('who asked for less motion sees the end, and by k the first, the middle and the last picture, one at a time', async (t) => {
+  const { page, view, one, key } = read(t);
+  view.go(2);
+  key('2');
+  view.go(3);
+  await page.tick(0);
+  const seen = [one('.gle-screen').dataset.step];
+  for (let press = 0; press < 4; press += 1) {
+    key('k');
+    seen.push(one('.gle-screen').dataset.step);
+  }
+  assert.deepEqual(seen, ['20', '1', '10', '20', '1']);
+  await page.tick(9000);
+  assert.equal(one('.gle-screen').dataset.step, '1'); // nothing moves by itself
+});
+
 test('a lesson that is left leaves nothing running', async (t) => {
   const { page, view, key } = read(t);
   key('n');

@@ -219,6 +219,7 @@ test('the speaker sees notes, the next beat, the answer, hands and a button for 
   press('f');
   press('n');
   press('s');
+  assert.equal(other.document.title, 'Speaker view');
   const body = other.document.body;
   const text = () => body.textContent;
   assert.match(text(), /One, 2 of 4What\?.*The answerA: this Because not\.✓ B: that Because\..*NextThat\..*Notes for teachersSay it\./s);

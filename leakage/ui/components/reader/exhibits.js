@@ -96,7 +96,7 @@ export class Exhibits {
 
   /** Play or stop the runs. */
   toggle() {
-    for (const part of this.parts) if (part instanceof Screen) part.player.toggle();
+    for (const part of this.parts) if (part instanceof Screen) part.toggle();
   }
 
   destroy() {

@@ -68,11 +68,11 @@ export class SpeakerWindow {
     this.window = open('', 'gle-speaker', 'width=900,height=760');
     if (!this.window) return;
     const { document: page } = this.window;
-    page.title = say('speaker');
     page.documentElement.lang = document.documentElement.lang;
     const style = page.createElement('style');
     style.textContent = STYLE;
     page.head.replaceChildren(style);
+    page.title = say('speaker'); // an element of the head
     const main = page.createElement('main');
     main.append(this.now, this.keys, this.voting, this.told);
     page.body.replaceChildren(main);
