@@ -10,7 +10,7 @@ from leakage.results.comparison import MAX_ARMS as MOST
 from leakage.results.markup import render
 from leakage.runs.endings import how_it_stands
 from leakage.runs.events import AttackEnd, TrainingEnd
-from leakage.runs.naming import LONGEST, printable
+from leakage.runs.run_labels import LONGEST, printable
 from leakage.runs.service import service
 from leakage.runs.store import Label, Run
 from leakage.spec.catalog import Catalog

@@ -27,8 +27,8 @@ from leakage.runs.events import (
     TrainingEvent,
     TurnEvent,
 )
-from leakage.runs.naming import Labels
 from leakage.runs.notes import RECORDED
+from leakage.runs.run_labels import Labels
 from leakage.runs.store import OPEN, Run, Store
 from leakage.settings import Settings, settings
 from leakage.spec import catalog as plugins
