@@ -46,7 +46,7 @@ def states(page: Page) -> list[int]:
 
 
 def test_everything_works_below_a_base_path(below: str, chromium: Browser) -> None:
-    page, wrong = opened(chromium, f"{below}/")
+    page, wrong = opened(chromium, f"{below}/?expert=1")
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     plays(page)
@@ -113,11 +113,11 @@ def test_scripts_that_do_not_come_are_said_and_asked_for_again(below: str, chrom
 
     context.route(SCRIPTS, answer)
     page = context.new_page()
-    page.goto(f"{below}/")
+    page.goto(f"{below}/?expert=1")
     said = page.get_by_text(SENTENCE)
     expect(said.first).to_be_visible(timeout=60_000)
     page.wait_for_timeout(2000)  # several attempts
-    assert said.count() == page.locator(".gle-stage, .gle-picker, .gle-sent").count() == 3  # each says it once
+    assert said.count() == page.locator(".gle-door, .gle-stage, .gle-picker, .gle-sent").count() == 4  # each says it once
     broken["now"] = False
     plays(page)
     expect(page.locator(".gle-pick").first).to_be_visible(timeout=60_000)

@@ -42,7 +42,7 @@ def looked_at(page: Page, runs: int) -> None:
     expect(page.locator("html.gle-projecting")).to_have_count(0)
 
 
-@pytest.mark.parametrize(("address", "runs"), [("/", 1), ("/?run=r19,r20", 2), ("/compare", 4)])
+@pytest.mark.parametrize(("address", "runs"), [("/?run=r02", 1), ("/?run=r19,r20", 2), ("/compare", 4)])
 def test_a_hall_reads_pictures_verdict_and_numbers(site: str, chromium: Browser, address: str, runs: int) -> None:
     page = chromium.new_context(viewport={"width": WIDTH, "height": HEIGHT}, reduced_motion="reduce").new_page()
     page.goto(f"{site}{address}")
