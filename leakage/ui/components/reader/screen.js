@@ -107,7 +107,8 @@ export class Screen {
 
   controls() {
     const row = element('div', 'gle-player');
-    this.button = element('button', 'gle-play');
+    this.button = element('button', 'gle-play', '▶');
+    this.button.setAttribute('aria-label', say('play')); // before its film has come, too
     this.button.type = 'button';
     this.button.addEventListener('click', () => this.toggle());
     this.slider = element('input', 'gle-slider');
