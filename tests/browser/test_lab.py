@@ -145,7 +145,7 @@ def test_back_and_forward_lead_from_run_to_run_and_page_to_page_with_their_setti
     page.wait_for_url(re.compile("pictures=gallery%3Acoffee%2Cgallery%3Aface-0"), timeout=15_000)
     assert page.evaluate("history.length") == steps + 3
     page.get_by_test_id("stTopNav").get_by_role("link", name="Compare").click()
-    expect(page.get_by_text("What differs")).to_be_visible(timeout=30_000)
+    expect(page.get_by_text("1 · What differs")).to_be_visible(timeout=30_000)
     page.go_back()
     shows("r19", "hidden correction")
     expect(size).to_have_value("2", timeout=15_000)
