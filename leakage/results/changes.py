@@ -14,7 +14,7 @@ def changes(before: Experiment, after: Experiment, known: Catalog) -> str:
     for about, words in aspects([before, after], known, short=True):
         if len(set(words)) > 1:
             was, now = words
-            name = re.sub("^(The|Its|Their) ", "", about).replace("to it", "to the protection")
+            name = re.sub("^(The|Its|Their) ", "", about)
             name = name if name.startswith("BatchNorm") else name[0].lower() + name[1:]
             told.append(f"{'' if name.split()[-1].rstrip('s') in now else f'{name}: '}{now} instead of {was}")
     attackers = [ATTACKERS["adaptive" if one.assume.adaptive else "naive"].lower() for one in (after, before)]
