@@ -4,7 +4,7 @@ import streamlit as st
 
 from leakage.results.comparison import EXPORTS, MAX_ARMS, Row, crossed, only_naive, rows, same_answers, scenario
 from leakage.results.differences import attacker, differs, sentence_case, titles
-from leakage.results.worst_case import several
+from leakage.results.worst_case import are_tries, several
 from leakage.runs.service import service
 from leakage.runs.store import OPEN, Run
 from leakage.spec.catalog import Catalog
@@ -63,15 +63,21 @@ def show(ids: str, planned: list[Experiment], known: Catalog) -> None:
 
 
 def sentence(experiments: list[Experiment], known: Catalog) -> None:
-    """What differs, in a line; what is equal, named in short and listed behind a button."""
-    apart, equal = differs(experiments, known)
+    """What differs, in a line; what is equal, named in short and listed behind a button, with what is tried against each."""
+    every, equal = differs(experiments, known)
+    tried = are_tries(experiments, known)
+    apart = differs([scenario(one) for one in experiments], known)[0] if tried else every
     lines = dict(line.split(": ", 1) for line in equal)
     told = ", ".join(before + lines[about].split(",")[0] for about, before in IN_SHORT.items() if about in lines)
-    st.markdown(f"**Differs.** {forms.verbatim('. '.join(apart) or 'Nothing')}.")
+    more = " Each is attacked by the strongest known attackers." if tried else ""
+    st.markdown(f"**Differs.** {forms.verbatim('. '.join(apart) or 'Nothing')}.{more}")
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.caption(f"**Equal.** {forms.verbatim(told)}, and all else.", width="content")
         with st.popover("What is equal", type="tertiary"):
             st.markdown("\n".join(f"- {forms.verbatim(line)}" for line in equal))
+            if tried:
+                st.markdown("**Tried against each, as far as it fits**")
+                st.markdown("\n".join(f"- {forms.verbatim(line)}" for line in every if line not in apart))
 
 
 def find_runs(ids: str) -> list[Run]:
