@@ -11,11 +11,12 @@ from leakage.results.scripts import FOLDER
 
 ENTRY = "reader/reader.js"
 STYLES = ("reader.css", "hall.css")
+DOOR = ("door.css",)  # only the folder begins with the front door: in the program it stands above the Lab
 
 
-def stylesheet() -> str:
-    """What the page looks like."""
-    return "".join((FOLDER / "reader" / name).read_text(encoding="utf-8") for name in STYLES)
+def stylesheet(*, door: bool = False) -> str:
+    """What the page looks like; with the front door where it has one."""
+    return "".join((FOLDER / "reader" / name).read_text(encoding="utf-8") for name in STYLES + (DOOR if door else ()))
 
 
 def program_page(about: Mapping[str, Any], modules: Sequence[str], *, home: str, pages: Mapping[str, str]) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 from leakage.learn import grids, recordings
 from leakage.learn.lessons import lessons
 from leakage.learn.reader_data import reader_index, reader_lesson, thumbnail
+from leakage.learn.stories import door_data, front_door, story_picture
 from leakage.results.bundle import bundle
 from leakage.results.markup import render
 from leakage.results.scripts import scripts
@@ -54,13 +55,17 @@ def write_site(out: Path, known: Catalog, *, address: str = "") -> int:
 
 def _files(known: Catalog, address: str) -> Iterator[tuple[str, str | bytes]]:
     """Every file by its name in the folder."""
-    script, style = bundle(scripts(), ENTRY), stylesheet()
+    script, style = bundle(scripts(), ENTRY), stylesheet(door=True)
     script_name, style_name = f"reader.{_version(script)}.js", f"reader.{_version(style)}.css"
     yield script_name, script
     yield style_name, style
-    about = {"base": "", "data": "", "folder": True, "lessons": reader_index(known)}
+    door = door_data(known, data=".", learn="", lab=PROGRAM)
+    door["links"]["own"] = PROGRAM
+    about = {"base": "", "data": "", "folder": True, "lessons": reader_index(known), "door": {**door, "needs_program": True}}
     yield HOME, folder_page(about, script_name, style_name, home=HOME, pages={"Learn": HOME, "The program": PROGRAM})
     yield PROGRAM, render("web/program.html.jinja", style_file=style_name, home=HOME)
+    for run in {story.run for story in front_door().stories}:
+        yield f"stories/{run}.webp", story_picture(run)
     slides: set[str] = set()
     for lesson in lessons():
         read = reader_lesson(lesson.id, known)

@@ -82,6 +82,33 @@ def test_a_lesson_opens_by_double_click_is_walked_to_its_end_and_presented(visit
     expect(page.locator("a.lab")).to_have_attribute("href", "http://127.0.0.1:8501/?v=1&seed=3")
 
 
+def test_it_begins_with_the_front_door_which_asks_plays_on_and_leads_into_a_lesson(chromium: Browser, folder: Path) -> None:
+    visit = Visit(chromium.new_context(viewport={"width": 400, "height": 720}))
+    page = visit.page
+    page.goto((folder / "index.html").as_uri())
+    expect(page.get_by_role("heading", name="What will it become?")).to_be_visible(timeout=10_000)
+    page.get_by_role("button", name="The picture on the phone").click()
+    expect(page.get_by_role("heading", name="It never left the phone.")).to_be_visible(timeout=10_000)
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= 400
+    expect(page.locator("h1")).to_have_count(1)
+    page.locator(".gle-story").last.scroll_into_view_if_needed()
+    for image in page.locator(".gle-story img").all():
+        expect(image).to_have_js_property("naturalWidth", image.evaluate("(one) => 2 * one.naturalHeight || -1"))
+    expect(page.get_by_role("link", name="Try your own needs the program")).to_have_attribute("href", "program.html")
+    lab = page.get_by_role("link", name="Open in the Lab: Soteria's open door (needs the program: two commands)")
+    lab.click()
+    leads = page.get_by_role("link", name="Open the Lab with the very settings")
+    expect(leads).to_have_attribute("href", re.compile(r"8501/\?v=1.*soteria"))
+    page.go_back()
+    page.get_by_role("link", name=re.compile("^Soteria's open door")).click()
+    expect(page.locator(".gle-lesson[data-lesson='08-only-the-naive']")).to_have_attribute("data-place", "2")
+    page.get_by_role("link", name="Learn", exact=True).click()
+    expect(page.locator(".gle-card")).to_have_count(len(lessons()))
+    expect(page.locator(".gle-opening")).to_have_count(0)  # whoever has begun to read finds one line of it
+    expect(page.locator(".gle-door-line")).to_be_visible()
+    assert (visit.elsewhere, visit.wrong) == ([], [])
+
+
 def test_every_page_to_print_is_one_sheet_and_leads_back_to_its_lesson(visit: Visit, folder: Path) -> None:
     page = visit.page
     sheets = {}

@@ -167,3 +167,15 @@ test('in the Lab, "Try your own" goes to the settings; a rerun with the same dat
   front.destroy();
   assert.deepEqual(page.open, NOTHING);
 });
+
+test('where the program is missing, what needs it says so, and the line leads to no other page', async (t) => {
+  const { links } = DATA;
+  const { host } = await open(t, { data: { needs_program: true, links: { ...links, own: 'program.html' } } });
+  assert.equal(host.querySelector('.gle-door-own')?.textContent, 'Try your own needs the program');
+  assert.match(host.querySelector('.gle-story-lab')?.getAttribute('aria-label') ?? '', /^Open in the Lab: Story 1 \(needs the program/);
+  new Door(host, { ...DATA, small: true, links: { ...links, learn: '' } });
+  assert.deepEqual(
+    [...host.querySelectorAll('.gle-door-line > a')].map((one) => one.textContent),
+    ['Teach with this'],
+  );
+});

@@ -9,6 +9,7 @@ from problems import CATALOG
 
 from leakage.learn.lessons import lessons
 from leakage.learn.reader_data import reader_lesson
+from leakage.learn.stories import front_door
 from leakage.web.site import HOME, write_site
 
 MOST = 5_000_000  # bytes
@@ -38,6 +39,16 @@ def test_every_picture_that_a_lesson_shows_is_there(folder: Path) -> None:
         films = [f"{kind}/{name}.webp" for kind in ("runs", "grids") for name, one in read[kind].items() if one.get("film")]
         slides = [f"slides/{name}.png" for name, one in read["runs"].items() if one.get("film")]
         assert [name for name in [*films, *slides] if not (folder / name).is_file()] == []
+
+
+def test_the_front_door_stands_in_the_page_and_finds_its_pictures_in_the_folder(folder: Path) -> None:
+    about = json.loads(re.findall(r'id="about">(.*?)</script>', (folder / HOME).read_text(), re.DOTALL)[0])
+    door, stories = about["door"], front_door().stories
+    assert [card["title"] for card in door["stories"]] == [story.title for story in stories]
+    pictures = [door["film"]["address"], *(card["thumbnail"] for card in door["stories"])]
+    assert [name for name in pictures if not (folder / name).is_file()] == []
+    assert [card["href"] for card in door["stories"]] == [f"#{story.lesson}/{story.beat}" for story in stories]
+    assert {card["lab"].split("?")[0] for card in door["stories"]} | {door["links"]["own"]} == {"program.html"}
 
 
 def test_every_link_leads_to_a_file_of_the_folder_and_none_to_a_network(folder: Path) -> None:

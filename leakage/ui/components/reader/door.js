@@ -7,9 +7,10 @@ import { storyList } from './stories.js';
 /**
  * @typedef {object} DoorData
  * @property {import('./opening.js').Film} film
- * @property {{ why: string, learn: string, teach: string, own?: string | null }} links `own`: where somebody tries their own picture
+ * @property {{ why: string, learn: string, teach: string, own?: string | null }} links `learn`: nothing where its lessons stand below; `own`: where somebody tries their own picture
  * @property {import('./stories.js').Story[]} stories
  * @property {boolean} [small] for whoever has been here before
+ * @property {boolean} [needs_program] the Lab and one's own picture do: they are told apart from what plays here
  */
 
 /**
@@ -42,7 +43,7 @@ export class Door {
    * @param {Opening} opening
    */
   wide(opening) {
-    const { links, stories } = this.data;
+    const { links } = this.data;
     const actions = element('p', 'gle-door-actions');
     actions.append(
       linkTo('gle-door-why', links.why, say('learnWhy')),
@@ -51,7 +52,7 @@ export class Door {
     );
     opening.root.append(actions);
     const below = element('section', 'gle-door-below');
-    below.append(element('h2', '', say('stories')), storyList(stories));
+    below.append(element('h2', '', say('stories')), this.stories());
     return [element('h1', '', say('doorQuestion')), opening.root, below];
   }
 
@@ -59,6 +60,7 @@ export class Door {
     const { own } = this.data.links;
     if (!own) return [];
     const link = linkTo('gle-door-own', own, say('tryOwn'));
+    if (this.data.needs_program) link.append(' ', element('small', '', say('ownNeeds')));
     link.addEventListener('click', (event) => {
       if (!this.tryOwn) return;
       event.preventDefault();
@@ -67,14 +69,19 @@ export class Door {
     return [link];
   }
 
+  stories() {
+    return storyList(this.data.stories, this.data.needs_program ? ` (${say('needsProgram')})` : '');
+  }
+
   /** The question, and one line; the stories behind a fold. */
   line() {
-    const { links, stories } = this.data;
+    const { links } = this.data;
     const more = element('details', 'gle-door-fold');
-    more.append(element('summary', '', say('stories')), storyList(stories));
+    more.append(element('summary', '', say('stories')), this.stories());
     const line = element('nav', 'gle-door-line');
     line.setAttribute('aria-label', say('learn'));
-    line.append(linkTo('', links.learn, say('learn')), more, linkTo('gle-door-teach', links.teach, say('doorTeach')));
+    if (links.learn) line.append(linkTo('', links.learn, say('learn')));
+    line.append(more, linkTo('gle-door-teach', links.teach, say('doorTeach')));
     return [element('h1', '', say('doorQuestion')), line];
   }
 

@@ -127,6 +127,7 @@ export const PHRASES = {
   doorMissing: 'The recording could not be loaded.',
   learnWhy: 'Learn why',
   tryOwn: 'Try your own',
+  ownNeeds: 'needs the program',
   doorTeach: 'Teach with this',
   learn: 'Learn',
   stories: 'Twelve stories',

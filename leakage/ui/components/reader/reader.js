@@ -1,5 +1,6 @@
 // The page Learn: it shows the index or the lesson that the address names, follows its back and forward buttons, and hears the keys.
 import { element, find } from '../dom.js';
+import { Door } from './door.js';
 import { readKept } from './kept.js';
 import { LessonView } from './lesson.js';
 import { say } from './phrases.js';
@@ -23,6 +24,8 @@ export class Reader {
     this.view = null;
     /** @type {Presenter | null} */
     this.presenter = null;
+    /** @type {Door | null} */
+    this.door = null;
     this.asked = ''; // the lesson that is being opened
     /** @type {Map<string, Promise<import('./lesson.js').LessonData>>} */
     this.lessons = new Map();
@@ -51,8 +54,17 @@ export class Reader {
   showShelf(note) {
     this.close();
     document.title = `${say('lessons')} · Gradient Leakage Explorer`;
-    this.host.replaceChildren(new Shelf(this.about.lessons, this.source, note).root);
+    this.host.replaceChildren(...this.frontDoor(), new Shelf(this.about.lessons, this.source, note, this.about.door ? 'h2' : 'h1').root);
     scrollTo(0, 0);
+  }
+
+  /** The front door above the lessons, if there is one: a line of it for whoever has begun to read. */
+  frontDoor() {
+    const { door } = this.about;
+    if (!door) return [];
+    const host = element('section', 'gle-door');
+    this.door = new Door(host, { ...door, small: Object.keys(readKept()).length > 0 });
+    return [host];
   }
 
   /**
@@ -114,8 +126,10 @@ export class Reader {
   close() {
     this.presenter?.destroy();
     this.view?.destroy();
+    this.door?.destroy();
     this.view = null;
     this.presenter = null;
+    this.door = null;
   }
 }
 

@@ -60,8 +60,10 @@ export class Shelf {
    * @param {Entry[]} entries
    * @param {Source} source
    * @param {string} note
+   * @param {'h1' | 'h2'} heading the second where the front door stands above it
    */
-  constructor(entries, source, note = '') {
+  constructor(entries, source, note = '', heading = 'h1') {
+    this.heading = heading;
     this.root = element('section', 'gle-shelf');
     const kept = readKept();
     const list = element('ol', 'gle-cards');
@@ -69,7 +71,13 @@ export class Shelf {
     if (note) this.root.append(element('p', 'gle-note', note));
     const teach = element('p', 'gle-teach');
     teach.append(link(source.handout('index'), say('teach')));
-    this.root.append(element('h1', '', say('lessons')), element('p', 'gle-lead', say('about')), list, teach, this.privacy(entries, source));
+    this.root.append(
+      element(heading, '', say('lessons')),
+      element('p', 'gle-lead', say('about')),
+      list,
+      teach,
+      this.privacy(entries, source),
+    );
   }
 
   /**
@@ -82,7 +90,7 @@ export class Shelf {
     press.type = 'button';
     press.addEventListener('click', () => {
       forget();
-      const fresh = new Shelf(entries, source);
+      const fresh = new Shelf(entries, source, '', this.heading);
       this.root.replaceWith(fresh.root);
       this.root = fresh.root;
       this.root.querySelector('button')?.focus();

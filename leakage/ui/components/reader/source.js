@@ -8,6 +8,7 @@ import { say } from './phrases.js';
  * @property {string} data where the program has the data of the lessons
  * @property {boolean} [folder] there is no program: everything lies beside the page
  * @property {import('./shelf.js').Entry[]} lessons
+ * @property {import('./door.js').DoorData} [door] stands above the lessons where there is no Lab to have it
  *
  * @typedef {object} Source
  * @property {(id: string) => Promise<import('./lesson.js').LessonData>} lesson

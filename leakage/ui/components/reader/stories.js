@@ -7,8 +7,11 @@ const FLASK =
 
 /** @typedef {{ title: string, line: string, href: string, lab: string | null, thumbnail: string }} Story */
 
-/** @param {Story} story */
-function card({ title, line, href, lab, thumbnail }) {
+/**
+ * @param {Story} story
+ * @param {string} note on its link to the Lab
+ */
+function card({ title, line, href, lab, thumbnail }, note) {
   const item = element('li', 'gle-story');
   const link = element('a', 'gle-story-link');
   link.href = href;
@@ -22,15 +25,18 @@ function card({ title, line, href, lab, thumbnail }) {
   const corner = element('a', 'gle-story-lab');
   corner.href = lab;
   corner.innerHTML = FLASK;
-  corner.title = say('openLab');
-  corner.setAttribute('aria-label', say('storyLab', { title }));
+  corner.title = say('openLab') + note;
+  corner.setAttribute('aria-label', say('storyLab', { title }) + note);
   item.append(corner);
   return item;
 }
 
-/** @param {Story[]} stories */
-export function storyList(stories) {
+/**
+ * @param {Story[]} stories
+ * @param {string} [note]
+ */
+export function storyList(stories, note = '') {
   const list = element('ol', 'gle-stories');
-  list.append(...stories.map(card));
+  list.append(...stories.map((story) => card(story, note)));
   return list;
 }
