@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 from problems import CATALOG
+from waiting import wait_for
 
 from leakage.learn.lessons import lessons
 from leakage.web.site import write_site
@@ -92,8 +93,8 @@ def test_it_begins_with_the_front_door_which_asks_plays_on_and_leads_into_a_less
     assert page.evaluate("() => document.documentElement.scrollWidth") <= 400
     expect(page.locator("h1")).to_have_count(1)
     page.locator(".gle-story").last.scroll_into_view_if_needed()
-    for image in page.locator(".gle-story img").all():
-        expect(image).to_have_js_property("naturalWidth", image.evaluate("(one) => 2 * one.naturalHeight || -1"))
+    pair = "(one) => one.naturalHeight && one.naturalWidth === 2 * one.naturalHeight"
+    wait_for(page, f"() => 12 === [...document.querySelectorAll('.gle-story img')].filter({pair}).length", timeout=10_000)
     expect(page.get_by_role("link", name="Try your own needs the program")).to_have_attribute("href", "program.html")
     lab = page.get_by_role("link", name="Open in the Lab: Soteria's open door (needs the program: two commands)")
     lab.click()
