@@ -87,12 +87,17 @@ def begin(known: Catalog) -> None:
     if back:
         state[simple_form.EXPERT] = st.query_params.get(simple_form.EXPERT) == "1"
     if not shown and not by_settings:  # an address without anything shows what was shown before, whenever one comes back to it
-        state["before"] = state.get("before") if back else state.get("shown")
-        shown = state["before"]
-        state[address.NEXT] = {"run": shown}
+        shown = state[address.BEFORE] = state.get(address.BEFORE if back else "shown")
+        if shown and not back:  # after Back or Forward the address stays as it is: whatever lies behind it must stay in reach
+            state[address.NEXT] = {"run": shown}
     if shown and not by_settings:
         result.load_settings(shown)
     state["opened"] = by_settings  # by a link to settings
+
+
+def run_shown() -> str | None:
+    """The runs of the address; of one without settings, what was shown before."""
+    return st.query_params.get("run") or (None if "v" in st.query_params else st.session_state.get(address.BEFORE))
 
 
 def page() -> None:
@@ -115,10 +120,10 @@ def page() -> None:
         simple_form.switch(known)
         experiment = simple_form.settings(known, choice) if choice else settings(known)
         start(experiment, known)
-        address.write_url(known, more={"preset": None, simple_form.EXPERT: None if choice else "1"})
+        address.write_url(known, more={"preset": None, simple_form.EXPERT: None if choice else "1", "run": run_shown()})
         address.tell_misread(misread, known)
     with right:
-        st.session_state["shown"] = st.query_params.get("run")
+        st.session_state["shown"] = run_shown()
         result.show(st.session_state["shown"], experiment, known)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption(explain.PROMISE, width="content")

@@ -160,6 +160,41 @@ def test_back_and_forward_lead_from_run_to_run_and_page_to_page_with_their_setti
     shows("r19", "hidden correction")
 
 
+def test_history_leads_from_run_to_run_in_the_simple_form_and_never_holds_anybody_back(site: str, chromium: Browser) -> None:
+    page = opened(chromium, f"{site}/?run=r02", reduced_motion="reduce")
+    run = page.locator(".gle-run").first
+    steps = page.evaluate("history.length")
+
+    def shows(id: str, *, simply: bool) -> None:
+        expect(run).to_have_attribute("data-run", id, timeout=30_000)
+        expect(page.get_by_text("The attacker and what it knows")).to_have_count(0 if simply else 1, timeout=15_000)
+
+    def go(to: str) -> None:
+        page.get_by_test_id("stTopNav").get_by_role("link", name=to, exact=True).click()
+
+    shows("r02", simply=True)
+    page.get_by_role("button", name="A published result, overturned").click()
+    shows("r19", simply=False)
+    page.go_back()
+    shows("r02", simply=True)
+    page.go_forward()
+    shows("r19", simply=False)
+    assert page.evaluate("history.length") == steps + 1
+    go("Compare")
+    expect(page.get_by_text("What differs")).to_be_visible(timeout=30_000)
+    page.go_back()
+    shows("r19", simply=False)
+    go("Compare")
+    expect(page.get_by_text("What differs")).to_be_visible(timeout=30_000)
+    go("Lab")
+    shows("r19", simply=False)
+    page.wait_for_url(re.compile("run=r19"), timeout=15_000)
+    page.go_back()
+    shows("r19", simply=False)
+    page.go_back()
+    expect(page.get_by_text("What differs")).to_be_visible(timeout=30_000)
+
+
 def test_settings_live_in_the_address_and_reset_clears_them(site: str, chromium: Browser) -> None:
     page = opened(chromium, f"{site}/?attack=inverting_gradients&defense=pruning&pruning.share=0.5&seed=7")
     expect(page.get_by_text("Paints a picture whose gradient points the same way")).to_be_visible(timeout=15_000)
