@@ -177,6 +177,7 @@ def test_history_leads_from_run_to_run_in_the_simple_form_and_never_holds_anybod
     shows("r19", simply=False)
     page.go_back()
     shows("r02", simply=True)
+    expect(page).to_have_url(f"{site}/?run=r02")  # as it was opened: no step was added to it
     page.go_forward()
     shows("r19", simply=False)
     assert page.evaluate("history.length") == steps + 1
