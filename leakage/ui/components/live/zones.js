@@ -4,7 +4,8 @@ import { captionTile, layTiles } from './pictures.js';
 import { drawLayers, drawSingles } from './strips.js';
 import { decibel, isNumber, weight, whole } from './words.js';
 
-const LEAKS = ['recognizable', 'singled out'];
+/** @type {Record<string, string | undefined>} */
+const NOTHING = { 'not shown by this attack': 'not shown', 'stopped: no verdict': 'no verdict' }; // below a tile there is room for that
 
 /**
  * @typedef {import('./events.js').MetaEvent} MetaEvent
@@ -82,13 +83,13 @@ export function captionGuesses(grid, { labels, each, words = [], meta }) {
     const told = !name ? '' : mark ? `, guessed ${of} (${mark})` : `, given ${of}`;
     const label = `Reconstruction${picture?.title ? ` of ${picture.title}` : ''}${told}`;
     const closeness = each?.[place];
-    const leaks = grid.childElementCount > 1 && LEAKS.includes(words[place] ?? '') ? words[place] : ''; // alone, the verdict says it
-    tile.dataset.word = leaks;
+    const word = grid.childElementCount > 1 ? (words[place] ?? '') : ''; // alone, the verdict says it
+    tile.dataset.word = word;
     captionTile(tile, {
       text: name && mark && grid.childElementCount === 1 ? `class guessed: ${name}` : name, // small tiles have room for the class alone
       mark,
       label,
-      detail: [isNumber(closeness) ? decibel(closeness) : '', leaks].filter(Boolean).join(', '),
+      detail: [isNumber(closeness) ? decibel(closeness) : '', NOTHING[word] ?? word].filter(Boolean).join(', '),
     });
   });
 }
