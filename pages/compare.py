@@ -18,7 +18,6 @@ from leakage.ui.lab.chooser import choose_pictures, choose_shape, uploads_of
 from leakage.ui.lab.client_choice import choose_setting
 from leakage.ui.lab.result import duration
 
-QUESTION = "The same picture, the same random start, several protections: what leaks behind each, and what does it cost?"
 GROUP = "comparison"
 HERE_NOT = ("defense", "adaptive", "counter")  # menus of the lab alone
 
@@ -127,7 +126,7 @@ def prepare(known: Catalog) -> None:
 
 def page() -> None:
     """The whole page, top to bottom."""
-    st.markdown(f"#### {QUESTION}")
+    st.markdown(f"#### {compared.title(st.query_params.get('runs', ''))}")
     known = catalog()
     if known is None:
         return

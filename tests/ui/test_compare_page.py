@@ -434,6 +434,25 @@ def test_a_lost_link_says_so(look: Open) -> None:
     assert "This comparison is not here" in words(look(runs="no-such-run"))
 
 
+def test_runs_with_other_private_pictures_say_so_and_show_each_its_own(door: Service, look: Open) -> None:
+    """As from an answer of Ask: two groups of people. Batches of the first of the same pictures are the same pictures."""
+    ids = {count: tuple(Picture(id=id) for id in names) for count, names in {1: ["astronaut"], 2: ["astronaut", "chelsea"]}.items()}
+    other = (Picture(id="face-0"),)
+    runs = [door.submit(Experiment(pictures=pictures), ME) for pictures in (ids[1], ids[2], other)]
+
+    def page(*which: int) -> tuple[str, list[bool]]:
+        at = look(runs=",".join(runs[place] for place in which))
+        data = [json.loads(element.proto.json) for element in at.get("bidi_component") if "apart" in element.proto.json]
+        return words(at), [one["apart"] for one in data]
+
+    assert "The same picture, the same random start" in page(0, 1)[0]
+    apart, stages = page(0, 2)
+    assert "Several attacks side by side: the pictures differ." in apart
+    assert "The same picture, the same random start" not in apart
+    assert page(0, 1)[1] == [False]
+    assert stages == [True]
+
+
 def test_what_differs_and_what_is_equal_is_said_in_words(look: Open) -> None:
     said = words(press(look().segmented_control(key="voices").set_value("both").run()))
     differing, equal = (re.search(rf"\*\*{word}\.\*\*(.*)", said) for word in ("Differs", "Equal"))

@@ -1,5 +1,7 @@
 """A comparison on the page: what differs, the runs of one attacker side by side, and below them the table that fills."""
 
+from collections.abc import Sequence
+
 import streamlit as st
 
 from leakage.results.comparison import EXPORTS, MAX_ARMS, Row, crossed, only_naive, rows, same_answers, scenario
@@ -18,6 +20,8 @@ from leakage.ui.components.live import stage
 from leakage.ui.lab import fallback
 from leakage.ui.lab.result import EVERY, staged
 
+QUESTION = "The same picture, the same random start, several protections: what leaks behind each, and what does it cost?"
+APART = "Several attacks side by side: the pictures differ."
 IN_SHORT = {
     "The pictures": "",
     "The protection": "",
@@ -52,7 +56,8 @@ def show(ids: str, planned: list[Experiment], known: Catalog) -> None:
     plain = titles([scenario(one) for _, one in playing], known)  # who attacks is told below
     names = plain if len(set(plain)) == len(plain) else titles([one for _, one in playing], known)
     shown = [staged(run.id, sentence_case(name), one, known) for name, (run, one) in zip(names, playing, strict=True)]
-    if stage(shown, key="compared", together=True):
+    apart = pictures_differ([one for _, one in playing])  # its own key: the private pictures stand elsewhere
+    if stage(shown, key="compared-apart" if apart else "compared", together=True, apart=apart):
         for one in shown:
             fallback.show(one.id)
     with st.container(key="comparison"):
@@ -60,6 +65,18 @@ def show(ids: str, planned: list[Experiment], known: Catalog) -> None:
             st.fragment(watch, run_every=EVERY if moved == "attack" else 10.0)(ids, moved, known)
         else:
             details(runs, known)
+
+
+def title(ids: str) -> str:
+    """What the page is about: of runs with different private pictures not the same picture."""
+    return APART if pictures_differ([experiment_of(run) for run in find_runs(ids)]) else QUESTION
+
+
+def pictures_differ(experiments: Sequence[Experiment]) -> bool:
+    """Whether some have private pictures that others have not; a batch that begins with all of a smaller one counts as the same."""
+    shapes = {(one.size, one.channels) for one in experiments}
+    most = max((one.pictures for one in experiments), key=len, default=())
+    return len(shapes) > 1 or any(one.pictures != most[: len(one.pictures)] for one in experiments)
 
 
 def sentence(experiments: list[Experiment], known: Catalog) -> None:
