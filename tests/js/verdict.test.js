@@ -58,6 +58,22 @@ test('the recorded run: at every step its own verdict, and the end for its answe
   assert.equal(verdictWords(record).mark, 'recognizable');
 });
 
+test('what goes on has shown nothing so far, and what was cut short showed it until then', () => {
+  const nothing = verdict('not shown by this attack');
+  const record = recordOf(running, frame(1, { verdict: nothing }), frame(2));
+  const badge = () => [verdictWords(record).mark, verdictWords(record).word];
+  assert.deepEqual(badge(), ['not shown by this attack', 'nothing shown so far']);
+  assert.equal(verdictWords(record, record.frames[0]).word, 'nothing shown so far');
+  const cut = (/** @type {string} */ word, /** @type {string} */ how) =>
+    verdictWords(recordOf(frame(1), { kind: 'end', seq: 3, answer: 1, verdict: verdict(word), ending: { how, words: '' } })).word;
+  assert.deepEqual(
+    ['stopped', 'limit', 'over', 'diverged', 'answer'].map((how) => cut('partly', how)),
+    [...Array(3).fill('partly, until it was stopped'), 'partly, until it diverged', 'partly'],
+  );
+  assert.equal(cut('stopped: no verdict', 'stopped'), 'stopped: no verdict');
+  assert.equal(cut('not shown by this attack', 'answer'), 'not shown by this attack');
+});
+
 test('a run that failed gives its reason, whatever it had found', () => {
   const failed = { mark: 'failed', word: 'no result', meaning: '', rule: '' };
   const record = recordOf(frame(1, { verdict: one }), { kind: 'state', status: 'failed', message: 'out of memory' });

@@ -1,6 +1,6 @@
 // The verdict on the run, or, where somebody looks back, on the frame they see.
 import { find } from '../dom.js';
-import { isAnswer } from './record.js';
+import { FINAL, isAnswer } from './record.js';
 
 /**
  * @typedef {import('./record.js').Frame} Frame
@@ -8,6 +8,8 @@ import { isAnswer } from './record.js';
  */
 
 const NO_REASON = 'The worker gave no reason. Try again with the same settings.';
+const NOT_SHOWN = 'not shown by this attack';
+const CUT_SHORT = 'stopped: no verdict';
 const ASKS =
   'It asks whether the stolen picture could be picked out of a line-up, and whether it is better than pictures that know nothing.';
 
@@ -25,8 +27,8 @@ export function verdictWords(record, seen = null) {
   const verdict = unready ? null : back ? seen.verdict : record.verdict;
   if (verdict) {
     const when = back ? 'At this step: ' : end ? 'In the end: ' : 'So far: ';
-    const { word, why = '', meaning = '', rule = '' } = verdict;
-    return { mark: word, word, why: when + why, meaning, rule };
+    const { word: mark, why = '', meaning = '', rule = '' } = verdict;
+    return { mark, word: wordOf(record, mark, back), why: when + why, meaning, rule };
   }
   if (end && !back) {
     return { mark: '', word: 'no verdict', why: '', meaning: 'The run ended before there was a picture to judge.', rule: '' };
@@ -34,6 +36,18 @@ export function verdictWords(record, seen = null) {
   const waiting = state.status === 'queued' || !state.status;
   const coming = waiting ? 'Comes when the attack has run.' : 'Comes when the attack is over.';
   return { mark: '', word: 'verdict', why: back ? 'No picture to judge yet at this step.' : coming, meaning: ASKS, rule: '' };
+}
+
+/**
+ * The word of a verdict as the badge says it: what goes on has shown nothing so far, and what was cut short showed it until then.
+ * @param {RunRecord} record
+ * @param {string} word
+ * @param {boolean} back
+ */
+function wordOf({ end, state }, word, back) {
+  if (!end) return word === NOT_SHOWN && !FINAL.has(state.status ?? '') ? 'nothing shown so far' : word;
+  const how = end.ending?.how ?? 'answer';
+  return back || how === 'answer' || word === CUT_SHORT ? word : `${word}, until it ${how === 'diverged' ? how : 'was stopped'}`;
 }
 
 /**
