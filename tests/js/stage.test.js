@@ -186,6 +186,7 @@ test('a comparison that was pressed for comes into view when the page has settle
 for (const [data, visitor] of [
   [{ together: true }, { active: false }],
   [{ together: false }, { active: true }],
+  [{ together: true, apart: true }, { active: true }],
 ]) {
   // prettier-ignore
   test(`nothing moves for ${JSON.stringify({ ...data, ...visitor })}`, async (t) => {

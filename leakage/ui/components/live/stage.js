@@ -46,7 +46,7 @@ export class Stage {
    * @param {Send} send
    */
   update(data, send) {
-    const { runs = [], base = '', together = false } = data;
+    const { runs = [], base = '', together = false, apart = false } = data;
     this.send = send;
     this.host.dataset.dark = String(isDark(this.host));
     const key = JSON.stringify([base, runs.map(({ id }) => id)]);
@@ -54,8 +54,8 @@ export class Stage {
       this.views.forEach((view) => view.curves.update(view.record));
       return;
     }
-    if (this.key) this.bringIntoView();
-    else if (together && navigator.userActivation?.hasBeenActive) this.arrival = setTimeout(() => this.bringIntoView(), ARRIVAL); // it came by a press, not by a link
+    if (this.key && !apart) this.bringIntoView();
+    else if (together && !apart && navigator.userActivation?.hasBeenActive) this.arrival = setTimeout(() => this.bringIntoView(), ARRIVAL); // it came by a press, not by a link
     Object.assign(this, { key, data, heard: false });
     this.stream?.close();
     this.lay(data);
@@ -85,7 +85,7 @@ export class Stage {
     this.projector.tell();
   }
 
-  /** Whoever pressed Run further down the page wants to see what happens. */
+  /** Whoever pressed Run further down the page wants to see what happens; where runs have pictures of their own, to read what is above. */
   bringIntoView() {
     const { top } = this.host.getBoundingClientRect();
     if (top < 0 || top > innerHeight / 2) this.host.scrollIntoView({ block: 'start', behavior: prefersCalm() ? 'auto' : 'smooth' });
