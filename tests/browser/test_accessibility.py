@@ -182,3 +182,23 @@ def test_at_400_per_cent_nothing_scrolls_sideways(site: str, page: Page) -> None
     page.keyboard.press("?")
     expect(page.locator(".gle-panel")).to_be_visible()
     assert page.evaluate(wide) <= 320
+
+
+def test_letters_twice_as_large_make_every_word_larger_and_nothing_scrolls_sideways(site: str, page: Page) -> None:
+    smallest = """
+    () => Math.min(...[...document.querySelectorAll('.gle-reader *')]
+      .filter((one) => one.checkVisibility() && [...one.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim()))
+      .map((one) => parseFloat(getComputedStyle(one).fontSize)))
+    """
+    for address in ("", "#01-gradient/1", "#08-only-the-naive/1"):
+        page.goto("about:blank")
+        page.goto(f"{site}/learn{address}")
+        expect(page.locator(".gle-card, .gle-words").first).to_be_visible(timeout=20_000)
+        for at in range(max(1, page.locator(".gle-dot").count())):
+            usual = page.evaluate(smallest)
+            page.evaluate("() => { document.documentElement.style.fontSize = '200%' }")
+            assert page.evaluate(smallest) == 2 * usual >= 24, f"{address}, {at}"
+            assert page.evaluate("() => document.documentElement.scrollWidth") <= 1280, f"{address}, {at}"
+            page.evaluate("() => { document.documentElement.style.fontSize = '' }")
+            page.keyboard.press("1")  # where there is a question
+            page.keyboard.press("ArrowRight")

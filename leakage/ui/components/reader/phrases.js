@@ -2,6 +2,7 @@
 
 export const PHRASES = {
   lessons: 'Twelve lessons',
+  pageTitle: '{title} · Gradient Leakage Explorer',
   about:
     'A phone trains on its owner’s pictures and sends only numbers. What can a server read from them? Each lesson plays a recorded attack, ' +
     'stops, and asks you first. Every number is backed by a result file of this project.',
@@ -36,10 +37,11 @@ export const PHRASES = {
   nothingYet: 'not yet tried',
   play: 'Play',
   pause: 'Pause',
-  again_: 'Play again',
+  playAgain: 'Play again',
   step: 'step {n}',
   stepOf: 'step {n} of {all}',
   recordedIn: 'recorded; computed in {time} on one core',
+  psnr: 'PSNR',
   closeness: 'closeness to the private picture (PSNR)',
   distance: 'gradient distance (logarithmic)',
   greyLine: 'a grey picture',

@@ -53,7 +53,7 @@ export class Reader {
   /** @param {string} note */
   showShelf(note) {
     this.close();
-    document.title = `${say('lessons')} · Gradient Leakage Explorer`;
+    document.title = say('pageTitle', { title: say('lessons') });
     this.host.replaceChildren(...this.frontDoor(), new Shelf(this.about.lessons, this.source, note, this.about.door ? 'h2' : 'h1').root);
     scrollTo(0, 0);
   }
@@ -99,7 +99,7 @@ export class Reader {
       kept: readKept()[entry.id],
     });
     this.presenter = new Presenter(this.view);
-    document.title = `${lesson.title} · Gradient Leakage Explorer`;
+    document.title = say('pageTitle', { title: lesson.title });
     this.host.replaceChildren(this.view.root);
     scrollTo(0, 0);
     return true;

@@ -94,7 +94,7 @@ export class Screen {
     if (record.frames.some(({ views }) => views)) root.append(this.rungs());
     else if (moves && curves) root.append(this.measures());
     root.append(...(run.messages ?? []).map((words) => element('p', 'gle-note gle-message', words)));
-    const foot = element('p', 'gle-foot', say('recordedIn', { time: duration(run.seconds) || '0 s' }));
+    const foot = element('p', 'gle-foot', say('recordedIn', { time: duration(run.seconds ?? 0) }));
     if (run.lab) foot.append(' · ', lab(run.lab, say('openLab')));
     root.append(foot);
     if (this.halt < 0)
@@ -240,7 +240,7 @@ export class Screen {
     const playing = mode === 'play';
     this.button.dataset.playing = String(playing);
     this.button.textContent = playing ? '❚❚' : place >= answer && place > 0 ? '↻' : '▶';
-    this.button.setAttribute('aria-label', say(playing ? 'pause' : place >= answer && place > 0 ? 'again_' : 'play'));
+    this.button.setAttribute('aria-label', say(playing ? 'pause' : place >= answer && place > 0 ? 'playAgain' : 'play'));
   }
 
   destroy() {

@@ -199,7 +199,7 @@ export class WhatIf {
       const labels = placesOf(knobs, cell).map((value, knob) => knobs[knob].values[value].label);
       return [...labels, answer ? decibel(answer.scores.psnr) : null, answer?.word ?? null];
     });
-    return tableOf(say('choices'), [...knobs.map(({ name }) => this.words[name] ?? name), 'PSNR', say('answer')], rows);
+    return tableOf(say('choices'), [...knobs.map(({ name }) => this.words[name] ?? name), say('psnr'), say('answer')], rows);
   }
 
   destroy() {
