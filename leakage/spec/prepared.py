@@ -150,6 +150,10 @@ class SimpleProtection(Base):
     middle: Strength
     strong: Strength
 
+    def strengths(self) -> dict[str, Strength]:
+        """By their names, the weakest first."""
+        return {"weak": self.weak, "middle": self.middle, "strong": self.strong}
+
 
 class SimpleForm(Base):
     """What the Lab's simple form offers: networks and protections by the names in its own settings, and how many pictures."""

@@ -40,8 +40,7 @@ class SimpleChoice:
     def _strength(self) -> Strength | None:
         if self.protection == NONE:
             return None
-        protection = prepared().simple.protections[self.protection]
-        return {"weak": protection.weak, "middle": protection.middle, "strong": protection.strong}[self.force]
+        return prepared().simple.protections[self.protection].strengths()[self.force]
 
 
 def choices(count: int) -> Iterator[SimpleChoice]:

@@ -30,6 +30,14 @@ def test_a_newcomer_is_asked_five_things_and_nothing_runs_before_the_button(door
         "5 · How much",
     ):
         assert step in said
+    menu = at.selectbox(key="ask-protection").options
+    assert menu[:4] == [
+        "No protection",
+        "Noise, weak: Gaussian noise 0.001",
+        "Noise, middle: Gaussian noise 0.01",
+        "Noise, strong: Gaussian noise 0.1",
+    ]
+    assert len(menu) == len(set(menu))
     assert door.store.queue() == []
 
 

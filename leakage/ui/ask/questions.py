@@ -66,15 +66,24 @@ def _own() -> list[Picture]:
 
 
 def _protection(known: Catalog) -> tuple[Any, ...]:
-    options = ready_made(known)
-    chosen = st.session_state.get(KEYS["protection"], NONE)
-    menu = named([*options, *(one for one in known_keys([chosen], known) if one not in options)], known)
+    menu = _menu(known, st.session_state.get(KEYS["protection"], NONE))
     key = st.selectbox("Protection", menu, format_func=menu.__getitem__, **_of("protection"))
     stack = stack_of(key, known)
     st.caption(
         forms.verbatim(" ".join(words for part in stack for words in _told(part, known)) or "What leaves the phone is sent as it is.")
     )
     return stack
+
+
+def _menu(known: Catalog, chosen: str) -> dict[str, str]:
+    """The protections that the simple form of the Lab offers, weak to strong; then all others, and the chosen one."""
+    strengths = {
+        key_of((strength.defense,), known): f"{protection.title}, {force}"
+        for protection in prepared().simple.protections.values()
+        for force, strength in protection.strengths().items()
+    }
+    names = named(list(dict.fromkeys([NONE, *strengths, *ready_made(known), *known_keys([chosen], known)])), known)
+    return {key: f"{strengths[key]}: {name}" if key in strengths else name for key, name in names.items()}
 
 
 def _told(part: Part, known: Catalog) -> list[str]:
