@@ -183,11 +183,13 @@ test('a comparison that was pressed for comes into view when the page has settle
   assert.ok(!made.host.classList.contains('gle-several'));
 });
 
-for (const [data, visitor] of [
+/** @type {[{ together: boolean, apart?: boolean }, { active: boolean }][]} */
+const STILL = [
   [{ together: true }, { active: false }],
   [{ together: false }, { active: true }],
   [{ together: true, apart: true }, { active: true }],
-]) {
+];
+for (const [data, visitor] of STILL) {
   // prettier-ignore
   test(`nothing moves for ${JSON.stringify({ ...data, ...visitor })}`, async (t) => {
     const { page, made } = stage(t, { runs: RUNS.two, ...data }, visitor);
