@@ -464,7 +464,10 @@ def test_what_differs_and_what_is_equal_is_said_in_words(look: Open) -> None:
         == " Astronaut, Guess and compare by direction (Inverting Gradients), Small demo network (LeNet), untrained, seed 1, and all else."
     )
     assert "- The attack: Guess and compare by direction (Inverting Gradients), steps 1000" in said
-    assert re.search(r"The attack: Guess and compare \(iDLG\)[^;]*; Guess and compare by direction", words(press(look())))
+    worst = words(press(look()))
+    protections = "no protection; Gaussian noise 0.01; Pruning 0.9; AdaDefense"
+    assert f"**Differs.** The protection: {protections}. Each is attacked by the strongest known attackers." in worst
+    assert re.search(r"- The attack: Guess and compare \(iDLG\)[^;]*; Guess and compare by direction", worst)
 
 
 def test_the_table_fills_as_runs_finish_and_an_exported_file_runs_again(door: Service, look: Open, work: Callable[[], None]) -> None:

@@ -20,7 +20,7 @@ from leakage.ui.components.live import stage
 from leakage.ui.lab import fallback
 from leakage.ui.lab.result import EVERY, staged
 
-QUESTION = "The same picture, the same random start, several protections: what leaks behind each, and what does it cost?"
+QUESTION = "The same picture, the same random start, several protections: what leaks, and at what cost?"
 APART = "Several attacks side by side: the pictures differ."
 IN_SHORT = {
     "The pictures": "",
@@ -40,7 +40,7 @@ def show(ids: str, planned: list[Experiment], known: Catalog) -> None:
             st.warning("This comparison is not here: its runs were deleted, or the link is incomplete.")
         elif (recorded := find_runs(",".join(prepared().compare.recorded))) and _ask_the_same(planned, recorded):
             runs, ids = recorded, ",".join(run.id for run in recorded)
-            st.markdown("**Recorded runs, played again.** Press **Run all** to compute them here, or choose your own settings.")
+            st.markdown("**Recorded runs, played again.** Press **Run all** to compute them here.")
     if not runs:
         if len(planned) > 1:
             sentence(planned, known)
