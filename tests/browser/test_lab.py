@@ -75,7 +75,7 @@ def test_a_new_run_begins_with_its_own_picture_and_nothing_of_the_one_before(sit
     assert not any(same for same, _ in seen)  # the guess of the run before
 
 
-@pytest.mark.parametrize("picture", ["astronaut", "face-0"])
+@pytest.mark.parametrize("picture", [pytest.param("astronaut", marks=pytest.mark.slow), "face-0"])
 def test_a_visitor_watches_idlg_find_a_picture_and_shares_the_link(site: str, chromium: Browser, picture: str) -> None:
     page = opened(chromium, f"{site}/?attack=idlg&model=lenet&size=28&channels=1")
     if picture != "astronaut":
