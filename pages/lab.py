@@ -9,7 +9,7 @@ from leakage.spec.experiment import Experiment, SpecError
 from leakage.spec.threat_model import ClientBehavior
 from leakage.ui.common import address, explain, forms
 from leakage.ui.common.ready import catalog
-from leakage.ui.common.session import delete_all, owner
+from leakage.ui.common.session import COMING, delete_all, owner
 from leakage.ui.lab import newcomer, presets, result, simple_form
 from leakage.ui.lab.attacker import choose_attacker
 from leakage.ui.lab.chooser import choose_pictures, choose_shape, uploads_of
@@ -70,7 +70,7 @@ def start(experiment: Experiment | None, known: Catalog) -> None:
     if experiment and (pressed or by_what_if):
         try:
             run = service().submit(experiment, owner(), uploads=uploads_of(experiment.pictures))
-            if run == st.query_params.get("run"):
+            if run == run_shown():
                 st.toast("This is the run of these settings: the same seed gives the same run. Change the seed for another.")
             st.session_state[address.NEXT] = {"run": run}
         except SpecError as error:
@@ -80,10 +80,11 @@ def start(experiment: Experiment | None, known: Catalog) -> None:
 def begin(known: Catalog) -> None:
     """On a new page, and after Back or Forward: the settings of the address, or of the run that it shows."""
     state, back = st.session_state, address.went_through_history()
-    if "attack" in state and not back:
+    met = "attack" in state  # here, or on another page that has such a menu
+    if met and not back and not (state.get(COMING) and state.get("shown")):
         return
     shown, by_settings = st.query_params.get("run"), "v" in st.query_params
-    address.read_url(known, again=back)
+    address.read_url(known, again=met)
     if back:
         state[simple_form.EXPERT] = st.query_params.get(simple_form.EXPERT) == "1"
     if not shown and not by_settings:  # an address without anything shows what was shown before, whenever one comes back to it

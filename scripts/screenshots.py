@@ -1,37 +1,208 @@
-"""The pictures in docs/: the lab at 1440 and 400 pixels, light and dark, and any run that is named. Needs a running dashboard.
+"""The pictures in docs/, taken anew from a running dashboard; some runs are computed first, in some minutes.
 
-LEAKAGE_BROWSER=$(bash scripts/browser.sh) .venv/bin/python scripts/screenshots.py http://127.0.0.1:8501 [NAME=RUN ...]
+LEAKAGE_BROWSER=$(bash scripts/browser.sh) .venv/bin/python scripts/screenshots.py http://127.0.0.1:8501 [NAME ...]
+A NAME is the beginning of a picture's name, such as `ask`; without any all are taken.
 """
 
 import os
+import re
 import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
-SIZES = {1440: 1180, 400: 2400}  # width: height, in pixels
+SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+MINUTES = 20 * 60_000  # milliseconds, for what is computed
+NAIVE = "v=1&voices=naive&attack=inverting_gradients&inverting_gradients.steps=1500"
+EVERY_WORD = ("none", "pruning:share=0.5", "pruning:share=0.9", "dp_sgd")
+Ready = Callable[[Page], Page | None]  # what is done on a page before it is taken, or another page that is taken in its place
+QUESTION = "phones=4&protection=gaussian_noise&minutes=5"  # faces
 
 
-def shoot(chromium: Browser, address: str, name: str, width: int, scheme: Literal["light", "dark"]) -> None:
-    """One page as soon as its pictures and curves stand still."""
-    context = chromium.new_context(viewport={"width": width, "height": SIZES[width]}, color_scheme=scheme, reduced_motion="reduce")
-    page = context.new_page()
-    page.goto(address)
-    page.wait_for_function("() => Number(document.querySelector('.gle-stage')?.dataset.frames) > 0")
-    page.locator(".gle-drawn").wait_for()
+@dataclass(frozen=True)
+class Shot:
+    """A page, what is done on it before the picture is taken, and its height where all of it is wanted."""
+
+    name: str
+    address: str
+    ready: Ready
+    width: int
+    height: int
+    scheme: Literal["light", "dark"] = "light"
+    part: str = ""  # a CSS selector: only this part of the page
+
+
+def both(name: str, address: str, ready: Ready, sizes: dict[int, int], part: str = "") -> Iterator[Shot]:
+    """Light and dark at every width."""
+    for width, height in sizes.items():
+        for scheme in SCHEMES:
+            yield Shot(f"{name}-{width}-{scheme}", address, ready, width, height, scheme, part)
+
+
+def finished(page: Page) -> None:
+    """Runs that are over, their pictures and curves still."""
+    page.wait_for_function("() => Number(document.querySelector('.gle-stage')?.dataset.frames) > 0", timeout=60_000)
+    page.wait_for_function(
+        "() => [...document.querySelectorAll('.gle-run')].every((one) => one.dataset.status === 'done')", timeout=MINUTES
+    )
+    at_rest(page)
+
+
+def at_rest(page: Page) -> None:
+    """A page that moves no more, from its top."""
     page.wait_for_timeout(3000)
-    page.screenshot(path=DOCS / f"{name}.png")
-    context.close()
+    page.evaluate("() => document.querySelector('[data-testid=stMain]')?.scrollTo(0, 0)")
+    page.wait_for_timeout(500)
 
 
-with sync_playwright() as playwright:
-    chromium = playwright.chromium.launch(executable_path=os.environ["LEAKAGE_BROWSER"], args=["--no-sandbox", "--disable-gpu"])
-    address, *named = sys.argv[1:]
-    for width in SIZES:
-        for scheme in ("light", "dark"):
-            shoot(chromium, address, f"lab-{width}-{scheme}", width, scheme)
-    for name, _, run in (pair.partition("=") for pair in named):
-        shoot(chromium, f"{address}/?run={run}", name, 1440, "light")
-    chromium.close()
+def pressed(*keys: str) -> Ready:
+    """A page of the lessons, after some keys."""
+
+    def press(page: Page) -> None:
+        page.locator(".gle-words, .gle-card").first.wait_for(timeout=20_000)
+        for key in keys:
+            page.keyboard.press(key)
+        page.wait_for_timeout(1500)
+
+    return press
+
+
+def asked(page: Page) -> None:
+    """The front door when it asks."""
+    page.locator('.gle-opening[data-phase="asked"]').wait_for(timeout=60_000)
+    page.wait_for_timeout(500)
+
+
+def opened(page: Page) -> None:
+    """The front door after the guess."""
+    asked(page)
+    page.locator(".gle-door .gle-option").nth(1).click()
+    page.locator('.gle-opening[data-phase="open"]').wait_for(timeout=60_000)
+    page.wait_for_timeout(2500)
+
+
+def projected(page: Page) -> None:
+    """Runs in the view for a hall."""
+    finished(page)
+    page.keyboard.press("f")
+    page.wait_for_timeout(1500)
+
+
+def questions(page: Page) -> None:
+    """The page Ask."""
+    page.locator(".gle-row, .st-key-run-bar").first.wait_for(timeout=60_000)
+    at_rest(page)
+
+
+def underway(page: Page) -> None:
+    """Runs that go on."""
+    page.wait_for_function("() => Number(document.querySelector('.gle-stage')?.dataset.frames) > 2", timeout=MINUTES)
+    page.wait_for_timeout(1000)
+
+
+def speaker(page: Page) -> Page:
+    """The window of whoever speaks."""
+    pressed()(page)
+    with page.context.expect_page() as opening:
+        page.keyboard.press("s")
+    opening.value.wait_for_timeout(1500)
+    return opening.value
+
+
+def printed(page: Page) -> None:
+    """The page to print of an answer, as a file too; the answer itself is taken."""
+    questions(page)
+    page.get_by_text("To print", exact=True).click()
+    link = page.get_by_role("link", name="Open the page to print").get_attribute("href")
+    paper = page.context.new_page()
+    paper.goto(str(link))
+    paper.pdf(path=DOCS / "ask-answer.pdf", prefer_css_page_size=True, print_background=True)
+    paper.close()
+    page.get_by_text("To print", exact=True).click()
+    at_rest(page)
+
+
+def computed(chromium: Browser, address: str, button: str, *, wait: bool = True) -> str:
+    """The ids of the runs that a button starts, once all are over, or at once."""
+    page = chromium.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce").new_page()
+    page.goto(address)
+    page.get_by_role("button", name=re.compile(f"^{button}$")).click(timeout=60_000)
+    page.wait_for_url(re.compile(r"[?&]runs="), timeout=60_000)
+    if wait:
+        page.get_by_role("button", name=re.compile("^Stop")).first.wait_for(timeout=60_000)
+        page.get_by_role("button", name=re.compile("^Stop")).first.wait_for(state="detached", timeout=MINUTES)
+    runs = re.search(r"[?&]runs=([^&]*)", page.url)
+    page.context.close()
+    assert runs
+    return runs[1]
+
+
+def recorded_shots() -> Iterator[Shot]:
+    """What needs no computing."""
+    yield from both("lab", "/?run=r02", finished, {1440: 1180, 400: 2400})
+    for width in (1280, 400):
+        yield Shot(f"door-{width}-light", "/", asked, width, 720)
+        yield Shot(f"door-{width}-dark", "/", opened, width, 720, "dark")
+    yield from both("compare", "/compare", finished, {1440: 1180, 400: 2400})
+    yield from both("ask", "/ask", questions, {1280: 1400, 400: 2400})
+    yield Shot("batch-8", "/?run=r03", finished, 1440, 1180)
+    yield Shot("recursion", "/?run=r17", finished, 1440, 1180)
+    yield Shot("learn-1280-light", "/learn", pressed(), 1280, 1000)
+    yield Shot("learn-400-dark", "/learn#02-search/2", pressed(), 400, 900, "dark")
+    yield Shot("learn-guess-1280-light", "/learn#02-search/3", pressed(), 1280, 720)
+    yield Shot("learn-answer-1280-dark", "/learn#02-search/3", pressed("1", "ArrowRight"), 1280, 720, "dark")
+    for width, height in ((1280, 720), (1920, 1080)):
+        yield Shot(f"learn-presenter-{width}", "/learn#02-search/4?present", pressed(), width, height)
+        votes = pressed(*("Shift+Digit1",) * 3, *("Shift+Digit2",) * 9, "v", *("Shift+Digit1",) * 8, *("Shift+Digit2",) * 4, "r")
+        yield Shot(f"learn-votes-{width}", "/learn#02-search/3?present", votes, width, height)
+    yield Shot("learn-speaker-1280", "/learn#02-search/3?present", speaker, 1280, 720)
+    yield Shot("learn-worksheet", "/learn/worksheets/02-search.html", at_rest, 800, 1130)
+    yield Shot("projector-lab-1280", "/?run=r02", projected, 1280, 720)
+    yield Shot("projector-compare-1280", "/compare", projected, 1280, 720)
+
+
+def computed_shots(chromium: Browser, base: str, wanted: Callable[[str], bool]) -> Iterator[Shot]:
+    """What is computed first, and only if it is wanted."""
+    if wanted("compare-running"):
+        runs = computed(chromium, f"{base}/compare?v=1&seed=2", "Run all", wait=False)
+        yield from both("compare-running", f"/compare?runs={runs}", underway, {1440: 1180, 400: 2400})
+    if wanted("verdicts"):
+        runs = computed(chromium, f"{base}/compare?{NAIVE}&arms={','.join(EVERY_WORD)}", "Run all")
+        cut = computed(chromium, f"{base}/compare?{NAIVE}&max_seconds=1&arms={','.join(EVERY_WORD[2:])}", "Run all").split(",")[-1]
+        yield from both("verdicts", f"/compare?runs={runs},{cut}", finished, {1280: 2400, 400: 3200}, part=".gle-stage")
+    if wanted("ask-answer"):
+        answer = f"/ask?{QUESTION}&runs={computed(chromium, f'{base}/ask?{QUESTION}', 'Ask')}"
+        yield from both("ask-answer", answer, printed, {1280: 4000, 400: 7000})
+
+
+def main(base: str, names: list[str]) -> None:
+    """All pictures, or those that are named."""
+
+    def wanted(name: str) -> bool:
+        return not names or any(name.startswith(one) or one.startswith(name) for one in names)
+
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=os.environ["LEAKAGE_BROWSER"], args=["--no-sandbox", "--disable-gpu"])
+        for shots in (recorded_shots(), computed_shots(chromium, base, wanted)):
+            for shot in shots:
+                if wanted(shot.name):
+                    take(chromium, base, shot)
+        chromium.close()
+
+
+def take(chromium: Browser, base: str, shot: Shot) -> None:
+    """One picture."""
+    size = {"width": shot.width, "height": shot.height}
+    page = chromium.new_context(viewport=size, color_scheme=shot.scheme, reduced_motion="reduce").new_page()
+    page.goto(base + shot.address)
+    shown = shot.ready(page) or page
+    (shown.locator(shot.part).first if shot.part else shown).screenshot(path=DOCS / f"{shot.name}.png")
+    page.context.close()
+    print(shot.name)
+
+
+main(sys.argv[1], sys.argv[2:])

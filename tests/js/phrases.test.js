@@ -1,4 +1,4 @@
-// Every word that a reader sees is data: a phrase, or of a lesson. No other module of the reader holds prose, and no phrase is left over.
+// Every word of the reader is data: a phrase, or of a lesson. No other module of its folder holds prose, and no phrase is left over.
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
@@ -76,7 +76,7 @@ test('prose would be found: in quotes, in a template, as one word, as the text o
   assert.deepEqual(proseOf("element('b', 'gle-one gle-two', say('ready')); one.closest('a, button')"), []);
 });
 
-test('every phrase is said somewhere, and fills every blank', () => {
+test('every phrase is named somewhere', () => {
   const all = codes.map(({ code }) => code).join('\n');
   for (const name of Object.keys(PHRASES)) assert.ok(all.includes(`'${name}'`), name);
   assert.equal(say('beatsOf', { at: 2, n: 7 }), '2 of 7');

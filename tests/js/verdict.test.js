@@ -68,7 +68,7 @@ test('what goes on has shown nothing so far, and what was cut short showed it un
     verdictWords(recordOf(frame(1), { kind: 'end', seq: 3, answer: 1, verdict: verdict(word), ending: { how, words: '' } })).word;
   assert.deepEqual(
     ['stopped', 'limit', 'over', 'diverged', 'answer'].map((how) => cut('partly', how)),
-    [...Array(3).fill('partly, until it was stopped'), 'partly, until it diverged', 'partly'],
+    [...Array(3).fill('partly, when it was stopped'), 'partly, when it diverged', 'partly'],
   );
   assert.equal(cut('stopped: no verdict', 'stopped'), 'stopped: no verdict');
   assert.equal(cut('not shown by this attack', 'answer'), 'not shown by this attack');

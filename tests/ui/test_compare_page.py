@@ -447,7 +447,7 @@ def test_runs_with_other_private_pictures_say_so_and_show_each_its_own(door: Ser
 
     assert "The same picture, the same random start" in page(0, 1)[0]
     apart, stages = page(0, 2)
-    assert "Several attacks side by side: the pictures differ." in apart
+    assert "Several runs side by side: not all of the same pictures." in apart
     assert "The same picture, the same random start" not in apart
     assert page(0, 1)[1] == [False]
     assert stages == [True]
@@ -468,6 +468,9 @@ def test_what_differs_and_what_is_equal_is_said_in_words(look: Open) -> None:
     protections = "no protection; Gaussian noise 0.01; Pruning 0.9; AdaDefense"
     assert f"**Differs.** The protection: {protections}. Each is attacked by the strongest known attackers." in worst
     assert re.search(r"- The attack: Guess and compare \(iDLG\)[^;]*; Guess and compare by direction", worst)
+    alone = words(press(look(arms="none")))  # of one variant the attacks are what differs
+    assert re.search(r"\*\*Differs\.\*\* .*The attack: Guess and compare \(iDLG\)", alone)
+    assert "by the strongest known attackers." not in alone
 
 
 def test_the_table_fills_as_runs_finish_and_an_exported_file_runs_again(door: Service, look: Open, work: Callable[[], None]) -> None:

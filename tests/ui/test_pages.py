@@ -338,6 +338,15 @@ def test_reset_brings_back_the_defaults_and_leaves_the_run(door: Service, visit:
     assert asked(door, press_run(at)) == asked(door, press_run(visit()))
 
 
+def test_reset_leaves_a_run_that_came_by_its_link_too(door: Service, visit: Open) -> None:
+    run = press_run(visit()).query_params["run"]  # the settings are the defaults: only the run is to go
+    at = visit(who="you", run=run)
+    assert at.query_params.get("run") == run
+    next(button for button in at.button if "Reset" in button.label).click().run()
+    fine(at)
+    assert "run" not in at.query_params
+
+
 # ---------------------------------------------------------------- the runs of a browser
 
 

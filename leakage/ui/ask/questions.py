@@ -82,7 +82,7 @@ def _menu(known: Catalog, chosen: str) -> dict[str, str]:
         for protection in prepared().simple.protections.values()
         for force, strength in protection.strengths().items()
     }
-    names = named(list(dict.fromkeys([NONE, *strengths, *ready_made(known), *known_keys([chosen], known)])), known)
+    names = named(known_keys([NONE, *strengths, *ready_made(known), chosen], known), known)
     return {key: f"{strengths[key]}: {name}" if key in strengths else name for key, name in names.items()}
 
 

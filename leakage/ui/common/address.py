@@ -17,7 +17,7 @@ from leakage.ui.common import forms, misread
 NEXT = "next-address"  # in session state: what else the address is to say when it is written next, as {"run": its id}; None: no more
 OPENING = "opening"  # in session state: what a page shows that was opened without any settings in its address
 BEFORE = "before"  # in session state: the run that the Lab showed when it was left
-ALONE = {"run"}  # keys of an address that say all by themselves: the settings are those of the run
+ALONE = {"run", "runs"}  # keys of an address that say all by themselves: the settings are those of the runs
 USUAL_PICTURES = lab_settings(forms.DEFAULT)[PICKED]
 WHOLE = ("gallery", "upload")  # sources that are shown whole
 OTHERS = {  # widgets that belong to no plug-in
@@ -82,7 +82,7 @@ def write_url(known: Catalog, *, without: Collection[str] = (), more: Mapping[st
 
     `without`: menus that the page does not have. `more`: what else to write; None takes a key out.
     All at once, with the run that was started: a change is one step of the browser's history, however many settings go with it.
-    A page that was opened without settings, or by a link to a run, leaves its address alone until something is changed: coming there is
+    A page that was opened without settings, or by a link to runs, leaves its address alone until something is changed: coming there is
     one step, not two.
     """
     state, menus, fields = st.session_state, _menus(known), dict(_fields(known))
@@ -99,7 +99,8 @@ def write_url(known: Catalog, *, without: Collection[str] = (), more: Mapping[st
         told["batch"] = None  # so many as are named
     told |= more or {}
     before, also = st.query_params.to_dict(), state.pop(NEXT, {})
-    if ALONE.issuperset(before) and not any(also.values()) and told == state.setdefault(OPENING, told):
+    unasked = ALONE.issuperset(before) and all(before.get(key) == value for key, value in also.items())
+    if unasked and told == state.setdefault(OPENING, told):
         return
     after = {key: value for key, value in {**before, "v": str(VERSION), **told, **also}.items() if value is not None}
     if after != before:

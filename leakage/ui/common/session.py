@@ -10,6 +10,7 @@ from leakage.runs.service import service
 
 COOKIE = "gle_owner"
 PAGE, KEPT = "page", "kept"  # in session state: where the visitor is, and the names of what this page alone keeps there
+COMING = "coming"  # in session state: whether the visitor was on another page until now
 YEAR = 365 * 24 * 3600
 
 
@@ -51,7 +52,8 @@ def owner() -> str:
 def enter(page: str) -> None:
     """Before a page is drawn: what another one has kept for itself, beyond its widgets, is gone like these."""
     state = st.session_state
-    if state.get(PAGE, page) != page:
+    state[COMING] = state.get(PAGE, page) != page
+    if state[COMING]:
         for key in state.pop(KEPT, ()):
             state.pop(key, None)
     state[PAGE] = page
@@ -72,3 +74,5 @@ def _forget() -> None:
     st.session_state["uploaders"] = st.session_state.get("uploaders", 0) + 1  # a new uploader, without the old one's files
     for name in ("run", "runs"):
         st.query_params.pop(name, None)
+    for name in ("shown", "before"):
+        st.session_state.pop(name, None)

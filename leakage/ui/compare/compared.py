@@ -21,7 +21,7 @@ from leakage.ui.lab import fallback
 from leakage.ui.lab.result import EVERY, staged
 
 QUESTION = "The same picture, the same random start, several protections: what leaks, and at what cost?"
-APART = "Several attacks side by side: the pictures differ."
+APART = "Several runs side by side: not all of the same pictures."
 IN_SHORT = {
     "The pictures": "",
     "The protection": "",
@@ -83,18 +83,19 @@ def sentence(experiments: list[Experiment], known: Catalog) -> None:
     """What differs, in a line; what is equal, named in short and listed behind a button, with what is tried against each."""
     every, equal = differs(experiments, known)
     tried = are_tries(experiments, known)
-    apart = differs([scenario(one) for one in experiments], known)[0] if tried else every
+    apart = (differs([scenario(one) for one in experiments], known)[0] if tried else []) or every
     lines = dict(line.split(": ", 1) for line in equal)
     told = ", ".join(before + lines[about].split(",")[0] for about, before in IN_SHORT.items() if about in lines)
-    more = " Each is attacked by the strongest known attackers." if tried else ""
+    hidden = [line for line in every if line not in apart]
+    more = " Each is attacked by the strongest known attackers." if hidden else ""
     st.markdown(f"**Differs.** {forms.verbatim('. '.join(apart) or 'Nothing')}.{more}")
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.caption(f"**Equal.** {forms.verbatim(told)}, and all else.", width="content")
         with st.popover("What is equal", type="tertiary"):
             st.markdown("\n".join(f"- {forms.verbatim(line)}" for line in equal))
-            if tried:
+            if hidden:
                 st.markdown("**Tried against each, as far as it fits**")
-                st.markdown("\n".join(f"- {forms.verbatim(line)}" for line in every if line not in apart))
+                st.markdown("\n".join(f"- {forms.verbatim(line)}" for line in hidden))
 
 
 def find_runs(ids: str) -> list[Run]:

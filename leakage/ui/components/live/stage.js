@@ -54,8 +54,7 @@ export class Stage {
       this.views.forEach((view) => view.curves.update(view.record));
       return;
     }
-    if (this.key && !apart) this.bringIntoView();
-    else if (together && !apart && navigator.userActivation?.hasBeenActive) this.arrival = setTimeout(() => this.bringIntoView(), ARRIVAL); // it came by a press, not by a link
+    if (!apart) this.arrive(together); // else there is something to read above it
     Object.assign(this, { key, data, heard: false });
     this.stream?.close();
     this.lay(data);
@@ -85,7 +84,15 @@ export class Stage {
     this.projector.tell();
   }
 
-  /** Whoever pressed Run further down the page wants to see what happens; where runs have pictures of their own, to read what is above. */
+  /**
+   * Whoever pressed Run further down the page wants to see what happens; who came by a link begins at the top.
+   * @param {boolean} together
+   */
+  arrive(together) {
+    if (this.key) this.bringIntoView();
+    else if (together && navigator.userActivation?.hasBeenActive) this.arrival = setTimeout(() => this.bringIntoView(), ARRIVAL);
+  }
+
   bringIntoView() {
     const { top } = this.host.getBoundingClientRect();
     if (top < 0 || top > innerHeight / 2) this.host.scrollIntoView({ block: 'start', behavior: prefersCalm() ? 'auto' : 'smooth' });

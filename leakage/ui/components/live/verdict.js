@@ -47,7 +47,7 @@ export function verdictWords(record, seen = null) {
 function wordOf({ end, state }, word, back) {
   if (!end) return word === NOT_SHOWN && !FINAL.has(state.status ?? '') ? 'nothing shown so far' : word;
   const how = end.ending?.how ?? 'answer';
-  return back || how === 'answer' || word === CUT_SHORT ? word : `${word}, until it ${how === 'diverged' ? how : 'was stopped'}`;
+  return back || how === 'answer' || word === CUT_SHORT ? word : `${word}, when it ${how === 'diverged' ? how : 'was stopped'}`;
 }
 
 /**
