@@ -196,8 +196,9 @@ def main(base: str, names: list[str]) -> None:
 
 def take(chromium: Browser, base: str, shot: Shot) -> None:
     """One picture."""
-    size = {"width": shot.width, "height": shot.height}
-    page = chromium.new_context(viewport=size, color_scheme=shot.scheme, reduced_motion="reduce").new_page()
+    page = chromium.new_context(
+        viewport={"width": shot.width, "height": shot.height}, color_scheme=shot.scheme, reduced_motion="reduce"
+    ).new_page()
     page.goto(base + shot.address)
     shown = shot.ready(page) or page
     (shown.locator(shot.part).first if shot.part else shown).screenshot(path=DOCS / f"{shot.name}.png")

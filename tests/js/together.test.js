@@ -72,7 +72,7 @@ test('of groups of people each keeps its private pictures above its guesses, one
   const text = (/** @type {string} */ selector) => host.querySelector(`.gle-together ${selector}`)?.textContent;
   assert.ok(host.classList.contains('gle-apart') && host.classList.contains('gle-compare'));
   assert.equal(host.querySelector('.gle-together .gle-own'), null);
-  assert.deepEqual([text('h4'), text('.gle-where')?.startsWith('Of each: above')], ['The private pictures', true]);
+  assert.deepEqual([text('h4'), text('.gle-where')?.startsWith('Of each run: above')], ['The private pictures', true]);
   assert.equal(host.style.getPropertyValue('--gle-across'), '1');
   assert.equal(host.querySelectorAll('.gle-together .gle-player').length, 1);
 });
