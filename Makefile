@@ -23,6 +23,9 @@ PYTHONS := $(PYTHON) python3.13 python3.12 python3.11 python3
 TORCH_INDEX ?=
 TORCH_PINS = $(shell grep -E '^torch(vision)?==' requirements.txt)
 
+# Compiled once, also where the environment forbids to keep that: else each of the dozens of processes compiles all modules anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Two processes, a thread each. What must not run beside its like follows each other in one of them (tests/tiers.py).
 PARALLEL := --numprocesses 2 --dist loadscope
 QUICK := not slow and not grid and not long and not browser and not processes
