@@ -19,8 +19,11 @@ WORTH = 1.25  # more threads must make a replay so many times as fast, else whoe
 def measure(device: torch.device) -> Iterator[tuple[str, tuple[float, float]]]:
     """One model at a time, with default fields and not LARGE: its id, and the seconds for one replay and its derivative.
 
-    The first number is for 1, the second for 8 pictures of 3x32x32.
+    The first number is for 1, the second for 8 pictures of 3x32x32. On a CPU it is processor time of one thread: what else the machine does
+    at that moment would be in every estimate from then on.
     """
+    if device.type == "cpu":
+        torch.set_num_threads(1)
     for name in ids("model"):
         plugin: Model = load("model", name)()
         with torch.device("meta"):  # shapes without numbers
@@ -45,11 +48,16 @@ def fitting_threads(seen: Observation, most: int, starts: int = 1) -> int:
 def lanes_pay(seen: Observation, count: int) -> bool:
     """Whether so many guesses are replayed faster together than one after the other, on one thread."""
     torch.set_num_threads(1)
-    clock = time.process_time if seen.device.type == "cpu" else time.perf_counter  # of other processes nothing is to be seen
+    clock = _clock(seen.device)
     alone = _guesses(seen, 1, clock)
     if alone > ENOUGH:  # no small network: together it would be no faster, and take as many times the memory
         return False
     return min(_guesses(seen, count, clock) for _ in range(2)) < count * alone  # twice: the first ever takes a second to get ready
+
+
+def _clock(device: torch.device) -> Callable[[], float]:
+    """On a CPU processor time: of other processes nothing is to be seen."""
+    return time.process_time if device.type == "cpu" else time.perf_counter
 
 
 def _guesses(seen: Observation, count: int, clock: Callable[[], float] = time.perf_counter) -> float:
@@ -62,7 +70,7 @@ def _guesses(seen: Observation, count: int, clock: Callable[[], float] = time.pe
 def _replays(model: nn.Module, batch: int, device: torch.device) -> float:
     x = torch.rand(batch, 3, 32, 32, generator=torch.Generator().manual_seed(0)).to(device)
     weights, client, y = weights_of(model), gradient_client(model), torch.arange(batch, device=device)
-    return _seconds(lambda guess, labels: client(weights, guess, labels, {})[0], client(weights, x, y, {})[0], x, y)
+    return _seconds(lambda guess, labels: client(weights, guess, labels, {})[0], client(weights, x, y, {})[0], x, y, _clock(device))
 
 
 def _seconds(

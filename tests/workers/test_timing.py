@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 from problems import observed, smooth
+from torch import nn
 
 from leakage.engine.core import Params
 from leakage.workers import timing
@@ -52,6 +53,17 @@ def test_runs_share_a_loop_where_that_is_faster(one: float, four: float, pays: b
         return seen.replays(x, y)
 
     assert lanes_pay(replace(seen, replay=alone, replays=together), 4) is pays
+
+
+def test_what_a_machine_does_meanwhile_is_in_no_measure() -> None:
+    """A network that waits is as fast as one that does not: waiting is what a busy machine makes of it."""
+
+    class Waiting(nn.Linear):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            time.sleep(0.2)
+            return super().forward(x.flatten(1))
+
+    assert timing._replays(Waiting(3072, 10), 1, torch.device("cpu")) < 0.1
 
 
 @pytest.mark.parametrize(("large", "measured"), [(15_826, ["lenet"]), (15_825, [])])

@@ -49,7 +49,7 @@ def show(ids: str, question: Question, known: Catalog) -> None:
     if not runs:
         if ids:
             st.warning("This answer is not here: its runs were deleted, or the link is incomplete.")
-        st.info("Tell on the left what you want to decide on, then press **Ask**. The strongest known attackers try it, the worst first.")
+        st.info("Answer the five questions, then press **Ask**. The strongest known attackers try it, the worst first.")
         return
     moving, asked = any(run.status in OPEN for run in runs), is_about(question, runs, known)
     if gone := missing(ids, runs):
