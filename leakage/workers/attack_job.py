@@ -151,7 +151,7 @@ def describe(case: Case, device: torch.device, *, others: int) -> MetaEvent:
     """Everything a page shows that does not change during the run. `others` share its loop."""
     experiment, scene, run = case.experiment, case.scene, case.job.run
     held, attack = scene.baselines, scene.attack
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else f"{device.type}, {cores()} cores"
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else f"{device.type}, {cores()} core{'s' if cores() > 1 else ''}"
     steps = experiment.attack.fields.get("steps")
     name += f", in one loop with {others} other run{'' if others == 1 else 's'}" if others else ""
     versions = {package: importlib.metadata.version(package) for package in ("torch", "scikit-image")} | {"engine": run.version}
