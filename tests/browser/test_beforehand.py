@@ -24,6 +24,7 @@ ALONE = {  # an arm of Compare -> the defense in the book
     "laplacian_noise:scale=0.01": ("laplacian_noise", {"scale": 0.01}),
     "low_precision:number=fp16": ("low_precision", {"number": "fp16"}),
 }
+HEADS = "(line) => [...line.querySelectorAll('th')].flatMap((cell) => Array(cell.colSpan).fill(cell.innerText.trim()))"
 CELLS = "(line) => [...line.querySelectorAll('td')].flatMap((cell) => Array(cell.colSpan).fill(cell.innerText))"
 SUMMED = {name: ALONE[name] for name in ("none", "gaussian_noise")}
 
@@ -50,11 +51,12 @@ def test_the_table_beforehand_and_the_comparison_read_the_same(
     lines = page.locator(".gle-compared tbody tr:not(.gle-baseline)")
     expect(lines).to_have_count(len(arms), timeout=60_000)
     expect(page.get_by_role("button", name="Stop all")).to_have_count(0, timeout=LIMIT)
+    heads = page.locator(".gle-compared thead tr").first.evaluate(HEADS)[1:]  # the first names the line
     pairs = []
     for line, part in zip(lines.all(), arms.values(), strict=True):
         cells = line.evaluate(CELLS)
         for place, who in enumerate(("naive", "imitate")):
-            word, psnr = cells[place], re.match(r"[\d.]+", cells[2 + place])
+            word, psnr = cells[heads.index("Verdict") + place], re.match(r"[\d.]+", cells[heads.index("PSNR") + place])
             if psnr and (known := in_book(part, who, phones)):
                 pairs.append((part, who, (word.splitlines()[0].strip().lower(), float(psnr[0])), known))
     print(*pairs, sep="\n")
