@@ -8,7 +8,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -168,8 +168,9 @@ def recorded_shots() -> Iterator[Shot]:
 def computed_shots(chromium: Browser, base: str, wanted: Callable[[str], bool]) -> Iterator[Shot]:
     """What is computed first, and only if it is wanted."""
     if wanted("compare-running"):
-        runs = computed(chromium, f"{base}/compare?v=1&seed=2", "Run all", wait=False)
-        yield from both("compare-running", f"/compare?runs={runs}", underway, {1440: 1180, 400: 2400})
+        for seed, shot in enumerate(both("compare-running", "", underway, {1440: 1180, 400: 2400}), 2):
+            runs = computed(chromium, f"{base}/compare?v=1&seed={seed}", "Run all", wait=False)
+            yield replace(shot, address=f"/compare?runs={runs}")
     if wanted("verdicts"):
         runs = computed(chromium, f"{base}/compare?{NAIVE}&arms={','.join(EVERY_WORD)}", "Run all")
         cut = computed(chromium, f"{base}/compare?{NAIVE}&max_seconds=1&arms={','.join(EVERY_WORD[2:])}", "Run all").split(",")[-1]

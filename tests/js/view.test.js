@@ -6,9 +6,9 @@ import { frame } from './recorded.js';
 import { END, FRAMES, META_OF_R, RUNNING, show } from './viewing.js';
 
 const AT = {
-  1: { picture: '/1.png', now: 'step 10 of 40', psnr: '11.0 dB', loss: '1', guessed: 'class guessed: cat' },
-  2: { picture: '/2.png', now: 'step 20 of 40', psnr: '12.0 dB', loss: '0.5', guessed: 'class guessed: person' },
-  4: { picture: '/4.png', now: 'step 40 of 40', psnr: '14.0 dB', loss: '0.25', guessed: 'class guessed: person' },
+  1: { picture: '/1.png', now: 'step 10 of 40', psnr: '11.0 dB', loss: '1', guessed: 'guessed: cat' },
+  2: { picture: '/2.png', now: 'step 20 of 40', psnr: '12.0 dB', loss: '0.5', guessed: 'guessed: person' },
+  4: { picture: '/4.png', now: 'step 40 of 40', psnr: '14.0 dB', loss: '0.25', guessed: 'guessed: person' },
 };
 
 test('before anything is known the place is laid out, with the words of the page', async (t) => {
@@ -135,7 +135,7 @@ test('a run that was watched rests on its answer, whose scores were measured onc
   await page.tick(50);
   assert.deepEqual(seen(), {
     ...{ picture: '/3.png', now: 'step 30 of 40', psnr: '33.3 dB', loss: '0.333', verdict: 'recognizable' },
-    ...{ why: 'In the end: why recognizable', guessed: 'class guessed: cat33.3 dB' },
+    ...{ why: 'In the end: why recognizable', guessed: 'guessed: cat33.3 dB' },
   });
   assert.deepEqual([view.root.dataset.mode, view.root.dataset.psnr, view.root.dataset.status], ['still', '33.30', 'done']);
   assert.equal(text('status-text'), 'Attack finished. The same picture came twice');

@@ -86,7 +86,7 @@ export function captionGuesses(grid, { labels, each, words = [], meta }) {
     const word = grid.childElementCount > 1 ? (words[place] ?? '') : ''; // alone, the verdict says it
     tile.dataset.word = word;
     captionTile(tile, {
-      text: name && mark && grid.childElementCount === 1 ? `class guessed: ${name}` : name, // small tiles have room for the class alone
+      text: name && mark && grid.childElementCount === 1 ? `guessed: ${name}` : name, // small tiles have room for the class alone
       mark,
       label,
       detail: [isNumber(closeness) ? decibel(closeness) : '', NOTHING[word] ?? word].filter(Boolean).join(', '),

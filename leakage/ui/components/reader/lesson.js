@@ -109,6 +109,7 @@ export class LessonView {
     if (!reached && place < this.lesson.beats.length && place > 0) this.tellHeld(before === this.walk.place ? 'guessFirst' : 'held');
     else this.hint.textContent = '';
     if (reached || before !== this.walk.place || !this.text.childElementCount) this.show();
+    if (before !== this.walk.place) document.documentElement.scrollTo({ top: 0 }); // a beat is read from its first word
   }
 
   /** @param {'guessFirst' | 'held'} why */

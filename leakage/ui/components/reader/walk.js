@@ -17,6 +17,8 @@ export class Walk {
   constructor(beats, { place = 0, furthest = 0, guesses = {} } = {}) {
     this.beats = beats;
     this.free = false; // whoever presents to a hall asks it, and is not held
+    /** @type {Set<number>} questions that a hall was led past: they hold nobody any more */
+    this.passed = new Set();
     /** @type {Map<number, number>} the place of a question -> the option chosen */
     this.guesses = new Map();
     beats.forEach(({ options = [] }, question) => {
@@ -35,9 +37,9 @@ export class Walk {
     return this.beats.length - 1;
   }
 
-  /** The furthest place that can be reached: the first question without an answer, or the end. */
+  /** The furthest place that can be reached: the first question without an answer that was not presented, or the end. */
   get gate() {
-    const open = this.beats.findIndex(({ options }, place) => options?.length && !this.guesses.has(place));
+    const open = this.beats.findIndex(({ options }, place) => options?.length && !this.guesses.has(place) && !this.passed.has(place));
     return open < 0 || this.free ? this.last : open;
   }
 
@@ -48,7 +50,9 @@ export class Walk {
   go(place) {
     const wanted = Math.min(Math.max(0, place), this.last);
     this.place = Math.min(wanted, this.gate);
-    if (!this.free) this.furthest = Math.max(this.furthest, this.place); // what was presented was not yet read
+    if (!this.free)
+      this.furthest = Math.max(this.furthest, this.place); // what was presented was not yet read
+    else this.beats.slice(0, this.place).forEach(({ options }, question) => options?.length && this.passed.add(question));
     return this.place === wanted;
   }
 
