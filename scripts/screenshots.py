@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
+from urllib.parse import urljoin
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
@@ -18,6 +19,7 @@ DOCS = Path(__file__).resolve().parent.parent / "docs"
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 MINUTES = 20 * 60_000  # milliseconds, for what is computed
 NAIVE = "v=1&voices=naive&attack=inverting_gradients&inverting_gradients.steps=1500"
+LAB = {"batch-8": "batch=8&attack=inverting_gradients", "recursion": "model=cnn6&attack=r_gap"}
 EVERY_WORD = ("none", "pruning:share=0.5", "pruning:share=0.9", "dp_sgd")
 Ready = Callable[[Page], Page | None]  # what is done on a page before it is taken, or another page that is taken in its place
 QUESTION = "phones=4&protection=gaussian_noise&minutes=5"  # faces
@@ -119,7 +121,7 @@ def printed(page: Page) -> None:
     page.get_by_text("To print", exact=True).click()
     link = page.get_by_role("link", name="Open the page to print").get_attribute("href")
     paper = page.context.new_page()
-    paper.goto(str(link))
+    paper.goto(urljoin(page.url, str(link)))
     paper.pdf(path=DOCS / "ask-answer.pdf", prefer_css_page_size=True, print_background=True)
     paper.close()
     page.get_by_text("To print", exact=True).click()
@@ -131,11 +133,11 @@ def computed(chromium: Browser, address: str, button: str, *, wait: bool = True)
     page = chromium.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce").new_page()
     page.goto(address)
     page.get_by_role("button", name=re.compile(f"^{button}$")).click(timeout=60_000)
-    page.wait_for_url(re.compile(r"[?&]runs="), timeout=60_000)
+    page.wait_for_url(re.compile(r"[?&]runs?="), timeout=60_000)
     if wait:
         page.get_by_role("button", name=re.compile("^Stop")).first.wait_for(timeout=60_000)
         page.get_by_role("button", name=re.compile("^Stop")).first.wait_for(state="detached", timeout=MINUTES)
-    runs = re.search(r"[?&]runs=([^&]*)", page.url)
+    runs = re.search(r"[?&]runs?=([^&]*)", page.url)
     page.context.close()
     assert runs
     return runs[1]
@@ -149,8 +151,6 @@ def recorded_shots() -> Iterator[Shot]:
         yield Shot(f"door-{width}-dark", "/", opened, width, 720, "dark")
     yield from both("compare", "/compare", finished, {1440: 1180, 400: 2400})
     yield from both("ask", "/ask", questions, {1280: 1400, 400: 2400})
-    yield Shot("batch-8", "/?run=r03", finished, 1440, 1180)
-    yield Shot("recursion", "/?run=r17", finished, 1440, 1180)
     yield Shot("learn-1280-light", "/learn", pressed(), 1280, 1000)
     yield Shot("learn-400-dark", "/learn#02-search/2", pressed(), 400, 900, "dark")
     yield Shot("learn-guess-1280-light", "/learn#02-search/3", pressed(), 1280, 720)
@@ -167,6 +167,9 @@ def recorded_shots() -> Iterator[Shot]:
 
 def computed_shots(chromium: Browser, base: str, wanted: Callable[[str], bool]) -> Iterator[Shot]:
     """What is computed first, and only if it is wanted."""
+    for name, settings in LAB.items():
+        if wanted(name):
+            yield Shot(name, f"/?run={computed(chromium, f'{base}/?v=1&expert=1&{settings}', 'Run')}", finished, 1440, 1180)
     if wanted("compare-running"):
         for seed, shot in enumerate(both("compare-running", "", underway, {1440: 1180, 400: 2400}), 2):
             runs = computed(chromium, f"{base}/compare?v=1&seed={seed}", "Run all", wait=False)

@@ -1,0 +1,91 @@
+"""What people who tried the program asked for, in a real browser: one word for one result, a wait that counts down, runs with names."""
+
+import re
+from itertools import pairwise
+
+from playwright.sync_api import Browser, Page, expect
+
+QUICK = "model=mlp&attack=linear_layer&expert=1"  # one division
+LONG = "attack=inverting_gradients&inverting_gradients.steps=24000&inverting_gradients.starts=16&max_seconds=60&expert=1"
+BEGINS = re.compile(r"begins in about (\d+) s")
+WIDTHS = (
+    "(names) => names.map((one) => document.querySelector(one).getBoundingClientRect()).map(({ left, right, top }) => [left, right, top])"
+)
+
+
+def opened(chromium: Browser, address: str, *, width: int = 1280, height: int = 800) -> Page:
+    page = chromium.new_context(viewport={"width": width, "height": height}, reduced_motion="reduce").new_page()
+    page.goto(address)
+    return page
+
+
+def run(page: Page) -> None:
+    page.get_by_role("button", name="Run", exact=True).click(timeout=60_000)
+    page.wait_for_url(re.compile(r"[?&]run="), timeout=30_000)
+
+
+def test_one_result_has_one_word_wherever_it_stands(site: str, chromium: Browser) -> None:
+    page = opened(chromium, f"{site}/compare")
+    expect(page.locator('.gle-run[data-status="done"]:not([data-psnr=""])')).to_have_count(4, timeout=60_000)
+    cards = [one.inner_text().strip().lower() for one in page.locator(".gle-badge").all()]
+    lines = page.locator(".gle-compared").first.locator("tbody tr:not(.gle-baseline)")  # below it stand all tries
+    assert [one.locator(".gle-said").first.inner_text().strip() for one in lines.all()] == cards
+    assert lines.first.locator("th a").get_attribute("href")
+    lines.last.locator("th a").click()
+    expect(page.locator(".gle-badge").first).to_contain_text(cards[-1], ignore_case=True, timeout=60_000)
+
+
+def test_a_wait_is_told_and_counts_down(site: str, chromium: Browser) -> None:
+    for seed in (71, 72):  # as many as there are slots
+        run(opened(chromium, f"{site}/?{LONG}&seed={seed}"))
+    page = opened(chromium, f"{site}/?{QUICK}&seed=73")
+    run(page)
+    expect(page.locator(".gle-run")).to_contain_text("yours is next", timeout=30_000)
+    expect(page.locator(".gle-run")).to_contain_text(BEGINS, timeout=30_000)
+    waits = []
+    for _ in range(4):
+        found = BEGINS.search(page.locator(".gle-run").inner_text())
+        waits.append(int(found[1]) if found else 0)
+        page.wait_for_timeout(2000)
+    assert all(after < before for before, after in pairwise(waits)), waits
+
+
+def test_local_training_varies_and_what_it_costs_is_on_the_screen(site: str, chromium: Browser) -> None:
+    page = opened(chromium, f"{site}/compare")
+    expect(page.locator('.gle-run[data-status="done"]')).to_have_count(4, timeout=60_000)
+    cost = page.locator(".gle-compared tbody tr", has_text="Gaussian noise 0.01").locator("td", has_text="96.9%").first
+    box = cost.bounding_box()
+    assert box
+    assert box["x"] + box["width"] <= 1280
+    for name in ("Local steps", "Local rate", "Rounds"):
+        page.get_by_role("radio", name=name, exact=True).click()
+        expect(page.get_by_role("radio", name=name, exact=True)).to_be_checked(timeout=15_000)
+        expect(page.get_by_role("button", name="Run all")).to_be_enabled(timeout=15_000)
+    page.set_viewport_size({"width": 360, "height": 800})
+    page.goto(f"{site}/compare")
+    expect(page.locator('.gle-run[data-status="done"]')).to_have_count(4, timeout=60_000)
+    (left, right, top), (other, end, level) = page.evaluate(WIDTHS, [".gle-run .gle-private canvas", ".gle-run .gle-guess canvas"])
+    assert 0 <= left < right <= other < end <= 360
+    assert abs(top - level) < 2
+
+
+def test_an_average_of_one_round_is_named_before_run(site: str, chromium: Browser) -> None:
+    page = opened(chromium, f"{site}/?v=1&defense=gaussian_noise&counter=average the rounds&rounds=3&attacked_round=1&expert=1")
+    expect(page.get_by_text(re.compile("averages nothing")).first).to_be_visible(timeout=60_000)
+
+
+def test_a_run_gets_a_name_and_a_pin_and_stands_in_a_list_for_others(site: str, chromium: Browser) -> None:
+    page = opened(chromium, f"{site}/?{QUICK}&seed=74")
+    run(page)
+    expect(page.locator(".gle-stage")).to_have_attribute("data-status", "done", timeout=60_000)
+    page.get_by_test_id("stTopNav").get_by_role("link", name="Your runs").click()
+    page.get_by_role("button", name="Rename").click(timeout=30_000)
+    page.get_by_role("textbox", name="Name").fill("One division")
+    page.get_by_role("textbox", name="Name").press("Enter")
+    expect(page.get_by_role("link", name="One division")).to_be_visible(timeout=15_000)
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Pin", exact=True).click()
+    page.get_by_role("button", name="List pinned runs as a lesson").click(timeout=15_000)
+    address = page.get_by_role("link", name="Open it").get_attribute("href") or ""
+    elsewhere = opened(chromium, address if address.startswith("http") else f"{site}{address}")  # another browser
+    expect(elsewhere.get_by_role("link", name="One division")).to_be_visible(timeout=60_000)
