@@ -2,6 +2,7 @@
 
 import statistics
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,12 @@ from playwright.sync_api import Browser
 
 from leakage.learn.data_address import data_folder
 from leakage.learn.lessons import FOLDER, lessons
+from leakage.runs.notes import SPEEDS
 from leakage.web.site import write_site
 from leakage.workers import plugin_catalog
 
 TRIES = 5
+FRESH = 15  # seconds in which a fresh worker takes the place of the one that measured
 # The second distinct frame on a canvas, in seconds after the navigation began: looked for at every frame that the browser draws.
 WATCH = """
 addEventListener('DOMContentLoaded', () => {
@@ -73,6 +76,9 @@ def measured(site: Site) -> dict[str, Any]:
         page = chromium.new_page()
         usable(page, site.url)
         page.close()
+        while not site.service().store.note(SPEEDS):  # the workers settle in: once in a machine's life they measure it for a minute
+            time.sleep(1)
+        time.sleep(FRESH)
         moved = {name: seconds_to_move(chromium, site.url + address, canvas) for name, (address, canvas) in PAGES.items()}
     weights = weight_of_lessons(site.url)
     with tempfile.TemporaryDirectory() as folder:
