@@ -38,30 +38,30 @@ class Shot:
     part: str = ""  # a CSS selector: only this part of the page
 
 
-def both(name: str, address: str, ready: Ready, sizes: dict[int, int], part: str = "") -> Iterator[Shot]:
+def in_both_schemes(name: str, address: str, ready: Ready, sizes: dict[int, int], part: str = "") -> Iterator[Shot]:
     """Light and dark at every width."""
     for width, height in sizes.items():
         for scheme in SCHEMES:
             yield Shot(f"{name}-{width}-{scheme}", address, ready, width, height, scheme, part)
 
 
-def finished(page: Page) -> None:
+def wait_until_finished(page: Page) -> None:
     """Runs that are over, their pictures and curves still."""
     page.wait_for_function("() => Number(document.querySelector('.gle-stage')?.dataset.frames) > 0", timeout=60_000)
     page.wait_for_function(
         "() => [...document.querySelectorAll('.gle-run')].every((one) => one.dataset.status === 'done')", timeout=MINUTES
     )
-    at_rest(page)
+    rest(page)
 
 
-def at_rest(page: Page) -> None:
+def rest(page: Page) -> None:
     """A page that moves no more, from its top."""
     page.wait_for_timeout(3000)
     page.evaluate("() => document.querySelector('[data-testid=stMain]')?.scrollTo(0, 0)")
     page.wait_for_timeout(500)
 
 
-def pressed(*keys: str) -> Ready:
+def press_keys(*keys: str) -> Ready:
     """A page of the lessons, after some keys."""
 
     def press(page: Page) -> None:
@@ -73,51 +73,51 @@ def pressed(*keys: str) -> Ready:
     return press
 
 
-def asked(page: Page) -> None:
+def wait_for_question(page: Page) -> None:
     """The front door when it asks."""
     page.locator('.gle-opening[data-phase="asked"]').wait_for(timeout=60_000)
     page.wait_for_timeout(500)
 
 
-def opened(page: Page) -> None:
+def open_door(page: Page) -> None:
     """The front door after the guess."""
-    asked(page)
+    wait_for_question(page)
     page.locator(".gle-door .gle-option").nth(1).click()
     page.locator('.gle-opening[data-phase="open"]').wait_for(timeout=60_000)
     page.wait_for_timeout(2500)
 
 
-def projected(page: Page) -> None:
+def project(page: Page) -> None:
     """Runs in the view for a hall."""
-    finished(page)
+    wait_until_finished(page)
     page.keyboard.press("f")
     page.wait_for_timeout(1500)
 
 
-def questions(page: Page) -> None:
+def show_questions(page: Page) -> None:
     """The page Ask."""
     page.locator(".gle-row, .st-key-run-bar").first.wait_for(timeout=60_000)
-    at_rest(page)
+    rest(page)
 
 
-def underway(page: Page) -> None:
+def wait_until_underway(page: Page) -> None:
     """Runs that go on."""
     page.wait_for_function("() => Number(document.querySelector('.gle-stage')?.dataset.frames) > 2", timeout=MINUTES)
     page.wait_for_timeout(1000)
 
 
-def speaker(page: Page) -> Page:
+def open_speaker_window(page: Page) -> Page:
     """The window of whoever speaks."""
-    pressed()(page)
+    press_keys()(page)
     with page.context.expect_page() as opening:
         page.keyboard.press("s")
     opening.value.wait_for_timeout(1500)
     return opening.value
 
 
-def printed(page: Page) -> None:
+def print_answer(page: Page) -> None:
     """The page to print of an answer, as a file too; the answer itself is taken."""
-    questions(page)
+    show_questions(page)
     page.get_by_text("To print", exact=True).click()
     link = page.get_by_role("link", name="Open the page to print").get_attribute("href")
     paper = page.context.new_page()
@@ -125,10 +125,10 @@ def printed(page: Page) -> None:
     paper.pdf(path=DOCS / "ask-answer.pdf", prefer_css_page_size=True, print_background=True)
     paper.close()
     page.get_by_text("To print", exact=True).click()
-    at_rest(page)
+    rest(page)
 
 
-def computed(chromium: Browser, address: str, button: str, *, wait: bool = True) -> str:
+def compute(chromium: Browser, address: str, button: str, *, wait: bool = True) -> str:
     """The ids of the runs that a button starts, once all are over, or at once."""
     page = chromium.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce").new_page()
     page.goto(address)
@@ -145,42 +145,44 @@ def computed(chromium: Browser, address: str, button: str, *, wait: bool = True)
 
 def recorded_shots() -> Iterator[Shot]:
     """What needs no computing."""
-    yield from both("lab", "/?run=r02", finished, {1440: 1180, 400: 2400})
+    yield from in_both_schemes("lab", "/?run=r02", wait_until_finished, {1440: 1180, 400: 2400})
     for width in (1280, 400):
-        yield Shot(f"door-{width}-light", "/", asked, width, 720)
-        yield Shot(f"door-{width}-dark", "/", opened, width, 720, "dark")
-    yield from both("compare", "/compare", finished, {1440: 1180, 400: 2400})
-    yield from both("ask", "/ask", questions, {1280: 1400, 400: 2400})
-    yield Shot("learn-1280-light", "/learn", pressed(), 1280, 1000)
-    yield Shot("learn-400-dark", "/learn#02-search/2", pressed(), 400, 900, "dark")
-    yield Shot("learn-guess-1280-light", "/learn#02-search/3", pressed(), 1280, 720)
-    yield Shot("learn-answer-1280-dark", "/learn#02-search/3", pressed("1", "ArrowRight"), 1280, 720, "dark")
+        yield Shot(f"door-{width}-light", "/", wait_for_question, width, 720)
+        yield Shot(f"door-{width}-dark", "/", open_door, width, 720, "dark")
+    yield from in_both_schemes("compare", "/compare", wait_until_finished, {1440: 1180, 400: 2400})
+    yield from in_both_schemes("ask", "/ask", show_questions, {1280: 1400, 400: 2400})
+    yield Shot("learn-1280-light", "/learn", press_keys(), 1280, 1000)
+    yield Shot("learn-400-dark", "/learn#02-search/2", press_keys(), 400, 900, "dark")
+    yield Shot("learn-guess-1280-light", "/learn#02-search/3", press_keys(), 1280, 720)
+    yield Shot("learn-answer-1280-dark", "/learn#02-search/3", press_keys("1", "ArrowRight"), 1280, 720, "dark")
     for width, height in ((1280, 720), (1920, 1080)):
-        yield Shot(f"learn-presenter-{width}", "/learn#02-search/4?present", pressed(), width, height)
-        votes = pressed(*("Shift+Digit1",) * 3, *("Shift+Digit2",) * 9, "v", *("Shift+Digit1",) * 8, *("Shift+Digit2",) * 4, "r")
+        yield Shot(f"learn-presenter-{width}", "/learn#02-search/4?present", press_keys(), width, height)
+        votes = press_keys(*("Shift+Digit1",) * 3, *("Shift+Digit2",) * 9, "v", *("Shift+Digit1",) * 8, *("Shift+Digit2",) * 4, "r")
         yield Shot(f"learn-votes-{width}", "/learn#02-search/3?present", votes, width, height)
-    yield Shot("learn-speaker-1280", "/learn#02-search/3?present", speaker, 1280, 720)
-    yield Shot("learn-worksheet", "/learn/worksheets/02-search.html", at_rest, 800, 1130)
-    yield Shot("projector-lab-1280", "/?run=r02", projected, 1280, 720)
-    yield Shot("projector-compare-1280", "/compare", projected, 1280, 720)
+    yield Shot("learn-speaker-1280", "/learn#02-search/3?present", open_speaker_window, 1280, 720)
+    yield Shot("learn-worksheet", "/learn/worksheets/02-search.html", rest, 800, 1130)
+    yield Shot("projector-lab-1280", "/?run=r02", project, 1280, 720)
+    yield Shot("projector-compare-1280", "/compare", project, 1280, 720)
 
 
 def computed_shots(chromium: Browser, base: str, wanted: Callable[[str], bool]) -> Iterator[Shot]:
     """What is computed first, and only if it is wanted."""
     for name, settings in LAB.items():
         if wanted(name):
-            yield Shot(name, f"/?run={computed(chromium, f'{base}/?v=1&expert=1&{settings}', 'Run')}", finished, 1440, 1180)
+            yield Shot(name, f"/?run={compute(chromium, f'{base}/?v=1&expert=1&{settings}', 'Run')}", wait_until_finished, 1440, 1180)
     if wanted("compare-running"):
-        for seed, shot in enumerate(both("compare-running", "", underway, {1440: 1180, 400: 2400}), 2):
-            runs = computed(chromium, f"{base}/compare?v=1&seed={seed}", "Run all", wait=False)
+        for seed, shot in enumerate(in_both_schemes("compare-running", "", wait_until_underway, {1440: 1180, 400: 2400}), 2):
+            runs = compute(chromium, f"{base}/compare?v=1&seed={seed}", "Run all", wait=False)
             yield replace(shot, address=f"/compare?runs={runs}")
     if wanted("verdicts"):
-        runs = computed(chromium, f"{base}/compare?{NAIVE}&arms={','.join(EVERY_WORD)}", "Run all")
-        cut = computed(chromium, f"{base}/compare?{NAIVE}&max_seconds=1&arms={','.join(EVERY_WORD[2:])}", "Run all").split(",")[-1]
-        yield from both("verdicts", f"/compare?runs={runs},{cut}", finished, {1280: 2400, 400: 3200}, part=".gle-stage")
+        runs = compute(chromium, f"{base}/compare?{NAIVE}&arms={','.join(EVERY_WORD)}", "Run all")
+        cut = compute(chromium, f"{base}/compare?{NAIVE}&max_seconds=1&arms={','.join(EVERY_WORD[2:])}", "Run all").split(",")[-1]
+        yield from in_both_schemes(
+            "verdicts", f"/compare?runs={runs},{cut}", wait_until_finished, {1280: 2400, 400: 3200}, part=".gle-stage"
+        )
     if wanted("ask-answer"):
-        answer = f"/ask?{QUESTION}&runs={computed(chromium, f'{base}/ask?{QUESTION}', 'Ask')}"
-        yield from both("ask-answer", answer, printed, {1280: 4000, 400: 7000})
+        answer = f"/ask?{QUESTION}&runs={compute(chromium, f'{base}/ask?{QUESTION}', 'Ask')}"
+        yield from in_both_schemes("ask-answer", answer, print_answer, {1280: 4000, 400: 7000})
 
 
 def main(base: str, names: list[str]) -> None:

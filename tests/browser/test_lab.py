@@ -146,7 +146,7 @@ def test_the_camera_is_asked_for_when_it_is_wanted_and_its_picture_becomes_the_b
     expect(button).to_be_visible(timeout=60_000)
     assert page.evaluate("window.asked") == 0
     button.click()
-    wait_for(page, "() => document.querySelector('video')?.videoWidth > 0", timeout=20_000)  # there is something to be taken
+    wait_for(page, "() => document.querySelector('video')?.readyState === 4", timeout=20_000)  # there is something to be taken
     page.get_by_role("button", name="Take Photo").click(timeout=20_000)
     expect(page.get_by_text("Camera (class:")).to_be_visible(timeout=30_000)
     expect(page.get_by_role("spinbutton", name="Batch size")).to_have_value("1")

@@ -58,13 +58,13 @@ def show(ids: str | None, asked: Experiment | None, known: Catalog) -> None:
         st.info("These settings have not been run yet. Press **Run** to watch what comes of them.")
         return
     preset = presets.preset_of(experiments, known)
-    if preset:
-        st.markdown(preset.story)
     if all(run.version == VERSION for run in runs):
         which = "Recorded runs" if len(runs) > 1 else "A recorded run"
-        st.markdown(f"**{which}, played again.** Choose your own settings and press **Run**.")
-        if preset:
-            st.button("Compute both live", icon=":material/play_arrow:", key="live", on_click=partial(presets.start, preset, live=True))
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.markdown(f"**{which}, played again.** Choose your own settings and press **Run**.", width="content")
+            if preset:
+                live = partial(presets.start, preset, live=True)
+                st.button("Compute both live", icon=":material/play_arrow:", key="live", type="tertiary", on_click=live)
     digest, told = st.session_state.get("what-if", ("", ""))
     if [run.digest for run in runs] == [digest]:
         st.caption(f":material/difference: {told}")
@@ -75,6 +75,8 @@ def show(ids: str | None, asked: Experiment | None, known: Catalog) -> None:
     if stage(shown, key="stage"):
         for run in runs:
             fallback.show(run.id)
+    if preset:
+        st.markdown(preset.story)
     with st.container(key="details"):
         if any(run.status in OPEN for run in runs):
             watch([run.id for run in runs], known)
