@@ -9,7 +9,7 @@ from leakage.spec.experiment import Experiment, SpecError
 from leakage.spec.threat_model import ClientBehavior
 from leakage.ui.common import address, explain, forms
 from leakage.ui.common.ready import catalog
-from leakage.ui.common.session import COMING, delete_all, owner
+from leakage.ui.common.session import BEFORE, COMING, SHOWN, delete_all, owner
 from leakage.ui.lab import newcomer, presets, result, simple_form
 from leakage.ui.lab.attacker import choose_attacker
 from leakage.ui.lab.chooser import choose_pictures, choose_shape, uploads_of
@@ -81,14 +81,14 @@ def begin(known: Catalog) -> None:
     """On a new page, and after Back or Forward: the settings of the address, or of the run that it shows."""
     state, back = st.session_state, address.went_through_history()
     met = "attack" in state  # here, or on another page that has such a menu
-    if met and not back and not (state.get(COMING) and state.get("shown")):
+    if met and not back and not (state.get(COMING) and state.get(SHOWN)):
         return
     shown, by_settings = st.query_params.get("run"), "v" in st.query_params
     address.read_url(known, again=met)
     if back:
         state[simple_form.EXPERT] = st.query_params.get(simple_form.EXPERT) == "1"
     if not shown and not by_settings:  # an address without anything shows what was shown before, whenever one comes back to it
-        shown = state[address.BEFORE] = state.get(address.BEFORE if back else "shown")
+        shown = state[BEFORE] = state.get(BEFORE if back else SHOWN)
         if shown and not back:  # after Back or Forward the address stays as it is: whatever lies behind it must stay in reach
             state[address.NEXT] = {"run": shown}
     if shown and not by_settings:
@@ -98,7 +98,7 @@ def begin(known: Catalog) -> None:
 
 def run_shown() -> str | None:
     """The runs of the address; of one without settings, what was shown before."""
-    return st.query_params.get("run") or (None if "v" in st.query_params else st.session_state.get(address.BEFORE))
+    return st.query_params.get("run") or (None if "v" in st.query_params else st.session_state.get(BEFORE))
 
 
 def page() -> None:
@@ -124,8 +124,8 @@ def page() -> None:
         address.write_url(known, more={"preset": None, simple_form.EXPERT: None if choice else "1", "run": run_shown()})
         address.tell_misread(misread, known)
     with right:
-        st.session_state["shown"] = run_shown()
-        result.show(st.session_state["shown"], experiment, known)
+        st.session_state[SHOWN] = run_shown()
+        result.show(st.session_state[SHOWN], experiment, known)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption(explain.PROMISE, width="content")
         delete_all()

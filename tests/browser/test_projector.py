@@ -16,6 +16,15 @@ BESIDE = """
   .filter((one) => one.checkVisibility() && one.getBoundingClientRect().right > innerWidth + 1)
   .map((one) => `${one.tagName} ${one.className}`)
 """
+COVERED = """
+() => {
+  const bar = document.querySelector('.gle-beside .gle-told')?.getBoundingClientRect().bottom ?? 0;
+  const shown = [...document.querySelectorAll('.gle-beside canvas')].filter((one) => one.checkVisibility());
+  const widths = shown.map((one) => Math.round(one.getBoundingClientRect().width));
+  const tops = [...document.querySelectorAll('.gle-beside :is(.gle-title, .gle-own h4)')].map((one) => one.getBoundingClientRect().top);
+  return tops.filter((top) => top < bar).length + new Set(widths).size - (widths.length ? 1 : 0);
+}
+"""  # titles below the play head, and pictures of other sizes than the private one
 LOWEST_WORD = "() => Math.max(...[...document.querySelectorAll('.gle-badge')].map((one) => one.getBoundingClientRect().bottom))"
 ARMS = "none,gaussian_noise,laplacian_noise,low_precision,pruning,clipping,ada_defense,minmax_sampling"
 EIGHT = f"/compare?v=1&voices=naive&attack=inverting_gradients&inverting_gradients.steps=20&arms={ARMS}"
@@ -33,6 +42,7 @@ def looked_at(page: Page, runs: int) -> None:
     assert page.evaluate(SMALLEST) >= 22
     assert page.evaluate(BESIDE) == []
     assert page.evaluate(LOWEST_WORD) <= HEIGHT
+    assert page.evaluate(COVERED) == 0
     page.keyboard.press("Escape")
     expect(settings).to_be_visible()
     page.locator(".gle-project:visible").first.click()

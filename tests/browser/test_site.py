@@ -13,6 +13,17 @@ from leakage.learn.lessons import lessons
 from leakage.web.site import write_site
 from leakage.web.worksheets import names
 
+GROWN = """
+(names) => {
+  const size = (one) => parseFloat(getComputedStyle(one).fontSize);
+  const before = [...document.querySelectorAll(names)].map((one) => [one, size(one)]);
+  document.documentElement.style.fontSize = '200%';
+  const grown = [...new Set(before.map(([one, usual]) => size(one) / usual))];
+  document.documentElement.style.fontSize = '';
+  return grown;
+}
+"""  # by how much letters grow where a browser's are twice as large
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -92,6 +103,7 @@ def test_it_begins_with_the_front_door_which_asks_plays_on_and_leads_into_a_less
     expect(page.get_by_role("heading", name="It never left the phone.")).to_be_visible(timeout=10_000)
     assert page.evaluate("() => document.documentElement.scrollWidth") <= 400
     expect(page.locator("h1")).to_have_count(1)
+    assert page.evaluate(GROWN, ".gle-door h1, .gle-door .gle-option, .gle-door-foot, .gle-door-teach, .gle-story strong") == [2]
     page.locator(".gle-story").last.scroll_into_view_if_needed()
     pair = "(one) => one.naturalHeight && one.naturalWidth === 2 * one.naturalHeight"
     wait_for(page, f"() => 12 === [...document.querySelectorAll('.gle-story img')].filter({pair}).length", timeout=10_000)

@@ -13,10 +13,10 @@ from leakage.spec.catalog import Catalog, Field
 from leakage.spec.experiment import MAX_BATCH, MAX_ROUNDS, MAX_SECONDS, SIZES, VERSION
 from leakage.spec.lab_settings import NONE, PICKED, lab_settings
 from leakage.ui.common import forms, misread
+from leakage.ui.common.session import BEFORE
 
 NEXT = "next-address"  # in session state: what else the address is to say when it is written next, as {"run": its id}; None: no more
 OPENING = "opening"  # in session state: what a page shows that was opened without any settings in its address
-BEFORE = "before"  # in session state: the run that the Lab showed when it was left
 ALONE = {"run", "runs"}  # keys of an address that say all by themselves: the settings are those of the runs
 USUAL_PICTURES = lab_settings(forms.DEFAULT)[PICKED]
 WHOLE = ("gallery", "upload")  # sources that are shown whole

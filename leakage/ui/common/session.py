@@ -10,6 +10,7 @@ from leakage.runs.service import service
 
 COOKIE = "gle_owner"
 PAGE, KEPT = "page", "kept"  # in session state: where the visitor is, and the names of what this page alone keeps there
+SHOWN, BEFORE = "shown", "before"  # in session state: the runs that the Lab shows, and those that it showed when it was left
 COMING = "coming"  # in session state: whether the visitor was on another page until now
 YEAR = 365 * 24 * 3600
 
@@ -74,5 +75,5 @@ def _forget() -> None:
     st.session_state["uploaders"] = st.session_state.get("uploaders", 0) + 1  # a new uploader, without the old one's files
     for name in ("run", "runs"):
         st.query_params.pop(name, None)
-    for name in ("shown", "before"):
+    for name in (SHOWN, BEFORE):
         st.session_state.pop(name, None)

@@ -1,6 +1,7 @@
 // The verdict on the run, or, where somebody looks back, on the frame they see.
 import { find } from '../dom.js';
 import { FINAL, isAnswer } from './record.js';
+import { CUT_SHORT, NOT_SHOWN } from './words.js';
 
 /**
  * @typedef {import('./record.js').Frame} Frame
@@ -8,8 +9,6 @@ import { FINAL, isAnswer } from './record.js';
  */
 
 const NO_REASON = 'The worker gave no reason. Try again with the same settings.';
-const NOT_SHOWN = 'not shown by this attack';
-const CUT_SHORT = 'stopped: no verdict';
 const ASKS =
   'It asks whether the stolen picture could be picked out of a line-up, and whether it is better than pictures that know nothing.';
 

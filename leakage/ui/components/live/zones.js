@@ -2,10 +2,10 @@
 import { childrenOf, find } from '../dom.js';
 import { captionTile, layTiles } from './pictures.js';
 import { drawLayers, drawSingles } from './strips.js';
-import { decibel, isNumber, weight, whole } from './words.js';
+import { CUT_SHORT, decibel, isNumber, NOT_SHOWN, weight, whole } from './words.js';
 
 /** @type {Record<string, string | undefined>} */
-const NOTHING = { 'not shown by this attack': 'not shown', 'stopped: no verdict': 'no verdict' }; // below a tile there is room for that
+const NOTHING = { [NOT_SHOWN]: 'not shown', [CUT_SHORT]: 'no verdict' }; // below a tile there is room for that
 
 /**
  * @typedef {import('./events.js').MetaEvent} MetaEvent

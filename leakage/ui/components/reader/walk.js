@@ -17,7 +17,7 @@ export class Walk {
   constructor(beats, { place = 0, furthest = 0, guesses = {} } = {}) {
     this.beats = beats;
     this.free = false; // whoever presents to a hall asks it, and is not held
-    /** @type {Set<number>} questions that a hall was led past: they hold nobody any more */
+    /** @type {Set<number>} beats that a hall was led past: their questions hold nobody any more */
     this.passed = new Set();
     /** @type {Map<number, number>} the place of a question -> the option chosen */
     this.guesses = new Map();
@@ -50,10 +50,14 @@ export class Walk {
   go(place) {
     const wanted = Math.min(Math.max(0, place), this.last);
     this.place = Math.min(wanted, this.gate);
-    if (!this.free)
-      this.furthest = Math.max(this.furthest, this.place); // what was presented was not yet read
-    else this.beats.slice(0, this.place).forEach(({ options }, question) => options?.length && this.passed.add(question));
+    if (this.free) this.pass();
+    else this.furthest = Math.max(this.furthest, this.place); // what was presented was not yet read
     return this.place === wanted;
+  }
+
+  /** All questions before this place were presented. */
+  pass() {
+    for (let place = 0; place < this.place; place += 1) this.passed.add(place);
   }
 
   /** Whether the question at `place` has been walked past: its answer is seen, and the guess stands. */
