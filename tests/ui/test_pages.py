@@ -340,8 +340,8 @@ def test_reset_brings_back_the_defaults_and_leaves_the_run(door: Service, visit:
 
 def test_reset_leaves_a_run_that_came_by_its_link_too(door: Service, visit: Open) -> None:
     run = press_run(visit()).query_params["run"]  # the settings are the defaults: only the run is to go
-    at = visit(who="you", run=run)
-    assert at.query_params.get("run") == run
+    at = visit(who="you", itself=True, run=run)
+    assert dict(at.query_params) == {"run": run}  # nothing else in the address
     next(button for button in at.button if "Reset" in button.label).click().run()
     fine(at)
     assert "run" not in at.query_params
