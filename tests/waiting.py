@@ -1,8 +1,9 @@
 """Waiting for what a page shows. The browser looks four times a second: by itself it would look at every frame, and draw that many."""
 
+from contextlib import suppress
 from typing import Any
 
-from playwright.sync_api import Page
+from playwright.sync_api import Locator, Page, expect
 
 PAUSE = 250  # milliseconds
 
@@ -10,3 +11,13 @@ PAUSE = 250  # milliseconds
 def wait_for(page: Page, true: str, *, arg: Any = None, timeout: float = 30_000) -> None:
     """Until a JavaScript function, given `arg`, is true on the page; fails after `timeout` milliseconds."""
     page.wait_for_function(true, arg=arg, timeout=timeout, polling=PAUSE)
+
+
+def press(what: Locator, seen: Locator) -> None:
+    """Press until something is seen: while a page is still being drawn, a busy machine may lose a press, and a visitor presses again."""
+    for _ in range(4):
+        what.click(timeout=20_000)
+        with suppress(AssertionError):
+            expect(seen.first).to_be_visible(timeout=10_000)
+            return
+    expect(seen.first).to_be_visible()

@@ -4,7 +4,7 @@ import re
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
-from waiting import wait_for
+from waiting import press, wait_for
 
 STAGE = ".gle-stage"
 LONG = 120_000  # milliseconds: a run on a slow, busy machine
@@ -147,8 +147,7 @@ def test_the_camera_is_asked_for_when_it_is_wanted_and_its_picture_becomes_the_b
     assert page.evaluate("window.asked") == 0
     button.click()
     wait_for(page, "() => document.querySelector('video')?.readyState === 4", timeout=20_000)  # there is something to be taken
-    page.get_by_role("button", name="Take Photo").click(timeout=20_000)
-    expect(page.get_by_text("Camera (class:")).to_be_visible(timeout=30_000)
+    press(page.get_by_role("button", name="Take Photo"), page.get_by_text("Camera (class:"))
     expect(page.get_by_role("spinbutton", name="Batch size")).to_have_value("1")
     assert page.evaluate("window.asked") > 0
 
