@@ -78,7 +78,7 @@ def queue() -> list[Row]:
             created=0.0,
         )
         store = Store(path)
-        store.add_all([(replace(first, id=f"r{n}", created=float(n)), {}) for n in range(count)])
+        store.ask([(replace(first, id=f"r{n}", digest=f"r{n}", created=float(n)), {}) for n in range(count)], anew=True)
         store.close()
 
     rows: list[Row] = []

@@ -11,6 +11,7 @@ from typing import Any
 
 from leakage.data import checkpoints
 from leakage.data.fetch import NAMES
+from leakage.results import admin
 from leakage.results.intervals import success_words
 from leakage.runs.event_types import TYPES, declarations
 from leakage.settings import INSTALLED, ROOT, settings
@@ -70,6 +71,7 @@ def main(arguments: list[str]) -> int:
     site.add_argument("--out", type=Path, default=Path("site"), help="the folder; default site")
     site.add_argument("--address", default="", help="where a web host will have it, for the worksheets to print")
     site.add_argument("--pdf", action="store_true", help="the worksheets as PDF too, where Chromium and Playwright are")
+    admin.options(commands.add_parser("admin", help="for whoever runs a server: how it stands, cleaning, exporting"))
     commands.add_parser("docs", help="write docs/plugins.md from the plug-ins, and the types of events for JavaScript")
     given = parser.parse_args(arguments)
     try:
@@ -94,6 +96,8 @@ def main(arguments: list[str]) -> int:
             recorder.record(given.only, check=given.check, jobs=given.jobs)
         elif given.command == "learn":
             tell_claims(write=given.write)
+        elif given.command == "admin":
+            admin.perform(given, settings())
         elif given.command == "site":
             make_site(given.out, given.address, pdf=given.pdf)
         else:

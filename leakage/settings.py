@@ -20,6 +20,10 @@ class Settings:
     slots: int  # LEAKAGE_SLOTS: runs at the same time; default one per core, at most 4
     store_mb: int  # LEAKAGE_STORE_MB: the store never grows beyond this
     memory_mb: int  # LEAKAGE_MEMORY_MB: what one worker may allocate on a CPU; default 70 % of the machine's memory, shared by the slots
+    upload_days: int = 7  # LEAKAGE_UPLOAD_DAYS: after so many days a run with uploads is deleted, however it stands
+    max_waiting: int = 30  # LEAKAGE_MAX_WAITING: runs that one owner may have waiting or running
+    max_waiting_all: int = 1000  # LEAKAGE_MAX_WAITING_ALL: ... and all owners together
+    owner_days: int = 30  # LEAKAGE_OWNER_DAYS: runs of owners who have not been here for so long are removed
 
     @property
     def store(self) -> Path:
@@ -58,6 +62,10 @@ def settings() -> Settings:
         slots=slots,
         store_mb=number("LEAKAGE_STORE_MB", 4096),
         memory_mb=number("LEAKAGE_MEMORY_MB", int(memory * 0.7 / slots)),
+        upload_days=max(1, number("LEAKAGE_UPLOAD_DAYS", 7)),
+        max_waiting=number("LEAKAGE_MAX_WAITING", Settings.max_waiting),
+        max_waiting_all=number("LEAKAGE_MAX_WAITING_ALL", Settings.max_waiting_all),
+        owner_days=number("LEAKAGE_OWNER_DAYS", Settings.owner_days),
     )
 
 

@@ -26,6 +26,7 @@ PRAGMAS = (
     "wal_autocheckpoint = 128",  # pages: half the reserve, so that the log can be moved into the file even on a full disk
     "synchronous = NORMAL",
     "foreign_keys = ON",
+    "secure_delete = ON",  # what is deleted is overwritten, whatever the library was built to do
 )
 NEWER = (
     "{} was written by a newer version of this program: its schema has the number {}, and this version knows those up to {}. "
@@ -59,6 +60,7 @@ class Database:
         self.path, self.pages, self.migrations = path, max_mb * 2**20 // PAGE, migrations
         self.reserve = path.with_suffix(".reserve")
         self.local = threading.local()
+        self.make_room: Callable[[], bool] = lambda: False  # set by the store: it knows what can go
         if self.schema(self.read()) < len(migrations):
             self.write_using_reserve(self.migrate)
         self.set_reserve_aside()
@@ -107,6 +109,17 @@ class Database:
                 db.execute("ROLLBACK")
             raise
 
+    def write_making_room(self, work: Callable[[Connection], T]) -> T:
+        """Write what may find no room; then old runs make some, and it is written again."""
+        try:
+            with self.write() as db:
+                return work(db)
+        except StoreError as error:
+            if not is_full(error) or not self.make_room():
+                raise
+        with self.write() as db:
+            return work(db)
+
     def write_using_reserve(self, work: Callable[[Connection], T]) -> T:
         """Write what makes room, or says that there is none: on a full disk into the bytes set aside, and a little beyond the limit."""
         try:
@@ -139,10 +152,11 @@ class Database:
             except OSError:
                 self.reserve.unlink(missing_ok=True)
 
-    def empty_log(self) -> None:
-        """Move the write-ahead log into the file and cut it: what was deleted still stands in it."""
-        with contextlib.suppress(StoreError):  # somebody reads for very long: it is emptied later
-            self.read().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    def empty_log(self) -> bool:
+        """Move the write-ahead log into the file and cut it: what was deleted still stands in it. False while somebody reads: try again."""
+        with contextlib.suppress(StoreError):
+            return bool(self.read().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0)
+        return False
 
     def close(self) -> None:
         """Close this thread's connection."""

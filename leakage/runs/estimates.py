@@ -5,6 +5,7 @@ import json
 import math
 import time
 from collections.abc import Sequence
+from functools import lru_cache
 
 from leakage.runs.events import AttackEnd
 from leakage.runs.notes import SPEEDS
@@ -57,8 +58,8 @@ def _measured(store: Store, experiment: Experiment, known: Catalog) -> float | N
     return known.get("attack", experiment.attack.id).evaluations_per_step * float(per_replay)
 
 
-def wait(store: Store, running: Sequence[Run], ahead: Sequence[Run], slots: int) -> float | None:
-    """Seconds until a run begins that stands behind those `ahead`; None when nothing is known.
+def waits(store: Store, running: Sequence[Run], waiting: Sequence[Run], slots: int) -> list[float | None]:
+    """Seconds until each of those waiting begins, in this order; None where nothing is known.
 
     What runs is taken at its own pace. Where that is slower than was estimated, others load the machine: what waits will be slower too.
     """
@@ -66,14 +67,19 @@ def wait(store: Store, running: Sequence[Run], ahead: Sequence[Run], slots: int)
     loads = [pace[0] / run.estimate for run, pace in zip(running, told, strict=True) if pace and run.estimate]
     load = sum(loads) / len(loads) if loads else 1.0
     left = [_left(run, pace, load) for run, pace in zip(running, told, strict=True)]
-    lasting = [_within_limit(run, load) for run in ahead]
+    if None in left:
+        return [None] * len(waiting)
     free = [seconds for seconds in (*left, *[0.0] * (slots - len(left))) if seconds is not None]  # when each slot is
-    if None in left or None in lasting:
-        return None
     heapq.heapify(free)
-    for seconds in lasting:
-        heapq.heapreplace(free, free[0] + (seconds or 0.0))
-    return free[0]
+    found = list[float | None]()
+    for run in waiting:
+        found.append(free[0] if free else None)
+        seconds = _within_limit(run, load)
+        if seconds is None:
+            free = []
+        elif free:
+            heapq.heapreplace(free, free[0] + seconds)
+    return found
 
 
 def _left(run: Run, pace: tuple[float, float] | None, load: float) -> float | None:
@@ -90,7 +96,12 @@ def _within_limit(run: Run, load: float) -> float | None:
 
 def _limit(run: Run) -> float:
     """After how many seconds it is ended."""
-    return Experiment.model_validate_json(run.experiment).max_seconds if run.kind == "attack" else math.inf
+    return _max_seconds(run.experiment) if run.kind == "attack" else math.inf
+
+
+@lru_cache(maxsize=4096)
+def _max_seconds(experiment: str) -> float:
+    return Experiment.model_validate_json(experiment).max_seconds
 
 
 def _at_its_pace(store: Store, run: Run) -> tuple[float, float] | None:

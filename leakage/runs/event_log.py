@@ -1,7 +1,7 @@
 """The events of all runs by number, with the pictures of their frames: written as models, read as models or as a page hears them."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 from leakage.runs.connections import Connection, Database, Row
@@ -19,29 +19,23 @@ class EventLog:
     def __init__(self, database: Database) -> None:
         self.database = database
 
-    def _event(self, db: Connection, run: str, event: RunEvent) -> int:
-        row = db.execute(
-            "INSERT INTO events (run, kind, body) SELECT id, ?, ? FROM runs WHERE id = ? RETURNING seq",
-            (event.kind, dumps(event.body()), run),
-        )
-        found = row.fetchone()
-        return int(found["seq"]) if found else 0
-
     def add_event(self, run: str, event: RunEvent) -> int:
         """Append an event; answers its sequence number, 0 when the run has been deleted meanwhile."""
-        with self.database.write() as db:
-            return self._event(db, run, event)
+        return self.database.write_making_room(lambda db: append(db, run, event))
 
     def add_frame(self, run: str, frame: FrameEvent, png: bytes) -> int:
         """Append a frame with its contact sheet. Beyond MAX_FRAMES the older sheets are thinned to even spacing on a log scale of time."""
-        with self.database.write() as db:
+
+        def work(db: Connection) -> int:
             self.database.make_sure_of_room(len(png))
-            seq = self._event(db, run, frame)
+            seq = append(db, run, frame)
             if seq:
                 db.execute("INSERT INTO frames (seq, run, png) VALUES (?, ?, ?)", (seq, run, png))
                 if db.execute("SELECT COUNT(*) FROM frames WHERE run = ?", (run,)).fetchone()[0] > MAX_FRAMES:
                     self._thin(db, run)
-        return seq
+            return seq
+
+        return self.database.write_making_room(work)
 
     def _thin(self, db: Connection, run: str) -> None:
         rows = db.execute(
@@ -50,18 +44,16 @@ class EventLog:
             (run,),
         )
         seqs = {row["number"]: row["seq"] for row in rows}  # by a frame's place among all of its run, whether still kept or not
-        keep = [seqs[number] for number in log_spaced(list(seqs), THINNED)]
-        db.executemany("DELETE FROM frames WHERE seq = ?", [(old,) for old in set(seqs.values()) - set(keep)])
-        self._event(db, run, ThinnedEvent(kept=tuple(keep)))
+        thin_pictures(db, run, [seqs[number] for number in log_spaced(list(seqs), THINNED)])
 
-    def events(self, runs: Iterable[str] | None, since: int) -> list[dict[str, Any]]:
+    def events(self, runs: Iterable[str] | None, since: int, *, most: int = -1) -> list[dict[str, Any]]:
         """Events after `since` of these runs (None: of all) as a page hears them: as they are stored, each with run, seq, kind.
 
-        A frame says whether its picture is still kept.
+        The first `most` of them, or all. A frame says whether its picture is still kept.
         """
         wanted = None if runs is None else list(runs)
         where = "" if wanted is None else f"AND e.run IN ({','.join('?' * len(wanted))})"
-        return self._heard(f"e.seq > ? {where}", since, *(wanted or ()))
+        return self._heard(f"e.seq > ? {where}", since, *(wanted or ()), most=most)
 
     def events_of(self, run: str, *kinds: type[E], most: int = -1) -> list[E]:
         """The events of these kinds, oldest first; the first `most` of them, or all."""
@@ -97,6 +89,20 @@ class EventLog:
         """The contact sheet of a frame; None where it is not kept."""
         row = self.database.read().execute("SELECT png FROM frames WHERE run = ? AND seq = ?", (run, seq)).fetchone()
         return row["png"] if row else None
+
+
+def append(db: Connection, run: str, event: RunEvent) -> int:
+    """Append an event within a transaction; its number, 0 when there is no such run."""
+    row = db.execute(
+        "INSERT INTO events (run, kind, body) SELECT id, ?, ? FROM runs WHERE id = ? RETURNING seq", (event.kind, dumps(event.body()), run)
+    ).fetchone()
+    return int(row["seq"]) if row else 0
+
+
+def thin_pictures(db: Connection, run: str, keep: Sequence[int]) -> None:
+    """Delete the pictures of a run's frames but those with these numbers, and say so."""
+    db.execute("DELETE FROM frames WHERE run = ? AND seq NOT IN (SELECT value FROM json_each(?))", (run, json.dumps(list(keep))))
+    append(db, run, ThinnedEvent(kept=tuple(keep)))
 
 
 def dumps(body: Any) -> str:

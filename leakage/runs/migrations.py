@@ -8,6 +8,7 @@ A step is never edited once a release has it, and uses nothing that may change l
 """
 
 import json
+import time
 
 from leakage.runs.connections import Connection, Migration
 
@@ -28,6 +29,7 @@ CREATE INDEX frames_by_run ON frames (run, seq);
 CREATE TABLE files (run TEXT NOT NULL REFERENCES runs ON DELETE CASCADE, name TEXT NOT NULL, data BLOB NOT NULL, PRIMARY KEY (run, name));
 CREATE TABLE notes (name TEXT PRIMARY KEY, body TEXT NOT NULL);
 """
+WEIGHED = (("frames", "png"), ("files", "data"), ("events", "body"))
 
 
 def create_tables(db: Connection) -> None:
@@ -82,10 +84,23 @@ def let_owners_name_and_pin(db: Connection) -> None:
     db.execute("ALTER TABLE holders ADD COLUMN pinned REAL")
 
 
+def let_a_full_store_make_room(db: Connection) -> None:
+    """6: when runs were looked at and thinned, what they weigh, when owners were seen, and what became of runs that were removed."""
+    for column in ("viewed REAL", "thinned REAL", "bytes INTEGER NOT NULL DEFAULT 0"):
+        db.execute(f"ALTER TABLE runs ADD COLUMN {column}")
+    sums = (f"(SELECT COALESCE(SUM(LENGTH({what})), 0) FROM {table} WHERE run = id)" for table, what in WEIGHED)
+    db.execute(f"UPDATE runs SET bytes = {' + '.join(sums)} WHERE status NOT IN ('queued', 'running')")
+    db.execute("CREATE INDEX runs_by_end ON runs (finished)")
+    db.execute("CREATE TABLE removed (run TEXT PRIMARY KEY, at REAL NOT NULL, why TEXT NOT NULL, experiment TEXT)")
+    db.execute("CREATE TABLE owners (owner TEXT PRIMARY KEY, seen REAL NOT NULL)")
+    db.execute("INSERT INTO owners SELECT DISTINCT owner, ? FROM holders", (time.time(),))
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     create_tables,
     replace_numbers_that_are_not_finite,
     complete_introductions,
     rename_verdicts,
     let_owners_name_and_pin,
+    let_a_full_store_make_room,
 )

@@ -4,3 +4,4 @@ SPEEDS = "speeds"  # what the workers measured: model -> seconds per replay at a
 SERVER = "server"  # when the web server last said that it is alive
 RECORDED = "recorded"  # the id of the run that a newcomer sees first
 RECORDINGS = "recordings"  # which recorded runs are here: id -> digest of what was recorded
+LOG = "log"  # since when the write-ahead log holds what was deleted, because somebody read while it was to be emptied

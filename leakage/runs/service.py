@@ -1,9 +1,11 @@
 """The one door for pages: submit, cancel, look, delete. Checks limits; knows no SQL and no torch."""
 
+import math
 import secrets
 import shutil
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -14,7 +16,7 @@ from leakage.data.checkpoints import find
 from leakage.data.images import PictureError, read, sheet
 from leakage.data.images import find as find_picture
 from leakage.runs import estimates
-from leakage.runs.connections import FULL, StoreError, is_full
+from leakage.runs.connections import StoreError
 from leakage.runs.event_parts import GradientRank
 from leakage.runs.events import (
     FrameEvent,
@@ -28,8 +30,9 @@ from leakage.runs.events import (
     TurnEvent,
 )
 from leakage.runs.notes import RECORDED
+from leakage.runs.queue_errors import in_words
 from leakage.runs.run_labels import Labels
-from leakage.runs.store import OPEN, Run, Store
+from leakage.runs.store import Caps, Removed, Run, Store
 from leakage.settings import Settings, settings
 from leakage.spec import catalog as plugins
 from leakage.spec.aliases import EARLIER_RUNS
@@ -37,8 +40,7 @@ from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment, SpecError
 from leakage.spec.tasks import Ranks, Training
 
-MAX_WAITING = 30  # runs one owner may have waiting or running
-TOO_MANY = "You can have {} runs waiting or running: {} are, and this would be {} more. Let some finish or cancel them first."
+SEEN = 3600.0  # seconds between two notes that an owner is here
 NOT_READY = "The list of attacks and models is still being prepared. Try again in a few seconds."
 
 
@@ -65,6 +67,7 @@ class Service:
 
     def __init__(self, store: Store, config: Settings) -> None:
         self.store, self.config, self.labels = store, config, Labels(store)
+        self.seen: dict[str, float] = {}  # when each owner was last noted to be here
 
     def catalog(self) -> Catalog | None:
         """The plug-ins as data; None while the dispatcher is still writing them down."""
@@ -149,24 +152,9 @@ class Service:
 
     def _queue(self, requests: Sequence[RunRequest], owner: str, *, group: str | None = None, anew: bool = False) -> list[str]:
         """Queue what cannot be shared; the ids of all."""
-        ids, fresh, equal = list[str](), list[tuple[Run, Mapping[str, bytes]]](), dict[str, str]()
-        for one in requests:
-            version, digest = self.ready().version + one.also, one.what.digest()
-            shared = None if one.files else equal.get(digest) or (None if anew else self.store.share(digest, version, owner))
-            if not shared:
-                fresh.append((self._row(one, owner, version, group), one.files))
-            ids.append(shared or fresh[-1][0].id)
-            equal[digest] = ids[-1]
-        waiting = sum(run.status in OPEN for run in self.store.held_by(owner))
-        if fresh and waiting + len(fresh) > MAX_WAITING:
-            raise SpecError(TOO_MANY.format(MAX_WAITING, waiting, len(fresh)))
-        try:
-            self.store.add_all(fresh)
-        except StoreError as error:
-            if is_full(error):
-                raise SpecError(FULL) from None
-            raise
-        return ids
+        asked = [(self._row(one, owner, self.ready().version + one.also, group), one.files) for one in requests]
+        with in_words(self.store, self.config):
+            return self.store.ask(asked, anew=anew, caps=Caps(self.config.max_waiting, self.config.max_waiting_all))
 
     def _row(self, request: RunRequest, owner: str, version: str, group: str | None) -> Run:
         return Run(
@@ -184,6 +172,18 @@ class Service:
 
     def look(self, run: str) -> Run | None:
         return self.store.get(EARLIER_RUNS.get(run, run))
+
+    def removed(self, run: str) -> Removed | None:
+        """What became of a run that was removed to make room or for its age."""
+        return self.store.removed(EARLIER_RUNS.get(run, run))
+
+    def see(self, owner: str) -> None:
+        """This owner is here: their runs stay. Noted once an hour at most."""
+        now = time.monotonic()
+        if now - self.seen.get(owner, -math.inf) > SEEN:
+            self.seen[owner] = now
+            with suppress(StoreError):  # on a full disk the day goes by unnoted
+                self.store.see(owner)
 
     def mine(self, owner: str) -> list[Run]:
         """The runs of this owner: those pinned, as they were pinned one after the other; then the newest first."""
@@ -253,12 +253,13 @@ class Service:
 
     def place(self, run: str) -> Place:
         """Position in the queue, and the wait that the pace of what runs and estimates suggest."""
-        waiting, running = self.store.queue(), self.store.running()
-        ids = [other.id for other in waiting]
-        if run not in ids:
-            return Place(0, None)
-        place = ids.index(run)
-        return Place(place + 1, estimates.wait(self.store, running, waiting[:place], self.config.slots))
+        return self.places().get(run, Place(0, None))
+
+    def places(self) -> dict[str, Place]:
+        """Where every run that waits stands, from one reading of the queue."""
+        waiting = self.store.queue()
+        waits = estimates.waits(self.store, self.store.running(), waiting, self.config.slots) if waiting else []
+        return {run.id: Place(place, wait) for place, (run, wait) in enumerate(zip(waiting, waits, strict=True), 1)}
 
     def estimate(self, task: Experiment | Training | Ranks) -> float | None:
         """Seconds that this (resolved) experiment will take on this machine; None when nothing is known."""

@@ -21,7 +21,8 @@ from leakage.settings import ROOT, Settings
 from leakage.spec import catalog
 from leakage.spec.experiment import SpecError
 from leakage.web.learn_routes import Learning
-from leakage.web.routes import Stream
+from leakage.web.routes import Routes
+from leakage.web.stream import Stream
 
 WATCH = 2.0  # seconds between looks at the dispatcher
 log = logging.getLogger(__name__)
@@ -29,7 +30,7 @@ log = logging.getLogger(__name__)
 
 def routes(base: str = "") -> list[Route]:
     """Our GET routes, below a prefix such as `/gle`."""
-    return [*_stream().routes(base), *Learning(service(), base).routes()]
+    return [*Routes(service(), store(), _stream()).below(base), *Learning(service(), base).routes()]
 
 
 @contextlib.asynccontextmanager

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from types import FrameType
 
 from leakage.runs.connections import NewerStoreError, StoreError
-from leakage.runs.notes import SERVER
+from leakage.runs.notes import LOG, SERVER
 from leakage.runs.store import Run, Store
 from leakage.settings import Settings, settings
 from leakage.spec import catalog
@@ -31,7 +31,8 @@ WORKER = {  # the environment of a worker
     "MALLOC_MMAP_THRESHOLD_": str(2**25),  # glibc gives the memory of one step back, and takes it again in the next, unless told
     "MALLOC_TRIM_THRESHOLD_": str(2**28),
 }
-KEEP_UPLOADS = 7 * 24 * 3600.0
+DAY = 24 * 3600.0
+KEEP_UPLOADS = 7 * DAY
 LOST = "worker lost: the process that ran this stopped without a word. Its frames so far are kept. Press Run to try again."
 log = logging.getLogger(__name__)
 
@@ -59,7 +60,7 @@ class Dispatcher:
         self.slots: dict[str, Worker] = {}
         self.ended: list[Worker] = []
         self.leaving = False
-        self.swept, self.reserved, self.ticked, self.woke = 0.0, 0.0, 0.0, 0.0
+        self.swept, self.tidied, self.ticked, self.woke = 0.0, 0.0, 0.0, 0.0
 
     def loop(self, *, stay: bool) -> None:
         """Tick until told to leave, or, unless `stay`, until nobody needs us."""
@@ -93,10 +94,18 @@ class Dispatcher:
             self.look_after(run)
         if now - self.swept > 3600:
             self.swept = now
-            self.store.sweep(uploads_before=now - KEEP_UPLOADS)
-        if now - self.reserved > 60:
-            self.reserved = now
-            self.store.database.set_reserve_aside()
+            self.store.sweep(uploads_before=now - KEEP_UPLOADS, unseen_before=now - self.config.owner_days * DAY)
+        if now - self.tidied > 5:
+            self.tidied = now
+            self.tidy()
+
+    def tidy(self) -> None:
+        """Keep room in the store, bytes for a full disk, and nothing of what was deleted in the log."""
+        if went := self.store.housekeeping.tidy():
+            log.info("the store was nearly full: %d old runs were thinned to their answers or removed", went)
+        if self.store.note(LOG):
+            self.store.empty_log()
+        self.store.database.set_reserve_aside()
 
     def start(self, slot: str) -> Worker:
         with self.config.log_file("workers.log").open("ab") as output:

@@ -16,6 +16,7 @@ import torch
 
 from leakage.evaluation.play import best_device
 from leakage.runs.connections import NewerStoreError, StoreError
+from leakage.runs.fair_order import takes_short_runs_only
 from leakage.runs.notes import SPEEDS
 from leakage.runs.store import Run, Store
 from leakage.settings import Settings, cores, settings
@@ -77,10 +78,10 @@ def limit_memory(megabytes: int) -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (cap, resource.getrlimit(resource.RLIMIT_DATA)[1]))
 
 
-def claim(store: Store, worker: str) -> Run | None:
-    """The next run, if there is one and the store can be written."""
+def claim(store: Store, worker: str, *, short: bool) -> Run | None:
+    """The next run (the next short one), if there is one and the store can be written."""
     try:
-        return store.claim(worker)
+        return store.claim(worker, short=short)
     except StoreError as error:
         log.warning("no run can be claimed now: %s", error)
         time.sleep(1)
@@ -116,7 +117,7 @@ def main(config: Settings, slot: str, dispatcher: int) -> None:
         limit_memory(config.memory_mb)
     worker, idle_since, todo = f"{slot}:{os.getpid()}", time.monotonic(), chores(store, slot, device)
     while os.getppid() == dispatcher:
-        run = claim(store, worker)
+        run = claim(store, worker, short=takes_short_runs_only(int(slot)))
         if run:
             perform(store, run, device)
             idle_since = time.monotonic()

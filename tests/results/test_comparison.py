@@ -38,7 +38,7 @@ from leakage.settings import Settings
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Assumptions, Experiment, Part, Picture, SpecError
 from leakage.spec.words import NOT_SHOWN
-from leakage.web.routes import ids_in_address
+from leakage.web.stream import ids_in_address
 from leakage.workers import plugin_catalog
 from leakage.workers.worker import perform
 

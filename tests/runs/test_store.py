@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from place import damaged
@@ -16,7 +17,9 @@ from told import end, frame, note
 
 from leakage.runs.connections import StoreError, is_full
 from leakage.runs.event_log import MAX_FRAMES
-from leakage.runs.store import BEAT, Label, Store
+from leakage.runs.notes import RECORDINGS
+from leakage.runs.run_queue import BEAT
+from leakage.runs.store import Caps, Label, QueueFullError, Store
 from leakage.runs.thin import log_spaced
 
 PNG = b"\x89PNG not really"
@@ -33,6 +36,13 @@ def store(tmp_path: Path) -> Iterator[Store]:
 def claimed(store: Store) -> str | None:
     found = store.claim("0:1")
     return found.id if found else None
+
+
+def asked(store: Store, **values: Any) -> str:
+    """The run that answers "you", who asks what "mine" asks, or what `values` say; forgotten again where it is "yours"."""
+    (answer,) = store.ask([(run("yours", "you", **{"digest": "digest of mine", **values}), {})])
+    store.drop("yours", "you")
+    return answer
 
 
 def counts(store: Store) -> dict[str, int]:
@@ -80,11 +90,12 @@ def test_an_owner_with_a_running_run_waits_behind_one_without(store: Store) -> N
     assert [claimed(store) for _ in range(5)] == ["mine", "yours", "mine too", "yours too", "mine again"]
 
 
-def test_a_finished_run_no_longer_counts_against_its_owner(store: Store) -> None:
-    queued(store, "mine", "mine too")
-    queued(store, "yours", owner="you")
+def test_a_finished_run_counts_against_its_owner_by_the_seconds_it_took(store: Store) -> None:
+    now = time.time()
+    for name, owner, created in (("mine", "me", now - 9), ("mine too", "me", now - 3), ("yours", "you", now - 1)):
+        store.add(run(name, owner, created=created), {})
     assert claimed(store) == "mine"
-    store.finish("mine", "done")
+    store.finish("mine", "done")  # within the 2 s by which mine waits longer
     assert claimed(store) == "mine too"
 
 
@@ -154,10 +165,10 @@ def test_a_run_that_nobody_claimed_cannot_be_finished(store: Store) -> None:
 
 def test_only_a_run_with_equal_digest_and_version_is_shared(store: Store) -> None:
     queued(store, "mine")
-    assert store.share("another digest", "1", "you") is None
-    assert store.share("digest of mine", "2", "you") is None
+    assert asked(store, digest="another digest") == "yours"
+    assert asked(store, version="2") == "yours"
     assert "you" not in store.holders("mine")
-    assert store.share("digest of mine", "1", "you") == "mine"
+    assert asked(store) == "mine"
     assert "you" in store.holders("mine")
 
 
@@ -167,19 +178,61 @@ def test_a_failed_or_cancelled_run_is_not_shared(store: Store, status: str, shar
     claimed(store)
     if status != "running":
         store.finish("mine", status)
-    assert (store.share("digest of mine", "1", "you") == "mine") is shared
+    assert asked(store) == ("mine" if shared else "yours")
 
 
 def test_a_run_that_is_being_cancelled_is_not_shared(store: Store) -> None:
     queued(store, "mine")
     claimed(store)
     store.cancel("mine")
-    assert store.share("digest of mine", "1", "you") is None
+    assert asked(store) == "yours"
 
 
 def test_a_run_with_uploads_is_not_shared(store: Store) -> None:
     store.add(run("mine", shareable=False), {"upload:a": b"picture"})
-    assert store.share("digest of mine", "1", "me") is None
+    assert asked(store) == "yours"
+    assert asked(store, shareable=False) == "yours"
+
+
+def test_what_is_to_be_computed_anew_is_not_shared_with_what_was_there_but_within_itself(store: Store) -> None:
+    queued(store, "mine")
+    twice = [(run("one", "you", digest="digest of mine"), {}), (run("two", "you", digest="digest of mine"), {})]
+    assert store.ask(twice, anew=True) == ["one", "one"]
+    assert store.get("two") is None
+
+
+def test_forty_equal_requests_at_once_queue_one_run(store: Store) -> None:
+    """Each in a thread of its own with a connection of its own, let go together; a hundred times."""
+    for trial in range(100):
+        answers: list[str] = []
+        together = threading.Barrier(40)
+
+        def ask(number: int, trial: int = trial, together: threading.Barrier = together, answers: list[str] = answers) -> None:
+            together.wait()
+            answers.extend(store.ask([(run(f"{trial}-{number}", f"owner {number}", digest=f"question {trial}"), {})]))
+            store.close()
+
+        threads = [threading.Thread(target=ask, args=(number,)) for number in range(40)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(answers) == 40
+        assert len(set(answers)) == 1
+        assert len(store.holders(answers[0])) == 40
+    assert len(store.queue()) == 100
+
+
+@pytest.mark.parametrize(("caps", "cap", "open_runs"), [(Caps(3, 9), "own", 2), (Caps(9, 4), "all", 3)])
+def test_beyond_a_cap_nothing_is_queued_and_the_cap_is_named(store: Store, caps: Caps, cap: str, open_runs: int) -> None:
+    queued(store, "mine", "mine too")
+    queued(store, "yours", owner="you")
+    two = [(run("third"), {}), (run("fourth"), {})]
+    with pytest.raises(QueueFullError) as caught:
+        store.ask(two, caps=caps)
+    assert (caught.value.cap, caught.value.open, caught.value.asked) == (cap, open_runs, 2)
+    assert len(store.queue()) == 3
+    assert store.ask([(run("new", digest="digest of mine"), {})], caps=Caps(0, 0)) == ["mine"]  # what is there costs nothing
 
 
 # ---------------------------------------------------------------- events and frames
@@ -260,7 +313,7 @@ def test_log_spaced_keeps_first_and_last_and_no_more_than_asked(last: int, count
 
 def test_the_last_holder_takes_run_frames_and_files_along(store: Store) -> None:
     store.add(run("mine"), {"upload:a": b"picture"})
-    store.share("digest of mine", "1", "you")
+    asked(store)
     store.add_frame("mine", frame(1), PNG)
     store.put_file("mine", "private.png", PNG)
     store.drop("mine", "me")
@@ -343,7 +396,7 @@ def test_threads_may_share_one_store(store: Store) -> None:
             for _ in range(50):
                 store.add_event("a", note())
                 store.beat("a")
-                store.share("digest of a", "1", "you")  # reads, then writes
+                store.ask([(run("b", "you", digest="digest of a"), {})])  # reads, then writes
         except BaseException as error:
             errors.append(error)
         finally:
@@ -400,11 +453,13 @@ def fill(store: Store) -> None:
 def test_there_is_room_for_last_words_beyond_the_limit_and_for_nothing_else(tmp_path: Path) -> None:
     store = Store(tmp_path / "store.db", max_mb=1)
     queued(store, "a", "b")
+    store.put_note(RECORDINGS, {"a": "", "b": ""})  # so that they make no room
     claimed(store)
     fill(store)
     store.finish("a", "failed", message="The disk is full. " * 300)
     store.cancel("b")
-    assert store.share("digest of a", "1", "you") is None
+    with pytest.raises(StoreError, match="full"):
+        store.ask([(run("c", shareable=False), {"upload:a": b"x" * 50_000})])
     assert [(found.id, found.status) for found in store.held_by("me")] == [("b", "cancelled"), ("a", "failed")]
     fill(store)
     assert store.database.read().execute("PRAGMA page_count").fetchone()[0] * 4096 < 1.1 * 2**20

@@ -22,7 +22,7 @@ from leakage.results.comparison_exports import make
 from leakage.results.differences import attacker
 from leakage.results.utility import Cost
 from leakage.runs.events import TrainingEnd
-from leakage.runs.service import MAX_WAITING, Service
+from leakage.runs.service import Service
 from leakage.settings import ROOT
 from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
 from leakage.spec.prepared import prepared
@@ -149,12 +149,13 @@ def test_the_strongest_of_every_arm_is_queued_before_the_others_and_naive_ones_l
 
 
 def test_a_full_queue_is_told_and_nothing_is_queued(door: Service, look: Open) -> None:
-    for seed in range(MAX_WAITING - 2):
+    most = door.config.max_waiting
+    for seed in range(most - 2):
         door.submit(Experiment(seed=100 + seed), ME)
     at = press(look(**QUICK, arms="none,pruning"))
     assert "runs" not in at.query_params
-    assert len(door.store.queue()) == MAX_WAITING - 2
-    assert f"You can have {MAX_WAITING} runs waiting or running: {MAX_WAITING - 2} are, and this would be 3 more." in words(at)
+    assert len(door.store.queue()) == most - 2
+    assert f"You can have {most} runs waiting or running: {most - 2} are, and this would be 3 more." in words(at)
 
 
 def test_what_was_precomputed_is_worked_out_once_it_is_opened(look: Open) -> None:

@@ -1,5 +1,6 @@
 """Every page as a visitor meets it: opened, filled in, run, deleted. Browser-side parts (pictures, curves) have tests of their own."""
 
+import dataclasses
 import io
 import shutil
 import time
@@ -177,7 +178,7 @@ def test_every_what_if_asks_another_question(door: Service, visit: Open, questio
 
 
 def test_an_experiment_that_is_refused_is_explained_on_the_page(door: Service, visit: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("leakage.runs.service.MAX_WAITING", 0)
+    monkeypatch.setattr(door, "config", dataclasses.replace(door.config, max_waiting=0))
     at = press_run(visit())
     fine(at)
     assert "waiting" in at.error[0].value

@@ -1,5 +1,6 @@
 """The federated setting on the page: protocol, sums, rounds, the naive and the adaptive attacker; what the ledger says of them."""
 
+import dataclasses
 import json
 import re
 from xml.etree import ElementTree
@@ -355,7 +356,7 @@ def test_a_link_to_two_runs_shows_both_with_the_settings_of_the_second(door: Ser
 
 
 def test_a_preset_that_is_refused_is_explained(door: Service, visit: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("leakage.runs.service.MAX_WAITING", 0)
+    monkeypatch.setattr(door, "config", dataclasses.replace(door.config, max_waiting=0))
     at = visit(preset="overturned")
     fine(at)
     assert "waiting" in at.error[0].value

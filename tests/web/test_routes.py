@@ -1,5 +1,7 @@
 """The GET routes: every event once and in order, pictures for ever, downloads that can be read back."""
 
+import asyncio
+import contextlib
 import csv
 import dataclasses
 import io
@@ -24,11 +26,13 @@ from leakage.data.images import sheet
 from leakage.results import exports
 from leakage.results.comparison_file import experiments
 from leakage.runs.events import TurnEvent
-from leakage.runs.service import NOT_READY, Service
+from leakage.runs.service import NOT_READY, Place, Service
 from leakage.runs.store import Store
 from leakage.settings import Settings
 from leakage.spec.experiment import Experiment, Picture, parse
-from leakage.web.routes import Stream
+from leakage.web.downloads import key_of
+from leakage.web.routes import Routes
+from leakage.web.stream import BACKLOG, MAX_LISTENERS, OWNER_COOKIE, TOO_MANY_PAGES, Places, Stream, message
 
 EXPERIMENT = QUICK.model_copy(update={"pictures": (Picture(id="astronaut"), Picture(id="chelsea"))})
 SIZE = 32
@@ -39,8 +43,9 @@ class Site:
 
     def __init__(self, home: Path) -> None:
         self.store = Store(home / "store.db")
-        self.stream = Stream(Service(self.store, Settings(home=home, slots=2, store_mb=4096, memory_mb=0)), self.store)
-        app = Starlette(routes=self.stream.routes(), lifespan=lambda _app: self.stream.polling())
+        service = Service(self.store, Settings(home=home, slots=2, store_mb=4096, memory_mb=0))
+        self.stream = Stream(service, self.store)
+        app = Starlette(routes=Routes(service, self.store, self.stream).below(), lifespan=lambda _app: self.stream.polling())
         self.server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning", lifespan="on"))
         self.thread = threading.Thread(target=self.server.run)
         self.thread.start()
@@ -167,8 +172,8 @@ def test_what_happens_between_the_backlog_and_the_first_new_event_is_not_missed(
     played(site.store, "a", frames=2)
     read = site.store.events
 
-    def slowly(runs: Any, since: int) -> list[dict[str, Any]]:
-        found = read(runs, since)
+    def slowly(runs: Any, since: int, *, most: int = -1) -> list[dict[str, Any]]:
+        found = read(runs, since, most=most)
         if isinstance(runs, list) and not since:  # a listener's look at what was before
             site.store.add_event("a", note("meanwhile"))
             time.sleep(0.5)  # the poller looks several times
@@ -211,6 +216,83 @@ def test_listeners_that_come_and_go_miss_nothing_and_hear_nothing_twice(site: Si
     assert results == [list(range(total))] * len(listeners)
 
 
+def test_a_page_that_does_not_read_is_cut_off_and_goes_on_where_it_was(site: Site) -> None:
+    """More than BACKLOG events wait for it: its stream ends, and the next one begins after the last event that it read."""
+    queued(site.store, "a")
+    site.store.claim("0:1")
+    first, total = site.store.last_seq(), 3 * BACKLOG
+    long = "x" * 5000  # so that the sockets between do not hold them all
+    with site.get(f"/api/runs/stream?ids=a&since={first}") as stream:
+        until(lambda: site.stream.listeners, what="the listener is there")
+        for number in range(total):
+            site.store.add_event("a", note(f"{number} {long}"))
+        until(lambda: not any(listener.runs for listener in site.stream.listeners), what="the listener is cut off")
+        seen = []
+        with contextlib.suppress(AssertionError):  # the stream ends
+            while True:
+                seen += heard(stream, 1)
+    assert 0 < len(seen) < total
+    with site.get("/api/runs/stream?ids=a", {"Last-Event-ID": str(seen[-1]["seq"])}) as stream:
+        seen += heard(stream, total - len(seen))
+    assert [int(event["text"].split()[0]) for event in seen] == list(range(total))
+
+
+def test_a_browser_follows_on_so_many_pages_at_most(site: Site) -> None:
+    queued(site.store, "a")
+    path = f"/api/runs/stream?ids=a&since={site.store.last_seq()}"
+    with contextlib.ExitStack() as open_pages:
+        for _ in range(MAX_LISTENERS):
+            heard(open_pages.enter_context(site.get(path, {"Cookie": f"{OWNER_COOKIE}=one"})), 1)
+        with site.get(path, {"Cookie": f"{OWNER_COOKIE}=one"}) as refused:
+            assert (refused.status, refused.read().decode()) == (429, TOO_MANY_PAGES)
+        with site.get(path, {"Cookie": f"{OWNER_COOKIE}=another"}) as other:
+            heard(other, 1)
+
+
+def test_the_queue_is_read_once_for_all_who_ask_at_once(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thirty ask while it is being read: they share the one reading that begins after they asked."""
+    queued(site.store, "a")
+    places, readings = Places(site.stream.service), []
+    read = site.stream.service.places
+
+    def slowly() -> dict[str, Place]:
+        readings.append(time.monotonic())
+        time.sleep(0.2)
+        return read()
+
+    monkeypatch.setattr(site.stream.service, "places", slowly)
+
+    async def ask() -> list[dict[str, Place]]:
+        first = asyncio.create_task(places.now())
+        await asyncio.sleep(0.05)
+        return await asyncio.gather(first, *(places.now() for _ in range(30)))
+
+    assert [found["a"].position for found in asyncio.run(ask())] == [1] * 31
+    assert len(readings) == 2
+
+
+def test_an_event_is_written_as_json_once_for_all_its_listeners(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    queued(site.store, "a")
+    site.store.claim("0:1")
+    path = f"/api/runs/stream?ids=a&since={site.store.last_seq()}"
+    with contextlib.ExitStack() as open_pages:
+        pages = [open_pages.enter_context(site.get(path)) for _ in range(5)]
+        until(lambda: len(site.stream.listeners) == 5, what="all listen")
+        written: list[str] = []
+        monkeypatch.setattr("leakage.web.stream.message", lambda event: written.append(event["kind"]) or message(event))
+        site.store.add_event("a", note("once"))
+        assert [heard(page, 1)[0]["text"] for page in pages] == ["once"] * 5
+        assert written.count("note") == 1
+
+
+def test_a_run_that_somebody_follows_makes_room_last(site: Site) -> None:
+    played(site.store, "a", frames=1)
+    with site.get("/api/runs/stream?ids=a") as stream:
+        heard(stream, 1)
+    viewed = site.store.database.read().execute("SELECT viewed FROM runs WHERE id = 'a'").fetchone()[0]
+    assert time.time() - viewed < 20
+
+
 def test_a_listener_that_left_is_forgotten(site: Site) -> None:
     played(site.store, "a")
     with site.get("/api/runs/stream?ids=a") as stream:
@@ -230,7 +312,7 @@ def test_a_store_that_cannot_be_written_does_not_end_the_streams(site: Site, mon
         raise sqlite3.OperationalError("database or disk is full")
 
     monkeypatch.setattr(site.store, "put_note", refuse)
-    monkeypatch.setattr("leakage.web.routes.ALIVE", 0.1)
+    monkeypatch.setattr("leakage.web.stream.ALIVE", 0.1)
     with site.get(f"/api/runs/stream?ids=a&since={site.store.last_seq()}") as stream:
         assert refused.wait(10)
         site.store.add_event("a", note("still here"))
@@ -287,7 +369,7 @@ def test_a_frame_of_another_run_or_of_none_is_not_found(site: Site) -> None:
     for path in (f"b/frames/{seqs[0]}.png", "a/frames/999999.png", "nobody/frames/1.png", f"a/frames/{'9' * 30}.png"):
         status, kind, _ = site.read(f"/api/runs/{path}")
         assert (status, kind) == (404, "text/plain")
-    assert site.read("/api/runs/nobody/private.png") == (404, "text/plain", b"No such picture.")
+    assert site.read("/api/runs/nobody/private.png") == (404, "text/plain", b"Nothing to download: no such run, or it has no pictures yet.")
 
 
 def test_plotly_comes_from_the_installed_package(site: Site) -> None:
@@ -369,6 +451,33 @@ def test_the_experiment_comes_back_as_it_was_asked(site: Site) -> None:
     status, kind, data = site.read("/api/runs/a/experiment.json")
     assert (status, kind) == (200, "application/json")
     assert parse(data) == EXPERIMENT
+
+
+def test_a_download_is_made_once_while_it_cannot_change(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+    make = exports.make
+    monkeypatch.setattr(exports, "make", lambda store, run, *rest: made.append(run) or make(store, run, *rest))
+    played(site.store, "a")
+    queued(site.store, "b")
+    site.store.claim("0:1")
+    for _ in range(3):
+        assert site.read("/api/runs/a/curves.csv") == site.read("/api/runs/a/curves.csv")
+        site.read("/api/runs/b/curves.csv")
+    assert (made.count("a"), made.count("b")) == (1, 3)
+
+
+def test_a_download_of_an_upload_is_kept_neither_here_nor_in_the_browser(site: Site) -> None:
+    site.store.add(dataclasses.replace(run("a"), experiment=EXPERIMENT.model_dump_json(), shareable=False), {})
+    site.store.claim("0:1")
+    add_frame(site.store, "a", 1)
+    site.store.finish("a", "cancelled")
+    for _ in range(2):
+        with site.get("/api/runs/a/curves.csv") as response:
+            assert (response.status, response.headers["Cache-Control"]) == (200, "no-store")
+    assert key_of([site.store.get("a")], "curves.csv") is None
+    played(site.store, "b")
+    assert key_of([site.store.get("b")], "curves.csv")
+    assert key_of([site.store.get("a"), site.store.get("b")], "comparison.json") is None
 
 
 @pytest.mark.parametrize("name", ["final.png", "run.webp"])

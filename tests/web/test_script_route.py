@@ -11,14 +11,15 @@ from leakage.results.scripts import FOLDER, scripts
 from leakage.runs.service import Service
 from leakage.runs.store import Store
 from leakage.settings import Settings
-from leakage.web.routes import Stream
+from leakage.web.routes import Routes
+from leakage.web.stream import Stream
 
 
 @pytest.fixture
 def web(tmp_path: Path, prefix: str) -> Iterator[TestClient]:
     store = Store(tmp_path / "store.db")
-    stream = Stream(Service(store, Settings(home=tmp_path, slots=1, store_mb=4096, memory_mb=0)), store)
-    yield TestClient(Starlette(routes=stream.routes(prefix)))
+    service = Service(store, Settings(home=tmp_path, slots=1, store_mb=4096, memory_mb=0))
+    yield TestClient(Starlette(routes=Routes(service, store, Stream(service, store)).below(prefix)))
     store.close()
 
 
@@ -48,7 +49,7 @@ def test_another_version_is_not_answered_with_this_one(web: TestClient, prefix: 
 
 def test_our_other_routes_lie_below_the_prefix_too(web: TestClient, prefix: str) -> None:
     assert web.get(f"{prefix}/api/plotly.min.js").headers["Content-Type"].startswith("text/javascript")
-    assert web.get(f"{prefix}/api/runs/nobody/private.png").text == "No such picture."
+    assert web.get(f"{prefix}/api/runs/nobody/private.png").text == "Nothing to download: no such run, or it has no pictures yet."
     assert web.get(f"{prefix}/api/runs/stream?ids=nobody").text == "No such run; it may have been deleted."
     if prefix:
         assert web.get("/api/plotly.min.js").status_code == 404

@@ -10,6 +10,7 @@ import pytest
 from place import LONG, QUICK, Place, alive, another, damaged, noisy, place, until
 
 from leakage.runs.connections import FULL
+from leakage.runs.notes import RECORDINGS
 from leakage.spec.experiment import Assumptions, Experiment, Part
 from leakage.workers.dispatcher import LOST
 from leakage.workers.job import MEMORY
@@ -153,7 +154,9 @@ def test_a_store_at_its_limit_ends_the_run_with_a_sentence_and_nothing_else(home
     with place(home, LEAKAGE_STORE_MB="3") as made:
         made.dispatch()
         keepsake = made.finished(made.submit(QUICK))
-        made.store.put_file(keepsake.id, "ballast", b"x" * 2_600_000)
+        made.store.put_note(RECORDINGS, {keepsake.id: ""})  # so that it makes no room
+        free = int(made.store.housekeeping.free() * 3 * 2**20)
+        made.store.put_file(keepsake.id, "ballast", b"x" * (free - 150_000))  # less than the pictures that a running run keeps in any case
         runs_full(made, 1)
         runs_full(made, 2)
         assert made.store.get(keepsake.id) == keepsake

@@ -1,0 +1,108 @@
+"""For whoever runs the server: how its store stands, what is cleaned away, what is taken out. No pictures of uploads leave it."""
+
+import argparse
+import csv
+import datetime
+import logging
+import shutil
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from leakage.results import exports
+from leakage.runs.endings import how_it_stands
+from leakage.runs.notes import RECORDINGS, SERVER
+from leakage.runs.store import Run, Store
+from leakage.settings import Settings
+
+DAY = 24 * 3600.0
+HERE = 60.0  # seconds since a server last said that it lives
+FILES = ("experiment.json", "curves.csv", "final.png")
+COLUMNS = ("id", "kind", "status", "asked", "seconds", "how")
+log = logging.getLogger("leakage")
+
+
+def options(admin: argparse.ArgumentParser) -> None:
+    """What follows `admin` on the command line."""
+    actions = admin.add_subparsers(dest="action", required=True)
+    actions.add_parser("status", help="how full the store is, what waits and runs, whether a server is here")
+    clean = actions.add_parser("clean", help="remove what is old, and make room where it is tight")
+    clean.add_argument("--uploads", type=float, metavar="DAYS", help="runs with uploads older than this; default LEAKAGE_UPLOAD_DAYS")
+    clean.add_argument("--unseen", type=float, metavar="DAYS", help="runs of owners not seen for so long; default LEAKAGE_OWNER_DAYS")
+    export = actions.add_parser("export", help="write finished attacks as files, but none with uploads: settings, curves, pictures")
+    export.add_argument("--out", type=Path, required=True, help="a folder, which is made")
+
+
+def perform(given: argparse.Namespace, config: Settings) -> None:
+    """Do what `given` says. Raises FileExistsError for a folder that has something in it."""
+    store = Store(config.store, max_mb=config.store_mb)
+    try:
+        if given.action == "status":
+            for line in status(store, config):
+                log.info("%s", line)
+        elif given.action == "clean":
+            for line in clean(store, given_or(given.uploads, config.upload_days), given_or(given.unseen, config.owner_days)):
+                log.info("%s", line)
+        else:
+            log.info("%d attacks are in %s; runs.csv lists them.", export(store, given.out), given.out)
+    finally:
+        store.close()
+
+
+def given_or(given: float | None, default: float) -> float:
+    """What was given, in days, if it was."""
+    return default if given is None else given
+
+
+def status(store: Store, config: Settings) -> Iterator[str]:
+    """How a store stands, a line for each thing."""
+    runs, now = store.everything(), time.time()
+    states, recorded = [run.status for run in runs], len(store.note(RECORDINGS) or {})
+    used = (1 - store.housekeeping.free()) * config.store_mb
+    waiting = [now - run.created for run in runs if run.status == "queued"]
+    seen = list(store.owners().values())
+    heard = now - float(store.note(SERVER) or 0)
+    yield f"home      {config.home}"
+    yield f"server    {'here' if heard < HERE else 'not here'}, {config.slots} slots"
+    yield f"store     {used:.0f} of {config.store_mb} MB; {shutil.disk_usage(config.home).free / 2**30:.1f} GB free on the disk"
+    yield f"runs      {len(runs)}: " + ", ".join(f"{states.count(state)} {state}" for state in sorted(set(states)))
+    yield f"          {recorded} of them recorded, {sum(not run.shareable for run in runs)} with uploads, " + (
+        f"{sum(run.thinned is not None for run in runs)} thinned to their answer"
+    )
+    yield f"queue     {len(waiting)} wait, the longest for {max(waiting, default=0.0):.0f} s"
+    lately = [sum(now - at < span for at in seen) for span in (3600, DAY)]
+    yield f"owners    {len(seen)}; {lately[0]} here within the hour, {lately[1]} within a day"
+
+
+def clean(store: Store, uploads: float, unseen: float) -> Iterator[str]:
+    """Remove runs with uploads older than so many days and those of owners unseen for so many, and make room; say what went."""
+    before, now = len(store.everything()), time.time()
+    store.sweep(uploads_before=now - uploads * DAY, unseen_before=now - unseen * DAY)
+    yield f"{before - len(store.everything())} runs removed: uploads older than {uploads:g} days, owners not seen for {unseen:g}."
+    yield f"{store.housekeeping.tidy()} old runs thinned to their answers or removed, to make room."
+
+
+def export(store: Store, out: Path) -> int:
+    """A folder per finished attack with its FILES, and runs.csv; how many attacks."""
+    if out.exists() and any(out.iterdir()):
+        raise FileExistsError(f"{out} has something in it already. Give --out a folder that is new or empty.")
+    out.mkdir(parents=True, exist_ok=True)
+    runs = [run for run in store.everything() if run.kind == "attack" and run.status in ("done", "cancelled") and run.shareable]
+    for run in runs:
+        folder = out / run.id
+        folder.mkdir()
+        for name in FILES:
+            if made := exports.make(store, run.id, name):
+                (folder / name).write_bytes(made.data)
+    with (out / "runs.csv").open("w", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(COLUMNS)
+        table.writerows(_row(run) for run in runs)
+    return len(runs)
+
+
+def _row(run: Run) -> tuple[object, ...]:
+    asked = datetime.datetime.fromtimestamp(run.created, datetime.UTC).isoformat(timespec="seconds")
+    seconds = round((run.finished or 0) - (run.started or run.finished or 0), 1)
+    return run.id, run.kind, run.status, asked, seconds, how_it_stands(replace(run, message=""))

@@ -1,0 +1,32 @@
+"""Why a run is not taken into the queue, in a sentence for who asked."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from leakage.runs.connections import FULL, StoreError, is_full
+from leakage.runs.housekeeping import TIGHT
+from leakage.runs.store import QueueFullError, Store
+from leakage.settings import Settings
+from leakage.spec.experiment import SpecError
+
+TOO_MANY = {
+    "own": "You can have {} runs waiting or running: {} are, and this would be {} more. Let some finish or cancel them first.",
+    "all": "All visitors of this server together can have {} runs waiting or running: {} are, and this would be {} more. Try again soon.",
+}
+STORE_FULL = (
+    "There is no room for another run: those that are under way and the recorded ones fill the {} MB that this server keeps. "
+    "Try again when some have finished; whoever runs the server can set LEAKAGE_STORE_MB."
+)
+
+
+@contextmanager
+def in_words(store: Store, config: Settings) -> Iterator[None]:
+    """What stands in the way of a run that is asked for in here becomes a SpecError."""
+    try:
+        yield
+    except QueueFullError as error:
+        raise SpecError(TOO_MANY[error.cap].format(error.limit, error.open, error.asked)) from None
+    except StoreError as error:
+        if not is_full(error):
+            raise
+        raise SpecError(STORE_FULL.format(config.store_mb) if store.housekeeping.free() < TIGHT else FULL) from None

@@ -1,0 +1,209 @@
+"""The queue of a Store: asking, claiming in fair order, signs of life, cancelling, finishing."""
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from leakage.runs import fair_order
+from leakage.runs.connections import Connection, StoreError, is_full
+from leakage.runs.event_log import EventLog, append, dumps
+from leakage.runs.events import EndEvent, StateEvent
+from leakage.runs.fair_order import Served, Waiting
+from leakage.runs.housekeeping import weigh
+from leakage.runs.rows import Asked, Run, run_of
+
+BEFORE_IT_BEGAN = {"stopped": "Cancelled before it began.", "over": "The time of its question was over before it began."}
+BEAT = 1.0  # seconds between a worker's noted signs of life
+
+
+@dataclass(frozen=True)
+class Caps:
+    """How many runs may wait or run: of one owner, of all together."""
+
+    own: int
+    all: int
+
+
+class QueueFullError(ValueError):
+    """A cap would be exceeded: which one (`cap`: "own" or "all"), its `limit`, how many are `open`, how many more were `asked` for."""
+
+    def __init__(self, cap: str, limit: int, open: int, asked: int) -> None:
+        super().__init__(f"{cap}: {open} of {limit} are open, {asked} more asked for")
+        self.cap, self.limit, self.open, self.asked = cap, limit, open, asked
+
+
+class RunQueue(EventLog):
+    """The part of a Store that is a queue for many processes."""
+
+    def add(self, run: Run, files: Mapping[str, bytes]) -> None:
+        """Queue one run with its files (uploads), whatever else there is."""
+        self.ask([(run, files)], anew=True)
+
+    def ask(self, asked: Sequence[Asked], *, anew: bool = False, caps: Caps | None = None) -> list[str]:
+        """Queue these, but for those that equal ones answer (not failed, not cancelled), which their owner now holds too; the ids of all.
+
+        All are queued or none, so that no worker sees the first before the last. One transaction: of many who ask for the same at once,
+        one queues it. `anew`: what was there before does not count. Raises QueueFullError, and StoreError when there is no room.
+        """
+
+        def work(db: Connection, *, adding: bool = True) -> list[str]:
+            ids, fresh = list[str](), dict[str, Asked]()
+            for run, files in asked:
+                equal = next((id for id, (other, _) in fresh.items() if run.shareable and other.digest == run.digest), None)
+                shared = equal or (_share(db, run) if run.shareable and not anew else None)
+                if not shared:
+                    fresh[run.id] = (run, files)
+                ids.append(shared or run.id)
+            if fresh and caps:
+                _check_caps(db, asked[0][0].owner, len(fresh), caps)
+            if fresh and not adding:
+                raise full
+            self.database.make_sure_of_room(sum(len(data) for _, files in fresh.values() for data in files.values()))
+            for run, files in fresh.values():
+                self._insert(db, run, files)
+            return ids
+
+        try:
+            return self.database.write_making_room(work)
+        except StoreError as error:
+            if not is_full(error):
+                raise
+            full = error
+        return self.database.write_using_reserve(lambda db: work(db, adding=False))
+
+    def _insert(self, db: Connection, run: Run, files: Any) -> None:
+        values = {**vars(run), "result": None}
+        db.execute(f"INSERT INTO runs ({', '.join(values)}) VALUES ({', '.join(':' + name for name in values)})", values)
+        db.execute("INSERT INTO holders (run, owner, since) VALUES (?, ?, ?)", (run.id, run.owner, run.created))
+        db.executemany("INSERT INTO files (run, name, data) VALUES (?, ?, ?)", [(run.id, name, data) for name, data in files.items()])
+        append(db, run.id, StateEvent(status="queued"))
+
+    # ------------------------------------------------------------ claiming
+
+    def claim(self, worker: str, *, short: bool = False) -> Run | None:
+        """The next run for `worker`, in fair order; `short`: of the short ones. None when nothing (of that kind) waits."""
+        if not self.database.read().execute("SELECT 1 FROM runs WHERE status = 'queued' LIMIT 1").fetchone():
+            return None
+        with self.database.write() as db:
+            waiting = [one for one in _waiting(db) if one.short or not short]
+            return self._begin(db, fair_order.in_order(waiting, _had(db))[0].id, worker) if waiting else None
+
+    def claim_also(self, runs: Iterable[str], most: int, worker: str) -> list[Run]:
+        """The first of these runs that still wait, for a worker that plays them beside another: others may claim at the same moment."""
+        with self.database.write() as db:
+            return list(islice((begun for run in runs if (begun := self._begin(db, run, worker))), most))
+
+    def _begin(self, db: Connection, run: str, worker: str) -> Run | None:
+        row = db.execute(
+            "UPDATE runs SET status = 'running', started = :now, heartbeat = :now, worker = :worker"
+            " WHERE id = :run AND status = 'queued' RETURNING *",
+            {"now": time.time(), "worker": worker, "run": run},
+        ).fetchone()
+        if row:
+            append(db, run, StateEvent(status="running"))
+        return run_of(row) if row else None
+
+    def queue(self) -> list[Run]:
+        """The waiting runs, in the order in which they will begin."""
+        db = self.database.read()
+        order = {one.id: place for place, one in enumerate(fair_order.in_order(_waiting(db), _had(db)))}
+        return sorted((run for run in self._runs("status = 'queued'") if run.id in order), key=lambda run: order[run.id])
+
+    def _runs(self, where: str, *values: Any) -> list[Run]:
+        return [run_of(row) for row in self.database.read().execute(f"SELECT * FROM runs WHERE {where}", values)]
+
+    def running(self) -> list[Run]:
+        return self._runs("status = 'running' ORDER BY started")
+
+    def beat(self, run: str) -> tuple[bool, int]:
+        """A sign of life from the worker, noted once a second; answers (should it stop?, how many runs are running)."""
+        db, now = self.database.read(), time.time()
+        row = db.execute("SELECT cancelled, heartbeat FROM runs WHERE id = ? AND status = 'running'", (run,)).fetchone()
+        if row and now - (row["heartbeat"] or 0.0) >= BEAT:
+            with self.database.write() as db:
+                db.execute("UPDATE runs SET heartbeat = ? WHERE id = ?", (now, run))
+        count = db.execute("SELECT COUNT(*) FROM runs WHERE status = 'running'").fetchone()[0]
+        return row is None or row["cancelled"] is not None, count
+
+    def cancel(self, run: str, *, how: str = "stopped") -> None:
+        """Ask a running run to stop with the best so far; a waiting one is cancelled at once. `how`: a key of BEFORE_IT_BEGAN.
+
+        A running one has `how` as its message until its worker closes it.
+        """
+
+        def work(db: Connection) -> None:
+            db.execute(
+                "UPDATE runs SET cancelled = ?, message = ? WHERE id = ? AND status IN ('queued', 'running') AND cancelled IS NULL",
+                (time.time(), how, run),
+            )
+            if db.execute(
+                "UPDATE runs SET status = 'cancelled', message = ?, finished = ? WHERE id = ? AND status = 'queued'",
+                (BEFORE_IT_BEGAN[how], time.time(), run),
+            ).rowcount:
+                append(db, run, StateEvent(status="cancelled", message=BEFORE_IT_BEGAN[how]))
+
+        self.database.write_using_reserve(work)
+
+    def finish(self, run: str, status: str, *, message: str = "", result: EndEvent | None = None) -> None:
+        """Close a running run; says so in an EndEvent when there is a result, and in a StateEvent. Later calls change nothing."""
+        end = result.model_copy(update={"status": status}) if result else None
+
+        def work(db: Connection) -> None:
+            changed = db.execute(
+                "UPDATE runs SET status = ?, message = ?, finished = ?, result = ? WHERE id = ? AND status = 'running'",
+                (status, message, time.time(), dumps(_of_row(end)) if end else None, run),
+            ).rowcount
+            if changed:
+                if end:
+                    append(db, run, end)
+                append(db, run, StateEvent(status=status, message=message))
+                weigh(db, run)
+
+        self.database.write_using_reserve(work)
+
+
+def _share(db: Connection, run: Run) -> str | None:
+    """The id of a run that answers the same question (not failed, not cancelled); the owner of this one now holds it too."""
+    row = db.execute(
+        "SELECT id FROM runs WHERE digest = ? AND version = ? AND shareable AND thinned IS NULL AND cancelled IS NULL"
+        " AND status IN ('queued', 'running', 'done') ORDER BY created LIMIT 1",
+        (run.digest, run.version),
+    ).fetchone()
+    if row:
+        db.execute(
+            "INSERT INTO holders (run, owner, since) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET since = excluded.since",
+            (row["id"], run.owner, time.time()),
+        )
+    return row["id"] if row else None
+
+
+def _check_caps(db: Connection, owner: str, more: int, caps: Caps) -> None:
+    held = "SELECT COUNT(*) FROM runs WHERE status IN ('queued', 'running') AND id IN (SELECT run FROM holders WHERE owner = ?)"
+    everybodys = "SELECT COUNT(*) FROM runs WHERE status IN ('queued', 'running')"
+    for cap, limit, found in (("own", caps.own, db.execute(held, (owner,))), ("all", caps.all, db.execute(everybodys))):
+        open_runs = found.fetchone()[0]
+        if open_runs + more > limit:
+            raise QueueFullError(cap, limit, open_runs, more)
+
+
+def _waiting(db: Connection) -> list[Waiting]:
+    return [Waiting(*row) for row in db.execute("SELECT id, owner, estimate, created FROM runs WHERE status = 'queued' ORDER BY rowid")]
+
+
+def _had(db: Connection) -> dict[str, float]:
+    """Seconds of slots that the owners had lately, with those that their running runs will have."""
+    now = time.time()
+    rows = db.execute(
+        "SELECT owner, worker, MAX(started, :since),"
+        " CASE status WHEN 'running' THEN MAX(:now, started + COALESCE(estimate, :unknown)) ELSE finished END"
+        " FROM runs WHERE worker IS NOT NULL AND (status = 'running' OR finished > :since)",
+        {"now": now, "unknown": fair_order.UNKNOWN, "since": now - fair_order.WINDOW},
+    )
+    return fair_order.seconds_had(Served(*row) for row in rows)
+
+
+def _of_row(end: EndEvent) -> dict[str, Any]:
+    """The result as the run's row holds it, which has a column for the status."""
+    return {name: value for name, value in end.body().items() if name != "status"}
