@@ -44,6 +44,7 @@ class Stream:
     def __init__(self, service: Service, store: Store) -> None:
         self.service, self.store = service, store
         self.listeners: set[Listener] = set()
+        self.leads = True  # whether the dispatcher at work is of this server's program; another's should leave when nobody needs it
         self.closing = False  # set when the server begins to leave: it waits for open streams
 
     def routes(self, base: str = "") -> list[Route]:
@@ -65,7 +66,8 @@ class Stream:
                 since = self.hand_out(since)
                 if time.time() - told > ALIVE:
                     told = time.time()
-                    await asyncio.to_thread(self.store.put_note, SERVER, told)  # may wait for a writer
+                    if self.leads:
+                        await asyncio.to_thread(self.store.put_note, SERVER, told)  # may wait for a writer
                     self.tell_places()
             except StoreError as error:  # a full disk must not end all streams
                 log.warning("will look again: %s", error)
