@@ -60,7 +60,7 @@ def settings() -> Settings:
         home=Path(os.environ.get("LEAKAGE_HOME") or default_home()).resolve(),
         slots=slots,
         store_mb=number("LEAKAGE_STORE_MB", 4096),
-        memory_mb=number("LEAKAGE_MEMORY_MB", int(memory() * share_of_slot(slots)) // 2**20),
+        memory_mb=number("LEAKAGE_MEMORY_MB", int(memory_bytes() * share_of_slot(slots)) // 2**20),
     )
 
 
@@ -74,7 +74,7 @@ def share_of_slot(slots: int) -> float:
     return SHARE / slots
 
 
-def memory() -> int:
+def memory_bytes() -> int:
     """Bytes of main memory that this process may use: the machine's, or what its container is given."""
     given = [int(text) for text in _limits("memory", "memory.max", "memory.limit_in_bytes") if text.isdigit()]
     return min([os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), *given])

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from leakage import settings as module
-from leakage.settings import cores, memory, settings, share_of_slot
+from leakage.settings import cores, memory_bytes, settings, share_of_slot
 
 GB = 2**30
 MANY = 64  # cores, and gigabytes, of the machine
@@ -72,7 +72,7 @@ BOTH = {  # version 1 has the controllers, version 2 only the names
 )
 def test_memory_and_cores_are_those_of_the_container(machine: Path, files: dict[str, str], gigabytes: int, cpus: int) -> None:
     write(machine, files)
-    assert memory() == gigabytes * GB
+    assert memory_bytes() == gigabytes * GB
     assert cores() == cpus
 
 

@@ -16,7 +16,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
@@ -160,14 +159,14 @@ def damaged(store: Store) -> list[str]:
 
 def trial(kills: int, seed: int) -> dict[str, Any]:
     """So many kills, and what is found afterwards."""
-    rng, killed = random.Random(seed), Counter[str]()
+    rng, killed = random.Random(seed), dict.fromkeys(VICTIMS, 0)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         site = Site(Path(folder))
         crowd, began = Crowd(site, rng), time.monotonic()
         try:
             if not until(site.service.catalog, 120):
                 raise RuntimeError(f"The plug-ins were not listed within 120 s; see {folder}/dispatch.log.")
-            while killed.total() < kills:
+            while sum(killed.values()) < kills:
                 crowd.ask()
                 if rng.random() < AT_WORK:
                     until(site.store.running, 90)
@@ -175,17 +174,17 @@ def trial(kills: int, seed: int) -> dict[str, Any]:
                 who = rng.choice(list(VICTIMS))
                 if until(lambda: site.kill(who), 90):  # noqa: B023  (asked at once)
                     killed[who] += 1
-                    say(f"{killed.total()}: {who}, {len(crowd.submitted)} submitted, {len(site.store.running())} running")
+                    say(f"{sum(killed.values())}: {who}, {len(crowd.submitted)} submitted, {len(site.store.running())} running")
                 else:
                     raise RuntimeError(f"There was no {who} for 90 s: what was killed has not come back.")
             last = time.monotonic()
             until(lambda: not site.store.queue() and not site.store.running(), PATIENCE)
             rows = [site.store.get(run) for run in crowd.submitted]
             return {
-                "kills": dict(killed),
+                "kills": killed,
                 "seed": seed,
                 "submitted": len(crowd.submitted),
-                "ended": dict(Counter(row.status for row in rows if row)),
+                "ended": {status: sum(row.status == status for row in rows if row) for status in {row.status for row in rows if row}},
                 "worker_lost": sum(row.message == LOST for row in rows if row),
                 **wrong(site, crowd.submitted),
                 "damaged": damaged(site.store),

@@ -17,7 +17,7 @@ from leakage.workers.job import Job
 from leakage.workers.worker import limit_gpu
 
 # What the phone computes before it sends: 20 rounds of 100 epochs on 16 pictures, minutes on any machine.
-SLOW_PHONE = Experiment(
+SLOW_CLIENT = Experiment(
     pictures=noisy(16),
     model=Part(id="convnet"),
     protocol=Part(id="fedavg", fields={"epochs": 100}),
@@ -34,7 +34,7 @@ def pid_of(run: Run) -> int:
 
 @pytest.mark.processes
 def test_the_time_limit_covers_the_preparation(dispatcher: Place) -> None:
-    run = dispatcher.finished(dispatcher.submit(SLOW_PHONE), within=30)
+    run = dispatcher.finished(dispatcher.submit(SLOW_CLIENT), within=30)
     assert (run.status, run.message, run.result) == ("cancelled", UNBEGUN.format(2), None)
     assert run.started is not None
     assert run.finished is not None
@@ -46,7 +46,7 @@ def test_the_time_limit_covers_the_preparation(dispatcher: Place) -> None:
 
 @pytest.mark.processes
 def test_a_run_can_be_stopped_while_it_is_prepared(dispatcher: Place) -> None:
-    run = dispatcher.submit(another(SLOW_PHONE, 903).model_copy(update={"max_seconds": 600}))
+    run = dispatcher.submit(another(SLOW_CLIENT, 903).model_copy(update={"max_seconds": 600}))
     until(lambda: dispatcher.status(run) == "running", what="it is being prepared")
     time.sleep(0.5)
     dispatcher.service.cancel(run, "me")
@@ -102,7 +102,7 @@ def test_a_worker_fills_no_more_of_the_gpu_than_its_share() -> None:
     limit_gpu(device, slots)
     try:
         most = int(torch.cuda.get_device_properties(0).total_memory * share_of_slot(slots))
-        with pytest.raises(torch.OutOfMemoryError):
+        with pytest.raises(RuntimeError, match="out of memory"):
             torch.empty(most + 2**28, dtype=torch.uint8, device=device)
         assert len(torch.empty(most // 2, dtype=torch.uint8, device=device)) == most // 2
     finally:
