@@ -54,9 +54,9 @@ class Site:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
-        self.serve()
+        self.start_server()
 
-    def serve(self) -> None:
+    def start_server(self) -> None:
         """Start the web server, or start it again."""
         command = ["-m", "streamlit", "run", "app.py", "--server.port", str(self.port), "--server.address", "127.0.0.1"]
         with (self.config.home / "server.log").open("ab") as output:
@@ -82,7 +82,7 @@ class Site:
                 os.kill(pid, signal.SIGKILL)
         if pid and who == "web server":
             self.server.wait()
-            self.serve()
+            self.start_server()
         return bool(pid)
 
     def end(self) -> None:
