@@ -25,6 +25,7 @@ else:  # ... and, inside it, the script of every page
     from leakage.settings import ROOT
     from leakage.ui.common.base_path import address_of
     from leakage.ui.common.session import enter
+    from leakage.web.server import dispatcher_watch
 
     st.set_page_config(page_title="Gradient Leakage Explorer", page_icon="🔎", layout="wide")
     st.html(ROOT / "assets" / "style.css")
@@ -41,6 +42,9 @@ else:  # ... and, inside it, the script of every page
     try:
         page = st.navigation(pages, position="top")
         enter(page.url_path)
-        page.run()
+        if newer := dispatcher_watch().superseded:
+            st.error(newer)  # and nothing else: what could be asked here is not what would be run
+        else:
+            page.run()
     except NewerStoreError as error:  # a newer version has been started on the same runs
         st.error(str(error))

@@ -131,7 +131,8 @@ def run_seeds(file: Path, out: Path, seeds: int) -> None:
 
 def run_file(experiment: Experiment, out: Path) -> dict[str, Any]:
     """Play an experiment; frames/NNNNNN.png, final.png and metrics.json, whose content is returned, appear in `out`."""
-    from leakage.runs.endings import ending
+    from leakage.engine.stopping import StoppedError
+    from leakage.runs.endings import UNBEGUN, ending
     from leakage.runs.event_parts import finite
     from leakage.workers.adapter import play, prepare
     from leakage.workers.attack_job import contact_sheet
@@ -139,9 +140,12 @@ def run_file(experiment: Experiment, out: Path) -> dict[str, Any]:
     if experiment.has_uploads:
         raise SpecError("pictures: uploads live only on the page that received them. Choose gallery or data-set pictures.")
     (out / "frames").mkdir(parents=True, exist_ok=True)
-    scene = prepare(experiment)
-    rows: list[dict[str, Any]] = []
     deadline = time.monotonic() + experiment.max_seconds
+    try:
+        scene = prepare(experiment, pulse=lambda: time.monotonic() > deadline)
+    except StoppedError:
+        raise RuntimeError(UNBEGUN.format(experiment.max_seconds)) from None
+    rows: list[dict[str, Any]] = []
     for frame in play(experiment, scene=scene, pulse=lambda: time.monotonic() > deadline):
         (out / ("final.png" if frame.final else f"frames/{frame.step:06d}.png")).write_bytes(contact_sheet(frame.x))
         row = {"step": frame.step, "seconds": frame.seconds, "loss": finite(frame.loss), "labels": frame.labels}

@@ -1,6 +1,8 @@
 """What a machine's owner may set, all by environment variables, each with a default that works."""
 
+import math
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,6 +10,8 @@ from platformdirs import user_data_dir
 
 PACKAGE = Path(__file__).resolve().parent
 SITE = PACKAGE / "_site"  # where a wheel carries what a checkout has beside the package: app.py, pages, assets, .streamlit
+MACHINE = Path("/")  # below it lie proc and sys, where Linux says what a container may use
+SHARE = 0.7  # of the memory, for all slots together
 INSTALLED = SITE.is_dir()
 ROOT = SITE if INSTALLED else PACKAGE.parent
 
@@ -19,7 +23,7 @@ class Settings:
     home: Path  # LEAKAGE_HOME: runs, catalog, locks; default .leakage beside app.py, or the user's data folder when installed
     slots: int  # LEAKAGE_SLOTS: runs at the same time; default one per core, at most 4
     store_mb: int  # LEAKAGE_STORE_MB: the store never grows beyond this
-    memory_mb: int  # LEAKAGE_MEMORY_MB: what one worker may allocate on a CPU; default 70 % of the machine's memory, shared by the slots
+    memory_mb: int  # LEAKAGE_MEMORY_MB: what one worker may allocate on a CPU; default 70 % of the memory here, shared by the slots
     upload_days: int = 7  # LEAKAGE_UPLOAD_DAYS: after so many days a run with uploads is deleted, however it stands
     max_waiting: int = 30  # LEAKAGE_MAX_WAITING: runs that one owner may have waiting or running
     max_waiting_all: int = 1000  # LEAKAGE_MAX_WAITING_ALL: ... and all owners together
@@ -56,12 +60,11 @@ def settings() -> Settings:
         return int(value) if value else default
 
     slots = max(1, number("LEAKAGE_SLOTS", min(4, cores())))
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
     return Settings(
         home=Path(os.environ.get("LEAKAGE_HOME") or default_home()).resolve(),
         slots=slots,
         store_mb=number("LEAKAGE_STORE_MB", 4096),
-        memory_mb=number("LEAKAGE_MEMORY_MB", int(memory * 0.7 / slots)),
+        memory_mb=number("LEAKAGE_MEMORY_MB", int(memory_bytes() * share_of_slot(slots)) // 2**20),
         upload_days=max(1, number("LEAKAGE_UPLOAD_DAYS", 7)),
         max_waiting=number("LEAKAGE_MAX_WAITING", Settings.max_waiting),
         max_waiting_all=number("LEAKAGE_MAX_WAITING_ALL", Settings.max_waiting_all),
@@ -74,6 +77,39 @@ def default_home() -> Path:
     return Path(user_data_dir("gradient-leakage-explorer", appauthor=False)) if INSTALLED else ROOT / ".leakage"
 
 
+def share_of_slot(slots: int) -> float:
+    """What part of a memory, of the machine or of its GPU, one of so many slots may fill."""
+    return SHARE / slots
+
+
+def memory_bytes() -> int:
+    """Bytes of main memory that this process may use: the machine's, or what its container is given."""
+    given = [int(text) for text in _limits("memory", "memory.max", "memory.limit_in_bytes") if text.isdigit()]
+    return min([os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), *given])
+
+
 def cores() -> int:
-    """CPU cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """CPU cores this process may use, those that it sees, or the quota of its container, rounded up."""
+    seen = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    quotas = [text.split() for text in _limits("cpu", "cpu.max", "cpu.cfs_quota_us", "cpu.cfs_period_us")]
+    given = [max(1, math.ceil(int(quota) / int(period))) for quota, period in quotas if quota.isdigit()]  # "max", or -1: no limit
+    return min([seen, *given])
+
+
+def _limits(controller: str, v2: str, *v1: str) -> Iterator[str]:
+    """What the control groups of this process say, its own and those around it: the words of file `v2`, or of the files `v1`.
+
+    A container sees its own group as the root, whatever path it has outside: so every folder on the way is tried.
+    """
+    groups = MACHINE / "proc/self/cgroup"
+    for line in groups.read_text().splitlines() if groups.exists() else ():
+        number, names, path = line.split(":", 2)
+        if number != "0" and controller not in names.split(","):
+            continue
+        top = MACHINE / "sys/fs/cgroup"
+        for mount in (top, top / "unified") if number == "0" else (top / names, top / controller):
+            inside = mount / path.strip("/")
+            for folder in (inside, *inside.parents):
+                files = [folder / name for name in ((v2,) if number == "0" else v1)]
+                if folder.is_relative_to(mount) and all(file.is_file() for file in files):
+                    yield " ".join(file.read_text().strip() for file in files)

@@ -16,7 +16,8 @@ from xdist.scheduler import LoadScopeScheduling
 CHAINS = {"tests/browser/": "browser"} | dict.fromkeys(
     (
         "tests/web/test_server.py",
-        *(f"tests/workers/test_{name}.py" for name in ("faults", "rank_job", "recorder", "timing", "training_job", "worker")),
+        "tests/web/test_dispatcher_watch.py",
+        *(f"tests/workers/test_{name}.py" for name in ("faults", "limits", "rank_job", "recorder", "timing", "training_job", "worker")),
     ),
     "processes",
 )

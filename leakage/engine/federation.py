@@ -1,6 +1,6 @@
 """The federated setting: the honest client it makes, and how the attacker imitates and reads what that sends."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
@@ -10,6 +10,7 @@ from torch import nn
 from leakage.engine.client import gradient_client
 from leakage.engine.core import AdaptiveStrategy, Client, ClientState, Defense, Params, Protocol, Round, generator
 from leakage.engine.loading import load
+from leakage.engine.stopping import stoppable
 from leakage.engine.weights import drawing
 
 STAGES = ("gradient", "update")
@@ -117,12 +118,15 @@ class Federation:
         """The model with what the protections put into it."""
         return changed(model, self.protections, seed=self.seed)
 
-    def client(self, model: nn.Module) -> Client:
-        """The honest client, or the honest clients whose updates are summed, each with chances of its own."""
+    def client(self, model: nn.Module, *, pulse: Callable[[], bool] = lambda: False) -> Client:
+        """The honest client, or the honest clients whose updates are summed, each with chances of its own.
+
+        `pulse` is asked before every local step; when it says stop: StoppedError.
+        """
 
         def member(number: int) -> Client:
             who = () if number == 0 else (number,)
-            client = gradient_client(model)
+            client = stoppable(gradient_client(model), pulse)
             for stage in STAGES:
                 client = defended(client, stage, self.protections, model, seed=self.seed, who=number)
                 if stage == "gradient":

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.autograd import forward_ad
 
 from leakage.engine.client import Gradient, weights_of
-from leakage.engine.measured_rank import StoppedError
+from leakage.engine.stopping import StoppedError
 
 FAINT = 1e-7  # of the largest singular value: below it, none can be told from 0 after squaring in float64
 ROOM = 100_000_000  # numbers of J that are held at once; more are sketched

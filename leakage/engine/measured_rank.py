@@ -16,15 +16,12 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from leakage.engine.equations import gradient_rows
+from leakage.engine.stopping import StoppedError
 from leakage.networks.grammar import Map
 from leakage.networks.rank_cost import too_large
 
 FAINT = 1e-12
 AHEAD = 1.5  # rows that are read at once, for each column: so many are well conditioned
-
-
-class StoppedError(Exception):
-    """The pulse said stop before the rank was known."""
 
 
 def measured_rank(layer: Map, seed: int, *, pulse: Callable[[], bool] = lambda: False) -> int | None:

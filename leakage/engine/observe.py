@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from leakage.engine.client import gradient_client, lanes_client, use_batch_statistics, weights_of
-from leakage.engine.core import ClientState, Observation, Params, Round, Simulator, Statistics, Update
+from leakage.engine.core import Client, ClientState, Observation, Params, Round, Simulator, Statistics, Update
 from leakage.engine.federation import Federation
 from leakage.engine.statistics import batch_statistics, stored_statistics
 
@@ -41,14 +41,24 @@ def ready(model: nn.Module, federation: Federation, x: Tensor, *, batch_norm: Li
     return model
 
 
-def observe(model: nn.Module, x: Tensor, y: Tensor, federation: Federation, *, num_classes: int, lanes: bool = True) -> Observation:
+def observe(  # noqa: PLR0913  (the setting, and two words on how it is computed)
+    model: nn.Module,
+    x: Tensor,
+    y: Tensor,
+    federation: Federation,
+    *,
+    num_classes: int,
+    lanes: bool = True,
+    pulse: Callable[[], bool] = lambda: False,
+) -> Observation:
     """All that the server holds after it has watched the client with (x, y) for the federation's rounds.
 
     The attacker's replay is built beside the client, never from it: the protocol, with each defense answered by a strategy, when it is
     adaptive; else FedSGD, and the update is taken for its gradient. `model` is `ready`, and from here on the attacker's: it holds the
     weights of the attacked round, and what the attacker guesses of a defense. `lanes`: whether it can be vectorised over guesses.
+    `pulse` is asked before every local step of every round; when it says stop: StoppedError.
     """
-    history, carried = _watch(federation, model, x, y)
+    history, carried = _watch(federation, federation.client(model, pulse=pulse), model, x, y)
     if federation.attacked_round > 1:
         with torch.no_grad():
             for name, value in model.named_parameters():
@@ -75,9 +85,9 @@ def received(model: nn.Module, update: Params, federation: Federation, batch: Ba
     return server.observation(batch, None, stored_statistics(model) if threat.statistics == "running" else None)
 
 
-def _watch(federation: Federation, model: nn.Module, x: Tensor, y: Tensor) -> tuple[list[Round], list[ClientState]]:
+def _watch(federation: Federation, client: Client, model: nn.Module, x: Tensor, y: Tensor) -> tuple[list[Round], list[ClientState]]:
     """What the server sees of every round, and beside it what it can compute of one client's state before it."""
-    client, weights, rounds = federation.client(model), weights_of(model), federation.rounds
+    weights, rounds = weights_of(model), federation.rounds
     if rounds > 1:  # the model's own will become those of the attacked round
         weights = {name: value.detach().clone().requires_grad_() for name, value in weights.items()}
     state, shadow, history, carried = ClientState(), ClientState(), list[Round](), list[ClientState]()

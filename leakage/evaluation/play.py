@@ -15,6 +15,7 @@ from leakage.engine.core import Attack, Observation, Snapshot, generator
 from leakage.engine.federation import Federation
 from leakage.engine.matching import diverged
 from leakage.engine.observe import observe, ready
+from leakage.engine.stopping import StoppedError
 from leakage.evaluation import metrics
 from leakage.evaluation.baselines import Baselines
 from leakage.evaluation.received import describe
@@ -76,25 +77,35 @@ class Private:
     batch_norm: Literal["eval", "batch"] = "eval"
 
 
-def stage(
-    model: nn.Module, private: Private, federation: Federation, attack: Attack, baselines: Callable[[], Baselines], *, lanes: bool = True
+def stage(  # noqa: PLR0913  (as `observe`)
+    model: nn.Module,
+    private: Private,
+    federation: Federation,
+    attack: Attack,
+    baselines: Callable[[], Baselines],
+    *,
+    lanes: bool = True,
+    pulse: Callable[[], bool] = lambda: False,
 ) -> Scene:
     """Let the client send its update from `model`, which is altered in place, and hand what arrives to the attacker.
 
     `baselines` are made when the client has sent: a model too large for this machine fails before anything else takes memory.
-    `lanes`: whether the model can be vectorised over guesses.
+    `lanes`: whether the model can be vectorised over guesses. `pulse` is asked before every local step of the client, and before the
+    baselines are made; when it says stop: StoppedError.
     """
     x, y = private.x, private.y
     model = ready(model, federation, x, batch_norm=private.batch_norm)
     # The attacker's model may hold what it guesses of a protection that changes the model.
     honest = deepcopy(model) if federation.changes else model
-    seen = observe(model, x, y, federation, num_classes=private.num_classes, lanes=lanes)
+    seen = observe(model, x, y, federation, num_classes=private.num_classes, lanes=lanes, pulse=pulse)
     plain, _ = gradient_client(honest)(seen.weights, x, y, {})
     if not any(bool(gradient.any()) for gradient in plain.values()):
         raise ValueError(NO_GRADIENT)
     alone = len(x) > 1 and private.batch_norm == "eval"  # whose BatchNorm needs the others has no gradient of its own
     sent = seen.history[federation.attacked_round - 1].update
     singles = islice(single_gradients(honest, seen.weights, x, y), SHOWN if alone else 0)
+    if pulse():
+        raise StoppedError
     return Scene(
         attack=attack,
         federation=federation,

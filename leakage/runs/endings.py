@@ -7,6 +7,10 @@ from leakage.spec.experiment import Experiment
 
 NO_ANSWER = "{}: not the attack's answer"
 OVER = "Stopped when the time of its question was over"
+UNBEGUN = (
+    "Its time limit of {} s was over before the attack could begin: what comes before it, above all what the phone trains, takes longer. "
+    "Raise the limit, or choose fewer epochs, rounds or pictures."
+)
 HOW = {"limit": "Stopped at its time limit of {limit} s", "stopped": "Stopped by hand", "over": OVER, "diverged": "Diverged"}
 STATES = {"queued": "Waiting", "running": "Running", "done": "Finished", "cancelled": "Stopped", "failed": "Failed"}
 

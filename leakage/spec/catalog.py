@@ -112,11 +112,16 @@ def version() -> str:
     Read from the disk at every call: a web server that runs for weeks must see that a plug-in was added.
     """
     digest = hashlib.sha256()
-    for file in sorted({file for pattern in SOURCES for file in PACKAGE.glob(pattern)}):
-        digest.update(f"{file.relative_to(PACKAGE)}\0".encode() + file.read_bytes())
-    for card in sorted(ROOT.glob("assets/checkpoints/*/card.json")):  # they hold the hashes of the weights
-        digest.update(card.read_bytes())
+    for file in sources():
+        name = f"{file.relative_to(PACKAGE)}\0".encode() if file.suffix == ".py" else b""
+        digest.update(name + file.read_bytes())
     return digest.hexdigest()[:16]
+
+
+def sources() -> list[Path]:
+    """The files of all that a result can depend on: code, and the cards of trained models, which hold the hashes of the weights."""
+    code = sorted({file for pattern in SOURCES for file in PACKAGE.glob(pattern)})
+    return code + sorted(ROOT.glob("assets/checkpoints/*/card.json"))
 
 
 def read(path: Path) -> Catalog | None:

@@ -2,14 +2,12 @@
 
 import asyncio
 import contextlib
-import fcntl
 import logging
 import os
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
+from functools import cache
 from types import FrameType
 from typing import Any
 
@@ -17,14 +15,13 @@ from starlette.routing import Route
 
 from leakage.learn.restored import restore_all
 from leakage.runs.service import Service, service, store
-from leakage.settings import ROOT, Settings
-from leakage.spec import catalog
 from leakage.spec.experiment import SpecError
+from leakage.web.dispatcher_watch import DispatcherWatch
 from leakage.web.learn_routes import Learning
 from leakage.web.routes import Routes
 from leakage.web.stream import Stream
 
-WATCH = 2.0  # seconds between looks at the dispatcher
+GRACE = 4.0  # seconds that a server takes at most to leave; event streams that are read are ended at once
 log = logging.getLogger(__name__)
 
 
@@ -40,7 +37,7 @@ async def lifespan(_app: Any) -> AsyncIterator[dict[str, Any]]:
         restore_all(store())
     except SpecError as error:
         log.warning("the Lab opens without its recorded run: %s", error)
-    watch = asyncio.create_task(keep_dispatcher(service().config))
+    watch = asyncio.create_task(dispatcher_watch().keep())
     async with _stream().polling():
         with farewell(_stream()):
             yield {}
@@ -49,12 +46,19 @@ async def lifespan(_app: Any) -> AsyncIterator[dict[str, Any]]:
 
 @contextlib.contextmanager
 def farewell(stream: Stream) -> Iterator[None]:
-    """End the open event streams at the first signal to leave: uvicorn waits for them, for ever, before it ends the lifespan."""
+    """End the open event streams at the first signal to leave: uvicorn waits for them, for ever, before it ends the lifespan.
+
+    It waits as long for what somebody does not read: after GRACE the process ends all the same. Nothing is lost, the store is complete.
+    """
     numbers = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
     before = {number: handler for number in numbers if callable(handler := signal.getsignal(number))}
 
     def leave(number: int, frame: FrameType | None) -> None:
-        stream.closing = True
+        if not stream.closing:
+            stream.closing = True
+            watchdog = threading.Timer(GRACE, end_process)
+            watchdog.daemon = True
+            watchdog.start()
         before[signal.Signals(number)](number, frame)
 
     for number in before:
@@ -66,49 +70,16 @@ def farewell(stream: Stream) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-async def keep_dispatcher(config: Settings) -> None:
-    """Start a dispatcher when there is none; ask one that knows other plug-ins than those on disk to leave."""
-    while True:
-        holder = lock_holder(config)
-        if holder is None:
-            try:
-                start_dispatcher(config)
-            except OSError as error:  # a full disk, no more processes: better times may come
-                log.warning("no dispatcher can be started now: %s", error)
-        elif holder[1] != catalog.version():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(holder[0], signal.SIGTERM)
-            await asyncio.sleep(0.5)
-            continue
-        await asyncio.sleep(WATCH)
+def end_process() -> None:
+    """Leave without waiting for anybody."""
+    log.warning("somebody has not read what was sent: leaving without them")
+    os._exit(0)
 
 
-def lock_holder(config: Settings) -> tuple[int, str] | None:
-    """Process id and plug-in version of the dispatcher at work, or None."""
-    try:
-        with (config.home / "dispatch.lock").open("r") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except BlockingIOError:
-                words = lock.read().split()
-                return (int(words[0]), words[1]) if len(words) == 2 else (0, catalog.version())
-    except FileNotFoundError:
-        pass
-    return None
-
-
-def start_dispatcher(config: Settings) -> None:
-    """A process of its own, in a session of its own: it outlives this server."""
-    config.home.mkdir(parents=True, exist_ok=True)
-    with config.log_file("dispatch.log").open("ab") as output:
-        subprocess.Popen(
-            [sys.executable, "-m", "leakage.workers.dispatcher"],
-            cwd=ROOT,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
-        )
+@cache
+def dispatcher_watch() -> DispatcherWatch:
+    """The one of this process."""
+    return DispatcherWatch(service().config, _stream())
 
 
 _streams: dict[Service, Stream] = {}

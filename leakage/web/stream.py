@@ -76,6 +76,7 @@ class Stream:
         self.service, self.store = service, store
         self.places = Places(service)
         self.listeners: set[Listener] = set()
+        self.leads = True  # whether the dispatcher at work is of this server's program; another's should leave when nobody needs it
         self.closing = False  # set when the server begins to leave: it waits for open streams
 
     async def poll(self) -> None:
@@ -89,7 +90,8 @@ class Stream:
                         self.tell(run, seq, text)
                     if time.time() - told > ALIVE:
                         told = time.time()
-                        await asyncio.to_thread(self.store.put_note, SERVER, told)  # may wait for a writer
+                        if self.leads:
+                            await asyncio.to_thread(self.store.put_note, SERVER, told)  # may wait for a writer
                         await self.tell_places()
                 except StoreError as error:  # a full disk must not end all streams
                     log.warning("will look again: %s", error)

@@ -91,8 +91,17 @@ def origins(experiment: Experiment, uploads: Mapping[str, bytes] | None = None) 
     return [one(picture) for picture in experiment.pictures]
 
 
-def prepare(experiment: Experiment, *, uploads: Mapping[str, bytes] | None = None, device: torch.device | None = None) -> Scene:
-    """Load the pictures, let the client send its update, and note what pictures that know nothing would score."""
+def prepare(
+    experiment: Experiment,
+    *,
+    uploads: Mapping[str, bytes] | None = None,
+    device: torch.device | None = None,
+    pulse: Callable[[], bool] = lambda: False,
+) -> Scene:
+    """Load the pictures, let the client send its update, and note what pictures that know nothing would score.
+
+    Raises StoppedError when `pulse()` says stop, which is asked before every local step of the client.
+    """
     x, classes = (tensor.to(device or best_device()) for tensor in load(experiment, uploads or {}))
     private = x.to(PRECISIONS[experiment.precision])
     y = classes if experiment.task == "classes" else predicted_labels(experiment, private)
@@ -102,6 +111,7 @@ def prepare(experiment: Experiment, *, uploads: Mapping[str, bytes] | None = Non
         federation(experiment),
         plugin("attack", experiment.attack),
         lambda: make_baselines(origins(experiment, uploads), x.cpu(), classes.cpu(), seed=experiment.seed),
+        pulse=pulse,
     )
 
 
@@ -113,7 +123,7 @@ def play(
     per_second: float = PER_SECOND,
 ) -> Iterator[Frame]:
     """Prepare the experiment, unless its scene is given, and play it: see `evaluation.play.play`."""
-    yield from play_scene(scene or prepare(experiment), pulse=pulse, per_second=per_second)
+    yield from play_scene(scene or prepare(experiment, pulse=pulse), pulse=pulse, per_second=per_second)
 
 
 def batchable(experiment: Experiment) -> bool:

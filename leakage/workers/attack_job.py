@@ -12,9 +12,10 @@ import torch
 from leakage.data.checkpoints import words
 from leakage.data.images import class_names, find, sheet
 from leakage.engine import accounting
+from leakage.engine.stopping import StoppedError
 from leakage.evaluation.play import Scene, play, play_together
 from leakage.evaluation.referee import Frame
-from leakage.runs.endings import ending
+from leakage.runs.endings import UNBEGUN, ending
 from leakage.runs.estimates import timing_key
 from leakage.runs.event_parts import (
     BaselineScores,
@@ -32,8 +33,9 @@ from leakage.runs.store import Run
 from leakage.settings import cores, settings
 from leakage.spec.experiment import Experiment, Picture, parse
 from leakage.workers.adapter import batchable, prepare
-from leakage.workers.job import Job
-from leakage.workers.timing import fitting_threads, lanes_pay
+from leakage.workers.job import Job, UnbegunError
+from leakage.workers.pulse import STUCK
+from leakage.workers.timing import fitting_threads, lanes_cost
 
 TWO = ("class 0", "class 1")  # of a model with one output
 SO_FAR = "the best so far is shown"
@@ -41,16 +43,25 @@ LANES = 8  # runs in one loop
 
 
 def perform(job: Job, device: torch.device) -> None:
-    """Play the attack, and with it others that wait and can share its loop."""
+    """Play the attack, and with it others that wait and can share its loop.
+
+    Its time runs from its claim on, while it is prepared too. A loop has one limit: that of one run, times what a step of the loop costs in
+    steps of one run. So each has as many steps as it would have had alone, and all together take less time than one after the other.
+    """
+    limit = parse(job.run.experiment).max_seconds
+    job.may_take(limit)
     first = prepare_scene(job, device)
     with ExitStack() as stack:
         cases = [first]
-        for run in batchable_runs(first):
+        others, cost = batchable_runs(first)
+        limit, runs = math.ceil(limit * cost), 1 + len(others)
+        job.may_take(limit, runs=runs)
+        for run in others:
             other_job = stack.enter_context(Job(job.store, run, so_far=SO_FAR))
+            other_job.may_take(limit, runs=runs, since=job.run.started)
             with suppress(Exception), other_job.telling():  # what is wrong with one is no matter of the others
                 cases.append(prepare_scene(other_job, device))
         for case in cases:
-            case.job.may_take(case.experiment.max_seconds, runs=len(cases))
             case.job.store.put_file(case.job.run.id, "private.png", contact_sheet(case.scene.x))
             case.job.store.add_event(case.job.run.id, describe(case, device, others=len(cases) - 1))
         if len(cases) > 1:
@@ -70,14 +81,23 @@ class Case:
 
 
 def prepare_scene(job: Job, device: torch.device) -> Case:
-    """What this run asks for."""
+    """What this run asks for. Raises UnbegunError when it is stopped meanwhile, or its time is over."""
     experiment = parse(job.run.experiment)
+    job.pulse.last_words = UNBEGUN.format(job.limit)
     uploads = {name.removeprefix("upload:"): data for name, data in job.store.files(job.run.id, "upload:").items()}
-    return Case(job, experiment, prepare(experiment, uploads=uploads, device=device))
+    try:
+        scene = prepare(experiment, uploads=uploads, device=device, pulse=job.pulse.says_stop)
+    except StoppedError:
+        raise UnbegunError from None
+    job.pulse.last_words = STUCK
+    return Case(job, experiment, scene)
 
 
-def batchable_runs(case: Case) -> list[Run]:
-    """Runs of the same owner that wait, now claimed, to be played in one loop with this one: a fair share of them for each slot."""
+def batchable_runs(case: Case) -> tuple[list[Run], float]:
+    """Runs of the same owner that wait, now claimed, to be played in one loop with this one: a fair share of them for each slot.
+
+    And what a step of that loop costs, in steps of one run.
+    """
     job, experiment = case.job, case.experiment
     assert job.run.worker is not None
     open_runs = [*job.store.queue(), *job.store.running()] if batchable(experiment) else []
@@ -86,7 +106,9 @@ def batchable_runs(case: Case) -> list[Run]:
     share = min(LANES, math.ceil((len(alike) + 1) / settings().slots)) - 1
     waiting = [run.id for run in alike if run.status == "queued"]
     most = min(share, len(waiting))
-    return job.store.claim_also(waiting, most, job.run.worker) if most and lanes_pay(case.scene.seen, most + 1) else []
+    cost = lanes_cost(case.scene.seen, most + 1) if most else 1.0
+    claimed = job.store.claim_also(waiting, most, job.run.worker) if cost < most + 1 else []
+    return claimed, min(cost, 1.0 + len(claimed))
 
 
 def run_single(case: Case, device: torch.device) -> None:

@@ -4,7 +4,6 @@ A process of its own, one per store by file lock. It outlives a restart of the w
 seen for a while and nothing is left to run.
 """
 
-import fcntl
 import logging
 import os
 import signal
@@ -14,8 +13,10 @@ import time
 from dataclasses import dataclass
 from types import FrameType
 
+from leakage.runs.backoff import Backoff
 from leakage.runs.connections import NewerStoreError, StoreError
 from leakage.runs.notes import LOG, SERVER
+from leakage.runs.programs import take_lock
 from leakage.runs.store import Run, Store
 from leakage.settings import Settings, settings
 from leakage.spec import catalog
@@ -59,6 +60,8 @@ class Dispatcher:
         self.store = Store(config.store, max_mb=config.store_mb)
         self.slots: dict[str, Worker] = {}
         self.ended: list[Worker] = []
+        self.backoffs = {str(number): Backoff() for number in range(config.slots)}
+        self.listing = Listing(config)
         self.leaving = False
         self.swept, self.tidied, self.ticked, self.woke = 0.0, 0.0, 0.0, 0.0
 
@@ -87,9 +90,12 @@ class Dispatcher:
             if worker.process.poll() is not None:
                 log.warning("worker %s (pid %d) ended with %s", slot, worker.process.pid, worker.process.returncode)
                 self.ended.append(self.slots.pop(slot))
-        for number in range(self.config.slots):
-            if str(number) not in self.slots:
-                self.slots[str(number)] = self.start(str(number))
+                if worker.process.returncode:  # else it has measured the machine, and makes room for a fresh one
+                    self.backoffs[slot].ended(now - worker.born)
+        for slot, backoff in self.backoffs.items():
+            if slot not in self.slots and backoff.may_try:
+                self.slots[slot] = self.start(slot)
+        self.listing.look()
         for run in self.store.running():
             self.look_after(run)
         if now - self.swept > 3600:
@@ -118,8 +124,9 @@ class Dispatcher:
         if run.worker is None or run.heartbeat is None:  # the recorded run, while it is being restored
             return
         now = time.time()
-        worker = next((worker for worker in self.slots.values() if worker.plays(run)), None)
+        slot, worker = next(((slot, worker) for slot, worker in self.slots.items() if worker.plays(run)), ("", None))
         if worker:
+            self.backoffs[slot].worked()
             since_cancel = now - run.cancelled if run.cancelled else 0.0
             if now - max(run.heartbeat, self.woke) > SILENCE or since_cancel > KILL_AFTER:
                 worker.process.kill()
@@ -133,19 +140,40 @@ class Dispatcher:
                 self.store.finish(run.id, "failed", message=LOST)
 
 
+class Listing:
+    """Has the plug-ins written down, if they are not, in a process of its own; where that fails, ever more seldom again."""
+
+    def __init__(self, config: Settings) -> None:
+        self.config, self.backoff = config, Backoff()
+        self.missing = catalog.read(config.catalog) is None
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def look(self) -> None:
+        """Begin, or see how it has ended."""
+        if self.process and self.process.poll() is not None:
+            self.missing = self.process.returncode != 0
+            if self.missing:
+                again = f"the next try is in {self.backoff.failed():.0f} s, or at once when a file is corrected"
+                log.error("the plug-ins cannot be listed (see above): %s", again)
+            self.process = None
+        elif self.missing and not self.process and self.backoff.may_try:
+            self.process = subprocess.Popen([sys.executable, "-c", WRITE, self.config.catalog])
+
+    def first(self) -> None:
+        """Try once, and wait for it: workers begin when the plug-ins are listed."""
+        self.look()
+        if self.process:
+            self.process.wait()
+            self.look()
+
+
 def main(arguments: list[str]) -> int:
     """Hold the lock, write the catalog, dispatch."""
     config = settings()
-    config.home.mkdir(parents=True, exist_ok=True)
-    lock = (config.home / "dispatch.lock").open("a+")
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    lock = take_lock(config)
+    if lock is None:
         log.info("another dispatcher is at work on %s", config.home)
         return 0
-    lock.truncate(0)
-    lock.write(f"{os.getpid()} {catalog.version()}")
-    lock.flush()
     dispatcher = Dispatcher(config)
 
     def leave(_signal: int, _frame: FrameType | None) -> None:
@@ -153,9 +181,9 @@ def main(arguments: list[str]) -> int:
 
     signal.signal(signal.SIGTERM, leave)
     signal.signal(signal.SIGINT, leave)
-    if catalog.read(config.catalog) is None and subprocess.run([sys.executable, "-c", WRITE, config.catalog], check=False).returncode:
-        log.error("the plug-ins cannot be listed (see above): correct the file, and another dispatcher takes over")
-    dispatcher.loop(stay="--stay" in arguments)
+    with lock:
+        dispatcher.listing.first()
+        dispatcher.loop(stay="--stay" in arguments)
     return 0
 
 

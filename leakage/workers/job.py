@@ -9,13 +9,17 @@ from contextlib import contextmanager
 import torch
 
 from leakage.runs.connections import FULL, is_full
-from leakage.runs.endings import OVER
+from leakage.runs.endings import OVER, UNBEGUN
 from leakage.runs.events import EndEvent
-from leakage.runs.store import Run, Store
+from leakage.runs.store import BEFORE_IT_BEGAN, Run, Store
 from leakage.workers.pulse import Pulse
 
 MEMORY = "This needs more memory than one run may use here. Choose a smaller batch, a smaller picture or a narrower model."
 log = logging.getLogger(__name__)
+
+
+class UnbegunError(Exception):
+    """A run was stopped, or its time was over, before there was anything to show."""
 
 
 class Job:
@@ -26,7 +30,7 @@ class Job:
 
     def __init__(self, store: Store, run: Run, *, so_far: str) -> None:
         self.store, self.run, self.so_far = store, run, so_far
-        self.pulse, self.limit, self.closed = Pulse(store, run), 0, False
+        self.pulse, self.limit, self.runs, self.closed = Pulse(store, run), 0, 1, False
 
     def __enter__(self) -> "Job":
         self.pulse.start()
@@ -47,9 +51,10 @@ class Job:
             self.fail(error)
             raise
 
-    def may_take(self, seconds: int, *, runs: int = 1) -> None:
-        """From now on its time is limited; so many runs that share a loop share the time of all."""
-        self.limit, self.pulse.deadline = seconds, time.monotonic() + seconds * runs
+    def may_take(self, seconds: int, *, runs: int = 1, since: float | None = None) -> None:
+        """Limit its time, which began when it was claimed, or at `since` (seconds since 1970); `runs` share a loop and this limit."""
+        begun = since or self.run.started or time.time()
+        self.limit, self.runs, self.pulse.deadline = seconds, runs, time.monotonic() + begun - time.time() + seconds
 
     @property
     def cut(self) -> str:
@@ -62,7 +67,7 @@ class Job:
     def done(self, result: EndEvent, *, whole: bool = True) -> None:
         """Close it with its result. `whole`: this answers all that was asked, so it is shared with who asks for the same again."""
         told = {
-            "limit": f"Stopped after {self.limit} s, the limit for one run; {self.so_far}.",
+            "limit": f"Stopped after {self.limit} s, the limit for {self.who}; {self.so_far}.",
             "stopped": f"Cancelled; {self.so_far}.",
             "over": f"{OVER}; {self.so_far}.",
         }
@@ -71,10 +76,18 @@ class Job:
         self.store.finish(self.run.id, status, message=message, result=result)
         self.closed = True
 
+    @property
+    def who(self) -> str:
+        """Whom its limit is for."""
+        return "one run" if self.runs == 1 else f"{self.runs} runs in one loop"
+
     def fail(self, error: Exception) -> None:
         """Close it with a sentence that a user can act on."""
-        log.error("run %s failed:\n%s", self.run.id, "".join(traceback.format_exception(error)))
-        self.store.finish(self.run.id, "failed", message=sentence(error))
+        if isinstance(error, UnbegunError):  # nothing went wrong
+            self.store.finish(self.run.id, "cancelled", message=BEFORE_IT_BEGAN.get(self.cut, UNBEGUN.format(self.limit)))
+        else:
+            log.error("run %s failed:\n%s", self.run.id, "".join(traceback.format_exception(error)))
+            self.store.finish(self.run.id, "failed", message=sentence(error))
         self.closed = True
 
 

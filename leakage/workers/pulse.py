@@ -25,18 +25,18 @@ class Pulse(threading.Thread):
         self.store, self.run_id = store, run.id
         self.deadline = math.inf
         self.stopped, self.alone, self.over, self.late = False, True, threading.Event(), False
-        self.most = 1
+        self.most, self.last_words = 1, STUCK
 
     def run(self) -> None:
-        last_call = float("inf")
+        told = math.inf  # when it was told to stop
         while not self.over.wait(0.25):
             with contextlib.suppress(StoreError):  # a full disk is reported by the frames
                 self.stopped, running = self.store.beat(self.run_id)
                 self.alone = running <= 1
-                last_call = min(last_call, (time.monotonic() if self.stopped else self.deadline) + PATIENCE)
-                if time.monotonic() > last_call:  # only between two steps can a run stop by itself
+                told = min(told, time.monotonic()) if self.stopped else told
+                if time.monotonic() > min(told, self.deadline) + PATIENCE:  # only between two steps can a run stop by itself
                     log.error("run %s is stuck in one step: leaving", self.run_id)
-                    self.store.finish(self.run_id, "cancelled", message=STUCK)
+                    self.store.finish(self.run_id, "cancelled", message=STUCK if self.stopped else self.last_words)
                     os._exit(1)
         self.store.close()
 
@@ -45,5 +45,9 @@ class Pulse(threading.Thread):
         threads = self.most if self.alone else 1
         if torch.get_num_threads() != threads:
             torch.set_num_threads(threads)
+        return self.says_stop()
+
+    def says_stop(self) -> bool:
+        """The same, without a word on threads: while a run is prepared, which is no step of its."""
         self.late = time.monotonic() > self.deadline
         return self.stopped or self.late

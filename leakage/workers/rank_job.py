@@ -11,7 +11,8 @@ import torch
 
 from leakage.engine.chain import TwoClasses
 from leakage.engine.jacobian_rank import Spectrum, spectrum
-from leakage.engine.measured_rank import StoppedError, measured_rank
+from leakage.engine.measured_rank import measured_rank
+from leakage.engine.stopping import StoppedError
 from leakage.runs.event_parts import GradientRank, NoiseCount
 from leakage.runs.events import GradientRankEvent, MovedEvent, RankEvent, RanksEnd, TurnEvent
 from leakage.runs.store import Run, Store

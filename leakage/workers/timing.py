@@ -45,14 +45,18 @@ def fitting_threads(seen: Observation, most: int, starts: int = 1) -> int:
     return chosen
 
 
-def lanes_pay(seen: Observation, count: int) -> bool:
-    """Whether so many guesses are replayed faster together than one after the other, on one thread."""
+def lanes_cost(seen: Observation, count: int) -> float:
+    """How many times as long as one so many guesses take that are replayed together, on one thread: 1 at least.
+
+    `count` or more where they would be no faster together than one after the other.
+    """
     torch.set_num_threads(1)
     clock = _clock(seen.device)
     alone = _guesses(seen, 1, clock)
     if alone > ENOUGH:  # no small network: together it would be no faster, and take as many times the memory
-        return False
-    return min(_guesses(seen, count, clock) for _ in range(2)) < count * alone  # twice: the first ever takes a second to get ready
+        return float(count)
+    together = min(_guesses(seen, count, clock) for _ in range(2))  # twice: the first ever takes a second to get ready
+    return max(1.0, together / alone)
 
 
 def _clock(device: torch.device) -> Callable[[], float]:

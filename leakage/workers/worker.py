@@ -19,7 +19,7 @@ from leakage.runs.connections import NewerStoreError, StoreError
 from leakage.runs.fair_order import takes_short_runs_only
 from leakage.runs.notes import SPEEDS
 from leakage.runs.store import Run, Store
-from leakage.settings import Settings, cores, settings
+from leakage.settings import Settings, cores, settings, share_of_slot
 from leakage.spec.experiment import Experiment, Part
 from leakage.spec.tasks import Ranks, parse_training
 from leakage.workers import attack_job, plugin_catalog, rank_job, training_job
@@ -78,6 +78,12 @@ def limit_memory(megabytes: int) -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (cap, resource.getrlimit(resource.RLIMIT_DATA)[1]))
 
 
+def limit_gpu(device: torch.device, slots: int) -> None:
+    """Let this process fill its slot's share of the GPU, so that a run fails with a sentence instead of those beside it."""
+    if device.type == "cuda":
+        torch.cuda.set_per_process_memory_fraction(share_of_slot(slots))  # of the current device, which is the one
+
+
 def claim(store: Store, worker: str, *, short: bool) -> Run | None:
     """The next run (the next short one), if there is one and the store can be written."""
     try:
@@ -115,6 +121,8 @@ def main(config: Settings, slot: str, dispatcher: int) -> None:
     device = best_device()
     if device.type == "cpu":
         limit_memory(config.memory_mb)
+        torch.set_num_threads(min(torch.get_num_threads(), cores()))  # torch sees the machine's cores, not the container's quota
+    limit_gpu(device, config.slots)
     worker, idle_since, todo = f"{slot}:{os.getpid()}", time.monotonic(), chores(store, slot, device)
     while os.getppid() == dispatcher:
         run = claim(store, worker, short=takes_short_runs_only(int(slot)))

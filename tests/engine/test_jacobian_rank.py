@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from leakage.engine import jacobian_rank
 from leakage.engine.jacobian_rank import spectrum
-from leakage.engine.measured_rank import StoppedError
+from leakage.engine.stopping import StoppedError
 from leakage.models.custom import Custom
 
 LABEL = torch.tensor([3])

@@ -8,7 +8,8 @@ import torch
 from layers import maps, numerical_rank
 
 from leakage.engine import measured_rank as module
-from leakage.engine.measured_rank import StoppedError, measured_rank
+from leakage.engine.measured_rank import measured_rank
+from leakage.engine.stopping import StoppedError
 from leakage.networks.exact_rank import gradient_rank, predicted_rank
 from leakage.networks.grammar import Conv, Map, NetworkError, parse, unroll
 from leakage.networks.rank_cost import gradient_seconds, seconds, sides, to_measure, too_large

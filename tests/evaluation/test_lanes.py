@@ -120,7 +120,7 @@ def test_other_weights_are_refused() -> None:
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Store, Callable[..., list[str]]]]:
     """A store for one slot, and a way to queue experiments there."""
     monkeypatch.setenv("LEAKAGE_SLOTS", "1")
-    monkeypatch.setattr(attack_job, "lanes_pay", lambda *_: True)  # a noisy machine may say otherwise; see test_timing
+    monkeypatch.setattr(attack_job, "lanes_cost", lambda *_: 1.0)  # a noisy machine may say otherwise; see test_timing
     store = Store(tmp_path / "store.db")
     plugin_catalog.write(tmp_path / "catalog.json")
     service = Service(store, Settings(home=tmp_path, slots=1, store_mb=4096, memory_mb=0))
@@ -177,10 +177,12 @@ def test_one_that_fails_takes_no_other_with_it(desk: tuple[Store, Callable[..., 
     assert look(store, runs[1]).message == "This one has no picture."
 
 
-def test_runs_in_one_loop_share_the_time_that_each_may_take(
+def test_a_loop_has_one_limit_that_of_one_run_times_what_its_steps_cost(
     desk: tuple[Store, Callable[..., list[str]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A step for three costs as much as 1.6 steps of one: in 1440 s each has as many as it would have alone in 900 s."""
     store, queue = desk
+    monkeypatch.setattr(attack_job, "lanes_cost", lambda *_: 1.6)
     queue(ARMS[:3])
     left = list[float]()
 
@@ -190,8 +192,25 @@ def test_runs_in_one_loop_share_the_time_that_each_may_take(
 
     monkeypatch.setattr(attack_job, "play_together", look_at)
     work(store)
-    assert all(2 * 900 < seconds <= 3 * 900 for seconds in left)
     assert len(left) == 3
+    assert max(left) - min(left) < 0.1, "it has begun at the claim of the first for all"
+    assert all(1440 - 60 < seconds < 1440 for seconds in left)
+
+
+def test_a_loop_that_is_over_says_how_long_it_could_take(
+    desk: tuple[Store, Callable[..., list[str]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, queue = desk
+    monkeypatch.setattr(attack_job, "lanes_cost", lambda *_: 1.6)
+    long = PLAIN.model_copy(update={"max_seconds": 5, "attack": PLAIN.attack.model_copy(update={"fields": {"steps": 24000}})})
+    ids = queue([long, behind(NOISE, base=long)])
+    work(store)
+    runs = [look(store, run) for run in ids]
+    for run in runs:
+        assert (run.status, run.message) == ("done", "Stopped after 8 s, the limit for 2 runs in one loop; the best so far is shown.")
+        assert run.result
+        assert run.result["ending"]["how"] == "limit"
+    assert max(run.finished or 0 for run in runs) - min(run.started or 0 for run in runs) < 2 * 5
 
 
 def test_what_breaks_the_loop_is_said_of_all(desk: tuple[Store, Callable[..., list[str]]], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import time
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,9 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.sync.client import connect
 
+from leakage.runs.events import NoteEvent
 from leakage.settings import ROOT
-from leakage.web.server import WATCH
+from leakage.web.dispatcher_watch import WATCH
 
 pytestmark = pytest.mark.processes
 
@@ -159,4 +161,25 @@ def test_a_server_that_is_asked_to_leave_does_not_wait_for_open_pages(server: Se
         first.process.wait(30)
         assert time.monotonic() - asked < 5
         assert stream.read().endswith(b"\n\n"), "the stream was cut in the middle of an event"
+    first.start()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_server_that_is_asked_to_leave_does_not_wait_for_a_page_that_does_not_read(server: Served, number: signal.Signals) -> None:
+    """A laptop that sleeps: its connection is open, nobody reads, and more waits to be sent than the system keeps for it."""
+    home, first = server
+    run = home.finished(home.submit(QUICK))
+    for _ in range(300):
+        home.store.add_event(run.id, NoteEvent(text="x" * 50_000))
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        listener.connect(("127.0.0.1", int(first.address.rpartition(":")[2])))
+        listener.sendall(f"GET /api/runs/stream?ids={run.id} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        assert listener.recv(15) == b"HTTP/1.1 200 OK"
+        time.sleep(1)  # the server fills what there is to fill
+        asked = time.monotonic()
+        first.process.send_signal(number)
+        first.process.wait(30)
+        assert time.monotonic() - asked < 5
+    home.service.delete(run.id, "me")
     first.start()

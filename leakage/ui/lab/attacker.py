@@ -96,7 +96,7 @@ def fine(model: Part) -> Literal["none", "running", "exact"]:
         forms.DEFAULT.max_seconds,
         key="max_seconds",
         persist_state=forms.KEPT,
-        help="Then the best so far is kept.",
+        help="Then the best so far is kept. It covers all that the run computes, the training of the phone too.",
     )
     if not has_batch_norm(model.fields):
         st.session_state.pop("statistics", None)

@@ -1,0 +1,216 @@
+"""Kills with -9, at random moments, of a worker, the dispatcher or the web server, while runs go on and new ones come.
+
+At the end no run may be lost (each that was submitted is there, and has ended), doubled (it began once, and ended once) or stuck, and
+SQLite must find nothing wrong. The benchmark starts a killed web server again, as a service manager would; all else comes by itself.
+
+    .venv/bin/python benchmarks/load/kills.py --kills 100 --seed 0
+"""
+
+import argparse
+import os
+import random
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from _table import ROOT, Fields, save, say, table
+
+from leakage.runs.notes import SPEEDS
+from leakage.runs.service import Service
+from leakage.runs.store import OPEN, Store
+from leakage.settings import Settings
+from leakage.spec.experiment import Experiment, Part, SpecError
+from leakage.workers.dispatcher import LOST, SILENCE
+
+VICTIMS = {"worker": "leakage.workers.worker", "dispatcher": "leakage.workers.dispatcher", "web server": "streamlit"}
+PAUSE = (0.2, 3.0)  # seconds between two kills
+AT_WORK = 0.8  # how often it is waited until a run goes on; else workers may still be starting
+OPEN_RUNS = 6  # so many wait or run at any moment, at least
+OWNERS = ("ann", "ben", "cas")
+PATIENCE = 2 * SILENCE + 120  # seconds in which all must have ended, after the last kill
+STEPS = (20, 400)
+NOISE = Part(id="gaussian_noise")
+
+
+class Site:
+    """A dashboard on a home of its own, and the store that it shares with us."""
+
+    def __init__(self, home: Path) -> None:
+        self.config = Settings(home=home, slots=2, store_mb=4096, memory_mb=0)
+        self.store = Store(self.config.store)
+        self.store.put_note(SPEEDS, {"lenet": (0.01, 0.02)})  # as if this machine had been measured, which takes a core for a minute
+        self.service = Service(self.store, self.config)
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("LEAKAGE_M")}
+        self.environment = {**kept, "LEAKAGE_HOME": str(home), "LEAKAGE_SLOTS": "2"}
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.start_server()
+
+    def start_server(self) -> None:
+        """Start the web server, or start it again."""
+        command = ["-m", "streamlit", "run", "app.py", "--server.port", str(self.port), "--server.address", "127.0.0.1"]
+        with (self.config.home / "server.log").open("ab") as output:
+            self.server = subprocess.Popen([sys.executable, *command], cwd=ROOT, env=self.environment, stdout=output, stderr=output)
+
+    def find(self, who: str) -> int:
+        """Process id of such a process, 0 where there is none now. Of workers one that plays, if there is one."""
+        if who == "web server":
+            return self.server.pid if self.server.poll() is None else 0
+        pids = [self.dispatcher()] if who == "dispatcher" else [int(run.worker.split(":")[1]) for run in self.store.running() if run.worker]
+        return next((pid for pid in pids if runs(pid, VICTIMS[who])), 0)
+
+    def dispatcher(self) -> int:
+        with suppress(OSError, IndexError, ValueError):
+            return int((self.config.home / "dispatch.lock").read_text().split()[0])
+        return 0
+
+    def kill(self, who: str) -> bool:
+        """Kill one of those; whether there was one."""
+        pid = self.find(who)
+        with suppress(ProcessLookupError):
+            if pid:
+                os.kill(pid, signal.SIGKILL)
+        if pid and who == "web server":
+            self.server.wait()
+            self.start_server()
+        return bool(pid)
+
+    def end(self) -> None:
+        """Leave no process behind."""
+        self.server.kill()
+        self.server.wait()
+        pid = self.dispatcher()
+        if runs(pid, VICTIMS["dispatcher"]):
+            os.killpg(pid, signal.SIGKILL)
+        self.store.close()
+
+
+def runs(pid: int, what: str) -> bool:
+    """Whether this process runs that program: a number alone may be another's by now."""
+    with suppress(OSError):
+        return bool(pid) and what in Path(f"/proc/{pid}/cmdline").read_text()
+    return False
+
+
+def until(look: Callable[[], Any], within: float) -> bool:
+    """Whether it comes true within so many seconds."""
+    ends = time.monotonic() + within
+    while not look():
+        if time.monotonic() > ends:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+class Crowd:
+    """Who submits: single runs and comparisons, whose arms share a loop."""
+
+    def __init__(self, site: Site, rng: random.Random) -> None:
+        self.site, self.rng, self.submitted, self.refused = site, rng, list[str](), 0
+
+    def ask(self) -> None:
+        """Submit until enough are open; while the plug-ins are being listed nothing can be."""
+        open_runs = len(self.site.store.queue()) + len(self.site.store.running())
+        while open_runs < OPEN_RUNS:
+            fields: Fields = {"steps": self.rng.randint(*STEPS)}
+            plain = Experiment(attack=Part(id="inverting_gradients", fields=fields), seed=len(self.submitted), max_seconds=60)
+            arms = [plain, plain.model_copy(update={"defenses": (NOISE,)})] if self.rng.random() < 0.3 else [plain]
+            try:
+                ids = self.site.service.submit_all(arms, self.rng.choice(OWNERS), anew=True)
+            except SpecError:
+                self.refused += 1
+                return
+            self.submitted += ids
+            open_runs += len(ids)
+
+
+def wrong(site: Site, submitted: list[str]) -> dict[str, list[str]]:
+    """The runs that are lost, doubled or stuck."""
+    found: dict[str, list[str]] = {"lost": [], "doubled": [], "stuck": []}
+    for run in submitted:
+        row = site.store.get(run)
+        told = list(site.store.events([run], 0))
+        states = [event["status"] for event in told if event["kind"] == "state"]
+        ends = [state for state in states if state not in OPEN]
+        if row is None or (row.status not in OPEN and len(ends) == 0):
+            found["lost"].append(run)
+        elif row.status in OPEN:
+            found["stuck"].append(run)
+        if states.count("running") > 1 or len(ends) > 1 or sum(event["kind"] == "end" for event in told) > 1:
+            found["doubled"].append(run)
+    return found
+
+
+def damaged(store: Store) -> list[str]:
+    """What SQLite's own check finds wrong."""
+    with closing(sqlite3.connect(store.path)) as db:
+        return [line for (line,) in db.execute("PRAGMA integrity_check") if line != "ok"]
+
+
+def trial(kills: int, seed: int) -> dict[str, Any]:
+    """So many kills, and what is found afterwards."""
+    rng, killed = random.Random(seed), dict.fromkeys(VICTIMS, 0)
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        site = Site(Path(folder))
+        crowd, began = Crowd(site, rng), time.monotonic()
+        try:
+            if not until(site.service.catalog, 120):
+                raise RuntimeError(f"The plug-ins were not listed within 120 s; see {folder}/dispatch.log.")
+            while sum(killed.values()) < kills:
+                crowd.ask()
+                if rng.random() < AT_WORK:
+                    until(site.store.running, 90)
+                time.sleep(rng.uniform(*PAUSE))
+                who = rng.choice(list(VICTIMS))
+                if until(lambda: site.kill(who), 90):  # noqa: B023  (asked at once)
+                    killed[who] += 1
+                    say(f"{sum(killed.values())}: {who}, {len(crowd.submitted)} submitted, {len(site.store.running())} running")
+                else:
+                    raise RuntimeError(f"There was no {who} for 90 s: what was killed has not come back.")
+            last = time.monotonic()
+            until(lambda: not site.store.queue() and not site.store.running(), PATIENCE)
+            rows = [site.store.get(run) for run in crowd.submitted]
+            return {
+                "kills": killed,
+                "seed": seed,
+                "submitted": len(crowd.submitted),
+                "ended": {status: sum(row.status == status for row in rows if row) for status in {row.status for row in rows if row}},
+                "worker_lost": sum(row.message == LOST for row in rows if row),
+                **wrong(site, crowd.submitted),
+                "damaged": damaged(site.store),
+                "seconds": round(last - began, 1),
+                "seconds_to_the_last_end": round(time.monotonic() - last, 1),
+            }
+        finally:
+            site.end()
+
+
+def main() -> None:
+    """Print what was found, and write it down."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=0)
+    asked = parser.parse_args()
+    found = trial(asked.kills, asked.seed)
+    told = {name: len(value) if isinstance(value, list) else value for name, value in found.items()}
+    table(
+        ["what", "found"],
+        [[name, ", ".join(f"{n} {v}" for n, v in value.items()) if isinstance(value, dict) else value] for name, value in told.items()],
+    )
+    save("kills", {"about": (__doc__ or "").splitlines()[0], **found})
+    if any(found[name] for name in ("lost", "doubled", "stuck", "damaged")):
+        sys.exit("A run was lost, doubled or stuck, or the file is damaged.")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,186 @@
+"""The watch of a web server over its dispatcher: it survives what goes wrong, backs off, and two versions on one home do not fight."""
+
+import asyncio
+import logging
+import os
+import re
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+from place import Place, place, until
+
+from leakage.runs import backoff
+from leakage.runs.backoff import Backoff
+from leakage.runs.programs import Holder, Program, lock_holder, take_lock
+from leakage.settings import ROOT, Settings
+from leakage.web import dispatcher_watch
+from leakage.web.dispatcher_watch import DispatcherWatch
+from leakage.web.routes import Stream
+
+WATCHING = """
+import asyncio, logging
+from leakage.web.server import dispatcher_watch
+logging.basicConfig(level=logging.INFO, format="watch: %(message)s")
+asyncio.run(dispatcher_watch().keep())
+"""
+
+
+def checkout(folder: Path, *, release: str, change: str = "") -> Path:
+    """A copy of the program as another checkout has it; with `change` its results may differ."""
+    folder.mkdir()
+    for name in ("leakage", "assets"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "pyproject.toml").write_text(f'[project]\nversion = "{release}"\n')
+    with (folder / "leakage/attacks/dlg.py").open("a") as plugin:
+        plugin.write(change)
+    return folder
+
+
+# ---------------------------------------------------------------- whatever goes wrong
+
+
+def test_the_watch_survives_any_exception_and_logs_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dispatcher_watch, "WATCH", 0.05)
+    monkeypatch.setattr(backoff, "FIRST", 0.05)
+    (tmp_path / "dispatch.lock").mkdir()  # IsADirectoryError
+
+    async def watched() -> None:
+        watch = asyncio.create_task(watch_of(tmp_path).keep())
+        while len(caplog.records) < 3:
+            await asyncio.sleep(0.05)
+            assert not watch.done(), "it has ended"
+        watch.cancel()
+
+    with caplog.at_level(logging.ERROR):
+        asyncio.run(asyncio.wait_for(watched(), 10))
+    assert all("cannot be looked after" in record.message for record in caplog.records)
+    assert all(record.exc_info and record.exc_info[0] is IsADirectoryError for record in caplog.records)
+
+
+def watch_of(home: Path) -> DispatcherWatch:
+    made = Place(home)
+    return DispatcherWatch(made.config, Stream(made.service, made.store))
+
+
+def test_pauses_double_up_to_a_minute_until_it_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    tries = Backoff()
+    assert tries.may_try
+    assert [tries.failed() for _ in range(9)] == [1, 2, 4, 8, 16, 32, 60, 60, 60]
+    assert not tries.may_try
+    tries.ended(lived=0.1)
+    assert not tries.may_try, "it has not worked"
+    for works, lived in ((False, 3600.0), (True, 0.1)):
+        if works:
+            tries.worked()
+        tries.ended(lived)
+        assert tries.may_try
+        assert tries.failed() == 1
+
+
+@pytest.mark.processes
+def test_dispatchers_that_cannot_begin_are_started_ever_more_seldom_until_a_file_is_corrected(tmp_path: Path) -> None:
+    root = checkout(tmp_path / "program", release="1.0")
+    broken, home = root / "leakage/spec/fields.py", tmp_path / "home"
+    text = broken.read_text()
+    home.mkdir()
+    with place(home, root=root) as made:
+        made.start(["-c", WATCHING], "watch.log")
+        until(made.dispatcher, what="a dispatcher is at work")
+        broken.write_text("this is no Python")
+        tries = lambda: (home / "dispatch.log").read_text().count("SyntaxError")  # noqa: E731
+        until(lambda: tries() >= 2, within=60, what="it is tried again")
+        waits = lambda: [int(number) for number in re.findall(r"starts in (\d+) s", (home / "watch.log").read_text())]  # noqa: E731
+        until(lambda: max(waits(), default=0) >= 4, within=60, what="the pauses grow")
+        assert tries() <= 5
+        broken.write_text(text + "\n# corrected\n")
+        until(made.dispatcher, within=20, what="a dispatcher is at work at once")
+
+
+@pytest.mark.processes
+def test_plug_ins_that_cannot_be_listed_are_tried_again(tmp_path: Path) -> None:
+    """What was in the way need not be the plug-ins: here it is a folder of the catalog's name."""
+    home = tmp_path / "home"
+    (home / "catalog.json").mkdir(parents=True)
+    with place(home) as made:
+        made.dispatch()
+        until(lambda: "the next try is in" in (home / "dispatch.log").read_text(), what="it has failed")
+        (home / "catalog.json").rmdir()
+        assert until(made.service.catalog, within=60, what="the plug-ins are listed")
+
+
+# ---------------------------------------------------------------- two versions
+
+
+def program(release: str, changed: int, version: str, root: str) -> Program:
+    return Program(tuple(int(number) for number in release.split(".")), changed, version, root)
+
+
+@pytest.mark.parametrize(
+    ("mine", "other", "wins"),
+    [
+        (("0.3.0", 1, "a", "/one"), ("0.2.9", 2, "b", "/two"), True),  # a later release
+        (("0.10.0", 1, "a", "/one"), ("0.9.0", 2, "b", "/two"), True),  # as numbers
+        (("0.3.0", 2, "a", "/one"), ("0.3.0", 1, "b", "/two"), True),  # changed later
+        (("0.3.0", 1, "b", "/one"), ("0.3.0", 1, "a", "/two"), True),  # somebody has to
+        (("0.2.0", 1, "a", "/one"), ("0.3.0", 2, "b", "/one"), True),  # the same folder: it was changed, back to what it was
+    ],
+)
+def test_of_two_versions_one_is_the_newer(mine: tuple[str, int, str, str], other: tuple[str, int, str, str], wins: bool) -> None:
+    assert program(*mine).replaces(program(*other)) is wins
+    if mine[3] != other[3]:
+        assert program(*other).replaces(program(*mine)) is not wins
+
+
+def test_equal_versions_do_not_replace_each_other() -> None:
+    assert not program("0.3.0", 1, "a", "/one").replaces(program("0.2.0", 2, "a", "/two"))
+
+
+def test_the_lock_tells_whose_it_is(tmp_path: Path) -> None:
+    config = Settings(home=tmp_path, slots=1, store_mb=1, memory_mb=1)
+    assert lock_holder(config) is None
+    lock = take_lock(config)
+    assert lock is not None
+    assert take_lock(config) is None
+    assert lock_holder(config) == Holder(os.getpid(), Program.here())
+    found = lock_holder(config)
+    assert found is not None
+    assert found.program is not None
+    assert found.program.root == str(ROOT)
+    lock.close()
+    assert lock_holder(config) is None
+
+
+def test_a_dispatcher_of_0_2_0_is_older_than_any() -> None:
+    assert Program.here().replaces(Program.of("0123456789abcdef"))
+
+
+@pytest.mark.processes
+def test_of_two_versions_on_one_home_the_newer_wins_and_the_older_says_so_once(tmp_path: Path) -> None:
+    old = checkout(tmp_path / "old", release="1.0", change="\n# older\n")
+    new = checkout(tmp_path / "new", release="1.1")
+    home = tmp_path / "home"
+    home.mkdir()
+    with place(home, root=old) as made, place(home, root=new) as other:
+        made.start(["-c", WATCHING], "old.log")
+        first = until(made.dispatcher, what="the older one has a dispatcher")
+        other.start(["-c", WATCHING], "new.log")
+        until(lambda: root_of(other) == str(new), within=60, what="the newer one has taken over")
+        taken = other.dispatcher()
+        assert taken not in (0, first)
+        said = f"A newer version of this program (1.1, in {new}) is at work on {home}."
+        until(lambda: said in (home / "old.log").read_text(), what="the older one says so")
+        ends = time.monotonic() + 4 * dispatcher_watch.WATCH
+        while time.monotonic() < ends:
+            assert other.dispatcher() == taken, "they fight"
+            time.sleep(0.1)
+        assert (home / "old.log").read_text().count(said) == 1
+        assert "A newer version" not in (home / "new.log").read_text()
+
+
+def root_of(made: Place) -> str:
+    holder = lock_holder(made.config)
+    return holder.program.root if holder and holder.program else ""
