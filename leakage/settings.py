@@ -1,7 +1,7 @@
 """What a machine's owner may set, all by environment variables, each with a default that works."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from platformdirs import user_data_dir
@@ -20,6 +20,8 @@ class Settings:
     slots: int  # LEAKAGE_SLOTS: runs at the same time; default one per core, at most 4
     store_mb: int  # LEAKAGE_STORE_MB: the store never grows beyond this
     memory_mb: int  # LEAKAGE_MEMORY_MB: what one worker may allocate on a CPU; default 70 % of the machine's memory, shared by the slots
+    allowed_hosts: tuple[str, ...] = ()  # LEAKAGE_ALLOWED_HOSTS: names of this server, with commas; addresses are always allowed
+    password: str = field(default="", repr=False)  # LEAKAGE_PASSWORD: what a visitor must know; default none
 
     @property
     def store(self) -> Path:
@@ -58,6 +60,8 @@ def settings() -> Settings:
         slots=slots,
         store_mb=number("LEAKAGE_STORE_MB", 4096),
         memory_mb=number("LEAKAGE_MEMORY_MB", int(memory * 0.7 / slots)),
+        allowed_hosts=tuple(name.strip() for name in os.environ.get("LEAKAGE_ALLOWED_HOSTS", "").split(",") if name.strip()),
+        password=os.environ.get("LEAKAGE_PASSWORD", ""),
     )
 
 

@@ -7,6 +7,7 @@ and test it beside those in tests/runs/test_migrations.py; `Run` in store.py get
 A step is never edited once a release has it, and uses nothing that may change later: no model of an event, no table of another file.
 """
 
+import hashlib
 import json
 
 from leakage.runs.connections import Connection, Migration
@@ -82,10 +83,22 @@ def let_owners_name_and_pin(db: Connection) -> None:
     db.execute("ALTER TABLE holders ADD COLUMN pinned REAL")
 
 
+def hash_owner_cookies(db: Connection) -> None:
+    """6: the SHA-256 of every owner's cookie where the cookie itself was, as `owner_of` in owners.py has it since. Other owners stay."""
+    (before,) = db.execute("PRAGMA secure_delete").fetchone()
+    db.execute("PRAGMA secure_delete = ON")  # what is overwritten here does not stay in the file's unused bytes
+    for table in ("runs", "holders"):
+        for (owner,) in db.execute(f"SELECT DISTINCT owner FROM {table} WHERE owner LIKE 'browser %'").fetchall():
+            kept = hashlib.sha256(owner.removeprefix("browser ").encode()).hexdigest()
+            db.execute(f"UPDATE {table} SET owner = ? WHERE owner = ?", (f"browser {kept}", owner))
+    db.execute(f"PRAGMA secure_delete = {before}")
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     create_tables,
     replace_numbers_that_are_not_finite,
     complete_introductions,
     rename_verdicts,
     let_owners_name_and_pin,
+    hash_owner_cookies,
 )

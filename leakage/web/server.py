@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Iterator
 from types import FrameType
 from typing import Any
 
+from starlette.middleware import Middleware
 from starlette.routing import Route
 
 from leakage.learn.restored import restore_all
@@ -20,7 +21,12 @@ from leakage.runs.service import Service, service, store
 from leakage.settings import ROOT, Settings
 from leakage.spec import catalog
 from leakage.spec.experiment import SpecError
+from leakage.web.class_key import ClassKey, join_path
+from leakage.web.guard import Guard
+from leakage.web.hosts import Hosts
 from leakage.web.learn_routes import Learning
+from leakage.web.owner_cookie import OwnerCookie
+from leakage.web.password import PasswordGate
 from leakage.web.routes import Stream
 
 WATCH = 2.0  # seconds between looks at the dispatcher
@@ -30,6 +36,16 @@ log = logging.getLogger(__name__)
 def routes(base: str = "") -> list[Route]:
     """Our GET routes, below a prefix such as `/gle`."""
     return [*_stream().routes(base), *Learning(service(), base).routes()]
+
+
+def middleware(base: str = "") -> list[Middleware]:
+    """What every request passes, in this order. Raises ValueError where LEAKAGE_ALLOWED_HOSTS holds something else than names."""
+    config = service().config
+    stack = [Middleware(Guard, hosts=Hosts(config.allowed_hosts)), Middleware(OwnerCookie)]
+    if config.password:
+        stack.insert(1, Middleware(PasswordGate, key=ClassKey(config), base=base))
+        log.warning("Whoever opens %s%s on this server comes in without the password.", base, join_path(config))
+    return stack
 
 
 @contextlib.asynccontextmanager
