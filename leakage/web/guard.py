@@ -84,7 +84,7 @@ def protecting_headers() -> dict[str, str]:
     """The headers of every answer. The policy is as strict as Streamlit's front end lets it be."""
     policy = {
         "default-src": "'self'",
-        "script-src": " ".join(("'self'", *inline_scripts())),
+        "script-src": " ".join(("'self'", "blob:", "'wasm-unsafe-eval'", *inline_scripts())),  # its components and messages
         "style-src": "'self' 'unsafe-inline'",  # Streamlit and Plotly write their styles into the page
         "img-src": "'self' data: blob:",
         "font-src": "'self' data:",
