@@ -16,7 +16,7 @@ from xdist.scheduler import LoadScopeScheduling
 CHAINS = {"tests/browser/": "browser"} | dict.fromkeys(
     (
         "tests/runs/test_private_home.py",
-        *(f"tests/web/test_{name}.py" for name in ("guard", "hostile_requests", "password", "server")),
+        *(f"tests/web/test_{name}.py" for name in ("hostile_requests", "password", "request_filter", "server")),
         *(f"tests/workers/test_{name}.py" for name in ("faults", "rank_job", "recorder", "timing", "training_job", "worker")),
     ),
     "processes",

@@ -8,7 +8,7 @@ from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from leakage.runs.owners import COOKIE
-from leakage.web.guard import is_secure
+from leakage.web.request_filter import is_secure
 
 PAGES = ("", "ask", "compare", "architecture", "training", "runs")  # the pages themselves, not the dozens of scripts of each
 OURS = re.compile(r"[A-Za-z0-9_-]{16,64}")

@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from leakage.results.markup import render
 from leakage.web.class_key import ClassKey
-from leakage.web.guard import is_secure
+from leakage.web.request_filter import is_secure
 from leakage.web.throttle import Throttle
 
 COOKIE = "gle_class"

@@ -22,11 +22,11 @@ from leakage.settings import ROOT, Settings
 from leakage.spec import catalog
 from leakage.spec.experiment import SpecError
 from leakage.web.class_key import ClassKey, join_path
-from leakage.web.guard import Guard
 from leakage.web.hosts import Hosts
 from leakage.web.learn_routes import Learning
 from leakage.web.owner_cookie import OwnerCookie
 from leakage.web.password import PasswordGate
+from leakage.web.request_filter import RequestFilter
 from leakage.web.routes import Stream
 
 WATCH = 2.0  # seconds between looks at the dispatcher
@@ -41,7 +41,7 @@ def routes(base: str = "") -> list[Route]:
 def middleware(base: str = "") -> list[Middleware]:
     """What every request passes, in this order. Raises ValueError where LEAKAGE_ALLOWED_HOSTS holds something else than names."""
     config = service().config
-    stack = [Middleware(Guard, hosts=Hosts(config.allowed_hosts)), Middleware(OwnerCookie)]
+    stack = [Middleware(RequestFilter, hosts=Hosts(config.allowed_hosts)), Middleware(OwnerCookie)]
     if config.password:
         stack.insert(1, Middleware(PasswordGate, key=ClassKey(config), base=base))
         log.warning("Whoever opens %s%s on this server comes in without the password.", base, join_path(config))

@@ -183,7 +183,7 @@ def test_the_websocket_opens_with_the_password_only(school: tuple[Server, Settin
 @pytest.mark.processes
 def test_a_real_server_shows_strangers_nothing_but_the_login(school: tuple[Server, Settings]) -> None:
     server, config = school
-    with httpx.Client(base_url=server.address, trust_env=False, timeout=20) as client:
+    with httpx.Client(base_url=server.address, transport=httpx.HTTPTransport(), timeout=20) as client:
         assert client.get("/_stcore/health").status_code == 200
         for path in ("/", "/ask", "/learn", "/learn/worksheets/plan.html"):
             assert client.get(path).headers["Location"].startswith("/login?next="), path

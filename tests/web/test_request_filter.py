@@ -16,8 +16,8 @@ from starlette.testclient import TestClient
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
-from leakage.web.guard import Guard
 from leakage.web.hosts import Hosts
+from leakage.web.request_filter import RequestFilter
 
 Served = tuple[Place, Server]
 pytestmark = pytest.mark.processes
@@ -25,9 +25,9 @@ pytestmark = pytest.mark.processes
 
 @pytest.fixture
 def small() -> Iterator[TestClient]:
-    """One route behind the guard, for what no browser here would send."""
+    """One route behind the filter, for what no browser here would send."""
     route = Route("/thing", lambda _: PlainTextResponse("done", headers={"Referrer-Policy": "no-referrer"}), methods=["GET", "POST"])
-    app = Starlette(routes=[route], middleware=[Middleware(Guard, hosts=Hosts(("class.example.org",)))])
+    app = Starlette(routes=[route], middleware=[Middleware(RequestFilter, hosts=Hosts(("class.example.org",)))])
     with TestClient(app, base_url="http://class.example.org") as client:
         yield client
 

@@ -27,7 +27,7 @@ FOREIGN_ORIGIN = (
 )
 
 
-class Guard:
+class RequestFilter:
     """Refuses requests for another server and from pages of another one; closes Streamlit's metrics; adds headers to all answers."""
 
     def __init__(self, app: ASGIApp, *, hosts: Hosts) -> None:
