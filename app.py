@@ -9,14 +9,16 @@ if not runtime.exists():  # started by `streamlit run`: this file is the ASGI ap
     from streamlit.runtime.pages_manager import PagesManager
 
     from leakage.runs.connections import NewerStoreError
+    from leakage.runs.private_home import keep_private
+    from leakage.settings import settings
     from leakage.ui.common.base_path import base
-    from leakage.ui.common.session import MIDDLEWARE
-    from leakage.web.server import lifespan, routes
+    from leakage.web.server import lifespan, middleware, routes
 
     PagesManager.uses_pages_directory = False  # else a server's first visitor, coming by a link to a page, gets it without its frame
     try:
-        app = st.App(__file__, routes=routes(base()), lifespan=lifespan, middleware=MIDDLEWARE)
-    except NewerStoreError as error:
+        keep_private(settings())  # before anything is written
+        app = st.App(__file__, routes=routes(base()), lifespan=lifespan, middleware=middleware(base()))
+    except (NewerStoreError, ValueError) as error:
         sys.exit(str(error))
 else:  # ... and, inside it, the script of every page
     import streamlit as st

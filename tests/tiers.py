@@ -15,8 +15,8 @@ from xdist.scheduler import LoadScopeScheduling
 # Each of the two one after the other: they watch times, memory and processes, wait for these most of the time, and take longest.
 CHAINS = {"tests/browser/": "browser"} | dict.fromkeys(
     (
-        "tests/web/test_server.py",
-        "tests/web/test_dispatcher_watch.py",
+        "tests/runs/test_private_home.py",
+        *(f"tests/web/test_{name}.py" for name in ("dispatcher_watch", "hostile_requests", "password", "request_filter", "server")),
         *(f"tests/workers/test_{name}.py" for name in ("faults", "limits", "rank_job", "recorder", "timing", "training_job", "worker")),
     ),
     "processes",

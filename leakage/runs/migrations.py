@@ -7,6 +7,7 @@ and test it beside those in tests/runs/test_migrations.py; `Run` in store.py get
 A step is never edited once a release has it, and uses nothing that may change later: no model of an event, no table of another file.
 """
 
+import hashlib
 import json
 import time
 
@@ -84,8 +85,19 @@ def let_owners_name_and_pin(db: Connection) -> None:
     db.execute("ALTER TABLE holders ADD COLUMN pinned REAL")
 
 
+def hash_owner_cookies(db: Connection) -> None:
+    """6: the SHA-256 of every owner's cookie where the cookie itself was, as `owner_of` in owners.py has it since. Other owners stay."""
+    (before,) = db.execute("PRAGMA secure_delete").fetchone()
+    db.execute("PRAGMA secure_delete = ON")  # what is overwritten here does not stay in the file's unused bytes
+    for table in ("runs", "holders"):
+        for (owner,) in db.execute(f"SELECT DISTINCT owner FROM {table} WHERE owner LIKE 'browser %'").fetchall():
+            kept = hashlib.sha256(owner.removeprefix("browser ").encode()).hexdigest()
+            db.execute(f"UPDATE {table} SET owner = ? WHERE owner = ?", (f"browser {kept}", owner))
+    db.execute(f"PRAGMA secure_delete = {before}")
+
+
 def let_a_full_store_make_room(db: Connection) -> None:
-    """6: when runs were looked at and thinned, what they weigh, when owners were seen, and what became of runs that were removed."""
+    """7: when runs were looked at and thinned, what they weigh, when owners were seen, and what became of runs that were removed."""
     for column in ("viewed REAL", "thinned REAL", "bytes INTEGER NOT NULL DEFAULT 0"):
         db.execute(f"ALTER TABLE runs ADD COLUMN {column}")
     sums = (f"(SELECT COALESCE(SUM(LENGTH({what})), 0) FROM {table} WHERE run = id)" for table, what in WEIGHED)
@@ -102,5 +114,6 @@ MIGRATIONS: tuple[Migration, ...] = (
     complete_introductions,
     rename_verdicts,
     let_owners_name_and_pin,
+    hash_owner_cookies,
     let_a_full_store_make_room,
 )

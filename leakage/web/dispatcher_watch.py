@@ -13,7 +13,7 @@ from leakage.runs.backoff import Backoff
 from leakage.runs.programs import NEWER, Program, lock_holder
 from leakage.settings import ROOT, Settings
 from leakage.spec import catalog
-from leakage.web.routes import Stream
+from leakage.web.stream import Stream
 
 WATCH = 2.0  # seconds between looks at the dispatcher
 LEAVING = 0.5  # ... at one that was asked to leave

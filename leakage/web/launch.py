@@ -10,6 +10,7 @@ import webbrowser
 from typing import NoReturn
 
 from leakage.data.datasets import data_folder
+from leakage.runs.private_home import keep_private
 from leakage.runs.service import service
 from leakage.settings import ROOT, settings
 
@@ -25,6 +26,7 @@ def start(host: str, port: int, *, headless: bool) -> NoReturn:
     """
     if importlib.util.find_spec("streamlit") is None:
         raise RuntimeError(MISSING)
+    keep_private(settings())
     service()  # opens the store once, so that it is up to date, or refused, before there is a server
     if not headless:
         subprocess.Popen([sys.executable, "-m", "leakage.web.launch", host, str(port)], stdin=subprocess.DEVNULL)

@@ -11,13 +11,19 @@ from functools import cache
 from types import FrameType
 from typing import Any
 
+from starlette.middleware import Middleware
 from starlette.routing import Route
 
 from leakage.learn.restored import restore_all
 from leakage.runs.service import Service, service, store
 from leakage.spec.experiment import SpecError
+from leakage.web.class_key import ClassKey, join_path
 from leakage.web.dispatcher_watch import DispatcherWatch
+from leakage.web.hosts import Hosts
 from leakage.web.learn_routes import Learning
+from leakage.web.owner_cookie import OwnerCookie
+from leakage.web.password import PasswordGate
+from leakage.web.request_filter import RequestFilter
 from leakage.web.routes import Routes
 from leakage.web.stream import Stream
 
@@ -28,6 +34,16 @@ log = logging.getLogger(__name__)
 def routes(base: str = "") -> list[Route]:
     """Our GET routes, below a prefix such as `/gle`."""
     return [*Routes(service(), store(), _stream()).below(base), *Learning(service(), base).routes()]
+
+
+def middleware(base: str = "") -> list[Middleware]:
+    """What every request passes, in this order. Raises ValueError where LEAKAGE_ALLOWED_HOSTS holds something else than names."""
+    config = service().config
+    stack = [Middleware(RequestFilter, hosts=Hosts(config.allowed_hosts)), Middleware(OwnerCookie)]
+    if config.password:
+        stack.insert(1, Middleware(PasswordGate, key=ClassKey(config), base=base))
+        log.warning("Whoever opens %s%s on this server comes in without the password.", base, join_path(config))
+    return stack
 
 
 @contextlib.asynccontextmanager

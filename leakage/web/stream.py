@@ -16,10 +16,10 @@ from leakage.results.comparison import MAX_ARMS
 from leakage.runs.connections import StoreError
 from leakage.runs.events import StateEvent
 from leakage.runs.notes import SERVER
+from leakage.runs.owners import COOKIE
 from leakage.runs.service import Place, Service
 from leakage.runs.store import Store
 
-OWNER_COOKIE = "gle_owner"
 POLL = 0.1  # seconds
 ALIVE = 5.0  # seconds between signs of life, to the dispatcher and to quiet listeners
 BACKLOG = 500  # events on their way to one page
@@ -133,7 +133,7 @@ class Stream:
             return PlainTextResponse("since must be a whole number.", 400)
         if not await asyncio.to_thread(self.known, ids):
             return PlainTextResponse("No such run; it may have been deleted.", 404)
-        owner = request.cookies.get(OWNER_COOKIE) or (request.client.host if request.client else "")
+        owner = request.cookies.get(COOKIE) or (request.client.host if request.client else "")
         if sum(listener.owner == owner for listener in self.listeners) >= MAX_LISTENERS:
             return PlainTextResponse(TOO_MANY_PAGES, 429)
         return StreamingResponse(self.events(request, Listener(ids, owner), ids, since), media_type="text/event-stream", headers=LIVE)

@@ -16,6 +16,7 @@ from types import FrameType
 from leakage.runs.backoff import Backoff
 from leakage.runs.connections import NewerStoreError, StoreError
 from leakage.runs.notes import LOG, SERVER
+from leakage.runs.private_home import keep_private
 from leakage.runs.programs import take_lock
 from leakage.runs.store import Run, Store
 from leakage.settings import Settings, settings
@@ -189,6 +190,7 @@ def main(arguments: list[str]) -> int:
 
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO, format="%(asctime)s dispatch %(message)s")
+    keep_private(settings())
     try:
         sys.exit(main(sys.argv[1:]))
     except NewerStoreError as error:

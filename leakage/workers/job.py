@@ -11,7 +11,8 @@ import torch
 from leakage.runs.connections import FULL, is_full
 from leakage.runs.endings import OVER, UNBEGUN
 from leakage.runs.events import EndEvent
-from leakage.runs.store import BEFORE_IT_BEGAN, Run, Store
+from leakage.runs.run_queue import BEFORE_IT_BEGAN
+from leakage.runs.store import Run, Store
 from leakage.workers.pulse import Pulse
 
 MEMORY = "This needs more memory than one run may use here. Choose a smaller batch, a smaller picture or a narrower model."

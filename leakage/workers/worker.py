@@ -18,6 +18,7 @@ from leakage.evaluation.play import best_device
 from leakage.runs.connections import NewerStoreError, StoreError
 from leakage.runs.fair_order import takes_short_runs_only
 from leakage.runs.notes import SPEEDS
+from leakage.runs.private_home import keep_private
 from leakage.runs.store import Run, Store
 from leakage.settings import Settings, cores, settings, share_of_slot
 from leakage.spec.experiment import Experiment, Part
@@ -137,6 +138,7 @@ if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO, format="%(asctime)s worker %(message)s")
     os.nice(POLITE)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the web server; the dispatcher ends its workers itself
+    keep_private(settings())
     try:
         main(settings(), sys.argv[1], int(sys.argv[2]))
     except NewerStoreError as error:

@@ -1,6 +1,7 @@
 """Migrations: a store of version 0.1.0 opens, plays and exports with the numbers it had, and a store of a newer version is refused."""
 
 import contextlib
+import hashlib
 import io
 import json
 import math
@@ -24,6 +25,7 @@ from leakage.results import comparison_exports, exports
 from leakage.runs.connections import Connection, Database, NewerStoreError
 from leakage.runs.events import AttackEnd
 from leakage.runs.migrations import MIGRATIONS
+from leakage.runs.owners import owner_of
 from leakage.runs.service import Service, service
 from leakage.runs.store import Label, Store
 from leakage.settings import ROOT
@@ -193,6 +195,36 @@ def test_nan_and_infinity_of_0_1_0_become_null_and_words_stay(old: Path) -> None
     )
     assert store.note("speeds") == {"lenet": [None, 1.5]}
     json.dumps(store.events(None, 0), allow_nan=False)
+    store.close()
+
+
+# ---------------------------------------------------------------- whose runs they are
+
+
+def test_visitors_of_0_1_0_keep_their_runs_and_their_cookie_is_nowhere_in_the_file(old: Path) -> None:
+    cookie = "kY3vZq0cT1mB7nWJ5xR2dg"
+    with contextlib.closing(sqlite3.connect(old)) as db:
+        for table in ("runs", "holders"):
+            db.execute(f"UPDATE {table} SET owner = ? WHERE owner = 'owner-a'", (f"browser {cookie}",))
+        db.commit()
+        (theirs,) = zip(*db.execute("SELECT run FROM holders WHERE owner = ?", (f"browser {cookie}",)), strict=True)
+    assert cookie.encode() in old.read_bytes()
+    store = Store(old)
+    assert {run.id for run in store.held_by(owner_of(cookie))} == set(theirs)
+    assert len(theirs) == 3
+    assert {store.get(run).owner for run in theirs} == {owner_of(cookie)}
+    assert owner_of(cookie) == f"browser {hashlib.sha256(cookie.encode()).hexdigest()}"
+    store.database.empty_log()
+    store.close()
+    assert cookie.encode() not in b"".join(file.read_bytes() for file in old.parent.iterdir())
+
+
+def test_owners_without_a_cookie_stay_as_they_are(old: Path) -> None:
+    with contextlib.closing(sqlite3.connect(old)) as db:
+        db.execute("UPDATE holders SET owner = 'recorded' WHERE owner = 'owner-b'")
+        db.commit()
+    store = Store(old)
+    assert len(store.held_by("owner-a")) == len(store.held_by("recorded")) == 3
     store.close()
 
 

@@ -22,6 +22,7 @@ from leakage.results.comparison_exports import make
 from leakage.results.differences import attacker
 from leakage.results.utility import Cost
 from leakage.runs.events import TrainingEnd
+from leakage.runs.owners import owner_of
 from leakage.runs.service import Service
 from leakage.settings import ROOT
 from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
@@ -34,7 +35,7 @@ from leakage.workers.job import MEMORY, Job
 from leakage.workers.worker import perform
 
 QUICK = {"v": "1", "voices": "both", "attack": "inverting_gradients", "inverting_gradients.steps": "20"}
-ME = "browser me"  # the owner behind the cookie of `look`
+ME = owner_of("me")  # who is behind the cookie of `look`
 GREY = {"psnr": 11.5, "ssim": 0.1}
 
 

@@ -20,6 +20,7 @@ from leakage.evaluation.play import NO_GRADIENT
 from leakage.results import worst_case
 from leakage.results.comparison_exports import make
 from leakage.runs.endings import how_it_stands
+from leakage.runs.owners import owner_of
 from leakage.runs.service import Service
 from leakage.runs.store import Run
 from leakage.settings import ROOT
@@ -42,7 +43,7 @@ DIVERGING = Experiment(model=Part(id="mlp"), attack=Part(id="dlg", fields={"step
 
 
 def submitted(door: Service, experiment: Experiment, **uploads: bytes) -> Run:
-    door.submit(experiment, "browser me", uploads=uploads)
+    door.submit(experiment, owner_of("me"), uploads=uploads)
     claimed = door.store.claim("0:1")
     assert claimed is not None
     return claimed
@@ -69,7 +70,7 @@ def stop(door: Service) -> Run:
 
 def over(door: Service) -> Run:
     run = submitted(door, search(24000))
-    threading.Timer(1.5, lambda: door.cancel(run.id, "browser me", how="over")).start()
+    threading.Timer(1.5, lambda: door.cancel(run.id, owner_of("me"), how="over")).start()
     perform(door.store, run, CPU)
     return run
 

@@ -18,6 +18,7 @@ from visiting import Open, asked, fine, press_run, words
 from leakage.data.checkpoints import find
 from leakage.learn.restored import restore_all
 from leakage.runs.notes import SPEEDS
+from leakage.runs.owners import owner_of
 from leakage.runs.service import Service
 from leakage.settings import ROOT, settings
 from leakage.spec.experiment import Experiment
@@ -130,7 +131,7 @@ def test_run_submits_the_chosen_fields_and_puts_the_run_into_the_address(door: S
     assert experiment.model.id == "mlp"
     assert [(part.id, part.fields["share"]) for part in experiment.defenses] == [("pruning", 0.5)]
     assert (experiment.assume.labels, experiment.seed, experiment.size) == (True, 7, 64)
-    assert [run.id for run in door.mine("browser me")] == [at.query_params["run"]]
+    assert [run.id for run in door.mine(owner_of("me"))] == [at.query_params["run"]]
 
 
 def test_a_run_that_is_shown_can_be_stopped_by_its_owner_alone(door: Service, visit: Open) -> None:
@@ -147,7 +148,7 @@ def test_a_run_that_is_shown_can_be_stopped_by_its_owner_alone(door: Service, vi
 
 def test_the_same_experiment_twice_is_one_run(door: Service, visit: Open) -> None:
     assert press_run(visit()).query_params["run"] == press_run(visit(who="you")).query_params["run"]
-    assert len(door.mine("browser me")) == len(door.mine("browser you")) == 1
+    assert len(door.mine(owner_of("me"))) == len(door.mine(owner_of("you"))) == 1
 
 
 def test_a_batch_of_8_is_one_click_away(door: Service, visit: Open) -> None:
@@ -362,8 +363,8 @@ def test_the_runs_page_lists_what_is_mine_and_deletes_it(door: Service, visit: O
     at.button(key=f"delete-{mine}").click().run()
     assert door.look(mine) is None
     assert f"?run={mine}" not in words(at)
-    assert {run.id for run in door.mine("browser me")} == {kept}
-    assert {run.id for run in door.mine("browser you")} == {yours}
+    assert {run.id for run in door.mine(owner_of("me"))} == {kept}
+    assert {run.id for run in door.mine(owner_of("you"))} == {yours}
 
 
 def test_runs_are_named_and_pinned_by_their_owner_and_listed_for_anybody(door: Service, visit: Open) -> None:
@@ -376,22 +377,22 @@ def test_runs_are_named_and_pinned_by_their_owner_and_listed_for_anybody(door: S
     at.text_input(key=f"name-{first}").set_value(" **The** \u202efirst ").run()
     fine(at)
     name = "**The** first"
-    assert [run.id for run in door.mine("browser me")] == [second, first, third]
+    assert [run.id for run in door.mine(owner_of("me"))] == [second, first, third]
     assert f"[**\\*\\*The\\*\\* first**](/?run={first})" in words(at)  # as it was typed
     press_run(visit(seed="1"))  # the same run again
-    assert door.labels.of("browser me")[first].name == name
-    (yours,) = door.mine("browser you")
-    assert (yours.id, door.labels.of("browser you")) == (first, {})
+    assert door.labels.of(owner_of("me"))[first].name == name
+    (yours,) = door.mine(owner_of("you"))
+    assert (yours.id, door.labels.of(owner_of("you"))) == (first, {})
 
     shared = dict(parse_qsl(str(at.code[0].value).split("?")[1], keep_blank_values=True))
     assert shared == {"list": f"{second},{first}", "called": name}
     at.button(key=f"pin-{second}").click().run()
-    assert [run.id for run in door.mine("browser me")] == [first, third, second]
+    assert [run.id for run in door.mine(owner_of("me"))] == [first, third, second]
     at.text_input(key=f"name-{first}").set_value("").run()
-    assert door.labels.of("browser me")[first].name == ""
+    assert door.labels.of(owner_of("me"))[first].name == ""
     assert "[**Astronaut: iDLG" in words(at)
-    door.labels.rename(third, "browser me", "x" * 80)
-    assert door.labels.of("browser me")[third].name == "x" * 60
+    door.labels.rename(third, owner_of("me"), "x" * 80)
+    assert door.labels.of(owner_of("me"))[third].name == "x" * 60
 
     lesson = visit("pages/runs.py", who="nobody", list=f"{second},gone,{first}", called=[name])
     fine(lesson)
@@ -406,8 +407,8 @@ def test_deleting_a_shared_run_leaves_it_to_the_other(door: Service, visit: Open
     run = press_run(visit()).query_params["run"]
     press_run(visit(who="you"))
     visit("pages/runs.py").button(key=f"delete-{run}").click().run()
-    assert door.mine("browser me") == []
-    assert [found.id for found in door.mine("browser you")] == [run]
+    assert door.mine(owner_of("me")) == []
+    assert [found.id for found in door.mine(owner_of("you"))] == [run]
 
 
 def test_delete_all_takes_everything_of_mine_and_nothing_else(door: Service, visit: Open) -> None:
@@ -417,8 +418,8 @@ def test_delete_all_takes_everything_of_mine_and_nothing_else(door: Service, vis
     at = visit("pages/runs.py")
     next(button for button in at.button if button.label == "Delete them").click().run()
     fine(at)
-    assert door.mine("browser me") == []
-    assert len(door.mine("browser you")) == 1
+    assert door.mine(owner_of("me")) == []
+    assert len(door.mine(owner_of("you"))) == 1
 
 
 def test_a_browser_without_runs_is_told_where_to_begin(door: Service, visit: Open) -> None:
@@ -551,7 +552,7 @@ def test_a_data_set_that_is_not_here_says_how_to_get_it_and_cannot_be_trained_on
 
 @pytest.mark.usefixtures("digits")
 def test_a_training_is_among_the_runs_and_not_taken_for_an_attack(door: Service, visit: Open) -> None:
-    run = door.train(Training(rounds=3), "browser me")
+    run = door.train(Training(rounds=3), owner_of("me"))
     listed = visit("pages/runs.py")
     fine(listed)
     assert f"[**LeNet trained on MNIST, 3 rounds centrally**](/training?run={run})" in words(listed)
@@ -586,7 +587,7 @@ def test_choosing_a_trained_model_undoes_fields_that_its_card_does_not_name(door
 
 def test_a_run_on_a_trained_model_that_is_gone_still_shows_its_page(door: Service, visit: Open) -> None:
     shutil.copytree(ROOT / "assets" / "checkpoints" / "lenet-cifar10", door.config.checkpoints / "mine")
-    run = door.submit(Experiment(checkpoint="mine@5"), "browser me")
+    run = door.submit(Experiment(checkpoint="mine@5"), owner_of("me"))
     shutil.rmtree(door.config.checkpoints / "mine")
     at = visit(run=run)
     fine(at)
@@ -612,8 +613,8 @@ def test_results_with_lpips_and_without_are_not_shared(door: Service, tmp_path: 
 
 @pytest.mark.usefixtures("digits")
 def test_a_training_that_was_stopped_at_once_says_so(door: Service, visit: Open) -> None:
-    run = door.train(Training(rounds=3), "browser me")
-    door.cancel(run, "browser me")
+    run = door.train(Training(rounds=3), owner_of("me"))
+    door.cancel(run, owner_of("me"))
     at = visit("pages/training.py")
     at.query_params["run"] = run
     at.run()
@@ -639,8 +640,8 @@ def test_changing_the_model_says_that_its_training_is_gone_and_changing_back_doe
 
 @pytest.mark.usefixtures("digits")
 def test_go_on_asks_for_the_same_training_again(door: Service, visit: Open) -> None:
-    run = door.train(Training(rounds=3, clients=2), "browser me")
-    door.cancel(run, "browser me")
+    run = door.train(Training(rounds=3, clients=2), owner_of("me"))
+    door.cancel(run, owner_of("me"))
     at = visit("pages/training.py")
     at.query_params["run"] = run
     at = next(button for button in at.run().button if button.label == "Go on").click().run()

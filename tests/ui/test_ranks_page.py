@@ -11,6 +11,7 @@ from leakage.networks.grammar import parse, unroll
 from leakage.networks.rank import Analysis, analyse
 from leakage.results.exports import make
 from leakage.runs.events import RankEvent, RanksEnd
+from leakage.runs.owners import owner_of
 from leakage.runs.service import Service
 from leakage.spec.tasks import Ranks
 from leakage.ui.architecture.counts import missing, sentences, shares, table, verdict
@@ -52,7 +53,7 @@ def test_a_press_measures_the_ranks_and_the_verdict_goes_by_them(look: Open, doo
     assert "Layer by layer, not enough equations in layer conv1: 640 of 784 unknowns determined" in words(at)
     assert "**144** equations are missing" in words(at)
     assert "Measured for random weights" in words(at)
-    found = door.gradient_rank(door.mine("browser me")[0].id)
+    found = door.gradient_rank(door.mine(owner_of("me"))[0].id)
     assert found is not None
     assert f"**The whole gradient: {rank_of(found)}**" in words(at)
     assert (found.unknowns, found.sent) == (784, 16 + 10 * 625)
@@ -71,7 +72,7 @@ def test_a_stopped_measurement_says_so_and_can_be_asked_for_again(look: Open, do
 
 
 def test_a_measurement_that_the_time_limit_ended_says_so_and_shows_its_ranks(look: Open, door: Service) -> None:
-    run = door.measure(Ranks(network=ONE, size=28, channels=1), "browser me")
+    run = door.measure(Ranks(network=ONE, size=28, channels=1), owner_of("me"))
     door.store.claim("0:1")
     door.store.add_event(run, RankEvent(name="conv1", rank=640))
     door.store.finish(run, "cancelled", message="Stopped after 900 s, the limit for one run; the ranks so far are shown.")
@@ -108,15 +109,15 @@ def test_ranks_that_somebody_measured_are_shown_to_everybody(look: Open, door: S
     at.run()
     assert "**144**" in words(at)
     assert "measure-ranks" not in [button.key for button in at.button]
-    assert door.mine("browser me") == []
+    assert door.mine(owner_of("me")) == []
     door.delete(run, "somebody")
     assert "**144**" not in words(at.run())
 
 
 def test_ranks_of_an_older_version_are_not_shown(look: Open, door: Service, work: Callable[[], None]) -> None:
-    run = door.look(door.measure(Ranks(network=ONE, size=28, channels=1), "browser me"))
+    run = door.look(door.measure(Ranks(network=ONE, size=28, channels=1), owner_of("me")))
     assert run is not None
-    door.delete(run.id, "browser me")
+    door.delete(run.id, owner_of("me"))
     door.store.add(replace(run, version="older"), {})
     work()
     at = look(net=ONE, **GREY)
@@ -180,7 +181,7 @@ def test_a_formula_that_agrees_stays_and_one_that_does_not_is_marked() -> None:
 
 
 def test_a_measurement_is_among_the_runs_and_not_taken_for_an_attack(door: Service, visit: Open, work: Callable[[], None]) -> None:
-    run = door.measure(Ranks(network="conv 4@4", size=28, channels=1), "browser me")
+    run = door.measure(Ranks(network="conv 4@4", size=28, channels=1), owner_of("me"))
     work()
     address = "/architecture?net=conv%204%404&size=28&channels=1"
     listed = visit("pages/runs.py")
@@ -200,7 +201,7 @@ def test_a_measurement_is_among_the_runs_and_not_taken_for_an_attack(door: Servi
 
 
 def test_a_stop_in_the_middle_of_a_layer_keeps_the_ranks_before_it(door: Service) -> None:
-    run = door.look(door.measure(Ranks(network="conv 4@1 - conv 4@1", size=28, channels=1), "browser me"))
+    run = door.look(door.measure(Ranks(network="conv 4@1 - conv 4@1", size=28, channels=1), owner_of("me")))
     assert run is not None
     told = iter([False] * 5)  # before both layers, and before the three decompositions of the first
     result = rank_job.perform(door.store, run, lambda: next(told, True))
@@ -211,7 +212,7 @@ def test_a_stop_in_the_middle_of_a_layer_keeps_the_ranks_before_it(door: Service
 
 def test_of_a_linear_network_the_whole_gradient_has_full_rank(door: Service) -> None:
     """dL/dW = e x^T holds x: every pixel value moves it."""
-    run = door.look(door.measure(Ranks(network="linear 2", size=28, channels=1), "browser me"))
+    run = door.look(door.measure(Ranks(network="linear 2", size=28, channels=1), owner_of("me")))
     assert run is not None
     result = rank_job.perform(door.store, run, lambda: False)
     assert (result.ranks, result.whole) == ({}, True)
@@ -225,7 +226,7 @@ def test_of_a_linear_network_the_whole_gradient_has_full_rank(door: Service) -> 
 
 def test_of_means_as_many_directions_are_left_as_there_are_means(door: Service) -> None:
     """Of 28 x 28 grey pixels the means of 4 x 4 are 49 numbers: no more can move the gradient behind them."""
-    run = door.look(door.measure(Ranks(network="mean 4", size=28, channels=1, outputs=1), "browser me"))
+    run = door.look(door.measure(Ranks(network="mean 4", size=28, channels=1, outputs=1), owner_of("me")))
     assert run is not None
     found = rank_job.perform(door.store, run, lambda: False).gradient
     assert found is not None
@@ -237,7 +238,7 @@ def test_of_means_as_many_directions_are_left_as_there_are_means(door: Service) 
 
 
 def test_a_stop_within_the_whole_gradient_keeps_the_ranks_of_the_layers(door: Service) -> None:
-    run = door.look(door.measure(Ranks(network=ONE, size=28, channels=1), "browser me"))
+    run = door.look(door.measure(Ranks(network=ONE, size=28, channels=1), owner_of("me")))
     assert run is not None
     result = rank_job.perform(door.store, run, lambda: door.moved(run.id) is not None)
     assert (result.ranks, result.gradient, result.whole) == ({"conv1": 640}, None, False)

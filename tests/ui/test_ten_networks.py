@@ -11,6 +11,7 @@ from leakage.networks.grammar import parse, unroll
 from leakage.networks.rank import Analysis, analyse
 from leakage.runs.event_parts import GradientRank
 from leakage.runs.events import GradientRankEvent, RankEvent, RanksEnd
+from leakage.runs.owners import owner_of
 from leakage.runs.service import Service
 from leakage.settings import ROOT
 from leakage.spec.tasks import Ranks
@@ -44,7 +45,7 @@ def shown(row: dict[str, Any]) -> bool:
 def page(row: dict[str, Any], look: Open, door: Service) -> AppTest:
     """The page when the ranks of this row have been measured."""
     channels, size, _ = row["shape"]
-    run = door.measure(Ranks.model_validate({"network": row["network"], "size": size, "channels": channels}), "browser me")
+    run = door.measure(Ranks.model_validate({"network": row["network"], "size": size, "channels": channels}), owner_of("me"))
     door.store.claim("0:1")
     for name, rank in row["layers"].items():
         door.store.add_event(run, RankEvent(name=name, rank=rank))

@@ -26,13 +26,14 @@ from leakage.data.images import sheet
 from leakage.results import exports
 from leakage.results.comparison_file import experiments
 from leakage.runs.events import TurnEvent
+from leakage.runs.owners import COOKIE
 from leakage.runs.service import NOT_READY, Place, Service
 from leakage.runs.store import Store
 from leakage.settings import Settings
 from leakage.spec.experiment import Experiment, Picture, parse
 from leakage.web.downloads import key_of
 from leakage.web.routes import Routes
-from leakage.web.stream import BACKLOG, MAX_LISTENERS, OWNER_COOKIE, TOO_MANY_PAGES, Places, Stream, message
+from leakage.web.stream import BACKLOG, MAX_LISTENERS, TOO_MANY_PAGES, Places, Stream, message
 
 EXPERIMENT = QUICK.model_copy(update={"pictures": (Picture(id="astronaut"), Picture(id="chelsea"))})
 SIZE = 32
@@ -242,10 +243,10 @@ def test_a_browser_follows_on_so_many_pages_at_most(site: Site) -> None:
     path = f"/api/runs/stream?ids=a&since={site.store.last_seq()}"
     with contextlib.ExitStack() as open_pages:
         for _ in range(MAX_LISTENERS):
-            heard(open_pages.enter_context(site.get(path, {"Cookie": f"{OWNER_COOKIE}=one"})), 1)
-        with site.get(path, {"Cookie": f"{OWNER_COOKIE}=one"}) as refused:
+            heard(open_pages.enter_context(site.get(path, {"Cookie": f"{COOKIE}=one"})), 1)
+        with site.get(path, {"Cookie": f"{COOKIE}=one"}) as refused:
             assert (refused.status, refused.read().decode()) == (429, TOO_MANY_PAGES)
-        with site.get(path, {"Cookie": f"{OWNER_COOKIE}=another"}) as other:
+        with site.get(path, {"Cookie": f"{COOKIE}=another"}) as other:
             heard(other, 1)
 
 

@@ -30,7 +30,7 @@ def open_page(server: Server, query: str = "") -> list[ForwardMsg]:
     hello.rerun_script.query_string = query
     answers = []
     address = server.address.replace("http", "ws") + "/_stcore/stream"
-    with connect(address, subprotocols=["streamlit"], max_size=None, proxy=None) as socket:
+    with connect(address, origin=server.address, subprotocols=["streamlit"], max_size=None, proxy=None) as socket:
         socket.send(hello.SerializeToString())
         while not (answers and answers[-1].WhichOneof("type") == "script_finished"):
             message = socket.recv(timeout=60)

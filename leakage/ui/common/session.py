@@ -1,57 +1,26 @@
-"""Who is looking: a random owner in an HttpOnly cookie, because session state dies on reload; and what is theirs to delete."""
+"""Who is looking: the owner behind a cookie, because session state dies on reload; and what is theirs to delete."""
 
 import secrets
 
 import streamlit as st
-from starlette.middleware import Middleware
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from leakage.runs.owners import COOKIE, owner_of
 from leakage.runs.service import service
 
-COOKIE = "gle_owner"
 PAGE, KEPT = "page", "kept"  # in session state: where the visitor is, and the names of what this page alone keeps there
 SHOWN, BEFORE = "shown", "before"  # in session state: the runs that the Lab shows, and those that it showed when it was left
 COMING = "coming"  # in session state: whether the visitor was on another page until now
-YEAR = 365 * 24 * 3600
-
-
-class OwnerCookie:
-    """Gives every browser without one a random owner."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        new = scope["type"] == "http" and f"{COOKIE}=".encode() not in dict(scope["headers"]).get(b"cookie", b"")
-
-        async def marked(message: Message) -> None:
-            if new and message["type"] == "http.response.start":
-                cookie = f"{COOKIE}={secrets.token_urlsafe(16)}; Path=/; Max-Age={YEAR}; HttpOnly; SameSite=Lax"
-                message["headers"] = [*message["headers"], (b"set-cookie", cookie.encode())]
-            await send(message)
-
-        page = new and scope["path"].rsplit("/", 1)[-1] in (
-            "",
-            "ask",
-            "compare",
-            "architecture",
-            "training",
-            "runs",
-        )  # the page itself, not its dozens of scripts
-        await self.app(scope, receive, marked if page else send)
-
-
-MIDDLEWARE = [Middleware(OwnerCookie)]
 
 
 def owner() -> str:
     """The owner of this browser's runs."""
     cookie = st.context.cookies.get(COOKIE)
-    return f"browser {cookie}" if cookie else str(st.session_state.setdefault("owner", secrets.token_urlsafe(16)))
+    return owner_of(cookie) if cookie else str(st.session_state.setdefault("owner", secrets.token_urlsafe(16)))
 
 
 def enter(page: str) -> None:
-    """Before a page is drawn: what another one has kept for itself, beyond its widgets, is gone like these."""
+    """Before a page is drawn: the visitor is here; what another page has kept for itself, beyond its widgets, is gone like these."""
+    service().see(owner())
     state = st.session_state
     state[COMING] = state.get(PAGE, page) != page
     if state[COMING]:

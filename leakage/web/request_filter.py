@@ -1,0 +1,111 @@
+"""What every request must bring before a page or a route sees it, a Host and an Origin that are ours, and what every answer carries."""
+
+import re
+from base64 import b64encode
+from hashlib import sha256
+from importlib.util import find_spec
+from pathlib import Path
+
+from starlette.datastructures import MutableHeaders
+from starlette.requests import HTTPConnection
+from starlette.responses import PlainTextResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from leakage.web.hosts import Address, Hosts
+
+READING = ("GET", "HEAD", "OPTIONS")
+DEFAULT_PORTS = {"http": 80, "https": 443}
+STARTS = ("http.response.start", "websocket.http.response.start")
+NO_HOST = "A request needs one Host header with a name or an address in it."
+FOREIGN_HOST = (
+    "This server does not answer to the name {!r}. If it is its own, its owner adds it to the environment variable "
+    "LEAKAGE_ALLOWED_HOSTS; an IP address works without."
+)
+FOREIGN_ORIGIN = (
+    "Only pages of this server may do that: the request's Origin must equal its Host, port included. "
+    "Behind a reverse proxy: let the proxy pass on the Host header."
+)
+
+
+class RequestFilter:
+    """Refuses requests for another server and from pages of another one; closes Streamlit's metrics; adds headers to all answers."""
+
+    def __init__(self, app: ASGIApp, *, hosts: Hosts) -> None:
+        self.app, self.hosts, self.headers = app, hosts, protecting_headers()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            await self.app(scope, receive, send)
+            return
+
+        async def protected(message: Message) -> None:
+            if message["type"] in STARTS:
+                headers = MutableHeaders(raw=list(message["headers"]))
+                for name, value in self.headers.items():
+                    headers.setdefault(name, value)
+                message = {**message, "headers": headers.raw}
+            await send(message)
+
+        await (self.refusal(HTTPConnection(scope)) or self.app)(scope, receive, protected)
+
+    def refusal(self, request: HTTPConnection) -> Response | None:
+        """What is answered to a request that goes no further."""
+        named = request.headers.getlist("host")
+        host = Address.read(named[0]) if len(named) == 1 else None
+        if host is None:
+            return PlainTextResponse(NO_HOST, 400)
+        if not self.hosts.allow(host):
+            return PlainTextResponse(FOREIGN_HOST.format(host.name), 421)
+        if request.scope.get("method") not in READING and not from_here(request, host):  # a websocket has no method
+            return PlainTextResponse(FOREIGN_ORIGIN, 403)
+        if request.scope["path"].rstrip("/").endswith("/_stcore/metrics"):
+            return PlainTextResponse("There is nothing here.", 404)
+        return None
+
+
+def from_here(request: HTTPConnection, host: Address) -> bool:
+    """Whether it was a page of this very server that sent the request. A browser says so with every request that changes something."""
+    origins = request.headers.getlist("origin")
+    scheme, separator, rest = origins[0].partition("://") if len(origins) == 1 else ("", "", "")
+    origin = Address.read(rest)
+    if not separator or origin is None or scheme not in DEFAULT_PORTS or (is_secure(request) and scheme != "https"):
+        return False
+    usual = DEFAULT_PORTS[scheme]
+    return (origin.name, origin.port or usual) == (host.name, host.port or usual)
+
+
+def is_secure(request: HTTPConnection) -> bool:
+    """Whether the visitor came by https: to this server, or to the proxy in front of it."""
+    forwarded = request.headers.get("x-forwarded-proto", "").split(",")[0].strip().lower()
+    return request.url.scheme in ("https", "wss") or forwarded == "https"
+
+
+def protecting_headers() -> dict[str, str]:
+    """The headers of every answer. The policy is as strict as Streamlit's front end lets it be."""
+    policy = {
+        "default-src": "'self'",
+        "script-src": " ".join(("'self'", "blob:", "'wasm-unsafe-eval'", *inline_scripts())),  # its components and messages
+        "style-src": "'self' 'unsafe-inline'",  # Streamlit and Plotly write their styles into the page
+        "img-src": "'self' data: blob:",
+        "font-src": "'self' data:",
+        "media-src": "'self' data: blob:",
+        "connect-src": "'self'",
+        "object-src": "'none'",
+        "base-uri": "'self'",
+        "form-action": "'self'",
+        "frame-ancestors": "'self'",
+    }
+    return {
+        "X-Content-Type-Options": "nosniff",
+        "Content-Security-Policy": "; ".join(f"{name} {value}" for name, value in policy.items()),
+        "Referrer-Policy": "same-origin",
+    }
+
+
+def inline_scripts() -> list[str]:
+    """The hashes of the scripts that Streamlit's own page has in it, so that no other script in a page is run."""
+    streamlit = find_spec("streamlit")
+    if streamlit is None or streamlit.origin is None:
+        return []
+    page = (Path(streamlit.origin).parent / "static" / "index.html").read_bytes()
+    return [f"'sha256-{b64encode(sha256(script).digest()).decode()}'" for script in re.findall(rb"<script>(.*?)</script>", page, re.DOTALL)]
