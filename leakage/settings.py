@@ -20,6 +20,12 @@ class Settings:
     slots: int  # LEAKAGE_SLOTS: runs at the same time; default one per core, at most 4
     store_mb: int  # LEAKAGE_STORE_MB: the store never grows beyond this
     memory_mb: int  # LEAKAGE_MEMORY_MB: what one worker may allocate on a CPU; default 70 % of the machine's memory, shared by the slots
+    upload_days: int = 7  # LEAKAGE_UPLOAD_DAYS: after so many days a run with uploads is deleted, however it stands
+
+    @property
+    def upload_life(self) -> str:
+        """How long uploads are kept, in words."""
+        return f"{self.upload_days} day{'s' * (self.upload_days > 1)}"
 
     @property
     def store(self) -> Path:
@@ -58,6 +64,7 @@ def settings() -> Settings:
         slots=slots,
         store_mb=number("LEAKAGE_STORE_MB", 4096),
         memory_mb=number("LEAKAGE_MEMORY_MB", int(memory * 0.7 / slots)),
+        upload_days=max(1, number("LEAKAGE_UPLOAD_DAYS", 7)),
     )
 
 

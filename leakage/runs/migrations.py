@@ -82,10 +82,16 @@ def let_owners_name_and_pin(db: Connection) -> None:
     db.execute("ALTER TABLE holders ADD COLUMN pinned REAL")
 
 
+def let_codes_delete_uploads(db: Connection) -> None:
+    """6: the codes that delete an upload: a hash of each, and whose upload it is."""
+    db.execute("CREATE TABLE upload_codes (hash TEXT PRIMARY KEY, owner TEXT NOT NULL, upload TEXT NOT NULL, created REAL NOT NULL)")
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     create_tables,
     replace_numbers_that_are_not_finite,
     complete_introductions,
     rename_verdicts,
     let_owners_name_and_pin,
+    let_codes_delete_uploads,
 )

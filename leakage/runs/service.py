@@ -30,6 +30,8 @@ from leakage.runs.events import (
 from leakage.runs.notes import RECORDED
 from leakage.runs.run_labels import Labels
 from leakage.runs.store import OPEN, Run, Store
+from leakage.runs.upload_codes import UploadCodes
+from leakage.runs.upload_limits import check_room
 from leakage.settings import Settings, settings
 from leakage.spec import catalog as plugins
 from leakage.spec.aliases import EARLIER_RUNS
@@ -64,7 +66,7 @@ class Service:
     """What pages may ask for."""
 
     def __init__(self, store: Store, config: Settings) -> None:
-        self.store, self.config, self.labels = store, config, Labels(store)
+        self.store, self.config, self.labels, self.codes = store, config, Labels(store), UploadCodes(store)
 
     def catalog(self) -> Catalog | None:
         """The plug-ins as data; None while the dispatcher is still writing them down."""
@@ -93,6 +95,7 @@ class Service:
         Raises SpecError when one of them cannot be run; then none is queued.
         """
         requests = [self._request(experiment.resolve(self.ready()), uploads or {}) for experiment in experiments]
+        check_room(self.store, owner, [one.files for one in requests])
         return self._queue(requests, owner, group=group, anew=anew)
 
     def _request(self, resolved: Experiment, uploads: Mapping[str, bytes]) -> RunRequest:

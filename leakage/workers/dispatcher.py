@@ -17,6 +17,7 @@ from types import FrameType
 from leakage.runs.connections import NewerStoreError, StoreError
 from leakage.runs.notes import SERVER
 from leakage.runs.store import Run, Store
+from leakage.runs.upload_codes import UploadCodes
 from leakage.settings import Settings, settings
 from leakage.spec import catalog
 
@@ -31,7 +32,7 @@ WORKER = {  # the environment of a worker
     "MALLOC_MMAP_THRESHOLD_": str(2**25),  # glibc gives the memory of one step back, and takes it again in the next, unless told
     "MALLOC_TRIM_THRESHOLD_": str(2**28),
 }
-KEEP_UPLOADS = 7 * 24 * 3600.0
+DAY, HOUR = 24 * 3600.0, 3600.0
 LOST = "worker lost: the process that ran this stopped without a word. Its frames so far are kept. Press Run to try again."
 log = logging.getLogger(__name__)
 
@@ -91,9 +92,11 @@ class Dispatcher:
                 self.slots[str(number)] = self.start(str(number))
         for run in self.store.running():
             self.look_after(run)
-        if now - self.swept > 3600:
+        if now - self.swept > HOUR:
             self.swept = now
-            self.store.sweep(uploads_before=now - KEEP_UPLOADS)
+            old = now - self.config.upload_days * DAY + HOUR  # the next look is an hour away, and the page promises whole days
+            self.store.sweep(uploads_before=old)
+            UploadCodes(self.store).sweep(before=old)
         if now - self.reserved > 60:
             self.reserved = now
             self.store.database.set_reserve_aside()
