@@ -16,10 +16,10 @@ def show() -> None:
         st.text_input("Code, as it stood beside the picture", key=TYPED, placeholder="7k2m-x9qd-04tw", max_chars=40)
         st.caption("Every run that used the picture goes at once, with its frames and files, whichever browser holds it.")
         st.form_submit_button("Delete", type="primary", on_click=_delete)
-    if told := st.session_state.pop(TOLD, ""):
-        st.success(told)
-    if wrong := st.session_state.pop(WRONG, ""):
-        st.error(wrong)
+        if told := st.session_state.pop(TOLD, ""):
+            st.success(told)
+        if wrong := st.session_state.pop(WRONG, ""):
+            st.error(wrong)
 
 
 def _delete() -> None:

@@ -134,8 +134,8 @@ def uploaded() -> list[Item]:
     )
     taken = take_picture(f"camera-{number}")
     st.caption(
-        f"They go to the machine that runs this page and are kept here for {service().config.upload_life} at most, then deleted: at once "
-        "with their run."
+        f"They go to the machine that runs this page and are kept here for {service().config.upload_life} at most, then deleted. "
+        "Deleting their run deletes them at once."
     )
     before = _uploads()
     kept = _checked([*files, *([taken] if taken else [])], taken)
