@@ -32,6 +32,11 @@ class Settings:
     password: str = field(default="", repr=False)  # LEAKAGE_PASSWORD: what a visitor must know; default none
 
     @property
+    def upload_life(self) -> str:
+        """How long uploads are kept, in words."""
+        return f"{self.upload_days} day{'s' * (self.upload_days > 1)}"
+
+    @property
     def store(self) -> Path:
         return self.home / "store.db"
 

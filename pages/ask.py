@@ -85,7 +85,7 @@ def page() -> None:
     with right:
         answer_view.show(st.query_params.get("runs", ""), question, known)
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.caption(explain.PROMISE, width="content")
+        st.caption(explain.promise(), width="content")
         delete_all()
 
 

@@ -142,7 +142,7 @@ def page() -> None:
         compared.show(st.query_params.get("runs", ""), experiments, known)
         precomputed_results.show(known)
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.caption(explain.PROMISE, width="content")
+        st.caption(explain.promise(), width="content")
         delete_all()
 
 

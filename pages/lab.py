@@ -127,7 +127,7 @@ def page() -> None:
         st.session_state[SHOWN] = run_shown()
         result.show(st.session_state[SHOWN], experiment, known)
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.caption(explain.PROMISE, width="content")
+        st.caption(explain.promise(), width="content")
         delete_all()
 
 

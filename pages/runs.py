@@ -16,7 +16,7 @@ from leakage.runs.store import Label, Run
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment
 from leakage.spec.tasks import Ranks, Training
-from leakage.ui.common import explain, forms
+from leakage.ui.common import delete_by_code, explain, forms
 from leakage.ui.common.base_path import address_of, base
 from leakage.ui.common.session import delete_all, owner
 
@@ -60,7 +60,8 @@ def row(run: Run, label: Label, known: Catalog) -> None:
                 key=f"pin-{run.id}",
                 icon=":material/keep:" if pinned else ":material/keep_off:",
                 type="tertiary",
-                help="Pinned runs stand first, and make a lesson. Pictures of your own are deleted after 7 days all the same.",
+                help="Pinned runs stand first, and make a lesson. Pictures of your own are deleted after "
+                f"{service().config.upload_life} all the same.",
                 on_click=service().labels.pin,
                 args=given,
             )
@@ -115,6 +116,7 @@ def page() -> None:
         lesson(ids, st.query_params.get_all("called"), known)
     else:
         st.markdown("#### The runs of this browser")
+        delete_by_code.show()
         runs(known)
 
 
@@ -130,7 +132,7 @@ def runs(known: Catalog) -> None:
         delete_all()
     for run in mine:
         row(run, labels.get(run.id, Label()), known)
-    st.caption(explain.PROMISE)
+    st.caption(explain.promise())
 
 
 page()

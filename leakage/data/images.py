@@ -1,9 +1,7 @@
-"""Pictures as bytes: the gallery inside installed packages, data sets, checked uploads, thumbnails and contact sheets. No torch."""
+"""Pictures as bytes: the gallery inside installed packages, data sets, kept uploads, thumbnails and contact sheets. No torch."""
 
 import base64
 import gzip
-import struct
-import zlib
 from functools import lru_cache
 from importlib.util import find_spec
 from io import BytesIO
@@ -12,31 +10,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from PIL import ExifTags, Image, UnidentifiedImageError
+from PIL import Image
 
 from leakage.data.datasets import DataSet, Item, PictureError, data_folder, datasets, training_pictures
+from leakage.data.decoder import BROKEN, square
 from leakage.data.readers import Pixels, Rows
 
 __all__ = ["GALLERY_CLASSES", "DataSet", "Item", "PictureError", "Pixels", "Rows", "data_folder", "datasets", "training_pictures"]
-__all__ += ["check_upload", "class_names", "find", "fitted", "gallery", "portraits", "read", "sheet", "thumbnail", "tiles"]
+__all__ += ["class_names", "find", "fitted", "gallery", "portraits", "read", "sheet", "thumbnail", "tiles"]
 
 GALLERY_CLASSES = ["person", "cat", "cup", "rocket", "eye scan", "tissue scan", "face", "digit", "document", "thing"]
-MAX_BYTES = 10 * 2**20  # of an upload as it arrives
-MAX_PIXELS = 16_000_000
-MIN_SIDE = 8  # pixels
-KEPT_SIDE = 256  # pixels of an upload as it is kept
-FORMATS = ("PNG", "JPEG", "WEBP")
-OTHER_KINDS = {b"GIF8": "a GIF", b"BM": "a BMP", b"II*\0": "a TIFF", b"MM\0*": "a TIFF", b"%PDF": "a PDF"}  # by their first bytes
-TURNS = {  # EXIF orientation -> how to undo it; Pillow's exif_transpose also rewrites the EXIF and fails where that is odd
-    2: Image.Transpose.FLIP_LEFT_RIGHT,
-    3: Image.Transpose.ROTATE_180,
-    4: Image.Transpose.FLIP_TOP_BOTTOM,
-    5: Image.Transpose.TRANSPOSE,
-    6: Image.Transpose.ROTATE_270,
-    7: Image.Transpose.TRANSVERSE,
-    8: Image.Transpose.ROTATE_90,
-}
-BROKEN = (OSError, EOFError, ValueError, SyntaxError, LookupError, TypeError, AttributeError, OverflowError, struct.error, zlib.error)
 
 
 class _Photo(NamedTuple):
@@ -111,7 +94,7 @@ def read(source: str, id: str, size: int, channels: int, upload: bytes | None = 
     if source == "upload":
         if upload is None:
             raise PictureError(f"Upload {id} is not on this machine: it was deleted, or never arrived. Upload it again.")
-        picture = np.asarray(_square(upload, f"Upload {id}"))
+        picture = np.asarray(square(upload, f"Upload {id}"))
     elif source == "gallery":
         picture = _stored(find(source, id).id)
     else:
@@ -173,67 +156,6 @@ def _packaged(package: str, file: str) -> Path:
         if (Path(folder) / file).is_file():
             return Path(folder) / file
     raise PictureError(f"The gallery needs {file} of the package {package}, which is missing: run `pip install -r requirements.txt`.")
-
-
-# ---------------------------------------------------------------- uploads
-
-
-def check_upload(data: bytes, name: str) -> bytes:
-    """An upload as a PNG: RGB, its central square, at most 256 pixels, without metadata.
-
-    Turned as its EXIF says, 16 bits scaled to 8, transparency laid on white; of several pictures in one JPEG the first. Animations are
-    refused. Raises PictureError with one sentence for the page.
-    """
-    return _png(_square(data, name[:60]))
-
-
-def _square(data: bytes, name: str) -> Image.Image:
-    """The central square of an upload, RGB, at most 256 pixels. Raises PictureError."""
-    with _opened(data, name) as image:
-        try:
-            turn = TURNS.get(image.getexif().get(ExifTags.Base.Orientation, 1))
-            rgb = _rgb(image if turn is None else image.transpose(turn))
-        except BROKEN as error:
-            raise PictureError(f"{name} is damaged or cut short ({error}). Save it again as PNG and upload that.") from error
-    side = min(rgb.size)
-    left, top = (rgb.width - side) // 2, (rgb.height - side) // 2
-    square = rgb.crop((left, top, left + side, top + side))
-    return square.resize((KEPT_SIDE, KEPT_SIDE), Image.Resampling.LANCZOS) if side > KEPT_SIDE else square
-
-
-def _opened(data: bytes, name: str) -> Image.Image:
-    """The image with only its header read, after every check that needs no decoding. Raises PictureError."""
-    if len(data) > MAX_BYTES:
-        raise PictureError(f"{name} has {len(data) / 2**20:.1f} MB; at most {MAX_BYTES // 2**20} MB are allowed. Upload a smaller copy.")
-    try:
-        image = Image.open(BytesIO(data), formats=FORMATS)
-    except UnidentifiedImageError:
-        kinds = [kind for start, kind in OTHER_KINDS.items() if data.startswith(start)]
-        kind = kinds[0] if kinds else "a HEIC or AVIF" if data[4:8] == b"ftyp" else "no picture that can be read"
-        raise PictureError(f"{name} is {kind}; expected is a PNG, JPEG or WebP picture. Save it as PNG and upload that.") from None
-    except (Image.DecompressionBombError, Image.DecompressionBombWarning):  # the warning is raised only where warnings are errors
-        raise PictureError(f"{name} has over 89 megapixels; at most {MAX_PIXELS // 10**6} are allowed. Upload a smaller copy.") from None
-    except BROKEN as error:
-        raise PictureError(f"{name} is damaged or cut short ({error}). Save it again as PNG and upload that.") from error
-    sides = f"{image.width} by {image.height} pixels"
-    if image.width * image.height > MAX_PIXELS:
-        raise PictureError(f"{name} has {sides}; at most {MAX_PIXELS // 10**6} megapixels are allowed. Upload a smaller copy.")
-    if min(image.size) < MIN_SIDE:
-        raise PictureError(f"{name} has {sides}; at least {MIN_SIDE} by {MIN_SIDE} are needed. Choose a larger one.")
-    if getattr(image, "is_animated", False) and image.format != "MPO":  # MPO: what a phone calls JPEG, with a depth map or a second view
-        raise PictureError(f"{name} is animated; expected is a single picture. Save one frame as PNG and upload that.")
-    return image
-
-
-def _rgb(image: Image.Image) -> Image.Image:
-    """RGB, 8 bits, on white."""
-    if image.mode.startswith("I"):  # 16-bit grey, which `convert` would clip at 255 instead of scaling
-        grey = np.asarray(image).astype(np.float64) / 257
-        return Image.fromarray(np.round(grey).clip(0, 255).astype(np.uint8)).convert("RGB")
-    if image.has_transparency_data:
-        above = image.convert("RGBA")
-        return Image.alpha_composite(Image.new("RGBA", above.size, "white"), above).convert("RGB")
-    return image.convert("RGB")
 
 
 # ---------------------------------------------------------------- pictures for the page

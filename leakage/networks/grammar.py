@@ -212,7 +212,7 @@ def _step(number: int, text: str) -> Step:
             return _within(Linear(int(found)))
     except NetworkError as error:
         raise NetworkError(f"Step {number} ({text}): {error}") from None
-    raise NetworkError(f"Step {number}: {text!r} is not a step. Allowed are steps such as: {FORMS}.")
+    raise NetworkError(f"Step {number}: {text[:60]!r} is not a step. Allowed are steps such as: {FORMS}.")
 
 
 LIMITS = {"size": (0, 11), "filters": (1, 512), "stride": (1, 4), "padding": (0, 5), "units": (1, 4096)}

@@ -19,6 +19,7 @@ from leakage.results.exports import saved
 from leakage.results.markup import render
 from leakage.results.utility import EPSILONS, epsilon_words, heading
 from leakage.runs.events import AttackEnd
+from leakage.settings import settings
 from leakage.spec.catalog import Catalog, CatalogError
 from leakage.spec.threat_model import Row as Assumed
 from leakage.spec.threat_model import assumptions
@@ -29,7 +30,7 @@ POINTS = 300  # of a curve
 WIDE, HIGH, LEFT, LOW = 720, 300, 48, 36  # the drawing, and its margins on the left and below
 HEAD = ("Variant", "Attacker", "Verdict", "PSNR", "SSIM", "LPIPS", "Rank", "Labels found out")
 OWN = (
-    "This file shows a private picture: its owner brought it to this program, which deletes it after 7 days. "
+    "This file shows a private picture: its owner brought it to this program, which deletes it after {}. "
     "This copy stays until you delete it. Think before you pass it on. To run the comparison again, bring the same picture."
 )
 GRANTED = "An adaptive attacker imitates what the phone does as well as we know how; one who knows a better imitation may see more."
@@ -59,7 +60,7 @@ def page(arms: Sequence[Arm], known: Catalog) -> str:
         names=", ".join(dict.fromkeys(arm.row.title for arm in arms)),
         count=len(arms),
         when=_when(arms),
-        warnings=[OWN] * any(arm.own for arm in arms) + only_naive([arm.row for arm in arms]),
+        warnings=[OWN.format(settings().upload_life)] * any(arm.own for arm in arms) + only_naive([arm.row for arm in arms]),
         figures=_figures(arms),
         score_heads=[*HEAD, *_cost_heads(arms)],
         scores=_table(arms),

@@ -108,6 +108,11 @@ def let_a_full_store_make_room(db: Connection) -> None:
     db.execute("INSERT INTO owners SELECT DISTINCT owner, ? FROM holders", (time.time(),))
 
 
+def let_codes_delete_uploads(db: Connection) -> None:
+    """8: the codes that delete an upload: a hash of each, and whose upload it is."""
+    db.execute("CREATE TABLE upload_codes (hash TEXT PRIMARY KEY, owner TEXT NOT NULL, upload TEXT NOT NULL, created REAL NOT NULL)")
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     create_tables,
     replace_numbers_that_are_not_finite,
@@ -116,4 +121,5 @@ MIGRATIONS: tuple[Migration, ...] = (
     let_owners_name_and_pin,
     hash_owner_cookies,
     let_a_full_store_make_room,
+    let_codes_delete_uploads,
 )

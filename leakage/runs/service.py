@@ -33,6 +33,8 @@ from leakage.runs.notes import RECORDED
 from leakage.runs.queue_errors import in_words
 from leakage.runs.run_labels import Labels
 from leakage.runs.store import Caps, Removed, Run, Store
+from leakage.runs.upload_codes import UploadCodes
+from leakage.runs.upload_limits import check_room
 from leakage.settings import Settings, settings
 from leakage.spec import catalog as plugins
 from leakage.spec.aliases import EARLIER_RUNS
@@ -66,7 +68,7 @@ class Service:
     """What pages may ask for."""
 
     def __init__(self, store: Store, config: Settings) -> None:
-        self.store, self.config, self.labels = store, config, Labels(store)
+        self.store, self.config, self.labels, self.codes = store, config, Labels(store), UploadCodes(store)
         self.seen: dict[str, float] = {}  # when each owner was last noted to be here
 
     def catalog(self) -> Catalog | None:
@@ -96,6 +98,7 @@ class Service:
         Raises SpecError when one of them cannot be run; then none is queued.
         """
         requests = [self._request(experiment.resolve(self.ready()), uploads or {}) for experiment in experiments]
+        check_room(self.store, owner, [one.files for one in requests])
         return self._queue(requests, owner, group=group, anew=anew)
 
     def _request(self, resolved: Experiment, uploads: Mapping[str, bytes]) -> RunRequest:

@@ -15,6 +15,7 @@ from leakage.spec.fields import KINDS as KINDS
 from leakage.spec.fields import CatalogError as CatalogError
 from leakage.spec.fields import Field as Field
 from leakage.spec.fields import Published, Travels
+from leakage.spec.words import short_repr
 
 LOCAL_STEPS, LOCAL_RATE = "epochs", "rate"  # fields of protocols whose phones train by themselves
 PACKAGE = Path(__file__).parent.parent
@@ -77,7 +78,7 @@ class Entry:
         known = {field.name: field for field in self.fields}
         for name in given:
             if name not in known:
-                raise CatalogError(f"{self.kind} {self.id!r} has no field {name!r}; it has {', '.join(known) or 'none'}.")
+                raise CatalogError(f"{self.kind} {self.id!r} has no field {short_repr(name)}; it has {', '.join(known) or 'none'}.")
         return {name: field.check(given.get(name, field.default), f"{self.kind} {self.id}") for name, field in known.items()}
 
 

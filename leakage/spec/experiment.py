@@ -12,6 +12,7 @@ from leakage.spec.aliases import also_as_before
 from leakage.spec.catalog import Catalog, CatalogError
 from leakage.spec.refusals import LocalSteps, refusals, unreadable
 from leakage.spec.syntax import SYNTAXES
+from leakage.spec.words import short_repr
 
 VERSION: Literal[1] = 1
 MAX_BATCH = 128
@@ -21,6 +22,7 @@ Channels: TypeAlias = Literal[1, 3]
 SIZES: tuple[Side, ...] = get_args(Side)
 MAX_PIXELS = MAX_BATCH * 64 * 64  # of all pictures of an experiment together
 MAX_SECONDS = 3600  # wall clock of one run
+MAX_VALUES = 5000  # of a file, at any depth; more would take seconds to refuse
 
 
 class SpecError(ValueError):
@@ -258,19 +260,31 @@ def parse_as(text: str | bytes | dict[str, Any], kind: type[Data], what: str) ->
         raise SpecError(f"This is not {what} file: expected JSON, and {error}.") from None
     if not isinstance(raw, dict):
         raise SpecError(f"This is not {what} file: expected an object {{...}}, given was a {type(raw).__name__}.")
+    if _has_more_values_than(MAX_VALUES, raw):
+        raise SpecError(f"This is not {what} file: expected are at most {MAX_VALUES} values, given were more.")
     if raw.get("version", VERSION) != VERSION:
-        raise SpecError(f"version: allowed is {VERSION}, given was {raw['version']!r}. Update this program to read newer files.")
+        raise SpecError(f"version: allowed is {VERSION}, given was {short_repr(raw['version'])}. Update this program to read newer files.")
     try:
         return kind.model_validate(raw)
     except ValidationError as error:
-        first = error.errors()[0]
-        steps = [str(step) for step in first["loc"]]
-        where = ".".join(steps)
+        first = error.errors(include_url=False)[0]
+        steps = [step if len(step) <= 60 and step.isprintable() else short_repr(step) for step in map(str, first["loc"])]
+        where, given = ".".join(steps), short_repr(first["input"])
         if "fields" in steps[:-1]:  # the type that pydantic tried last would follow
             where = ".".join(steps[: steps.index("fields") + 2])
-            raise SpecError(f"{where}: allowed is a number, a word, true or false, given was {first['input']!r}.") from None
+            raise SpecError(f"{where}: allowed is a number, a word, true or false, given was {given}.") from None
         if first["type"] == "extra_forbidden":
             raise SpecError(
-                f"{where}: this version has no such field, given was {first['input']!r}. Update this program or remove the field."
+                f"{where}: this version has no such field, given was {given}. Update this program or remove the field."
             ) from None
-        raise SpecError(f"{where}: {first['msg'].lower()}; given was {first['input']!r}.") from None
+        raise SpecError(f"{where}: {first['msg'].lower()}; given was {given}.") from None
+
+
+def _has_more_values_than(most: int, raw: dict[str, Any]) -> bool:
+    count, left = 0, list[Any]([raw])
+    while left and count <= most:
+        part = left.pop()
+        inside = part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
+        count += len(inside)
+        left += inside
+    return count > most

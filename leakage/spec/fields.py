@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from leakage.spec.syntax import read as read_text
+from leakage.spec.words import short_repr
 
 KINDS = {"attack": "attacks", "defense": "defenses", "protocol": "protocols", "model": "models"}  # kind of plug-in -> its folder
 Structure: TypeAlias = Literal["linear", "sequence"]  # of a model: its last layer with weights is linear; that follows others in a sequence
@@ -53,7 +54,7 @@ class Field:
             allowed = f"a {'whole ' if self.type == 'int' else ''}number from {self.low} to {self.high}"
             good = number and self.low <= value <= self.high
         if not good:
-            raise CatalogError(f"{where}.{self.name}: allowed is {allowed}, given was {value!r}.")
+            raise CatalogError(f"{where}.{self.name}: allowed is {allowed}, given was {short_repr(value)}.")
         return TYPES[self.type](value)
 
 

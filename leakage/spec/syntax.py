@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from leakage.networks import grammar
+from leakage.spec.words import short_repr
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ SYNTAXES = {"network": Syntax(grammar.canonical, grammar.check_fit, grammar.GRAM
 def read(syntax: str, value: object, where: str) -> str:
     """A text in its one spelling. Raises ValueError naming the field."""
     if not isinstance(value, str):
-        raise ValueError(f"{where}: allowed is a text, given was {value!r}.")
+        raise ValueError(f"{where}: allowed is a text, given was {short_repr(value)}.")
     try:
         return SYNTAXES[syntax].canonical(value)
     except ValueError as error:

@@ -1,6 +1,10 @@
 """Words that the whole house shares: choices of an experiment that are no plug-ins, and what a run came to; refusals. No torch."""
 
 from dataclasses import dataclass
+from reprlib import Repr
+
+SHORT = Repr()  # of what somebody else wrote: files may hold anything, a sentence has a line
+SHORT.maxstring = SHORT.maxother = SHORT.maxlong = 80
 
 
 @dataclass(frozen=True)
@@ -80,3 +84,15 @@ NO_STATISTICS = (
     "Choose more or larger pictures, or its stored statistics."
 )
 NO_LABELS = "Reading labels needs a linear last layer; this model has none. Grant the labels instead."
+
+
+def short_repr(value: object) -> str:
+    """A value as a sentence repeats it: in one line, its middle left out where it is long.
+
+    >>> short_repr("a word")
+    "'a word'"
+    >>> len(short_repr(["x" * 1000] * 1000))
+    79
+    """
+    text = SHORT.repr(value)  # of many parts: each is short, not all together
+    return text if len(text) <= SHORT.maxstring else f"{text[:50]} … {text[-26:]}"

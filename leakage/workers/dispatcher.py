@@ -19,6 +19,7 @@ from leakage.runs.notes import LOG, SERVER
 from leakage.runs.private_home import keep_private
 from leakage.runs.programs import take_lock
 from leakage.runs.store import Run, Store
+from leakage.runs.upload_codes import UploadCodes
 from leakage.settings import Settings, settings
 from leakage.spec import catalog
 
@@ -33,8 +34,7 @@ WORKER = {  # the environment of a worker
     "MALLOC_MMAP_THRESHOLD_": str(2**25),  # glibc gives the memory of one step back, and takes it again in the next, unless told
     "MALLOC_TRIM_THRESHOLD_": str(2**28),
 }
-DAY = 24 * 3600.0
-KEEP_UPLOADS = 7 * DAY
+DAY, HOUR = 24 * 3600.0, 3600.0
 LOST = "worker lost: the process that ran this stopped without a word. Its frames so far are kept. Press Run to try again."
 log = logging.getLogger(__name__)
 
@@ -99,9 +99,11 @@ class Dispatcher:
         self.listing.look()
         for run in self.store.running():
             self.look_after(run)
-        if now - self.swept > 3600:
+        if now - self.swept > HOUR:
             self.swept = now
-            self.store.sweep(uploads_before=now - KEEP_UPLOADS, unseen_before=now - self.config.owner_days * DAY)
+            old = now - self.config.upload_days * DAY + HOUR  # the next look is an hour away, and the page promises whole days
+            self.store.sweep(uploads_before=old, unseen_before=now - self.config.owner_days * DAY)
+            UploadCodes(self.store).sweep(before=old)
         if now - self.tidied > 5:
             self.tidied = now
             self.tidy()

@@ -12,7 +12,8 @@ import torch
 from PIL import Image
 
 from leakage.data import images
-from leakage.data.images import GALLERY_CLASSES, Item, PictureError, check_upload, find, gallery, read, sheet, thumbnail, tiles
+from leakage.data.decoder import decode
+from leakage.data.images import GALLERY_CLASSES, Item, PictureError, find, gallery, read, sheet, thumbnail, tiles
 from leakage.spec.experiment import SIZES, Experiment, Picture
 from leakage.workers.private_pictures import load
 
@@ -41,7 +42,7 @@ def plain(color: tuple[int, ...] = RED, size: tuple[int, int] = (16, 16), mode: 
 
 def kept(data: bytes) -> np.ndarray:
     """The pixels of an upload after the check."""
-    with Image.open(BytesIO(check_upload(data, "upload"))) as image:
+    with Image.open(BytesIO(decode(data, "upload"))) as image:
         assert image.mode == "RGB"
         return np.array(image)
 
@@ -121,7 +122,7 @@ REFUSED = {
 @pytest.mark.parametrize(("data", "sentence"), REFUSED.values(), ids=REFUSED)
 def test_a_bad_upload_is_refused_with_one_sentence_that_names_it_and_the_remedy(data: bytes, sentence: str) -> None:
     with pytest.raises(PictureError, match=sentence) as refusal:
-        check_upload(data, "holiday.png")
+        decode(data, "holiday.png")
     words = str(refusal.value)
     assert words.startswith("holiday.png ")
     assert words.endswith(".")
@@ -131,7 +132,7 @@ def test_a_bad_upload_is_refused_with_one_sentence_that_names_it_and_the_remedy(
 @pytest.mark.filterwarnings("ignore::PIL.Image.DecompressionBombWarning")
 def test_size_is_judged_by_the_header_before_any_pixel_is_decoded() -> None:
     with pytest.raises(PictureError, match="10000 by 10000 pixels; at most 16 megapixels"):  # decoding would say "cut short"
-        check_upload(png_by_hand(10_000, 10_000, b""), "bomb.png")
+        decode(png_by_hand(10_000, 10_000, b""), "bomb.png")
 
 
 def test_a_picture_of_eight_by_eight_is_just_large_enough() -> None:
@@ -181,7 +182,7 @@ def test_a_photograph_is_turned_as_its_exif_says(orientation: int, corners: str)
 def test_nothing_but_pixels_survives_the_check() -> None:
     exif = Image.Exif()
     exif[0x010E] = "taken at home"
-    data = check_upload(encoded(plain(), "PNG", exif=exif, icc_profile=b"profile", dpi=(300, 300)), "photo.png")
+    data = decode(encoded(plain(), "PNG", exif=exif, icc_profile=b"profile", dpi=(300, 300)), "photo.png")
     assert b"taken at home" not in data
     names, at = [], 8
     while at < len(data):
@@ -202,7 +203,7 @@ def test_a_large_photograph_is_kept_at_256_pixels_and_a_phones_two_views_at_the_
 
 
 def test_an_upload_is_read_at_the_asked_size_in_colour_or_luminance() -> None:
-    data = check_upload(encoded(plain(RED, (40, 40))), "red.png")
+    data = decode(encoded(plain(RED, (40, 40))), "red.png")
     np.testing.assert_array_equal(read("upload", "a", 32, 3, data), np.full((32, 32, 3), RED))
     np.testing.assert_array_equal(read("upload", "a", 64, 1, data), np.full((64, 64, 1), 76))  # 0.299 * 255
 
@@ -249,7 +250,7 @@ def test_a_sheet_says_what_it_cannot_hold() -> None:
 
 def test_an_experiment_becomes_tensors_in_its_order() -> None:
     wanted = (Picture(source="upload", id="mine", label=9), Picture(id="chelsea"), Picture(id="digit-3", label=0))
-    x, y = load(Experiment(pictures=wanted, size=64), {"mine": check_upload(encoded(plain()), "mine.png")})
+    x, y = load(Experiment(pictures=wanted, size=64), {"mine": decode(encoded(plain()), "mine.png")})
     assert (x.shape, x.dtype, y.dtype, y.tolist()) == ((3, 3, 64, 64), torch.float32, torch.int64, [9, 1, 0])
     assert x[0].mean(dim=(1, 2)).tolist() == [1, 0, 0]  # red
     np.testing.assert_array_equal((x[1] * 255).round().permute(1, 2, 0).numpy(), read("gallery", "chelsea", 64, 3))

@@ -11,7 +11,8 @@ from problems import TINY, baselines_of, lineup_of
 from scipy.io import savemat
 from walk import leaks
 
-from leakage.data.images import GALLERY_CLASSES, PictureError, Pixels, check_upload, portraits, read
+from leakage.data.decoder import decode
+from leakage.data.images import GALLERY_CLASSES, PictureError, Pixels, portraits, read
 from leakage.evaluation.baselines import Baselines, measure
 from leakage.evaluation.lineup import Lineup, pixel_ranks
 from leakage.evaluation.perceptual import Perceptual
@@ -42,7 +43,7 @@ def off(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Perceptual:
 def file_of(picture: Pixels) -> bytes:
     file = BytesIO()
     Image.fromarray(np.ascontiguousarray(picture.squeeze())).save(file, "PNG")
-    return check_upload(file.getvalue(), "a picture")
+    return decode(file.getvalue(), "a picture")
 
 
 def scans() -> Uploads:

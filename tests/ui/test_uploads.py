@@ -1,4 +1,4 @@
-"""The batch in the Lab: its size and its pictures agree; uploads become it, cards and menus name their files."""
+"""The batch in the Lab: its size and its pictures agree; uploads become it, are named and limited, and have codes that delete them."""
 
 import hashlib
 import io
@@ -11,7 +11,9 @@ from streamlit.runtime.context import ContextProxy
 from streamlit.testing.v1 import AppTest
 from visiting import Open, asked, fine, press_run, words
 
-from leakage.runs.service import Service
+from leakage.data import uploads
+from leakage.runs.service import Service, service
+from leakage.ui.lab import chooser
 from leakage.ui.lab.chooser import shown_name
 
 
@@ -103,7 +105,7 @@ def test_a_camera_is_offered_on_secure_addresses_only(
     fine(at)
     assert len(at.camera_input) == secure
     assert ("browsers hand it to secure addresses only" in words(at)) != secure
-    assert (f"It goes to {urlsplit(address).netloc}, which runs this page, and is deleted with its run" in words(at)) == secure
+    assert (f"It goes to {urlsplit(address).netloc}, which runs this page, and is kept there for 7 days at most" in words(at)) == secure
 
 
 def test_what_the_camera_takes_is_checked_and_run_as_an_upload_is(door: Service, visit: Open, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,3 +160,70 @@ def test_deleting_all_forgets_the_names_of_the_files(door: Service, visit: Open)
     next(button for button in at.button if button.label == "Delete them").click().run()
     fine(at)
     assert at.session_state["upload_titles"] == at.session_state["uploads"] == {}
+
+
+# ---------------------------------------------------------------- limits, codes, and how long
+
+
+def test_the_page_says_how_long_uploads_are_kept(door: Service, visit: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "are kept here for 7 days at most, then deleted" in words(visit(source="upload"))
+    monkeypatch.setenv("LEAKAGE_UPLOAD_DAYS", "1")
+    service.cache_clear()
+    said = words(visit(source="upload"))
+    assert "are kept here for 1 day at most, then deleted" in said
+    assert "at the latest after 1 day." in said
+    assert "7 days" not in said
+
+
+def test_a_file_that_is_refused_is_looked_at_once(door: Service, visit: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = visit(source="upload")
+    at.file_uploader(key="files-0").upload("bad.png", b"words", "image/png").run()
+    said = at.error[0].value
+    monkeypatch.setattr(uploads.sys, "executable", "/nowhere")  # nothing can be decoded any more
+    assert at.run().error[0].value == said
+
+
+def test_more_files_than_a_batch_are_left_out_with_a_sentence(door: Service, visit: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chooser, "MAX_BATCH", 2)
+    at = visit(source="upload")
+    at.file_uploader(key="files-0").set_value(shades(10, 20, 30)).run()
+    fine(at)
+    assert at.error[0].value == (
+        "These are 3 files of 0 MB; 2 files of 100 MB together are allowed. The last ones are left out: remove some."
+    )
+    assert picked(at) == ["grey 10.png", "grey 20.png"]
+
+
+def test_a_code_stands_beside_each_upload_and_deletes_it_from_another_browser(door: Service, visit: Open) -> None:
+    at = visit(source="upload")
+    at.file_uploader(key="files-0").set_value(shades(10, 20)).run()
+    codes = [block.value for block in at.code]
+    assert len(set(codes)) == 2
+    run = press_run(at).query_params["run"]
+    assert [block.value for block in at.code][:2] == codes  # the same until the page is left
+    other = visit("pages/runs.py", who="you")
+    other.text_input(key="upload-code").set_value("0000-0000-0000")
+    delete(other)
+    assert other.error[0].value.startswith("No picture here has this code.")
+    other.text_input(key="upload-code").set_value(codes[1].upper())
+    delete(other)
+    assert other.success[0].value == "Deleted: 1 run that used this picture, with frames and files."
+    assert other.text_input(key="upload-code").value == ""
+    assert door.look(run) is None
+
+
+def test_a_picture_deleted_by_its_code_is_no_longer_in_this_browser_either(door: Service, visit: Open) -> None:
+    at = visit(source="upload")
+    at.file_uploader(key="files-0").set_value(shades(10)).run()
+    (code,) = (block.value for block in at.code)
+    at.switch_page("pages/runs.py").run()
+    at.text_input(key="upload-code").set_value(code)
+    delete(at)
+    assert at.success[0].value == "No run here used this picture: there was nothing to delete."
+    assert at.session_state["uploads"] == {}
+
+
+def delete(at: AppTest) -> None:
+    """Press the button of the form for a code."""
+    next(button for button in at.button if button.label == "Delete").click().run()
+    fine(at)

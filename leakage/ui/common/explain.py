@@ -9,6 +9,7 @@ from leakage.data.checkpoints import cards, words
 from leakage.data.datasets import TITLES
 from leakage.data.images import PictureError, find
 from leakage.results.differences import protection, sentence_case
+from leakage.settings import settings
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment, Part, Picture, SpecError, clients_of
 from leakage.spec.prepared import WhatIf, prepared
@@ -18,7 +19,7 @@ from leakage.spec.words import NAIVELY
 from leakage.ui.architecture import counts
 from leakage.ui.common.base_path import base
 
-PROMISE = "Pictures go to this machine only. A run with your own pictures is deleted with one click, at the latest after 7 days."
+PROMISE = "Pictures go to this machine only. A run with your own pictures is deleted with one click, at the latest after {}."
 
 GLOSSARY = {
     "Gradient": "For every weight of the model, how much and in which direction it should change to do better on these pictures. "
@@ -45,6 +46,11 @@ GLOSSARY = {
     "Random start (seed)": "The number that fixes all chance in a run: the model's untrained weights and the attacker's first guess. "
     "Same seed, same run.",
 }
+
+
+def promise() -> str:
+    """What becomes of pictures, in a line below every page."""
+    return PROMISE.format(settings().upload_life)
 
 
 def what_ifs(experiment: Experiment, known: Catalog, spare: list[Picture]) -> dict[str, tuple[str, Experiment]]:

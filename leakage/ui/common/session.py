@@ -40,7 +40,7 @@ def delete_all() -> None:
 
 def _forget() -> None:
     service().delete_all(owner())
-    st.session_state["uploads"], st.session_state["upload_titles"] = {}, {}
+    st.session_state["uploads"], st.session_state["upload_titles"], st.session_state["upload_codes"] = {}, {}, {}
     st.session_state["uploaders"] = st.session_state.get("uploaders", 0) + 1  # a new uploader, without the old one's files
     for name in ("run", "runs"):
         st.query_params.pop(name, None)

@@ -2,13 +2,19 @@
 
 import hashlib
 from contextlib import suppress
+from itertools import accumulate
 
 import streamlit as st
+from streamlit.runtime.uploaded_file_manager import UploadedFile
 
-from leakage.data.images import GALLERY_CLASSES, Item, PictureError, check_upload, datasets, find, gallery, thumbnail
+from leakage.data.images import GALLERY_CLASSES, Item, PictureError, datasets, find, gallery, thumbnail
+from leakage.data.uploads import check_upload, printable
+from leakage.runs.service import service
 from leakage.spec.experiment import MAX_BATCH, SIZES, Channels, Picture, Side
 from leakage.spec.lab_settings import PICKED
+from leakage.ui.common.base_path import base
 from leakage.ui.common.forms import KEPT, SOURCES, literal, verbatim
+from leakage.ui.common.session import owner
 from leakage.ui.components.picker import picker, pressed
 from leakage.ui.lab.camera import TITLE, take_picture
 
@@ -17,6 +23,12 @@ COLOURS: dict[Channels, str] = {3: "Colour", 1: "Grey"}
 BATCH = (
     "How many pictures go into the one gradient. Press + on a picture to add it. A larger number adds the next pictures of the list, "
     "a smaller one takes out the last."
+)
+MAX_MB = 100  # of all files that are chosen at a time: the web server holds them while the page is open
+TOO_MANY = "These are {} files of {:.0f} MB; {} files of {} MB together are allowed. The last ones are left out: remove some."
+CODES = (
+    "Note the code of a picture: on [Your runs]({}/runs) it deletes the picture and its runs from any browser, also when this one has "
+    "forgotten you. It is shown here only, and never again."
 )
 FRONT, BACK = 16, 9  # characters of a long file name that are shown: of its begin, and of its end with the kind of file
 
@@ -121,27 +133,63 @@ def uploaded() -> list[Item]:
         "faces, digits, scans, other pictures.",
     )
     taken = take_picture(f"camera-{number}")
-    st.caption("They go to the machine that runs this page, and are deleted with their run, at the latest after 7 days.")
-    before, kept, titles = _uploads(), dict[str, bytes](), dict[str, str]()
-    for file in [*files, *([taken] if taken else [])]:
-        name, title = hashlib.sha256(file.getvalue()).hexdigest()[:16], TITLE if file is taken else shown_name(file.name)
-        try:
-            kept[name] = before[name] if name in before else check_upload(file.getvalue(), title)
-            titles[name] = title
-        except PictureError as error:
-            st.error(verbatim(str(error)))
-    st.session_state["uploads"], st.session_state["upload_titles"] = kept, titles
+    st.caption(
+        f"They go to the machine that runs this page and are kept here for {service().config.upload_life} at most, then deleted. "
+        "Deleting their run deletes them at once."
+    )
+    before = _uploads()
+    kept = _checked([*files, *([taken] if taken else [])], taken)
     _pick([f"upload:{name}" for name in kept if name not in before])
-    classes = st.session_state.setdefault("classes", {})
     for name in kept:
+        _class_and_code(name)
+    if kept:
+        st.caption(CODES.format(base()))
+    return [_upload(name) for name in kept]
+
+
+def _checked(files: list[UploadedFile], taken: UploadedFile | None) -> dict[str, bytes]:
+    """The files as they are kept, by id; what is wrong with the others is said. Each is looked at once, however often the page is drawn."""
+    state, before, refused = st.session_state, _uploads(), dict[str, str]()
+    kept, titles = dict[str, bytes](), dict[str, str]()
+    with st.spinner("Looking at your pictures …"):
+        for file in _allowed(files):
+            name, title = hashlib.sha256(file.getvalue()).hexdigest()[:16], TITLE if file is taken else shown_name(file.name)
+            try:
+                if words := state.get("upload_refusals", {}).get(name):
+                    raise PictureError(words)
+                kept[name] = before[name] if name in before else check_upload(file.getvalue(), title)
+                titles[name] = title
+            except PictureError as error:
+                refused[name] = str(error)
+                st.error(verbatim(str(error)))
+    codes = state.get("upload_codes", {})
+    state["uploads"], state["upload_titles"], state["upload_refusals"] = kept, titles, refused
+    state["upload_codes"] = {name: codes.get(name) or service().codes.issue(owner(), name) for name in kept}
+    return kept
+
+
+def _allowed(files: list[UploadedFile]) -> list[UploadedFile]:
+    """As many of these as may be chosen at a time: the first."""
+    sizes = [*accumulate(file.size for file in files)]
+    most = min(MAX_BATCH, sum(size <= MAX_MB * 2**20 for size in sizes))
+    if most < len(files):
+        st.error(TOO_MANY.format(len(files), sizes[-1] / 2**20, MAX_BATCH, MAX_MB))
+    return files[:most]
+
+
+def _class_and_code(name: str) -> None:
+    """What an upload shows, chosen by the visitor; beside it the code that deletes it."""
+    classes = st.session_state.setdefault("classes", {})
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         classes[name] = st.selectbox(
-            f"Class of {literal(titles[name])}",
+            f"Class of {literal(st.session_state['upload_titles'][name])}",
             range(len(GALLERY_CLASSES)),
             classes.get(name, 6),
             format_func=GALLERY_CLASSES.__getitem__,
             key=f"class-{name}",
         )
-    return [_upload(name) for name in kept]
+        if code := st.session_state["upload_codes"][name]:
+            st.code(code, language=None, width="content")
 
 
 def shown_name(file: str) -> str:
@@ -150,7 +198,7 @@ def shown_name(file: str) -> str:
     >>> shown_name("the whole family on the beach 2024.jpeg")
     'the whole family…2024.jpeg'
     """
-    name = " ".join("".join(letter for letter in file if letter.isprintable()).split())
+    name = printable(file)
     return (name if len(name) <= FRONT + BACK + 1 else f"{name[:FRONT]}…{name[-BACK:]}") or "Your picture"
 
 

@@ -1,0 +1,96 @@
+"""Codes by which whoever has lost the cookie deletes what they uploaded. The store keeps a hash of each, never the code."""
+
+import hashlib
+import secrets
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from leakage.runs.connections import Connection, StoreError, is_full
+from leakage.runs.store import Store
+
+LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's: none is taken for another
+ALIKE = str.maketrans("oil", "011")  # what is typed for them
+GROUPS, EACH = 3, 4  # 60 bits: nobody finds one by trying
+TRIES, MINUTE = 10, 60.0  # wrong codes of one owner in so many seconds
+UNREADABLE = "A code has 12 letters and digits in three groups, such as 7k2m-x9qd-04tw. Type it as it stood beside your picture."
+UNKNOWN = "No picture here has this code. It may be deleted already; else compare the code with your note, letter by letter."
+TOO_MANY = "These were too many wrong codes. Wait a minute and try again."
+
+
+class CodeError(ValueError):
+    """A code that deletes nothing; the message says why."""
+
+
+@dataclass(frozen=True)
+class Deleted:
+    """What a code has deleted: how many runs, and the id of the upload that they used."""
+
+    upload: str
+    runs: int
+
+
+class UploadCodes:
+    """The codes of a store."""
+
+    def __init__(self, store: Store) -> None:
+        self.database, self.empty_log = store.database, store.empty_log
+        self.wrong: dict[str, list[float]] = {}  # when each owner tried a wrong one
+
+    def issue(self, owner: str, upload: str) -> str:
+        """A new code for a picture that this owner uploads; none on a full disk, where no run with it could be kept either."""
+        code = "".join(secrets.choice(LETTERS) for _ in range(GROUPS * EACH))
+        row = (_hash(code), owner, upload, time.time())
+        try:
+            with self.database.write() as db:
+                db.execute("INSERT INTO upload_codes (hash, owner, upload, created) VALUES (?, ?, ?, ?)", row)
+        except StoreError as error:
+            if is_full(error):
+                return ""
+            raise
+        return "-".join(_groups(code))
+
+    def delete(self, code: str, owner: str) -> Deleted:
+        """Delete every run that used the upload of this code, whoever holds it; `owner` is who typed it. Raises CodeError."""
+        now = time.time()
+        self.wrong = {who: recent for who, all in self.wrong.items() if (recent := [when for when in all if now - when < MINUTE])}
+        if len(self.wrong.get(owner, ())) >= TRIES:
+            raise CodeError(TOO_MANY)
+        typed = "".join(letter for letter in code.lower().translate(ALIKE) if letter in LETTERS)
+        if len(typed) != GROUPS * EACH:
+            raise CodeError(UNREADABLE)
+
+        def work(db: Connection) -> Deleted | None:
+            row = db.execute("SELECT owner, upload FROM upload_codes WHERE hash = ?", (_hash(typed),)).fetchone()
+            if row is None:
+                return None
+            whose, upload = row
+            runs = "DELETE FROM runs WHERE owner = ? AND id IN (SELECT run FROM files WHERE name = ?)"
+            gone = db.execute(runs, (whose, f"upload:{upload}")).rowcount
+            db.execute("DELETE FROM upload_codes WHERE owner = ? AND upload = ?", (whose, upload))
+            return Deleted(upload, gone)
+
+        deleted = self.database.write_using_reserve(work)
+        if deleted is None:
+            self.wrong.setdefault(owner, []).append(now)
+            raise CodeError(UNKNOWN)
+        self.empty_log()
+        self.database.set_reserve_aside()
+        return deleted
+
+    def sweep(self, *, before: float) -> None:
+        """Forget codes of that time whose uploads are in no run (any more)."""
+        with self.database.write() as db:
+            db.execute(
+                "DELETE FROM upload_codes WHERE created < ? AND NOT EXISTS (SELECT 1 FROM files JOIN runs ON runs.id = files.run"
+                " WHERE files.name = 'upload:' || upload_codes.upload AND runs.owner = upload_codes.owner)",
+                (before,),
+            )
+
+
+def _hash(code: str) -> str:
+    return hashlib.sha256(code.encode()).hexdigest()
+
+
+def _groups(code: str) -> Iterator[str]:
+    return (code[start : start + EACH] for start in range(0, len(code), EACH))
