@@ -4,9 +4,15 @@
 #   docker run --init --rm -p 127.0.0.1:8501:8501 -v leakage:/data leakage           then open http://localhost:8501
 #
 # --init reaps what ended workers leave behind. With an NVIDIA GPU (and the NVIDIA container toolkit) add: --gpus all
-# To let others in, publish the port without 127.0.0.1 and put a reverse proxy with TLS in front.
+# To let others in, use compose.yaml, which puts Caddy with TLS in front: docs/class-server.md. scripts/check_image.sh tries the image.
 
-FROM python:3.12-slim
+# A Debian release is named, so that a new one is a choice and not a surprise.
+ARG BASE=python:3.13-slim-trixie
+FROM ${BASE}
+
+LABEL org.opencontainers.image.title="Gradient Leakage Explorer" \
+      org.opencontainers.image.description="What the gradients of federated learning give away about private pictures" \
+      org.opencontainers.image.licenses="MIT"
 
 # Which build of PyTorch. Empty: pip's own index, which for Linux x86-64 means CUDA (several GB; runs on a CPU too). For the small
 # CPU-only build, or another CUDA version, give the index address that pytorch.org ("Start locally") names for it:
@@ -21,14 +27,19 @@ ENV PIP_DISABLE_PIP_VERSION_CHECK=1 \
 
 WORKDIR /app
 
-# Before the code, so that a change of code does not install everything again. The second call finds torch in place and leaves it.
-COPY requirements.txt .
+# Before the code, so that a change of code does not install everything again. The default build takes the locked files, checked by
+# their hashes. With TORCH_INDEX the second call of pip finds torch in place and leaves it.
+COPY requirements.txt requirements.lock ./
 RUN if [ -n "$TORCH_INDEX" ]; then \
         grep -E '^torch(vision)?==' requirements.txt > /tmp/torch.txt \
         && pip install --index-url "$TORCH_INDEX" -r /tmp/torch.txt \
-        && rm /tmp/torch.txt; \
+        && rm /tmp/torch.txt \
+        && pip install -r requirements.txt; \
+    elif [ "$(uname -m)" = x86_64 ]; then \
+        pip install --require-hashes -r requirements.lock; \
+    else \
+        pip install -r requirements.txt; \
     fi \
-    && pip install -r requirements.txt \
     && python -c "import torch, torchvision"
 
 COPY . .

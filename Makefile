@@ -22,6 +22,10 @@ PYTHONS := $(PYTHON) python3.13 python3.12 python3.11 python3
 # PyTorch from another package index than pip's own, for example its index of CPU-only builds: make run TORCH_INDEX=<address>
 TORCH_INDEX ?=
 TORCH_PINS = $(shell grep -E '^torch(vision)?==' requirements.txt)
+# The lock files name every package with its hashes, for Linux on x86-64 with pip's own index. Elsewhere the pins decide, and pip the rest.
+LOCKED := $(filter Linux-x86_64,$(shell uname -s)-$(shell uname -m))
+LOCK = $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --custom-compile-command "make lock"
+from = $(if $(and $(LOCKED),$(if $(TORCH_INDEX),,yes)),--require-hashes -r $(1).lock,-r $(1).txt)
 
 # Compiled once, also where the environment forbids to keep that: else each of the dozens of processes compiles all modules anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -30,7 +34,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PARALLEL := --numprocesses 2 --dist loadscope
 QUICK := not slow and not grid and not long and not browser and not processes
 
-.PHONY: help run quick test check bench record learn site docs clean
+.PHONY: help run quick test check bench record learn site docs lock clean
 
 help:
 	@awk -F ' *## ' '/^[a-z]+:.* ## / { split($$1, rule, ":"); printf "  make %-8s %s\n", rule[1], $$2 }' Makefile
@@ -51,6 +55,7 @@ check: $(VENV)/.dev-ready ## lint, format check, types, who imports whom; the sa
 	$(PY) -m mypy
 	$(VENV)/bin/lint-imports
 	@bash scripts/check_js.sh
+	@if command -v hadolint >/dev/null; then hadolint Dockerfile; else echo "The Dockerfile was not checked: it needs hadolint."; fi
 
 bench: $(VENV)/.dev-ready $(PEER)/.ready ## measure our speed beside that of the package `breaching`
 	$(PY) benchmarks/speed/run.py --peer $(PEER_PY) $(ARGS)
@@ -68,18 +73,22 @@ docs: $(VENV)/.dev-ready ## write what is made from the code: docs/plugins.md, t
 	$(PY) -m leakage docs $(ARGS)
 	$(PY) scripts/api_docs.py
 
+lock: $(VENV)/.dev-ready ## write requirements.lock and requirements-dev.lock anew after a change of a pin (ARGS="--upgrade": newest of all others)
+	$(LOCK) requirements.txt --output-file requirements.lock $(ARGS)
+	$(LOCK) requirements-dev.txt --constraints requirements.lock --output-file requirements-dev.lock $(ARGS)
+
 clean: ## remove the virtual environments, node_modules and caches; your runs in .leakage stay
 	rm -rf $(VENV) $(PEER) node_modules .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # ---------------------------------------------------------------- set-up
 
-$(VENV)/.run-ready: requirements.txt $(PY)
-	$(call install,-r requirements.txt)
+$(VENV)/.run-ready: requirements.txt requirements.lock $(PY)
+	$(call install,$(call from,requirements))
 	@touch $@
 
-$(VENV)/.dev-ready: requirements-dev.txt requirements.txt $(PY)
-	$(call install,-r requirements-dev.txt)
+$(VENV)/.dev-ready: requirements-dev.txt requirements-dev.lock requirements.txt $(PY)
+	$(call install,$(call from,requirements-dev))
 	@touch $(VENV)/.run-ready $@
 
 # Also copes with a .venv made by hand, by another tool (without pip) or by too old a Python.

@@ -19,7 +19,12 @@ from leakage.settings import ROOT
 
 MAP = (ROOT / "CONTRIBUTING.md").read_text()
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("0*.md"))
-GUIDES = [ROOT / "CONTRIBUTING.md", ROOT / "docs" / "write_a_plugin.md", ROOT / "docs" / "decisions" / "README.md", *DECISIONS]
+DOCS = ROOT / "docs"
+GUIDES = [
+    *(ROOT / name for name in ("CONTRIBUTING.md", "SECURITY.md")),
+    *(DOCS / name for name in ("class-server.md", "updates.md", "write_a_plugin.md", "decisions/README.md")),
+    *DECISIONS,
+]
 
 
 def code_words(text: str) -> set[str]:

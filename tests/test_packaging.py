@@ -34,6 +34,27 @@ def test_every_dependency_is_pinned_within_its_range_and_nothing_else_is() -> No
         assert asked[name].contains(Version(version)), f"{name} {version} is not in {asked[name]}"
 
 
+@pytest.mark.parametrize("name", ["requirements", "requirements-dev"])
+def test_the_lock_file_holds_every_pin_and_for_each_package_its_hashes(name: str) -> None:
+    pins, locked = (
+        dict(re.findall(r"^([\w.-]+)==([^\s;]+)", (ROOT / f"{name}{end}").read_text(), re.MULTILINE)) for end in (".txt", ".lock")
+    )
+    assert pins
+    assert {pin: locked.get(pin) for pin in pins} == pins, "run `make lock`"
+    text = (ROOT / f"{name}.lock").read_text()
+    entries = re.split(r"^(?=[\w.-]+==)", text, flags=re.MULTILINE)[1:]
+    assert [entry.split()[0] for entry in entries if not re.search(r"--hash=sha256:[0-9a-f]{64}\b", entry)] == []
+    assert "://" not in text, "it names an index or a file outside of it"
+
+
+def test_both_lock_files_agree() -> None:
+    first, second = (
+        dict(re.findall(r"^([\w.-]+)==(\S+)", (ROOT / name).read_text(), re.MULTILINE))
+        for name in ("requirements.lock", "requirements-dev.lock")
+    )
+    assert first.items() <= second.items()
+
+
 def test_the_command_is_a_function() -> None:
     module, _, name = PROJECT["project"]["scripts"]["gradient-leakage"].partition(":")
     assert callable(getattr(import_module(module), name))
