@@ -24,6 +24,7 @@ else:  # ... and, inside it, the script of every page
     from leakage.runs.connections import NewerStoreError
     from leakage.settings import ROOT
     from leakage.ui.common.base_path import address_of
+    from leakage.ui.common.markdown import escape
     from leakage.ui.common.session import enter
 
     st.set_page_config(page_title="Gradient Leakage Explorer", page_icon="🔎", layout="wide")
@@ -43,4 +44,4 @@ else:  # ... and, inside it, the script of every page
         enter(page.url_path)
         page.run()
     except NewerStoreError as error:  # a newer version has been started on the same runs
-        st.error(str(error))
+        st.error(escape(error))

@@ -12,6 +12,7 @@ from streamlit.testing.v1 import AppTest
 from visiting import Open, asked, fine, press_run, words
 
 from leakage.runs.service import Service
+from leakage.ui.common.markdown import JOINER, escape
 from leakage.ui.lab.chooser import shown_name
 
 
@@ -146,7 +147,8 @@ def test_the_name_of_a_file_is_no_markdown(door: Service, visit: Open) -> None:
     at = visit(source="upload")
     at.file_uploader(key="files-0").upload("[a](b) *c* :x: <i>.png", *shades(9)[0][1:]).run()
     fine(at)
-    escaped = r"\[a\](b) \*c\* \:x\: \<i\>.png"
+    escaped = escape("[a](b) *c* :x: <i>.png")
+    assert escaped.replace(JOINER, "") == r"\[a\](b) \*c\* :x: \<i>.png"
     assert picked(at) == [escaped]
     assert f"Class of {escaped}" in [box.label for box in at.selectbox]
 

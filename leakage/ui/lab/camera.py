@@ -5,6 +5,8 @@ from urllib.parse import urlsplit
 import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
+from leakage.ui.common.markdown import escape
+
 TITLE = "Camera"
 LOCAL = ("localhost", "127.0.0.1", "::1")
 
@@ -17,5 +19,5 @@ def take_picture(key: str) -> UploadedFile | None:
         return None
     with st.popover("Take a picture", icon=":material/photo_camera:", width="stretch"):
         picture = st.camera_input("Take a picture", key=key, label_visibility="collapsed")
-        st.caption(f"It goes to {seen.netloc}, which runs this page, and is deleted with its run, at the latest after 7 days.")
+        st.caption(f"It goes to {escape(seen.netloc)}, which runs this page, and is deleted with its run, at the latest after 7 days.")
     return picture

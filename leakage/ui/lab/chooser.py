@@ -8,7 +8,8 @@ import streamlit as st
 from leakage.data.images import GALLERY_CLASSES, Item, PictureError, check_upload, datasets, find, gallery, thumbnail
 from leakage.spec.experiment import MAX_BATCH, SIZES, Channels, Picture, Side
 from leakage.spec.lab_settings import PICKED
-from leakage.ui.common.forms import KEPT, SOURCES, literal, verbatim
+from leakage.ui.common.forms import KEPT, SOURCES
+from leakage.ui.common.markdown import Markdown, escape
 from leakage.ui.components.picker import picker, pressed
 from leakage.ui.lab.camera import TITLE, take_picture
 
@@ -43,7 +44,7 @@ def choose_pictures(*, counted: bool = True, count: int | None = None) -> tuple[
     try:
         offered = available(source or "gallery")
     except PictureError as error:
-        st.info(str(error))
+        st.info(escape(error))
     new = pressed("picker")
     named = new or state.get(PICKED) or []
     wanted = [item for name in named if (item := resolve(name))]
@@ -87,7 +88,7 @@ def choose_shape(items: list[Item]) -> tuple[Side, Channels]:
     with st.container(horizontal=True, wrap=False, vertical_alignment="bottom", gap="small"):
         st.caption(describe(items) if items else "No picture chosen.")
         with st.popover("", icon=":material/tune:", help="Fine settings of the pictures", key="fine-pictures"):
-            size = st.segmented_control("Size", SIZES, default=32, required=True, format_func=lambda side: f"{side} px", key="size")
+            size = st.segmented_control("Size", SIZES, default=32, required=True, format_func=lambda side: f"{side:d} px", key="size")
             channels = st.segmented_control(
                 "Colours", list(COLOURS), default=3, required=True, format_func=COLOURS.__getitem__, key="channels"
             )
@@ -129,13 +130,13 @@ def uploaded() -> list[Item]:
             kept[name] = before[name] if name in before else check_upload(file.getvalue(), title)
             titles[name] = title
         except PictureError as error:
-            st.error(verbatim(str(error)))
+            st.error(escape(error))
     st.session_state["uploads"], st.session_state["upload_titles"] = kept, titles
     _pick([f"upload:{name}" for name in kept if name not in before])
     classes = st.session_state.setdefault("classes", {})
     for name in kept:
         classes[name] = st.selectbox(
-            f"Class of {literal(titles[name])}",
+            f"Class of {escape(titles[name])}",
             range(len(GALLERY_CLASSES)),
             classes.get(name, 6),
             format_func=GALLERY_CLASSES.__getitem__,
@@ -178,10 +179,10 @@ def name_of(item: Item) -> str:
     return f"{item.source}:{item.id}"
 
 
-def describe(items: list[Item]) -> str:
-    """One line on the batch, with its classes, for Markdown."""
-    words = [f"{literal(item.title)} (class: {item.class_name}{', chosen' if item.source == 'upload' else ''})" for item in items[:3]]
-    return ", ".join(words) + (f" and {len(items) - 3} more" if len(items) > 3 else "")
+def describe(items: list[Item]) -> Markdown:
+    """One line on the batch, with its classes."""
+    words = [f"{item.title} (class: {item.class_name}{', chosen' if item.source == 'upload' else ''})" for item in items[:3]]
+    return escape(", ".join(words) + (f" and {len(items) - 3} more" if len(items) > 3 else ""))
 
 
 def uploads_of(pictures: tuple[Picture, ...]) -> dict[str, bytes]:
