@@ -104,7 +104,7 @@ def test_a_camera_is_offered_on_secure_addresses_only(
     fine(at)
     assert len(at.camera_input) == secure
     assert ("browsers hand it to secure addresses only" in words(at)) != secure
-    assert (f"It goes to {urlsplit(address).netloc}, which runs this page, and is deleted with its run" in words(at)) == secure
+    assert (f"It goes to {escape(urlsplit(address).netloc)}, which runs this page, and is deleted with its run" in words(at)) == secure
 
 
 def test_what_the_camera_takes_is_checked_and_run_as_an_upload_is(door: Service, visit: Open, monkeypatch: pytest.MonkeyPatch) -> None:
