@@ -26,6 +26,7 @@ else:  # ... and, inside it, the script of every page
     from leakage.runs.connections import NewerStoreError
     from leakage.settings import ROOT
     from leakage.ui.common.base_path import address_of
+    from leakage.ui.common.markdown import escape
     from leakage.ui.common.session import enter
     from leakage.web.server import dispatcher_watch
 
@@ -45,8 +46,8 @@ else:  # ... and, inside it, the script of every page
         page = st.navigation(pages, position="top")
         enter(page.url_path)
         if newer := dispatcher_watch().superseded:
-            st.error(newer)  # and nothing else: what could be asked here is not what would be run
+            st.error(escape(newer))  # and nothing else: what could be asked here is not what would be run
         else:
             page.run()
     except NewerStoreError as error:  # a newer version has been started on the same runs
-        st.error(str(error))
+        st.error(escape(error))

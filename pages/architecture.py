@@ -6,6 +6,7 @@ from leakage.networks.grammar import unroll, write
 from leakage.networks.rank import CAVEATS, analyse
 from leakage.ui.architecture import counts as counts
 from leakage.ui.architecture import editor, rank_view, verify
+from leakage.ui.common.markdown import escape
 from leakage.ui.compare import width
 
 RANKS = "Exact ranks hold for almost all weights; – where no formula is known to hold."
@@ -23,13 +24,13 @@ def answer(given: editor.Given) -> None:
     found = rank_view.measured(found, seen)
     said = counts.verdict(found, steps, given.batch)
     with st.container(border=True, gap="small", key="verdict"):
-        st.caption(counts.template_of(write(steps)) or "Your own network")
-        st.markdown(f"#### :material/layers: {said.headline}")
-        st.markdown(said.why)
+        st.caption(escape(counts.template_of(write(steps)) or "Your own network"))
+        st.markdown(f"#### :material/layers: {escape(said.headline)}")
+        st.markdown(said.reason)
         if found.critical:
-            decided = f"decided by **{counts.layer(found.critical, steps)}**"
+            decided = f"decided by **{escape(counts.layer(found.critical, steps))}**"
             st.markdown(f"**Unknowns minus equations (RA-i): {found.index:,}**, {decided} · [The paper]({counts.PAPER})", help=INDEX)
-        st.caption(f"R-GAP, which works layer by layer: {said.recursion}.")
+        st.caption(f"R-GAP, which works layer by layer: {escape(said.recursion)}.")
         rank_view.render_gradient(found, seen)
         verify.render_offer(given, said)
     st.html(counts.legend())

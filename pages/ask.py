@@ -10,7 +10,8 @@ from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment, Picture, SpecError
 from leakage.spec.question import Question
 from leakage.ui.ask import answer_view, questions
-from leakage.ui.common import explain, forms
+from leakage.ui.common import explain
+from leakage.ui.common.markdown import escape
 from leakage.ui.common.ready import catalog
 from leakage.ui.common.session import delete_all, owner
 from leakage.ui.lab.chooser import uploads_of
@@ -33,7 +34,7 @@ def start(question: Question, own: list[Picture], known: Catalog) -> None:
         told = (
             f"The strongest attackers first, on {groups} group{'s' * (groups > 1)} of pictures, {duration(60 * question.minutes)} at most"
         )
-        st.caption(forms.verbatim(words or told))
+        st.caption(escape(words or told))
     with st.popover("Load an answer file", icon=":material/upload_file:", type="tertiary"):
         number = st.session_state.setdefault("answer-files", 0)
         file = st.file_uploader("answer.json", ["json"], key=f"answer-{number}")
@@ -41,7 +42,7 @@ def start(question: Question, own: list[Picture], known: Catalog) -> None:
     if pressed:
         submit(planned)
     if refused := st.session_state.pop("refused", ""):
-        st.error(forms.verbatim(refused))
+        st.error(escape(refused))
 
 
 def submit(planned: list[Experiment]) -> None:
@@ -76,7 +77,7 @@ def page() -> None:
     if questions.KEYS["who"] not in st.session_state:
         st.session_state["wrong"] = questions.read_url(known)
     for words in st.session_state.pop("wrong", []):
-        st.warning(forms.verbatim(words))
+        st.warning(escape(words))
     left, right = st.columns([0.34, 0.66], gap="medium")
     with left:
         question, own = questions.choose(known)

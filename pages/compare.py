@@ -10,6 +10,7 @@ from leakage.spec.cautions import all_warnings
 from leakage.spec.experiment import Experiment, SpecError
 from leakage.spec.lab_settings import PICKED
 from leakage.ui.common import address, explain, forms
+from leakage.ui.common.markdown import escape
 from leakage.ui.common.ready import catalog
 from leakage.ui.common.session import delete_all, owner
 from leakage.ui.compare import compared, precomputed_results, variants, variants_address
@@ -57,12 +58,12 @@ def settings(known: Catalog) -> tuple[list[Experiment], list[str]]:
 def start(experiments: list[Experiment], problems: list[str]) -> None:
     """What cannot run, the Run button with its estimate, and a file as another way to begin."""
     for problem in problems:
-        st.warning(forms.verbatim(problem))
+        st.warning(escape(problem))
     enough = len(experiments) > 1
     with st.container(key="run-bar", gap="small"):
         if st.button("Run all", type="primary", icon=":material/play_arrow:", width="stretch", disabled=not enough, key="run-button"):
             submit(experiments, anew=bool(st.session_state.get("anew")))
-        st.caption(estimate(experiments) if enough else "Choose at least two variants.")
+        st.caption(escape(estimate(experiments) if enough else "Choose at least two variants."))
         if enough and compared.are_there(st.query_params.get("runs", ""), experiments):
             st.toggle("Compute again", key="anew", help="Off: what has the same settings and the same seed is the same run, and is shown.")
     with st.popover("Load a comparison file", icon=":material/upload_file:", type="tertiary"):
@@ -70,7 +71,7 @@ def start(experiments: list[Experiment], problems: list[str]) -> None:
         file = st.file_uploader("comparison.json, or a report", ["json", "html"], key=f"comparison-{number}")
         st.button("Run it again", on_click=again, args=(file,), disabled=file is None)
     if refused := st.session_state.pop("refused", ""):
-        st.error(forms.verbatim(refused))
+        st.error(escape(refused))
 
 
 def estimate(experiments: list[Experiment]) -> str:
@@ -126,7 +127,7 @@ def prepare(known: Catalog) -> None:
 
 def page() -> None:
     """The whole page, top to bottom."""
-    st.markdown(f"#### {compared.title(st.query_params.get('runs', ''))}")
+    st.markdown(f"#### {escape(compared.title(st.query_params.get('runs', '')))}")
     known = catalog()
     if known is None:
         return

@@ -8,6 +8,7 @@ from leakage.spec.cautions import warnings
 from leakage.spec.experiment import Experiment, SpecError
 from leakage.spec.threat_model import ClientBehavior
 from leakage.ui.common import address, explain, forms
+from leakage.ui.common.markdown import escape
 from leakage.ui.common.ready import catalog
 from leakage.ui.common.session import BEFORE, COMING, SHOWN, delete_all, owner
 from leakage.ui.lab import newcomer, presets, result, simple_form
@@ -62,10 +63,10 @@ def start(experiment: Experiment | None, known: Catalog) -> None:
             "Run", type="primary", icon=":material/play_arrow:", width="stretch", disabled=experiment is None, key="run-button"
         )
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-            st.caption(forms.verbatim(words))
+            st.caption(escape(words))
             st.button("Reset to defaults", on_click=address.reset, args=(known,), icon=":material/restart_alt:", type="tertiary")
         for caution in warnings(experiment, known) if experiment else ():
-            st.caption(f":material/warning: {caution}")
+            st.caption(f":material/warning: {escape(caution)}")
     by_what_if = st.session_state.pop("go", False)
     if experiment and (pressed or by_what_if):
         try:
@@ -74,7 +75,7 @@ def start(experiment: Experiment | None, known: Catalog) -> None:
                 st.toast("This is the run of these settings: the same seed gives the same run. Change the seed for another.")
             st.session_state[address.NEXT] = {"run": run}
         except SpecError as error:
-            st.error(forms.verbatim(str(error)))
+            st.error(escape(error))
 
 
 def begin(known: Catalog) -> None:
@@ -113,7 +114,7 @@ def page() -> None:
     else:
         begin(known)
     if refused := st.session_state.pop("refused", ""):
-        st.error(refused)
+        st.error(escape(refused))
     misread = st.empty()
     left, right = st.columns([0.3, 0.7], gap="medium")
     with left:

@@ -16,8 +16,9 @@ from leakage.runs.store import Label, Run
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment
 from leakage.spec.tasks import Ranks, Training
-from leakage.ui.common import delete_by_code, explain, forms
+from leakage.ui.common import delete_by_code, explain
 from leakage.ui.common.base_path import address_of, base
+from leakage.ui.common.markdown import Markdown, escape, link
 from leakage.ui.common.session import delete_all, owner
 
 
@@ -61,7 +62,7 @@ def row(run: Run, label: Label, known: Catalog) -> None:
                 icon=":material/keep:" if pinned else ":material/keep_off:",
                 type="tertiary",
                 help="Pinned runs stand first, and make a lesson. Pictures of your own are deleted after "
-                f"{service().config.upload_life} all the same.",
+                f"{escape(service().config.upload_life)} all the same.",
                 on_click=service().labels.pin,
                 args=given,
             )
@@ -77,13 +78,13 @@ def rename(run: str, whose: str) -> None:
 
 def tell(run: Run, name: str, known: Catalog) -> None:
     """Its picture, its name where it has one, its title as a link, and how it ended."""
-    how, title, link = ROWS[run.kind](run, known)
+    how, title, address = ROWS[run.kind](run, known)
     when = time.strftime("%d %b %H:%M", time.localtime(run.created))
     with st.container(horizontal=True, vertical_alignment="center", width="content"):
         if run.result and run.kind == "attack":
             st.html(render("ui/common/mini.html.jinja", address=f"{base()}/api/runs/{run.id}/final.png"), width="content")
-        named = f"[**{forms.literal(name)}**]({link})  \n{title}" if name else f"[**{title}**]({link})"
-        st.markdown(f"{named}  \n{when} · {how}", width="content")
+        lines = [link(Markdown(f"**{escape(name or title)}**"), address), *([escape(title)] if name else [])]
+        st.markdown("  \n".join([*lines, escape(f"{when} · {how}")]), width="content")
 
 
 def share(runs: list[Run], labels: dict[str, Label]) -> None:

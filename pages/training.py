@@ -10,6 +10,7 @@ from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import SpecError
 from leakage.spec.tasks import Training
 from leakage.ui.common import forms
+from leakage.ui.common.markdown import escape
 from leakage.ui.common.session import owner
 from leakage.ui.training import training_view
 
@@ -42,7 +43,7 @@ def settings(known: Catalog) -> Training | None:
         st.markdown("**2 · The pictures it learns from**")
         data = st.segmented_control("Data set", DATA, default="mnist", required=True, format_func=TITLES.__getitem__, key="data")
         problem = training_view.missing(data)
-        st.caption(problem or ("Handwritten digits, 28 px, grey." if data == "mnist" else "Animals and vehicles, 32 px, colour."))
+        st.caption(escape(problem or ("Handwritten digits, 28 px, grey." if data == "mnist" else "Animals and vehicles, 32 px, colour.")))
     with st.container(border=True, gap="small", key="step-3"):
         st.markdown("**3 · Who trains**")
         rounds = st.number_input(
@@ -118,7 +119,7 @@ def start(task: Training | None) -> None:
             try:
                 st.query_params["run"] = service().train(task, owner())
             except SpecError as error:
-                st.error(forms.verbatim(str(error)))
+                st.error(escape(error))
 
 
 def page() -> None:

@@ -27,7 +27,7 @@ from leakage.runs.service import Service
 from leakage.settings import ROOT
 from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
 from leakage.spec.prepared import prepared
-from leakage.ui.common.forms import verbatim
+from leakage.ui.common.markdown import escape
 from leakage.ui.compare import table
 from leakage.ui.compare.plan import TRIES
 from leakage.ui.compare.stacks import key_of, known_keys, ready_made, spaced, stack_of
@@ -260,7 +260,7 @@ def test_arms_that_fail_say_why_once(door: Service, look: Open) -> None:
         else:
             perform(door.store, run, torch.device("cpu"))
     fine(at.run())
-    assert [one.value for one in at.warning] == [f"Clipping 4 (naive); Clipping 4 (adaptive): {verbatim(MEMORY)}"]
+    assert [one.value for one in at.warning] == [f"Clipping 4 (naive); Clipping 4 (adaptive): {escape(MEMORY)}"]
 
 
 def test_a_strength_is_swept_and_a_value_out_of_range_is_named_and_left_out(door: Service, look: Open) -> None:

@@ -7,6 +7,7 @@ from visiting import Open, fine, words, write
 
 from leakage.runs.service import Service
 from leakage.spec.experiment import Experiment, Part
+from leakage.ui.common.markdown import escape
 
 SMALL = {"size": "28", "channels": "1", "outputs": "1"}
 
@@ -98,4 +99,4 @@ def test_runs_of_the_lab_on_the_same_network_are_not_taken_for_a_verification(lo
 
 def test_a_network_from_a_link_brings_no_link_onto_the_page(look: Open) -> None:
     at = look(net="[here](https://example.org)")
-    assert "\\[here\\](https\\://example.org)" in at.error[0].value
+    assert escape("[here](https://example.org)") in at.error[0].value

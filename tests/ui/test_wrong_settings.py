@@ -13,6 +13,7 @@ from leakage.__main__ import main
 from leakage.runs.service import Service
 from leakage.settings import ROOT
 from leakage.spec.experiment import Experiment
+from leakage.ui.common.markdown import escape
 
 LINKS = [  # to the lab: an address, and what the page says of it
     ({"attack": "nope"}, ["attack=nope is not known here; Guess and compare (iDLG) is used instead."]),
@@ -43,7 +44,7 @@ LINKS = [  # to the lab: an address, and what the page says of it
     ({"checkpoint": "mine@3"}, ["checkpoint=mine@3 is not known here; an untrained model is used instead."]),
     ({"phones": "17", "statistics": "all"}, ["phones=17 is not known here; 1 is used", "statistics=all is not known here; none is used"]),
     ({"preset": "nope", "v": "7"}, ["preset=nope is not known here", "v=7 is another version of links; this one is read as version 1."]),
-    ({"attack": "[a](https://x.y) $x$ `c`"}, [r"attack=\[a\](https\://x.y) \$x\$ \`c\` is not known here"]),
+    ({"attack": "[a](https://x.y) $x$ `c`"}, [escape("attack=[a](https://x.y) $x$ `c` is not known here")]),
 ]
 FINE = [  # of an address that is all right, or not ours
     {},

@@ -8,6 +8,7 @@ from leakage.networks.grammar import Block, Conv, NetworkError, Pool, Step, pars
 from leakage.networks.rank import Analysis, LayerCount
 from leakage.networks.templates import TEMPLATES
 from leakage.results.markup import render
+from leakage.ui.common.markdown import Markdown, escape
 
 PAPER = "https://arxiv.org/abs/2010.07733"
 WHOLE = "It says nothing of attacks that match the whole gradient at once."
@@ -25,7 +26,7 @@ class Verdict:
     """What the counts say of attacks that go layer by layer: one sentence, why, and whether R-GAP could do it."""
 
     headline: str
-    why: str
+    reason: Markdown
     recursion: str
 
 
@@ -66,15 +67,15 @@ def verdict(found: Analysis, steps: tuple[Step, ...], batch: int) -> Verdict:
     recursion = _recursion(found, steps, batch)
     if not counted:
         why = "Every layer is fully connected, and the gradient of such a layer holds its whole input."
-        return Verdict("Layer by layer, the gradient holds the picture", why, recursion)
+        return Verdict("Layer by layer, the gradient holds the picture", escape(why), recursion)
     worst, tight = max(counted, key=short), found.critical
     partly = [row for row in counted if missing(row) and row.kind not in ("mean", "max")]
     if lacking(found):
-        why = f"**{short(worst):,}** equations are missing: an attack that solves one layer after the other has to guess the rest. {WHOLE}"
+        told = f"**{short(worst):,}** equations are missing: an attack that solves one layer after the other has to guess the rest. {WHOLE}"
         if short(worst) != found.index:
-            why += " The index says less: it also counts equations that follow from others."
+            told += " The index says less: it also counts equations that follow from others."
         headline = f"Layer by layer, not enough equations in {layer(worst, steps)}: {_determined(worst)}"
-        return Verdict(headline, why, recursion)
+        return Verdict(headline, Markdown(told), recursion)
     if partly:
         row = max(partly, key=missing)
         why = (
@@ -82,11 +83,11 @@ def verdict(found: Analysis, steps: tuple[Step, ...], batch: int) -> Verdict:
             "at once can use them, one that goes layer by layer cannot."
         )
         headline = f"Layer by layer, enough equations in all, but not in {layer(row, steps)} alone: {_determined(row)}"
-        return Verdict(headline, why, recursion)
+        return Verdict(headline, escape(why), recursion)
     assert tight is not None
     why = f"Even {layer(tight, steps)}, the tightest, has {-tight.index:,} equations more than unknowns."
     why = why if tight.index else f"The tightest, {layer(tight, steps)}, has exactly as many equations as unknowns."
-    return Verdict("Layer by layer, the equations suffice", why, recursion)
+    return Verdict("Layer by layer, the equations suffice", escape(why), recursion)
 
 
 def _determined(row: LayerCount) -> str:

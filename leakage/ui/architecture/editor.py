@@ -10,7 +10,7 @@ from leakage.networks.rank import CONVENTIONS, Convention, Cut, advice, analyse
 from leakage.networks.templates import TEMPLATES
 from leakage.spec.experiment import SIZES
 from leakage.ui.architecture import counts as counts
-from leakage.ui.common.forms import verbatim
+from leakage.ui.common.markdown import escape
 
 START = "CNN6"
 MOST_OUTPUTS, MOST_PICTURES = 1000, 32
@@ -88,7 +88,7 @@ def settings() -> Given | None:
         problem = st.container()
     with st.container(border=True, gap="small", key="step-2"):
         st.markdown("**2 · What goes in and out**")
-        size = st.segmented_control("Size", SIZES, default=32, required=True, format_func=lambda side: f"{side} px", key=key("size"))
+        size = st.segmented_control("Size", SIZES, default=32, required=True, format_func=lambda side: f"{side:d} px", key=key("size"))
         with st.container(horizontal=True, gap="small"):
             channels = st.segmented_control(
                 "Colours", list(COLOURS), default=3, required=True, format_func=COLOURS.__getitem__, key=key("channels")
@@ -99,7 +99,7 @@ def settings() -> Given | None:
         steps = parse(text)
         unroll(steps, (channels, size, size), outputs)
     except NetworkError as error:
-        problem.error(verbatim(str(error)))
+        problem.error(escape(error))
         write_url()
         return None
     convention = choose_convention(steps)
@@ -133,7 +133,7 @@ def protect(given: Given) -> None:
         with st.container(horizontal=True, gap="small"):
             for number, place in gone:
                 whole = counts.with_skip(steps, place, skip=True)
-                words = f"Put the skip of block {number} back"
+                words = f"Put the skip of block {number:d} back"
                 st.button(words, key=f"back-{number}", on_click=put, args=(whole,), icon=":material/undo:")
             for cut in helping:
                 cut_button(given, cut)
@@ -150,7 +150,7 @@ def protect(given: Given) -> None:
             for item in few:
                 fewer = counts.with_filters(steps, item.step, item.most or 1)
                 st.button(
-                    f"conv{item.step + 1}: {item.most} filters instead of {item.now}",
+                    f"conv{item.step + 1:d}: {item.most:d} filters instead of {item.now:d}",
                     key=f"filters-{item.step}",
                     on_click=put,
                     args=(fewer,),
@@ -160,5 +160,5 @@ def protect(given: Given) -> None:
 def cut_button(given: Given, cut: Cut) -> None:
     """One skip, cut by one click."""
     without = counts.with_skip(given.steps, cut.step, skip=False)
-    words = f"Block {cut.block}: {cut.index:,}"
+    words = f"Block {cut.block:d}: {cut.index:,}"
     st.button(words, key=f"cut-{cut.block}", on_click=put, args=(without,), icon=":material/content_cut:")

@@ -15,6 +15,7 @@ from leakage.spec.tasks import Ranks
 from leakage.ui.architecture import counts as counts
 from leakage.ui.architecture import whole_gradient
 from leakage.ui.architecture.editor import Given
+from leakage.ui.common.markdown import escape
 from leakage.ui.common.session import owner
 from leakage.ui.lab.result import duration
 
@@ -80,18 +81,18 @@ def render_offer(given: Given, found: Analysis, seen: Seen) -> None:
         watch(run.id, names, known_ranks=seen.measured)
     elif wanted.seconds and (run is None or run.status != "done"):
         if run:
-            st.caption(run.message)
+            st.caption(escape(run.message))
         ask(wanted)
     elif run and layers:
-        st.caption(how(found))
+        st.caption(escape(how(found)))
     if not wanted.directions:
         st.caption(TOO_LARGE)
     if large := [names[layer.name] for layer in layers if too_large(layer)]:
-        st.caption(f"Too large to be measured here: {', '.join(large)}.")
+        st.caption(f"Too large to be measured here: {escape(', '.join(large))}.")
     for row in found.rows:
         if row.measured is not None and row.rank not in (None, row.measured):
             words = f"The formula gives a rank of {row.rank:,} in {names[row.name]}, the measurement {row.measured:,}"
-            st.warning(f"{words}. They should agree: some singular values may be too small to be told from 0.")
+            st.warning(f"{escape(words)}. They should agree: some singular values may be too small to be told from 0.")
 
 
 def how(found: Analysis) -> str:
@@ -103,11 +104,11 @@ def how(found: Analysis) -> str:
 
 def ask(wanted: Ranks) -> None:
     """The button."""
-    if st.button(f"{ASK} (about {duration(wanted.seconds)})", icon=":material/straighten:", key="measure-ranks"):
+    if st.button(f"{ASK} (about {escape(duration(wanted.seconds))})", icon=":material/straighten:", key="measure-ranks"):
         try:
             service().measure(wanted, owner())
         except SpecError as error:
-            st.error(str(error))
+            st.error(escape(error))
         else:
             st.rerun()
 
@@ -127,6 +128,6 @@ def watch(run_id: str, names: dict[str, str], known_ranks: int) -> None:
     elif turns:
         last = turns[-1]
         done, words = (last.number - 1) / last.layers, f"Measuring {names[last.name]}, {last.number} of {last.layers}"
-    st.progress(done, text=words)
+    st.progress(done, text=escape(words))
     if service().may_cancel(run_id, owner()):
         st.button("Stop", on_click=service().cancel, args=(run_id, owner()), icon=":material/stop:", key="stop-ranks")

@@ -15,6 +15,7 @@ from leakage.spec.prepared import Search, prepared
 from leakage.ui.architecture import counts as counts
 from leakage.ui.architecture.editor import Given, key
 from leakage.ui.common.base_path import base
+from leakage.ui.common.markdown import Markdown, escape, link
 from leakage.ui.common.session import owner
 from leakage.ui.components.live import Shown, stage
 
@@ -38,7 +39,7 @@ def render_offer(given: Given, said: counts.Verdict) -> None:
         with st.popover("", icon=":material/tune:", help="Picture, activation and search"):
             settings(given)
     if refused := st.session_state.pop(key("refused"), ""):
-        st.error(refused)
+        st.error(escape(refused))
     if runs := runs_in_address(given):
         result(runs, said)
 
@@ -53,7 +54,7 @@ def settings(given: Given) -> None:
     st.selectbox("Picture", list(names), format_func=names.__getitem__, key=key("picture"))
     st.segmented_control("Activation", list(BENDS), format_func=BENDS.__getitem__, required=True, key=key("bend"))
     offered = {id: search.title for id, search in searches().items()}
-    st.segmented_control("Search", list(offered), format_func=offered.__getitem__, required=True, key=key("search"), help=WHY)
+    st.segmented_control("Search", list(offered), format_func=lambda id: escape(offered[id]), required=True, key=key("search"), help=WHY)
 
 
 def first_search(given: Given) -> Search:
@@ -144,7 +145,7 @@ def titles(runs: Runs) -> list[str]:
     return [search.get(experiment.attack.id, "R-GAP: solve equations") for _, experiment in runs]
 
 
-def came(runs: Runs, said: counts.Verdict) -> str:
+def came(runs: Runs, said: counts.Verdict) -> Markdown:
     """Prediction and result in a few lines, with what was assumed."""
     reached = [] if len(runs) > 1 else ["R-GAP does not apply"]
     for (run, _), title in zip(runs, titles(runs), strict=True):
@@ -162,6 +163,7 @@ def came(runs: Runs, said: counts.Verdict) -> str:
     steps = f"{fields['steps']} steps" + (f" a start, {fields['tries']} starts at most" if "tries" in fields else "")
     activation = BENDS[str(searched.model.fields["activation"])]
     assumed = f"{names[searched.pictures[0].id]}, {activation}, random weights, seed {searched.seed}; the search knows the class, {steps}"
-    link = f"[Open in the lab]({base()}/?run={','.join(run.id for run, _ in runs)})"
-    predicted = f"**Predicted:** {said.headline}. R-GAP alone: {said.recursion}."
-    return f"{predicted}  \n**Measured:** {', '.join(reached)}{baseline}. {link}  \n:small[{assumed}.]"
+    lab = link(Markdown("Open in the lab"), f"{base()}/?run={','.join(run.id for run, _ in runs)}")
+    predicted = f"**Predicted:** {escape(said.headline)}. R-GAP alone: {escape(said.recursion)}."
+    measured = f"{escape(', '.join(reached))}{escape(baseline)}"
+    return Markdown(f"{predicted}  \n**Measured:** {measured}. {lab}  \n:small[{escape(assumed)}.]")

@@ -3,6 +3,7 @@
 from leakage.networks.rank import Analysis
 from leakage.runs.event_parts import GradientRank
 from leakage.ui.architecture import counts as counts
+from leakage.ui.common.markdown import Markdown, escape
 
 NOT_YET = (
     "The counts speak of attacks that go layer by layer alone. What others could use, the rank of the whole gradient, is measured below."
@@ -71,13 +72,13 @@ def protective(counted: Analysis, found: GradientRank) -> bool:
     return counts.lacking(counted) and found.short
 
 
-def extent(counted: Analysis, found: GradientRank) -> str:
+def extent(counted: Analysis, found: GradientRank) -> Markdown:
     """Whether the network is protective, where its layers suggest that it might be; else nothing."""
     if not counts.lacking(counted):
-        return ""
+        return Markdown("")
     if protective(counted, found):
-        return PROTECTIVE.format(f"{found.unknowns - found.rank:,}", f"{found.unknowns:,}")
-    return NOT_PROTECTIVE if found.directions == found.unknowns else ""
+        return Markdown(PROTECTIVE.format(f"{found.unknowns - found.rank:,}", f"{found.unknowns:,}"))
+    return Markdown(NOT_PROTECTIVE if found.directions == found.unknowns else "")
 
 
 def limits(found: GradientRank) -> str:
@@ -86,7 +87,8 @@ def limits(found: GradientRank) -> str:
     return " ".join([LIMITS, *([] if found.exact else [SKETCHED]), *tried])
 
 
-def sentences(counted: Analysis, found: GradientRank) -> list[str]:
+def sentences(counted: Analysis, found: GradientRank) -> list[Markdown]:
     """All that the page says of it, in order."""
-    said = [f"**The whole gradient: {rank_of(found)}**", f"{meaning(found)} {noise(found)}", extent(counted, found), limits(found)]
+    first = Markdown(f"**The whole gradient: {escape(rank_of(found))}**")
+    said = [first, escape(f"{meaning(found)} {noise(found)}"), extent(counted, found), escape(limits(found))]
     return [one for one in said if one]

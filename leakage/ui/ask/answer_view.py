@@ -30,8 +30,8 @@ from leakage.runs.store import OPEN, Run
 from leakage.spec.catalog import Catalog
 from leakage.spec.question import Question
 from leakage.spec.words import CUT_SHORT, NOT_SHOWN
-from leakage.ui.common import forms
 from leakage.ui.common.base_path import base
+from leakage.ui.common.markdown import escape
 from leakage.ui.common.session import owner
 from leakage.ui.compare.compared import experiment_of, find_runs, missing, stop
 from leakage.ui.components.live import stage
@@ -95,7 +95,7 @@ def watch(ids: str, question: Question | None, known: Catalog) -> None:
             service().cancel(run.id, owner(), how="over")
     found_so_far(runs, missing(ids, runs), question, known)
     left = max(0, round(over - time.time()))
-    st.progress(sum(run.status not in OPEN for run in runs) / len(runs), text=f"{duration(left)} left at most")
+    st.progress(sum(run.status not in OPEN for run in runs) / len(runs), text=f"{escape(duration(left))} left at most")
     stop(runs)
 
 
@@ -119,7 +119,7 @@ def consequences(ids: str, told: Answer, question: Question, known: Catalog) -> 
         st.link_button("Compare", f"{base()}/compare?runs={ids}", icon=":material/compare_arrows:", type="tertiary")
     change(question, known)
     st.markdown("**What was not tried**")
-    st.markdown("\n".join(f"- {forms.verbatim(words)}" for words in not_tried(question, told, known)))
+    st.markdown("\n".join(f"- {escape(words)}" for words in not_tried(question, told, known)))
     take_away(ids, question, known)
 
 
@@ -163,7 +163,7 @@ def lines(told: Answer, asked: list[tuple[str, str]]) -> list[tuple[str, str]]:
 def take_away(ids: str, question: Question, known: Catalog) -> None:
     """A page to print, a file that repeats it, the link."""
     with st.expander("To print", icon=":material/print:", key="asked-paper"):
-        given = {name: st.text_input(name.capitalize(), max_chars=200, key=f"paper-{name}") for name in PAPER}
+        given = {name: st.text_input(escape(name.capitalize()), max_chars=200, key=f"paper-{name}") for name in PAPER}
         st.caption(
             "These words go onto the printed page and into its address, which your browser remembers. This server keeps them nowhere."
         )

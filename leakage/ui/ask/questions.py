@@ -14,6 +14,7 @@ from leakage.spec.lab_settings import NONE
 from leakage.spec.prepared import prepared
 from leakage.spec.question import ATTACKERS, COUNTS, LAST_SEED, MINUTES, STEPS, Question, groups
 from leakage.ui.common import forms
+from leakage.ui.common.markdown import escape
 from leakage.ui.compare.stacks import key_of, known_keys, named, ready_made, stack_of
 from leakage.ui.lab.chooser import uploaded
 
@@ -27,23 +28,53 @@ KEYS = {name: f"ask-{name}" for name in (*USUAL, "protection")}  # of the widget
 def choose(known: Catalog) -> tuple[Question, list[Picture]]:
     """The question, and the pictures that were uploaded for it."""
     with forms.card(1, "Whose pictures?"):
-        who = st.segmented_control("Whose pictures?", list(_kinds()), required=True, format_func=_kinds().__getitem__, **_of("who"))
+        who = st.segmented_control(
+            "Whose pictures?",
+            list(_kinds()),
+            required=True,
+            format_func=lambda name: escape(_kinds()[name]),
+            key=KEYS["who"],
+            persist_state=forms.KEPT,
+            label_visibility="collapsed",
+        )
         own = _own() if who == OWN else []
         faces = st.empty()
     with forms.card(2, "How are they sent?"):
         phones = st.segmented_control(
-            "Phones whose updates are added up before the server sees them (secure aggregation)", COUNTS, required=True, **_shown("phones")
+            "Phones whose updates are added up before the server sees them (secure aggregation)",
+            COUNTS,
+            required=True,
+            key=KEYS["phones"],
+            persist_state=forms.KEPT,
         )
-        each = st.segmented_control("Pictures of each phone in one update", COUNTS, required=True, **_shown("each"))
-        steps = st.radio("What a phone does first", list(STEPS), format_func=STEPS.__getitem__, **_shown("steps"))
+        each = st.segmented_control(
+            "Pictures of each phone in one update", COUNTS, required=True, key=KEYS["each"], persist_state=forms.KEPT
+        )
+        steps = st.radio("What a phone does first", list(STEPS), format_func=STEPS.__getitem__, key=KEYS["steps"], persist_state=forms.KEPT)
     with forms.card(3, "Which protection, and how strong?"):
         stack = _protection(known)
     with forms.card(4, "Who attacks?"):
-        attacker = st.radio("Who attacks?", list(ATTACKERS), format_func=ATTACKERS.__getitem__, **_of("attacker"))
+        attacker = st.radio(
+            "Who attacks?",
+            list(ATTACKERS),
+            format_func=ATTACKERS.__getitem__,
+            key=KEYS["attacker"],
+            persist_state=forms.KEPT,
+            label_visibility="collapsed",
+        )
     with forms.card(5, "How much effort?"):
-        minutes = st.segmented_control("Minutes", MINUTES, required=True, format_func=lambda number: f"{number} min", **_of("minutes"))
+        minutes = st.segmented_control(
+            "Minutes",
+            MINUTES,
+            required=True,
+            format_func=lambda number: f"{number:d} min",
+            key=KEYS["minutes"],
+            persist_state=forms.KEPT,
+            label_visibility="collapsed",
+        )
     seed = st.session_state.get(SEED, DEFAULT.seed)
-    question = Question(who=who, phones=phones, each=each, steps=steps, defenses=stack, attacker=attacker, minutes=minutes, seed=seed)
+    told: dict[str, Any] = {"who": who, "phones": phones, "each": each, "steps": steps, "attacker": attacker, "minutes": minutes}
+    question = Question(**told, defenses=stack, seed=seed)
     if who != OWN:
         _thumbnails(question, faces)
     return question, own
@@ -53,25 +84,17 @@ def _kinds() -> dict[str, str]:
     return {**{name: kind.title for name, kind in prepared().ask.kinds.items()}, OWN: "Your own"}
 
 
-def _shown(name: str) -> dict[str, Any]:
-    return {"key": KEYS[name], "persist_state": forms.KEPT}
-
-
-def _of(name: str) -> dict[str, Any]:
-    return {**_shown(name), "label_visibility": "collapsed"}
-
-
 def _own() -> list[Picture]:
     return [Picture(source="upload", id=item.id, label=item.label) for item in uploaded()]
 
 
 def _protection(known: Catalog) -> tuple[Any, ...]:
     menu = _menu(known, st.session_state.get(KEYS["protection"], NONE))
-    key = st.selectbox("Protection", menu, format_func=menu.__getitem__, **_of("protection"))
-    stack = stack_of(key, known)
-    st.caption(
-        forms.verbatim(" ".join(words for part in stack for words in _told(part, known)) or "What leaves the phone is sent as it is.")
+    key = st.selectbox(
+        "Protection", menu, format_func=menu.__getitem__, key=KEYS["protection"], persist_state=forms.KEPT, label_visibility="collapsed"
     )
+    stack = stack_of(key, known)
+    st.caption(escape(" ".join(words for part in stack for words in _told(part, known)) or "What leaves the phone is sent as it is."))
     return stack
 
 

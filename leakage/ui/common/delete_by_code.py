@@ -4,6 +4,7 @@ import streamlit as st
 
 from leakage.runs.service import service
 from leakage.runs.upload_codes import CodeError
+from leakage.ui.common.markdown import escape
 from leakage.ui.common.session import owner
 
 TYPED, TOLD, WRONG = "upload-code", "upload-code-told", "upload-code-wrong"  # in session state
@@ -17,9 +18,9 @@ def show() -> None:
         st.caption("Every run that used the picture goes at once, with its frames and files, whichever browser holds it.")
         st.form_submit_button("Delete", type="primary", on_click=_delete)
         if told := st.session_state.pop(TOLD, ""):
-            st.success(told)
+            st.success(escape(told))
         if wrong := st.session_state.pop(WRONG, ""):
-            st.error(wrong)
+            st.error(escape(wrong))
 
 
 def _delete() -> None:

@@ -18,8 +18,7 @@ from leakage.spec.threat_model import coincide
 from leakage.spec.words import NAIVELY
 from leakage.ui.architecture import counts
 from leakage.ui.common.base_path import base
-
-PROMISE = "Pictures go to this machine only. A run with your own pictures is deleted with one click, at the latest after {}."
+from leakage.ui.common.markdown import Markdown, escape
 
 GLOSSARY = {
     "Gradient": "For every weight of the model, how much and in which direction it should change to do better on these pictures. "
@@ -48,9 +47,10 @@ GLOSSARY = {
 }
 
 
-def promise() -> str:
+def promise() -> Markdown:
     """What becomes of pictures, in a line below every page."""
-    return PROMISE.format(settings().upload_life)
+    life = escape(settings().upload_life)
+    return Markdown(f"Pictures go to this machine only. A run with your own is deleted with one click, at the latest after {life}.")
 
 
 def what_ifs(experiment: Experiment, known: Catalog, spare: list[Picture]) -> dict[str, tuple[str, Experiment]]:

@@ -1,6 +1,5 @@
 """Settings as widgets, and an Experiment into their values. Everything is built from the catalog."""
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias
 
@@ -13,6 +12,7 @@ from leakage.spec.catalog import Catalog, Entry, Field
 from leakage.spec.experiment import Experiment, Part
 from leakage.spec.lab_settings import NONE, lab_settings
 from leakage.spec.syntax import SYNTAXES
+from leakage.ui.common.markdown import escape, ours
 
 UNTRAINED = ""
 USUAL = ""  # the first of a protection's strategies
@@ -31,7 +31,7 @@ MAX_PHONES = 16  # in one sum
 def card(number: int, title: str) -> DeltaGenerator:
     """A card for one of the numbered steps of a page."""
     box = st.container(border=True, gap="small", key=f"step-{number}")
-    box.markdown(f"**{number} · {title}**")
+    box.markdown(f"**{number:d} · {escape(title)}**")
     return box
 
 
@@ -59,7 +59,7 @@ def choose(known: Catalog, kind: str, label: str, *, more: More | None = None, a
     options = [*([NONE] if kind == "defense" else []), *entries]
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         picked = st.selectbox(
-            label,
+            escape(label),
             options,
             index=options.index(DEFAULTS[kind]),
             format_func=lambda name: "No protection" if name == NONE else entries[name].title,
@@ -72,7 +72,7 @@ def choose(known: Catalog, kind: str, label: str, *, more: More | None = None, a
         st.caption("What leaves the phone is sent as it is.")
         return None
     entry = entries[picked]
-    st.caption(entry.plain, help=f"{entry.hint}\n\n[The paper]({entry.source})")
+    st.caption(ours(entry.plain), help=f"{ours(entry.hint)}\n\n[The paper]({ours(entry.source)})")
     return Part(id=picked, fields={**fields, **{field.name: widget(entry, field) for field in texts}})
 
 
@@ -98,9 +98,8 @@ def checkpoint(known: Catalog, model: Part) -> str:
         "pictures to what it was trained with.",
     )
     if chosen == UNTRAINED and st.session_state.get("lost", UNTRAINED) not in offered:
-        st.caption(
-            f":material/warning: {st.session_state['lost']} is not a trained model of this kind on this machine. It starts untrained."
-        )
+        lost = escape(st.session_state["lost"])
+        st.caption(f":material/warning: {lost} is not a trained model of this kind on this machine. It starts untrained.")
     return chosen
 
 
@@ -137,10 +136,10 @@ def fine_settings(entry: Entry, more: More | None = None, apart: Sequence[str] =
     fields = [field for field in entry.fields if field.name not in apart]
     if not fields:
         return {}
-    with st.popover("", icon=":material/tune:", help=f"Fine settings of {entry.title}", key=f"fine-{entry.kind}"):
-        st.markdown(f"**{entry.title}**")
+    with st.popover("", icon=":material/tune:", help=f"Fine settings of {escape(entry.title)}", key=f"fine-{entry.kind}"):
+        st.markdown(f"**{escape(entry.title)}**")
         if entry.presets:
-            st.pills("Presets", list(entry.presets), key=f"{entry.id}.preset", on_change=apply_preset, args=(entry,))
+            st.pills("Presets", list(entry.presets), format_func=escape, key=f"{entry.id}.preset", on_change=apply_preset, args=(entry,))
         values = {field.name: widget(entry, field) for field in fields}
         if more:
             more(values)
@@ -157,38 +156,26 @@ def apply_preset(entry: Entry) -> None:
 def widget(entry: Entry, field: Field, label: str = "") -> Any:
     """The widget that fits a field: a switch, a menu, lines of text, a slider for short ranges, else a number."""
     shown = label or field.name.replace("tv_", "TV_").replace("_", " ")
-    label, key = shown[0].upper() + shown[1:], f"{entry.id}.{field.name}"
+    name, about = escape(shown[0].upper() + shown[1:]), ours(field.help)
+    key = f"{entry.id}.{field.name}"
     if field.type == "bool":
-        return st.toggle(label, field.default, key=key, help=field.help, persist_state=KEPT)
+        return st.toggle(name, field.default, key=key, help=about, persist_state=KEPT)
     if field.syntax:
-        about = f"{field.help}\n\n{SYNTAXES[field.syntax].grammar}"
-        return st.text_area(label, field.default, height=120, key=key, help=about, persist_state=KEPT) or ""
+        more = f"{about}\n\n{SYNTAXES[field.syntax].grammar}"
+        return st.text_area(name, field.default, height=120, key=key, help=more, persist_state=KEPT) or ""
     if field.type == "str":
-        return st.selectbox(label, field.options, field.options.index(field.default), key=key, help=field.help, persist_state=KEPT)
+        return st.selectbox(name, field.options, field.options.index(field.default), key=key, help=about, persist_state=KEPT)
     number = int if field.type == "int" else float
     assert field.low is not None
     assert field.high is not None
     low, high, value = number(field.low), number(field.high), number(field.default)
     if field.type == "int":
-        make = st.slider if high - low <= 128 else st.number_input
-        return make(label, low, high, value, key=key, help=field.help, persist_state=KEPT)
+        if high - low <= 128:
+            return st.slider(name, low, high, value, key=key, help=about, persist_state=KEPT)
+        return st.number_input(name, low, high, value, key=key, help=about, persist_state=KEPT)
     if high <= 1:
-        return st.slider(label, low, high, value, 0.001, "%.3f", key=key, help=field.help, persist_state=KEPT)
-    return st.number_input(label, low, high, value, value / 10 or 0.001, "%g", key=key, help=field.help, persist_state=KEPT)
-
-
-def verbatim(text: str) -> str:
-    """A sentence that may repeat what was typed, or came in a link, for Markdown: no links, formulas or icons."""
-    return re.sub(r"([\[\]`<$]|:(?=[a-z/]))", r"\\\1", text)
-
-
-def literal(name: str) -> str:
-    r"""A name that somebody gave to a file, for Markdown: letter by letter.
-
-    >>> print(literal("my_*scan*.png"))
-    my\_\*scan\*.png
-    """
-    return re.sub(r"([\\`*_~\[\]<>$:|#&])", r"\\\1", name)
+        return st.slider(name, low, high, value, 0.001, "%.3f", key=key, help=about, persist_state=KEPT)
+    return st.number_input(name, low, high, value, value / 10 or 0.001, "%g", key=key, help=about, persist_state=KEPT)
 
 
 def load(experiment: Experiment) -> None:

@@ -11,6 +11,7 @@ from leakage.spec.experiment import VERSION
 from leakage.spec.lab_settings import NONE, PICKED
 from leakage.spec.prepared import prepared
 from leakage.ui.common import forms
+from leakage.ui.common.markdown import escape
 
 ASKED, TOLD = "link-asked", "link-told"  # in session state: the address as the visitor came; what is told of it, and beside which settings
 RUNS = ("run", "runs")  # of an address: results, which say themselves when they are gone
@@ -41,8 +42,8 @@ def tell(
     if beside != here:
         del state[TOLD]
     elif sentences:
-        shown = [forms.verbatim(" ".join(words.split())) for words in sentences[:MOST]]
-        shown += [f"And {len(sentences) - MOST} more."] if len(sentences) > MOST else []
+        shown = [escape(words) for words in sentences[:MOST]]
+        shown += [escape(f"And {len(sentences) - MOST} more.")] if len(sentences) > MOST else []
         place.warning("  \n".join(["**Not all of this link can be used here.**", *shown]), icon=":material/link_off:")
 
 

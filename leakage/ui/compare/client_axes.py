@@ -10,7 +10,7 @@ from leakage.spec.catalog import LOCAL_RATE, LOCAL_STEPS, Catalog, Field
 from leakage.spec.experiment import MAX_ROUNDS, Experiment, Part
 from leakage.spec.prepared import prepared
 from leakage.spec.threat_model import counted
-from leakage.ui.common import forms
+from leakage.ui.common.markdown import escape, ours
 from leakage.ui.compare.stacks import spaced, typed
 from leakage.ui.compare.variant import MOST, Variant
 
@@ -40,10 +40,10 @@ def choose(about: str, base: Experiment, known: Catalog) -> list[Variant]:
         key=key,
         max_selections=MOST,
         accept_new_options=True,
-        help=field.help,
+        help=ours(field.help),
     )
     note = "" if protocol == base.protocol else f" With {known.get('protocol', protocol.id).title}: the one below has no local steps."
-    st.caption(NOTES[about] + note)
+    st.caption(escape(NOTES[about] + note))
     values = [value for word in words if (value := _value(word, field)) is not None]
     return [_variant(about, value, protocol) for value in sorted(dict.fromkeys(values))]
 
@@ -66,12 +66,12 @@ def _value(word: str, field: Field) -> float | None:
     try:
         value = typed(field.type, word.strip())
     except ValueError:
-        st.warning(f"{forms.verbatim(word)} is no {'whole ' if field.type == 'int' else ''}number and is left out.")
+        st.warning(f"{escape(word)} is no {'whole ' if field.type == 'int' else ''}number and is left out.")
         return None
     assert field.low is not None
     assert field.high is not None
     if not field.low <= float(value) <= field.high:  # not a number is refused too
-        st.warning(f"{forms.verbatim(word)} is left out: allowed is {field.low:g} to {field.high:g}.")
+        st.warning(f"{escape(word)} is left out: allowed is {field.low:g} to {field.high:g}.")
         return None
     return float(value)
 

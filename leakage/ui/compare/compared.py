@@ -12,8 +12,8 @@ from leakage.runs.store import OPEN, Run
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment
 from leakage.spec.prepared import prepared
-from leakage.ui.common import forms
 from leakage.ui.common.base_path import base
+from leakage.ui.common.markdown import escape
 from leakage.ui.common.session import owner
 from leakage.ui.compare import cost, sweep, table, watched
 from leakage.ui.components.live import stage
@@ -88,14 +88,14 @@ def sentence(experiments: list[Experiment], known: Catalog) -> None:
     told = ", ".join(before + lines[about].split(",")[0] for about, before in IN_SHORT.items() if about in lines)
     hidden = [line for line in every if line not in apart]
     more = " Each is attacked by the strongest known attackers." if hidden else ""
-    st.markdown(f"**Differs.** {forms.verbatim('. '.join(apart) or 'Nothing')}.{more}")
+    st.markdown(f"**Differs.** {escape('. '.join(apart) or 'Nothing')}.{more}")
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.caption(f"**Equal.** {forms.verbatim(told)}, and all else.", width="content")
+        st.caption(f"**Equal.** {escape(told)}, and all else.", width="content")
         with st.popover("What is equal", type="tertiary"):
-            st.markdown("\n".join(f"- {forms.verbatim(line)}" for line in equal))
+            st.markdown("\n".join(f"- {escape(line)}" for line in equal))
             if hidden:
                 st.markdown("**Tried against each, as far as it fits**")
-                st.markdown("\n".join(f"- {forms.verbatim(line)}" for line in hidden))
+                st.markdown("\n".join(f"- {escape(line)}" for line in hidden))
 
 
 def find_runs(ids: str) -> list[Run]:
@@ -147,12 +147,12 @@ def details(runs: list[Run], known: Catalog) -> None:
         if run.status == "failed":
             failed.setdefault(run.message or "", []).append(sentence_case(row.name))
     for why, names in failed.items():
-        st.warning(forms.verbatim(f"{'; '.join(names)}: {why or 'failed'}"))
+        st.warning(escape(f"{'; '.join(names)}: {why or 'failed'}"))
     for sentence in only_naive(told):
-        st.error(forms.verbatim(sentence), icon=":material/visibility:")
+        st.error(escape(sentence), icon=":material/visibility:")
     if len({one.assume.strategy for one in experiments if attacker(one, known) == "adaptive"}) > 1:
         for words in same_answers(told):
-            st.caption(forms.verbatim(words))
+            st.caption(escape(words))
     if several(told):
         st.html(table.worst_table(told))
         st.caption(f"{table.WORST_NOTE} {table.NOTE}")
@@ -166,7 +166,7 @@ def details(runs: list[Run], known: Catalog) -> None:
         st.markdown("**What leaks at which strength**")
         st.plotly_chart(curve, key="sweep", config={"displayModeBar": False}, alt="PSNR against strength")
         if why := sweep.why_points(experiments):
-            st.caption(why)
+            st.caption(escape(why))
     cost.show(told, experiments, known)
 
 

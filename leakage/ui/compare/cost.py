@@ -11,8 +11,8 @@ from leakage.runs.service import service
 from leakage.runs.store import OPEN
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment, Part, SpecError
-from leakage.ui.common import forms
 from leakage.ui.common.base_path import base
+from leakage.ui.common.markdown import Markdown, escape, link
 from leakage.ui.common.session import owner
 from leakage.ui.compare import table
 from leakage.ui.compare.stacks import key_of
@@ -38,14 +38,14 @@ def show(rows: Sequence[Row], experiments: Sequence[Experiment], known: Catalog)
     if figure:
         st.plotly_chart(figure, key="price", config={"displayModeBar": False}, alt="Leakage against accuracy")
     if apart:
-        st.caption(forms.verbatim(apart))
+        st.caption(escape(apart))
     if unknown:
         with st.popover("Measure it here", icon=":material/speed:", type="tertiary"):
-            st.caption(training_view.missing("mnist") or WORDS)
+            st.caption(escape(training_view.missing("mnist") or WORDS))
             for stack in unknown:
                 _offer(stack, known)
         if refused := st.session_state.pop(REFUSED, ""):
-            st.error(forms.verbatim(refused))
+            st.error(escape(refused))
 
 
 def other_scene(rows: Sequence[Row], known: Catalog) -> str:
@@ -63,13 +63,13 @@ def _offer(stack: tuple[Part, ...], known: Catalog) -> None:
     words = sentence_case(protection(stack, stack, known))
     run = utility.training_of(service(), stack, known)
     if run and run.status in OPEN:
-        st.markdown(f"{forms.verbatim(words)}: [being measured]({base()}/training?run={run.id})")
+        where = link(Markdown("being measured"), f"{base()}/training?run={run.id}")
+        st.markdown(f"{escape(words)}: {where}")
     else:
-        st.button(
-            words, on_click=_measure, args=(stack, known), icon=":material/play_arrow:", disabled=bool(training_view.missing("mnist"))
-        )
+        unable = bool(training_view.missing("mnist"))
+        st.button(escape(words), on_click=_measure, args=(stack, known), icon=":material/play_arrow:", disabled=unable)
         if run:
-            st.caption(forms.verbatim(run.message or "It was stopped before its end."))
+            st.caption(escape(run.message or "It was stopped before its end."))
 
 
 def _measure(stack: tuple[Part, ...], known: Catalog) -> None:

@@ -26,8 +26,8 @@ from leakage.results.utility import Cost, epsilon_words, heading, in_full, recip
 from leakage.spec.catalog import Catalog
 from leakage.spec.prepared import prepared
 from leakage.spec.threat_model import format_value
-from leakage.ui.common import forms
 from leakage.ui.common.figures import against_accuracy, band, bare, grey_line
+from leakage.ui.common.markdown import escape
 from leakage.ui.compare.sweep import LOOKS, mark_published
 from leakage.ui.compare.table import TableCell, heat
 
@@ -72,7 +72,8 @@ def content(known: Catalog) -> None:
     if not names:
         st.caption("The files of measurements are not here: expected matrix.json, thresholds.json or price.json in assets/.")
         return
-    for name, tab in zip(names, st.tabs(names, key="measured-tab", on_change="rerun"), strict=True):
+    tabs = st.tabs([escape(name) for name in names], key="measured-tab", on_change="rerun")
+    for name, tab in zip(names, tabs, strict=True):
         with tab:
             if tab.open:
                 shown[name](known)
@@ -89,13 +90,22 @@ def attackers(known: Catalog) -> None:
     runs = [cell["runs"] for cell in played]
     tries = " to ".join(map(str, sorted({min(runs), max(runs)})))
     settings = "; ".join(f"{known.get('attack', id).short}: {_settings(fields)}" for id, fields in recipe["attacks"].items() if fields)
-    st.markdown(MATRIX.format(**{"watched": 16, **recipe}, tries=tries, grey=played[0]["grey_psnr"], settings=f"{settings}."))
+    st.markdown(
+        MATRIX.format(
+            tries=escape(tries),
+            pictures=int(recipe["pictures"]),
+            seeds=int(recipe["seeds"]),
+            watched=int(recipe.get("watched", 16)),
+            grey=float(played[0]["grey_psnr"]),
+            settings=escape(f"{settings}."),
+        )
+    )
     st.html(matrix_table(lines, known))
     for words in puzzles(lines, known):
-        st.caption(words)
+        st.caption(escape(words))
     titles = {line.title: line for line in lines if not line.refused}
     chosen = st.selectbox("Every attacker of one protection, in words", titles, key="measured-stack")
-    st.markdown("\n".join(f"- {forms.verbatim(sentence)}" for sentence in in_words(titles[chosen], known)))
+    st.markdown("\n".join(f"- {escape(sentence)}" for sentence in in_words(titles[chosen], known)))
 
 
 def _settings(fields: dict[str, Any]) -> str:
@@ -173,18 +183,18 @@ def describe(cell: Cell, known: Catalog) -> str:
 def thresholds(rows: Sequence[Cell], known: Catalog) -> None:
     """DLG against one protection at growing strength."""
     names = list(dict.fromkeys(row["sweep"] for row in rows))
-    chosen = st.segmented_control("Protection", names, default=names[0], required=True, key="threshold")
+    chosen = st.segmented_control("Protection", names, default=names[0], required=True, format_func=escape, key="threshold")
     mine = [row for row in rows if row["sweep"] == chosen]
     entry = known.get("defense", mine[0]["id"])
     st.plotly_chart(threshold(mine, known), key=f"threshold-{chosen}", config={"displayModeBar": False}, alt="PSNR against strength")
     if entry.backfires:
-        st.caption(entry.backfires)
+        st.caption(escape(entry.backfires))
     runs = mine[0]["runs"]
     averages = AVERAGE in entry.strategies
     knows = "watches 16 rounds of a server that stands still, and averages them" if averages else "knows what the phone does"
-    reported = f"{entry.published.words} " if entry.published else ""
+    reported = f"{escape(entry.published.words)} " if entry.published else ""
     st.caption(
-        f"{reported}Here: DLG on an untrained LeNet, {runs} CIFAR-10 pictures each, up to 2 starts; the band goes from the "
+        f"{reported}Here: DLG on an untrained LeNet, {runs:d} CIFAR-10 pictures each, up to 2 starts; the band goes from the "
         f"worst to the best picture, beside each point how many are recognizable. Adaptive: the attacker {knows}."
     )
 
@@ -235,13 +245,14 @@ def render_cost(known: Catalog) -> None:
     """Accuracy behind every protection, and beside what leaks."""
     rows = accuracy_costs(known)
     scene, clients = scene_words(known), (table() or {})["recipe"]["clients"]
-    st.markdown(COSTS.format(scene=scene, clients=clients, seeds=seeds_words([len(row.accuracies) for row in rows])))
+    seeds = seeds_words([len(row.accuracies) for row in rows])
+    st.markdown(COSTS.format(scene=escape(scene), clients=int(clients), seeds=escape(seeds)))
     points = list(both(known, prepared().compare.utility_attack)) if one_scene(known) else []
     if len(points) > 1:
         figure = privacy_utility(points, scene=scene, recipe=recipe_words(known))
         st.plotly_chart(figure, key="utility", config={"displayModeBar": False}, alt="Leakage against accuracy")
     elif leaks := load_results("matrix"):
-        st.caption(APART.format(scene=scene, leaks=TITLES[leaks["recipe"]["data"]]))
+        st.caption(APART.format(scene=escape(scene), leaks=TITLES[leaks["recipe"]["data"]]))
     st.dataframe(
         {
             "Protection": [row.title for row in rows],

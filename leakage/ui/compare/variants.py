@@ -14,6 +14,7 @@ from leakage.spec.experiment import Assumptions, Experiment, Part
 from leakage.spec.prepared import prepared
 from leakage.spec.words import ATTACKERS, DIFFERENCE
 from leakage.ui.common import address, forms
+from leakage.ui.common.markdown import escape, ours
 from leakage.ui.compare import client_axes
 from leakage.ui.compare.stacks import known_keys, named, ready_made, spaced, stack_of, typed
 from leakage.ui.compare.variant import MOST, Variant, resolved
@@ -226,7 +227,7 @@ def _strengths(base: Experiment, known: Catalog) -> list[Variant]:
     )
     entry, field = sweeps[swept]
     usual = ", ".join(f"{value:g}" for value in spaced(field, (0.01, 0.1, 1, 10), (5, 2, 1, 0.1)))
-    text = st.text_input(f"Values, {field.low:g} to {field.high:g}", usual, key=f"values.{swept}", help=field.help)
+    text = st.text_input(f"Values, {field.low:g} to {field.high:g}", usual, key=f"values.{swept}", help=ours(field.help))
     st.segmented_control(
         "Random starts (seeds)",
         SEEDS,
@@ -243,7 +244,7 @@ def _strengths(base: Experiment, known: Catalog) -> list[Variant]:
         try:
             value = typed(field.type, word)
         except ValueError:
-            st.warning(f"{forms.verbatim(word)} is no number and is left out.")
+            st.warning(f"{escape(word)} is no number and is left out.")
             continue
         arms.append(Variant(f"{field.name} {word}", {"defenses": (*base.defenses, Part(id=entry.id, fields={field.name: value}))}))
     return arms

@@ -12,6 +12,7 @@ from leakage.runs.store import Run
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment
 from leakage.spec.words import ATTACKERS
+from leakage.ui.common.markdown import escape
 from leakage.ui.compare import sweep
 from leakage.ui.compare.variant import MOST
 
@@ -37,7 +38,7 @@ def _tries(both: Playing, known: Catalog) -> Playing:
     names = {BEST: "The best of each", **{id: entry.short for id in attacks if (entry := known.find("attack", id))}}
     if st.session_state.get("watch-try") not in names:  # it was of another comparison
         st.session_state["watch-try"] = BEST
-    chosen = st.segmented_control("Watch", list(names), required=True, format_func=names.__getitem__, key="watch-try")
+    chosen = st.segmented_control("Watch", list(names), required=True, format_func=lambda id: escape(names[id]), key="watch-try")
     if chosen == BEST:
         best = {row.run for row in worst(rows(service(), [run for run, _ in both], known)).values()}
         return [(run, one) for run, one in both if run.id in best]
@@ -67,5 +68,5 @@ def _against(both: Playing, known: Catalog) -> list[str]:
         st.session_state["watch-attack"] = attacks[0]
     names = {entry.id: entry.short for entry in known.of("attack")}
     words = {id: names.get(id, id) for id in attacks}  # an attack may be gone since
-    chosen = st.segmented_control("Against", attacks, required=True, format_func=words.__getitem__, key="watch-attack")
+    chosen = st.segmented_control("Against", attacks, required=True, format_func=lambda id: escape(words[id]), key="watch-attack")
     return [id for id in attacks if id == chosen]

@@ -64,9 +64,9 @@ def show() -> None:
     with st.expander("Does a wider network leak more? Measured"):
         found = measured()
         first, third = found["rows"][0], found["rows"][-1]["mse"]
-        st.markdown(STORY.format(narrow=first["mse"][MUCH], wide=third[MUCH], without=third["0.0"]))
+        st.markdown(STORY.format(narrow=float(first["mse"][MUCH]), wide=float(third[MUCH]), without=float(third["0.0"])))
         st.plotly_chart(figure(), key="width", config={"displayModeBar": False}, alt="Error against index")
         runs = found["pictures"] * found["draws"]
         st.caption(
-            f"Noise: {float(NOISE):g} of each tensor's root mean square; medians of {runs} runs, float64, one output, label flipped."
+            f"Noise: {float(NOISE):g} of each tensor's root mean square; medians of {runs:d} runs, float64, one output, label flipped."
         )

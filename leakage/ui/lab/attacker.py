@@ -11,6 +11,7 @@ from leakage.spec.experiment import MAX_SECONDS, Assumptions, Part
 from leakage.spec.threat_model import ClientBehavior, meaning
 from leakage.spec.words import DIFFERENCE
 from leakage.ui.common import forms
+from leakage.ui.common.markdown import escape
 from leakage.ui.lab.client_choice import has_batch_norm
 
 STATISTICS: tuple[Literal["none", "running", "exact"], ...] = ("none", "running", "exact")
@@ -53,7 +54,7 @@ def choose_attacker(known: Catalog, model: Part, behavior: ClientBehavior, defen
     adaptive, protections = chosen == "true", [known.get("defense", part.id) for part in defenses]
     strategy = choose_strategy(protections) if adaptive else forms.USUAL
     answers = [entry.answer(strategy) for entry in protections] if adaptive else None
-    st.caption(meaning(behavior, protections, known.get("attack", attack.id), attack.fields, answers=answers))
+    st.caption(escape(meaning(behavior, protections, known.get("attack", attack.id), attack.fields, answers=answers)))
     return attack, granted.model_copy(update={"adaptive": adaptive, "strategy": strategy})
 
 

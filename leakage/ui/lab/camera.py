@@ -6,6 +6,7 @@ import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from leakage.settings import settings
+from leakage.ui.common.markdown import escape
 
 TITLE = "Camera"
 LOCAL = ("localhost", "127.0.0.1", "::1")
@@ -19,5 +20,6 @@ def take_picture(key: str) -> UploadedFile | None:
         return None
     with st.popover("Take a picture", icon=":material/photo_camera:", width="stretch"):
         picture = st.camera_input("Take a picture", key=key, label_visibility="collapsed")
-        st.caption(f"It goes to {seen.netloc}, which runs this page, and is kept there for {settings().upload_life} at most.")
+        life = escape(settings().upload_life)
+        st.caption(f"It goes to {escape(seen.netloc)}, which runs this page, and is kept there for {life} at most.")
     return picture

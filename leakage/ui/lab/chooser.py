@@ -13,7 +13,8 @@ from leakage.runs.service import service
 from leakage.spec.experiment import MAX_BATCH, SIZES, Channels, Picture, Side
 from leakage.spec.lab_settings import PICKED
 from leakage.ui.common.base_path import base
-from leakage.ui.common.forms import KEPT, SOURCES, literal, verbatim
+from leakage.ui.common.forms import KEPT, SOURCES
+from leakage.ui.common.markdown import Markdown, escape, link
 from leakage.ui.common.session import owner
 from leakage.ui.components.picker import picker, pressed
 from leakage.ui.lab.camera import TITLE, take_picture
@@ -26,10 +27,6 @@ BATCH = (
 )
 MAX_MB = 100  # of all files that are chosen at a time: the web server holds them while the page is open
 TOO_MANY = "These are {} files of {:.0f} MB; {} files of {} MB together are allowed. The last ones are left out: remove some."
-CODES = (
-    "Note the code of a picture: on [Your runs]({}/runs) it deletes the picture and its runs from any browser, also when this one has "
-    "forgotten you. It is shown here only, and never again."
-)
 FRONT, BACK = 16, 9  # characters of a long file name that are shown: of its begin, and of its end with the kind of file
 
 
@@ -55,7 +52,7 @@ def choose_pictures(*, counted: bool = True, count: int | None = None) -> tuple[
     try:
         offered = available(source or "gallery")
     except PictureError as error:
-        st.info(str(error))
+        st.info(escape(error))
     new = pressed("picker")
     named = new or state.get(PICKED) or []
     wanted = [item for name in named if (item := resolve(name))]
@@ -99,7 +96,7 @@ def choose_shape(items: list[Item]) -> tuple[Side, Channels]:
     with st.container(horizontal=True, wrap=False, vertical_alignment="bottom", gap="small"):
         st.caption(describe(items) if items else "No picture chosen.")
         with st.popover("", icon=":material/tune:", help="Fine settings of the pictures", key="fine-pictures"):
-            size = st.segmented_control("Size", SIZES, default=32, required=True, format_func=lambda side: f"{side} px", key="size")
+            size = st.segmented_control("Size", SIZES, default=32, required=True, format_func=lambda side: f"{side:d} px", key="size")
             channels = st.segmented_control(
                 "Colours", list(COLOURS), default=3, required=True, format_func=COLOURS.__getitem__, key="channels"
             )
@@ -134,7 +131,7 @@ def uploaded() -> list[Item]:
     )
     taken = take_picture(f"camera-{number}")
     st.caption(
-        f"They go to the machine that runs this page and are kept here for {service().config.upload_life} at most, then deleted. "
+        f"They go to the machine that runs this page and are kept here for {escape(service().config.upload_life)} at most, then deleted. "
         "Deleting their run deletes them at once."
     )
     before = _uploads()
@@ -143,7 +140,11 @@ def uploaded() -> list[Item]:
     for name in kept:
         _class_and_code(name)
     if kept:
-        st.caption(CODES.format(base()))
+        runs = link(Markdown("Your runs"), f"{base()}/runs")
+        st.caption(
+            f"Note the code of a picture: on {runs} it deletes the picture and its runs from any browser, also when this one has "
+            "forgotten you. It is shown here only, and never again."
+        )
     return [_upload(name) for name in kept]
 
 
@@ -161,7 +162,7 @@ def _checked(files: list[UploadedFile], taken: UploadedFile | None) -> dict[str,
                 titles[name] = title
             except PictureError as error:
                 refused[name] = str(error)
-                st.error(verbatim(str(error)))
+                st.error(escape(error))
     codes = state.get("upload_codes", {})
     state["uploads"], state["upload_titles"], state["upload_refusals"] = kept, titles, refused
     state["upload_codes"] = {name: codes.get(name) or service().codes.issue(owner(), name) for name in kept}
@@ -173,7 +174,7 @@ def _allowed(files: list[UploadedFile]) -> list[UploadedFile]:
     sizes = [*accumulate(file.size for file in files)]
     most = min(MAX_BATCH, sum(size <= MAX_MB * 2**20 for size in sizes))
     if most < len(files):
-        st.error(TOO_MANY.format(len(files), sizes[-1] / 2**20, MAX_BATCH, MAX_MB))
+        st.error(escape(TOO_MANY.format(len(files), sizes[-1] / 2**20, MAX_BATCH, MAX_MB)))
     return files[:most]
 
 
@@ -182,7 +183,7 @@ def _class_and_code(name: str) -> None:
     classes = st.session_state.setdefault("classes", {})
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         classes[name] = st.selectbox(
-            f"Class of {literal(st.session_state['upload_titles'][name])}",
+            f"Class of {escape(st.session_state['upload_titles'][name])}",
             range(len(GALLERY_CLASSES)),
             classes.get(name, 6),
             format_func=GALLERY_CLASSES.__getitem__,
@@ -226,10 +227,10 @@ def name_of(item: Item) -> str:
     return f"{item.source}:{item.id}"
 
 
-def describe(items: list[Item]) -> str:
-    """One line on the batch, with its classes, for Markdown."""
-    words = [f"{literal(item.title)} (class: {item.class_name}{', chosen' if item.source == 'upload' else ''})" for item in items[:3]]
-    return ", ".join(words) + (f" and {len(items) - 3} more" if len(items) > 3 else "")
+def describe(items: list[Item]) -> Markdown:
+    """One line on the batch, with its classes."""
+    words = [f"{item.title} (class: {item.class_name}{', chosen' if item.source == 'upload' else ''})" for item in items[:3]]
+    return escape(", ".join(words) + (f" and {len(items) - 3} more" if len(items) > 3 else ""))
 
 
 def uploads_of(pictures: tuple[Picture, ...]) -> dict[str, bytes]:

@@ -10,6 +10,7 @@ from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import MAX_ROUNDS, Part
 from leakage.spec.threat_model import ClientBehavior
 from leakage.ui.common import forms
+from leakage.ui.common.markdown import ours
 from leakage.ui.components import sent
 
 APART = {"epochs": "Local epochs"}  # fields of protocols that get a slider in the open
@@ -70,9 +71,9 @@ def hidden_in_a_sum(known: Catalog) -> Part | None:
     phones = st.select_slider(
         "Added up with other phones",
         range(1, forms.MAX_PHONES + 1),
-        format_func=lambda phones: "no" if phones == 1 else f"of {phones} phones",
+        format_func=lambda phones: "no" if phones == 1 else f"of {phones:d} phones",
         key="phones",
-        help=f"{next(iter(over.values())).plain} They share the pictures evenly: choose a batch size to match.",
+        help=f"{ours(next(iter(over.values())).plain)} They share the pictures evenly: choose a batch size to match.",
     )
     if phones == 1:
         return None

@@ -8,6 +8,7 @@ from leakage.results.markup import render
 from leakage.runs.endings import how_it_stands
 from leakage.runs.events import AttackEnd
 from leakage.runs.service import service
+from leakage.ui.common.markdown import escape
 
 
 @st.fragment(run_every=0.5)
@@ -26,8 +27,8 @@ def show(run_id: str) -> None:
     left, right = st.columns(2)
     left.html(_picture(service().private(run_id), "The private pictures"))
     right.html(_picture(service().sheet(run_id, newest.seq), f"What the attacker sees, step {newest.step}"))
-    judged = [f"**{end.verdict.word}**"] if end and end.verdict else []
-    st.markdown(", ".join([how_it_stands(run), *judged, f"PSNR **{psnr}**", f"gradient distance {newest.loss or 0:.3g}"]))
+    judged = [f"**{escape(end.verdict.word)}**"] if end and end.verdict else []
+    st.markdown(", ".join([escape(how_it_stands(run)), *judged, f"PSNR **{psnr}**", f"gradient distance {newest.loss or 0:.3g}"]))
     st.line_chart([{"step": frame.step, "PSNR (dB)": frame.scores.psnr} for frame in frames], x="step", y="PSNR (dB)", height=180)
 
 

@@ -7,6 +7,7 @@ from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment, SpecError
 from leakage.spec.prepared import Preset, prepared
 from leakage.ui.common import address, explain, forms
+from leakage.ui.common.markdown import escape, ours
 from leakage.ui.common.session import owner
 
 
@@ -16,7 +17,7 @@ def render_buttons() -> None:
         st.caption("Worth watching:", width="content")
         for preset in prepared().presets:
             words, look = preset.title, ":material/compare:"
-            st.button(words, icon=look, type="tertiary", key=preset.name, help=preset.help, on_click=start, args=(preset,))
+            st.button(escape(words), icon=look, type="tertiary", key=preset.name, help=ours(preset.help), on_click=start, args=(preset,))
 
 
 def named(name: str | None) -> Preset | None:

@@ -17,6 +17,7 @@ from leakage.spec.fields import Travels
 from leakage.spec.tasks import Ranks
 from leakage.ui.common import explain, forms
 from leakage.ui.common.base_path import base
+from leakage.ui.common.markdown import Markdown, escape, link, ours
 from leakage.ui.common.session import owner
 from leakage.ui.components import sent
 from leakage.ui.components.live import Shown, stage
@@ -43,11 +44,12 @@ def show(ids: str | None, asked: Experiment | None, known: Catalog) -> None:
         st.warning("This run is not here: it was deleted, or the link is incomplete. Below is the recorded run instead.")
         runs = find_runs(recorded)
     if runs and runs[0].kind == "train":
-        st.info(f"This is a training, not an attack: [watch it on its own page]({base()}/training?run={runs[0].id}).")
+        own = link(Markdown("watch it on its own page"), f"{base()}/training?run={runs[0].id}")
+        st.info(f"This is a training, not an attack: {own}.")
         return
     if runs and runs[0].kind == "rank":
-        page = explain.ranks_link(Ranks.model_validate_json(runs[0].experiment))
-        st.info(f"These are measured ranks of a network, not an attack: [see them on their own page]({page}).")
+        own = link(Markdown("see them on their own page"), explain.ranks_link(Ranks.model_validate_json(runs[0].experiment)))
+        st.info(f"These are measured ranks of a network, not an attack: {own}.")
         return
     if not runs:
         st.info("Press Run to watch the first reconstruction.")
@@ -65,9 +67,9 @@ def show(ids: str | None, asked: Experiment | None, known: Catalog) -> None:
             if preset:
                 live = partial(presets.start, preset, live=True)
                 st.button("Compute both live", icon=":material/play_arrow:", key="live", type="tertiary", on_click=live)
-    digest, told = st.session_state.get("what-if", ("", ""))
+    digest, title, told = st.session_state.get("what-if", ("", "", ""))
     if [run.digest for run in runs] == [digest]:
-        st.caption(f":material/difference: {told}")
+        st.caption(f":material/difference: **What if … {escape(title)}?** {escape(told)}")
     if other:
         st.caption(":material/info: The settings ask for another run than the one below. Press **Run** to see it.")
     titles = presets.titles(experiments, known)
@@ -76,7 +78,7 @@ def show(ids: str | None, asked: Experiment | None, known: Catalog) -> None:
         for run in runs:
             fallback.show(run.id)
     if preset:
-        st.markdown(preset.story)
+        st.markdown(ours(preset.story))
     with st.container(key="details"):
         if any(run.status in OPEN for run in runs):
             watch([run.id for run in runs], known)
@@ -125,7 +127,8 @@ def details(runs: list[Run], known: Catalog) -> None:
         st.html(ledger(experiments[0], known, service().meta(runs[0].id), runs[0].outcome(AttackEnd)))
     else:
         questions(runs[-1], experiments[-1], known)
-        tabs = st.tabs(titles, default=titles[-1], key="whose", on_change="rerun")  # keyed: the choice outlives the last redraw
+        names = [escape(title) for title in titles]
+        tabs = st.tabs(names, default=names[-1], key="whose", on_change="rerun")  # keyed: the choice outlives the last redraw
         for tab, run, experiment in zip(tabs, runs, experiments, strict=True):
             with tab:
                 actions(run, of=f"-{run.id}")
@@ -159,15 +162,15 @@ def questions(run: Run, experiment: Experiment, known: Catalog) -> None:
         for title, (about, changed) in explain.what_ifs(experiment, known, spare).items():
             with suppress(SpecError):  # the run's trained model may be gone since
                 asked = changed.resolve(known)
-                told = forms.verbatim(f"{changes(experiment, asked, known)}.")
-                about = f"{about}\n\nWhat changes: {told}"
-                st.button(f"… {title}?", help=about, on_click=ask, args=(asked, f"**What if … {title}?** {told}"), key=f"what-if {title}")
+                told = f"{changes(experiment, asked, known)}."
+                words = f"{escape(about)}\n\nWhat changes: {escape(told)}"
+                st.button(f"… {escape(title)}?", help=words, on_click=ask, args=(asked, title, told), key=f"what-if {title}")
 
 
-def ask(experiment: Experiment, told: str) -> None:
-    """Put the experiment into the widgets and run it; `told` will stand above it."""
+def ask(experiment: Experiment, title: str, told: str) -> None:
+    """Put the experiment into the widgets and run it; the question and what it changes will stand above it."""
     forms.load(experiment)
-    st.session_state["go"], st.session_state["what-if"] = True, (experiment.digest(), told)
+    st.session_state["go"], st.session_state["what-if"] = True, (experiment.digest(), title, told)
 
 
 def glossary() -> None:

@@ -12,6 +12,7 @@ from leakage.spec.lab_settings import NONE, PICKED, experiment_of, lab_settings
 from leakage.spec.prepared import prepared
 from leakage.spec.simple_choice import FORCES, SimpleChoice, find_choice
 from leakage.ui.common import forms
+from leakage.ui.common.markdown import escape, ours
 from leakage.ui.common.session import KEPT
 from leakage.ui.lab.chooser import choose_pictures
 
@@ -72,7 +73,7 @@ def settings(known: Catalog, choice: SimpleChoice) -> Experiment | None:
     with forms.card(2, "The phone"):
         networks = prepared().simple.networks
         _menu("network", "Network", {name: one.title for name, one in networks.items()}, choice, known)
-        st.caption(networks[choice.network].about)
+        st.caption(ours(networks[choice.network].about))
         _protection(choice, known)
     with forms.card(3, "The attacker"):
         _menu("adaptive", "The protection", KNOWS, choice, known, disabled=choice.protection == NONE)
@@ -91,18 +92,28 @@ def _protection(choice: SimpleChoice, known: Catalog) -> None:
     _menu("force", "Strength", {force: force.capitalize() for force in FORCES}, choice, known)
     (part,) = choice.experiment(forms.DEFAULT.pictures).defenses
     fields = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in part.fields.items())
-    st.caption(f"{known.get('defense', part.id).plain} ({fields})")
+    st.caption(f"{ours(known.get('defense', part.id).plain)} ({escape(fields)})")
 
 
 def _menu(name: str, label: str, options: dict[Any, str], choice: SimpleChoice, known: Catalog, *, disabled: bool = False) -> None:
     """One of the choices, as a row of buttons, or as a menu where they are many; a press writes all settings that follow from it."""
     key, names = f"simple-{name}", list(options)
     st.session_state[key] = getattr(choice, name)
-    how: dict[str, Any] = {"format_func": options.__getitem__, "key": key, "on_change": _write, "args": (name, choice, known)}
+    given = (name, choice, known)
     if len(names) > MANY:
-        st.selectbox(label, names, **how)
-    else:
-        st.segmented_control(label, names, required=True, width="stretch", disabled=disabled, **how)
+        st.selectbox(escape(label), names, format_func=options.__getitem__, key=key, on_change=_write, args=given)
+        return
+    st.segmented_control(
+        escape(label),
+        names,
+        required=True,
+        width="stretch",
+        disabled=disabled,
+        format_func=lambda name: escape(options[name]),
+        key=key,
+        on_change=_write,
+        args=given,
+    )
 
 
 def _write(name: str, before: SimpleChoice, known: Catalog) -> None:

@@ -11,7 +11,7 @@ from leakage.runs.store import Run
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment, SpecError
 from leakage.spec.words import RECOGNIZABLE
-from leakage.ui.common import forms
+from leakage.ui.common.markdown import escape
 from leakage.ui.common.session import owner
 from leakage.ui.lab.chooser import uploads_of
 
@@ -33,6 +33,6 @@ def button(run: Run, experiment: Experiment, known: Catalog) -> None:
         try:
             ids = service().submit_all(tries, owner(), uploads=uploads_of(experiment.pictures))
         except SpecError as error:
-            st.error(forms.verbatim(str(error)))
+            st.error(escape(error))
             return
         st.switch_page("pages/compare.py", query_params={"runs": ",".join(ids)})

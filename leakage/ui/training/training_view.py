@@ -16,6 +16,7 @@ from leakage.spec.prepared import prepared
 from leakage.spec.tasks import Training
 from leakage.ui.common import forms
 from leakage.ui.common.base_path import base
+from leakage.ui.common.markdown import Markdown, escape, link
 from leakage.ui.common.session import owner
 from leakage.ui.lab.result import duration
 
@@ -47,9 +48,9 @@ def picture(run: Run) -> None:
     training = Training.model_validate_json(run.experiment)
     words = service().progress(run.id)
     rounds = [told for told in words if isinstance(told, RoundEvent)]
-    st.markdown(f"**{headline(run, training, rounds)}**")
+    st.markdown(f"**{escape(headline(run, training, rounds))}**")
     done = words[-1].done / training.rounds if words else 0.0
-    st.progress(min(1.0, done), text=standing(run, training, words))
+    st.progress(min(1.0, done), text=escape(standing(run, training, words)))
     st.plotly_chart(figure(training, rounds, words), key="curves", config={"displayModeBar": False})
     actions(run)
 
@@ -132,7 +133,7 @@ def go_on(run: Run) -> None:
     try:
         st.query_params["run"] = service().train(Training.model_validate_json(run.experiment), owner())
     except SpecError as error:
-        st.error(str(error))
+        st.error(escape(error))
 
 
 def missing(data: str) -> str:
@@ -149,7 +150,7 @@ def lab_link(name: str) -> str:
     try:
         card, _ = checkpoints.find(name)
     except checkpoints.CheckpointError:
-        return "/"
+        return f"{base()}/"
     fields = "".join(f"&{card.model}.{field}={quote(str(value))}" for field, value in card.fields.items())
     links = prepared().training
     by = links.attack_of.get(card.model, links.attack)
@@ -167,7 +168,7 @@ def shelf(known: Catalog) -> None:
     for id, card in cards.items():
         right = ", ".join(f"{stage.accuracy:.1%} after {stage.rounds}" for stage in card.stages)
         protected = [titles.get(("defense", part["id"]), part["id"]) for part in card.training.get("defenses", ())]
-        model = "".join([f"**{titles.get(('model', card.model), card.model)}**", *(f" with {name}" for name in protected)])
-        what = f"{model} on {card.pictures:,} pictures of {card.trained_on}"
-        link = lab_link(f"{id}@{card.stages[-1].rounds}")
-        st.markdown(f"- {what}: accuracy {right} {card.unit}s. [Attack it]({link})", help=card.recipe)
+        model, behind = titles.get(("model", card.model), card.model), "".join(f"with {name} " for name in protected)
+        what = f"{behind}on {card.pictures:,} pictures of {card.trained_on}: accuracy {right} {card.unit}s."
+        attack = link(Markdown("Attack it"), lab_link(f"{id}@{card.stages[-1].rounds}"))
+        st.markdown(f"- **{escape(model)}** {escape(what)} {attack}", help=escape(card.recipe))
