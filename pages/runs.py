@@ -16,7 +16,7 @@ from leakage.runs.store import Label, Run
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment
 from leakage.spec.tasks import Ranks, Training
-from leakage.ui.common import delete_by_code, explain
+from leakage.ui.common import delete_by_code, explain, gone
 from leakage.ui.common.base_path import address_of, base
 from leakage.ui.common.markdown import Markdown, escape, link
 from leakage.ui.common.session import delete_all, owner
@@ -105,7 +105,7 @@ def lesson(ids: list[str], names: list[str], known: Catalog) -> None:
             st.markdown(f"**{number}**", width="content")
             tell(run, name, known)
     if len(found) < len(ids):
-        st.caption("A run of this list is not here: it was deleted, or the link is incomplete.")
+        st.caption(f"A run of this list is not here: {gone.why(ids)}.")
 
 
 def page() -> None:

@@ -19,9 +19,9 @@ OLDEST = (
     "owner IN (SELECT owner FROM runs GROUP BY owner HAVING SUM(bytes) > :quota) DESC,"
     " EXISTS (SELECT 1 FROM holders WHERE run = id AND pinned IS NOT NULL), COALESCE(viewed, finished)"
 )
-MADE_ROOM = "It was old, and made room for newer runs on a full server"
-UNSEEN = "Its owner had not been here for {:.0f} days"
-UPLOAD = "It held an uploaded picture, which is kept for {:.0f} days"
+MADE_ROOM = "it was old, and made room for newer runs on this full server"
+UNSEEN = "its owner had not been here for {:.0f} days"
+UPLOAD = "it held an uploaded picture, which is kept for {:.0f} days"
 BYTES = (
     "(SELECT COALESCE(SUM(LENGTH(png)), 0) FROM frames WHERE run = :run)"
     " + (SELECT COALESCE(SUM(LENGTH(data)), 0) FROM files WHERE run = :run)"

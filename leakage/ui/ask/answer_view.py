@@ -30,6 +30,7 @@ from leakage.runs.store import OPEN, Run
 from leakage.spec.catalog import Catalog
 from leakage.spec.question import Question
 from leakage.spec.words import CUT_SHORT, NOT_SHOWN
+from leakage.ui.common import gone
 from leakage.ui.common.base_path import base
 from leakage.ui.common.markdown import escape
 from leakage.ui.common.session import owner
@@ -48,12 +49,12 @@ def show(ids: str, question: Question, known: Catalog) -> None:
     runs = find_runs(ids)
     if not runs:
         if ids:
-            st.warning("This answer is not here: its runs were deleted, or the link is incomplete.")
+            st.warning(f"This answer is not here. Of its runs one is gone: {gone.why(ids.split(','))}.")
         st.info("Answer the five questions, then press **Ask**. The strongest known attackers try it, the worst first.")
         return
     moving, asked = any(run.status in OPEN for run in runs), is_about(question, runs, known)
-    if gone := missing(ids, runs):
-        st.warning(f"{gone} of the attacks of this answer are not here any more.")
+    if lacking := missing(ids):
+        st.warning(f"{len(lacking)} of the attacks of this answer are not here any more: {gone.why(lacking)}.")
     if not asked:
         st.warning("The settings ask something else than what is answered here. Press **Ask** to have that answered.")
     with st.container(key="comparison"):
@@ -61,7 +62,7 @@ def show(ids: str, question: Question, known: Catalog) -> None:
             st.fragment(watch, run_every=EVERY)(ids, question if asked else None, known)
             playing(runs, known)
             return
-        told = found_so_far(runs, gone, question if asked else None, known)
+        told = found_so_far(runs, len(lacking), question if asked else None, known)
         playing(runs, known)
         if asked:
             consequences(ids, told, question, known)
@@ -93,7 +94,7 @@ def watch(ids: str, question: Question | None, known: Catalog) -> None:
     if time.time() > over:
         for run in still:
             service().cancel(run.id, owner(), how="over")
-    found_so_far(runs, missing(ids, runs), question, known)
+    found_so_far(runs, len(missing(ids)), question, known)
     left = max(0, round(over - time.time()))
     st.progress(sum(run.status not in OPEN for run in runs) / len(runs), text=f"{escape(duration(left))} left at most")
     stop(runs)

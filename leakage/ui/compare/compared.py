@@ -12,6 +12,7 @@ from leakage.runs.store import OPEN, Run
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment
 from leakage.spec.prepared import prepared
+from leakage.ui.common import gone
 from leakage.ui.common.base_path import base
 from leakage.ui.common.markdown import escape
 from leakage.ui.common.session import owner
@@ -37,7 +38,7 @@ def show(ids: str, planned: list[Experiment], known: Catalog) -> None:
     runs = find_runs(ids)
     if not runs:
         if ids:
-            st.warning("This comparison is not here: its runs were deleted, or the link is incomplete.")
+            st.warning(f"This comparison is not here. Of its runs one is gone: {gone.why(ids.split(','))}.")
         elif (recorded := find_runs(",".join(prepared().compare.recorded))) and _ask_the_same(planned, recorded):
             runs, ids = recorded, ",".join(run.id for run in recorded)
             st.markdown("**Recorded runs, played again.** Press **Run all** to compute them here.")
@@ -47,8 +48,8 @@ def show(ids: str, planned: list[Experiment], known: Catalog) -> None:
         st.info("A comparison is prepared. Press **Run all** to watch every variant at once.")
         return
     experiments = [experiment_of(run) for run in runs]
-    if gone := missing(ids, runs):
-        st.warning(f"{gone} of the runs of this comparison are not here any more.")
+    if lacking := missing(ids):
+        st.warning(f"{len(lacking)} of the runs of this comparison are not here any more: {gone.why(lacking)}.")
     sentence(experiments, known)
     if {one.digest() for one in planned} - {one.digest() for one in experiments}:
         st.caption(":material/info: The settings ask for other runs than those below. Press **Run all** to see them.")
@@ -104,9 +105,9 @@ def find_runs(ids: str) -> list[Run]:
     return [run for id in unique if (run := service().look(id)) and run.kind == "attack"]
 
 
-def missing(ids: str, runs: list[Run]) -> int:
-    """How many runs of an address are not here any more."""
-    return len(set(ids.split(","))) - len(runs)
+def missing(ids: str) -> list[str]:
+    """The runs of an address that are not here any more."""
+    return [id for id in dict.fromkeys(ids.split(",")) if service().look(id) is None]
 
 
 def are_there(ids: str, planned: list[Experiment]) -> bool:

@@ -15,7 +15,7 @@ from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment, Picture, SpecError, clients_of
 from leakage.spec.fields import Travels
 from leakage.spec.tasks import Ranks
-from leakage.ui.common import explain, forms
+from leakage.ui.common import explain, forms, gone
 from leakage.ui.common.base_path import base
 from leakage.ui.common.markdown import Markdown, escape, link, ours
 from leakage.ui.common.session import owner
@@ -41,7 +41,7 @@ def show(ids: str | None, asked: Experiment | None, known: Catalog) -> None:
     recorded = service().recorded()
     runs = find_runs(ids or recorded)
     if ids and not runs:
-        st.warning("This run is not here: it was deleted, or the link is incomplete. Below is the recorded run instead.")
+        st.warning(f"This run is not here: {gone.why(ids.split(','))}. Below is the recorded run instead.")
         runs = find_runs(recorded)
     if runs and runs[0].kind == "train":
         own = link(Markdown("watch it on its own page"), f"{base()}/training?run={runs[0].id}")
@@ -72,6 +72,8 @@ def show(ids: str | None, asked: Experiment | None, known: Catalog) -> None:
         st.caption(f":material/difference: **What if … {escape(title)}?** {escape(told)}")
     if other:
         st.caption(":material/info: The settings ask for another run than the one below. Press **Run** to see it.")
+    if any(run.thinned for run in runs):
+        st.caption(f":material/compress: {gone.THINNED}")
     titles = presets.titles(experiments, known)
     shown = [staged(run.id, title, experiment, known) for run, title, experiment in zip(runs, titles, experiments, strict=True)]
     if stage(shown, key="stage"):

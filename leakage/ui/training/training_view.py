@@ -14,7 +14,7 @@ from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import SpecError
 from leakage.spec.prepared import prepared
 from leakage.spec.tasks import Training
-from leakage.ui.common import forms
+from leakage.ui.common import forms, gone
 from leakage.ui.common.base_path import base
 from leakage.ui.common.markdown import Markdown, escape, link
 from leakage.ui.common.session import owner
@@ -27,7 +27,7 @@ def show(run_id: str) -> None:
     """The training of that id; drawn once a second while it moves."""
     run = service().look(run_id)
     if run is None or run.kind != "train":
-        st.warning("This training is not here: it was deleted, or the link is incomplete. Choose settings and press Train.")
+        st.warning(f"This training is not here: {gone.why([run_id])}. Choose settings and press Train.")
     elif run.status in OPEN:
         watch(run_id)
     else:
