@@ -19,13 +19,13 @@ def evicted(door: Service) -> str:
 
 def test_a_link_to_a_run_that_made_room_says_so_in_the_lab_on_compare_and_on_ask(door: Service, visit: Open) -> None:
     run = evicted(door)
-    for page in ({"run": run}, {"page": "compare", "runs": run}, {"page": "ask", "runs": run}):
-        at = visit(**page)
+    for page, address in (("", {"run": run}), ("pages/compare.py", {"runs": run}), ("pages/ask.py", {"runs": run})):
+        at = visit(page, **address)
         fine(at)
         assert f"{MADE_ROOM}, on" in words(at), page
 
 
-def test_a_link_to_no_run_says_that_it_may_be_incomplete(visit: Open) -> None:
+def test_a_link_to_no_run_says_that_it_may_be_incomplete(door: Service, visit: Open) -> None:
     assert "it was deleted, or the link is incomplete" in words(visit(run="nobody"))
 
 
