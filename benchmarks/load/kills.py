@@ -7,31 +7,23 @@ SQLite must find nothing wrong. The benchmark starts a killed web server again, 
 """
 
 import argparse
-import os
 import random
-import signal
-import socket
 import sqlite3
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from _table import ROOT, Fields, save, say, table
+from _site import VICTIMS, Site, until
+from _table import Fields, save, say, table
 
-from leakage.runs.notes import SPEEDS
-from leakage.runs.service import Service
 from leakage.runs.store import OPEN, Store
-from leakage.settings import Settings
 from leakage.spec.experiment import Experiment, Part, SpecError
 from leakage.workers.dispatcher import LOST, SILENCE
 
-VICTIMS = {"worker": "leakage.workers.worker", "dispatcher": "leakage.workers.dispatcher", "web server": "streamlit"}
 PAUSE = (0.2, 3.0)  # seconds between two kills
 AT_WORK = 0.8  # how often it is waited until a run goes on; else workers may still be starting
 OPEN_RUNS = 6  # so many wait or run at any moment, at least
@@ -39,77 +31,6 @@ OWNERS = ("ann", "ben", "cas")
 PATIENCE = 2 * SILENCE + 120  # seconds in which all must have ended, after the last kill
 STEPS = (20, 400)
 NOISE = Part(id="gaussian_noise")
-
-
-class Site:
-    """A dashboard on a home of its own, and the store that it shares with us."""
-
-    def __init__(self, home: Path) -> None:
-        self.config = Settings(home=home, slots=2, store_mb=4096, memory_mb=0)
-        self.store = Store(self.config.store)
-        self.store.put_note(SPEEDS, {"lenet": (0.01, 0.02)})  # as if this machine had been measured, which takes a core for a minute
-        self.service = Service(self.store, self.config)
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("LEAKAGE_M")}
-        self.environment = {**kept, "LEAKAGE_HOME": str(home), "LEAKAGE_SLOTS": "2"}
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        self.start_server()
-
-    def start_server(self) -> None:
-        """Start the web server, or start it again."""
-        command = ["-m", "streamlit", "run", "app.py", "--server.port", str(self.port), "--server.address", "127.0.0.1"]
-        with (self.config.home / "server.log").open("ab") as output:
-            self.server = subprocess.Popen([sys.executable, *command], cwd=ROOT, env=self.environment, stdout=output, stderr=output)
-
-    def find(self, who: str) -> int:
-        """Process id of such a process, 0 where there is none now. Of workers one that plays, if there is one."""
-        if who == "web server":
-            return self.server.pid if self.server.poll() is None else 0
-        pids = [self.dispatcher()] if who == "dispatcher" else [int(run.worker.split(":")[1]) for run in self.store.running() if run.worker]
-        return next((pid for pid in pids if runs(pid, VICTIMS[who])), 0)
-
-    def dispatcher(self) -> int:
-        with suppress(OSError, IndexError, ValueError):
-            return int((self.config.home / "dispatch.lock").read_text().split()[0])
-        return 0
-
-    def kill(self, who: str) -> bool:
-        """Kill one of those; whether there was one."""
-        pid = self.find(who)
-        with suppress(ProcessLookupError):
-            if pid:
-                os.kill(pid, signal.SIGKILL)
-        if pid and who == "web server":
-            self.server.wait()
-            self.start_server()
-        return bool(pid)
-
-    def end(self) -> None:
-        """Leave no process behind."""
-        self.server.kill()
-        self.server.wait()
-        pid = self.dispatcher()
-        if runs(pid, VICTIMS["dispatcher"]):
-            os.killpg(pid, signal.SIGKILL)
-        self.store.close()
-
-
-def runs(pid: int, what: str) -> bool:
-    """Whether this process runs that program: a number alone may be another's by now."""
-    with suppress(OSError):
-        return bool(pid) and what in Path(f"/proc/{pid}/cmdline").read_text()
-    return False
-
-
-def until(look: Callable[[], Any], within: float) -> bool:
-    """Whether it comes true within so many seconds."""
-    ends = time.monotonic() + within
-    while not look():
-        if time.monotonic() > ends:
-            return False
-        time.sleep(0.05)
-    return True
 
 
 class Crowd:

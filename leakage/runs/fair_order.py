@@ -45,6 +45,14 @@ def takes_short_runs_only(slot: int) -> bool:
     return slot % EVERY == EVERY - 1
 
 
+@dataclass(frozen=True)
+class Had:
+    """What an owner had: seconds of slots lately, and when a run of theirs last began (0: never)."""
+
+    seconds: float = 0.0
+    last: float = 0.0
+
+
 def seconds_had(served: Iterable[Served]) -> dict[str, float]:
     """Seconds of slots that each owner had; runs that shared a worker's loop count once."""
     had: dict[str, float] = defaultdict(float)
@@ -57,23 +65,23 @@ def seconds_had(served: Iterable[Served]) -> dict[str, float]:
     return dict(had)
 
 
-def in_order(waiting: Iterable[Waiting], had: Mapping[str, float]) -> list[Waiting]:
+def in_order(waiting: Iterable[Waiting], had: Mapping[str, Had], now: float) -> list[Waiting]:
     """The order in which they will begin if nothing else is asked for.
 
-    The next is the run with the fewest seconds that its owner had (`had`), plus those that it asks for, minus those that it has waited;
-    then its owner has had as many more as it asks for. Waiting counts equally for all from now on, so the order does not depend on when
-    it is asked for. Of one owner, the oldest comes first: a comparison asks in the order in which it wants to be answered.
+    The next is the run with the fewest seconds that its owner had (`had`), plus those that it asks for, minus those that it has waited
+    for its turn: since it was asked for, or since the run of its owner before it began. Of one owner, the oldest comes first: a comparison
+    asks in the order in which it wants to be answered.
     """
     queues: dict[str, deque[Waiting]] = defaultdict(deque)
     for one in sorted(waiting, key=lambda one: one.created):
         queues[one.owner].append(one)
+    spent = {owner: had.get(owner, Had()) for owner in queues}
     heads: list[tuple[float, float, str]] = []
-    spent = dict(had)
 
     def put_head(owner: str) -> None:
         if queues[owner]:
-            head = queues[owner][0]
-            heapq.heappush(heads, (spent.get(owner, 0.0) + head.asks + head.created, head.created, owner))
+            head, before = queues[owner][0], spent[owner]
+            heapq.heappush(heads, (before.seconds + head.asks + max(head.created, before.last), head.created, owner))
 
     for owner in queues:
         put_head(owner)
@@ -81,6 +89,6 @@ def in_order(waiting: Iterable[Waiting], had: Mapping[str, float]) -> list[Waiti
     while heads:
         _, _, owner = heapq.heappop(heads)
         order.append(queues[owner].popleft())
-        spent[owner] = spent.get(owner, 0.0) + order[-1].asks
+        spent[owner] = Had(spent[owner].seconds + order[-1].asks, now)
         put_head(owner)
     return order

@@ -103,6 +103,7 @@ def let_a_full_store_make_room(db: Connection) -> None:
     sums = (f"(SELECT COALESCE(SUM(LENGTH({what})), 0) FROM {table} WHERE run = id)" for table, what in WEIGHED)
     db.execute(f"UPDATE runs SET bytes = {' + '.join(sums)} WHERE status NOT IN ('queued', 'running')")
     db.execute("CREATE INDEX runs_by_end ON runs (finished)")
+    db.execute("CREATE INDEX runs_by_owner ON runs (owner, started)")
     db.execute("CREATE TABLE removed (run TEXT PRIMARY KEY, at REAL NOT NULL, why TEXT NOT NULL, experiment TEXT)")
     db.execute("CREATE TABLE owners (owner TEXT PRIMARY KEY, seen REAL NOT NULL)")
     db.execute("INSERT INTO owners SELECT DISTINCT owner, ? FROM holders", (time.time(),))

@@ -10,7 +10,7 @@ from leakage.runs import fair_order
 from leakage.runs.connections import Connection, StoreError, is_full
 from leakage.runs.event_log import EventLog, append, dumps
 from leakage.runs.events import EndEvent, StateEvent
-from leakage.runs.fair_order import Served, Waiting
+from leakage.runs.fair_order import Had, Served, Waiting
 from leakage.runs.housekeeping import weigh
 from leakage.runs.rows import Asked, Run, run_of
 
@@ -87,8 +87,8 @@ class RunQueue(EventLog):
         if not self.database.read().execute("SELECT 1 FROM runs WHERE status = 'queued' LIMIT 1").fetchone():
             return None
         with self.database.write() as db:
-            waiting = [one for one in _waiting(db) if one.short or not short]
-            return self._begin(db, fair_order.in_order(waiting, _had(db))[0].id, worker) if waiting else None
+            order = _order(db, short=short)
+            return self._begin(db, order[0].id, worker) if order else None
 
     def claim_also(self, runs: Iterable[str], most: int, worker: str) -> list[Run]:
         """The first of these runs that still wait, for a worker that plays them beside another: others may claim at the same moment."""
@@ -107,8 +107,7 @@ class RunQueue(EventLog):
 
     def queue(self) -> list[Run]:
         """The waiting runs, in the order in which they will begin."""
-        db = self.database.read()
-        order = {one.id: place for place, one in enumerate(fair_order.in_order(_waiting(db), _had(db)))}
+        order = {one.id: place for place, one in enumerate(_order(self.database.read()))}
         return sorted((run for run in self._runs("status = 'queued'") if run.id in order), key=lambda run: order[run.id])
 
     def _runs(self, where: str, *values: Any) -> list[Run]:
@@ -188,20 +187,28 @@ def _check_caps(db: Connection, owner: str, more: int, caps: Caps) -> None:
             raise QueueFullError(cap, limit, open_runs, more)
 
 
-def _waiting(db: Connection) -> list[Waiting]:
-    return [Waiting(*row) for row in db.execute("SELECT id, owner, estimate, created FROM runs WHERE status = 'queued' ORDER BY rowid")]
-
-
-def _had(db: Connection) -> dict[str, float]:
-    """Seconds of slots that the owners had lately, with those that their running runs will have."""
+def _order(db: Connection, *, short: bool = False) -> list[Waiting]:
+    """The waiting runs (the short ones) in fair order."""
+    rows = [Waiting(*row) for row in db.execute("SELECT id, owner, estimate, created FROM runs WHERE status = 'queued' ORDER BY rowid")]
+    waiting = [one for one in rows if one.short or not short]
     now = time.time()
-    rows = db.execute(
+    return fair_order.in_order(waiting, _had(db, now), now) if waiting else []
+
+
+def _had(db: Connection, now: float) -> dict[str, Had]:
+    """What the owners of waiting runs had: of what runs, until it is to end."""
+    served = db.execute(
         "SELECT owner, worker, MAX(started, :since),"
         " CASE status WHEN 'running' THEN MAX(:now, started + COALESCE(estimate, :unknown)) ELSE finished END"
         " FROM runs WHERE worker IS NOT NULL AND (status = 'running' OR finished > :since)",
         {"now": now, "unknown": fair_order.UNKNOWN, "since": now - fair_order.WINDOW},
     )
-    return fair_order.seconds_had(Served(*row) for row in rows)
+    seconds = fair_order.seconds_had(Served(*row) for row in served)
+    began = db.execute(
+        "SELECT owner, MAX(started) FROM runs WHERE owner IN (SELECT owner FROM runs WHERE status = 'queued') AND started IS NOT NULL"
+        " GROUP BY owner"
+    )
+    return {owner: Had(seconds.get(owner, 0.0), last) for owner, last in began}
 
 
 def _of_row(end: EndEvent) -> dict[str, Any]:

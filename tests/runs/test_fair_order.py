@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 from stored import run
 
-from leakage.runs.fair_order import EVERY, Served, Waiting, in_order, seconds_had, takes_short_runs_only
+from leakage.runs.fair_order import EVERY, Had, Served, Waiting, in_order, seconds_had, takes_short_runs_only
 from leakage.runs.store import Store
+
+NOW = 100.0
 
 
 @pytest.fixture
@@ -24,7 +26,7 @@ def waiting(owner: str, *created: float, estimate: float | None = 10.0) -> list[
 
 
 def order(*queues: list[Waiting], **had: float) -> list[str]:
-    return [one.id for one in in_order(itertools.chain(*queues), had)]
+    return [one.id for one in in_order(itertools.chain(*queues), {owner: Had(seconds) for owner, seconds in had.items()}, NOW)]
 
 
 def test_two_with_many_runs_let_a_third_with_one_in_between() -> None:
@@ -41,6 +43,13 @@ def test_who_got_much_waits_until_waiting_outweighs_it() -> None:
 def test_what_asks_for_less_comes_first_and_an_unknown_time_counts_as_a_minute() -> None:
     asked = [waiting(name, 0.0, estimate=seconds) for name, seconds in (("a", 61.0), ("b", None), ("c", 59.0))]
     assert order(*asked) == ["c0", "b0", "a0"]
+
+
+def test_only_the_wait_for_its_turn_counts() -> None:
+    """a asked for many an hour ago and has had its turn just now: b, who asked a minute ago, comes before its next."""
+    hour_ago, minute_ago = NOW - 3600, NOW - 60
+    found = in_order([*waiting("a", hour_ago, hour_ago), *waiting("b", minute_ago)], {"a": Had(10.0, NOW - 1)}, NOW)
+    assert [one.id for one in found] == ["b0", "a0", "a1"]
 
 
 def test_runs_of_one_owner_stay_in_their_order_whatever_they_take() -> None:
@@ -63,8 +72,9 @@ def test_a_slot_for_short_runs_passes_over_long_ones_and_those_of_unknown_length
     assert [claimed.id for claimed in iter(lambda: store.claim("3:1", short=True), None)] == ["short"]
 
 
-def test_the_place_that_is_told_is_the_order_in_which_they_begin(store: Store) -> None:
+def test_the_place_that_is_told_is_the_order_in_which_they_begin(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     now = time.time()
+    monkeypatch.setattr("leakage.runs.run_queue.time.time", lambda: now)  # all begin at once
     for number in range(40):
         owner = f"owner {number % 7}"
         store.add(run(str(number), owner, estimate=float(1 + number * 37 % 90), created=now - number % 11), {})
