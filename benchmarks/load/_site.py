@@ -44,6 +44,11 @@ class Site:
         with (self.config.home / "server.log").open("ab") as output:
             self.server = subprocess.Popen([sys.executable, *command], cwd=ROOT, env=self.environment, stdout=output, stderr=output)
 
+    def memory(self) -> float:
+        """Megabytes that the web process holds."""
+        lines = Path(f"/proc/{self.server.pid}/status").read_text().splitlines()
+        return int(next(line.split()[1] for line in lines if line.startswith("VmRSS"))) / 1024
+
     def find(self, who: str) -> int:
         """Process id of such a process, 0 where there is none now. Of workers one that plays, if there is one."""
         if who == "web server":

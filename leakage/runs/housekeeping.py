@@ -1,7 +1,9 @@
 """What keeps a store usable: when it gets tight, old runs are thinned to their answers, then go; so do those of long absent owners."""
 
+import shutil
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from leakage.runs.connections import PAGE, Connection, Database
@@ -12,6 +14,7 @@ TIGHT, EASED, URGENT = 0.10, 0.15, 0.05  # of the store: free when tidying begin
 QUOTA = 0.25  # of the store: what the runs of one owner may take before theirs make room first
 VIEWED = 3600.0  # seconds after which a run that was looked at makes room like all others
 FEWEST = 16  # pictures between that a running run keeps whatever happens
+ROOMY = 64 * 2**20  # bytes of the disk that overwriting a run never takes
 REMEMBERED = 10_000  # removed runs whose links say what happened
 KEPT = f"id NOT IN (SELECT key FROM notes, json_each(notes.body) WHERE notes.name = '{RECORDINGS}')"
 FREE = f"status NOT IN ('queued', 'running') AND {KEPT}"
@@ -125,14 +128,15 @@ def weigh(db: Connection, run: str) -> None:
 
 
 def forget(db: Connection, where: str, values: dict[str, Any] | Sequence[Any], *, why: str = "") -> int:
-    """Delete runs, overwritten where they hold uploads; answers how many. `why`: links to them say so from now on."""
+    """Delete runs, overwritten; answers how many. `why`: links to them say so from now on."""
     if why:
         kept = "CASE WHEN shareable THEN experiment END"
         db.execute(f"INSERT OR REPLACE INTO removed SELECT id, {time.time()}, '{why}', {kept} FROM runs WHERE {where}", values)
         db.execute("DELETE FROM removed WHERE run NOT IN (SELECT run FROM removed ORDER BY at DESC LIMIT ?)", (REMEMBERED,))
     gone = db.execute(f"DELETE FROM runs WHERE shareable = 0 AND {where}", values).rowcount
-    # Overwriting takes as much room as it frees, which a full disk may not have: not where everybody may see the pictures anyway.
-    db.execute("PRAGMA secure_delete = OFF")
+    # Overwriting takes as much room as it frees. A disk that is nearly full may not have it: then not where everybody may see the pictures.
+    if shutil.disk_usage(Path(db.execute("PRAGMA database_list").fetchone()["file"]).parent).free < ROOMY:
+        db.execute("PRAGMA secure_delete = OFF")
     gone += db.execute(f"DELETE FROM runs WHERE shareable = 1 AND {where}", values).rowcount
     db.execute("PRAGMA secure_delete = ON")
     return gone

@@ -174,7 +174,7 @@ def test_runs_of_owners_who_were_not_here_for_long_go_unless_another_holds_them(
     assert store.holders("shared") == ["here"]
     gone = store.removed("alone")
     assert gone is not None
-    assert gone.why.startswith("Its owner had not been here for")
+    assert gone.why.startswith("its owner had not been here for")
 
 
 def test_what_an_upload_asked_is_not_remembered_and_what_its_owner_deletes_not_at_all(store: Store) -> None:

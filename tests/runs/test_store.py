@@ -16,8 +16,8 @@ from stored import python, queued, run
 from told import end, frame, note
 
 from leakage.runs.connections import StoreError, is_full
-from leakage.runs.event_log import MAX_FRAMES
-from leakage.runs.notes import RECORDINGS
+from leakage.runs.event_log import MAX_FRAMES, THINNED
+from leakage.runs.notes import LOG, RECORDINGS
 from leakage.runs.run_queue import BEAT
 from leakage.runs.store import Caps, Label, QueueFullError, Store
 from leakage.runs.thin import log_spaced
@@ -339,6 +339,42 @@ def test_the_bytes_of_a_deleted_upload_are_gone_from_the_disk(store: Store) -> N
     store.sweep(uploads_before=2.0)
     assert found() == set()
     server.communicate("", timeout=60)
+
+
+def test_pictures_that_are_thinned_or_deleted_are_overwritten_whatever_the_librarys_default(store: Store) -> None:
+    """Of any run, also of one with uploads that goes on; the log is emptied, so what is found would be in the file."""
+    secret = b"the pixels of somebody's face, " * 100
+    for name, shareable in (("upload", False), ("plain", True)):
+        store.add(run(name, shareable=shareable), {})
+        store.claim("0:1")
+        store.add_frame(name, frame(1), PNG)
+        store.add_frame(name, frame(2), secret)
+        for number in range(3, MAX_FRAMES + 2):  # the last one thins: of 241 frames every crowded one goes
+            store.add_frame(name, frame(number), secret if number > MAX_FRAMES // 2 else PNG)
+    kept = {name: sum(bool(told.get("picture")) for told in store.events([name], 0)) for name in ("upload", "plain")}
+    assert kept == {"upload": THINNED, "plain": THINNED}
+    store.database.empty_log()
+    found = store.path.read_bytes().count(secret)
+    shown = sum(store.frame(name, told["seq"]) == secret for name in kept for told in store.events([name], 0) if told.get("picture"))
+    assert found == shown
+    for name in kept:
+        store.drop(name, "me")
+    assert secret[:31] not in store.path.read_bytes()
+
+
+def test_a_log_that_somebody_reads_is_emptied_later(store: Store) -> None:
+    secret = b"the pixels of somebody's face, " * 500
+    store.add(run("mine", shareable=False), {"upload:a": secret})
+    reader = python("db = store.database.read(); db.execute('BEGIN'); print(len(store.queue()), flush=True); sys.stdin.read()", store.path)
+    assert reader.stdout is not None
+    assert reader.stdout.readline() == "1\n"
+    store.database.read().execute("PRAGMA busy_timeout = 200")  # else it waits for the reader, ten seconds
+    store.drop("mine", "me")
+    assert store.note(LOG) is not None
+    reader.communicate("", timeout=60)
+    store.empty_log()  # as the dispatcher does, every few seconds
+    assert store.note(LOG) is None
+    assert all(secret[:31] not in file.read_bytes() for file in store.path.parent.iterdir())
 
 
 def test_a_sweep_takes_old_runs_with_uploads_and_no_others(store: Store) -> None:

@@ -1,0 +1,69 @@
+"""A class server under load: who waits how long, what a class costs, a store that is full. Real processes; alone on the machine.
+
+.venv/bin/python benchmarks/load/class_server.py --only fairness class
+"""
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parent.parent)]
+import crowds
+import fairness
+import full_store
+from _site import Site, until
+from _table import save, say, table
+
+Rows = list[dict[str, Any]]
+
+
+def on_a_site(measure: Callable[[Site], Rows]) -> Rows:
+    """What is measured on a dashboard of its own, with a warm dispatcher."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        site = Site(Path(folder))
+        try:
+            if not until(site.service.catalog, 120):
+                raise RuntimeError(f"The plug-ins were not listed within 120 s; see {folder}/dispatch.log.")
+            return measure(site)
+        finally:
+            site.end()
+
+
+PARTS: dict[str, tuple[str, Callable[[], Rows]]] = {
+    "fairness": ("How long those looked at wait; version 0.3 beside today", fairness.measure),
+    "class": (
+        "Answers of the health page while a class follows waiting runs and workers compute (at most 0.3 s)",
+        lambda: on_a_site(lambda site: [crowds.a_class(site, 30, arms) for arms in (8, 24)]),
+    ),
+    "listeners": (
+        "200 listeners on 40 runs of a batch of 8 (none misses a frame, p95 below 1 s)",
+        lambda: on_a_site(lambda site: [crowds.frames_arrive(site, 200, 40)]),
+    ),
+    "silent": (
+        "60 pages that never read (the web process grows by less than 50 MB)",
+        lambda: on_a_site(lambda site: [crowds.never_read(site, 60)]),
+    ),
+    "sessions": ("60 page sessions (the web process holds at most 250 MB)", lambda: on_a_site(lambda site: [crowds.sessions(site, 60)])),
+    "store": ("A store of 64 MB under 500 runs of a batch of 8", lambda: [full_store.measure(500)]),
+}
+
+
+def main() -> None:
+    """Print a table for each part, and write them all down."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))
+    found: dict[str, Rows] = {}
+    for name in parser.parse_args().only:
+        about, measure = PARTS[name]
+        say(f"\n{about}")
+        found[name] = measure()
+        heads = list(found[name][0])
+        table(heads, [[row[head] for head in heads] for row in found[name]])
+        save(f"load_{name}", {"about": about, "rows": found[name]})
+
+
+if __name__ == "__main__":
+    main()
