@@ -1,6 +1,7 @@
 """Whether a change of code changed results: `python scripts/same_results.py COMMIT` plays ten experiments there and here.
 
-Their final frames (every pixel as float32, labels, loss, all scores) must be equal bit for bit. One thread; some minutes.
+Their final frames (every pixel as float32, labels, loss) must be equal bit for bit, and so must their scores; scores that differ alone are
+named, since how a guess is judged may change on purpose where the guess must not. One thread; some minutes.
 """
 
 import hashlib
@@ -21,6 +22,7 @@ def part(name: str, **fields: Any) -> dict[str, Any]:
 
 TWO = [{"source": "gallery", "id": "astronaut"}, {"source": "gallery", "id": "chelsea"}]
 SEARCH = "inverting_gradients"
+GUESS = "guess"
 EXPERIMENTS: dict[str, dict[str, Any]] = {
     "DLG": {"attack": part("dlg", steps=60, tries=2)},
     "iDLG": {"attack": part("idlg", steps=60, tries=2)},
@@ -45,8 +47,8 @@ EXPERIMENTS: dict[str, dict[str, Any]] = {
 }
 
 
-def digests() -> dict[str, str]:
-    """The final frame of every experiment, played by the code in the working directory, as a hash."""
+def digests() -> dict[str, dict[str, str]]:
+    """The final frame of every experiment, played by the code in the working directory: a hash of the guess, and every score."""
     sys.path.insert(0, ".")
     import torch
 
@@ -61,15 +63,15 @@ def digests() -> dict[str, str]:
     found = {}
     for name, fields in EXPERIMENTS.items():
         *_, last = play(parse(json.dumps(fields)))
-        told = repr((last.labels, last.loss, sorted(last.scores.items()))).encode()
-        found[name] = hashlib.sha256(last.x.contiguous().numpy().tobytes() + told).hexdigest()
+        guess = last.x.contiguous().numpy().tobytes() + repr((last.labels, last.loss)).encode()
+        found[name] = {GUESS: hashlib.sha256(guess).hexdigest()} | {score: repr(value) for score, value in last.scores.items()}
     return found
 
 
-def digests_of(folder: Path) -> dict[str, str]:
+def digests_of(folder: Path) -> dict[str, dict[str, str]]:
     """The same in a checkout, in a process of its own."""
     done = subprocess.run([sys.executable, __file__, "--here"], cwd=folder, check=True, capture_output=True, text=True)
-    found: dict[str, str] = json.loads(done.stdout)
+    found: dict[str, dict[str, str]] = json.loads(done.stdout)
     return found
 
 
@@ -83,7 +85,10 @@ def main(commit: str) -> int:
         finally:
             subprocess.run(["git", "worktree", "remove", "--force", before], cwd=ROOT, check=True)
     for name in EXPERIMENTS:
-        sys.stdout.write(f"{'equal    ' if old[name] == new[name] else 'DIFFERENT'} {name}\n")
+        before_it, after = old[name], new[name]
+        others = sorted(score for score in before_it.keys() | after.keys() if before_it.get(score) != after.get(score))
+        how = "equal" if not others else "DIFFERENT" if GUESS in others else f"the same guess; scores differ: {', '.join(others)}"
+        sys.stdout.write(f"{name}: {how}\n")
     return sum(old[name] != new[name] for name in EXPERIMENTS)
 
 
