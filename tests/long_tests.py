@@ -76,7 +76,7 @@ LONG = frozenset(
         "tests/evaluation/test_lanes.py::test_each_goes_on_by_itself_where_the_loop_has_ended",
         "tests/evaluation/test_lanes.py::test_one_that_fails_takes_no_other_with_it",
         "tests/evaluation/test_lanes.py::test_one_that_is_stopped_leaves_the_others_alone",
-        "tests/evaluation/test_lanes.py::test_runs_in_one_loop_share_the_time_that_each_may_take",
+        "tests/evaluation/test_lanes.py::test_a_loop_has_one_limit_that_of_one_run_times_what_its_steps_cost",
         "tests/evaluation/test_lanes.py::test_runs_that_wait_are_played_with_the_first_of_their_owner",
         "tests/evaluation/test_lanes.py::test_together_every_arm_ends_where_it_ends_alone",
         "tests/evaluation/test_lanes.py::test_two_slots_share_what_waits",

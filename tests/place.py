@@ -158,7 +158,8 @@ class Place:
 
     def worker(self, run: str) -> int:
         """Process id of the worker that plays this run, as soon as it has kept two frames."""
-        until(lambda: len(self.frames(run)) >= 2, what=f"run {run} is under way: {self.look(run).message or self.status(run)}")
+        until(lambda: len(self.frames(run)) >= 2 or self.look(run).finished, what=f"run {run} is under way")
+        assert len(self.frames(run)) >= 2, self.look(run)
         name = self.look(run).worker
         assert name is not None
         return int(name.split(":")[1])

@@ -65,7 +65,7 @@ def test_the_map_names_every_folder_and_every_loose_file() -> None:
     ("question", "file", "proof"),
     [
         ("how a frame is scored", "leakage/evaluation/referee.py", "class Frame"),
-        ("how a run is claimed", "leakage/runs/store.py", "def claim"),
+        ("who is served next", "leakage/runs/fair_order.py", "def in_order"),
         ("the noise", "leakage/defenses/gaussian_noise.py", "torch.randn"),
         ("the schema", "leakage/runs/migrations.py", "CREATE TABLE"),
         ("a lesson", "assets/lessons/01-gradient.json", '"beats"'),

@@ -1,10 +1,10 @@
 """The queue of a Store: asking, claiming in fair order, signs of life, cancelling, finishing."""
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 from leakage.runs import fair_order
 from leakage.runs.connections import Connection, StoreError, is_full
@@ -15,6 +15,7 @@ from leakage.runs.housekeeping import weigh
 from leakage.runs.rows import Asked, Run, run_of
 
 BEFORE_IT_BEGAN = {"stopped": "Cancelled before it began.", "over": "The time of its question was over before it began."}
+T = TypeVar("T")
 BEAT = 1.0  # seconds between a worker's noted signs of life
 
 
@@ -86,14 +87,26 @@ class RunQueue(EventLog):
         """The next run for `worker`, in fair order; `short`: of the short ones. None when nothing (of that kind) waits."""
         if not self.database.read().execute("SELECT 1 FROM runs WHERE status = 'queued' LIMIT 1").fetchone():
             return None
-        with self.database.write() as db:
+
+        def work(db: Connection) -> Run | None:
             order = _order(db, short=short)
             return self._begin(db, order[0].id, worker) if order else None
 
+        return self._write_in_any_case(work)
+
     def claim_also(self, runs: Iterable[str], most: int, worker: str) -> list[Run]:
         """The first of these runs that still wait, for a worker that plays them beside another: others may claim at the same moment."""
-        with self.database.write() as db:
-            return list(islice((begun for run in runs if (begun := self._begin(db, run, worker))), most))
+        wanted = list(runs)
+        return self._write_in_any_case(lambda db: list(islice((begun for run in wanted if (begun := self._begin(db, run, worker))), most)))
+
+    def _write_in_any_case(self, work: Callable[[Connection], T]) -> T:
+        """A few bytes that must not wait for room: a run that cannot begin could not even say why."""
+        try:
+            return self.database.write_making_room(work)
+        except StoreError as error:
+            if not is_full(error):
+                raise
+        return self.database.write_using_reserve(work)
 
     def _begin(self, db: Connection, run: str, worker: str) -> Run | None:
         row = db.execute(

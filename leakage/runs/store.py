@@ -32,8 +32,10 @@ class Store(RunQueue):
     # ------------------------------------------------------------ files
 
     def put_file(self, run: str, name: str, data: bytes) -> None:
-        with self.database.write() as db:
-            db.execute("INSERT OR REPLACE INTO files (run, name, data) SELECT id, ?, ? FROM runs WHERE id = ?", (name, data, run))
+        row = (name, data, run)
+        self.database.write_making_room(
+            lambda db: db.execute("INSERT OR REPLACE INTO files (run, name, data) SELECT id, ?, ? FROM runs WHERE id = ?", row)
+        )
 
     def files(self, run: str, prefix: str = "") -> dict[str, bytes]:
         """The run's files whose names begin with `prefix`."""

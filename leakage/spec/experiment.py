@@ -22,7 +22,7 @@ Channels: TypeAlias = Literal[1, 3]
 SIZES: tuple[Side, ...] = get_args(Side)
 MAX_PIXELS = MAX_BATCH * 64 * 64  # of all pictures of an experiment together
 MAX_SECONDS = 3600  # wall clock of one run
-MAX_VALUES = 5000  # of a file, at any depth; more would take seconds to refuse
+MAX_VALUES = 5000  # of a file that somebody brings, at any depth; more would take seconds to refuse
 
 
 class SpecError(ValueError):
@@ -252,16 +252,16 @@ def parse(text: str | bytes | dict[str, Any]) -> Experiment:
     return parse_as(text, Experiment, "an experiment")
 
 
-def parse_as(text: str | bytes | dict[str, Any], kind: type[Data], what: str) -> Data:
-    """Data of that kind from JSON; `what` names it in messages. Raises SpecError."""
+def parse_as(text: str | bytes | dict[str, Any], kind: type[Data], what: str, *, most: float = MAX_VALUES) -> Data:
+    """Data of that kind from JSON, of at most so many values; `what` names it in messages. Raises SpecError."""
     try:
         raw = text if isinstance(text, dict) else json.loads(text)
     except (ValueError, RecursionError) as error:
         raise SpecError(f"This is not {what} file: expected JSON, and {error}.") from None
     if not isinstance(raw, dict):
         raise SpecError(f"This is not {what} file: expected an object {{...}}, given was a {type(raw).__name__}.")
-    if _has_more_values_than(MAX_VALUES, raw):
-        raise SpecError(f"This is not {what} file: expected are at most {MAX_VALUES} values, given were more.")
+    if _has_more_values_than(most, raw):
+        raise SpecError(f"This is not {what} file: expected are at most {most} values, given were more.")
     if raw.get("version", VERSION) != VERSION:
         raise SpecError(f"version: allowed is {VERSION}, given was {short_repr(raw['version'])}. Update this program to read newer files.")
     try:
@@ -280,7 +280,7 @@ def parse_as(text: str | bytes | dict[str, Any], kind: type[Data], what: str) ->
         raise SpecError(f"{where}: {first['msg'].lower()}; given was {given}.") from None
 
 
-def _has_more_values_than(most: int, raw: dict[str, Any]) -> bool:
+def _has_more_values_than(most: float, raw: dict[str, Any]) -> bool:
     count, left = 0, list[Any]([raw])
     while left and count <= most:
         part = left.pop()

@@ -64,7 +64,7 @@ class Dispatcher:
         self.backoffs = {str(number): Backoff() for number in range(config.slots)}
         self.listing = Listing(config)
         self.leaving = False
-        self.swept, self.tidied, self.ticked, self.woke = 0.0, 0.0, 0.0, 0.0
+        self.swept, self.tidied, self.reserved, self.ticked, self.woke = 0.0, 0.0, 0.0, 0.0, 0.0
 
     def loop(self, *, stay: bool) -> None:
         """Tick until told to leave, or, unless `stay`, until nobody needs us."""
@@ -101,20 +101,26 @@ class Dispatcher:
             self.look_after(run)
         if now - self.swept > HOUR:
             self.swept = now
-            old = now - self.config.upload_days * DAY + HOUR  # the next look is an hour away, and the page promises whole days
-            self.store.sweep(uploads_before=old, unseen_before=now - self.config.owner_days * DAY)
-            UploadCodes(self.store).sweep(before=old)
+            self.sweep(now)
         if now - self.tidied > 5:
             self.tidied = now
             self.tidy()
+        if now - self.reserved > 60:
+            self.reserved = now
+            self.store.database.set_reserve_aside()
+
+    def sweep(self, now: float) -> None:
+        """Remove what is too old."""
+        old = now - self.config.upload_days * DAY + HOUR  # the next look is an hour away, and the page promises whole days
+        self.store.sweep(uploads_before=old, unseen_before=now - self.config.owner_days * DAY)
+        UploadCodes(self.store).sweep(before=old)
 
     def tidy(self) -> None:
-        """Keep room in the store, bytes for a full disk, and nothing of what was deleted in the log."""
+        """Keep room in the store, and nothing of what was deleted in the log."""
         if went := self.store.housekeeping.tidy():
             log.info("the store was nearly full: %d old runs were thinned to their answers or removed", went)
         if self.store.note(LOG):
             self.store.empty_log()
-        self.store.database.set_reserve_aside()
 
     def start(self, slot: str) -> Worker:
         with self.config.log_file("workers.log").open("ab") as output:

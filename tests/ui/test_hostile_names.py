@@ -11,6 +11,7 @@ from google.protobuf.message import Message
 from streamlit.testing.v1 import AppTest
 from visiting import Open, fine, words
 
+from leakage.runs.owners import owner_of
 from leakage.runs.service import Service
 from leakage.settings import ROOT
 from leakage.spec.experiment import Experiment
@@ -82,8 +83,8 @@ def test_no_key_of_an_address_brings_markdown_onto_a_page(door: Service, visit: 
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_names_of_runs_and_trained_models_bring_no_markdown(door: Service, visit: Open, name: str) -> None:
-    run = door.submit(Experiment(), "browser me")
-    door.labels.rename(run, "browser me", name)
+    run = door.submit(Experiment(), owner_of("me"))
+    door.labels.rename(run, owner_of("me"), name)
     home = door.config.checkpoints / "mine"
     shutil.copytree(ROOT / "assets" / "checkpoints" / "lenet-cifar10", home)
     card = json.loads((home / "card.json").read_text())

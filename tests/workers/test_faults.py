@@ -137,7 +137,7 @@ def test_a_full_disk_ends_the_run_with_a_sentence_and_nothing_else(small_disk: P
     with place(small_disk) as made:
         made.dispatch()
         until(made.dispatcher, what="the dispatcher is at work")
-        (small_disk / "ballast").write_bytes(b"x" * 3_100_000)  # so that half a megabyte of frames is too much
+        (small_disk / "ballast").write_bytes(b"x" * 2_700_000)  # so that half a megabyte of frames is too much
         runs_full(made, 1)
         runs_full(made, 2)
 
@@ -156,7 +156,9 @@ def test_a_store_at_its_limit_ends_the_run_with_a_sentence_and_nothing_else(home
         keepsake = made.finished(made.submit(QUICK))
         made.store.put_note(RECORDINGS, {keepsake.id: ""})  # so that it makes no room
         free = int(made.store.housekeeping.free() * 3 * 2**20)
-        made.store.put_file(keepsake.id, "ballast", b"x" * (free - 150_000))  # less than the pictures that a running run keeps in any case
+        made.store.put_file(
+            keepsake.id, "ballast", b"x" * (free - 600_000)
+        )  # less than the 16 pictures that a running run keeps in any case
         runs_full(made, 1)
         runs_full(made, 2)
         assert made.store.get(keepsake.id) == keepsake

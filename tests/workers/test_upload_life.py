@@ -17,10 +17,11 @@ def test_the_dispatcher_deletes_uploads_of_that_age_before_a_day_too_many_begins
     for id, age in (("old", 2 * DAY - HOUR / 2), ("new", 2 * DAY - 2 * HOUR)):  # the next look is in an hour
         store.add(run(id, shareable=False, created=now - age), {"upload:face": b"picture"})
     store.add(run("gallery", created=now - 99 * DAY), {})
+    store.see("me")
     unused = UploadCodes(store).issue("me", "tree")
     with store.database.write() as db:
         db.execute("UPDATE upload_codes SET created = ?", (now - 2 * DAY,))
-    dispatcher.tick()
+    dispatcher.sweep(now)
     assert {found.id for found in store.held_by("me")} == {"new", "gallery"}
     with pytest.raises(CodeError):
         UploadCodes(store).delete(unused, "me")
