@@ -89,7 +89,7 @@ def protecting_headers() -> dict[str, str]:
         "img-src": "'self' data: blob:",
         "font-src": "'self' data:",
         "media-src": "'self' data: blob:",
-        "connect-src": "'self'",
+        "connect-src": "'self' data:",  # Streamlit's camera reads its own picture by such an address
         "object-src": "'none'",
         "base-uri": "'self'",
         "form-action": "'self'",
