@@ -5,9 +5,9 @@ import contextlib
 import json
 import logging
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
@@ -20,10 +20,12 @@ from leakage.runs.owners import COOKIE
 from leakage.runs.service import Place, Service
 from leakage.runs.store import Store
 
+T = TypeVar("T")
+READERS = ThreadPoolExecutor(2, "readers")
 POLL = 0.1  # seconds
 ALIVE = 5.0  # seconds between signs of life, to the dispatcher and to quiet listeners
 BACKLOG = 500  # events on their way to one page
-PAGE = 100  # events read at a time of what was before
+PAGE = 25  # events read at a time of what was before: a page that does not read keeps them in memory
 MAX_LISTENERS = 20  # of one browser
 LIVE = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 TOO_MANY_PAGES = f"This browser follows runs on {MAX_LISTENERS} open pages already. Close some of them."
@@ -65,7 +67,7 @@ class Places:
         async with self.lock:
             if self.begun < asked:
                 self.begun = time.monotonic()
-                self.known = await asyncio.to_thread(self.service.places)
+                self.known = await reading(self.service.places)
             return self.known
 
 
@@ -82,22 +84,21 @@ class Stream:
     async def poll(self) -> None:
         """Until the server leaves: hand new events to those who listen, and tell the dispatcher that this server lives."""
         since, told = 0, 0.0
-        with ThreadPoolExecutor(1, "poller") as thread:
-            while not self.closing:
-                try:
-                    since, news = await asyncio.get_running_loop().run_in_executor(thread, self.look, since, self.wanted())
-                    for run, seq, text in news:
-                        self.tell(run, seq, text)
-                    if time.time() - told > ALIVE:
-                        told = time.time()
-                        if self.leads:
-                            await asyncio.to_thread(self.store.put_note, SERVER, told)  # may wait for a writer
-                        await self.tell_places()
-                except StoreError as error:  # a full disk must not end all streams
-                    log.warning("will look again: %s", error)
-                except Exception:  # nor must anything else
-                    log.exception("will look again")
-                await asyncio.sleep(POLL)
+        while not self.closing:
+            try:
+                since, news = await reading(self.look, since, self.wanted())
+                for run, seq, text in news:
+                    self.tell(run, seq, text)
+                if time.time() - told > ALIVE:
+                    told = time.time()
+                    if self.leads:
+                        await reading(self.store.put_note, SERVER, told)  # may wait for a writer
+                    await self.tell_places()
+            except StoreError as error:  # a full disk must not end all streams
+                log.warning("will look again: %s", error)
+            except Exception:  # nor must anything else
+                log.exception("will look again")
+            await asyncio.sleep(POLL)
         for listener in self.listeners:
             listener.end()
 
@@ -131,7 +132,7 @@ class Stream:
         since = number(request.headers.get("last-event-id") or request.query_params.get("since", "0"))
         if since is None:
             return PlainTextResponse("since must be a whole number.", 400)
-        if not await asyncio.to_thread(self.known, ids):
+        if not await reading(self.known, ids):
             return PlainTextResponse("No such run; it may have been deleted.", 404)
         owner = request.cookies.get(COOKIE) or (request.client.host if request.client else "")
         if sum(listener.owner == owner for listener in self.listeners) >= MAX_LISTENERS:
@@ -150,7 +151,7 @@ class Stream:
         """What was before, page by page; then what comes."""
         self.listeners.add(listener)  # first listen, then read what was before: nothing falls between
         try:
-            while page := await asyncio.to_thread(self.page, ids, since):
+            while page := await reading(self.page, ids, since):
                 for since, text in page:  # noqa: B007 (the last one is where to go on)
                     yield text
                 if len(page) < PAGE:
@@ -185,6 +186,11 @@ class Stream:
             yield
         finally:
             task.cancel()
+
+
+async def reading(look: Callable[..., T], *given: Any) -> T:
+    """What `look` answers, beside the event loop. By two threads for all: each keeps a connection and memory of its own."""
+    return await asyncio.get_running_loop().run_in_executor(READERS, look, *given)
 
 
 def ids_in_address(request: Request) -> list[str]:
