@@ -44,7 +44,7 @@ class Site:
         with (self.config.home / "server.log").open("ab") as output:
             self.server = subprocess.Popen([sys.executable, *command], cwd=ROOT, env=self.environment, stdout=output, stderr=output)
 
-    def memory(self) -> float:
+    def measure_memory(self) -> float:
         """Megabytes that the web process holds."""
         lines = Path(f"/proc/{self.server.pid}/status").read_text().splitlines()
         return int(next(line.split()[1] for line in lines if line.startswith("VmRSS"))) / 1024

@@ -52,7 +52,7 @@ def a_class(site: Site, pages: int, arms: int) -> dict[str, Any]:
 
 async def health_while_followed(site: Site, asked: list[list[str]]) -> list[float]:
     """Seconds of every answer of the health page while these runs are followed, a page for each list."""
-    async with httpx.AsyncClient(base_url=site.address, timeout=60, limits=httpx.Limits(max_connections=None), trust_env=False) as web:
+    async with httpx.AsyncClient(base_url=site.address, timeout=60, limits=httpx.Limits(max_connections=None)) as web:
 
         async def follow(number: int, runs: list[str]) -> None:
             headers = {"Cookie": f"{COOKIE}=follower{number:08}"}
@@ -84,7 +84,7 @@ def frames_arrive(site: Site, listeners: int, runs: int, *, every: float = 1.0, 
     async def measure() -> tuple[list[float], int]:
         lateness, wrong = list[float](), 0
         limits = httpx.Limits(max_connections=None)
-        async with httpx.AsyncClient(base_url=site.address, timeout=60, limits=limits, trust_env=False) as web:
+        async with httpx.AsyncClient(base_url=site.address, timeout=60, limits=limits) as web:
             ready = asyncio.Semaphore(0)
 
             async def listen(number: int) -> list[int]:
@@ -131,7 +131,7 @@ def never_read(site: Site, pages: int) -> dict[str, Any]:
     views = {"view": "x" * 4000}
     for step in range(3000):
         site.store.add_event("long", FrameEvent(step=step, seconds=float(step), loss=1.0, views=views))
-    before = site.memory()
+    before = site.measure_memory()
     where = urlsplit(site.address)
     with ExitStack() as opened:
         for number in range(pages):
@@ -142,14 +142,14 @@ def never_read(site: Site, pages: int) -> dict[str, Any]:
         for step in range(3000, 4000):  # and it goes on
             site.store.add_event("long", FrameEvent(step=step, seconds=float(step), loss=1.0, views=views))
         time.sleep(10)
-        grown = site.memory() - before
+        grown = site.measure_memory() - before
     site.store.drop("long", "me")
     return {"pages": pages, "before_mb": before, "grown_mb": grown}
 
 
 def sessions(site: Site, count: int) -> dict[str, Any]:
     """So many open pages: the memory of the web process, and how long the slowest took to be drawn."""
-    before, seconds = site.memory(), list[float]()
+    before, seconds = site.measure_memory(), list[float]()
     with ExitStack() as opened:
         for number in range(count):
             began = time.perf_counter()
@@ -163,7 +163,7 @@ def sessions(site: Site, count: int) -> dict[str, Any]:
             )
             draw(opened.enter_context(page))
             seconds.append(time.perf_counter() - began)
-        after = site.memory()
+        after = site.measure_memory()
     return {
         "sessions": count,
         "before_mb": before,

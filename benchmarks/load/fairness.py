@@ -20,25 +20,37 @@ class Crowd:
     """Who asks for what: a name, the runs, and whose wait is looked at."""
 
     name: str
-    asked: list[Waiting]
+    runs: list[Waiting]
     looked_at: str  # how the owners' names begin
 
 
-def runs(owner: str, count: int, seconds: float, at: float) -> list[Waiting]:
+def ask_at_once(owner: str, count: int, seconds: float, at: float) -> list[Waiting]:
     """So many runs of an owner, asked for at once."""
     return [Waiting(f"{owner}/{number}", owner, seconds, at + number * 1e-6) for number in range(count)]
 
 
-def crowd(who: str, owners: int, count: int, seconds: float, at: float = 0.0) -> list[Waiting]:
+def ask_one_after_the_other(who: str, owners: int, count: int, seconds: float, at: float = 0.0) -> list[Waiting]:
     """The same of several owners, a tenth of a second after each other."""
-    return list(itertools.chain(*(runs(f"{who} {owner}", count, seconds, at + owner / 10) for owner in range(owners))))
+    return list(itertools.chain(*(ask_at_once(f"{who} {owner}", count, seconds, at + owner / 10) for owner in range(owners))))
 
 
 CROWDS = (
-    Crowd("2 students with 24 runs of 30 s; a third asks for one", crowd("busy", 2, 24, 30.0) + runs("third", 1, 30.0, 60.0), "third"),
-    Crowd("30 students with 24 runs of 30 s; another asks for one", crowd("busy", 30, 24, 30.0) + runs("late", 1, 30.0, 60.0), "late"),
-    Crowd("30 long runs of 280 s, then 20 short ones of 20 s", crowd("long", 30, 1, 280.0) + crowd("short", 20, 1, 20.0, 60.0), "short"),
-    Crowd("30 students with 8 runs of 20 s", crowd("student", 30, 8, 20.0), "student"),
+    Crowd(
+        "2 students with 24 runs of 30 s; a third asks for one",
+        ask_one_after_the_other("busy", 2, 24, 30.0) + ask_at_once("third", 1, 30.0, 60.0),
+        "third",
+    ),
+    Crowd(
+        "30 students with 24 runs of 30 s; another asks for one",
+        ask_one_after_the_other("busy", 30, 24, 30.0) + ask_at_once("late", 1, 30.0, 60.0),
+        "late",
+    ),
+    Crowd(
+        "30 long runs of 280 s, then 20 short ones of 20 s",
+        ask_one_after_the_other("long", 30, 1, 280.0) + ask_one_after_the_other("short", 20, 1, 20.0, 60.0),
+        "short",
+    ),
+    Crowd("30 students with 8 runs of 20 s", ask_one_after_the_other("student", 30, 8, 20.0), "student"),
 )
 
 
@@ -59,7 +71,7 @@ def fewest_running(waiting: list[Waiting], served: list[Served], now: float) -> 
 def simulate(crowd: Crowd, choose: Chooser, slots: int, *, short_slots: bool) -> dict[str, Any]:
     """Seconds that those looked at wait, and how many runs of others end before the first of theirs begins."""
     free = [(0.0, slot) for slot in range(slots)]
-    todo, served, waits, ended_before = list(crowd.asked), list[Served](), list[float](), 0
+    todo, served, waits, ended_before = list(crowd.runs), list[Served](), list[float](), 0
     while todo:
         now, slot = heapq.heappop(free)
         waiting = [one for one in todo if one.created <= now and (one.short or not (short_slots and takes_short_runs_only(slot)))]
