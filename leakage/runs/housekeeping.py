@@ -78,14 +78,16 @@ def sweep(db: Connection, uploads_before: float, unseen_before: float) -> bool:
 def free_one(db: Connection) -> bool:
     """Thin, or else remove, the run that is missed least; answers whether there was one.
 
-    First those that nobody looked at within the hour: of the shareable ones, which can be computed again, only the answer stays, from the
+    First those that nobody looked at within the hour: of shareable attacks, which can be computed again, only the answer stays, from the
     oldest on; then those go that nobody holds, and the oldest. Then the same of those that were looked at. Runs of an owner who has more
     than their quota come first, pinned ones last.
     """
     values = {"quota": QUOTA * _limit(db), "hour_ago": time.time() - VIEWED}
     for viewed in ("<=", ">"):
         where = f"{FREE} AND COALESCE(viewed, 0) {viewed} :hour_ago"
-        thinnable = f"SELECT id, result FROM runs WHERE {where} AND shareable AND thinned IS NULL ORDER BY {OLDEST} LIMIT 1"
+        thinnable = (
+            f"SELECT id, result FROM runs WHERE {where} AND kind = 'attack' AND shareable AND thinned IS NULL ORDER BY {OLDEST} LIMIT 1"
+        )
         if row := db.execute(thinnable, values).fetchone():
             _thin_to_answer(db, row["id"])
             return True

@@ -93,6 +93,18 @@ def test_of_what_is_thinned_the_oldest_go_and_their_links_say_why(store: Store) 
     assert store.removed("newer") is None
 
 
+def test_a_training_has_no_pictures_to_lose_and_is_still_shared(store: Store) -> None:
+    store.add(run("training", kind="train"), {})
+    store.claim("0:1")
+    store.finish("training", "done")
+    change(store, "training", finished=NOW - 9000)
+    played(store, "attack", ended=NOW - 8000, frames=16)
+    make_tight(store)
+    store.housekeeping.tidy()
+    assert thinned(store) == ["attack"]
+    assert store.ask([(run("again", "you", kind="train", digest="digest of training"), {})]) == ["training"]
+
+
 def test_what_nobody_holds_goes_before_what_somebody_does(store: Store) -> None:
     for name, age in (("held", 9000), ("unheld", 8000)):
         played(store, name, ended=NOW - age, frames=12)
