@@ -85,9 +85,7 @@ def free_one(db: Connection) -> bool:
     values = {"quota": QUOTA * _limit(db), "hour_ago": time.time() - VIEWED}
     for viewed in ("<=", ">"):
         where = f"{FREE} AND COALESCE(viewed, 0) {viewed} :hour_ago"
-        thinnable = (
-            f"SELECT id, result FROM runs WHERE {where} AND kind = 'attack' AND shareable AND thinned IS NULL ORDER BY {OLDEST} LIMIT 1"
-        )
+        thinnable = f"SELECT id FROM runs WHERE {where} AND kind = 'attack' AND shareable AND thinned IS NULL ORDER BY {OLDEST} LIMIT 1"
         if row := db.execute(thinnable, values).fetchone():
             _thin_to_answer(db, row["id"])
             return True

@@ -2,8 +2,6 @@
 
 import itertools
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from stored import run
@@ -12,13 +10,6 @@ from leakage.runs.fair_order import EVERY, Had, Served, Waiting, in_order, secon
 from leakage.runs.store import Store
 
 NOW = 100.0
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    made = Store(tmp_path / "store.db")
-    yield made
-    made.close()
 
 
 def waiting(owner: str, *created: float, estimate: float | None = 10.0) -> list[Waiting]:
@@ -89,11 +80,11 @@ def test_what_ended_more_than_ten_minutes_ago_counts_no_more(store: Store) -> No
     store.add(run("old", "a", created=now - 2000), {})
     store.claim("0:1")
     store.finish("old", "done")
-    for ended, first in ((590.0, "b"), (610.0, "a")):  # of 1,000 s: 10 of them are in the window, or none
+    for ended, later, first in ((590.0, 5, "b"), (590.0, 20, "a"), (610.0, 5, "a")):  # of 1,000 s: 10 of them are in the window, or none
         with store.database.write() as db:
             db.execute("UPDATE runs SET started = ?, finished = ? WHERE id = 'old'", (now - ended - 1000, now - ended))
         store.add(run(f"a {ended}", "a", created=now), {})
-        store.add(run(f"b {ended}", "b", created=now + 5), {})
+        store.add(run(f"b {ended}", "b", created=now + later), {})
         assert next(one.owner for one in store.queue()) == first
         for name in ("a", "b"):
             store.drop(f"{name} {ended}", name)

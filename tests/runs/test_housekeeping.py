@@ -11,8 +11,10 @@ from told import end, frame
 
 from leakage.runs.connections import StoreError
 from leakage.runs.housekeeping import FEWEST, MADE_ROOM, TIGHT
-from leakage.runs.notes import RECORDINGS
+from leakage.runs.notes import LOG, RECORDINGS
 from leakage.runs.store import Label, Store
+from leakage.settings import Settings
+from leakage.workers.dispatcher import Dispatcher
 
 PICTURE = b"x" * 20_000
 NOW = time.time()
@@ -80,6 +82,26 @@ def test_when_it_gets_tight_the_oldest_are_thinned_to_their_answer_first(store: 
     assert len(pictures(store, "newer")) == 10
 
 
+def test_who_asks_again_for_what_was_thinned_gets_it_whole(store: Store) -> None:
+    played(store, "mine", ended=NOW - 9000, frames=16)
+    asked = run("anew", "you", digest="digest of mine")
+    make_tight(store)
+    store.housekeeping.tidy()
+    assert thinned(store) == ["mine"]
+    assert store.ask([(asked, {})]) == ["anew"]
+
+
+def test_the_dispatcher_makes_room_and_empties_the_log(tmp_path: Path) -> None:
+    dispatcher = Dispatcher(Settings(home=tmp_path, slots=0, store_mb=4, memory_mb=0))
+    store = dispatcher.store
+    played(store, "old", ended=NOW - 9000, frames=16)
+    make_tight(store)
+    store.put_note(LOG, NOW)
+    dispatcher.tidy()
+    assert (thinned(store), store.note(LOG)) == (["old"], None)
+    store.close()
+
+
 def test_of_what_is_thinned_the_oldest_go_and_their_links_say_why(store: Store) -> None:
     for name, age in (("older", 9000), ("newer", 8000)):
         played(store, name, ended=NOW - age, frames=12)
@@ -129,6 +151,15 @@ def test_those_that_were_looked_at_within_the_hour_go_last_and_pinned_ones_after
     make_tight(store)
     store.housekeeping.tidy()
     assert (store.get("plain"), store.get("pinned"), thinned(store)) == (None, None, ["viewed"])
+
+
+def test_what_was_looked_at_longest_ago_goes_first_not_what_ended_first(store: Store) -> None:
+    for name, ended in (("ended first", 9000), ("ended last", 8000)):
+        played(store, name, ended=NOW - ended, frames=16)
+    change(store, "ended first", viewed=NOW - 7000)
+    make_tight(store)
+    store.housekeeping.tidy()
+    assert thinned(store) == ["ended last"]
 
 
 def test_who_has_more_than_their_quota_makes_room_first(store: Store) -> None:

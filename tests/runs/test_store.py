@@ -5,7 +5,6 @@ import math
 import shutil
 import threading
 import time
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -23,14 +22,6 @@ from leakage.runs.store import Caps, Label, QueueFullError, Store
 from leakage.runs.thin import log_spaced
 
 PNG = b"\x89PNG not really"
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    made = Store(tmp_path / "store.db")
-    yield made
-    assert damaged(made) == []
-    made.close()
 
 
 def claimed(store: Store) -> str | None:

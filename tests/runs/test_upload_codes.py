@@ -1,11 +1,8 @@
 """A code deletes an upload, its runs and every byte of them, whoever holds them; the store cannot tell it, and nobody can try many."""
 
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from place import damaged
 from stored import python, run
 from told import frame
 
@@ -14,14 +11,6 @@ from leakage.runs.store import Store
 from leakage.runs.upload_codes import TOO_MANY, TRIES, UNKNOWN, UNREADABLE, CodeError, Deleted, UploadCodes
 
 SECRET = b"the pixels of somebody's face, " * 500
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    made = Store(tmp_path / "store.db")
-    yield made
-    assert damaged(made) == []
-    made.close()
 
 
 @pytest.fixture
