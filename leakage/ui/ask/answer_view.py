@@ -49,7 +49,7 @@ def show(ids: str, question: Question, known: Catalog) -> None:
     runs = find_runs(ids)
     if not runs:
         if ids:
-            st.warning(f"This answer is not here. Of its runs one is gone: {gone.why(ids.split(','))}.")
+            st.warning(f"This answer is not here: {gone.why(ids.split(','))}.")
         st.info("Answer the five questions, then press **Ask**. The strongest known attackers try it, the worst first.")
         return
     moving, asked = any(run.status in OPEN for run in runs), is_about(question, runs, known)

@@ -38,7 +38,7 @@ def show(ids: str, planned: list[Experiment], known: Catalog) -> None:
     runs = find_runs(ids)
     if not runs:
         if ids:
-            st.warning(f"This comparison is not here. Of its runs one is gone: {gone.why(ids.split(','))}.")
+            st.warning(f"This comparison is not here: {gone.why(ids.split(','))}.")
         elif (recorded := find_runs(",".join(prepared().compare.recorded))) and _ask_the_same(planned, recorded):
             runs, ids = recorded, ",".join(run.id for run in recorded)
             st.markdown("**Recorded runs, played again.** Press **Run all** to compute them here.")
