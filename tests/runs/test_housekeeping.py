@@ -222,7 +222,7 @@ def test_runs_of_owners_who_were_not_here_for_long_go_unless_another_holds_them(
 
 def test_what_an_upload_asked_is_not_remembered_and_what_its_owner_deletes_not_at_all(store: Store) -> None:
     played(store, "upload", uploads=True)
-    store.sweep(uploads_before=NOW + 1000)
+    store.sweep(uploads_before=time.time() + 1)
     gone = store.removed("upload")
     assert gone is not None
     assert gone.experiment is None
