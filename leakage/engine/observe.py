@@ -92,6 +92,7 @@ def _watch(federation: Federation, client: Client, model: nn.Module, x: Tensor, 
         weights = {name: value.detach().clone().requires_grad_() for name, value in weights.items()}
     state, shadow, history, carried = ClientState(), ClientState(), list[Round](), list[ClientState]()
     for _ in range(rounds):
+        shadow = {**shadow, **federation.collusion(model, weights)}
         update, state = client(weights, x, y, state)
         update = {name: value.detach().contiguous() for name, value in update.items()}
         seen = Round(weights, update, shadow, len(x))
