@@ -64,7 +64,10 @@ class MinMaxSampling(Defense):
 
         return {
             "solve it": tallying(
-                "known: by how much entries were enlarged is worked out from all draws", self.solved, entry_weights=self.trusted
+                "known: by how much entries were enlarged is worked out from all draws",
+                self.solved,
+                entry_weights=self.trusted,
+                averaging=True,
             ),
             "average the rounds": averaging(NAME),
             "count how often": tallying(
