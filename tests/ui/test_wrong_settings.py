@@ -179,8 +179,8 @@ def test_an_average_over_one_round_is_named_before_run(door: Service, visit: Ope
     assert "has a single round" not in words(at.slider(key="attacked_round").set_value(3).run())
     several = compare(v="1", differs="answer", answered="gaussian_noise", rounds="4")
     assert [one.value for one in several.warning if "has a single round" in one.value] == [
-        "“average the rounds” has a single round to work with: it puts together what arrived up to the attacked round, and the first is attacked. "
-        "Watch several rounds and attack a later one."
+        "“average the rounds” has a single round to work with: it puts together what arrived up to the attacked round, and the first is "
+        "attacked. Watch several rounds and attack a later one."
     ]
 
 
