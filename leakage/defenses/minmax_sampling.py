@@ -8,11 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from leakage.defenses._each import averaging, changed, drawn
-from leakage.defenses._minmax import FLOOR, LEVEL, NAME, ROUNDS, kept, ranked, tallied
+from leakage.defenses._minmax import FLOOR, LEVEL, NAME, ROUNDS, TINY, kept, ranked, tallied
 from leakage.engine.core import ACCOMPLICE, AdaptiveStrategy, Client, ClientState, Defense, Params, StepRng, param
 
 SPARSE = 0.1  # up to this ratio most of the entries that one draw sends lie below sqrt(C)
-TINY = 1e-300
 Inversion: TypeAlias = Callable[[Params, ClientState], Params]
 
 
@@ -26,9 +25,9 @@ class MinMaxSampling(Defense):
 
     An attacker who knows it has five ways; who watches the client for N rounds uses all draws up to the attacked round.
     "solve it": C, and with it |g| of the entries that were sent, follows from what arrived: see `_minmax`. Exact (float32: within 1 %) for
-    19 of 20 entries that were sent twice; who was sent once is taken for small, except at N = 1 and a ratio above 0.1, where it is taken
-    as it came. What was never sent does not count, what was solved counts by 1 / (1 + (error / floor)^2). The server must stand still:
-    where it moves the weights, roots of different gradients are mixed, which their deviation shows.
+    19 of 20 entries that were sent twice. Of a single draw what was sent is taken for small, at a ratio above 0.1 for what it is. What was
+    never sent does not count, what was solved counts by 1 / (1 + (error / floor)^2). Where the server moves the weights, roots of different
+    gradients are mixed, which their deviation shows.
     "average the rounds": the mean of what arrived is right on average, with the deviation sqrt(C / N).
     "count how often": only from how often an entry was sent, and its sign.
     "with an accomplice": GLAUS. The counts only rank the entries; their sizes are those of another phone's gradient that works with the
@@ -99,8 +98,7 @@ class MinMaxSampling(Defense):
 
     def _roots(self, received: Params, state: ClientState) -> dict[str, tuple[Tensor, Tensor]]:
         after = self._tallied(received, state)
-        rare = self.ratio <= SPARSE or int(after[ROUNDS]) > 1  # what lies above sqrt(C) is sent more often than not
-        return {layer: kept(after, layer).solved(rare=rare) for layer in received}
+        return {layer: kept(after, layer).solved(int(after[ROUNDS]), rare=self.ratio <= SPARSE) for layer in received}
 
     def _counted(self, received: Params, state: ClientState) -> Params:
         after = self._tallied(received, state)

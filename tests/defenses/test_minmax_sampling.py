@@ -9,7 +9,7 @@ from problems import CATALOG, LABELS, observed, smooth
 from torch import Tensor, nn
 from walk import leaks
 
-from leakage.defenses._minmax import threshold
+from leakage.defenses._minmax import Kept, threshold
 from leakage.engine.client import gradient_client
 from leakage.engine.core import ACCOMPLICE, AdaptiveStrategy, ClientState, Params, generator
 from leakage.spec.cautions import warnings
@@ -168,6 +168,15 @@ def test_one_draw_of_many_entries_is_taken_as_it_came_but_for_the_smallest_which
     assert 1 <= halves <= 3
     assert int((share - 1).abs().lt(1e-5).sum()) == len(share) - halves
     assert cosine(got, lenet) > 0.97
+
+
+def test_a_root_that_hardly_changed_by_chance_is_not_taken_for_an_entry_that_would_be_sent_every_time() -> None:
+    """g = 0.1 and C = 1: sent twice of 20 draws as v = 10.1, from weights that moved by 1 %, while C by chance moved by 0.01 %."""
+    roots = torch.tensor([[0.1, 10.0], [0.101, 9.999]], dtype=torch.float64)
+    sums = [roots[:, 0].sum(), roots[:, 0].square().sum(), roots[:, 1].sum(), roots[:, 1].square().sum()]
+    tally = Kept(torch.tensor([2.0]), *(value.reshape(1) for value in sums))
+    assert float(tally.solved(20, rare=True)[0]) == pytest.approx(0.1005)
+    assert float(tally.solved(2, rare=True)[0]) == pytest.approx(9.9995)  # of two draws it was sent in both
 
 
 def test_where_the_server_moves_the_weights_the_roots_deviate_and_count_less() -> None:
