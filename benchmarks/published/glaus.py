@@ -139,6 +139,6 @@ after = [
 for title, found in (("LeNet", lenet), ("MNIST-CNN", published), ("DLG on MNIST-CNN", after)):
     say(f"\n{title}")
     table(list(found[0]), [list(row.values()) for row in found])
-body = {"about": __doc__, "defense": ID, "hook": hook(own, 0.05), "lenet": lenet, "mnist_cnn": published, "dlg": after}
+body = {"about": __doc__, "defense": ID, "hook": hook(own, 0.05), "cifar": lenet, "digits": published, "dlg": after}
 save("glaus", body)
 (ROOT / "assets" / "glaus.json").write_text(json.dumps(body, indent=1) + "\n")
