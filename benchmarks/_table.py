@@ -18,7 +18,7 @@ import torch
 
 from leakage.evaluation.play import Scene, play_together
 from leakage.evaluation.referee import Frame
-from leakage.spec.experiment import Assumptions, Experiment, Part, SpecError
+from leakage.spec.experiment import Assumptions, Experiment, Part, Picture, SpecError
 from leakage.workers import plugin_catalog
 from leakage.workers.adapter import batchable, play, prepare
 
@@ -34,17 +34,19 @@ class Watched(TypedDict, total=False):
     attacked_round: int
 
 
-WATCHED: Watched = {  # by who averages over 16 rounds: a server that stands still
+WATCHED: Watched = {  # by who puts 16 rounds together: a server that stands still
     "protocol": Part(id="fedsgd", fields={"rate": 1e-6}),
     "rounds": 16,
     "attacked_round": 16,
 }
+ACCOMPLICE = Picture(source="cifar10", id="100")  # of a phone that colludes: none of those that are attacked
 BRIEF = ("identified", "rank", "lpips")
 
 
-def attacker(who: str) -> Assumptions:
+def attacker(who: str, accomplice: Picture | None = None) -> Assumptions:
     """The naive one, or one who knows: "imitate" and "adaptive" do the usual about a protection, any other name is a strategy."""
-    return Assumptions(adaptive=who != "naive", strategy="" if who in ("naive", "adaptive", "imitate") else who)
+    strategy = "" if who in ("naive", "adaptive", "imitate") else who
+    return Assumptions(adaptive=who != "naive", strategy=strategy, accomplice=accomplice)
 
 
 @dataclass(frozen=True)

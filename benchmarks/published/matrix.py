@@ -2,8 +2,9 @@
 
 Each cell: the first test pictures, one at a time, untrained LeNet (sigmoid) drawn by the seed, raw pixels; or four of them, one on each of
 four phones whose updates are added up. The attacks are those that name themselves among the strongest, with the settings that they name
-(`Attack.strongest`), as the page Compare plays them. R-GAP: in float64, which it needs. Who averages noise watches 16 rounds of a server
-that stands still. Where knowing changes nothing, that is said and not played; what refuses the model (FedKL) is named.
+(`Attack.strongest`), as the page Compare plays them. R-GAP: in float64, which it needs. Whose strategy puts rounds together watches 16 of a
+server that stands still, and where it needs an accomplice, that one has a picture of its own. Where knowing changes nothing, or nothing
+is drawn by chance so that every round sends the same, that is said and not played; what refuses the model (FedKL) is named.
 Started again, it goes on where it was stopped; `--share 0/2` and `--share 1/2` play halves of it in two processes with a book each, which
 `--join` puts together. assets/matrix.json holds numbers only, no picture of a data set.
 
@@ -14,16 +15,18 @@ import argparse
 import json
 import sys
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
 import torch
+from torch import nn
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from _table import ROOT, WATCHED, Book, Watched, attacker, say, table
+from _table import ACCOMPLICE, ROOT, WATCHED, Book, Watched, attacker, say, table
 
-from leakage.engine.core import AdaptiveStrategy
+from leakage.engine.core import AdaptiveStrategy, generator
 from leakage.results.intervals import wilson
 from leakage.results.precomputed import SHOWING
 from leakage.results.worst_case import fits
@@ -33,6 +36,7 @@ from leakage.workers import plugin_catalog
 from leakage.workers.adapter import plugin, prepare
 
 ONE_PASS = "it solves for what arrived and imitates nothing: what this attacker knows changes nothing"
+EVERY_ROUND = "nothing is drawn by chance here, so every round sends the same, and there is nothing to put together"
 STRENGTHS: dict[str, list[dict[str, Any]]] = {  # of every protection; those that are not named have their defaults
     "gaussian_noise": [{"scale": s} for s in (0.001, 0.01, 0.1)],
     "laplacian_noise": [{"scale": s} for s in (0.001, 0.01, 0.1)],
@@ -71,6 +75,14 @@ if given.join:
 results_file = Book("matrix" if parts == 1 else f"matrix-{part}", __doc__, brief=True)
 
 
+def draws(defense: Part) -> bool:
+    """Whether chance decides what it sends: with other chances it sends something else."""
+    g = {"w": torch.randn(20, 20, generator=torch.Generator().manual_seed(0))}
+    own, some = plugin("defense", defense), torch.zeros(1)
+    one, other = (own.defend(lambda _w, _x, _y, state: (g, state), nn.Identity(), partial(generator, seed)) for seed in (1, 2))
+    return not torch.equal(one(g, some, some, {})[0]["w"], other(g, some, some, {})[0]["w"])
+
+
 @dataclass(frozen=True)
 class Cell:
     """A protection, who attacks it, and how."""
@@ -95,6 +107,8 @@ class Cell:
         if self.attack == "r_gap" and not self.strategy.invert_update:
             return ONE_PASS
         assert self.defense is not None
+        if self.strategy.averaging and not draws(self.defense):
+            return EVERY_ROUND
         idle = self.who == "imitate" and known.get("defense", self.defense.id).idle
         return self.strategy.words if idle else ""
 
@@ -107,16 +121,18 @@ class Cell:
     def runs(self) -> list[tuple[dict[str, Any], Experiment]]:
         """What is asked, and how it is played: every picture with every seed."""
         defenses = (self.defense,) if self.defense else ()
-        watched: Watched = WATCHED if self.who == "average the rounds" else {}
+        watched: Watched = WATCHED if self.strategy and self.strategy.averaging else {}
+        accomplice = ACCOMPLICE if self.strategy and self.strategy.colluding else None
         asked: dict[str, Any] = {"defenses": [one.model_dump() for one in defenses], "who": self.who, "attack": self.attack}
         asked |= {"fields": dict(ATTACKS[self.attack].fields)} | ({"phones": self.phones} if self.phones > 1 else {})
+        asked |= {"accomplice": accomplice.id} if accomplice else {}
         summed = Part(id="secure_aggregation", fields={"clients": self.phones}) if self.phones > 1 else None
         experiment = Experiment(
             defenses=defenses,
             attack=ATTACKS[self.attack],
             aggregation=summed,
             precision="float64" if self.attack == "r_gap" else "float32",
-            assume=attacker(self.who),
+            assume=attacker(self.who, accomplice),
             **watched,
         )
         return [

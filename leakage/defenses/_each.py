@@ -50,11 +50,12 @@ def counted(state: ClientState, name: str) -> tuple[int, ClientState]:
     return step, {**state, f"{name}.step": torch.tensor(step + 1)}
 
 
-def averaging(name: str) -> AdaptiveStrategy:
+def averaging(name: str, surrogate: Callable[[Client, Params], Client] = lambda client, _received: client) -> AdaptiveStrategy:
     """The answer to noise that is fresh in every round: the mean of all that was received so far.
 
     Noise of deviation s is left with s / sqrt(rounds). It takes the pictures and the weights to stay the same: as far as the server moves
-    the weights between rounds, the mean is of other gradients too.
+    the weights between rounds, the mean is of other gradients too. `surrogate`: what the mean is compared with, where it is not the
+    gradient itself, as after clipping.
     """
 
     def total(received: Params, state: ClientState) -> ClientState:
@@ -69,7 +70,7 @@ def averaging(name: str) -> AdaptiveStrategy:
         return {**state, **total(received, state), f"{name}.rounds": rounds}
 
     words = "known: it is averaged over the rounds watched, right as far as pictures and weights stay the same"
-    return AdaptiveStrategy(words, invert_update=invert_update, infer_state=infer_state, averaging=True)
+    return AdaptiveStrategy(words, surrogate, invert_update=invert_update, infer_state=infer_state, averaging=True)
 
 
 def shortened(update: Params, bound: float) -> Params:

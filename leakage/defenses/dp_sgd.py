@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from leakage.defenses._each import shortened
+from leakage.defenses._each import averaging, shortened
 from leakage.defenses._per_example import one_by_one, refuse_mixed_pictures
-from leakage.engine.core import Client, Defense, Params, StepRng, param
+from leakage.engine.core import AdaptiveStrategy, Client, Defense, Params, StepRng, param
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,7 +16,8 @@ class DPSGD(Defense):
     The norm is that of the whole gradient. One picture more or less changes the sum by at most `clip`, hence (epsilon, delta)-differential
     privacy: sigma = 1 and one upload give epsilon 4.39 at delta = 1e-5 (`accounting`). A protection that acts before this one acts on
     every picture's gradient. BatchNorm with the statistics of the batch mixes the pictures and is refused; with stored ones it is allowed.
-    An attacker who knows it clips the gradients of its own pictures likewise, without noise.
+    An attacker who knows it clips the gradients of its own pictures likewise, without noise; and may average what it received over
+    rounds, which epsilon allows for: it grows with every round.
     Unlike the paper: the batch is the client's, not drawn at random, so nothing is gained by sampling.
     Source: Abadi et al. 2016, algorithm 1.
     """
@@ -40,6 +41,9 @@ class DPSGD(Defense):
 
     def surrogate(self, client: Client, received: Params) -> Client:
         return one_by_one(client, "dp_sgd", self._clip)
+
+    def strategies(self) -> dict[str, AdaptiveStrategy]:
+        return {**super().strategies(), "average the rounds": averaging("dp_sgd", self.surrogate)}
 
     def multiplier(self, tensors: int) -> float:
         return self.sigma

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from leakage.defenses._each import each_shortened
+from leakage.defenses._each import averaging, each_shortened
 from leakage.defenses._per_example import one_by_one, refuse_mixed_pictures
-from leakage.engine.core import Client, Defense, Params, StepRng, param
+from leakage.engine.core import AdaptiveStrategy, Client, Defense, Params, StepRng, param
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,7 +17,8 @@ class FedCDP(Defense):
     C falls from `bound` to `last_bound` over the first `decay` local steps of the client, in equal steps: C_t = bound + (last_bound -
     bound) min(1, t / decay). All L tensors together change by up to C sqrt(L), so the noise multiplier to account for is sigma / sqrt(L).
     BatchNorm with the statistics of the batch mixes the pictures and is refused; with stored ones it is allowed. An attacker who knows
-    it clips the gradients of its own pictures likewise, without noise, and begins with the first bound in whichever round it attacks.
+    it clips the gradients of its own pictures likewise, without noise, and begins with the first bound in whichever round it attacks. It
+    may average what it received over rounds; where the bound falls, that mean is of gradients clipped at several bounds.
     Unlike the paper: Fed-CDP(decay) counts rounds, which a client here cannot know; with FedSGD a round is one local step. Its bounds,
     6 to 2, are quoted from memory.
     Source: Wei et al. 2021; bound and noise as in their public code.
@@ -45,6 +46,9 @@ class FedCDP(Defense):
 
     def surrogate(self, client: Client, received: Params) -> Client:
         return one_by_one(client, "fed_cdp", self._clip)
+
+    def strategies(self) -> dict[str, AdaptiveStrategy]:
+        return {**super().strategies(), "average the rounds": averaging("fed_cdp", self.surrogate)}
 
     def multiplier(self, tensors: int) -> float:
         """Every tensor may be as long as the bound: together they are sqrt(tensors) times as long."""

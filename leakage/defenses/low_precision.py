@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from leakage.defenses._each import at_random, changed, within
+from leakage.defenses._each import at_random, averaging, changed, within
 from leakage.engine.core import AdaptiveStrategy, Client, Defense, Params, Published, StepRng, choice
 
 FLOATS = {"fp16": torch.float16, "bf16": torch.bfloat16}
@@ -22,7 +22,8 @@ class LowPrecision(Defense):
     An attacker who knows it minds an entry of its guess only as far as it lies outside the numbers that would have been rounded to the
     one received; or rounds its own gradient likewise, to the nearest, and differentiates as if nothing were rounded (straight-through,
     Bengio et al. 2013). Both hold every guess for right that rounds to what arrived, and many do: who takes what arrived for the gradient
-    aims at the middle of each step, and comes closer (8 dB on LeNet, see benchmarks/published/within_the_step.py).
+    aims at the middle of each step, and comes closer (8 dB on LeNet, see benchmarks/published/within_the_step.py). What was rounded by
+    chance is right on average: the mean over rounds closes in on the gradient.
     Source: Zhu et al. 2019, section 5.1.
     """
 
@@ -58,6 +59,7 @@ class LowPrecision(Defense):
                 exact=True,
             ),
             "round the guess": AdaptiveStrategy("known: the guess is rounded too", self.surrogate),
+            "average the rounds": averaging("low_precision"),
         }
 
     def slack(self, g: Tensor) -> Tensor:

@@ -8,7 +8,9 @@ from torch import Tensor, nn
 
 from leakage.defenses._each import counted
 from leakage.defenses.pruning import Pruning
-from leakage.engine.core import Client, ClientState, Defense, Params, StepRng, Update, param
+from leakage.engine.core import AdaptiveStrategy, Client, ClientState, Defense, Params, StepRng, Update, param
+
+CLEAN = "outpost.clean."  # in a state: of the rounds before, the last of those with the fewest zeros, by parameter
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,6 +21,8 @@ class Outpost(Defense):
     over the first dimension (the empirical Fisher), the same for all rows. q: such that phi % of all tensors' F, rounded up, reach it.
     In the other steps g is sent as it is. A tensor of equal weights, such as BatchNorm's first scale, has risk 0 and gets no noise; nor
     does one of a single number. An attacker who knows it leaves out what arrives as zero, as with pruning; the noise it cannot imitate.
+    But it need not: a step that was left as it is has fewer zeros, so of the rounds watched it takes the last of those with the fewest.
+    That is the gradient itself, bit by bit, where the weights stand still; all of 20 rounds are disturbed twice in 10^7 (decay 0.125).
     The description leaves open, and here is chosen: F is taken before pruning; noise falls on pruned entries too; a layer is a parameter
     tensor; v * noise_base is a deviation, not a variance; i counts the client's local steps over all rounds.
     Unlike the code: its function returns the gradient unchanged (it assigns to a local variable); its i is epoch * batch in the round.
@@ -52,6 +56,27 @@ class Outpost(Defense):
     def surrogate(self, client: Client, received: Params) -> Client:
         return self._pruning.surrogate(client, received)
 
+    def strategies(self) -> dict[str, AdaptiveStrategy]:
+        return {
+            **super().strategies(),
+            "take a clean round": AdaptiveStrategy(
+                "known: of the rounds watched it takes the last that was left as it is, which has the fewest zeros",
+                self.surrogate,
+                invert_update=self._cleanest,
+                infer_state=lambda received, state: {
+                    **state,
+                    **{CLEAN + name: g for name, g in self._cleanest(received, state).items()},
+                },
+                averaging=True,
+            ),
+        }
+
+    @staticmethod
+    def _cleanest(received: Params, state: ClientState) -> Params:
+        """What was received, or what was before if that had fewer zeros."""
+        before = {name: state[CLEAN + name] for name in received if CLEAN + name in state}
+        return before if before and zeros(before) < zeros(received) else received
+
     def perturbed(self, update: Params, weights: Params, rng: torch.Generator) -> Params:
         """The update, pruned and with noise; where either goes counts as constant."""
         fisher = {name: g.detach().square().mean(0) for name, g in update.items()}
@@ -74,6 +99,11 @@ class Outpost(Defense):
     @property
     def _pruning(self) -> Pruning:
         return Pruning(share=self.prune_base / 100)
+
+
+def zeros(update: Params) -> int:
+    """How many entries are exactly zero."""
+    return sum(int((g == 0).sum()) for g in update.values())
 
 
 def risk(weight: Tensor) -> float:

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from leakage.defenses._each import changed, counted, within
 from leakage.engine.core import AdaptiveStrategy, Client, ClientState, Defense, Params, Published, StepRng, Update, choice, flag, param
 
+LATEST = "pruning.latest."  # in a state: of the rounds before, what last arrived of every entry, by parameter
 SCOPES = ("each tensor", "whole gradient", "random")
 
 
@@ -19,7 +20,8 @@ class Pruning(Defense):
     Scope "random": floor(share * n) entries of each tensor, drawn afresh in every step; the others are sent as they are, not enlarged.
     Feedback: what was not sent is added to the next gradient, a = g + r, send a~, r <- a - a~; all is sent in the end.
     An attacker who knows it compares the entries that arrived; and, where the smallest were pruned, minds the others as far as they are
-    larger in its guess than the smallest that arrived. What feedback adds from earlier steps it cannot know.
+    larger in its guess than the smallest that arrived. What feedback adds from earlier steps it cannot know. Where chance decides, every
+    round brings other entries: put together, those of R rounds are 1 - share^R of all.
     Source: Zhu et al. 2019, section 5.2; per tensor as in Li et al. 2022 (GGL) and Sun et al. 2021 (Soteria); feedback as in
     Lin et al. 2018 (Deep Gradient Compression), section 3, there with momentum.
     """
@@ -67,6 +69,16 @@ class Pruning(Defense):
                 "known: entries that survived are compared, and the others must be smaller than those",
                 lambda client, received: within(client, received, self.slack(received)),
                 exact=True,
+            ),
+            "collect the rounds": AdaptiveStrategy(
+                "known: entries that survived in any of the rounds watched are put together and compared",
+                self.surrogate,
+                invert_update=_collected,
+                infer_state=lambda received, state: {
+                    **state,
+                    **{LATEST + name: g for name, g in _collected(received, state).items()},
+                },
+                averaging=True,
             ),
         }
 
@@ -116,3 +128,8 @@ class Pruning(Defense):
         mask = torch.ones(g.numel(), dtype=torch.bool)
         mask[torch.randperm(g.numel(), generator=rng)[: self.dropped(g.numel())]] = False
         return mask.view(g.shape).to(g.device)
+
+
+def _collected(received: Params, state: ClientState) -> Params:
+    """What last arrived of every entry; 0 of one that never did."""
+    return {name: torch.where(g != 0, g, state.get(LATEST + name, torch.zeros_like(g))) for name, g in received.items()}

@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
-from torch import nn
+from torch import Tensor, nn
 
 from leakage.engine.client import gradient_client
-from leakage.engine.core import AdaptiveStrategy, Client, ClientState, Defense, Params, Protocol, Round, generator
+from leakage.engine.core import ACCOMPLICE, AdaptiveStrategy, Client, ClientState, Defense, Params, Protocol, Round, generator
 from leakage.engine.loading import load
 from leakage.engine.stopping import stoppable
 from leakage.engine.weights import drawing
@@ -25,12 +25,14 @@ class ThreatModel:
         strategy: what the adaptive attacker does about a protection, by name; empty: the first strategy that can be used
         labels: whether the labels are given to it; else it reads them from the update, or searches them with the pictures
         statistics: of BatchNorm: none, those that the model stores (running), or those of the private batch itself (exact)
+        accomplice: pictures (A, C, H, W) and labels (A,) of another client that works with the attacker; None: there is none
     """
 
     adaptive: bool = True
     strategy: str = ""
     labels: bool = False
     statistics: Literal["none", "running", "exact"] = "none"
+    accomplice: tuple[Tensor, Tensor] | None = None
 
 
 @dataclass(frozen=True)
@@ -42,17 +44,23 @@ class Protection:
     strategy: AdaptiveStrategy
 
 
-def stacked(defenses: Sequence[Defense], strategy: str = "", *, stages: Sequence[str] = STAGES) -> tuple[Protection, ...]:
+def stacked(
+    defenses: Sequence[Defense], strategy: str = "", *, stages: Sequence[str] = STAGES, colluding: bool = False
+) -> tuple[Protection, ...]:
     """The protections in the order in which they act: each stage's in the order in which they are named.
 
     Each is answered by the strategy of that name, or by its first that can be used: one that works with the very numbers received needs a
-    defense that had the last word, in one of the stages whose numbers are `stages`.
+    defense that had the last word, in one of the stages whose numbers are `stages`; one that colludes, an accomplice (`colluding`).
     """
     ordered = [(place, defense) for stage in STAGES for place, defense in enumerate(defenses) if defense.stage == stage]
 
     def answer(defense: Defense, *, last: bool) -> AdaptiveStrategy:
         seen = last and defense.stage in stages
-        usable = {own: strategy for own, strategy in defense.strategies().items() if seen or not (strategy.exact or strategy.invert_update)}
+        usable = {
+            own: strategy
+            for own, strategy in defense.strategies().items()
+            if (seen or not (strategy.exact or strategy.invert_update)) and (colluding or not strategy.colluding)
+        }
         return usable.get(strategy) or next(iter(usable.values()))
 
     return tuple(
@@ -102,7 +110,8 @@ class Federation:
         over = over or load("protocol", "fedsgd")()
         assert over is not None
         stages = () if over.members > 1 else STAGES if protocol.sends_gradient else STAGES[1:]
-        return Federation(protocol, over, stacked(defenses, threat.strategy, stages=stages), threat, seed)
+        protections = stacked(defenses, threat.strategy, stages=stages, colluding=threat.accomplice is not None)
+        return Federation(protocol, over, protections, threat, seed)
 
     @property
     def adaptive(self) -> bool:
@@ -182,6 +191,15 @@ class Federation:
         """What the attacker works with in place of what it received from a client that carried `state`."""
         reader = self.protections[-1].strategy.invert_update if self.adaptive and self.protections else None
         return reader(received, state) if reader else received
+
+    def collusion(self, model: nn.Module, weights: Params) -> ClientState:
+        """What an accomplice adds to the state before a round in which it received these weights: its gradient, if a strategy uses it."""
+        if self.threat.accomplice is None or not any(own.strategy.colluding for own in self.protections):
+            return {}
+        some = next(iter(weights.values()))
+        x, y = self.threat.accomplice
+        gradient, _ = gradient_client(model)(weights, x.to(some), y.to(some.device), {})
+        return {ACCOMPLICE + name: g.detach() for name, g in gradient.items()}
 
     def entry_weights(self, received: Params, state: ClientState) -> Params:
         """How much each entry counts when gradients are compared."""

@@ -34,7 +34,8 @@ class Round:
     Args:
         weights: what the client received
         update: what it sent
-        state: what it carried before this round, as far as the server can compute that (`Protocol.infer_state`)
+        state: what it carried before this round, as far as the server can compute that (`Protocol.infer_state`); in a history it is
+            kept of the attacked round alone
         count: pictures of the client
     """
 

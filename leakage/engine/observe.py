@@ -1,7 +1,7 @@
 """What the server holds: the client sends, round by round, and the attacker's imitation is built beside it, never from it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
@@ -58,7 +58,7 @@ def observe(  # noqa: PLR0913  (the setting, and two words on how it is computed
     weights of the attacked round, and what the attacker guesses of a defense. `lanes`: whether it can be vectorised over guesses.
     `pulse` is asked before every local step of every round; when it says stop: StoppedError.
     """
-    history, carried = _watch(federation, federation.client(model, pulse=pulse), model, x, y)
+    history = _watch(federation, federation.client(model, pulse=pulse), model, x, y)
     if federation.attacked_round > 1:
         with torch.no_grad():
             for name, value in model.named_parameters():
@@ -67,7 +67,7 @@ def observe(  # noqa: PLR0913  (the setting, and two words on how it is computed
     if federation.threat.statistics == "exact":
         with torch.no_grad():
             statistics = batch_statistics(model, x)
-    server = _Server(model, federation, tuple(history), carried[federation.attacked_round - 1], lanes)
+    server = _Server(model, federation, tuple(history), history[federation.attacked_round - 1].state, lanes)
     return server.observation(Batch.of(x, num_classes), y.clone() if federation.threat.labels else None, statistics)
 
 
@@ -85,21 +85,22 @@ def received(model: nn.Module, update: Params, federation: Federation, batch: Ba
     return server.observation(batch, None, stored_statistics(model) if threat.statistics == "running" else None)
 
 
-def _watch(federation: Federation, client: Client, model: nn.Module, x: Tensor, y: Tensor) -> tuple[list[Round], list[ClientState]]:
-    """What the server sees of every round, and beside it what it can compute of one client's state before it."""
+def _watch(federation: Federation, client: Client, model: nn.Module, x: Tensor, y: Tensor) -> list[Round]:
+    """What the server sees of every round, and of the attacked one also what it can compute of one client's state before it."""
     weights, rounds = weights_of(model), federation.rounds
     if rounds > 1:  # the model's own will become those of the attacked round
         weights = {name: value.detach().clone().requires_grad_() for name, value in weights.items()}
-    state, shadow, history, carried = ClientState(), ClientState(), list[Round](), list[ClientState]()
+    state, shadow, history = ClientState(), ClientState(), list[Round]()
     for _ in range(rounds):
+        shadow = {**shadow, **federation.collusion(model, weights)}
         update, state = client(weights, x, y, state)
         update = {name: value.detach().contiguous() for name, value in update.items()}
         seen = Round(weights, update, shadow, len(x))
-        history.append(seen)
-        carried.append(shadow)
+        attacked = len(history) + 1 == federation.attacked_round
+        history.append(seen if attacked else replace(seen, state=ClientState()))  # sums over rounds are several times as large as an update
         shadow = {name: value.detach() for name, value in federation.infer_state(seen).items()}
         weights = federation.server_update(seen) if len(history) < rounds else weights
-    return history, carried
+    return history
 
 
 @dataclass(frozen=True)

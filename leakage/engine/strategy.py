@@ -7,6 +7,8 @@ from torch import nn
 
 from leakage.engine.observation import Client, ClientState, Params
 
+ACCOMPLICE = "accomplice."  # in a state: the gradient of a client that works with the attacker, by parameter
+
 
 @dataclass(frozen=True)
 class AdaptiveStrategy:
@@ -22,7 +24,8 @@ class AdaptiveStrategy:
         infer_state: (received, state) -> what the client carries after this round, as far as the server can compute that.
         latent_init: model -> what the client keeps to itself of it, as far as that can be guessed, by the names of buffers.
         optimize_latents: that is only where attacks start that look for it together with the pictures; others keep to it.
-        averaging: it takes the mean over the rounds up to the attacked one, so it needs more than one.
+        averaging: it puts together what arrived in the rounds up to the attacked one, so it needs more than one.
+        colluding: it needs a client that works with the attacker: `state` holds that one's gradient, by ACCOMPLICE and parameter.
         exact: it works with the very numbers received, so nothing may have changed them after the defense; `invert_update` does too.
 
     Example:
@@ -40,5 +43,6 @@ class AdaptiveStrategy:
     latent_init: Callable[[nn.Module], Params] = lambda _model: {}
     optimize_latents: bool = False
     averaging: bool = False
+    colluding: bool = False
     exact: bool = False
     title: str = ""

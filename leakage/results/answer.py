@@ -22,8 +22,8 @@ GUESSED = 30.0  # seconds of a run that nobody has timed yet
 SHARE = 0.85  # of the time is planned for: workers have to start, and results to be scored
 LEAK, NOT_SAFE, ASKING, GONE = "leaks", "not shown safe", "not answered yet", "no answer"
 ANOTHER = (
-    "One picture of each phone, by the best attacker of the precomputed results: an untrained LeNet, CIFAR-10. “average the rounds” "
-    "watches 16 rounds of a server that stands still. What was not shown there is not shown safe."
+    "One picture of each phone, by the best attacker of the precomputed results: an untrained LeNet, CIFAR-10. Who puts "
+    "rounds together watches 16 of a server that stands still. What was not shown there is not shown safe."
 )
 NEVER = (
     "Attacks that nobody has published, or that this program does not have: attackers with a learned memory of what pictures look like, "

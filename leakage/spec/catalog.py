@@ -47,7 +47,8 @@ class Entry:
     strategies: dict[str, str]  # of a defense: what attackers can do who know it, name -> in words; the first is the usual one
     strategy_titles: dict[str, str]  # ... those whose name on the page is another: name -> title
     idle: bool  # of a defense: the usual one of them does what somebody would do who does not know it
-    averaging: list[str]  # of those: which take the mean over the rounds up to the attacked one
+    averaging: list[str]  # of those: which put together what arrived in the rounds up to the attacked one
+    colluding: list[str]  # ... which need a phone that works with the attacker
     literal: list[str]  # ... and which work with the very numbers that the defense made
     stage: str  # of a defense: gradient, in each local step, or update, on what is sent
     needs: dict[str, str]  # of a defense: fields that the model must have, with these values

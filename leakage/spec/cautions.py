@@ -31,10 +31,15 @@ def warnings(experiment: Experiment, known: Catalog) -> list[str]:
                 f"“{known.strategy_title(usable[0])}” is used instead. "
                 "Choose that, or a setting that leaves them as they are."
             )
+        elif name in entry.colluding and not experiment.assume.accomplice:
+            told.append(
+                f"“{shown}” needs another phone that works with the attacker, and there is none: "
+                f"“{known.strategy_title(next(iter(entry.strategies)))}” is used instead. Choose the picture of that phone."
+            )
         elif name in entry.averaging and experiment.attacked_round == 1:
             watched = "only one is watched" if experiment.rounds == 1 else "the first is attacked"
             told.append(
-                f"“{shown}” averages nothing: it takes the mean over the rounds up to the attacked one, and {watched}. "
+                f"“{shown}” has a single round to work with: it puts together what arrived up to the attacked round, and {watched}. "
                 "Watch several rounds and attack a later one."
             )
     return told

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from leakage.data.checkpoints import CheckpointError, find
 from leakage.spec.aliases import also_as_before
 from leakage.spec.catalog import Catalog, CatalogError
-from leakage.spec.refusals import LocalSteps, refusals, unreadable
+from leakage.spec.refusals import LocalSteps, accomplice_refusals, refusals, unreadable
 from leakage.spec.syntax import SYNTAXES
 from leakage.spec.words import short_repr
 
@@ -66,6 +66,8 @@ class Assumptions(Base):
     strategy: str = Field(default="", max_length=60, validation_alias=also_as_before("strategy"))
     # what the adaptive attacker does about a protection, by name; empty: its first strategy
     statistics: Literal["none", "running", "exact"] = "none"  # of BatchNorm: those the model stores, or those of the private batch itself
+    accomplice: Picture | None = Field(default=None, exclude_if=lambda picture: picture is None)
+    # the picture of another phone that works with the attacker, who so knows its gradient
 
 
 class Experiment(Base):
@@ -165,6 +167,11 @@ class Experiment(Base):
         if self.assume.strategy and self.assume.strategy not in strategies:
             allowed = ", ".join(sorted(strategies)) or "none, without a protection"
             raise SpecError(f"assume.strategy: allowed is {allowed}; given was {self.assume.strategy!r}.")
+        if own := self.assume.accomplice:
+            classes = self.picture_classes if self.task == "classes" else 0
+            shared = (own.source, own.id) in {(picture.source, picture.id) for picture in self.pictures}
+            for words in accomplice_refusals(own.source, own.label, shared=shared, classes=classes):
+                raise SpecError(words)
         if self.attacked_round > self.rounds:
             raise SpecError(
                 f"attacked_round: allowed is 1 to {self.rounds}, the rounds that were watched; given was {self.attacked_round}."

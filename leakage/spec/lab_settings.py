@@ -7,6 +7,7 @@ from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
 
 NONE = "none"  # no defense, as the Lab's menu calls it
+ALONE = ""  # no accomplice
 PICKED = "pictures"  # the picked pictures, as "source:id"; in the address joined by commas
 
 
@@ -34,12 +35,24 @@ def lab_settings(experiment: Experiment) -> dict[str, Any]:
         "adaptive": "true" if experiment.assume.adaptive else "false",
         "counter": experiment.assume.strategy,
         "statistics": experiment.assume.statistics,
+        "accomplice": named(experiment.assume.accomplice) if experiment.assume.accomplice else ALONE,
         "seed": experiment.seed,
         "max_seconds": experiment.max_seconds,
         "source": experiment.pictures[0].source,
         "batch": len(experiment.pictures),
-        PICKED: [f"{picture.source}:{picture.id}" for picture in experiment.pictures],
+        PICKED: [named(picture) for picture in experiment.pictures],
     }
+
+
+def named(picture: Picture) -> str:
+    """A picture as an address names it."""
+    return f"{picture.source}:{picture.id}"
+
+
+def accomplice_of(name: str) -> Picture | None:
+    """The picture of the phone that works with the attacker, by its name in an address; None for nobody."""
+    source, _, id = name.partition(":")
+    return None if name == ALONE else Picture.model_validate({"source": source, "id": id})
 
 
 def experiment_of(settings: Mapping[str, Any], pictures: tuple[Picture, ...], known: Catalog) -> Experiment:
@@ -64,6 +77,7 @@ def experiment_of(settings: Mapping[str, Any], pictures: tuple[Picture, ...], kn
             adaptive=given["adaptive"] == "true",
             strategy=given["counter"],
             statistics=given["statistics"],
+            accomplice=accomplice_of(given["accomplice"]),
         ),
         seed=given["seed"],
         max_seconds=given["max_seconds"],

@@ -38,6 +38,8 @@ class Change(Base):
     aggregation: Part | None = None
     defenses: tuple[Part, ...] | None = None
     attack: Part | None = None
+    rounds: int | None = None
+    attacked_round: int | None = None
 
     def of(self, experiment: Experiment) -> dict[str, Any]:
         """The fields of the experiment that become others."""
@@ -66,6 +68,8 @@ class WhatIfs(Base):
     plain: WhatIf  # where none is
     pruned: WhatIf
     connected: WhatIf  # where the model has no width
+    watched: WhatIf  # for many rounds, where an attacker can put them together
+    colluding: WhatIf  # where an attacker can make use of another phone
 
 
 class Search(Base):

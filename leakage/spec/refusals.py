@@ -51,3 +51,26 @@ def unreadable(model: Entry, attack: Entry, *, labels: bool) -> Iterator[str]:
     """Why the attack cannot do without labels that are not granted."""
     if attack.reads_labels and not labels and "linear" not in model.structure:
         yield NO_LABELS
+
+
+def accomplice_refusals(source: str, label: int | None, *, shared: bool, classes: int) -> Iterator[str]:
+    """Why a phone with this picture cannot be the accomplice.
+
+    Args:
+        source: where its picture is from.
+        label: its class, where that is not the one it has there.
+        shared: whether it is among the private pictures.
+        classes: how many classes the model tells apart, 0 for a model of one output.
+
+    Yields:
+        A sentence with the remedy for each reason.
+    """
+    where = "assume.accomplice:"
+    if shared:
+        yield f"{where} given was one of the private pictures, which the attacker must not hold. Choose another picture for that phone."
+    if source == "upload":
+        yield f"{where} allowed are pictures of the gallery and of data sets, given was an upload. Choose one of those."
+    if not classes:
+        yield f"{where} needs a model with one output for each class, given was one output in all. Set task to classes."
+    elif (source == "cifar100") != (classes == 100) or (label or 0) >= classes:
+        yield f"{where} its class must be one of the model's {classes}, given was another. Choose a picture of the same source."

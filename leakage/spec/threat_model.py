@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from leakage.spec.catalog import Catalog, Entry
-from leakage.spec.experiment import Experiment, Part, clients_of
+from leakage.spec.experiment import Experiment, Part, Picture, clients_of
 from leakage.spec.words import ATTACKERS, BATCH_NORM, STATISTICS, TASKS
 
 Row = tuple[str, str, str]  # a tag, what it is about, what holds
@@ -195,6 +195,7 @@ def assumptions(experiment: Experiment, known: Catalog, meta: Introduction | Non
             f"{len(experiment.pictures)} of {experiment.channels} x {experiment.size} x {experiment.size}",
         ),
         ("knows", "How pixels are normalised", "not at all" if normalise == "none" else f"by the constants of {normalise}"),
+        *_accomplice(experiment.assume.accomplice),
         ("granted" if granted else "finds out", "The labels", "granted by a switch" if granted else _labels(note)),
     ]
     for part, defense, answer in zip(experiment.defenses, protections, answers, strict=True):
@@ -225,6 +226,14 @@ def _sum(behavior: ClientBehavior) -> list[Row]:
         return []
     shared = f"{behavior.pictures} picture{'' if behavior.pictures == 1 else 's'} each"
     return [("receives", "A sum of several phones", f"of {behavior.phones} phones with {shared}; never a single update")]
+
+
+def _accomplice(picture: Picture | None) -> list[Row]:
+    """Who works with the attacker."""
+    if picture is None:
+        return []
+    told = f"it works with the attacker, who so knows its picture ({picture.source} {picture.id}) and its gradient in every round"
+    return [("granted", "Another phone colludes", told)]
 
 
 def _rounds(experiment: Experiment) -> str:

@@ -34,11 +34,17 @@ def plugin(kind: str, part: Part) -> Any:
 
 def federation(experiment: Experiment) -> Federation:
     """Its protocol, protections, rounds and attacker."""
-    granted = ThreatModel(**experiment.assume.model_dump())
+    granted = ThreatModel(**experiment.assume.model_dump(exclude={"accomplice"}), accomplice=_accomplice(experiment))
     over = plugin("protocol", experiment.aggregation) if experiment.aggregation else None
     defenses = [plugin("defense", part) for part in experiment.defenses]
     one = Federation.of(plugin("protocol", experiment.protocol), defenses, granted, seed=experiment.seed, over=over)
     return replace(one, rounds=experiment.rounds, attacked_round=experiment.attacked_round)
+
+
+def _accomplice(experiment: Experiment) -> tuple[Tensor, Tensor] | None:
+    """Picture and label of the phone that works with the attacker."""
+    own = experiment.assume.accomplice
+    return load(experiment.model_copy(update={"pictures": (own,)}), {}) if own else None
 
 
 def network(experiment: Experiment, image_shape: tuple[int, int, int]) -> nn.Module:

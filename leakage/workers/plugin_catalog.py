@@ -49,6 +49,7 @@ def _entry(kind: str, name: str) -> Entry:
         strategy_titles={name: strategy.title for name, strategy in strategies.items() if strategy.title},
         idle=kind == "defense" and plugin.surrogate is Defense.surrogate,
         averaging=[name for name, strategy in strategies.items() if strategy.averaging],
+        colluding=[name for name, strategy in strategies.items() if strategy.colluding],
         literal=[name for name, strategy in strategies.items() if strategy.exact or strategy.invert_update],
         stage=getattr(plugin, "stage", ""),
         needs=dict(getattr(plugin, "needs", {})),

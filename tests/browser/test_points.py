@@ -73,7 +73,7 @@ def test_local_training_varies_and_what_it_costs_is_on_the_screen(site: str, chr
 
 def test_an_average_of_one_round_is_named_before_run(site: str, chromium: Browser) -> None:
     page = opened(chromium, f"{site}/?v=1&defense=gaussian_noise&counter=average the rounds&rounds=3&attacked_round=1&expert=1")
-    expect(page.get_by_text(re.compile("averages nothing")).first).to_be_visible(timeout=60_000)
+    expect(page.get_by_text(re.compile("has a single round")).first).to_be_visible(timeout=60_000)
 
 
 def test_a_run_gets_a_name_and_a_pin_and_stands_in_a_list_for_others(site: str, chromium: Browser) -> None:

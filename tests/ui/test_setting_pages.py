@@ -361,3 +361,33 @@ def test_a_preset_that_is_refused_is_explained(door: Service, visit: Open, monke
     fine(at)
     assert "waiting" in at.error[0].value
     assert "run" not in at.query_params
+
+
+# ---------------------------------------------------------------- an accomplice
+
+
+def test_an_accomplice_is_chosen_where_the_strategy_needs_one_goes_into_the_address_and_is_dropped_with_it(
+    door: Service, visit: Open
+) -> None:
+    ranked = {"defense": "minmax_sampling", "counter": "with an accomplice", "rounds": "5", "attacked_round": "5"}
+    at = visit(**ranked)
+    assert "needs another phone that works with the attacker, and there is none" in words(at)
+    at.selectbox(key="accomplice").select("gallery:chelsea").run()
+    assert "needs another phone" not in words(at)
+    assert at.query_params["accomplice"] == "gallery:chelsea"
+    for page in (at, visit(**ranked, accomplice="gallery:chelsea")):
+        assert asked(door, press_run(page)).assume.accomplice == Picture(id="chelsea")
+    at.selectbox(key="counter").select("").run()
+    assert "accomplice" not in [box.key for box in at.selectbox]
+    assert "accomplice" not in at.query_params
+    assert asked(door, press_run(at)).assume.accomplice is None
+
+
+def test_an_accomplice_that_cannot_be_is_explained_beside_run(door: Service, visit: Open) -> None:
+    ranked = {"defense": "minmax_sampling", "counter": "with an accomplice", "rounds": "5", "attacked_round": "5"}
+    at = visit(**ranked, accomplice="gallery:astronaut")
+    assert "given was one of the private pictures" in words(at)
+    assert at.button(key="run-button").disabled
+    assert "accomplice=gallery:nobody is not known here; nobody is used instead" in words(
+        visit(**ranked, accomplice="gallery:nobody")
+    ).replace("\\", "")

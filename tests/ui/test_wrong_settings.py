@@ -169,16 +169,18 @@ def test_a_comparison_leaves_out_what_must_fail_and_says_why(door: Service, comp
 
 def test_an_average_over_one_round_is_named_before_run(door: Service, visit: Open, compare: Open) -> None:
     noise = {"defense": "gaussian_noise", "counter": "average the rounds"}
-    assert "averages nothing: it takes the mean over the rounds up to the attacked one, and only one is watched" in words(visit(**noise))
+    assert "has a single round to work with: it puts together what arrived up to the attacked round, and only one is watched" in words(
+        visit(**noise)
+    )
     at = visit(**noise, rounds="4")
-    assert ":material/warning: “average the rounds” averages nothing" in words(at)
+    assert ":material/warning: “average the rounds” has a single round" in words(at)
     assert "and the first is attacked. Watch several rounds and attack a later one." in words(at)
     assert not at.button(key="run-button").disabled
-    assert "averages nothing" not in words(at.slider(key="attacked_round").set_value(3).run())
+    assert "has a single round" not in words(at.slider(key="attacked_round").set_value(3).run())
     several = compare(v="1", differs="answer", answered="gaussian_noise", rounds="4")
-    assert [one.value for one in several.warning if "averages nothing" in one.value] == [
-        "“average the rounds” averages nothing: it takes the mean over the rounds up to the attacked one, and the first is attacked. "
-        "Watch several rounds and attack a later one."
+    assert [one.value for one in several.warning if "has a single round" in one.value] == [
+        "“average the rounds” has a single round to work with: it puts together what arrived up to the attacked round, and the first is "
+        "attacked. Watch several rounds and attack a later one."
     ]
 
 
@@ -189,7 +191,9 @@ def test_the_command_line_names_it_and_runs_all_the_same(tmp_path: Path, caplog:
         (tmp_path / "asked.json").write_text(json.dumps({**tiny, **noise, "attacked_round": round_}))
         caplog.clear()
         assert main(["run", str(tmp_path / "asked.json"), "--out", str(tmp_path / "out")]) == 0
-        assert ("averages nothing: it takes the mean over the rounds up to the attacked one, and the first" in caplog.text) == named
+        assert (
+            "has a single round to work with: it puts together what arrived up to the attacked round, and the first" in caplog.text
+        ) == named
 
 
 # ---------------------------------------------------------------- files

@@ -131,6 +131,7 @@ def _menus(known: Catalog) -> dict[str, list[Any]]:
         "adaptive": list(forms.ADAPTIVE),
         "counter": [forms.USUAL, *dict.fromkeys(name for entry in known.of("defense") for name in list(entry.strategies)[1:])],
         "statistics": list(forms.STATISTICS),
+        "accomplice": forms.accomplices(),
         "source": list(forms.SOURCES),
     }
 

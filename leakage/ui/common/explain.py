@@ -12,6 +12,7 @@ from leakage.results.differences import protection, sentence_case
 from leakage.settings import settings
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment, Part, Picture, SpecError, clients_of
+from leakage.spec.lab_settings import with_usual_unnamed
 from leakage.spec.prepared import WhatIf, prepared
 from leakage.spec.tasks import Ranks, Training
 from leakage.spec.threat_model import coincide
@@ -56,6 +57,8 @@ def promise() -> Markdown:
 def what_ifs(experiment: Experiment, known: Catalog, spare: list[Picture]) -> dict[str, tuple[str, Experiment]]:
     """At most five questions that follow from a run, each one click away: title -> (what it does, the experiment)."""
     questions = {
+        **_rounds(experiment, known),
+        **_accomplice(experiment, known, spare),
         **_attacker(experiment, known),
         **_training(experiment, known),
         **_crowd(experiment, spare),
@@ -73,6 +76,34 @@ def _attacker(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Ex
     about = sentence_case(NAIVELY) if experiment.assume.adaptive else "It imitates all that the phone does."
     word = "a naive attacker" if experiment.assume.adaptive else "an adaptive attacker"
     return {word: (about, experiment.model_copy(update={"assume": other}))}
+
+
+def _rounds(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Experiment]]:
+    """The same watched for many rounds, where one is watched and who knows the protection can put rounds together."""
+    ways = [name for part in experiment.defenses[-1:] for name in known.get("defense", part.id).averaging]
+    if not ways or experiment.attacked_round > 1 or experiment.aggregation:
+        return {}
+    assume = experiment.assume.model_copy(update={"adaptive": True, "strategy": ways[0]})
+    asked = with_usual_unnamed(experiment.model_copy(update={"assume": assume}), known)
+    return _prepared(prepared().what_ifs.watched, asked)
+
+
+def _accomplice(experiment: Experiment, known: Catalog, spare: list[Picture]) -> dict[str, tuple[str, Experiment]]:
+    """An accomplice, where several rounds are watched, nobody colludes yet, and who knows the protection can make use of one."""
+    ways = [name for part in experiment.defenses[-1:] for name in known.get("defense", part.id).colluding]
+    others = [picture for picture in spare if picture not in experiment.pictures]
+    if not ways or experiment.attacked_round == 1 or experiment.assume.accomplice or not others or experiment.task != "classes":
+        return {}
+    own = next((one for one in others if _label(one) == _label(experiment.pictures[0])), others[0])
+    assume = experiment.assume.model_copy(update={"adaptive": True, "strategy": ways[0], "accomplice": own})
+    return _prepared(prepared().what_ifs.colluding, experiment, assume=assume)
+
+
+def _label(picture: Picture) -> int | None:
+    """Its class, as far as it is known here."""
+    with suppress(PictureError):
+        return find(picture.source, picture.id).label if picture.label is None else picture.label
+    return None
 
 
 def _prepared(prepared_question: WhatIf, experiment: Experiment, **more: Any) -> dict[str, tuple[str, Experiment]]:

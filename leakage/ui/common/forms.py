@@ -1,16 +1,18 @@
 """Settings as widgets, and an Experiment into their values. Everything is built from the catalog."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, Literal, TypeAlias
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from leakage.data import checkpoints
+from leakage.data.images import PictureError, find, gallery
 from leakage.spec import words
 from leakage.spec.catalog import Catalog, Entry, Field
 from leakage.spec.experiment import Experiment, Part
-from leakage.spec.lab_settings import NONE, lab_settings
+from leakage.spec.lab_settings import ALONE, NONE, lab_settings
 from leakage.spec.syntax import SYNTAXES
 from leakage.ui.common.markdown import escape, ours
 
@@ -176,6 +178,16 @@ def widget(entry: Entry, field: Field, label: str = "") -> Any:
     if high <= 1:
         return st.slider(name, low, high, value, 0.001, "%.3f", key=key, help=about, persist_state=KEPT)
     return st.number_input(name, low, high, value, value / 10 or 0.001, "%g", key=key, help=about, persist_state=KEPT)
+
+
+def accomplices() -> list[str]:
+    """Pictures that an accomplice may have, by their names in an address: none, the gallery's, and one that a link names."""
+    options = [ALONE, *(f"gallery:{item.id}" for item in gallery())]
+    named = str(st.session_state.get("accomplice", st.query_params.get("accomplice", ALONE)))
+    with suppress(PictureError):
+        find(*named.split(":", 1) if ":" in named else (named, ""))
+        return options if named in options else [*options, named]
+    return options
 
 
 def load(experiment: Experiment) -> None:

@@ -8,7 +8,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from leakage.spec.catalog import Catalog, CatalogError, Field
 from leakage.spec.experiment import VERSION
-from leakage.spec.lab_settings import NONE, PICKED
+from leakage.spec.lab_settings import ALONE, NONE, PICKED
 from leakage.spec.prepared import prepared
 from leakage.ui.common import forms
 from leakage.ui.common.markdown import escape
@@ -23,6 +23,7 @@ WORDS: dict[str, Mapping[Any, str]] = {
     "statistics": forms.STATISTICS,
     "source": forms.SOURCES,
     "adaptive": {name: f"the {words.lower()} attacker" for name, words in forms.ADAPTIVE.items()},
+    "accomplice": {ALONE: "nobody"},
     "counter": {forms.USUAL: "the default"},
     "checkpoint": {forms.UNTRAINED: "an untrained model"},
     "defense": {NONE: "no protection"},

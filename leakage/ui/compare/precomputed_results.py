@@ -9,6 +9,7 @@ import streamlit as st
 from leakage.data.datasets import TITLES
 from leakage.results.differences import sentence_case
 from leakage.results.markup import render
+from leakage.results.over_rounds import curves
 from leakage.results.precomputed import (
     AccuracyCost,
     Cell,
@@ -28,6 +29,7 @@ from leakage.spec.prepared import prepared
 from leakage.spec.threat_model import format_value
 from leakage.ui.common.figures import against_accuracy, band, bare, grey_line
 from leakage.ui.common.markdown import escape
+from leakage.ui.compare import rounds_view
 from leakage.ui.compare.sweep import LOOKS, mark_published
 from leakage.ui.compare.table import TableCell, heat
 
@@ -37,8 +39,8 @@ NAIVE, KNOWING = "naive", "adaptive"
 DASH = "–"
 MATRIX = """Each cell: PSNR in decibels, the mean of {tries} runs ({pictures} CIFAR-10 pictures, {seeds} seeds of an untrained LeNet),
 coloured by how many are recognizable or singled out; a grey picture scores {grey:.1f} dB. Adaptive: the strongest of those who know the
-protection; below, what they do. {settings} For R-GAP the phone computes and sends numbers of 64 bits. Who averages rounds watches
-{watched} of a server that stands still; nowhere else more than one. **Framed: the naive attacker shows none of
+protection; below, what they do. {settings} For R-GAP the phone computes and sends numbers of 64 bits. Who puts rounds together
+watches {watched} of a server that stands still; nowhere else more than one. **Framed: the naive attacker shows none of
 them, who knows the protection does.**"""
 COSTS = """{scene}: it learns by federated averaging with {clients} phones, behind each protection, {seeds}. What leaves nothing to learn
 from ends at 10 to 11 %, which is guessing. Accuracy drop: in percentage
@@ -66,11 +68,13 @@ def content(known: Catalog) -> None:
         "Every attacker": attackers,
         "From which strength on": lambda known: thresholds((load_results("thresholds") or {"rows": []})["rows"], known),
         "What it costs": render_cost,
+        "Over many rounds": rounds_view.show,
     }
-    there = dict(zip(shown, (load_results("matrix"), load_results("thresholds"), accuracy_costs(known)), strict=True))
-    names = [name for name, measured in there.items() if measured]
+    measured = (load_results("matrix"), load_results("thresholds"), accuracy_costs(known), curves(known))
+    there = dict(zip(shown, measured, strict=True))
+    names = [name for name, found in there.items() if found]
     if not names:
-        st.caption("The files of measurements are not here: expected matrix.json, thresholds.json or price.json in assets/.")
+        st.caption("The files of measurements are not here: expected matrix.json, thresholds.json, price.json or rounds.json in assets/.")
         return
     tabs = st.tabs([escape(name) for name in names], key="measured-tab", on_change="rerun")
     for name, tab in zip(names, tabs, strict=True):
@@ -190,7 +194,7 @@ def thresholds(rows: Sequence[Cell], known: Catalog) -> None:
     if entry.backfires:
         st.caption(escape(entry.backfires))
     runs = mine[0]["runs"]
-    averages = AVERAGE in entry.strategies
+    averages = entry.idle and AVERAGE in entry.strategies
     knows = "watches 16 rounds of a server that stands still, and averages them" if averages else "knows what the phone does"
     reported = f"{escape(entry.published.words)} " if entry.published else ""
     st.caption(

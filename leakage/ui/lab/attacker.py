@@ -5,9 +5,11 @@ from typing import Literal
 
 import streamlit as st
 
+from leakage.data.images import gallery
 from leakage.results.differences import sentence_case
 from leakage.spec.catalog import Catalog, Entry
-from leakage.spec.experiment import MAX_SECONDS, Assumptions, Part
+from leakage.spec.experiment import MAX_SECONDS, Assumptions, Part, Picture
+from leakage.spec.lab_settings import ALONE, accomplice_of
 from leakage.spec.threat_model import ClientBehavior, meaning
 from leakage.spec.words import DIFFERENCE
 from leakage.ui.common import forms
@@ -53,9 +55,10 @@ def choose_attacker(known: Catalog, model: Part, behavior: ClientBehavior, defen
     )
     adaptive, protections = chosen == "true", [known.get("defense", part.id) for part in defenses]
     strategy = choose_strategy(protections) if adaptive else forms.USUAL
+    accomplice = choose_accomplice(needed=adaptive and any(strategy in entry.colluding for entry in protections))
     answers = [entry.answer(strategy) for entry in protections] if adaptive else None
     st.caption(escape(meaning(behavior, protections, known.get("attack", attack.id), attack.fields, answers=answers)))
-    return attack, granted.model_copy(update={"adaptive": adaptive, "strategy": strategy})
+    return attack, granted.model_copy(update={"adaptive": adaptive, "strategy": strategy, "accomplice": accomplice})
 
 
 def choose_strategy(protections: Sequence[Entry]) -> str:
@@ -77,6 +80,24 @@ def choose_strategy(protections: Sequence[Entry]) -> str:
         key="counter",
         help="Who knows a protection can do several things about it. Try each: it is worth what is left against the best of them.",
     )
+
+
+def choose_accomplice(*, needed: bool) -> Picture | None:
+    """The picture of the phone that works with the attacker; none, and none is kept, where the attacker needs nobody."""
+    if not needed:
+        st.session_state.pop("accomplice", None)
+        return None
+    options = forms.accomplices()
+    titles = {ALONE: "Nobody yet: choose its picture", **{f"gallery:{item.id}": item.title for item in gallery()}}
+    chosen = st.selectbox(
+        "The other phone's picture (accomplice)",
+        options,
+        format_func=lambda name: titles.get(name, name),
+        key="accomplice",
+        help="Another phone of this federation works with the attacker, who so knows its gradient in every round. "
+        "The more its picture is like the private one, the better.",
+    )
+    return accomplice_of(chosen)
 
 
 def fine(model: Part) -> Literal["none", "running", "exact"]:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from leakage.results.markup import render
+from leakage.results.over_rounds import best_of
 from leakage.results.utility import epsilon_words, in_full
 from leakage.runs.event_parts import BaselineScores, FrameScores, GradientDistances, PrivacyBound
 from leakage.runs.events import AttackEnd, MetaEvent
@@ -16,6 +17,7 @@ TOLD = {  # by the attack, of its answer: in its note -> what it is about, and w
     "start": ("Which try it was", "try "),
     "event": ("In the attack's own words", ""),
 }
+OVER_ROUNDS = "an untrained LeNet and CIFAR-10 pictures, by an attacker who puts rounds together"
 BASELINES = {
     "grey": "A grey picture",
     "mean": "The mean picture of the line-up",
@@ -53,6 +55,10 @@ def settings(experiment: Experiment, known: Catalog, meta: MetaEvent | None, end
             rows.append(("measured", "What the attacker made of that", f"{_distances(meta.known)} from the gradient"))
     if meta and meta.epsilon:
         rows.append(("guaranteed", "Privacy budget (epsilon)", _promise(meta.epsilon)))
+    if curve := best_of(experiment.defenses, known):
+        rows.append(
+            ("precomputed", "The same over many rounds", f"{OVER_ROUNDS} ({known.strategy_title(curve.strategy)}): {curve.sentence()}")
+        )
     if end:
         rows.append(("measured", "Gradient distances", _distances(end.scores)))
         rows += details(end.scores)
