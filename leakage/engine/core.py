@@ -181,6 +181,14 @@ class Defense(Plugin):
         """
         return None
 
+    def pure_epsilon(self, entries: int) -> float | None:
+        """The epsilon of one upload of so many numbers, if it is promised with delta 0; infinite: not kept; None: not promised."""
+        return None
+
+    def promise(self) -> str:
+        """Whom the promise of `multiplier` or `pure_epsilon` is about, in words that follow "for"; and what it depends on."""
+        return "one picture, present or absent"
+
     def strategies(self) -> dict[str, AdaptiveStrategy]:
         """What attackers can do who know it, whatever the fields.
 

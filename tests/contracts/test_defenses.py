@@ -88,7 +88,7 @@ def draws_noise(name: str) -> bool:
     return not torch.equal(one, other)
 
 
-DRAWING = ("ats", "dp_sgd", "fed_cdp", "fedkl", "gaussian_noise", "laplacian_noise", "minmax_sampling", "outpost", "precode")
+DRAWING = ("ats", "dp_sgd", "fed_cdp", "fedkl", "gaussian_noise", "laplacian_noise", "minmax_sampling", "outpost", "precode", "svt_privacy")
 
 
 @EVERY
