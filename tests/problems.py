@@ -38,6 +38,10 @@ NEUTRAL = {  # settings with which a defense leaves the update as it is
     "outpost": {"prune_base": 0.0, "noise_base": 0.0},
     "ats": {"strength": 0.0},
     "percentile_privacy": {"percentile": 0.0, "gamma": HUGE},
+    "exclude_vars": {"names": ""},
+    "flower_local_dp": {"clip": HUGE, "sensitivity": 0.0},
+    "flower_central_dp": {},
+    "adaptive_clipping": {"start": HUGE},
 }
 SUMMED = ("dp_sgd", "fed_cdp")  # what the pictures say is added up one by one: the same sum, rounded in another order
 LABELS = torch.tensor([7, 2, 4])  # distinct and not in order
