@@ -1,13 +1,13 @@
 """Tensors that stay on the phone, as exclude_vars of NVIDIA FLARE names them."""
 
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 
 import torch
 from torch import nn
 
 from leakage.defenses._each import changed
 from leakage.engine.core import Client, Defense, Params, StepRng, text
+from leakage.engine.tensor_names import tensors_named
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,13 +34,7 @@ class ExcludeVars(Defense):
     names: str = text("last", "tensors", "Which tensors stay on the phone. Empty: none.")
 
     def defend(self, client: Client, model: nn.Module, step_rng: StepRng) -> Client:
-        every = [name for name, _ in model.named_parameters()]
-        for word in self.names.split():
-            if every and not withheld(word, every):
-                raise ValueError(
-                    f"exclude_vars.names: no tensor of this model is called {word!r}; it has {', '.join(every)}. "
-                    "Name some of these, a pattern such as *.bias, or first or last."
-                )
+        tensors_named(self.names, dict(model.named_parameters()), "exclude_vars.names")
         return changed(client, self.emptied)
 
     def surrogate(self, client: Client, received: Params) -> Client:
@@ -48,19 +42,5 @@ class ExcludeVars(Defense):
 
     def emptied(self, update: Params) -> Params:
         """The update with zeros for the tensors that stay."""
-        kept = {name for word in self.names.split() for name in withheld(word, list(update))}
+        kept = tensors_named(self.names, update)
         return {name: torch.zeros_like(g) if name in kept else g for name, g in update.items()}
-
-
-def withheld(word: str, names: list[str]) -> list[str]:
-    """Those of a model's tensors, in their order, that a word means.
-
-    >>> withheld("last", ["conv.weight", "conv.bias", "linear.weight", "linear.bias"])
-    ['linear.weight', 'linear.bias']
-    >>> withheld("*.bias", ["conv.weight", "conv.bias", "linear.weight", "linear.bias"])
-    ['conv.bias', 'linear.bias']
-    """
-    if word in ("first", "last") and names:
-        layer, _, _ = names[0 if word == "first" else -1].rpartition(".")
-        return [name for name in names if name.rpartition(".")[0] == layer]
-    return [name for name in names if fnmatchcase(name, word)]

@@ -92,6 +92,11 @@ class Catalog:
     def of(self, kind: str) -> list[Entry]:
         return [entry for entry in self.entries if entry.kind == kind]
 
+    @property
+    def aggregations(self) -> list[Entry]:
+        """The protocols that are laid over another one, by title; the first is the usual one."""
+        return sorted((entry for entry in self.of("protocol") if entry.is_aggregation), key=lambda entry: entry.title)
+
     def find(self, kind: str, name: str) -> Entry | None:
         """The plug-in of that id; None where it is gone, as it may be from an old run."""
         return next((entry for entry in self.of(kind) if entry.id == name), None)
