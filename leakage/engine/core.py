@@ -60,6 +60,7 @@ class Attack(Plugin):
     reads_labels: ClassVar[bool] = False  # from the update, unless they are granted: the model's last layer must be linear
     mistakes: ClassVar[Mapping[str, str]] = {}  # of a naive attacker who imitates the client: switch that repairs it -> in words
     strongest: ClassVar[Mapping[str, Any] | None] = None  # its fields where the strongest known attackers are tried; None: it is none
+    ends_without: ClassVar[str] = ""  # which tensors of an update it cannot do without, in words; empty: it goes on with what arrives
     fits: ClassVar[Mapping[str, tuple[Any, ...]]] = {}  # of those: for which experiments: pictures, precision, model -> what each may be
 
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:

@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from problems import CATALOG, LABELS, TINY, observed, relative, smooth
+from problems import CATALOG, GRANTED, LABELS, TINY, moments, observed, relative, short, smooth
 from sending import ask, defended, draws, flat, in_standard_errors, layers, promised, sent
 
 from leakage.defenses.flower_local_dp import FlowerLocalDP
@@ -12,6 +12,7 @@ from leakage.engine.core import ClientState
 from leakage.spec.experiment import Assumptions, Experiment, Part
 from leakage.spec.fields import CatalogError
 from leakage.spec.tasks import Training
+from leakage.ui.architecture.withheld import sentence
 from leakage.workers.adapter import plugin, prepare
 from leakage.workers.training_adapter import privacy
 
@@ -169,3 +170,28 @@ def test_names_are_read_with_commas_and_refused_with_other_signs() -> None:
         plugin("defense", Part(id="exclude_vars", fields={"names": "a;b"}))
     with pytest.raises(CatalogError, match="at most 50 names, given were 51"):
         plugin("defense", Part(id="exclude_vars", fields={"names": " ".join(map(str, range(51)))}))
+
+
+@pytest.mark.parametrize(
+    ("names", "attack", "words"),
+    [
+        ("first", "linear_layer", "The bias of linear1 receives no gradient (dead units, nothing left to learn, or its phone keeps it)"),
+        ("last", "linear_layer", ""),  # it needs the first layer alone
+        ("first", "r_gap", "The gradient of linear1 is zero, or its phone keeps it"),
+        ("last", "r_gap", "The last layer's gradient is zero"),
+        ("linear1.bias", "r_gap", ""),  # the weight says it all
+    ],
+)
+def test_a_closed_form_ends_where_the_tensor_that_it_needs_stays_on_the_phone(names: str, attack: str, words: str) -> None:
+    x = smooth()
+    seen = observed(x, defenses=(Part(id="exclude_vars", fields={"names": names}),), assume=GRANTED)
+    answer = moments(short(attack), seen)[-1]
+    assert str(answer.note.get("event", "")).startswith(words)
+    assert (float((answer.x - x).abs().max()) < 1e-3) is not bool(words)
+
+
+def test_the_page_of_networks_says_which_attack_needs_which_tensor() -> None:
+    words = sentence(CATALOG)
+    assert "Bias attack needs the weight or the bias of the first layer" in words
+    assert "R-GAP needs the weight of any layer, and of the last first of all" in words
+    assert "iDLG" not in words
