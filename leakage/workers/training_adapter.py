@@ -85,15 +85,13 @@ def privacy(training: Training, pictures: int) -> TrainingPrivacy | None:
         passes = training.rounds * (training.local_epochs if local else 1)
         steps, rate = (passes * math.ceil(mine / training.batch), min(1.0, training.batch / mine)) if local else (passes, 1.0)
         sigma, pure = own.defense.multiplier(len(weights)), own.defense.pure_epsilon(sum(value.numel() for value in weights))
-        if sigma is None and pure is None:
+        if pure is not None:  # it adds up, and sampling is not counted
+            sampled, unsampled, delta = pure * steps, pure * passes, 0.0
+        elif sigma is not None:
+            sampled, unsampled = accounting.epsilon(sigma, steps, sample_rate=rate), accounting.epsilon(sigma, passes)
+            delta = accounting.DELTA
+        else:
             continue
-        return TrainingPrivacy(
-            sampled=accounting.epsilon(sigma, steps, sample_rate=rate) if pure is None else pure * steps,
-            unsampled=accounting.epsilon(sigma, passes) if pure is None else pure * passes,
-            delta=accounting.DELTA if pure is None else 0,
-            rate=rate,
-            steps=steps,
-            uses=passes,
-            whom=own.defense.promise(),
-        )
+        whom = own.defense.promise()
+        return TrainingPrivacy(sampled=sampled, unsampled=unsampled, delta=delta, rate=rate, steps=steps, uses=passes, whom=whom)
     return None
