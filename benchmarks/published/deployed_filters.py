@@ -93,7 +93,7 @@ for phone in PHONES:
                 "filter": name,
                 "cosine": mean(1 - gradient_distances(update, plain)["cosine"] for (update, _), plain in pairs),
                 "not_zero": mean(float((flatten(update) != 0).double().mean()) for (update, _), _ in pairs),
-                "epsilon": pairs[0][0][1] if pairs[0][0][1] not in (math.inf,) else "none",
+                "epsilon": "infinite" if pairs[0][0][1] == math.inf else pairs[0][0][1],
             }
         )
 table(["phone", "filter", "cosine", "not 0", "epsilon"], [[*row.values()] for row in let_through])

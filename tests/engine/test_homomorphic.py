@@ -6,6 +6,7 @@ from problems import CATALOG, LABELS, TINY, observed, precision, relative, smoot
 
 from leakage.engine.client import gradient_client
 from leakage.evaluation.metrics import gradient_distances
+from leakage.evaluation.received import describe
 from leakage.spec.experiment import Assumptions, Experiment, Part
 from leakage.spec.threat_model import assumptions
 from leakage.workers.adapter import plugin
@@ -52,6 +53,13 @@ def test_what_is_not_encrypted_tells_whose_pictures_are_whose() -> None:
         assert (swapped > 0.1) is told
         several = seen.replays(torch.stack([x, x[turned]]), LABELS)
         assert relative({name: value[0] for name, value in several.items()}, seen.update) < 1e-5
+
+
+def test_of_what_is_not_encrypted_each_phones_numbers_are_received_and_no_sum() -> None:
+    seen = observed(smooth(3), aggregation=over("last"))
+    told = describe(seen.update, seen.as_gradient(), [])
+    assert [layer["name"] for layer in told["layers"]] == ["linear1.weight", "linear1.bias", *(name for name in seen.update if "/" in name)]
+    assert told["entries"] == sum(g.numel() for g in seen.weights.values()) + 2 * (32 * 10 + 10)
 
 
 def test_a_naive_attacker_takes_the_sum_and_nothing_else() -> None:
