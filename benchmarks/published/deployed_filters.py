@@ -32,7 +32,7 @@ from leakage.workers.adapter import plugin, prepare
 from leakage.workers.attack_job import guarantee
 
 STEPS = 5
-PHONES = {"gradient": (Part(id="fedsgd"), 1), "five steps": (Part(id="fedavg", fields={"epochs": STEPS, "rate": 0.01}), STEPS)}
+CLIENTS = {"gradient": (Part(id="fedsgd"), 1), "five steps": (Part(id="fedavg", fields={"epochs": STEPS, "rate": 0.01}), STEPS)}
 FILTERS: dict[str, Part | None] = {
     "none": None,
     "NVFlare percentile": Part(id="percentile_privacy"),
@@ -56,61 +56,59 @@ known = plugin_catalog.describe()
 results_file = Book("deployed_filters", __doc__, brief=True)
 
 
-def told(part: Part, steps: int) -> Part:
+def with_steps(part: Part, steps: int) -> Part:
     """The filter, told of the local steps if it asks for them."""
     asks = any(field.name == "steps" for field in known.get("defense", part.id).fields)
     return Part(id=part.id, fields={**part.fields, **({"steps": steps} if asks else {})})
 
 
-def experiment(part: Part | None, phone: str, picture: int, who: str = "adaptive") -> Experiment:
+def experiment(part: Part | None, client: str, picture: int, who: str = "adaptive") -> Experiment:
     """One cell."""
-    protocol, steps = PHONES[phone]
+    protocol, steps = CLIENTS[client]
     settings: dict[str, Any] = {"protocol": protocol} | (dict(WATCHED) if who == "average the rounds" else {})
     return Experiment(
         pictures=(Picture(source="cifar10", id=str(picture)),),
-        defenses=(told(part, steps),) if part else (),
+        defenses=(with_steps(part, steps),) if part else (),
         attack=ATTACK,
         assume=attacker(who).model_copy(update={"labels": True}),
         **settings,
     ).resolve(known)
 
 
-def sent(part: Part | None, phone: str, picture: int) -> tuple[Params, float | None]:
+def sent(part: Part | None, client: str, picture: int) -> tuple[Params, float | None]:
     """What arrives in one round, and epsilon."""
-    asked = experiment(part, phone, picture)
+    asked = experiment(part, client, picture)
     scene = prepare(asked)
     bound = guarantee(asked, scene)
     return scene.seen.history[0].update, None if bound is None else math.inf if bound.value is None else bound.value
 
 
 let_through = []
-for phone in PHONES:
+for client in CLIENTS:
     for name, part in FILTERS.items():
-        pairs = [(sent(part, phone, picture), sent(None, phone, picture)[0]) for picture in range(given.pictures)]
+        pairs = [(sent(part, client, picture), sent(None, client, picture)[0]) for picture in range(given.pictures)]
         let_through.append(
             {
-                "phone": phone,
+                "client": client,
                 "filter": name,
                 "cosine": mean(1 - gradient_distances(update, plain)["cosine"] for (update, _), plain in pairs),
                 "not_zero": mean(float((flatten(update) != 0).double().mean()) for (update, _), _ in pairs),
                 "epsilon": "infinite" if pairs[0][0][1] == math.inf else pairs[0][0][1],
             }
         )
-table(["phone", "filter", "cosine", "not 0", "epsilon"], [[*row.values()] for row in let_through])
+table(["client", "filter", "cosine", "not 0", "epsilon"], [[*row.values()] for row in let_through])
 at_flip = plugin("defense", Part(id="svt_privacy")).pure_epsilon(MILLIONS)
 say(f"SVT with {MILLIONS:,} entries: epsilon {at_flip:,.0f} (FLIP: 70,333)")
 
 rows = []
-for phone in PHONES:
+for client in CLIENTS:
     for name, part in FILTERS.items():
         ways = ["naive", *(known.get("defense", part.id).strategies if part else ["adaptive"])]
         for who in ways:
-            if who == "average the rounds" and phone != "gradient":
+            if who == "average the rounds" and client != "gradient":
                 continue
-            runs = [
-                results_file.play({"phone": phone, "filter": name, "who": who, "picture": picture}, experiment(part, phone, picture, who))
-                for picture in range(given.pictures)
-            ]
-            rows.append([phone, name, who, mean(run["psnr"] for run in runs), ", ".join(run["word"] for run in runs)])
-table(["phone", "filter", "who", "PSNR", "verdicts"], rows)
+            cells = [({"client": client, "filter": name, "who": who, "picture": p}, p) for p in range(given.pictures)]
+            runs = [results_file.play(asked, experiment(part, client, picture, who)) for asked, picture in cells]
+            rows.append([client, name, who, mean(run["psnr"] for run in runs), ", ".join(run["word"] for run in runs)])
+table(["client", "filter", "who", "PSNR", "verdicts"], rows)
 results_file.save(let_through=let_through, epsilon_of_svt={"entries": MILLIONS, "epsilon": at_flip, "FLIP": 70333})

@@ -24,7 +24,7 @@ class ExcludeVars(Defense):
     title = "Some tensors stay on the phone (exclude_vars of NVFlare)"
     short = "exclude_vars"
     plain = "The phone keeps the changes of some layers to itself, for example those of the last one, and sends all others as they are."
-    hint = "It stops attacks that need the layer withheld, and only those: keep the last layer, grant the labels, and search."
+    hint = "Attacks that need the layer withheld end, others go on: keep the last layer to the phone, grant the labels, and search."
     imitation = "known: only the tensors that are sent are compared"
     stage = "update"
     elementwise = True

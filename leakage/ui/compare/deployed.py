@@ -9,7 +9,7 @@ from leakage.spec.catalog import Catalog
 from leakage.spec.lab_settings import NONE
 from leakage.spec.prepared import prepared
 from leakage.ui.common.base_path import base
-from leakage.ui.common.markdown import ours
+from leakage.ui.common.markdown import escape, ours
 from leakage.ui.compare.stacks import key_of
 
 
@@ -25,4 +25,4 @@ def render_deployed(known: Catalog) -> None:
     own = prepared().compare.deployed
     names = "; ".join(own.presets)
     address = f"{base()}/compare?{deployed_query(known)}"
-    st.link_button(ours(own.title), address, icon=":material/compare:", type="tertiary", help=ours(f"{own.help} {names}."))
+    st.link_button(ours(own.title), address, icon=":material/compare:", type="tertiary", help=f"{ours(own.help)} {escape(names)}.")
