@@ -5,7 +5,7 @@ import streamlit as st
 from leakage.networks.grammar import unroll, write
 from leakage.networks.rank import CAVEATS, analyse
 from leakage.ui.architecture import counts as counts
-from leakage.ui.architecture import editor, rank_view, verify
+from leakage.ui.architecture import editor, rank_view, verify, withheld
 from leakage.ui.common.markdown import escape
 from leakage.ui.compare import width
 
@@ -36,6 +36,7 @@ def answer(given: editor.Given) -> None:
     st.html(counts.legend())
     st.plotly_chart(counts.figure(found, steps), key="bars", config={"displayModeBar": False}, alt=said.headline)
     editor.protect(given)
+    withheld.render_withheld()
     st.markdown("**Layer by layer**")
     st.html(counts.table(found, steps))
     rank_view.render_offer(given, found, seen)

@@ -37,6 +37,11 @@ NEUTRAL = {  # settings with which a defense leaves the update as it is
     "soteria": {"share": 0.0},
     "outpost": {"prune_base": 0.0, "noise_base": 0.0},
     "ats": {"strength": 0.0},
+    "percentile_privacy": {"percentile": 0.0, "gamma": HUGE},
+    "exclude_vars": {"names": ""},
+    "flower_local_dp": {"clip": HUGE, "sensitivity": 0.0},
+    "flower_central_dp": {},
+    "adaptive_clipping": {"start": HUGE},
 }
 SUMMED = ("dp_sgd", "fed_cdp")  # what the pictures say is added up one by one: the same sum, rounded in another order
 LABELS = torch.tensor([7, 2, 4])  # distinct and not in order
@@ -80,13 +85,13 @@ def short(name: str, **fields: bool | float) -> Part:
 
 
 def part(protocol: str, *, clients: int = 3) -> Part:
-    """A protocol with its default fields; secure aggregation for as many phones as a test has pictures."""
-    return Part(id=protocol, fields={"clients": clients} if protocol == "secure_aggregation" else {})
+    """A protocol with its default fields; one that is laid over others for as many phones as a test has pictures."""
+    return Part(id=protocol, fields={"clients": clients} if CATALOG.get("protocol", protocol).is_aggregation else {})
 
 
 def using(protocol: str, *, clients: int = 3) -> dict[str, Part]:
-    """The experiment's fields for a protocol; secure aggregation is laid over FedAvg."""
-    if protocol == "secure_aggregation":
+    """The experiment's fields for a protocol; one that is laid over others is laid over FedAvg."""
+    if CATALOG.get("protocol", protocol).is_aggregation:
         return {"protocol": Part(id="fedavg"), "aggregation": part(protocol, clients=clients)}
     return {"protocol": part(protocol)}
 

@@ -50,6 +50,13 @@ STRENGTHS: dict[str, list[dict[str, Any]]] = {  # of every protection; those tha
     "ada_defense": [{"variant": "as published"}, {"variant": "as in the code"}],
     "minmax_sampling": [{"ratio": s} for s in (0.05, 0.5)],
     "precode": [{"size": 32}, {"size": 256}],
+    "percentile_privacy": [{}, {"percentile": 90.0, "gamma": 100.0}],
+    "svt_privacy": [{}, {"version": "before the fix"}],
+    "exclude_vars": [{"names": "last"}, {"names": "first"}],
+    "flower_local_dp": [{}, {"epsilon": 1000.0, "clip": 1.0}],
+    "flower_central_dp": [{}],
+    "adaptive_clipping": [{}],
+    "ldp_fl": [{}, {"epsilon": 10.0}],
 }
 
 SUMS = [None, Part(id="gaussian_noise", fields={"scale": 0.01})]  # protections of phones whose updates are added up

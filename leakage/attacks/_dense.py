@@ -27,6 +27,7 @@ SLOPES: dict[type[nn.Module], Callable[[Any, Tensor], Tensor]] = {  # act' as a 
 }
 SCALES = torch.logspace(-8, 8, 6401, dtype=torch.float64)  # of the last layer's input: neighbours are 0.6 % apart
 HALVINGS = 60  # from 0.6 % down to float64's rounding
+NOTHING = "receives no gradient (dead units, nothing left to learn, or its phone keeps it): nothing can be read off."
 
 
 class UnreadableError(ValueError):
@@ -68,7 +69,7 @@ def rows_of(gradient: Params, name: str, threshold: float) -> tuple[Tensor, Tens
     """The rows of a layer with a bias that are used: dL/dW (m, n) and dL/db (m,). Raises UnreadableError where there are none."""
     slopes, d = received(gradient, f"{name}.weight"), received(gradient, f"{name}.bias")
     if not d.any():
-        raise UnreadableError(f"The bias of {name} receives no gradient (dead units, or nothing left to learn): nothing can be read off.")
+        raise UnreadableError(f"The bias of {name} {NOTHING}")
     used = kept(d, threshold)
     return slopes[used], d[used]
 
@@ -113,7 +114,7 @@ def from_loss(layer: Dense, slopes: Tensor) -> list[tuple[Tensor, Tensor]]:
     Source: Zhu and Blaschko 2021, section 3, for one output. Raises UnreadableError where the gradient is 0.
     """
     if not slopes.any():
-        raise UnreadableError(f"{layer.name} receives no gradient (dead units, or nothing left to learn): nothing can be read off.")
+        raise UnreadableError(f"{layer.name} {NOTHING}")
     if len(slopes) == 1:
         return [(top.x, top.k) for top in one_output(exact(layer.weight), slopes, [0, 1], layer.slope)]
     left, size, right = rank_one(slopes)

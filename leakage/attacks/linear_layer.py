@@ -51,6 +51,7 @@ class LinearLayer(Attack):
     hint = "Needs a fully connected first layer: choose the MLP. Then add noise, or a second picture, and see what the rows still agree on."
     way = "Divide one gradient by another: no search."
     loss_name = "squared relative gradient distance"
+    ends_without = "the weight or the bias of the first layer"
     source = "https://eprint.iacr.org/2017/715"
     reads_labels = True
     strongest = {}

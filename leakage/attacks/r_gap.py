@@ -23,7 +23,8 @@ BOX = 0.02  # pixels may leave [0, 1] by so much
 NOT_A_CHAIN = "R-GAP needs a plain chain of convolutions and linear layers. This network has {}, so it answers with grey."
 MIXTURE = "R-GAP takes the gradient for that of one picture. Of several it finds one mixture, shown in every place."
 BROKEN = "This update holds numbers that are not finite, or passes no gradient through {}: R-GAP can go no further, and answers with grey."
-SILENT = "The last layer's gradient is zero, as behind a ReLU that lets nothing through: this update says nothing of the picture."
+MISSING = "The gradient of {} is zero, or its phone keeps it: going layer by layer ends there. A search goes on with the others."
+SILENT = "The last layer's gradient is zero, as behind a ReLU that lets nothing through, or its phone keeps it: it says nothing here."
 UNDECIDED = "{} pictures explain this gradient, and nothing in it says which is the private one. The first is shown, none is the answer."
 SHORT = "Layer {}: {:,} equations determine {:,} of {:,} unknowns. The rest is guessed: the shortest solution."
 
@@ -81,6 +82,7 @@ class RGap(Attack):
     fits = {"pictures": (1,), "precision": ("float64",)}
     way = "Solve layer by layer, from the output down."
     loss_name = "relative gradient distance"
+    ends_without = "the weight of any layer, and of the last first of all (with its bias), where it begins"
 
     system: str = choice("balanced", SYSTEMS, "How each layer is solved: well scaled in float64, or as the authors' code does it.")
 
@@ -104,6 +106,9 @@ class RGap(Attack):
             return
         if not bool(gradient[f"{last.name}.weight"].any()):
             yield replace(blank, note={**note, "event": SILENT})
+            return
+        if gone := [link.name for link in links if not bool(gradient[f"{link.name}.weight"].any())]:
+            yield replace(blank, note={**note, "event": MISSING.format(gone[-1])})
             return
         climbs = [Climb(top, last, top.x.view(last.x), top.k) for top in self._tops(seen, last, weights, gradient, labels, note)]
         for step, link in enumerate([last, *links[-2::-1]]):

@@ -34,12 +34,15 @@ def at_random(client: Client, step_rng: StepRng, name: str, change: Callable[[Te
     return drawn(client, step_rng, name, lambda update, rng: {layer: change(g, rng) for layer, g in update.items()})
 
 
-def within(client: Client, received: Params, slack: Params) -> Client:
-    """The client whose entries count as those in `received` while they are no further from them than `slack`, and by the rest beyond."""
+def within(client: Client, received: Params, below: Params, above: Params | None = None) -> Client:
+    """The client whose entries count as those in `received` while they are not further from them, and by the rest beyond.
+
+    `below` and `above` say how much smaller and how much larger an entry may be; without `above` as much as smaller.
+    """
 
     def nearer(name: str, g: Tensor) -> Tensor:
         gap = g - received[name]
-        return received[name] + gap.sign() * (gap.abs() - slack[name]).clamp(min=0)
+        return received[name] + gap - gap.clamp(-below[name], (above or below)[name])
 
     return changed(client, lambda update: {name: nearer(name, g) for name, g in update.items()})
 

@@ -61,6 +61,7 @@ class Attack(Plugin):
     reads_labels: ClassVar[bool] = False  # from the update, unless they are granted: the model's last layer must be linear
     mistakes: ClassVar[Mapping[str, str]] = {}  # of a naive attacker who imitates the client: switch that repairs it -> in words
     strongest: ClassVar[Mapping[str, Any] | None] = None  # its fields where the strongest known attackers are tried; None: it is none
+    ends_without: ClassVar[str] = ""  # which tensors of an update it cannot do without, in words; empty: it goes on with what arrives
     fits: ClassVar[Mapping[str, tuple[Any, ...]]] = {}  # of those: for which experiments: pictures, precision, model -> what each may be
 
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
@@ -181,6 +182,14 @@ class Defense(Plugin):
             Standard deviation of the noise over the norm that one picture's part may have; None without a promise.
         """
         return None
+
+    def pure_epsilon(self, entries: int) -> float | None:
+        """The epsilon of one upload of so many numbers, if it is promised with delta 0; infinite: not kept; None: not promised."""
+        return None
+
+    def promise(self) -> str:
+        """Whom the promise of `multiplier` or `pure_epsilon` is about, in words that follow "for"; and what it depends on."""
+        return "one picture, present or absent"
 
     def strategies(self) -> dict[str, AdaptiveStrategy]:
         """What attackers can do who know it, whatever the fields.

@@ -11,6 +11,7 @@ from leakage.engine.client import gradient_client
 from leakage.engine.core import ACCOMPLICE, AdaptiveStrategy, Client, ClientState, Defense, Params, Protocol, Round, generator
 from leakage.engine.loading import load
 from leakage.engine.stopping import stoppable
+from leakage.engine.tensor_names import OF
 from leakage.engine.weights import drawing
 
 STAGES = ("gradient", "update")
@@ -210,8 +211,16 @@ class Federation:
         return entry_weights
 
     def to_gradient(self, update: Params, seen: Round) -> Params:
-        """An update of the round as an average gradient; `seen.state` is what one client carried, on average."""
-        return self.protocol.to_gradient(self.over.to_gradient(update, seen), self._of_one(seen))
+        """An update of the round as an average gradient; `seen.state` is what one client carried, on average.
+
+        So is what arrived of one client alone, each tensor by itself.
+        """
+        one, shares = self._of_one(seen), self.over.to_gradient(update, seen)
+        found = self.protocol.to_gradient({name: value for name, value in shares.items() if OF not in name}, one)
+        for name in (name for name in shares if OF in name):
+            of = name.partition(OF)[2]
+            found[name] = self.protocol.to_gradient({of: shares[name]}, one)[of]
+        return found
 
     def naive(self, seen: Round) -> Params:
         """What an attacker takes for the gradient who knows nothing of the protocol but its step."""
@@ -235,4 +244,6 @@ class Federation:
         return {name.removeprefix("0/"): value for name, value in state.items() if self.over.members == 1 or name.startswith("0/")}
 
     def _of_one(self, seen: Round) -> Round:
-        return Round(seen.weights, self.over.to_gradient(seen.update, seen), seen.state, -(-seen.count // self.over.members))
+        share = self.over.to_gradient(seen.update, seen)
+        share = {name: value for name, value in share.items() if OF not in name}
+        return Round(seen.weights, share, seen.state, -(-seen.count // self.over.members))

@@ -165,7 +165,7 @@ class _Server:
 
             def one_by_one(x: Tensor, y: Tensor) -> Params:
                 sent = [single(weights, guess, y[lane] if y.dim() == 3 else y, state)[0] for lane, guess in enumerate(x)]
-                return {name: torch.stack([update[name] for update in sent]) for name in weights}
+                return {name: torch.stack([update[name] for update in sent]) for name in sent[0]}
 
             return one_by_one
         vectorised = lanes_client(self.model)

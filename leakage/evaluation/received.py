@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from leakage.engine.core import Params
+from leakage.engine.tensor_names import OF
 
 CELLS = 64
 PLACE = 4  # bytes that say where an entry belongs
@@ -18,6 +19,7 @@ def describe(update: Params, gradient: Params, singles: Iterable[Params]) -> dic
     "norm" is the length of `gradient`, what the attacker makes of the update: the distance of a guess without any gradient.
     Zeros need not be sent: an update with many counts as its other entries with their places, where these take fewer bytes.
     """
+    update = {name: value for name, value in update.items() if f"0{OF}{name}" not in update}  # else the server makes the sum itself
     survivors = {name: int((value != 0).sum()) for name, value in update.items()}
     whole = sum(value.element_size() * value.numel() for value in update.values())
     placed = sum((value.element_size() + PLACE) * survivors[name] for name, value in update.items())

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 
 from torch import Tensor
 
@@ -33,17 +35,21 @@ class SecureAggregation(Protocol):
 
     def merge_clients(self, clients: Sequence[Client]) -> Client:
         def send(weights: Params, x: Tensor, y: Tensor, state: ClientState) -> Update:
-            total, carried = Params(), ClientState()
+            updates, carried = list[Params](), ClientState()
             shares = zip(clients, x.tensor_split(self.clients), y.tensor_split(self.clients), strict=True)
             for number, (client, mine, labels) in enumerate(shares):
                 prefix = f"{number}/"
                 own = {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}
                 update, own = client(weights, mine, labels, own)
-                total = {name: total[name] + value if total else value for name, value in update.items()}
+                updates.append(update)
                 carried |= {prefix + name: value for name, value in own.items()}
-            return total, carried
+            return self.received(updates), carried
 
         return send
+
+    def received(self, updates: Sequence[Params]) -> Params:
+        """What the server learns of the clients' updates: their sum."""
+        return {name: reduce(add, [update[name] for update in updates]) for name in updates[0]}
 
     def broadcast_state(self, state: ClientState) -> ClientState:
         return {f"{number}/{name}": value for number in range(self.clients) for name, value in state.items()}

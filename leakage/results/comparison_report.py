@@ -44,7 +44,8 @@ OTHER_TRAINING = (
     "names. It is not that of the update attacked here. Where the interval of a difference holds zero, seeds alone make as much."
 )
 BOUND = (
-    "The privacy budget (epsilon) bounds what can be told of one picture, at delta 1e-5. "
+    "The privacy budget (epsilon) bounds what can be told of one picture, or of all that a phone holds where the protection says so, "
+    "at delta 1e-5 or less. "
     "That of what was sent holds for these settings and says nothing of "
     "other rounds; no sampling is assumed. That of the training is stated as it was trained (every picture once in each pass), and as it "
     "would be if every batch were drawn by chance, which here nobody does. ∞: no noise, or above 200, where a number says nothing."

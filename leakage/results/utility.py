@@ -36,8 +36,8 @@ EPSILONS = {  # above a column -> what it says; in the order of `Cost.epsilons`
         "The same if every batch were drawn by chance (Poisson sampling), which this training does not do. ∞: it bounds nothing."
     ),
     f"{BUDGET} of what was sent, not sampled": (
-        "Differential privacy of one picture in what this client sent to the attacker: one upload, or those "
-        "of all rounds that it watched; no sampling is assumed. ∞: it bounds nothing."
+        "Differential privacy of one picture in what this client sent to the attacker (of all its pictures, where the run's ledger says "
+        "so): one upload, or those of all rounds that it watched; no sampling is assumed. ∞: it bounds nothing."
     ),
 }
 

@@ -132,15 +132,19 @@ class LpipsFacts(EventPart):
 
 
 class PrivacyBound(EventPart):
-    """Epsilon of differential privacy at `delta` after so many uses; None where it is above all that says anything."""
+    """Epsilon of differential privacy at `delta` after so many uses; None where it is above all that says anything.
+
+    whom  what it bounds: one picture, or all that a client holds; and what that depends on
+    """
 
     value: Maybe
     delta: float
     times: int
+    whom: str = "one picture, present or absent"
 
 
 class TrainingPrivacy(EventPart):
-    """Epsilon of a whole training, for one picture of one client, at `delta`; None where it is above all that says anything.
+    """Epsilon of a whole training, for `whom` of one client, at `delta`; None where it is above all that says anything.
 
     sampled    were every batch drawn by chance: each of the client's pictures with probability `rate` in each of `steps` local steps
     unsampled  without that assumption, as it was trained: the picture takes part in `uses` steps, one in each pass over the pictures
@@ -152,6 +156,7 @@ class TrainingPrivacy(EventPart):
     rate: float
     steps: int
     uses: int
+    whom: str = "one picture, present or absent"
 
 
 class NoiseCount(EventPart):

@@ -42,6 +42,7 @@ class Entry:
     evaluations_per_step: float  # of an attack
     mistakes: dict[str, str]  # of an attack whose naive attacker imitates the client all the same: switch that repairs it -> in words
     strongest: dict[str, Any] | None  # of an attack: its fields where the strongest known attackers are tried; None: it is none of them
+    ends_without: str  # of an attack: which tensors of an update it cannot do without; empty: it goes on with what arrives
     fits: dict[str, list[Any]]  # of those: for which experiments: pictures (how many), precision, model (its id) -> what each may be
     reads_labels: bool  # of an attack: from the update, unless they are granted, which takes a linear last layer
     strategies: dict[str, str]  # of a defense: what attackers can do who know it, name -> in words; the first is the usual one
@@ -92,6 +93,11 @@ class Catalog:
 
     def of(self, kind: str) -> list[Entry]:
         return [entry for entry in self.entries if entry.kind == kind]
+
+    @property
+    def aggregations(self) -> list[Entry]:
+        """The protocols that are laid over another one, by title; the first is the usual one."""
+        return sorted((entry for entry in self.of("protocol") if entry.is_aggregation), key=lambda entry: entry.title)
 
     def find(self, kind: str, name: str) -> Entry | None:
         """The plug-in of that id; None where it is gone, as it may be from an old run."""

@@ -63,7 +63,7 @@ def experiment_of(settings: Mapping[str, Any], pictures: tuple[Picture, ...], kn
         named = {field.name: given.get(f"{id}.{field.name}", field.default) for field in known.get(kind, id).fields}
         return Part(id=id, fields={**named, **fields})
 
-    over = [entry.id for entry in known.of("protocol") if entry.is_aggregation]
+    over = [entry.id for entry in known.aggregations]
     asked = Experiment(
         pictures=pictures,
         **{name: given[name] for name in ("size", "channels", "checkpoint", "task", "batch_norm", "rounds", "attacked_round")},

@@ -66,7 +66,8 @@ class WhatIfs(Base):
     summed: WhatIf
     local: WhatIf  # where a gradient is sent
     plain: WhatIf  # where none is
-    pruned: WhatIf
+    pruned: WhatIf  # where a gradient is sent
+    filtered: WhatIf  # where none is: as frameworks do it
     connected: WhatIf  # where the model has no width
     watched: WhatIf  # for many rounds, where an attacker can put them together
     colluding: WhatIf  # where an attacker can make use of another phone
@@ -88,10 +89,20 @@ class Verify(Base):
     searches: tuple[Search, Search]  # of shallow networks, and of deep ones
 
 
+class Deployed(Base):
+    """Protections as frameworks offer them, compared by one link: what all arms share, and each protection by its name there."""
+
+    title: str
+    help: str
+    experiment: Experiment
+    presets: dict[str, Part]
+
+
 class Compare(Base):
     """Where the page Compare begins: what all arms share, and what is chosen in its menus.
 
     recorded  names the recordings in assets/lessons/runs of what it would run, which are played at once
+    deployed  another comparison, a link away
     """
 
     experiment: Experiment
@@ -101,6 +112,7 @@ class Compare(Base):
     swept: str  # a protection and its number
     utility_attack: str  # the attack whose leakage stands beside the accuracy
     recorded: tuple[str, ...]
+    deployed: Deployed
 
 
 class TrainingLinks(Base):

@@ -206,12 +206,16 @@ def describe(case: Case, device: torch.device, *, others: int) -> MetaEvent:
 
 
 def guarantee(experiment: Experiment, scene: Scene) -> PrivacyBound | None:
-    """Epsilon of the first protection that promises one: for one picture, in all that this client has sent."""
+    """Epsilon of the first protection that promises one, for whom it says, in all that this client has sent."""
+    weights = scene.seen.weights.values()
     for own in sorted(scene.federation.protections, key=lambda own: own.place):
-        sigma = own.defense.multiplier(len(scene.seen.weights))
+        passes = int(experiment.protocol.fields.get("epochs", 1)) if own.defense.stage == "gradient" else 1
+        times, whom = experiment.rounds * passes, own.defense.promise()
+        sigma, pure = own.defense.multiplier(len(weights)), own.defense.pure_epsilon(sum(value.numel() for value in weights))
         if sigma is not None:
-            times = experiment.rounds * int(experiment.protocol.fields.get("epochs", 1))
-            return PrivacyBound(value=accounting.epsilon(sigma, times), delta=accounting.DELTA, times=times)
+            return PrivacyBound(value=accounting.epsilon(sigma, times), delta=accounting.DELTA, times=times, whom=whom)
+        if pure is not None:
+            return PrivacyBound(value=pure * times, delta=0, times=times, whom=whom)
     return None
 
 

@@ -79,17 +79,19 @@ def privacy(training: Training, pictures: int) -> TrainingPrivacy | None:
     Of the client with the fewest pictures, whose batches hold the largest share of them.
     """
     mine = min(len(held) for held in federated_training.partition(torch.zeros(pictures), recipe_of(training)))
-    passes = training.rounds * training.local_epochs
-    steps, rate = passes * math.ceil(mine / training.batch), min(1.0, training.batch / mine)
+    weights = weights_of(build(training)).values()
     for own in sorted(protections(training), key=lambda own: own.place):
-        sigma = own.defense.multiplier(len(weights_of(build(training))))
-        if sigma is not None:
-            return TrainingPrivacy(
-                sampled=accounting.epsilon(sigma, steps, sample_rate=rate),
-                unsampled=accounting.epsilon(sigma, passes),
-                delta=accounting.DELTA,
-                rate=rate,
-                steps=steps,
-                uses=passes,
-            )
+        local = own.defense.stage == "gradient"  # else it acts once per round, on what all pictures did together
+        passes = training.rounds * (training.local_epochs if local else 1)
+        steps, rate = (passes * math.ceil(mine / training.batch), min(1.0, training.batch / mine)) if local else (passes, 1.0)
+        sigma, pure = own.defense.multiplier(len(weights)), own.defense.pure_epsilon(sum(value.numel() for value in weights))
+        if pure is not None:  # it adds up, and sampling is not counted
+            sampled, unsampled, delta = pure * steps, pure * passes, 0.0
+        elif sigma is not None:
+            sampled, unsampled = accounting.epsilon(sigma, steps, sample_rate=rate), accounting.epsilon(sigma, passes)
+            delta = accounting.DELTA
+        else:
+            continue
+        whom = own.defense.promise()
+        return TrainingPrivacy(sampled=sampled, unsampled=unsampled, delta=delta, rate=rate, steps=steps, uses=passes, whom=whom)
     return None

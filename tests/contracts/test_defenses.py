@@ -88,7 +88,10 @@ def draws_noise(name: str) -> bool:
     return not torch.equal(one, other)
 
 
-DRAWING = ("ats", "dp_sgd", "fed_cdp", "fedkl", "gaussian_noise", "laplacian_noise", "minmax_sampling", "outpost", "precode")
+DRAWING = (
+    *("ats", "dp_sgd", "fed_cdp", "fedkl", "flower_local_dp", "gaussian_noise", "laplacian_noise", "ldp_fl", "minmax_sampling", "outpost"),
+    *("precode", "svt_privacy"),
+)
 
 
 @EVERY
@@ -96,7 +99,7 @@ def test_the_defenses_that_draw_noise_are_those_that_are_named_here(name: str) -
     assert draws_noise(name) is (name in DRAWING)
 
 
-SOFT = ("signs alone",)  # compares something smoother than what arrived
+SOFT = ("signs alone", "as it is")  # compare something smoother than what arrived, or of another length
 ONCE = ("fedsgd", "fedadmm")  # one defended gradient is sent; of several, in turn or in a sum, the attacker sees what they leave together
 
 

@@ -9,17 +9,17 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from problems import CATALOG, LABELS, TINY, observed, precision, smooth
+from problems import LABELS, observed, precision, smooth
+from sending import promised
 
 from leakage.engine.accounting import epsilon
 from leakage.engine.client import gradient_client
 from leakage.engine.core import Client, ClientState, Params, generator
-from leakage.runs.event_parts import PrivacyBound, TrainingPrivacy
+from leakage.runs.event_parts import TrainingPrivacy
 from leakage.settings import ROOT
-from leakage.spec.experiment import Experiment, Part
+from leakage.spec.experiment import Part
 from leakage.spec.tasks import Training
-from leakage.workers.adapter import plugin, prepare
-from leakage.workers.attack_job import guarantee
+from leakage.workers.adapter import plugin
 from leakage.workers.training_adapter import privacy
 
 Arrays = dict[str, np.ndarray]
@@ -240,11 +240,6 @@ def test_neither_the_defenses_nor_the_module_of_epsilon_load_opacus() -> None:
 
 
 # ---------------------------------------------------------------- what a run promises
-
-
-def promised(defense: Part, **settings: object) -> PrivacyBound | None:
-    experiment = Experiment(model=TINY, defenses=(defense,), **settings).resolve(CATALOG)
-    return guarantee(experiment, prepare(experiment, device=torch.device("cpu")))
 
 
 def test_a_run_says_the_epsilon_of_all_that_its_client_sends_and_none_for_noise_without_a_bound() -> None:

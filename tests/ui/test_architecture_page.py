@@ -6,6 +6,7 @@ from visiting import Open, fine, words, write
 from leakage.networks.grammar import parse, unroll
 from leakage.networks.rank import Analysis, analyse
 from leakage.networks.templates import TEMPLATES
+from leakage.runs.service import Service
 from leakage.ui.architecture.counts import PARTS, figure, label, missing, sentences, shares, short, table, template_of, verdict
 from leakage.ui.compare import width
 
@@ -192,3 +193,7 @@ def test_the_measured_figure_of_width_has_the_index_of_every_network_and_halves_
 def test_a_template_is_known_however_it_is_written() -> None:
     assert template_of("CONV 4@4") == "R-GAP's net A"
     assert template_of("conv 4@") is None
+
+
+def test_the_page_says_what_ends_when_tensors_stay_on_the_phone(look: Open, door: Service) -> None:
+    assert any("If the phone keeps tensors to itself, attacks that solve end: " in caption.value for caption in look().caption)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
+from urllib.parse import parse_qsl
 
 import pytest
 import torch
@@ -29,6 +30,7 @@ from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
 from leakage.spec.prepared import prepared
 from leakage.ui.common.markdown import escape
 from leakage.ui.compare import table
+from leakage.ui.compare.deployed import deployed_query
 from leakage.ui.compare.plan import TRIES
 from leakage.ui.compare.stacks import key_of, known_keys, ready_made, spaced, stack_of
 from leakage.workers.job import MEMORY, Job
@@ -719,3 +721,17 @@ def test_what_nobody_measured_is_trained_by_the_tables_own_recipe(door: Service,
         fine(at.run())
         assert "being measured" not in words(at)
         assert (told in words(at), "93.2%" in shown(at)) == (True, bool(result))
+
+
+# ---------------------------------------------------------------- protections as frameworks offer them
+
+
+def test_the_link_to_deployed_protections_opens_all_three_with_their_defaults_against_a_phone_that_trains(look: Open) -> None:
+    at = look(**dict(parse_qsl(deployed_query(CATALOG))))
+    own = prepared().compare.deployed
+    assert at.multiselect(key="arms").value == ["none", *(key_of((part,), CATALOG) for part in own.presets.values())]
+    assert at.query_params["arms"] == "none,percentile_privacy:steps=5,svt_privacy:steps=5,flower_local_dp"
+    assert (at.session_state["protocol"], at.session_state["fedavg.epochs"], at.session_state["voices"]) == ("fedavg", 5, "both")
+    for part in own.presets.values():  # what differs from what the framework does by itself is how many steps it is told
+        usual = CATALOG.get("defense", part.id).resolve({})
+        assert {name: value for name, value in part.fields.items() if value != usual[name]} in ({"steps": 5}, {})

@@ -125,7 +125,7 @@ def _menus(known: Catalog) -> dict[str, list[Any]]:
         "task": list(forms.TASKS),
         "batch_norm": list(forms.BATCH_NORM),
         "phones": list(range(1, forms.MAX_PHONES + 1)),
-        **({"aggregation": over} if (over := [entry.id for entry in forms.aggregations(known)]) else {}),
+        **({"aggregation": over} if (over := [entry.id for entry in known.aggregations]) else {}),
         "rounds": list(range(1, MAX_ROUNDS + 1)),
         "attacked_round": list(range(1, MAX_ROUNDS + 1)),
         "adaptive": list(forms.ADAPTIVE),

@@ -146,7 +146,9 @@ def _weakening(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, E
     else:
         wider = _prepared(prepared_question.connected, experiment, checkpoint="")
     knows = experiment.assume.model_copy(update={"adaptive": True})
-    return {**_prepared(prepared_question.pruned, experiment, assume=knows), **wider}
+    sends_gradient = known.get("protocol", experiment.protocol.id).sends_gradient
+    fewer = prepared_question.pruned if sends_gradient else prepared_question.filtered
+    return {**_prepared(fewer, experiment, assume=knows), **wider}
 
 
 def _training(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Experiment]]:

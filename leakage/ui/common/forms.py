@@ -47,11 +47,6 @@ def offered(known: Catalog, kind: str) -> list[Entry]:
     return sorted((entry for entry in known.of(kind) if not entry.is_aggregation), key=place)
 
 
-def aggregations(known: Catalog) -> list[Entry]:
-    """What can be laid over a protocol."""
-    return [entry for entry in known.of("protocol") if entry.is_aggregation]
-
-
 def choose(known: Catalog, kind: str, label: str, *, more: More | None = None, apart: Sequence[str] = ()) -> Part | None:
     """A menu of the plug-ins of one kind with its sentence, and beside it, folded away, the fine settings and what `more` adds to them.
 

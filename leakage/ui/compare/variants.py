@@ -16,6 +16,7 @@ from leakage.spec.words import ATTACKERS, DIFFERENCE
 from leakage.ui.common import address, forms
 from leakage.ui.common.markdown import escape, ours
 from leakage.ui.compare import client_axes
+from leakage.ui.compare.deployed import render_deployed
 from leakage.ui.compare.stacks import known_keys, named, ready_made, spaced, stack_of, typed
 from leakage.ui.compare.variant import MOST, Variant, resolved
 from leakage.ui.lab import attacker
@@ -163,6 +164,7 @@ def _protections(base: Experiment, known: Catalog) -> list[Variant]:
             "Protections, in this order", list(menu)[1:], format_func=menu.__getitem__, key="stack", max_selections=STACKED
         )
         st.button("Add this variant", on_click=_add, args=("+".join(order), picked), disabled=len(order) < 2 or len(picked) >= MOST)
+    render_deployed(known)
     return [Variant(menu[key], {"defenses": stack_of(key, known)}) for key in picked]
 
 

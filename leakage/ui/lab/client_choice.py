@@ -65,7 +65,7 @@ def rounds_watched() -> int:
 
 def hidden_in_a_sum(known: Catalog) -> Part | None:
     """Whether the server sees this phone's update alone, or only a sum over some phones."""
-    over = {entry.id: entry for entry in forms.aggregations(known)}
+    over = {entry.id: entry for entry in known.aggregations}
     if not over:
         return None
     phones = st.select_slider(
@@ -81,7 +81,8 @@ def hidden_in_a_sum(known: Catalog) -> Part | None:
     if len(over) > 1:
         picked = st.selectbox("How", list(over), format_func=lambda name: over[name].title, key="aggregation")
     fields: dict[str, Any] = {"clients": phones} if any(field.name == "clients" for field in over[picked].fields) else {}
-    return Part(id=picked, fields={**forms.fine_settings(over[picked], apart=("clients",)), **fields})
+    more = {field.name: forms.widget(over[picked], field) for field in over[picked].fields if field.name not in fields}
+    return Part(id=picked, fields={**more, **fields})
 
 
 def round_attacked(rounds: int) -> int:

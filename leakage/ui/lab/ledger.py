@@ -70,7 +70,7 @@ def _promise(promise: PrivacyBound) -> str:
     """Epsilon with its scope."""
     size = f"epsilon {epsilon_words(in_full(promise.value))}{' (none below 200)' if promise.value is None else ''}"
     uses = counted(promise.times, "use")
-    told = f"{size} at delta {promise.delta:g}: for one picture, present or absent, in {uses} by this client"
+    told = f"{size} at delta {promise.delta:g}: for {promise.whom}; in {uses} by this client"
     return f"{told}; no sampling assumed; not that of a whole training"
 
 

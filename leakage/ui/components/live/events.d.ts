@@ -174,6 +174,7 @@ export interface PrivacyBound {
   value: number | null;
   delta: number;
   times: number;
+  whom?: string;
 }
 
 /** One private picture in words; its label is an index into `MetaEvent.class_names`. */
@@ -283,7 +284,7 @@ export interface TrainingMetaEvent {
   device: string;
 }
 
-/** Epsilon of a whole training, for one picture of one client, at `delta`; None where it is above all that says anything. */
+/** Epsilon of a whole training, for `whom` of one client, at `delta`; None where it is above all that says anything. */
 export interface TrainingPrivacy {
   sampled: number | null;
   unsampled: number | null;
@@ -291,6 +292,7 @@ export interface TrainingPrivacy {
   rate: number;
   steps: number;
   uses: number;
+  whom?: string;
 }
 
 /** The measurement turns to a layer, the `number`-th of so many. */
