@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from leakage.engine.client import gradient_client, lanes_client, use_batch_statistics, weights_of
 from leakage.engine.core import Client, ClientState, Observation, Params, Round, Simulator, Statistics, Update
+from leakage.engine.devices import exact_arithmetic
 from leakage.engine.federation import Federation
 from leakage.engine.statistics import batch_statistics, stored_statistics
 
@@ -41,6 +42,7 @@ def ready(model: nn.Module, federation: Federation, x: Tensor, *, batch_norm: Li
     return model
 
 
+@exact_arithmetic()
 def observe(  # noqa: PLR0913  (the setting, and two words on how it is computed)
     model: nn.Module,
     x: Tensor,
