@@ -187,9 +187,12 @@ class _Server:
             return lambda gradients: gradients
         if not federation.batchable:
             return None
-        nothing = next(iter(weights.values())).new_zeros(0)
+        nothing, computed = next(iter(weights.values())).new_zeros(0), dict[str, Params]()
+        # Built once: what an imitation reads of the update it would read again in every step.
+        client = federation.imitation(lambda _w, _x, _y, state: (computed["elsewhere"], state), inverted)
 
         def imitate(gradients: Params) -> Params:
-            return federation.imitation(lambda _w, _x, _y, state: (gradients, state), inverted)(weights, nothing, nothing, state)[0]
+            computed["elsewhere"] = gradients
+            return client(weights, nothing, nothing, state)[0]
 
         return imitate
