@@ -9,6 +9,7 @@ One mode sees Python's calls: what they ask of devices, and what they are told. 
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,8 @@ class Accelerator(TorchFunctionMode):
             return DEVICE if self.holds(first) else CPU
         if call == Tensor.is_cuda.__get__:
             return self.holds(first)
+        if call.__name__ == "__get__":  # another property
+            return call(*args)
         if call in (Tensor.cpu, Tensor.to):
             return self._moved(call, args, given)
         if call in (Tensor.tolist, Tensor.numpy, Tensor.__array__) and self.holds(first):
@@ -156,6 +159,12 @@ class Accelerator(TorchFunctionMode):
             raise DeviceError(f"a generator of the {'CPU' if here else 'accelerator'} draws for a tensor of the other side")
 
 
+@cache
+def writes(kernel: Any) -> bool:
+    """Whether it changes what it is given, so that nothing new is made."""
+    return any(argument.alias_info is not None and argument.alias_info.is_write for argument in kernel._schema.arguments)
+
+
 class Kernels(TorchDispatchMode):
     """Every kernel that is called meanwhile."""
 
@@ -171,8 +180,7 @@ class Kernels(TorchDispatchMode):
         if any(inside) and it.target is None:
             self._check(name, kernel, tensors, inside)
         result = kernel(*args, **given)
-        changed = [argument.alias_info is not None and argument.alias_info.is_write for argument in kernel._schema.arguments]
-        if any(changed):
+        if writes(kernel):
             return result
         if it.target if it.target is not None else any(inside) or (not tensors and it.around):
             it.take(result)
