@@ -121,7 +121,7 @@ def waits(device: torch.device) -> list[Row]:
     return rows
 
 
-def together(device: torch.device, most: int) -> list[Row]:
+def throughput(device: torch.device, most: int) -> list[Row]:
     """Steps per second of 1, 2, 4 ... processes at once on one GPU, all together: where it grows no more, more slots do not help."""
     rows, count = list[Row](), 1
     while count <= most:
@@ -150,7 +150,7 @@ def report() -> None:
         "repeats": ("The same attack twice (target: 0), and on the CPU: the largest difference of a pixel", repeats(device)),
         "rounding": ("A gradient beside that in float64, relative (target: ours below 1e-5)", rounding(device)),
         "waits": ("How often one step waits for the GPU (target: 0, but for L-BFGS)", waits(device)),
-        "together": ("Processes at once on one GPU, ConvNet, all together", together(device, most)),
+        "throughput": ("Processes at once on one GPU, ConvNet, all together", throughput(device, most)),
     }
     for part, (words, rows) in parts.items():
         say(f"\n{words}")

@@ -24,7 +24,7 @@ from leakage.runs.store import Run, Store
 from leakage.runs.upload_codes import UploadCodes
 from leakage.settings import Settings, cores, settings
 from leakage.spec import catalog
-from leakage.workers.gpu_slots import find_gpus, slots_for, spread
+from leakage.workers.gpu_slots import assign_gpus, find_gpus, slots_for
 
 TICK = 0.2  # seconds
 SILENCE = 30.0  # a worker that has not been heard of for so long is lost
@@ -60,7 +60,7 @@ class Dispatcher:
     """Slots and what runs in them. `gpus`: bytes of memory of each GPU that they share."""
 
     def __init__(self, config: Settings, gpus: Sequence[int] = ()) -> None:
-        self.config, self.gpus = config, spread(config.slots, gpus)
+        self.config, self.gpus = config, assign_gpus(config.slots, gpus)
         self.store = Store(config.store, max_mb=config.store_mb)
         self.slots: dict[str, Worker] = {}
         self.ended: list[Worker] = []

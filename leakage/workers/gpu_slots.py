@@ -53,10 +53,10 @@ def slots_for(gpus: Sequence[int], cores: int) -> int:
     return sum(max(1, min(number, MOST, cores // len(gpus))) for number in fits)
 
 
-def spread(slots: int, gpus: Sequence[int]) -> list[GpuShare]:
+def assign_gpus(slots: int, gpus: Sequence[int]) -> list[GpuShare]:
     """The GPU of each slot: the one that leaves it most memory, the first of equals, so that equal ones are taken in turn.
 
-    >>> [one.gpu for one in spread(5, [2**33, 2**33])]
+    >>> [one.gpu for one in assign_gpus(5, [2**33, 2**33])]
     [0, 1, 0, 1, 0]
     """
     held = [0] * len(gpus)

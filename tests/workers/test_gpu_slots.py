@@ -16,7 +16,7 @@ from leakage.settings import Settings
 from leakage.spec.experiment import Experiment, Part
 from leakage.spec.tasks import Ranks
 from leakage.workers import gpu_slots
-from leakage.workers.gpu_slots import GpuShare, find_gpus, slots_for, spread
+from leakage.workers.gpu_slots import GpuShare, assign_gpus, find_gpus, slots_for
 from leakage.workers.worker import note_device, perform
 
 GB = 2**30
@@ -40,7 +40,7 @@ FAST = Experiment(attack=Part(id="linear_layer"), model=Part(id="mlp"))
 def test_slots_and_memory_fit_the_card(gpus: list[int], cores: int, slots: int, gigabytes: float) -> None:
     sizes = [size * GB for size in gpus]
     assert slots_for(sizes, cores) == slots
-    shares = spread(slots, sizes)
+    shares = assign_gpus(slots, sizes)
     assert [one.share * gpus[one.gpu] for one in shares] == pytest.approx([gigabytes] * slots)
     for gpu in range(len(gpus)):
         assert sum(one.share for one in shares if one.gpu == gpu) == pytest.approx(0.7)
@@ -48,8 +48,8 @@ def test_slots_and_memory_fit_the_card(gpus: list[int], cores: int, slots: int, 
 
 def test_unequal_cards_get_slots_by_their_memory() -> None:
     assert slots_for([8 * GB, 24 * GB], cores=32) == 2 + 8
-    assert [one.gpu for one in spread(5, [8 * GB, 24 * GB])] == [1, 1, 0, 1, 1]  # 24, 12, 8 (of equals the first), 8, 6
-    assert spread(3, []) == []
+    assert [one.gpu for one in assign_gpus(5, [8 * GB, 24 * GB])] == [1, 1, 0, 1, 1]  # 24, 12, 8 (of equals the first), 8, 6
+    assert assign_gpus(3, []) == []
 
 
 @pytest.mark.parametrize(("given", "seen"), [({}, "1"), ({"CUDA_VISIBLE_DEVICES": "3, GPU-5e"}, "GPU-5e")])
