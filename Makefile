@@ -57,7 +57,7 @@ check: $(VENV)/.dev-ready ## lint, format check, types, who imports whom; the sa
 	@bash scripts/check_js.sh
 	@if command -v hadolint >/dev/null; then hadolint Dockerfile; else echo "The Dockerfile was not checked: it needs hadolint."; fi
 
-bench: $(VENV)/.dev-ready $(PEER)/.ready ## measure our speed beside that of the package `breaching`, and a class server under load
+bench: $(VENV)/.dev-ready $(if $(findstring gpu,$(ARGS)),,$(PEER)/.ready) ## measure our speed beside that of the package `breaching`, and a class server under load
 	$(PY) benchmarks/speed/run.py --peer $(PEER_PY) $(ARGS)
 	$(if $(ARGS),,$(PY) benchmarks/load/class_server.py)
 

@@ -174,7 +174,7 @@ def run_file(experiment: Experiment, out: Path) -> dict[str, Any]:
 
 def train_here(given: dict[str, Any]) -> None:
     """Train as the flags say, a line per round."""
-    from leakage.evaluation.play import best_device
+    from leakage.engine.devices import best_device
     from leakage.workers.training_folder import train
 
     asked = {name: value for name, value in given.items() if name in Training.model_fields}
@@ -213,7 +213,7 @@ def _value(text: str) -> bool | int | float | str:
 
 def evaluate_here(ids: list[str]) -> None:
     """A table: every stage of every checkpoint, its accuracy now and on its card."""
-    from leakage.evaluation.play import best_device
+    from leakage.engine.devices import best_device
     from leakage.workers.training_adapter import accuracy_of
 
     unknown = [id for id in ids if id not in checkpoints.cards()]

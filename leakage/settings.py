@@ -21,7 +21,7 @@ class Settings:
     """Read once per process by `settings()`."""
 
     home: Path  # LEAKAGE_HOME: runs, catalog, locks; default .leakage beside app.py, or the user's data folder when installed
-    slots: int  # LEAKAGE_SLOTS: runs at the same time; default one per core, at most 4
+    slots: int  # LEAKAGE_SLOTS: runs at the same time; default one per core, at most 4, or what fits the GPUs (docs/gpu.md)
     store_mb: int  # LEAKAGE_STORE_MB: the store never grows beyond this
     memory_mb: int  # LEAKAGE_MEMORY_MB: what one worker may allocate on a CPU; default 70 % of the memory here, shared by the slots
     upload_days: int = 7  # LEAKAGE_UPLOAD_DAYS: after so many days a run with uploads is deleted, however it stands

@@ -25,7 +25,7 @@ def start(question: Question, own: list[Picture], known: Catalog) -> None:
     """The button, what will be run, and a file as another way to ask."""
     planned, words = list[Experiment](), ""
     try:
-        planned = plan(question, known, service().estimate, slots=service().config.slots, own=own)
+        planned = plan(question, known, service().estimate, slots=service().slots, own=own)
     except SpecError as error:
         words = str(error)
     with st.container(key="run-bar", gap="small"):
@@ -62,7 +62,7 @@ def again(file: UploadedFile) -> None:
         if known is None:
             return
         questions.load(question, known)
-        submit(plan(question, known, service().estimate, slots=service().config.slots))
+        submit(plan(question, known, service().estimate, slots=service().slots))
     except (SpecError, UnicodeDecodeError) as error:
         st.session_state["refused"] = str(error)
     st.session_state["answer-files"] += 1  # an empty uploader

@@ -81,7 +81,7 @@ def estimate(experiments: list[Experiment]) -> str:
     known = [one for one in seconds if one is not None]
     if len(known) < len(seconds):
         return f"{words}; no estimate yet for this model"
-    slots = service().config.slots
+    slots = service().slots
     return f"{words}, about {duration(max(sum(known) / slots, *known))} on this machine, {slots} at a time"
 
 

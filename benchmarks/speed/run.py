@@ -18,7 +18,7 @@ from leakage.settings import cores
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--peer", type=Path, help="the Python of the peer's environment; without it the comparison is left out")
-parser.add_argument("--only", choices=("peer", "live", "lanes", "closed", "arms", "learn"), help="one part only")
+parser.add_argument("--only", choices=("peer", "live", "lanes", "closed", "arms", "learn", "gpu"), help="one part only")
 given = parser.parse_args()
 body: dict[str, object] = {
     "machine": f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores",
@@ -40,6 +40,11 @@ if given.only in (None, "closed"):
     heads = ["model", "threads", "seconds", "more_mb", "psnr"]
     table(heads, [[row[head] for head in heads] for row in rows])
     say()
+
+if given.only == "gpu":  # alone: elsewhere there may be none
+    import gpu
+
+    gpu.report()
 
 if given.peer and given.only in (None, "peer"):
     rows = [row for threads in sorted({1, cores()}) for row in loop.beside_peer(given.peer.absolute(), threads)]

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from leakage.engine.core import Observation, Params, Snapshot
+from leakage.engine.devices import device_generator
 from leakage.engine.lanes import joined
 from leakage.engine.matching import Distance, box, diverged, median_filter, to_pixels
 
@@ -115,7 +116,7 @@ class Descent:
         All starts share one guess of what is sought, which ends as the last step left it, also where the best pictures are kept.
         """
         pixels, (low, high), latents = to_pixels(seen), box(seen), list(seen.latents.values())
-        z = z.clone().requires_grad_()
+        z, rng = z.clone().requires_grad_(), device_generator(rng, z.device)
         groups = [([z], self.step_size), *([(latents, LATENTS)] if latents else [])]
         optimiser = torch.optim.Adam([{"params": leaves, "lr": size} for leaves, size in groups], fused=z.device.type != "mps")
         lowest, kept = torch.full((len(z),), math.inf, device=z.device, dtype=z.dtype), z.detach().clone()
@@ -150,7 +151,8 @@ class Descent:
         """
         slope = slope.contiguous()
         if self.jitter:
-            slope = slope + self.jitter * self.step_size * self._share(step) * torch.randn(slope.shape, generator=rng).to(slope)
+            drawn = torch.randn(slope.shape, generator=rng, device=slope.device).to(slope)
+            slope = slope + self.jitter * self.step_size * self._share(step) * drawn
         if self.signed and self.soft:
             left = 1 - (step - 1) / self.steps
             return (left * slope).tanh() / left

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from leakage.engine.core import Observation, Snapshot
+from leakage.engine.devices import double
 from leakage.engine.matching import flatten, to_pixels
 
 DAMPING = 1e-3  # at first, as a share of the mean of (J^T J)'s diagonal
@@ -47,14 +48,15 @@ def gauss_newton(seen: Observation, labels: Tensor, begin: Tensor, steps: int) -
 
 def descent(r: Tensor, z: Tensor, damping: float) -> Tensor:
     """(J^T J + damping * mean of its diagonal)^-1 J^T r, shaped as z, for J = dr/dz; in float64, for it is badly conditioned."""
-    square = r.new_zeros(z.numel(), z.numel(), dtype=torch.float64)
+    differences = double(r.detach())
+    square = differences.new_zeros(z.numel(), z.numel())
     right = square.new_zeros(z.numel())
     for place in torch.arange(len(r), device=r.device).split(ROWS):
         wanted = torch.nn.functional.one_hot(place, len(r)).to(r)
         (slopes,) = torch.autograd.grad(r, z, wanted, retain_graph=True, is_grads_batched=True)
-        rows = slopes.flatten(1).double()  # (ROWS, n)
+        rows = double(slopes.flatten(1))  # (ROWS, n)
         square += rows.T @ rows
-        right += rows.T @ r.detach()[place].double()
+        right += rows.T @ differences[place.to(rows.device)]
     square.diagonal().add_(damping * square.diagonal().mean())
     step: Tensor = torch.linalg.solve(square, right)
     return step.view_as(z).to(z)

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from leakage.defenses._each import changed
 from leakage.engine.core import AdaptiveStrategy, Client, ClientState, Defense, Params, StepRng, Update, choice, param
+from leakage.engine.devices import double
 
 PUBLISHED, CODE = "as published", "as in the code"
 RULES = ("adam", "adagrad", "yogi")
@@ -127,10 +128,11 @@ class AdaDefense(Defense):
         found, wrong = Params(), Params()
         for name, value in sent.items():
             rounding = torch.finfo(value.dtype).eps
-            s, empty = value.detach().double() / unit, torch.zeros_like(value, dtype=torch.float64)
-            a, before = self.beta1 * state.get(FIRST + name, empty).double(), state.get(SECOND + name, empty).double()
+            s = double(value.detach()) / unit
+            a, before, last = (double(state.get(moment + name, torch.zeros_like(s))) for moment in (FIRST, SECOND, LAST))
+            a = self.beta1 * a
             first, diverged = self._first(s, eps, rounding)
-            g = torch.where(before > 0, self._later(s, a, before, eps, state.get(LAST + name, empty).double()), first)
+            g = torch.where(before > 0, self._later(s, a, before, eps, last), first)
             _, slope = self._ratio(g, a, before, eps)
             found[name] = g.to(value)
             wrong[name] = torch.where(diverged & (before == 0), torch.inf, rounding * s.abs() / slope.abs().clamp(min=1e-300)).to(value)

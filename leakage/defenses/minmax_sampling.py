@@ -126,7 +126,7 @@ class MinMaxSampling(Defense):
 
     def sampled(self, update: Params, rng: torch.Generator) -> Params:
         """One draw; what it adds to the entries is no function of the gradient, as far as derivatives go."""
-        g = torch.cat([value.detach().flatten() for value in update.values()]).double().cpu()  # (D,)
+        g = torch.cat([value.detach().flatten() for value in update.values()]).cpu().double()  # (D,)
         r = 1 - torch.rand(len(g), generator=rng, dtype=torch.float64)  # in (0, 1]
         weights = (1 / r - 1) * g.square()
         first = weights.topk(min(self.count(update) + 1, len(g)))

@@ -68,7 +68,7 @@ def distance(kind: str, target: Params, importance: Mapping[str, float] | None =
         believed = {name: (share > 0).to(share) for name, share in believed.items()}
     shares = {name: weights[name] * share for name, share in believed.items()}
     equal = not entry_weights and all(weight == 1 for weight in weights.values())
-    scale = torch.ones(()) if equal else flatten(shares)
+    scale = wanted.new_ones(()) if equal else flatten(shares).to(wanted)
     unit = wanted * scale / (wanted.square() * scale).sum().sqrt()
 
     def cosine(flat: Tensor) -> Tensor:
@@ -80,7 +80,7 @@ def distance(kind: str, target: Params, importance: Mapping[str, float] | None =
         return gap.sum(1) if equal else (gap * scale).sum(1)
 
     def absolute(flat: Tensor) -> Tensor:
-        return ((flat - wanted).abs() * scale.to(flat)).sum(1)
+        return ((flat - wanted).abs() * scale).sum(1)
 
     whole = {"cosine": cosine, "squared": squared, "absolute": absolute}
     if kind in whole:

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from leakage.engine.client import gradient_client, lanes_client, use_batch_statistics, weights_of
 from leakage.engine.core import Client, ClientState, Observation, Params, Round, Simulator, Statistics, Update
+from leakage.engine.devices import exact_arithmetic
 from leakage.engine.federation import Federation
 from leakage.engine.statistics import batch_statistics, stored_statistics
 
@@ -41,6 +42,7 @@ def ready(model: nn.Module, federation: Federation, x: Tensor, *, batch_norm: Li
     return model
 
 
+@exact_arithmetic()
 def observe(  # noqa: PLR0913  (the setting, and two words on how it is computed)
     model: nn.Module,
     x: Tensor,
@@ -186,9 +188,12 @@ class _Server:
             return lambda gradients: gradients
         if not federation.batchable:
             return None
-        nothing = next(iter(weights.values())).new_zeros(0)
+        nothing, computed = next(iter(weights.values())).new_zeros(0), dict[str, Params]()
+        # Built once: what an imitation reads of the update it would read again in every step.
+        client = federation.imitation(lambda _w, _x, _y, state: (computed["elsewhere"], state), inverted)
 
         def imitate(gradients: Params) -> Params:
-            return federation.imitation(lambda _w, _x, _y, state: (gradients, state), inverted)(weights, nothing, nothing, state)[0]
+            computed["elsewhere"] = gradients
+            return client(weights, nothing, nothing, state)[0]
 
         return imitate

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from leakage.engine.client import gradient_client, single_gradients
 from leakage.engine.core import Attack, Observation, Snapshot, generator
+from leakage.engine.devices import exact_arithmetic, played_exactly
 from leakage.engine.federation import Federation
 from leakage.engine.matching import diverged
 from leakage.engine.observe import observe, ready
@@ -56,13 +57,6 @@ class Scene:
         return Referee(self.x, self.y, self.seen, self.baselines)
 
 
-def best_device() -> torch.device:
-    """CUDA, then MPS, then CPU."""
-    if torch.cuda.is_available():
-        return torch.device("cuda")
-    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
-
-
 @dataclass(frozen=True)
 class Private:
     """The private batch, as it lies with the client: pictures (B, C, H, W) in [0, 1] and labels (B,), on the client's device.
@@ -77,6 +71,7 @@ class Private:
     batch_norm: Literal["eval", "batch"] = "eval"
 
 
+@exact_arithmetic()
 def stage(  # noqa: PLR0913  (as `observe`)
     model: nn.Module,
     private: Private,
@@ -158,12 +153,13 @@ def play(scene: Scene, *, pulse: Callable[[], bool] = lambda: False, per_second:
     It ends early when `pulse()` says so, which is asked at every step.
     """
     moments = scene.attack.run(scene.seen, generator(scene.federation.seed, "attack"))
-    yield from _kept(moments, Keeper(scene.referee(), per_second, SHARE), pulse)
+    yield from played_exactly(_kept(moments, Keeper(scene.referee(), per_second, SHARE), pulse))
 
 
 def play_blind(attack: Attack, seen: Observation, *, seed: int, pulse: Callable[[], bool] = lambda: False) -> Iterator[Frame]:
     """The same against an update of which nobody here holds the pictures: its Frames have no scores but the gradient distance."""
-    yield from _kept(attack.run(seen, generator(seed, "attack")), Keeper(BlindReferee(seen), PER_SECOND, SHARE), pulse)
+    moments = attack.run(seen, generator(seed, "attack"))
+    yield from played_exactly(_kept(moments, Keeper(BlindReferee(seen), PER_SECOND, SHARE), pulse))
 
 
 def _kept(moments: Iterator[Snapshot], keeper: Keeper, pulse: Callable[[], bool]) -> Iterator[Frame]:
@@ -185,6 +181,10 @@ def play_together(
 
     Each is stopped by its own pulse; the last Frame of each is final.
     """
+    yield from played_exactly(_kept_together(scenes, pulses, per_second))
+
+
+def _kept_together(scenes: Sequence[Scene], pulses: Sequence[Callable[[], bool]], per_second: float) -> Iterator[tuple[int, Frame]]:
     rngs = [generator(scene.federation.seed, "attack") for scene in scenes]
     moments = scenes[0].attack.run_batched([scene.seen for scene in scenes], rngs)
     playing = {place: Keeper(scene.referee(), per_second, SHARE / len(scenes)) for place, scene in enumerate(scenes)}

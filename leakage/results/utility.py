@@ -11,6 +11,7 @@ from typing import Any
 
 from leakage.data.datasets import TITLES
 from leakage.results.intervals import FEWEST, difference_interval
+from leakage.runs.device_kinds import CPU, on_device
 from leakage.runs.event_parts import TrainingPrivacy
 from leakage.runs.events import TrainingEnd
 from leakage.runs.reader import RunReader
@@ -225,7 +226,7 @@ def training(defenses: Sequence[Part], known: Catalog) -> Training | None:
 def training_of(runs: RunReader, defenses: Sequence[Part], known: Catalog) -> Run | None:
     """This machine's latest run of that training with today's code: one that ended well, else however it stands."""
     asked = training(defenses, known)
-    found = [run for run in runs.equal("train", asked.digest()) if run.version == known.version] if asked else []
+    found = [run for run in runs.equal("train", asked.digest()) if on_device(run.version, CPU) == known.version] if asked else []
     return next((run for run in found if run.status == "done"), None) or next(iter(found), None)
 
 

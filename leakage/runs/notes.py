@@ -1,6 +1,8 @@
 """The names of the notes in the store: small facts about this machine that several processes share."""
 
 SPEEDS = "speeds"  # what the workers measured: model -> seconds per replay at a batch of 1 and of 8
+SLOTS = "slots"  # runs that the dispatcher keeps workers for
+DEVICE = "device"  # what they compute on: cpu, cuda, mps
 SERVER = "server"  # when the web server last said that it is alive
 RECORDED = "recorded"  # the id of the run that a newcomer sees first
 RECORDINGS = "recordings"  # which recorded runs are here: id -> digest of what was recorded

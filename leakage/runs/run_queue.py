@@ -139,6 +139,10 @@ class RunQueue(EventLog):
         count = db.execute("SELECT COUNT(*) FROM runs WHERE status = 'running'").fetchone()[0]
         return row is None or row["cancelled"] is not None, count
 
+    def put_version(self, run: str, version: str) -> None:
+        """From now on it is shared with who asks the same of this version."""
+        self.database.write_using_reserve(lambda db: db.execute("UPDATE runs SET version = ? WHERE id = ?", (version, run)))
+
     def cancel(self, run: str, *, how: str = "stopped") -> None:
         """Ask a running run to stop with the best so far; a waiting one is cancelled at once. `how`: a key of BEFORE_IT_BEGAN.
 

@@ -17,6 +17,7 @@ from leakage.data.images import PictureError, read, sheet
 from leakage.data.images import find as find_picture
 from leakage.runs import estimates
 from leakage.runs.connections import StoreError
+from leakage.runs.device_kinds import CPU, on_device
 from leakage.runs.event_parts import GradientRank
 from leakage.runs.events import (
     FrameEvent,
@@ -29,7 +30,7 @@ from leakage.runs.events import (
     TrainingEvent,
     TurnEvent,
 )
-from leakage.runs.notes import RECORDED
+from leakage.runs.notes import DEVICE, RECORDED, SLOTS
 from leakage.runs.queue_errors import in_words
 from leakage.runs.run_labels import Labels
 from leakage.runs.store import Caps, Removed, Run, Store
@@ -71,6 +72,11 @@ class Service:
         self.store, self.config, self.labels, self.codes = store, config, Labels(store), UploadCodes(store)
         self.seen: dict[str, float] = {}  # when each owner was last noted to be here
 
+    @property
+    def slots(self) -> int:
+        """How many runs are played at a time, as the dispatcher says, which has counted the GPUs."""
+        return int(self.store.note(SLOTS) or self.config.slots)
+
     def catalog(self) -> Catalog | None:
         """The plug-ins as data; None while the dispatcher is still writing them down."""
         return _catalog(self.config.catalog.stat().st_mtime_ns, self.config) if self.config.catalog.exists() else None
@@ -93,9 +99,7 @@ class Service:
     ) -> list[str]:
         """The same for several, so that no worker sees the first before the last: what can share a loop then does.
 
-        `anew`: they are computed even where equal ones are there.
-
-        Raises SpecError when one of them cannot be run; then none is queued.
+        `anew`: they are computed even where equal ones are there. Raises SpecError when one of them cannot be run; then none is queued.
         """
         requests = [self._request(experiment.resolve(self.ready()), uploads or {}) for experiment in experiments]
         check_room(self.store, owner, [one.files for one in requests])
@@ -155,7 +159,10 @@ class Service:
 
     def _queue(self, requests: Sequence[RunRequest], owner: str, *, group: str | None = None, anew: bool = False) -> list[str]:
         """Queue what cannot be shared; the ids of all."""
-        asked = [(self._row(one, owner, self.ready().version + one.also, group), one.files) for one in requests]
+        version, best = self.ready().version, self.store.note(DEVICE) or CPU
+        devices = [CPU if one.kind == "rank" else best for one in requests]  # ranks are measured on the CPU, whatever else is there
+        versions = [on_device(version + one.also, device) for one, device in zip(requests, devices, strict=True)]
+        asked = [(self._row(one, owner, own, group), one.files) for one, own in zip(requests, versions, strict=True)]
         with in_words(self.store, self.config):
             return self.store.ask(asked, anew=anew, caps=Caps(self.config.max_waiting, self.config.max_waiting_all))
 
@@ -261,7 +268,7 @@ class Service:
     def places(self) -> dict[str, Place]:
         """Where every run that waits stands, from one reading of the queue."""
         waiting = self.store.queue()
-        waits = estimates.waits(self.store, self.store.running(), waiting, self.config.slots) if waiting else []
+        waits = estimates.waits(self.store, self.store.running(), waiting, self.slots) if waiting else []
         return {run.id: Place(place, wait) for place, (run, wait) in enumerate(zip(waiting, waits, strict=True), 1)}
 
     def estimate(self, task: Experiment | Training | Ranks) -> float | None:

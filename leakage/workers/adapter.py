@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from leakage.data.checkpoints import find, verified
 from leakage.engine.chain import TwoClasses
 from leakage.engine.core import Observation
+from leakage.engine.devices import best_device, device_for
 from leakage.engine.federation import Federation, ThreatModel
 from leakage.engine.loading import load as load_plugin
 from leakage.engine.observe import observe as observe_model
@@ -17,7 +18,7 @@ from leakage.engine.observe import ready
 from leakage.engine.weights import put, unpack
 from leakage.engine.weights import untrained as drawn
 from leakage.evaluation.baselines import make_baselines
-from leakage.evaluation.play import PER_SECOND, Private, Scene, best_device, stage
+from leakage.evaluation.play import PER_SECOND, Private, Scene, stage
 from leakage.evaluation.play import play as play_scene
 from leakage.evaluation.pools import Origin, kind_of
 from leakage.evaluation.referee import Frame
@@ -108,8 +109,10 @@ def prepare(
 
     Raises StoppedError when `pulse()` says stop, which is asked before every local step of the client.
     """
-    x, classes = (tensor.to(device or best_device()) for tensor in load(experiment, uploads or {}))
-    private = x.to(PRECISIONS[experiment.precision])
+    precision = PRECISIONS[experiment.precision]
+    device = device_for(precision, device or best_device())
+    x, classes = (tensor.to(device) for tensor in load(experiment, uploads or {}))
+    private = x.to(precision)
     y = classes if experiment.task == "classes" else predicted_labels(experiment, private)
     return stage(
         network(experiment, (x.shape[1], x.shape[2], x.shape[3])),

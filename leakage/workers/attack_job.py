@@ -62,13 +62,14 @@ def perform(job: Job, device: torch.device) -> None:
             with suppress(Exception), other_job.telling():  # what is wrong with one is no matter of the others
                 cases.append(prepare_scene(other_job, device))
         for case in cases:
+            case.job.computes_on(device)
             case.job.store.put_file(case.job.run.id, "private.png", contact_sheet(case.scene.x))
-            case.job.store.add_event(case.job.run.id, describe(case, device, others=len(cases) - 1))
+            case.job.store.add_event(case.job.run.id, describe(case, others=len(cases) - 1))
         if len(cases) > 1:
             for place, frame in play_together([case.scene for case in cases], [case.job.pulse for case in cases]):
                 keep(cases[place], frame, alone=False)
         else:
-            run_single(first, device)
+            run_single(first)
 
 
 @dataclass(frozen=True)
@@ -111,10 +112,10 @@ def batchable_runs(case: Case) -> tuple[list[Run], float]:
     return claimed, min(cost, 1.0 + len(claimed))
 
 
-def run_single(case: Case, device: torch.device) -> None:
+def run_single(case: Case) -> None:
     """One run in a loop of its own."""
     fields = case.experiment.attack.fields
-    if device.type == "cpu" and "steps" in fields:
+    if case.scene.seen.device.type == "cpu" and "steps" in fields:
         case.job.pulse.most = fitting_threads(case.scene.seen, cores(), int(fields.get("starts", 1)))
     for frame in play(case.scene, pulse=case.job.pulse):
         keep(case, frame, alone=True)
@@ -169,10 +170,10 @@ def picture_address(picture: torch.Tensor) -> str:
     return "data:image/png;base64," + base64.b64encode(contact_sheet(picture.unsqueeze(0))).decode()
 
 
-def describe(case: Case, device: torch.device, *, others: int) -> MetaEvent:
+def describe(case: Case, *, others: int) -> MetaEvent:
     """Everything a page shows that does not change during the run. `others` share its loop."""
     experiment, scene, run = case.experiment, case.scene, case.job.run
-    held, attack = scene.baselines, scene.attack
+    held, attack, device = scene.baselines, scene.attack, scene.seen.device
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else f"{device.type}, {cores()} core{'s' if cores() > 1 else ''}"
     steps = experiment.attack.fields.get("steps")
     name += f", in one loop with {others} other run{'' if others == 1 else 's'}" if others else ""

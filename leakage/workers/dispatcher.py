@@ -10,18 +10,21 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from types import FrameType
 
 from leakage.runs.backoff import Backoff
 from leakage.runs.connections import NewerStoreError, StoreError
-from leakage.runs.notes import LOG, SERVER
+from leakage.runs.notes import LOG, SERVER, SLOTS
 from leakage.runs.private_home import keep_private
 from leakage.runs.programs import take_lock
 from leakage.runs.store import Run, Store
 from leakage.runs.upload_codes import UploadCodes
-from leakage.settings import Settings, settings
+from leakage.settings import Settings, cores, settings
 from leakage.spec import catalog
+from leakage.workers.gpu_slots import assign_gpus, find_gpus, slots_for
 
 TICK = 0.2  # seconds
 SILENCE = 30.0  # a worker that has not been heard of for so long is lost
@@ -54,10 +57,10 @@ class Worker:
 
 
 class Dispatcher:
-    """Slots and what runs in them."""
+    """Slots and what runs in them. `gpus`: bytes of memory of each GPU that they share."""
 
-    def __init__(self, config: Settings) -> None:
-        self.config = config
+    def __init__(self, config: Settings, gpus: Sequence[int] = ()) -> None:
+        self.config, self.gpus = config, assign_gpus(config.slots, gpus)
         self.store = Store(config.store, max_mb=config.store_mb)
         self.slots: dict[str, Worker] = {}
         self.ended: list[Worker] = []
@@ -125,8 +128,13 @@ class Dispatcher:
     def start(self, slot: str) -> Worker:
         with self.config.log_file("workers.log").open("ab") as output:
             command = [sys.executable, "-m", "leakage.workers.worker", slot, str(os.getpid())]
+            environment = {**os.environ, **WORKER, "LEAKAGE_SLOTS": str(self.config.slots)}
+            if self.gpus:
+                own = self.gpus[int(slot)]
+                command.append(str(own.share))
+                environment |= own.environment(os.environ)
             born = time.time()
-            return Worker(subprocess.Popen(command, env={**os.environ, **WORKER}, stdout=output, stderr=output), born)
+            return Worker(subprocess.Popen(command, env=environment, stdout=output, stderr=output), born)
 
     def look_after(self, run: Run) -> None:
         """End a run whose worker is silent or does not obey a cancel; say what became of one whose worker is gone."""
@@ -183,7 +191,10 @@ def main(arguments: list[str]) -> int:
     if lock is None:
         log.info("another dispatcher is at work on %s", config.home)
         return 0
-    dispatcher = Dispatcher(config)
+    gpus = find_gpus()
+    if gpus and not os.environ.get("LEAKAGE_SLOTS"):
+        config = replace(config, slots=slots_for(gpus, cores()))
+    dispatcher = Dispatcher(config, gpus)
 
     def leave(_signal: int, _frame: FrameType | None) -> None:
         dispatcher.leaving = True
@@ -191,6 +202,8 @@ def main(arguments: list[str]) -> int:
     signal.signal(signal.SIGTERM, leave)
     signal.signal(signal.SIGINT, leave)
     with lock:
+        with suppress(StoreError):  # a full disk: pages take the default
+            dispatcher.store.put_note(SLOTS, config.slots)
         dispatcher.listing.first()
         dispatcher.loop(stay="--stay" in arguments)
     return 0

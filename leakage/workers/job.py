@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import torch
 
 from leakage.runs.connections import FULL, is_full
+from leakage.runs.device_kinds import on_device
 from leakage.runs.endings import OVER, UNBEGUN
 from leakage.runs.events import EndEvent
 from leakage.runs.run_queue import BEFORE_IT_BEGAN
@@ -56,6 +57,12 @@ class Job:
         """Limit its time, which began when it was claimed, or at `since` (seconds since 1970); `runs` share a loop and this limit."""
         begun = since or self.run.started or time.time()
         self.limit, self.runs, self.pulse.deadline = seconds, runs, time.monotonic() + begun - time.time() + seconds
+
+    def computes_on(self, device: torch.device) -> None:
+        """Note where it is computed, if that is another kind of device than was thought when it was asked for."""
+        version = on_device(self.run.version, device.type)
+        if version != self.run.version:
+            self.store.put_version(self.run.id, version)
 
     @property
     def cut(self) -> str:

@@ -1,4 +1,4 @@
-"""Runs from claim to finish, in a warm process of its own: `python -m leakage.workers.worker SLOT DISPATCHER`."""
+"""Runs from claim to finish, in a warm process of its own: `python -m leakage.workers.worker SLOT DISPATCHER [SHARE OF THE GPU]`."""
 
 import contextlib
 import logging
@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 import torch
 
-from leakage.evaluation.play import best_device
+from leakage.engine.devices import best_device
 from leakage.runs.connections import NewerStoreError, StoreError
 from leakage.runs.fair_order import takes_short_runs_only
-from leakage.runs.notes import SPEEDS
+from leakage.runs.notes import DEVICE, SPEEDS
 from leakage.runs.private_home import keep_private
 from leakage.runs.store import Run, Store
 from leakage.settings import Settings, cores, settings, share_of_slot
@@ -41,6 +41,7 @@ def perform(store: Store, run: Run, device: torch.device) -> None:
 
 def train(job: Job, device: torch.device) -> None:
     """Train, with all cores while alone."""
+    job.computes_on(device)
     job.may_take(parse_training(job.run.experiment).max_seconds)
     job.pulse.most = cores()
     result = training_job.perform(job.store, job.run, job.pulse, device)
@@ -79,10 +80,10 @@ def limit_memory(megabytes: int) -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (cap, resource.getrlimit(resource.RLIMIT_DATA)[1]))
 
 
-def limit_gpu(device: torch.device, slots: int) -> None:
-    """Let this process fill its slot's share of the GPU, so that a run fails with a sentence instead of those beside it."""
+def limit_gpu(device: torch.device, share: float) -> None:
+    """Let this process fill its share of the GPU, 0 to 1, so that a run fails with a sentence instead of those beside it."""
     if device.type == "cuda":
-        torch.cuda.set_per_process_memory_fraction(share_of_slot(slots))  # of the current device, which is the one
+        torch.cuda.set_per_process_memory_fraction(share)  # of the current device, which is the one
 
 
 def claim(store: Store, worker: str, *, short: bool) -> Run | None:
@@ -116,14 +117,25 @@ def chores(store: Store, slot: str, device: torch.device) -> Iterator[None]:
         log.error("this machine could not be measured:\n%s", traceback.format_exc())
 
 
-def main(config: Settings, slot: str, dispatcher: int) -> None:
-    """Claim and perform until the dispatcher, the process with that id, is gone."""
+def note_device(store: Store, device: torch.device) -> None:
+    """Say what this machine computes on: results are shared with those of its kind, and what another was measured at says nothing."""
+    known = store.note(DEVICE)
+    if known != device.type:
+        store.put_note(DEVICE, device.type)
+        if known or device.type != "cpu":
+            store.put_note(SPEEDS, None)
+
+
+def main(config: Settings, slot: str, dispatcher: int, share: float) -> None:
+    """Claim and perform until the dispatcher, the process with that id, is gone; on a GPU fill that share of its memory, 0 to 1."""
     store = Store(config.store, max_mb=config.store_mb)
     device = best_device()
     if device.type == "cpu":
         limit_memory(config.memory_mb)
         torch.set_num_threads(min(torch.get_num_threads(), cores()))  # torch sees the machine's cores, not the container's quota
-    limit_gpu(device, config.slots)
+    limit_gpu(device, share)
+    if slot == "0":
+        note_device(store, device)
     worker, idle_since, todo = f"{slot}:{os.getpid()}", time.monotonic(), chores(store, slot, device)
     while os.getppid() == dispatcher:
         run = claim(store, worker, short=takes_short_runs_only(int(slot)))
@@ -140,6 +152,7 @@ if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the web server; the dispatcher ends its workers itself
     keep_private(settings())
     try:
-        main(settings(), sys.argv[1], int(sys.argv[2]))
+        config, shares = settings(), [float(word) for word in sys.argv[3:]]
+        main(config, sys.argv[1], int(sys.argv[2]), *(shares or [share_of_slot(config.slots)]))
     except NewerStoreError as error:
         sys.exit(str(error))

@@ -99,7 +99,7 @@ def test_a_limit_begins_at_the_claim(tmp_path: Path) -> None:
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_a_worker_fills_no_more_of_the_gpu_than_its_share() -> None:
     device, slots = torch.device("cuda"), 4
-    limit_gpu(device, slots)
+    limit_gpu(device, share_of_slot(slots))
     try:
         most = int(torch.cuda.get_device_properties(0).total_memory * share_of_slot(slots))
         with pytest.raises(RuntimeError, match="out of memory"):

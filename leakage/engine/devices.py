@@ -1,0 +1,65 @@
+"""What depends on where tensors lie: the device of a run, float64 where a device has none, exact arithmetic, randomness on the device."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+CPU = torch.device("cpu")
+T = TypeVar("T")
+
+
+def best_device() -> torch.device:
+    """CUDA, then MPS, then CPU."""
+    if torch.cuda.is_available():
+        return torch.device("cuda")
+    return torch.device("mps") if torch.backends.mps.is_available() else CPU
+
+
+def device_for(dtype: torch.dtype, best: torch.device) -> torch.device:
+    """Where tensors of this precision are computed, if `best` is there: Apple's MPS has no float64.
+
+    >>> device_for(torch.float64, torch.device("mps")), device_for(torch.float64, torch.device("cuda"))
+    (device(type='cpu'), device(type='cuda'))
+    """
+    return CPU if best.type == "mps" and dtype == torch.float64 else best
+
+
+def double(value: Tensor) -> Tensor:
+    """The same numbers in float64, on the CPU where their device has none."""
+    return value.to(device_for(torch.float64, value.device)).double()
+
+
+def device_generator(rng: torch.Generator, device: torch.device) -> torch.Generator:
+    """A generator that draws on `device`, seeded by `rng`; on the CPU `rng` itself. It copies nothing to the device, draw after draw."""
+    if device.type == "cpu":
+        return rng
+    return torch.Generator(device).manual_seed(int(torch.randint(2**62, (), generator=rng)))
+
+
+@contextmanager
+def exact_arithmetic() -> Iterator[None]:
+    """On a GPU: float32 with all its 24 bits, and the same convolution kernels every time. On the CPU nothing changes.
+
+    TF32 keeps 11 bits of a factor, an error of 5e-4: torch lets convolutions use it unless told, and the gradients that an attack compares
+    would differ by more than what it looks for. What was set before holds again afterwards.
+    """
+    matmul = torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = False
+    try:
+        with torch.backends.cudnn.flags(enabled=torch.backends.cudnn.enabled, deterministic=True, benchmark=False, allow_tf32=False):
+            yield
+    finally:
+        torch.backends.cuda.matmul.allow_tf32 = matmul
+
+
+def played_exactly(moments: Iterator[T]) -> Iterator[T]:
+    """The same, each worked out in `exact_arithmetic`: between two of them what the caller has set holds."""
+    while True:
+        with exact_arithmetic():
+            moment = next(moments, None)
+        if moment is None:
+            return
+        yield moment
