@@ -1,6 +1,7 @@
 """Which tests run when: a pairwise part of the large products, what runs one after the other, and no network while tests are collected."""
 
 import heapq
+import os
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 from itertools import combinations
@@ -22,6 +23,7 @@ CHAINS = {"tests/browser/": "browser"} | dict.fromkeys(
     "processes",
 )
 STARTERS = {"dispatcher", "server", "school"}  # fixtures that start processes
+POLITE = 10  # niceness of a process whose tests wait for no other process
 HERE = Path(__file__).parent
 BROWSER = HERE / "browser"
 
@@ -95,6 +97,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             raise pytest.UsageError(f"{item.nodeid} starts processes: mark it with `processes`")
         if item.get_closest_marker("processes") and item.path.is_relative_to(HERE) and not chain(item.nodeid):
             raise pytest.UsageError(f"{item.nodeid} starts processes: name its file in CHAINS")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """The cores belong first to the chains, whose tests wait for servers, workers and a browser, and fail when these are too slow."""
+    if hasattr(item.config, "workerinput") and not chain(item.nodeid) and chain(item.session.items[0].nodeid) == "browser":
+        os.nice(max(0, POLITE - os.nice(0)))  # for good: a process that is through with a chain runs no other
 
 
 @pytest.hookimpl(wrapper=True)
