@@ -136,7 +136,9 @@ class Place:
         """A web server; one that is `alone` takes this process for its dispatcher and starts none."""
         if alone:
             self.lock = take_lock(self.config)
-        return Server(self)
+        server = Server(self)
+        assert not alone or not (self.home / "dispatch.log").exists(), "it started a dispatcher"
+        return server
 
     def dispatcher(self) -> int:
         """Process id of the dispatcher at work, 0 when there is none."""

@@ -13,7 +13,7 @@ from long_tests import LONG
 from torch import nn
 from xdist.scheduler import LoadScopeScheduling
 
-# Each of the two one after the other: they watch times, memory and processes, wait for these most of the time, and take longest.
+# Each of the two one after the other: they watch times, memory and processes, wait for these much of the time, and take longest.
 CHAINS = {"tests/browser/": "browser"} | dict.fromkeys(
     (
         "tests/runs/test_private_home.py",
@@ -31,6 +31,11 @@ BROWSER = HERE / "browser"
 def chain(nodeid: str) -> str:
     """The chain that a test belongs to, or nothing."""
     return next((name for start, name in CHAINS.items() if nodeid.startswith(start)), "")
+
+
+def gives_way(nodeid: str, first: str) -> bool:
+    """Whether a test leaves the cores to the chains: it belongs to none, and `first`, where its process begins, is a browser's."""
+    return not chain(nodeid) and chain(first) == "browser"
 
 
 def covering(cases: Sequence[dict[str, Hashable]]) -> set[int]:
@@ -100,8 +105,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """The cores belong first to the chains, whose tests wait for servers, workers and a browser, and fail when these are too slow."""
-    if hasattr(item.config, "workerinput") and not chain(item.nodeid) and chain(item.session.items[0].nodeid) == "browser":
+    """Tests of the chains wait for servers, workers and a browser, and fail when these are too slow: the cores are theirs first."""
+    if hasattr(item.config, "workerinput") and gives_way(item.nodeid, item.session.items[0].nodeid):
         os.nice(max(0, POLITE - os.nice(0)))  # for good: a process that is through with a chain runs no other
 
 

@@ -100,7 +100,7 @@ def children(pid: int) -> list[int]:
 def test_a_dispatcher_that_is_asked_to_leave_lets_its_runs_finish(home: Path) -> None:
     with place(home) as made:
         process = made.dispatch()
-        run = made.submit(LONG.model_copy(update={"max_seconds": 5}))
+        run = made.submit(LONG.model_copy(update={"max_seconds": 12}))
         waiting = made.submit(another(QUICK, 2))
         worker = made.worker(run)
         process.terminate()
