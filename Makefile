@@ -30,8 +30,9 @@ from = $(if $(and $(LOCKED),$(if $(TORCH_INDEX),,yes)),--require-hashes -r $(1).
 # Compiled once, also where the environment forbids to keep that: else each of the dozens of processes compiles all modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-# Two processes, a thread each. What must not run beside its like follows each other in one of them (tests/tiers.py).
-PARALLEL := --numprocesses 2 --dist loadscope
+# A thread for each process. What must not run beside its like follows each other in one of them (tests/tiers.py): two such chains, which
+# wait half of their time, and a third process for all others.
+PARALLEL := --dist loadscope --numprocesses
 QUICK := not slow and not grid and not long and not browser and not processes
 
 .PHONY: help run quick test check bench record learn site docs lock clean
@@ -44,10 +45,10 @@ run: $(VENV)/.run-ready ## start the dashboard on http://127.0.0.1:8501 and open
 	exec $(PY) -m streamlit run app.py --server.address $(HOST) --server.port $(PORT) $(ARGS) </dev/null
 
 quick: $(VENV)/.dev-ready ## run the tests that need no browser, no other processes and no long time (ARGS="-k store")
-	@OMP_NUM_THREADS=1 $(PY) -m pytest $(PARALLEL) -m "$(QUICK)" $(ARGS)
+	@OMP_NUM_THREADS=1 $(PY) -m pytest $(PARALLEL) 2 -m "$(QUICK)" $(ARGS)
 
 test: $(VENV)/.dev-ready ## run all tests (ARGS="-m grid" for the full products, ARGS="-m slow" for the published numbers)
-	@browser=$$(bash scripts/browser.sh) && OMP_NUM_THREADS=1 LEAKAGE_BROWSER="$$browser" $(PY) -m pytest $(PARALLEL) $(ARGS)
+	@browser=$$(bash scripts/browser.sh) && OMP_NUM_THREADS=1 LEAKAGE_BROWSER="$$browser" $(PY) -m pytest $(PARALLEL) 3 $(ARGS)
 
 check: $(VENV)/.dev-ready ## lint, format check, types, who imports whom; the same of the JavaScript where Node.js is
 	$(PY) -m ruff check .

@@ -52,8 +52,8 @@ def dispatcher(tmp_path_factory: pytest.TempPathFactory, written: Path) -> Itera
         yield made
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Place, Server]]:
-    """A place with a web server, which starts its dispatcher; the catalog is not there yet."""
+    """A place with a web server, which starts its dispatcher; the first who asks for it finds no catalog yet."""
     with place(tmp_path_factory.mktemp("served")) as made:
         yield made, made.serve()

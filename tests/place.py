@@ -12,9 +12,10 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 from leakage.runs.notes import SPEEDS
+from leakage.runs.programs import take_lock
 from leakage.runs.service import Service
 from leakage.runs.store import Run, Store
 from leakage.settings import ROOT, Settings
@@ -110,6 +111,7 @@ class Place:
         self.service = Service(self.store, self.config)
         self.started: list[subprocess.Popen[bytes]] = []
         self.groups: set[int] = set()
+        self.lock: IO[str] | None = None
 
     def start(self, arguments: list[str], log: str) -> subprocess.Popen[bytes]:
         """A Python process in a group of its own."""
@@ -130,14 +132,19 @@ class Place:
     def dispatch(self) -> subprocess.Popen[bytes]:
         return self.start(["-m", "leakage.workers.dispatcher", "--stay"], "dispatch.log")
 
-    def serve(self) -> Server:
-        return Server(self)
+    def serve(self, *, alone: bool = False) -> Server:
+        """A web server; one that is `alone` takes this process for its dispatcher and starts none."""
+        if alone:
+            self.lock = take_lock(self.config)
+        server = Server(self)
+        assert not alone or not (self.home / "dispatch.log").exists(), "it started a dispatcher"
+        return server
 
     def dispatcher(self) -> int:
         """Process id of the dispatcher at work, 0 when there is none."""
         with contextlib.suppress(OSError, IndexError, ValueError):
             pid = int((self.home / "dispatch.lock").read_text().split()[0])
-            if alive(pid):
+            if pid != os.getpid() and alive(pid):
                 self.groups.add(pid)
                 return pid
         return 0
@@ -177,6 +184,8 @@ class Place:
                     os.killpg(group, number)
         for process in self.started:
             process.wait()
+        if self.lock:
+            self.lock.close()
         self.store.close()
 
 

@@ -5,7 +5,7 @@ from itertools import combinations, product
 
 import pytest
 from long_tests import LONG
-from tiers import covering
+from tiers import covering, gives_way
 
 from leakage.settings import ROOT
 
@@ -47,6 +47,12 @@ def test_of_cases_that_were_left_out_beforehand_nothing_is_asked() -> None:
 def test_of_two_parameters_and_of_one_nothing_can_be_left_out() -> None:
     assert covering(cases((4, 3))) == set(range(12))
     assert covering([{"a": "1"}, {"a": "2"}]) == {0, 1}
+
+
+def test_beside_a_browser_the_tests_of_no_chain_give_way_and_without_one_nobody_does() -> None:
+    browser, server, other = "tests/browser/test_lab.py::test_a", "tests/web/test_server.py::test_b[c]", "tests/api/test_attack.py::test_d"
+    assert [gives_way(nodeid, browser) for nodeid in (browser, server, other)] == [False, False, True]
+    assert not any(gives_way(nodeid, first) for first in (server, other) for nodeid in (server, other))
 
 
 # ---------------------------------------------------------------- as pytest uses it

@@ -1,6 +1,7 @@
 """Which tests run when: a pairwise part of the large products, what runs one after the other, and no network while tests are collected."""
 
 import heapq
+import os
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 from itertools import combinations
@@ -12,7 +13,7 @@ from long_tests import LONG
 from torch import nn
 from xdist.scheduler import LoadScopeScheduling
 
-# Each of the two one after the other: they watch times, memory and processes, wait for these most of the time, and take longest.
+# Each of the two one after the other: they watch times, memory and processes, wait for these much of the time, and take longest.
 CHAINS = {"tests/browser/": "browser"} | dict.fromkeys(
     (
         "tests/runs/test_private_home.py",
@@ -22,6 +23,7 @@ CHAINS = {"tests/browser/": "browser"} | dict.fromkeys(
     "processes",
 )
 STARTERS = {"dispatcher", "server", "school"}  # fixtures that start processes
+POLITE = 10  # niceness of a process whose tests wait for no other process
 HERE = Path(__file__).parent
 BROWSER = HERE / "browser"
 
@@ -29,6 +31,11 @@ BROWSER = HERE / "browser"
 def chain(nodeid: str) -> str:
     """The chain that a test belongs to, or nothing."""
     return next((name for start, name in CHAINS.items() if nodeid.startswith(start)), "")
+
+
+def gives_way(nodeid: str, first: str) -> bool:
+    """Whether a test leaves the cores to the chains: it belongs to none, and `first`, where its process begins, is a browser's."""
+    return not chain(nodeid) and chain(first) == "browser"
 
 
 def covering(cases: Sequence[dict[str, Hashable]]) -> set[int]:
@@ -95,6 +102,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             raise pytest.UsageError(f"{item.nodeid} starts processes: mark it with `processes`")
         if item.get_closest_marker("processes") and item.path.is_relative_to(HERE) and not chain(item.nodeid):
             raise pytest.UsageError(f"{item.nodeid} starts processes: name its file in CHAINS")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Tests of the chains wait for servers, workers and a browser, and fail when these are too slow: the cores are theirs first."""
+    if hasattr(item.config, "workerinput") and gives_way(item.nodeid, item.session.items[0].nodeid):
+        os.nice(max(0, POLITE - os.nice(0)))  # for good: a process that is through with a chain runs no other
 
 
 @pytest.hookimpl(wrapper=True)

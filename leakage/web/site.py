@@ -42,10 +42,11 @@ def write_site(out: Path, known: Catalog, *, address: str = "") -> int:
     Raises:
         ValueError: If the folder holds something else, or the reader has syntax that cannot be bundled.
     """
+    earlier = out.is_dir() and any(out.iterdir())
+    if earlier and (not (out / HOME).is_file() or TOLD_BY not in (out / HOME).read_text()):
+        raise ValueError(f"{out} is neither empty nor an earlier site: name another folder, as in `--out lessons`.")
     made = {name: content if isinstance(content, bytes) else content.encode() for name, content in _files(known, address)}
-    if out.is_dir() and any(out.iterdir()):
-        if not (out / HOME).is_file() or TOLD_BY not in (out / HOME).read_text():
-            raise ValueError(f"{out} is neither empty nor an earlier site: name another folder, as in `--out lessons`.")
+    if earlier:
         shutil.rmtree(out)
     for name, content in made.items():
         (out / name).parent.mkdir(parents=True, exist_ok=True)

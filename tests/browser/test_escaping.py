@@ -126,7 +126,7 @@ def drawn(tmp_path: Path, chromium: Browser) -> Iterator[Page]:
     page = chromium.new_context().new_page()
     page.goto(f"http://127.0.0.1:{port}")
     page.locator(f".st-key-warning-{len(TEXTS) + len(PLAIN) - 1} p").wait_for(timeout=60_000)
-    page.wait_for_timeout(2000)
+    page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for(timeout=60_000)
     yield page
     server.terminate()
     server.wait()

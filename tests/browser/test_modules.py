@@ -62,7 +62,8 @@ def test_everything_works_below_a_base_path(below: str, chromium: Browser) -> No
     for name in ("Compare", "Training", "Architecture", "Your runs", "Lab"):
         page.get_by_role("link", name=name, exact=True).click()
         page.wait_for_url(re.compile(rf"^{re.escape(below)}/"))
-        page.wait_for_timeout(1500)
+        page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for(timeout=60_000)
+        page.wait_for_timeout(500)
     assert [url for url in asked if not url.startswith((f"{below}/", "blob:", "data:"))] == []
     assert wrong == []
 

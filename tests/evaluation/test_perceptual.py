@@ -7,10 +7,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from urllib.error import URLError
 
-import lpips
 import pytest
 import torch
-import torchvision
 from problems import baselines_of, smooth
 from torch.nn import functional as F
 
@@ -34,6 +32,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def stored(path: Path) -> str:
     """Put a SqueezeNet that was never trained into a file; its SHA-256."""
+    import torchvision  # takes seconds, which who only lists the tests need not wait for
+
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         weights = torchvision.models.squeezenet1_1(weights=None).state_dict()
@@ -54,6 +54,8 @@ def ready(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Perceptual:
 
 
 def test_it_is_the_packages_own_number(ready: Perceptual) -> None:
+    import lpips
+
     a, b = smooth(3, 3, 40), smooth(3, 3, 40, seed=1)
     own = lpips.LPIPS.forward(ready.model, 2 * a - 1, 2 * b - 1).flatten()  # with its range, [-1, 1]
     assert ready.net == "squeeze"

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 import torch
 from problems import baselines_of
-from torchvision.transforms.functional import gaussian_blur
 
 from leakage.evaluation.baselines import Baselines, measure
 from leakage.evaluation.pairing import pair
@@ -182,17 +181,23 @@ def noise(x: torch.Tensor) -> torch.Tensor:
     return torch.randn(x.shape, generator=torch.Generator().manual_seed(0))
 
 
+def blurred(x: torch.Tensor, size: int, sigma: float) -> torch.Tensor:
+    from torchvision.transforms.functional import gaussian_blur  # takes seconds, which who only lists the tests need not wait for
+
+    return gaussian_blur(x, [size, size], [sigma, sigma])
+
+
 @pytest.mark.parametrize("lpips", [False, True])
 def test_exact_and_lightly_noised_or_blurred_copies_are_recognizable(gallery: tuple[torch.Tensor, Baselines], lpips: bool) -> None:
     x, held = gallery
-    for guess in (x, x + 0.04 * noise(x), gaussian_blur(x, [7, 7], [0.7, 0.7]), gaussian_blur(x, [7, 7], [1.0, 1.0])):
+    for guess in (x, x + 0.04 * noise(x), blurred(x, 7, 0.7), blurred(x, 7, 1.0)):
         assert words(guess, x, held, lpips=lpips) == ["recognizable"] * len(NAMES)
 
 
 @pytest.mark.parametrize("lpips", [False, True])
 def test_a_portrait_under_heavy_noise_or_blur_is_singled_out(gallery: tuple[torch.Tensor, Baselines], lpips: bool) -> None:
     x, held = gallery
-    for guess in (x + 0.4 * noise(x), gaussian_blur(x, [19, 19], [3.0, 3.0])):
+    for guess in (x + 0.4 * noise(x), blurred(x, 19, 3.0)):
         assert words(guess, x, held, lpips=lpips)[0] == SINGLED_OUT
     assert "recognizable" not in words(x + 0.4 * noise(x), x, held, lpips=lpips)
 
@@ -226,7 +231,7 @@ def test_another_picture_of_the_kind_is_never_recognizable_and_anything_else_onc
 
 def test_a_blob_of_the_right_colours_is_at_most_partly_recognizable(gallery: tuple[torch.Tensor, Baselines]) -> None:
     x, held = gallery
-    blob = gaussian_blur(x, [31, 31], [8.0, 8.0])
+    blob = blurred(x, 31, 8.0)
     assert "recognizable" not in words(blob, x, held, lpips=True)
 
 

@@ -5,7 +5,6 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 import torch
-import torchvision
 from problems import CATALOG, IDS, LIGHT, light, observed, smooth
 from torch import nn
 
@@ -276,6 +275,8 @@ def test_the_padding_reaches_every_convolution_with_an_edge(name: str) -> None:
 
 
 def test_vgg16_has_torchvisions_layers_and_first_weights() -> None:
+    import torchvision  # takes seconds, which who only lists the tests need not wait for
+
     with torch.device("meta"):
         theirs = {f"net.{name}": value.shape for name, value in torchvision.models.vgg16(num_classes=10).named_parameters()}
     assert sizes("vgg16", (3, 32, 32)) == theirs

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from place import QUICK, place, until
+from place import QUICK, Place, Server, until
 
 from leakage.runs.private_home import keep_private
 from leakage.settings import ROOT, Settings
@@ -66,12 +66,10 @@ def test_what_a_link_leads_to_is_not_touched(tmp_path: Path) -> None:
 
 
 @pytest.mark.processes
-def test_after_a_run_nobody_else_can_read_store_logs_or_catalog(tmp_path: Path) -> None:
-    with place(tmp_path / "served") as home:
-        home.serve()
-        run = home.submit(QUICK)
-        assert home.finished(run).status == "done"
-        until(lambda: (home.home / "workers.log").exists(), what="workers write their log")
-        names = {path.name for path in home.home.iterdir()}
-        assert {"store.db", "store.db-wal", "store.db-shm", "store.reserve", "server.log", "dispatch.log", "catalog.json"} <= names
-        assert modes(home.home) == {}
+def test_after_a_run_nobody_else_can_read_store_logs_or_catalog(server: tuple[Place, Server]) -> None:
+    home, _ = server
+    assert home.finished(home.submit(QUICK)).status == "done"
+    until(lambda: (home.home / "workers.log").exists(), what="workers write their log")
+    names = {path.name for path in home.home.iterdir()}
+    assert {"store.db", "store.db-wal", "store.db-shm", "store.reserve", "server.log", "dispatch.log", "catalog.json"} <= names
+    assert modes(home.home) == {}

@@ -19,11 +19,13 @@ from leakage.web import dispatcher_watch
 from leakage.web.dispatcher_watch import DispatcherWatch
 from leakage.web.routes import Stream
 
-WATCHING = """
+LOOKS = 0.5  # seconds between looks of a watch: a server looks more seldom
+WATCHING = f"""
 import asyncio, logging
-from leakage.web.server import dispatcher_watch
+from leakage.web import dispatcher_watch, server
+dispatcher_watch.WATCH = {LOOKS}
 logging.basicConfig(level=logging.INFO, format="watch: %(message)s")
-asyncio.run(dispatcher_watch().keep())
+asyncio.run(server.dispatcher_watch().keep())
 """
 
 
@@ -31,7 +33,7 @@ def checkout(folder: Path, *, release: str, change: str = "") -> Path:
     """A copy of the program as another checkout has it; with `change` its results may differ."""
     folder.mkdir()
     for name in ("leakage", "assets"):
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / name, folder / name)  # with what was compiled
     (folder / "pyproject.toml").write_text(f'[project]\nversion = "{release}"\n')
     with (folder / "leakage/attacks/dlg.py").open("a") as plugin:
         plugin.write(change)
@@ -173,7 +175,7 @@ def test_of_two_versions_on_one_home_the_newer_wins_and_the_older_says_so_once(t
         assert taken not in (0, first)
         said = f"A newer version of this program (1.1, in {new}) is at work on {home}."
         until(lambda: said in (home / "old.log").read_text(), what="the older one says so")
-        ends = time.monotonic() + 4 * dispatcher_watch.WATCH
+        ends = time.monotonic() + 4 * LOOKS
         while time.monotonic() < ends:
             assert other.dispatcher() == taken, "they fight"
             time.sleep(0.1)

@@ -4,11 +4,9 @@ import random
 import socket
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from homes import furnished
-from place import Server, place
+from place import Place, Server, until
 
 pytestmark = pytest.mark.processes
 COUNT = 300
@@ -102,11 +100,11 @@ def answer(port: int, request: bytes) -> tuple[bytes, float]:
     return got, first
 
 
-@pytest.fixture(scope="module")
-def target(tmp_path_factory: pytest.TempPathFactory, written: Path) -> Iterator[Server]:
+@pytest.fixture
+def target(server: tuple[Place, Server]) -> Server:
     """A server with a catalog and the recorded runs."""
-    with place(furnished(tmp_path_factory.mktemp("target"), written)) as made:
-        yield made.serve()
+    until(server[0].service.catalog, what="the catalog is written")
+    return server[1]
 
 
 def test_three_hundred_hostile_requests_are_answered_without_an_error_of_ours(target: Server) -> None:

@@ -158,7 +158,7 @@ def school(tmp_path_factory: pytest.TempPathFactory, written: Path) -> Iterator[
     """A server with a password."""
     home = furnished(tmp_path_factory.mktemp("school"), written)
     with place(home, LEAKAGE_PASSWORD=PASSWORD) as made:
-        yield made.serve(), Settings(home=home, slots=1, store_mb=16, memory_mb=0, password=PASSWORD)
+        yield made.serve(alone=True), Settings(home=home, slots=1, store_mb=16, memory_mb=0, password=PASSWORD)
 
 
 def opens(server: Server, cookie: str) -> tuple[int, bytes]:

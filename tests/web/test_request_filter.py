@@ -147,7 +147,7 @@ def test_an_address_of_the_network_works_without_any_setting(server: Served) -> 
 
 def test_names_in_the_setting_are_allowed_and_a_wildcard_ends_the_server_with_a_sentence(tmp_path: Path) -> None:
     with place(tmp_path / "named", LEAKAGE_ALLOWED_HOSTS="class.example.org, other.example.org") as home:
-        server = home.serve()
+        server = home.serve(alone=True)
         assert asked(server, "GET", "/learn", Host="class.example.org")[0] == 200
         assert knock(server, f"https://other.example.org:{port_of(server)}", host="other.example.org")[0] == 101
         assert asked(server, "GET", "/learn", Host="third.example.org")[0] == 421
@@ -160,7 +160,7 @@ def test_names_in_the_setting_are_allowed_and_a_wildcard_ends_the_server_with_a_
 
 def test_streamlits_own_list_of_hosts_counts_as_well(tmp_path: Path) -> None:
     with place(tmp_path / "both", STREAMLIT_SERVER_ALLOWED_HOSTS="localhost") as home:
-        server = home.serve()
+        server = home.serve(alone=True)
         port = port_of(server)
         assert knock(server, f"http://localhost:{port}", host="localhost")[0] == 101
         assert knock(server, server.address)[0] == 403

@@ -133,7 +133,7 @@ def test_a_killed_dispatcher_is_replaced_and_its_workers_finish_their_runs(serve
 def test_a_change_of_the_plug_ins_replaces_the_dispatcher_once(tmp_path: Path) -> None:
     """Neither a server that knows only the plug-ins of its own start nor a broken plug-in makes dispatchers come and go."""
     for name in ("leakage", "pages", "assets", ".streamlit"):
-        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / name, tmp_path / name)  # with what was compiled
     shutil.copy(ROOT / "app.py", tmp_path)
     home, plugin = tmp_path / "home", tmp_path / "leakage/attacks/dlg.py"
     home.mkdir()

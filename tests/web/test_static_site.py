@@ -63,13 +63,12 @@ def test_every_link_leads_to_a_file_of_the_folder_and_none_to_a_network(folder: 
         assert [file for file in files if not (page.parent / file).is_file()] == [], page.name
 
 
-def test_a_worksheet_prints_the_address_of_its_host_or_the_file_to_open(folder: Path, tmp_path: Path) -> None:
+def test_a_worksheet_prints_the_address_of_its_host_or_the_file_to_open(folder: Path) -> None:
     assert ">https://example.org/leakage/#07-noise</a>" in (folder / "worksheets" / "07-noise.html").read_text()
-    write_site(tmp_path / "other", CATALOG)
-    assert ">index.html, lesson 7</a>" in (tmp_path / "other" / "worksheets" / "07-noise.html").read_text()
-    (tmp_path / "other" / "reader.old.js").write_text("")
-    write_site(tmp_path / "other", CATALOG)  # its own folder is written anew
-    assert len(list((tmp_path / "other").glob("reader.*"))) == 2
+    (folder / "reader.old.js").write_text("")
+    write_site(folder, CATALOG)  # its own folder is written anew
+    assert ">index.html, lesson 7</a>" in (folder / "worksheets" / "07-noise.html").read_text()
+    assert len(list(folder.glob("reader.*"))) == 2
 
 
 def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path: Path) -> None:

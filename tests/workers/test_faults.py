@@ -100,7 +100,7 @@ def children(pid: int) -> list[int]:
 def test_a_dispatcher_that_is_asked_to_leave_lets_its_runs_finish(home: Path) -> None:
     with place(home) as made:
         process = made.dispatch()
-        run = made.submit(LONG.model_copy(update={"max_seconds": 8}))
+        run = made.submit(LONG.model_copy(update={"max_seconds": 12}))
         waiting = made.submit(another(QUICK, 2))
         worker = made.worker(run)
         process.terminate()
@@ -118,7 +118,7 @@ def runs_full(made: Place, seed: int, fill: Callable[[], None] = lambda: None) -
     run = made.submit(another(HUNGRY, seed))
     worker = made.worker(run)
     fill()
-    full = made.finished(run)
+    full = made.finished(run, within=180)
     assert (full.status, full.message) == ("failed", FULL)
     frames = made.frames(run)
     assert len(frames) >= 2
@@ -156,9 +156,7 @@ def test_a_store_at_its_limit_ends_the_run_with_a_sentence_and_nothing_else(home
         keepsake = made.finished(made.submit(QUICK))
         made.store.put_note(RECORDINGS, {keepsake.id: ""})  # so that it makes no room
         free = int(made.store.housekeeping.free() * 3 * 2**20)
-        made.store.put_file(
-            keepsake.id, "ballast", b"x" * (free - 600_000)
-        )  # less than the 16 pictures that a running run keeps in any case
+        made.store.put_file(keepsake.id, "ballast", b"x" * (free - 300_000))  # four pictures: a running run keeps 16 in any case
         runs_full(made, 1)
         runs_full(made, 2)
         assert made.store.get(keepsake.id) == keepsake
