@@ -140,6 +140,12 @@ def test_the_direction_of_the_gradient_comes_back(lenet: Params, name: str, numb
     assert cosine(got, lenet) > least
 
 
+def test_what_was_sent_in_every_draw_and_what_in_one_are_counted_as_half_a_draw_less_or_more() -> None:
+    """p = 19.5 / 20 and 1 / 20 of 20 draws, with a mean sqrt(C) of 3."""
+    tally = Kept(torch.tensor([20.0, 1.0, 0.0]), torch.tensor([40.0, -1.0, 0.0]), *[torch.zeros(3)] * 3)
+    assert tally.counted(20, 60.0).tolist() == pytest.approx([3 * 39**0.5, -3 * 19**-0.5, 0])
+
+
 def test_solving_beats_counting_beats_averaging(lenet: Params) -> None:
     sent = draws(lenet, 20, 0.05)
     solved, counted, averaged = (cosine(watched(name, sent, 0.05)[0], lenet) for name in (SOLVE, COUNT, AVERAGE))
