@@ -1,0 +1,22 @@
+"""Numbers as a small picture, for what stands beside a guess: columns, some of them marked."""
+
+import torch
+from torch import Tensor
+
+SIDE = 96  # pixels
+PLAIN, MARKED, PAPER = (0.62, 0.62, 0.62), (0.90, 0.33, 0.05), (1.0, 1.0, 1.0)
+
+
+def columns(heights: Tensor, marked: Tensor) -> Tensor:
+    """Heights (N,) from 0 to 1 as columns from left to right; those that are `marked` (N,) in a warm colour: (1, 3, SIDE, SIDE)."""
+    place = (torch.arange(SIDE) * len(heights)) // SIDE if len(heights) < SIDE else torch.linspace(0, len(heights) - 1, SIDE).long()
+    filled = torch.arange(SIDE, 0, -1)[:, None] <= (heights[place].clamp(0, 1) * SIDE).round()[None]  # (SIDE, SIDE), from the top
+    colour = torch.where(marked[place][None], torch.tensor(MARKED)[:, None], torch.tensor(PLAIN)[:, None])  # (3, SIDE)
+    paper = torch.tensor(PAPER).view(3, 1, 1)
+    return torch.where(filled, colour[:, None].expand(3, SIDE, SIDE), paper).unsqueeze(0)
+
+
+def logarithmic(values: Tensor, decades: float) -> Tensor:
+    """Values (N,) >= 0 as heights on a logarithmic scale: 1 for the largest, 0 for what is so many decades below it, or 0."""
+    share = values / values.max()
+    return 1 + share.clamp(min=10.0**-decades).log10() / decades
