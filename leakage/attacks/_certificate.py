@@ -13,7 +13,8 @@ from torch import Tensor
 from leakage.attacks._spear import Spectrum
 
 APART = 1e-3  # sine of the angle between a direction and those chosen before: below this it is none of its own
-PROVED = 0.99  # a picture is proved where so large a share of the units agrees; of a mixture about half does
+BELIEVED = 0.75  # a picture is shown where so large a share of the units agrees with it,
+PROVED = 0.99  # ... and proved where it is this large; of what is no picture about a half agrees by chance
 SWEEPS = 2
 
 
@@ -47,6 +48,34 @@ class Layer:
         inverse, s = self.scales(q)
         z = self._projected @ (inverse / s[:, None]).T + self.bias[:, None]  # (m, K)
         return ((z <= 0) == (self.cut.zeros(q) if zeros is None else zeros)).double().mean(0)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where the search stands: directions q (rank, K), and lambda of each (K,)."""
+
+    q: Tensor
+    agreement: Tensor
+
+    @property
+    def whole(self) -> bool:
+        """Whether there is a direction for every picture."""
+        return len(self.q) == self.q.shape[1]
+
+    @property
+    def mean(self) -> float:
+        """lambda over all pictures; 0 where there is none."""
+        return float(self.agreement.mean()) if len(self.agreement) else 0.0
+
+    @property
+    def believed(self) -> Tensor:
+        """Which pictures are shown, (K,) bool."""
+        return self.agreement >= BELIEVED
+
+    @property
+    def proved(self) -> int:
+        """How many pictures are proved: none as long as one is missing, for it may be in all others."""
+        return int((self.agreement >= PROVED).sum()) if self.whole else 0
 
 
 def independent(found: Tensor) -> list[int]:

@@ -15,9 +15,7 @@ STEP_SIZE, SMOOTH = 0.1, 0.02  # Adam's step, and the weight of total variation
 LOSS = "features"
 
 
-def pictures_of(
-    seen: Observation, name: str, features: Tensor, labels: Tensor, *, steps: int, rng: torch.Generator
-) -> Iterator[Snapshot]:
+def pictures_of(seen: Observation, name: str, features: Tensor, labels: Tensor, *, steps: int, rng: torch.Generator) -> Iterator[Snapshot]:
     """Pictures (B, C, H, W) whose features, what they send into layer `name`, point along `features` (P, n); places beyond P are free.
 
     min mean_i (1 - cos(h(x_i), h_i)) + SMOOTH * total variation, by Adam on signs: cosine of features, one picture's problem each.

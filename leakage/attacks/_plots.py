@@ -3,7 +3,10 @@
 import torch
 from torch import Tensor
 
+from leakage.attacks._spear import Spectrum
+
 SIDE = 96  # pixels
+DECADES, BINS = 9, 32
 PLAIN, MARKED, PAPER = (0.62, 0.62, 0.62), (0.90, 0.33, 0.05), (1.0, 1.0, 1.0)
 
 
@@ -20,3 +23,20 @@ def logarithmic(values: Tensor, decades: float) -> Tensor:
     """Values (N,) >= 0 as heights on a logarithmic scale: 1 for the largest, 0 for what is so many decades below it, or 0."""
     share = values / values.max()
     return 1 + share.clamp(min=10.0**-decades).log10() / decades
+
+
+def spectrum_view(cut: Spectrum) -> dict[str, Tensor]:
+    """The singular values as columns, those of pictures marked."""
+    some = cut.values[: max(3 * cut.rank, SIDE // 3)]
+    name = f"Singular values, over {DECADES} decades: {cut.rank} stand out, as many as pictures"
+    return {name: columns(logarithmic(some, DECADES), torch.arange(len(some)) < cut.rank)}
+
+
+def zeros_view(cut: Spectrum, q: Tensor) -> dict[str, Tensor]:
+    """How large the entries of D are, from zeros at the left, which are marked, to the largest: a histogram over decades."""
+    entries, zero = cut.left @ q, cut.zeros(q)
+    place = ((BINS - 1) * logarithmic(entries.abs().flatten(), DECADES)).round().long()
+    place[zero.flatten()] = 0
+    counts = torch.bincount(place, minlength=BINS).double()
+    name = f"Entries of the pictures' gradients by size: {float(zero.double().mean()):.0%} are zero (left), where ReLU was off"
+    return {name: columns(counts / counts.max(), torch.arange(BINS) == 0)}

@@ -49,7 +49,8 @@ class Spectrum:
     def zeros(self, q: Tensor) -> Tensor:
         """Which entries of left q are 0 as far as the noise allows that to be seen, for directions q (rank, K): (m, K) bool."""
         noise = SURE * self.noise * (q / self.right.norm(dim=1, keepdim=True)).norm(dim=0)
-        return (self.left @ q).abs() <= noise.clamp(min=ROUNDING * float(self.left.abs().max()))
+        found: Tensor = (self.left @ q).abs() <= noise.clamp(min=ROUNDING * float(self.left.abs().max()))
+        return found
 
     def alive(self) -> Tensor:
         """Which rows say anything: units that at least one picture activates, (m,) bool."""
@@ -61,7 +62,7 @@ def spectrum(slopes: Tensor, most: int) -> Spectrum:
     flat = slopes if len(slopes) <= slopes.shape[1] else slopes.T
     squares, vectors = torch.linalg.eigh(flat @ flat.T)
     values = squares.flip(0).clamp(min=0).sqrt()
-    base = vectors.flip(1)[:, : min(rank_of(values, slopes.shape), most)]
+    base = vectors.flip(1)[:, : min(rank_of(values, slopes.shape, most), most)]
     base, _ = torch.linalg.qr(flat @ (flat.T @ base))  # once more, for the digits that are lost in the square
     u, s, v = torch.linalg.svd(base.T @ flat, full_matrices=False)
     left, right = (base @ u, s[:, None] * v) if flat is slopes else (v.T, s[:, None] * (base @ u).T)
@@ -69,13 +70,13 @@ def spectrum(slopes: Tensor, most: int) -> Spectrum:
     return Spectrum(values, left, right, noise, int((values > DIGITS * values[0]).sum()))
 
 
-def rank_of(values: Tensor, shape: torch.Size) -> int:
-    """How many of the falling singular values of a matrix of this shape stand above rounding, or above noise where that fills them all.
+def rank_of(values: Tensor, shape: torch.Size, most: int) -> int:
+    """How many of the falling singular values of a matrix of this shape stand above rounding; above noise where those are more than `most`.
 
     Noise of any size: they exceed omega(min / max of the sides) times their median. Source: Gavish and Donoho 2014, equation 5.
     """
     count = int((values > DIGITS * values[0]).sum())
-    if count < len(values):
+    if count <= most:
         return count
     beta = min(shape) / max(shape)
     omega = 0.56 * beta**3 - 0.95 * beta**2 + 1.82 * beta + 1.43
@@ -143,9 +144,21 @@ def added(cut: Spectrum, found: Tensor, new: Tensor) -> Tensor:
     """`found` (rank, K) and those of `new` (rank, N) that are sparse and not there yet, each made exact by all its zeros."""
     alive = cut.alive()
     zeros = cut.zeros(new)[alive]
-    for place in (zeros.double().mean(0) >= SPARSE).nonzero().flatten().tolist():
-        if not bool(((new[:, place] @ found).abs() > 1 - SAME).any()):
-            q = narrowest(cut.left[alive][zeros[:, place]])
-            found = found if bool(((q @ found).abs() > 1 - SAME).any()) else torch.cat([found, q[:, None]], 1)
-    sparsest = cut.zeros(found).sum(0).argsort(descending=True, stable=True)
-    return found[:, sparsest[: MOST * cut.rank]]
+    sparse = zeros.double().mean(0) >= SPARSE
+    new, zeros = new[:, sparse], zeros[:, sparse]
+    some = distinct(new, zeros.sum(0), MOST * cut.rank)
+    exact = [narrowest(cut.left[alive][zeros[:, place]])[:, None] for place in some]
+    every = torch.cat([found, *exact], 1)
+    return every[:, distinct(every, cut.zeros(every).sum(0), MOST * cut.rank)]
+
+
+def distinct(q: Tensor, zeros: Tensor, most: int) -> list[int]:
+    """At most so many places of directions (rank, K), those with most `zeros` (K,) first; of those that are one the first."""
+    cosine = (q.T @ q).abs()
+    free = torch.ones(q.shape[1], dtype=torch.bool)
+    taken: list[int] = []
+    for place in zeros.argsort(descending=True, stable=True).tolist():
+        if free[place] and len(taken) < most:
+            taken.append(place)
+            free &= cosine[place] <= 1 - SAME
+    return taken
