@@ -69,7 +69,7 @@ def protection(name: str, plain: dict[str, torch.Tensor]) -> tuple[Part, ...]:
     return ()
 
 
-def played(asked: dict[str, Any], model: Fields, *, search: str = "descent", **setting: Any) -> dict[str, Any]:
+def play(asked: dict[str, Any], model: Fields, *, search: str = "descent", **setting: Any) -> dict[str, Any]:
     """One run; `asked` says how many pictures, which bits and protection, and the draw."""
     if known := results_file.known(asked):
         return known
@@ -84,13 +84,13 @@ def played(asked: dict[str, Any], model: Fields, *, search: str = "descent", **s
     *_, last = attack.run(seen, generator(asked["draw"], "attack"))
     seconds = time.process_time() - began
     each = mse(last.x.clamp(0, 1)[pair(last.x, x)], x)
-    note = {name: last.note[name] for name in ("rank", "lambda", "proved", "event") if name in last.note}
-    found = {"mse": float(each.median()), "worst": float(each.max()), "psnr": -10 * math.log10(max(float(each.median()), 1e-30))}
+    note: dict[str, Any] = {name: last.note[name] for name in ("rank", "lambda", "proved", "event") if name in last.note}
+    found: dict[str, Any] = {"mse": float(each.median()), "worst": float(each.max()), "psnr": -10 * math.log10(max(float(each.median()), 1e-30))}
     share = float((each < RECOVERED).double().mean())
     return results_file.note(asked, found | {"recovered": share, "seconds": seconds, **note})
 
 
-def asked(pictures: int, bits: str, protection: str, draw: int, **more: Any) -> dict[str, Any]:
+def run_key(pictures: int, bits: str, protection: str, draw: int, **more: Any) -> dict[str, Any]:
     """What the file knows a run by."""
     return {
         "model": "mlp",
@@ -115,7 +115,7 @@ for draw in range(given.draws):
     for count in BATCHES:
         for bits in BITS:
             for name in PROTECTIONS:
-                run = played(asked(count, bits, name, draw), WIDE, precision="float64" if bits == "float64" else "float32")
+                run = play(run_key(count, bits, name, draw), WIDE, precision="float64" if bits == "float64" else "float32")
                 rows.append([count, bits, name, *row(run)])
     say()
     table(["pictures", "bits", "protection", *HEADS], rows)
@@ -123,7 +123,7 @@ for draw in range(given.draws):
     rows = []
     for width in (256, 1024, 2048):
         for count in (8, 16, 32):
-            run = played(asked(count, "float32", "none", draw, width=width, input="raw"), {"width": width})
+            run = play(run_key(count, "float32", "none", draw, width=width, input="raw"), {"width": width})
             rows.append([width, count, *row(run)])
     say()
     table(["width, raw pixels", "pictures", *HEADS], rows)
@@ -131,8 +131,8 @@ for draw in range(given.draws):
     rows = []
     small: Fields = {"width": 512, "normalise": "cifar10"}
     four = Part(id="secure_aggregation", fields={"clients": 4})
-    local = {"epochs": 5, "rate": 0.01}
-    for name, count, setting in (
+    local: Fields = {"epochs": 5, "rate": 0.01}
+    settings: list[tuple[str, int, dict[str, Any]]] = [
         ("four phones, added up", 16, {"aggregation": four}),
         ("one phone", 16, {}),
         ("five local steps", 16, {"protocol": Part(id="fedavg", fields=local)}),
@@ -140,17 +140,19 @@ for draw in range(given.draws):
         ("samples, as published", 4, {"search": "samples"}),
         ("samples, as published", 8, {"search": "samples"}),
         ("samples, as published", 10, {"search": "samples"}),
-    ):
-        run = played(asked(count, "float32", "none", draw, width=512, setting=name), small, **setting)
+    ]
+    for name, count, setting in settings:
+        run = play(run_key(count, "float32", "none", draw, width=512, setting=name), small, **setting)
         rows.append([name, count, *row(run)])
     say()
     table(["setting", "pictures", *HEADS], rows)
-    for model, fields, count in (
+    refused: list[tuple[str, Fields, int]] = [
         ("mlp", {"width": 32, "normalise": "cifar10"}, 40),
         ("mlp", {**WIDE, "activation": "sigmoid"}, 8),
         ("fcn3", {"activation": "relu"}, 8),
         ("lenet", {}, 8),
-    ):
+    ]
+    for model, fields, count in refused:
         words = ", ".join(str(value) for value in fields.values())
-        run = played(asked(count, "float32", "none", draw, model=model, width=words), fields)
+        run = play(run_key(count, "float32", "none", draw, model=model, width=words), fields)
         say(f"\n{model} ({words}), {count} pictures: {run['event']}")

@@ -10,7 +10,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from leakage.attacks._spear import Spectrum
+from leakage.attacks._spear import SlopesSpectrum
 
 APART = 1e-3  # sine of the angle between a direction and those chosen before: below this it is none of its own
 BELIEVED = 0.75  # a picture is shown where so large a share of the units agrees with it,
@@ -25,7 +25,7 @@ class Layer:
     weight: Tensor
     bias: Tensor
     slopes: Tensor
-    cut: Spectrum
+    cut: SlopesSpectrum
 
     @cached_property
     def _projected(self) -> Tensor:
@@ -51,7 +51,7 @@ class Layer:
 
 
 @dataclass(frozen=True)
-class Progress:
+class BatchDirections:
     """Where the search stands: directions q (rank, K), and lambda of each (K,)."""
 
     q: Tensor

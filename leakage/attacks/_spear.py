@@ -25,7 +25,7 @@ MOST = 4  # times B: how many directions are kept
 
 
 @dataclass(frozen=True)
-class Spectrum:
+class SlopesSpectrum:
     """G (m, n), cut where its singular values fall into rounding or noise.
 
     values   all singular values, falling: (min(m, n),)
@@ -57,7 +57,7 @@ class Spectrum:
         return ~self.zeros(torch.eye(self.rank, dtype=self.left.dtype)).all(1)
 
 
-def spectrum(slopes: Tensor, most: int) -> Spectrum:
+def spectrum(slopes: Tensor, most: int) -> SlopesSpectrum:
     """That of G (m, n) in float64, cut after `most` singular values at the latest. By its Gram matrix, which takes a third of the time."""
     flat = slopes if len(slopes) <= slopes.shape[1] else slopes.T
     squares, vectors = torch.linalg.eigh(flat @ flat.T)
@@ -67,7 +67,7 @@ def spectrum(slopes: Tensor, most: int) -> Spectrum:
     u, s, v = torch.linalg.svd(base.T @ flat, full_matrices=False)
     left, right = (base @ u, s[:, None] * v) if flat is slopes else (v.T, s[:, None] * (base @ u).T)
     noise = float((slopes - left @ right).square().mean().sqrt())
-    return Spectrum(values, left, right, noise, int((values > DIGITS * values[0]).sum()))
+    return SlopesSpectrum(values, left, right, noise, int((values > DIGITS * values[0]).sum()))
 
 
 def rank_of(values: Tensor, shape: torch.Size, most: int) -> int:
@@ -83,7 +83,7 @@ def rank_of(values: Tensor, shape: torch.Size, most: int) -> int:
     return int((values > omega * values.median()).sum())
 
 
-def descend(cut: Spectrum, rng: torch.Generator) -> Iterator[Tensor]:
+def descend(cut: SlopesSpectrum, rng: torch.Generator) -> Iterator[Tensor]:
     """After every round all directions (rank, K) found so far, the sparsest first.
 
     min sum_j |<U_j, q>| / |U_j| over the sphere by subgradients, from STARTS places at once: rows U_j, which lean to their sparse
@@ -111,7 +111,7 @@ def descend(cut: Spectrum, rng: torch.Generator) -> Iterator[Tensor]:
         yield found
 
 
-def sample(cut: Spectrum, rng: torch.Generator) -> Iterator[Tensor]:
+def sample(cut: SlopesSpectrum, rng: torch.Generator) -> Iterator[Tensor]:
     """After every TOGETHER tries all directions (rank, K) found so far, the sparsest first.
 
     A try: the null vector of rank - 1 random rows of U. It is right where all of them are zeros of one picture.
@@ -128,7 +128,7 @@ def sample(cut: Spectrum, rng: torch.Generator) -> Iterator[Tensor]:
         yield found
 
 
-def settled(cut: Spectrum, rows: Tensor, q: Tensor) -> Tensor:
+def settled(cut: SlopesSpectrum, rows: Tensor, q: Tensor) -> Tensor:
     """The direction (rank,) near q for which the rows that are smallest along q are smallest."""
     few = (rows @ q).abs().argsort()[: max(int(DECIDE * len(rows)), 2 * cut.rank)]
     return narrowest(rows[few])
@@ -140,7 +140,7 @@ def narrowest(rows: Tensor) -> Tensor:
     return found
 
 
-def added(cut: Spectrum, found: Tensor, new: Tensor) -> Tensor:
+def added(cut: SlopesSpectrum, found: Tensor, new: Tensor) -> Tensor:
     """`found` (rank, K) and those of `new` (rank, N) that are sparse and not there yet, each made exact by all its zeros."""
     alive = cut.alive()
     zeros = cut.zeros(new)[alive]

@@ -2,7 +2,7 @@
 
 import math
 
-from leakage.attacks._certificate import PROVED, Layer, Progress
+from leakage.attacks._certificate import PROVED, BatchDirections, Layer
 from leakage.attacks._relu_layer import ReluLayer
 from leakage.engine.core import Observation
 
@@ -40,7 +40,7 @@ def counted(number: int) -> str:
     return "1 picture" if number == 1 else f"{number} pictures"
 
 
-def verdict(seen: Observation, place: ReluLayer, layer: Layer, now: Progress) -> str:
+def verdict(seen: Observation, place: ReluLayer, layer: Layer, now: BatchDirections) -> str:
     """What the attack says of its own answer."""
     rank, full, count = layer.cut.rank, layer.cut.full, seen.batch_size
     believed, share = int(now.believed.sum()), percent(now.mean)

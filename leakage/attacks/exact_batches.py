@@ -4,20 +4,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import torch
+from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
-from leakage.attacks._certificate import Layer, Progress, exchanged, independent
+from leakage.attacks._certificate import BatchDirections, Layer, exchanged, independent
 from leakage.attacks._dense import exact, received
 from leakage.attacks._features import pictures_of
-from leakage.attacks._labels import said_of
+from leakage.attacks._labels import labels_of, said_of
 from leakage.attacks._plots import spectrum_view, zeros_view
 from leakage.attacks._relu_layer import ReluLayer, relu_layer
 from leakage.attacks._spear import descend, sample, spectrum
 from leakage.attacks._spear_words import NOTHING, SILENT, TOO_MANY, verdict
 from leakage.attacks.linear_layer import as_pictures, in_pixels, snapshot_of
 from leakage.engine.core import Attack, Observation, Snapshot, choice, param
-from leakage.engine.labels import recover
 
+RULE = "of each picture that was found, by the last layer's gradient"
 SEARCHES = {"descent": descend, "samples": sample}
 IDLE = 4  # so many rounds in a row find no other direction: the search is over
 
@@ -54,31 +55,35 @@ class ExactBatches(Attack):
     feature_steps: int = param(300, 1, 2000, "Where only features of the pictures are found: steps of the search for the pictures.")
 
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
+        labels, note = labels_of(seen, "best")
+        nothing = place_pictures(seen, torch.empty(0), labels)
         try:
             place = relu_layer(seen)
             layer = layer_of(seen, place)
         except ValueError as error:
-            yield replace(shown(seen, torch.empty(0)), note={"event": str(error)})
+            yield replace(nothing, note={**note, "event": str(error)})
             return
-        note: dict[str, str | int | float] = {"read from": place.name, "rank": layer.cut.rank}
-        yield replace(shown(seen, torch.empty(0)), step=0, note=note, views=spectrum_view(layer.cut))
-        step, now = 0, Progress(layer.cut.left.new_zeros(layer.cut.rank, 0), torch.zeros(0))
+        note = note | {"read from": place.name, "rank": layer.cut.rank}
+        yield replace(nothing, step=0, note=note, views=spectrum_view(layer.cut))
+        step, now = 0, BatchDirections(layer.cut.left.new_zeros(layer.cut.rank, 0), torch.zeros(0))
         for step, now in enumerate(self._search(layer, rng), 1):
             if place.direct:
-                yield replace(shown(seen, self._pictures(seen, layer, now)), step=step, note=note | lambda_of(now))
+                x = place_pictures(seen, in_pixels(seen, layer.inputs(now.q)[now.believed]), labels)
+                yield replace(x, step=step, note=note | lambda_of(now))
         note = note | lambda_of(now) | {"event": verdict(seen, place, layer, now)}
         views = zeros_view(layer.cut, now.q) if now.q.shape[1] else {}
-        if place.direct:
-            yield replace(shown(seen, self._pictures(seen, layer, now)), step=step + 1, note=note, views=views)
-            return
-        yield replace(shown(seen, torch.empty(0)), step=step + 1, note=note, views=views)
         believed = layer.inputs(now.q)[now.believed]
+        if place.direct:
+            told: dict[str, str | int | float] = {} if seen.labels is not None or not len(believed) else {"label rule": RULE}
+            x = place_pictures(seen, in_pixels(seen, believed), labels)
+            yield replace(x, step=step + 1, note=note | told, views=views)
+            return
+        yield replace(nothing, step=step + 1, note=note, views=views)
         if len(believed):
-            labels = recover(seen).labels
             for last in pictures_of(seen, place.name, believed, labels, steps=self.feature_steps, rng=rng):
                 yield replace(last, step=step + 1 + last.step, note={k: v for k, v in note.items() if k != "event"})
 
-    def _search(self, layer: Layer, rng: torch.Generator) -> Iterator[Progress]:
+    def _search(self, layer: Layer, rng: torch.Generator) -> Iterator[BatchDirections]:
         """Every round's directions, until the batch is proved or nothing new is found."""
         idle, before, now = 0, layer.cut.left.new_zeros(layer.cut.rank, 0), None
         for found in SEARCHES[self.search](layer.cut, rng):
@@ -88,14 +93,10 @@ class ExactBatches(Attack):
                 places = independent(found)
                 if idle and len(places) == layer.cut.rank:
                     places = exchanged(layer, found, places)
-                now = Progress(found[:, places], layer.agreement(found[:, places]))
+                now = BatchDirections(found[:, places], layer.agreement(found[:, places]))
             yield now
             if now.whole and (now.proved == layer.cut.rank or idle >= IDLE):
                 return
-
-    def _pictures(self, seen: Observation, layer: Layer, now: Progress) -> Tensor:
-        """The pictures that are believed, (P, n) in pixels."""
-        return in_pixels(seen, layer.inputs(now.q)[now.believed])
 
 
 def layer_of(seen: Observation, place: ReluLayer) -> Layer:
@@ -113,17 +114,25 @@ def layer_of(seen: Observation, place: ReluLayer) -> Layer:
     return Layer(weight, bias, d, cut)
 
 
-def shown(seen: Observation, pixels: Tensor) -> Snapshot:
-    """Pictures (P, n) with the labels that they were sent with; the other places of the batch are grey, with the label 0."""
-    grey = torch.full((seen.batch_size - len(pixels), *seen.image_shape), 0.5, device=seen.device, dtype=seen.dtype)
-    labels = torch.zeros(seen.batch_size, dtype=torch.long, device=seen.device)
-    if not len(pixels):
-        return snapshot_of(seen, grey, labels)
-    x = as_pictures(seen, pixels)
-    labels[: len(x)] = said_of(seen, x).argmax(1).to(labels)
-    return snapshot_of(seen, torch.cat([x, grey]), labels)
+def place_pictures(seen: Observation, pixels: Tensor, labels: Tensor) -> Snapshot:
+    """Pictures (P, n) as a batch; places that are left are grey.
+
+    Granted labels only say in which order the pictures stand; else each gets the label that it was sent with, and grey ones keep `labels`.
+    """
+    x = torch.full((seen.batch_size, *seen.image_shape), 0.5, device=seen.device, dtype=seen.dtype)
+    labels = labels.clone()
+    if len(pixels):
+        found = as_pictures(seen, pixels)
+        said = said_of(seen, found).to(seen.device)  # (P, K)
+        places = torch.arange(len(found))
+        if seen.labels is None:
+            labels[places] = said.argmax(1)
+        else:
+            places = torch.as_tensor(linear_sum_assignment(-said[:, labels].cpu().numpy())[1])
+        x[places] = found
+    return snapshot_of(seen, x, labels)
 
 
-def lambda_of(now: Progress) -> dict[str, str | int | float]:
+def lambda_of(now: BatchDirections) -> dict[str, str | int | float]:
     """For the page: the attack's own verdict."""
     return {"lambda": now.mean, "proved": now.proved}

@@ -238,14 +238,16 @@ def test_a_wrong_direction_lowers_lambda_to_about_a_half() -> None:
     assert float(layer.agreement(wrong).mean()) < 0.65
 
 
-def test_no_label_is_used_not_even_a_granted_one() -> None:
+def test_no_label_is_used_a_granted_one_says_only_which_picture_stands_where() -> None:
     x = pictures(6)
     seen = seen_of(x)
-    granted = replace(seen, labels=torch.zeros(6, dtype=torch.long))
     assert seen.labels is None
-    first, second = answer(seen), answer(granted)
-    assert torch.equal(first.x, second.x)
-    assert torch.equal(first.y, second.y)
+    alone, granted = answer(seen), answer(replace(seen, labels=labels_of(x).flip(0)))
+    wrong = answer(replace(seen, labels=torch.zeros(6, dtype=torch.long)))
+    assert torch.equal(granted.y, labels_of(x).flip(0))
+    assert float((granted.x - x.flip(0)).abs().max()) < 1e-5
+    for other in (granted, wrong):
+        assert torch.equal(other.x[pair(other.x, alone.x)], alone.x)
 
 
 # ---------------------------------------------------------------- where it cannot work
