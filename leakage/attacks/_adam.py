@@ -53,10 +53,12 @@ class Descent:
         self, seen: Observation, z: Tensor, labels: Tensor, match: Distance, prior: Prior | None, *, note: Note, rng: torch.Generator
     ) -> Iterator[Snapshot]:
         """Play all starts z (S, B, C, H, W); yield the closest of them, the last one as the answer."""
+        yield from self.nearest(seen, z, labels, lambda x: match(replays(seen, x, labels)), prior, note=note, rng=rng)
 
-        def matched(x: Tensor) -> Tensor:
-            return match(replays(seen, x, labels))
-
+    def nearest(  # noqa: PLR0913  (as `run`)
+        self, seen: Observation, z: Tensor, labels: Tensor, matched: Prior, prior: Prior | None, *, note: Note, rng: torch.Generator
+    ) -> Iterator[Snapshot]:
+        """The same for any distance of pictures (S, B, C, H, W) in pixels, (S,)."""
         shown = 0
         for now in self._descend(seen, z, matched, prior, rng):
             if len(z) > 1 and now.step % ELECT == 1:

@@ -1,12 +1,34 @@
 """The labels that an attack works with: granted, or read from the update."""
 
+import torch
 from torch import Tensor
 
 from leakage.engine.core import Observation
-from leakage.engine.labels import Recovered, recover
+from leakage.engine.labels import Recovered, last_layer, recover
 
 
 def labels_of(seen: Observation, rule: str) -> tuple[Tensor, dict[str, str | int | float]]:
     """Labels (B,), and for the page how they were found and how sure that is."""
     found = Recovered(seen.labels, "granted") if seen.labels is not None else recover(seen, rule)
     return found.labels, found.note
+
+
+def said_of(seen: Observation, x: Tensor) -> Tensor:
+    """Of pictures x (P, C, H, W) that were read off, what the last layer's gradient says of the class of each: (P, K), 1 at its class.
+
+    B dL/dW = sum_b (p_b - e_(y_b)) h_b^T; with predictions p and inputs h of the last layer by the model, least squares finds all e_(y_b).
+    """
+    name = last_layer(seen.model)[0]
+    entered: list[Tensor] = []
+    hook = seen.model.get_submodule(name.rpartition(".")[0]).register_forward_pre_hook(lambda _, given: entered.append(given[0]))
+    try:
+        with torch.no_grad():
+            p = seen.model(x).cpu().double().softmax(1)  # (P, K)
+    finally:
+        hook.remove()
+    h = entered[0].detach().cpu().double()  # (P, D)
+    slopes = seen.as_gradient()[name].detach().cpu().double()  # (K, D), or (1, D) of two classes
+    if len(slopes) < p.shape[1]:
+        slopes = torch.cat([-slopes, slopes])
+    found: Tensor = torch.linalg.pinv(h.T) @ (h.T @ p - seen.batch_size * slopes.T)
+    return found

@@ -8,7 +8,7 @@ from scipy.optimize import linear_sum_assignment
 from torch import Tensor, nn
 
 from leakage.attacks._dense import Dense, UnreadableError, back, exact, from_loss, layers_of, received, rows_of
-from leakage.attacks._labels import labels_of
+from leakage.attacks._labels import labels_of, said_of
 from leakage.attacks._rows import ESTIMATES, estimate, separate
 from leakage.engine.core import Attack, Observation, Snapshot, choice, param
 from leakage.engine.labels import last_layer, rule_field
@@ -152,23 +152,11 @@ def as_pictures(seen: Observation, x: Tensor) -> Tensor:
 
 
 def in_order(seen: Observation, pixels: Tensor, labels: Tensor) -> Tensor:
-    """The pictures (B, n) in the order of their labels (B,), as the last layer's gradient tells. Raises UnreadableError.
-
-    B dL/dW = sum_b (p_b - e_(y_b)) h_b^T; with predictions p and inputs h of the last layer by the model, least squares finds all e_(y_b).
-    """
+    """The pictures (B, n) in the order of their labels (B,), as the last layer's gradient tells. Raises UnreadableError."""
     if len(pixels) == 1:
         return pixels
-    x = as_pictures(seen, pixels)
-    name = last_layer(seen.model)[0]
-    entered: list[Tensor] = []
-    hook = seen.model.get_submodule(name.rpartition(".")[0]).register_forward_pre_hook(lambda _, given: entered.append(given[0]))
-    try:
-        with torch.no_grad():
-            p = exact(seen.model(x)).softmax(1)  # (B, K)
-    finally:
-        hook.remove()
-    h = exact(entered[0])  # (B, D)
-    said = torch.linalg.pinv(h.T) @ (h.T @ p - len(x) * received(seen.as_gradient(), name).T)  # (B, K)
+    received(seen.as_gradient(), last_layer(seen.model)[0])
+    said = said_of(seen, as_pictures(seen, pixels))
     _, places = linear_sum_assignment(-said[:, labels.cpu()].numpy())
     return pixels[torch.as_tensor(places.argsort())]
 

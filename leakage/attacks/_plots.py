@@ -1,0 +1,42 @@
+"""Numbers as a small picture, for what stands beside a guess: columns, some of them marked."""
+
+import torch
+from torch import Tensor
+
+from leakage.attacks._spear import SlopesSpectrum
+
+SIDE = 96  # pixels
+DECADES, BINS = 9, 32
+PLAIN, MARKED, PAPER = (0.62, 0.62, 0.62), (0.90, 0.33, 0.05), (1.0, 1.0, 1.0)
+
+
+def columns(heights: Tensor, marked: Tensor) -> Tensor:
+    """Heights (N,) from 0 to 1 as columns from left to right; those that are `marked` (N,) in a warm colour: (1, 3, SIDE, SIDE)."""
+    place = (torch.arange(SIDE) * len(heights)) // SIDE if len(heights) < SIDE else torch.linspace(0, len(heights) - 1, SIDE).long()
+    filled = torch.arange(SIDE, 0, -1)[:, None] <= (heights[place].clamp(0, 1) * SIDE).round()[None]  # (SIDE, SIDE), from the top
+    colour = torch.where(marked[place][None], torch.tensor(MARKED)[:, None], torch.tensor(PLAIN)[:, None])  # (3, SIDE)
+    paper = torch.tensor(PAPER).view(3, 1, 1)
+    return torch.where(filled, colour[:, None].expand(3, SIDE, SIDE), paper).unsqueeze(0)
+
+
+def logarithmic(values: Tensor, decades: float) -> Tensor:
+    """Values (N,) >= 0 as heights on a logarithmic scale: 1 for the largest, 0 for what is so many decades below it, or 0."""
+    share = values / values.max()
+    return 1 + share.clamp(min=10.0**-decades).log10() / decades
+
+
+def spectrum_view(cut: SlopesSpectrum) -> dict[str, Tensor]:
+    """The singular values as columns, those of pictures marked."""
+    some = cut.values[: max(3 * cut.rank, SIDE // 3)]
+    name = f"Singular values, over {DECADES} decades: {cut.rank} stand out, as many as pictures"
+    return {name: columns(logarithmic(some, DECADES), torch.arange(len(some)) < cut.rank)}
+
+
+def zeros_view(cut: SlopesSpectrum, q: Tensor) -> dict[str, Tensor]:
+    """How large the entries of D are, from zeros at the left, which are marked, to the largest: a histogram over decades."""
+    entries, zero = cut.left @ q, cut.zeros(q)
+    place = ((BINS - 1) * logarithmic(entries.abs().flatten(), DECADES)).round().long()
+    place[zero.flatten()] = 0
+    counts = torch.bincount(place, minlength=BINS).double()
+    name = f"Entries of the pictures' gradients by size: {float(zero.double().mean()):.0%} are zero (left), where ReLU was off"
+    return {name: columns(counts / counts.max(), torch.arange(BINS) == 0)}

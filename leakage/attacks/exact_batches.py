@@ -1,0 +1,138 @@
+"""SPEAR: a whole batch from one gradient, exactly, and the attack knows by itself whether it was right."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import torch
+from scipy.optimize import linear_sum_assignment
+from torch import Tensor
+
+from leakage.attacks._certificate import BatchDirections, Layer, exchanged, independent
+from leakage.attacks._dense import exact, received
+from leakage.attacks._features import pictures_of
+from leakage.attacks._labels import labels_of, said_of
+from leakage.attacks._plots import spectrum_view, zeros_view
+from leakage.attacks._relu_layer import ReluLayer, relu_layer
+from leakage.attacks._spear import descend, sample, spectrum
+from leakage.attacks._spear_words import NOTHING, SILENT, TOO_MANY, verdict
+from leakage.attacks.linear_layer import as_pictures, in_pixels, snapshot_of
+from leakage.engine.core import Attack, Observation, Snapshot, choice, param
+
+RULE = "of each picture that was found, by the last layer's gradient"
+SEARCHES = {"descent": descend, "samples": sample}
+IDLE = 4  # so many rounds in a row find no other direction: the search is over
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExactBatches(Attack):
+    """G = dL/dW = D X: the columns of D, zero wherever ReLU was off for a picture, are the sparse directions of G's column space.
+
+    Of B pictures, fewer than units and inputs, G has rank B: so many singular values stand out. G = U S V^T and D = U Q; the columns of Q
+    are the directions q for which U q has the most zeros (`attacks/_spear.py`). The bias's gradient D 1 gives their scales, and X = D^+ G.
+    Without any truth lambda says whether that is right: the share of units with (W x_i + b)_j > 0 exactly where D_ji is not 0, which by
+    chance is about a half (`attacks/_certificate.py`). No label, no prior. What counts as zero follows the noise in the smaller singular
+    values. The sum over several phones has the form D X again: it is one larger batch, and which phone a picture was on stays hidden.
+    Where the layer is not the first, X are features: pictures are searched that have them, by 1 - cosine and total variation.
+    Unlike the paper: descent on the sphere in place of samples by default; a cut of the singular values that stands noise (Gavish and
+    Donoho 2014); candidates exchanged by lambda; features of later layers.
+    Source: Dimitrov, Baader, Mueller and Vechev 2024.
+    """
+
+    title = "Solve a whole batch by its zeros (SPEAR)"
+    short = "SPEAR"
+    plain = "Takes a whole batch of pictures apart, exactly, by the units that each picture leaves switched off."
+    hint = "Needs a fully connected layer with ReLU: the MLP, best with a normalised input. It says by itself whether it was right."
+    source = "https://arxiv.org/abs/2403.03945"
+    way = "Split the gradient into pictures by its zeros."
+    evaluations_per_step = 300
+    loss_name = "squared relative gradient distance"
+    reads_labels = True
+    strongest = {}
+    fits = {"model": ("mlp",)}
+    presets = {"As published (Dimitrov et al. 2024)": {"search": "samples"}}
+
+    search: str = choice("descent", tuple(SEARCHES), "How zeros are found: by descent, or by samples as published (10 pictures at most).")
+    feature_steps: int = param(300, 1, 2000, "Where only features of the pictures are found: steps of the search for the pictures.")
+
+    def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
+        labels, note = labels_of(seen, "best")
+        nothing = place_pictures(seen, torch.empty(0), labels)
+        try:
+            place = relu_layer(seen)
+            layer = layer_of(seen, place)
+        except ValueError as error:
+            yield replace(nothing, note={**note, "event": str(error)})
+            return
+        note = note | {"read from": place.name, "rank": layer.cut.rank}
+        yield replace(nothing, step=0, note=note, views=spectrum_view(layer.cut))
+        step, now = 0, BatchDirections(layer.cut.left.new_zeros(layer.cut.rank, 0), torch.zeros(0))
+        for step, now in enumerate(self._search(layer, rng), 1):
+            if place.direct:
+                x = place_pictures(seen, in_pixels(seen, layer.inputs(now.q)[now.believed]), labels)
+                yield replace(x, step=step, note=note | lambda_of(now))
+        note = note | lambda_of(now) | {"event": verdict(seen, place, layer, now)}
+        views = zeros_view(layer.cut, now.q) if now.q.shape[1] else {}
+        believed = layer.inputs(now.q)[now.believed]
+        if place.direct:
+            told: dict[str, str | int | float] = {} if seen.labels is not None or not len(believed) else {"label rule": RULE}
+            x = place_pictures(seen, in_pixels(seen, believed), labels)
+            yield replace(x, step=step + 1, note=note | told, views=views)
+            return
+        yield replace(nothing, step=step + 1, note=note, views=views)
+        if len(believed):
+            for last in pictures_of(seen, place.name, believed, labels, steps=self.feature_steps, rng=rng):
+                yield replace(last, step=step + 1 + last.step, note={k: v for k, v in note.items() if k != "event"})
+
+    def _search(self, layer: Layer, rng: torch.Generator) -> Iterator[BatchDirections]:
+        """Every round's directions, until the batch is proved or nothing new is found."""
+        idle, before, now = 0, layer.cut.left.new_zeros(layer.cut.rank, 0), None
+        for found in SEARCHES[self.search](layer.cut, rng):
+            idle = idle + 1 if torch.equal(found, before) else 0
+            before = found
+            if now is None or idle < 2:
+                places = independent(found)
+                if idle and len(places) == layer.cut.rank:
+                    places = exchanged(layer, found, places)
+                now = BatchDirections(found[:, places], layer.agreement(found[:, places]))
+            yield now
+            if now.whole and (now.proved == layer.cut.rank or idle >= IDLE):
+                return
+
+
+def layer_of(seen: Observation, place: ReluLayer) -> Layer:
+    """The layer with its gradient taken apart. Raises ValueError, with a sentence, where that cannot be done."""
+    gradient = seen.as_gradient()
+    slopes, d = (received(gradient, f"{place.name}.{part}") for part in ("weight", "bias"))
+    if not slopes.any():
+        raise ValueError(SILENT.format(place.name))
+    if seen.batch_size >= min(slopes.shape):
+        raise ValueError(TOO_MANY.format(seen.batch_size, *slopes.shape))
+    cut = spectrum(slopes, seen.batch_size)
+    if not cut.rank:
+        raise ValueError(NOTHING)
+    weight, bias = (exact(seen.weights[f"{place.name}.{part}"]) for part in ("weight", "bias"))
+    return Layer(weight, bias, d, cut)
+
+
+def place_pictures(seen: Observation, pixels: Tensor, labels: Tensor) -> Snapshot:
+    """Pictures (P, n) as a batch; places that are left are grey.
+
+    Granted labels only say in which order the pictures stand; else each gets the label that it was sent with, and grey ones keep `labels`.
+    """
+    x = torch.full((seen.batch_size, *seen.image_shape), 0.5, device=seen.device, dtype=seen.dtype)
+    labels = labels.clone()
+    if len(pixels):
+        found = as_pictures(seen, pixels)
+        said = said_of(seen, found).to(seen.device)  # (P, K)
+        places = torch.arange(len(found))
+        if seen.labels is None:
+            labels[places] = said.argmax(1)
+        else:
+            places = torch.as_tensor(linear_sum_assignment(-said[:, labels].cpu().numpy())[1])
+        x[places] = found
+    return snapshot_of(seen, x, labels)
+
+
+def lambda_of(now: BatchDirections) -> dict[str, str | int | float]:
+    """For the page: the attack's own verdict."""
+    return {"lambda": now.mean, "proved": now.proved}
