@@ -37,6 +37,7 @@ ATTACKS = {
     "smooth": Part(id="inverting_gradients", fields={"steps": 1500}),
     "polished": Part(id="inverting_gradients", fields={"steps": 1000, "step_size": 0.02, "start": "uniform", "polish": 20}),
 }
+BETWEEN = "count how often"  # at every number of draws it lies between the two others: benchmarks/published/glaus.py
 CLEAR = 15.0  # dB of the first: below, noise is left, and the polish does no better (in any of 24 rows where both were played)
 PROTECTIONS = [  # whose randomness is drawn anew in every round
     Part(id="gaussian_noise", fields={"scale": 0.01}),
@@ -138,7 +139,7 @@ def row_by(attack: str, defense: Part, who: str, rounds: int) -> dict[str, Any] 
 rows = []
 for protection in PROTECTIONS:
     entry = known.get("defense", protection.id)
-    for way in (name for name in entry.averaging if name not in entry.colluding):
+    for way in (name for name in entry.averaging if name not in (*entry.colluding, BETWEEN)):
         rows += [row for rounds in ROUNDS if (row := row_of(protection, way, rounds))]
 say()
 table(

@@ -83,7 +83,8 @@ def received(model: nn.Module, update: Params, federation: Federation, batch: Ba
         what = "labels" if threat.labels else "exact statistics"
         raise ValueError(f"{what} of the private batch cannot be granted: only its update is here. Let the attack find them out.")
     sent = {name: value.detach().contiguous() for name, value in update.items()}
-    server = _Server(model, federation, (Round(weights_of(model), sent, ClientState(), batch.size),), ClientState(), lanes)
+    state = federation.collusion(model, weights_of(model))
+    server = _Server(model, federation, (Round(weights_of(model), sent, state, batch.size),), state, lanes)
     return server.observation(batch, None, stored_statistics(model) if threat.statistics == "running" else None)
 
 

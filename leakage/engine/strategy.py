@@ -25,8 +25,8 @@ class AdaptiveStrategy:
         latent_init: model -> what the client keeps to itself of it, as far as that can be guessed, by the names of buffers.
         optimize_latents: that is only where attacks start that look for it together with the pictures; others keep to it.
         averaging: it puts together what arrived in the rounds up to the attacked one, so it needs more than one.
-        colluding: it needs a client that works with the attacker: `state` holds that one's gradient, by ACCOMPLICE and parameter.
         exact: it works with the very numbers received, so nothing may have changed them after the defense; `invert_update` does too.
+        colluding: it needs a client that works with the attacker: `state` holds that one's gradient, by ACCOMPLICE and parameter.
 
     Example:
         >>> import torch
@@ -43,6 +43,6 @@ class AdaptiveStrategy:
     latent_init: Callable[[nn.Module], Params] = lambda _model: {}
     optimize_latents: bool = False
     averaging: bool = False
-    colluding: bool = False
     exact: bool = False
     title: str = ""
+    colluding: bool = False

@@ -9,9 +9,12 @@ from problems import CATALOG, LABELS, observed, smooth
 from torch import Tensor, nn
 from walk import leaks
 
+import leakage
 from leakage.defenses._minmax import Kept, threshold
 from leakage.engine.client import gradient_client
 from leakage.engine.core import ACCOMPLICE, AdaptiveStrategy, ClientState, Params, generator
+from leakage.engine.federation import Federation
+from leakage.engine.observe import Batch, received
 from leakage.spec.cautions import warnings
 from leakage.spec.experiment import Assumptions, Experiment, Part, Picture, SpecError, parse
 from leakage.spec.threat_model import assumptions
@@ -222,6 +225,17 @@ def test_the_accomplice_computes_its_own_gradient_and_nothing_of_the_private_pic
     assert all(torch.equal(seen.history[3].state[ACCOMPLICE + layer], g) for layer, g in gradient.items())
     assert torch.equal(flat(seen.update).abs().sort().values, flat(gradient).abs().sort().values)
     assert leaks(seen, x, LABELS) == []
+
+
+def test_an_update_alone_is_ranked_with_an_accomplice_too() -> None:
+    model = nn.Sequential(nn.Flatten(), nn.Linear(16, 3))
+    x, y = torch.rand(2, 1, 4, 4), torch.tensor([2, 0])
+    plain = leakage.observe(model, x[:1], y[:1]).update
+    other = leakage.observe(model, x[1:], y[1:]).update
+    threat = leakage.ThreatModel(strategy=RANK, accomplice=(x[1:], y[1:]))
+    federation = Federation.of(plugin("protocol", Part(id="fedsgd")), [plugin("defense", sampling(0.5))], threat, seed=1)
+    seen = received(model, plain, federation, Batch(1, (1, 4, 4), 3))
+    assert torch.equal(flat(seen.update).abs().sort().values, flat(other).abs().sort().values)
 
 
 def test_without_an_accomplice_the_attacker_solves_and_is_told_so() -> None:

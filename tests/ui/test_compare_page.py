@@ -171,6 +171,24 @@ def test_what_was_precomputed_is_worked_out_once_it_is_opened(look: Open) -> Non
     assert at.dataframe[0].value["Protection"][0] == "No protection"
 
 
+def test_what_many_rounds_give_away_is_drawn_beside_epsilon_and_said_for_every_strategy(look: Open) -> None:
+    at = look()
+    at.session_state["measured"], at.session_state["measured-tab"] = True, "Over many rounds"
+    fine(at.run())
+    box = at.selectbox(key="rounds-stack")
+    chosen = next(title for title in box.options if title.startswith("DP-SGD"))
+    told = words(box.select(chosen).run())
+    assert "Average the rounds: After 1 round" in told
+    assert "after 100 rounds" in told
+    assert "Its epsilon" in told
+    assert "Why it can be solved" not in told
+    sampled = next(title for title in box.options if title.startswith("MinMax sampling"))
+    told = words(at.selectbox(key="rounds-stack").select(sampled).run())
+    fine(at)
+    assert "One draw of MinMax sampling sends g + C / g" in told
+    assert "Solve it: After 1 round" in told
+
+
 def test_equal_arms_are_one_run(door: Service) -> None:
     twice = door.submit_all([Experiment(seed=1), Experiment(seed=2), Experiment(seed=1)], ME)
     assert twice[0] == twice[2] != twice[1]

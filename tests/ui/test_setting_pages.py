@@ -391,3 +391,18 @@ def test_an_accomplice_that_cannot_be_is_explained_beside_run(door: Service, vis
     assert "accomplice=gallery:nobody is not known here; nobody is used instead" in words(
         visit(**ranked, accomplice="gallery:nobody")
     ).replace("\\", "")
+
+
+def test_after_a_round_of_fresh_noise_twenty_are_asked_about_and_after_these_an_accomplice() -> None:
+    start = Experiment(defenses=(Part(id="minmax_sampling"),)).resolve(CATALOG)
+    about, watched = explain.what_ifs(start, CATALOG, [Picture(id="chelsea"), Picture(id="astronaut")])["20 rounds watched"]
+    assert "same model 20 times" in about
+    assert (watched.rounds, watched.attacked_round, watched.protocol.fields["rate"], watched.assume.strategy) == (20, 20, 1e-6, "")
+    asked_next = explain.what_ifs(watched, CATALOG, [Picture(id="chelsea")])
+    assert "20 rounds watched" not in asked_next
+    _, colluding = asked_next["an accomplice"]
+    assert (colluding.assume.strategy, colluding.assume.accomplice) == ("with an accomplice", Picture(id="chelsea"))
+    colluding.resolve(CATALOG)
+    private = Experiment(defenses=(Part(id="dp_sgd"),)).resolve(CATALOG)
+    assert explain.what_ifs(private, CATALOG, [])["20 rounds watched"][1].assume.strategy == "average the rounds"
+    assert "20 rounds watched" not in explain.what_ifs(Experiment().resolve(CATALOG), CATALOG, [])
