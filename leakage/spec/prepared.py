@@ -66,6 +66,7 @@ class WhatIfs(Base):
     plain: WhatIf  # where none is
     pruned: WhatIf
     connected: WhatIf  # where the model has no width
+    exact: WhatIf  # of several pictures
 
 
 class Search(Base):
