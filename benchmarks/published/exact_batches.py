@@ -85,9 +85,9 @@ def play(asked: dict[str, Any], model: Fields, *, search: str = "descent", **set
     seconds = time.process_time() - began
     each = mse(last.x.clamp(0, 1)[pair(last.x, x)], x)
     note: dict[str, Any] = {name: last.note[name] for name in ("rank", "lambda", "proved", "event") if name in last.note}
-    found: dict[str, Any] = {"mse": float(each.median()), "worst": float(each.max()), "psnr": -10 * math.log10(max(float(each.median()), 1e-30))}
-    share = float((each < RECOVERED).double().mean())
-    return results_file.note(asked, found | {"recovered": share, "seconds": seconds, **note})
+    middle, share = float(each.median()), float((each < RECOVERED).double().mean())
+    found = {"mse": middle, "worst": float(each.max()), "psnr": -10 * math.log10(max(middle, 1e-30))}
+    return results_file.note(asked, {**found, "recovered": share, "seconds": seconds, **note})
 
 
 def run_key(pictures: int, bits: str, protection: str, draw: int, **more: Any) -> dict[str, Any]:

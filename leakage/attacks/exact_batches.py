@@ -48,8 +48,8 @@ class ExactBatches(Attack):
     loss_name = "squared relative gradient distance"
     reads_labels = True
     strongest = {}
-    fits = {"model": ("mlp",)}
-    presets = {"As published (Dimitrov et al. 2024)": {"search": "samples"}}
+    fits = {"pictures": tuple(range(2, 65)), "model": ("mlp",)}  # one picture the bias attack reads off
+    presets = {"As published (Dimitrov et al. 2024)": {"search": "samples"}, "Ours: descent": {"search": "descent"}}
 
     search: str = choice("descent", tuple(SEARCHES), "How zeros are found: by descent, or by samples as published (10 pictures at most).")
     feature_steps: int = param(300, 1, 2000, "Where only features of the pictures are found: steps of the search for the pictures.")

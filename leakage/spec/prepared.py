@@ -71,6 +71,7 @@ class WhatIfs(Base):
     connected: WhatIf  # where the model has no width
     watched: WhatIf  # for many rounds, where an attacker can put them together
     colluding: WhatIf  # where an attacker can make use of another phone
+    exact: WhatIf  # of several pictures
 
 
 class Search(Base):

@@ -201,6 +201,7 @@ def assumptions(experiment: Experiment, known: Catalog, meta: Introduction | Non
         ("knows", "How pixels are normalised", "not at all" if normalise == "none" else f"by the constants of {normalise}"),
         *_accomplice(experiment.assume.accomplice),
         ("granted" if granted else "finds out", "The labels", "granted by a switch" if granted else _labels(note)),
+        *_own_verdict(note),
     ]
     for part, defense, answer in zip(experiment.defenses, protections, answers, strict=True):
         told = adaptive
@@ -246,6 +247,14 @@ def _rounds(experiment: Experiment) -> str:
     if experiment.rounds == 1:
         return "1, which is attacked"
     return f"{experiment.rounds}, of which round {experiment.attacked_round} is attacked"
+
+
+def _own_verdict(note: dict[str, Any]) -> list[Row]:
+    """Whether the attack knows by itself that it was right, where it can."""
+    if "lambda" not in note:
+        return []
+    rule = "the share of units that are on or off just as its pictures would have them, a half by chance"
+    return [("finds out", "Whether it was right", f"lambda {note['lambda']:.4g} ({rule}); {note['proved']} pictures proved, without the truth")]
 
 
 def _labels(note: dict[str, Any]) -> str:

@@ -37,9 +37,13 @@ def test_the_strongest_of_the_precomputed_results_comes_first() -> None:
         (Experiment(model=Part(id="mlp")), {"linear_layer", "idlg", "inverting_gradients"}),
         (Experiment(precision="float64"), {"r_gap", "idlg", "inverting_gradients"}),
         (Experiment(pictures=FOUR), {"idlg", "inverting_gradients", "gradinversion"}),
+        (
+            Experiment(pictures=FOUR, model=Part(id="mlp")),
+            {"linear_layer", "exact_batches", "idlg", "inverting_gradients", "gradinversion"},
+        ),
         (Experiment(pictures=FOUR + FOUR), {"inverting_gradients", "gradinversion"}),
     ],
-    ids=["one picture", "dense", "64 bits", "four pictures", "eight pictures"],
+    ids=["one picture", "dense", "64 bits", "four pictures", "four, dense", "eight pictures"],
 )
 def test_the_attacks_that_fit_are_tried(experiment: Experiment, attacks: set[str]) -> None:
     assert {attack for attack, _ in ways(experiment)} == attacks

@@ -221,6 +221,9 @@ def test_the_ledger_repeats_what_the_attack_says_of_itself() -> None:
     assert said["Naive or adaptive"][1].endswith("In the attack's own words: naive, repaired: state.")
     assert rows(Experiment(), {"label rule": "a rule"})["The labels"][1] == "a rule"
     assert "more than 99 %" in rows(Experiment(), {"label rule": "a rule", "label certainty": 0.999})["The labels"][1]
+    assert "Whether it was right" not in rows(Experiment(), note)
+    assert rows(Experiment(), {"lambda": 0.9985, "proved": 7})["Whether it was right"][1].startswith("lambda 0.9985")
+    assert "7 pictures proved" in rows(Experiment(), {"lambda": 0.9985, "proved": 7})["Whether it was right"][1]
     assert rows(Experiment(assume=Assumptions(labels=True)), note)["The labels"] == ("granted", "granted by a switch")
 
 

@@ -62,6 +62,7 @@ def what_ifs(experiment: Experiment, known: Catalog, spare: list[Picture]) -> di
         **_attacker(experiment, known),
         **_training(experiment, known),
         **_crowd(experiment, spare),
+        **_apart(experiment),
         **_protocol(experiment, known),
         **_weakening(experiment, known),
     }
@@ -124,6 +125,14 @@ def _crowd(experiment: Experiment, spare: list[Picture]) -> dict[str, tuple[str,
         return _prepared(prepared().what_ifs.summed, experiment)
     eight = (*experiment.pictures, *(p for p in spare if p not in experiment.pictures))[:8]
     return _prepared(prepared().what_ifs.eight, experiment, pictures=eight)
+
+
+def _apart(experiment: Experiment) -> dict[str, tuple[str, Experiment]]:
+    """Several pictures against the attack that takes them apart, unless that is what was run."""
+    question = prepared().what_ifs.exact
+    if len(experiment.pictures) == 1 or experiment.attack.id == getattr(question.change.attack, "id", ""):
+        return {}
+    return _prepared(question, experiment, checkpoint="")
 
 
 def _protocol(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Experiment]]:
