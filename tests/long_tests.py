@@ -2,6 +2,11 @@
 
 LONG = frozenset(
     [
+        "tests/engine/test_devices.py::test_a_defense_and_who_knows_it_wait_for_the_cpu_only_where_listed",
+        "tests/engine/test_devices.py::test_a_model_waits_for_the_cpu_only_where_listed",
+        "tests/engine/test_devices.py::test_a_protocol_waits_for_the_cpu_only_where_listed",
+        "tests/engine/test_devices.py::test_an_attack_waits_for_the_cpu_only_where_listed",
+        "tests/engine/test_devices.py::test_every_choice_waits_for_the_cpu_only_where_listed",
         "tests/api/test_attack.py::test_a_model_of_ones_own_is_attacked_and_comes_back_unchanged",
         "tests/api/test_attack.py::test_an_update_alone_is_attacked_as_that_of_a_client_would_be",
         "tests/api/test_attack.py::test_an_update_alone_leaves_model_and_chance_as_they_were_and_follows_its_seed",
