@@ -2,11 +2,6 @@
 
 LONG = frozenset(
     [
-        "tests/engine/test_devices.py::test_a_defense_and_who_knows_it_wait_for_the_cpu_only_where_listed",
-        "tests/engine/test_devices.py::test_a_model_waits_for_the_cpu_only_where_listed",
-        "tests/engine/test_devices.py::test_a_protocol_waits_for_the_cpu_only_where_listed",
-        "tests/engine/test_devices.py::test_an_attack_waits_for_the_cpu_only_where_listed",
-        "tests/engine/test_devices.py::test_every_choice_waits_for_the_cpu_only_where_listed",
         "tests/api/test_attack.py::test_a_model_of_ones_own_is_attacked_and_comes_back_unchanged",
         "tests/api/test_attack.py::test_an_update_alone_is_attacked_as_that_of_a_client_would_be",
         "tests/api/test_attack.py::test_an_update_alone_leaves_model_and_chance_as_they_were_and_follows_its_seed",
@@ -56,6 +51,11 @@ LONG = frozenset(
         "tests/defenses/test_stateful_defenses.py::test_with_enough_digits_every_rounds_gradient_is_read_off_its_stand_in",
         "tests/engine/test_batch_norm.py::test_neither_the_client_nor_an_attack_changes_the_stored_statistics",
         "tests/engine/test_batch_norm.py::test_with_the_statistics_of_the_batch_the_client_sends_torchs_training_gradient_and_the_attacker_replays_it",
+        "tests/engine/test_devices.py::test_a_defense_and_who_knows_it_wait_for_the_cpu_only_where_listed",
+        "tests/engine/test_devices.py::test_a_model_waits_for_the_cpu_only_where_listed",
+        "tests/engine/test_devices.py::test_a_protocol_waits_for_the_cpu_only_where_listed",
+        "tests/engine/test_devices.py::test_an_attack_waits_for_the_cpu_only_where_listed",
+        "tests/engine/test_devices.py::test_every_choice_waits_for_the_cpu_only_where_listed",
         "tests/engine/test_fed_client.py::test_gradients_of_single_pictures_computed_together_are_those_of_a_loop",
         "tests/engine/test_fed_client.py::test_what_clients_carry_is_kept_so_that_an_interrupted_training_ends_with_the_same_weights",
         "tests/engine/test_federated.py::test_every_model_replays_guesses_together",
