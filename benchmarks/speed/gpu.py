@@ -87,10 +87,9 @@ def rounding(device: torch.device) -> list[Row]:
         exact = sent(chosen.model_copy(update={"precision": "float64"}), CPU)
         with exact_arithmetic():
             plain = sent(chosen, device)
-        before = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
-        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
+        cudnn: Any = torch.backends.cudnn
+        torch.backends.cuda.matmul.fp32_precision = cudnn.conv.fp32_precision = "tf32"
         short = sent(chosen, device)
-        torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = before
         rows.append({"model": model} | {name: float((g - exact).norm() / exact.norm()) for name, g in (("ours", plain), ("tf32", short))})
     return rows
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -46,13 +46,18 @@ def exact_arithmetic() -> Iterator[None]:
     TF32 keeps 11 bits of a factor, an error of 5e-4: torch lets convolutions use it unless told, and the gradients that an attack compares
     would differ by more than what it looks for. What was set before holds again afterwards.
     """
-    matmul = torch.backends.cuda.matmul.allow_tf32
-    torch.backends.cuda.matmul.allow_tf32 = False
+    cudnn: Any = torch.backends.cudnn  # whose types leave these attributes out
+    products: tuple[Any, ...] = (torch.backends.cuda.matmul, cudnn.conv, cudnn.rnn)
+    before = [one.fp32_precision for one in products], cudnn.deterministic, cudnn.benchmark
     try:
-        with torch.backends.cudnn.flags(enabled=torch.backends.cudnn.enabled, deterministic=True, benchmark=False, allow_tf32=False):
-            yield
+        for one in products:
+            one.fp32_precision = "ieee"
+        cudnn.deterministic, cudnn.benchmark = True, False
+        yield
     finally:
-        torch.backends.cuda.matmul.allow_tf32 = matmul
+        precisions, cudnn.deterministic, cudnn.benchmark = before
+        for one, precision in zip(products, precisions, strict=True):
+            one.fp32_precision = precision
 
 
 def played_exactly(moments: Iterator[T]) -> Iterator[T]:

@@ -9,6 +9,7 @@ from accelerator import BACK, BRANCHED, COPIED, READ, Accelerator, DeviceError
 from problems import CATALOG, GRANTED, IDS, LABELS, TINY, light, protected, short, smooth, using
 from torch import Tensor, nn
 
+import leakage
 from leakage.engine.client import weights_of
 from leakage.engine.core import Attack, Client, ClientState, Defense, Observation, Params, Round, Snapshot, StepRng, Update, generator
 from leakage.engine.devices import device_for, device_generator, double, exact_arithmetic, played_exactly
@@ -278,35 +279,66 @@ def test_the_accelerator_refuses_what_a_gpu_refuses_and_allows_single_numbers() 
 # ---------------------------------------------------------------- leakage/engine/devices.py
 
 
-def flags() -> tuple[bool, bool, bool, bool]:
-    """Whether TF32 may be used in matrix products, in convolutions; whether cuDNN is deterministic, and tries which kernel is fastest."""
+def flags() -> tuple[str, str, str, bool, bool]:
+    """How float32 is multiplied in matrix products, convolutions, recurrent layers; whether cuDNN is deterministic, and tries kernels."""
     cudnn = torch.backends.cudnn
-    return torch.backends.cuda.matmul.allow_tf32, cudnn.allow_tf32, cudnn.deterministic, cudnn.benchmark
+    precisions = (one.fp32_precision for one in (torch.backends.cuda.matmul, cudnn.conv, cudnn.rnn))
+    return (*precisions, cudnn.deterministic, cudnn.benchmark)
 
 
-EXACT = (False, False, True, False)
+EXACT = ("ieee", "ieee", "ieee", True, False)
 
 
-def test_tf32_is_off_and_cudnn_deterministic_while_an_attack_computes_and_as_before_in_between() -> None:
-    before = flags()
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.benchmark = True
-    try:
-        callers = flags()
-        assert callers != EXACT
+@pytest.fixture
+def restored() -> Iterator[None]:
+    """Whatever a test sets of these is as before afterwards."""
+    cudnn = torch.backends.cudnn
+    places = (torch.backends, torch.backends.cuda.matmul, cudnn.conv, cudnn.rnn)  # the first of all of them
+    before, benchmark = [place.fp32_precision for place in places], cudnn.benchmark
+    yield
+    cudnn.benchmark = benchmark
+    for place, precision in zip(places, before, strict=True):
+        place.fp32_precision = precision
 
-        def moments() -> Iterator[tuple[bool, ...]]:
-            yield flags()
-            yield flags()
 
-        for inside in played_exactly(moments()):
-            assert inside == EXACT
-            assert flags() == callers
-        with pytest.raises(ValueError, match="planted"), exact_arithmetic():
-            raise ValueError("planted")
+@pytest.mark.usefixtures("restored")
+@pytest.mark.parametrize("how", ["as torch comes", "by the old names", "by the new names"])
+def test_tf32_is_off_and_cudnn_deterministic_while_an_attack_computes_and_as_before_in_between(how: str) -> None:
+    cudnn = torch.backends.cudnn
+    cudnn.benchmark = how != "as torch comes"
+    if how == "by the old names":
+        torch.backends.cuda.matmul.allow_tf32 = True
+    elif how == "by the new names":
+        torch.backends.fp32_precision = torch.backends.cuda.matmul.fp32_precision = cudnn.conv.fp32_precision = "tf32"
+    callers = flags()
+    assert callers[1] == "tf32", "convolutions use it unless told"
+
+    def moments() -> Iterator[tuple[str, str, str, bool, bool]]:
+        yield flags()
+        yield flags()
+
+    for inside in played_exactly(moments()):
+        assert inside == EXACT
         assert flags() == callers
-    finally:
-        torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.benchmark = before[0], before[3]
-    assert flags() == before
+    with pytest.raises(ValueError, match="planted"), exact_arithmetic():
+        raise ValueError("planted")
+    assert flags() == callers
+
+
+def test_client_and_attack_compute_exactly_by_every_way_in() -> None:
+    seen = []
+
+    class Watching(nn.Flatten):
+        def forward(self, x: Tensor) -> Tensor:
+            seen.append(flags() == EXACT)
+            return super().forward(x)
+
+    model, x, y = nn.Sequential(Watching(), nn.Linear(16, 3)), smooth(side=4), torch.tensor([2])
+    leakage.observe(model, x, y)
+    assert seen[-1], "the client's step, after the model was looked at"
+    next(iter(leakage.frames(model, x, y, attack="inverting_gradients")))
+    assert seen[-1], "the attack's"
+    assert flags() != EXACT
 
 
 def test_float64_goes_to_the_cpu_where_the_device_has_none() -> None:
