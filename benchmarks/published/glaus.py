@@ -23,7 +23,8 @@ from _table import ROOT, result, save, say, table
 
 from leakage.data.datasets import datasets
 from leakage.engine.client import gradient_client, weights_of
-from leakage.engine.core import ACCOMPLICE, ClientState, Params, Round, generator
+from leakage.engine.core import ClientState, Params, Round, generator
+from leakage.engine.strategy import ACCOMPLICE
 from leakage.evaluation.baselines import make_baselines
 from leakage.evaluation.play import Private, play, stage
 from leakage.protocols.fedsgd import FedSGD

@@ -46,11 +46,15 @@ class AdaptiveClipping(Defense):
 
         return send
 
+    def surrogate(self, client: Client, received: Params) -> Client:
+        length = float(flatten(received).norm())
+        return changed(client, lambda update: shortened(update, length))
+
     def strategies(self) -> dict[str, AdaptiveStrategy]:
         return {
             "as long as what arrived": AdaptiveStrategy(
                 "known: the guess is shortened to the length of what arrived",
-                lambda client, received: changed(client, lambda update: shortened(update, float(flatten(received).norm()))),
+                self.surrogate,
                 exact=True,
             ),
             "as it is": AdaptiveStrategy("known, but not what the limit was: the guess is not shortened"),

@@ -9,7 +9,8 @@ from torch import Tensor, nn
 
 from leakage.defenses._each import averaging, changed, drawn
 from leakage.defenses._minmax import FLOOR, LEVEL, NAME, ROUNDS, TINY, kept, ranked, tallied
-from leakage.engine.core import ACCOMPLICE, AdaptiveStrategy, Client, ClientState, Defense, Params, StepRng, param
+from leakage.engine.core import AdaptiveStrategy, Client, ClientState, Defense, Params, StepRng, param
+from leakage.engine.strategy import ACCOMPLICE
 
 SPARSE = 0.1  # up to this ratio most of the entries that one draw sends lie below sqrt(C)
 Inversion: TypeAlias = Callable[[Params, ClientState], Params]

@@ -27,7 +27,6 @@ from leakage.engine.plugin import choice as choice
 from leakage.engine.plugin import flag as flag
 from leakage.engine.plugin import param as param
 from leakage.engine.plugin import text as text
-from leakage.engine.strategy import ACCOMPLICE as ACCOMPLICE
 from leakage.engine.strategy import AdaptiveStrategy as AdaptiveStrategy
 from leakage.spec.fields import Published as Published
 from leakage.spec.fields import Structure as Structure

@@ -8,9 +8,10 @@ from typing import Literal
 from torch import Tensor, nn
 
 from leakage.engine.client import gradient_client
-from leakage.engine.core import ACCOMPLICE, AdaptiveStrategy, Client, ClientState, Defense, Params, Protocol, Round, generator
+from leakage.engine.core import AdaptiveStrategy, Client, ClientState, Defense, Params, Protocol, Round, generator
 from leakage.engine.loading import load
 from leakage.engine.stopping import stoppable
+from leakage.engine.strategy import ACCOMPLICE
 from leakage.engine.tensor_names import OF
 from leakage.engine.weights import drawing
 

@@ -12,9 +12,10 @@ from walk import leaks
 import leakage
 from leakage.defenses._minmax import Kept, threshold
 from leakage.engine.client import gradient_client
-from leakage.engine.core import ACCOMPLICE, AdaptiveStrategy, ClientState, Params, generator
+from leakage.engine.core import AdaptiveStrategy, ClientState, Params, generator
 from leakage.engine.federation import Federation
 from leakage.engine.observe import Batch, received
+from leakage.engine.strategy import ACCOMPLICE
 from leakage.spec.cautions import warnings
 from leakage.spec.experiment import Assumptions, Experiment, Part, Picture, SpecError, parse
 from leakage.spec.threat_model import assumptions

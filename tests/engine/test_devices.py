@@ -43,19 +43,24 @@ ALLOWED = {  # where a step may wait for the CPU, and why
             for name, function in (
                 ("_per_example", "send"),
                 ("fedkl", "send"),
+                ("flower_local_dp", "noisy"),
                 ("gaussian_noise", "noisy"),
                 ("laplacian_noise", "noisy"),
+                ("ldp_fl", "answered"),
                 ("low_precision", "_by_chance"),
                 ("minmax_sampling", "sampled"),
                 ("outpost", "perturbed"),
                 ("precode", "send"),
                 ("pruning", "_drawn"),
+                ("svt_privacy", "filtered"),
             )
         ),
         "the client draws on the CPU: the same chance on every device; no attacker's step does",
     ),
     ("minmax_sampling.sampled", BACK): "sorts in float64 on the CPU, client only",
+    ("svt_privacy.filtered", BACK): "goes through the entries on the CPU, client only",
     ("outpost.risk", READ): "once for each tensor, client only",
+    ("adaptive_clipping.send", READ): "the limit of the next round, client only",
 }
 SEARCH = Part(id="inverting_gradients", fields={"steps": 2, "starts": 1})
 Waits = set[tuple[str, str]]
