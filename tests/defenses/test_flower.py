@@ -67,9 +67,11 @@ def test_a_training_behind_flower_counts_its_rounds_and_not_its_local_steps() ->
 @pytest.mark.parametrize("name", ["flower_local_dp", "ldp_fl", "svt_privacy"])
 def test_who_averages_over_the_rounds_comes_nearer(name: str) -> None:
     """A server that stands still: the mean of 16 draws errs a quarter as much as one; SVT's entries arrive in some rounds only."""
-    fields = {"flower_local_dp": {"epsilon": 100.0}, "ldp_fl": {"radius": 1.0}, "svt_privacy": {"gamma": 1.0, "fraction": 1.0}}[name]
-    if name == "svt_privacy":
-        fields |= {"noise_var": 1.0, "replace": False}
+    fields = {  # limits that the update meets, so that the guess has to meet them too
+        "flower_local_dp": {"epsilon": 1e4, "clip": 0.05},
+        "ldp_fl": {"radius": 0.02},
+        "svt_privacy": {"gamma": 0.1, "fraction": 1.0, "noise_var": 1.0, "replace": False},
+    }[name]
     still = {"protocol": Part(id="fedsgd", fields={"rate": 1e-6}), "defenses": (Part(id=name, fields=fields),)}
     x, errors = smooth(3), []
     for rounds in (1, 16):
