@@ -51,8 +51,15 @@ def test_what_is_not_encrypted_tells_whose_pictures_are_whose() -> None:
         seen = observed(x, aggregation=over(names))
         swapped = gradient_distances(seen.gradient(x[turned], LABELS[turned]), seen.as_gradient())["relative_l2"]
         assert (swapped > 0.1) is told
-        several = seen.replays(torch.stack([x, x[turned]]), LABELS)
-        assert relative({name: value[0] for name, value in several.items()}, seen.update) < 1e-5
+
+
+@pytest.mark.parametrize("defenses", [(), (Part(id="clipping", fields={"bound": 1e6}),)])  # vectorised, and one by one
+def test_several_guesses_are_replayed_with_what_is_not_encrypted(defenses: tuple[Part, ...]) -> None:
+    x = smooth(3)
+    seen = observed(x, aggregation=over("last"), defenses=defenses)
+    several = seen.replays(torch.stack([x, x.flip(-1)]), LABELS)
+    assert several.keys() == seen.update.keys()
+    assert relative({name: value[0] for name, value in several.items()}, seen.update) < 1e-5
 
 
 def test_of_what_is_not_encrypted_each_phones_numbers_are_received_and_no_sum() -> None:
@@ -91,3 +98,4 @@ def test_the_ledger_says_what_of_each_phone_the_server_has() -> None:
         rows = {what: told for _, what, told in assumptions(asked, CATALOG, None, {})}
         assert rows["A sum of several phones"].endswith(words)
         assert ("of each by itself linear.bias" in rows["Naive or adaptive"]) is bool(names)
+        assert ("as a naive attacker would" in rows["Naive or adaptive"]) is not bool(names)
