@@ -75,7 +75,7 @@ if given.join:
 results_file = Book("matrix" if parts == 1 else f"matrix-{part}", __doc__, brief=True)
 
 
-def draws(defense: Part) -> bool:
+def is_random(defense: Part) -> bool:
     """Whether chance decides what it sends: with other chances it sends something else."""
     g = {"w": torch.randn(20, 20, generator=torch.Generator().manual_seed(0))}
     own, some = plugin("defense", defense), torch.zeros(1)
@@ -107,7 +107,7 @@ class Cell:
         if self.attack == "r_gap" and not self.strategy.invert_update:
             return ONE_PASS
         assert self.defense is not None
-        if self.strategy.averaging and not draws(self.defense):
+        if self.strategy.averaging and not is_random(self.defense):
             return EVERY_ROUND
         idle = self.who == "imitate" and known.get("defense", self.defense.id).idle
         return self.strategy.words if idle else ""
