@@ -240,7 +240,9 @@ def _own_verdict(note: dict[str, Any]) -> list[Row]:
     if "lambda" not in note:
         return []
     rule = "the share of units that are on or off just as its pictures would have them, a half by chance"
-    return [("finds out", "Whether it was right", f"lambda {note['lambda']:.4g} ({rule}); {note['proved']} pictures proved, without the truth")]
+    return [
+        ("finds out", "Whether it was right", f"lambda {note['lambda']:.4g} ({rule}); {note['proved']} pictures proved, without the truth")
+    ]
 
 
 def _labels(note: dict[str, Any]) -> str:
