@@ -6,13 +6,18 @@ directions q for which U q is that sparse; there are no others but by chance.
 Source: Dimitrov, Baader, Mueller and Vechev 2024, sections 3 and 4 (`sample`).
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from leakage.engine.core import generator
+
 DIGITS = 1e-7  # of the largest singular value: what is below is rounding
+BEYOND = 8  # singular values beyond those that can be pictures: what is behind them is rounding or noise
+LARGE, SKETCH = 1024, 512  # rows of a matrix that is sketched, and of how many mixtures
 STARTS, STEPS, ROUNDS = 64, 250, 40  # of the descent
 STEP, FALL = 0.3, 0.965  # the length of its first step, and what is left of that from each to the next
 DECIDE = 0.12  # the share of rows, those that came out smallest, that makes a direction exact
@@ -58,29 +63,43 @@ class SlopesSpectrum:
 
 
 def spectrum(slopes: Tensor, most: int) -> SlopesSpectrum:
-    """That of G (m, n) in float64, cut after `most` singular values at the latest. By its Gram matrix, which takes a third of the time."""
+    """That of G (m, n) in float64, cut after `most` singular values at the latest. By a Gram matrix, which takes a third of the time.
+
+    Of a large G by that of SKETCH random mixtures of its rows or columns: what is lost by that, one more multiplication brings back.
+    Source: Halko, Martinsson and Tropp 2011, algorithms 4.1 and 4.3.
+    """
     flat = slopes if len(slopes) <= slopes.shape[1] else slopes.T
-    squares, vectors = torch.linalg.eigh(flat @ flat.T)
+    look = flat if len(flat) <= LARGE else flat @ mixtures(flat.shape[1])  # (m, n) or (m, SKETCH)
+    squares, vectors = torch.linalg.eigh(look @ look.T if look is flat else look.T @ look)
     values = squares.flip(0).clamp(min=0).sqrt()
-    base = vectors.flip(1)[:, : min(rank_of(values, slopes.shape, most), most)]
+    first = vectors.flip(1)[:, : min(most + BEYOND, len(flat) - 1)]
+    base, _ = torch.linalg.qr(first if look is flat else look @ first)
     base, _ = torch.linalg.qr(flat @ (flat.T @ base))  # once more, for the digits that are lost in the square
     u, s, v = torch.linalg.svd(base.T @ flat, full_matrices=False)
-    left, right = (base @ u, s[:, None] * v) if flat is slopes else (v.T, s[:, None] * (base @ u).T)
-    noise = float((slopes - left @ right).square().mean().sqrt())
+    beyond = flat - base @ (base.T @ flat)
+    spread = float(beyond.norm()) / math.sqrt((flat.shape[0] - len(s)) * (flat.shape[1] - len(s)))
+    rank = min(rank_of(s, flat.shape, spread), most)
+    left, right = base @ u[:, :rank], s[:rank, None] * v[:rank]
+    noise = float((flat - left @ right).square().mean().sqrt())
+    if flat is not slopes:
+        left, right = v[:rank].T, s[:rank, None] * (base @ u[:, :rank]).T
     return SlopesSpectrum(values, left, right, noise, int((values > DIGITS * values[0]).sum()))
 
 
-def rank_of(values: Tensor, shape: torch.Size, most: int) -> int:
-    """How many of the falling singular values of a matrix of this shape stand above rounding; above noise where those are more than `most`.
+def rank_of(values: Tensor, shape: torch.Size, noise: float) -> int:
+    """How many singular values of a matrix of this shape stand above rounding and above noise of this standard deviation in every entry.
 
-    Noise of any size: they exceed omega(min / max of the sides) times their median. Source: Gavish and Donoho 2014, equation 5.
+    Threshold: lambda(beta) sqrt(n) noise for sides m <= n, beta = m / n. Source: Gavish and Donoho 2014.
     """
-    count = int((values > DIGITS * values[0]).sum())
-    if count <= most:
-        return count
     beta = min(shape) / max(shape)
-    omega = 0.56 * beta**3 - 0.95 * beta**2 + 1.82 * beta + 1.43
-    return int((values > omega * values.median()).sum())
+    factor = math.sqrt(2 * (beta + 1) + 8 * beta / (beta + 1 + math.sqrt(beta**2 + 14 * beta + 1)))
+    return int((values > max(DIGITS * float(values[0]), factor * math.sqrt(max(shape)) * noise)).sum())
+
+
+def mixtures(count: int) -> Tensor:
+    """Always the same random numbers, (count, SKETCH), that keep lengths on average."""
+    drawn = torch.randn((count, SKETCH), generator=generator(0, "sketch"), dtype=torch.float64)
+    return drawn / math.sqrt(SKETCH)
 
 
 def descend(cut: SlopesSpectrum, rng: torch.Generator) -> Iterator[Tensor]:

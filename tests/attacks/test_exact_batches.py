@@ -321,10 +321,23 @@ def test_behind_a_convolution_features_are_found_and_pictures_searched_that_have
 
 
 def test_the_rank_is_counted_above_rounding_or_above_noise() -> None:
-    """Gavish and Donoho: for a square matrix 2.858 times the median; noise alone ends at 2.2 medians or so."""
+    """Gavish and Donoho: for a square matrix 4 / sqrt(3) = 2.31 sqrt(n) deviations; noise alone ends at 2 sqrt(n)."""
     rng = torch.Generator().manual_seed(0)
-    made = torch.randn((60, 5), generator=rng, dtype=torch.float64) @ torch.randn((5, 60), generator=rng, dtype=torch.float64)
-    noise = torch.randn((60, 60), generator=rng, dtype=torch.float64)
-    for size in (0, 1e-12, 1e-4, 1e-1):
-        assert rank_of(torch.linalg.svdvals(made + size * noise), made.shape, 8) == 5
-    assert rank_of(torch.linalg.svdvals(noise), made.shape, 8) == 0
+    made = torch.randn((90, 5), generator=rng, dtype=torch.float64) @ torch.randn((5, 90), generator=rng, dtype=torch.float64)
+    noise = torch.randn((90, 90), generator=rng, dtype=torch.float64)
+    assert [spectrum(made + size * noise, 8).rank for size in (0, 1e-12, 1e-4, 1e-1)] == [5] * 4
+    assert spectrum(noise, 8).rank == 0
+    edge = 4 / 3**0.5 * 3
+    assert rank_of(torch.tensor([edge + 0.1, edge - 0.1]), torch.Size([9, 9]), 1.0) == 1
+
+
+@pytest.mark.parametrize("shape", [(1200, 1100), (1100, 1200)])
+def test_a_large_gradient_is_cut_by_a_sketch_as_exactly(shape: tuple[int, int]) -> None:
+    rng = torch.Generator().manual_seed(0)
+    made = torch.randn((shape[0], 6), generator=rng, dtype=torch.float64) @ torch.randn((6, shape[1]), generator=rng, dtype=torch.float64)
+    cut = spectrum(made, 20)
+    assert cut.rank == 6
+    torch.testing.assert_close(cut.left @ cut.right, made, rtol=0, atol=1e-10)
+    noisy = spectrum(made + 0.01 * torch.randn(shape, generator=rng, dtype=torch.float64), 20)
+    assert noisy.rank == 6
+    assert noisy.noise == pytest.approx(0.01, rel=0.02)  # of 1.3 million entries
