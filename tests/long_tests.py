@@ -42,6 +42,8 @@ LONG = frozenset(
         "tests/defenses/test_dp_defenses.py::test_a_run_says_the_epsilon_of_all_that_its_client_sends_and_none_for_noise_without_a_bound",
         "tests/defenses/test_dp_defenses.py::test_neither_the_defenses_nor_the_module_of_epsilon_load_opacus",
         "tests/defenses/test_dp_defenses.py::test_the_shipped_table_holds_the_accountants_epsilon_beside_every_accuracy",
+        "tests/defenses/test_minmax_sampling.py::test_an_entry_is_sent_as_often_as_its_square_beside_c_says",
+        "tests/defenses/test_minmax_sampling.py::test_without_an_accomplice_the_attacker_solves_and_is_told_so",
         "tests/defenses/test_model_defenses.py::test_scales_that_are_looked_for_with_the_pictures_come_close_to_the_secret_ones",
         "tests/defenses/test_model_defenses.py::test_the_gate_stands_before_the_last_layer_and_the_old_weights_are_what_they_were",
         "tests/defenses/test_model_defenses.py::test_what_a_phone_sends_and_how_far_that_is_from_its_gradient_depend_on_no_attacker",

@@ -93,7 +93,14 @@ def hook(drawn: dict[str, Any]) -> go.Figure:
     """The sizes that one draw sends against what they were, the smallest marked."""
     made = go.Figure()
     made.add_scatter(x=drawn["g"], y=drawn["v"], mode="markers", marker={"size": 4, "color": COLOURS[1]}, name="sent")
-    made.add_hline(drawn["smallest"], line_dash="dot", line_width=1.5, line_color=COLOURS[0], annotation_text="the smallest: 2 √C")
+    made.add_scatter(
+        x=[drawn["g"][0], drawn["g"][-1]],
+        y=[drawn["smallest"]] * 2,
+        mode="lines+text",
+        text=["the smallest: 2 √C", ""],
+        textposition="top right",
+        line={"dash": "dot", "color": COLOURS[0]},
+    )
     return bare(
         made,
         height=300,
