@@ -1,7 +1,7 @@
 """The pictures that directions make of a gradient, and the share of ReLUs that agree with them: a proof that needs no truth.
 
 D = U Q diag(s) with dL/db = D 1, and G = D X. If X is what entered the layer, then (W x_i + b)_j > 0 exactly where D_ji is not 0.
-Source: Dimitrov, Baader, Mueller and Vechev 2024, section 4.
+Source: Dimitrov, Baader, Mueller and Vechev 2024.
 """
 
 from dataclasses import dataclass

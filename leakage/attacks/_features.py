@@ -12,7 +12,6 @@ from leakage.engine.core import Observation, Snapshot
 from leakage.engine.matching import start, total_variation
 
 STEP_SIZE, SMOOTH = 0.1, 0.02  # Adam's step, and the weight of total variation
-LOSS = "features"
 
 
 def pictures_of(seen: Observation, name: str, features: Tensor, labels: Tensor, *, steps: int, rng: torch.Generator) -> Iterator[Snapshot]:

@@ -278,6 +278,7 @@ def test_a_title_names_what_sets_a_run_apart() -> None:
         (Experiment(protocol=Part(id="fedavg")), "a naive attacker", {"assume"}),
         (Experiment(protocol=Part(id="fedavg")), "a plain gradient", {"protocol"}),
         (Experiment(pictures=(Picture(id="cat"),) * 4, aggregation=PHONES), "each phone by itself", {"aggregation"}),
+        (Experiment(pictures=(Picture(id="cat"), Picture(id="coffee"))), "the batch taken apart", {"model", "attack"}),
     ],
 )
 def test_a_what_if_changes_the_one_thing_it_names(start: Experiment, question: str, changed: set[str]) -> None:
@@ -286,6 +287,11 @@ def test_a_what_if_changes_the_one_thing_it_names(start: Experiment, question: s
     after = asked[question][1]
     assert {name for name in type(start).model_fields if getattr(after, name) != getattr(start, name)} == changed
     after.resolve(CATALOG)
+
+
+def test_one_picture_is_not_taken_apart_nor_a_batch_twice() -> None:
+    two = Experiment(pictures=(Picture(id="cat"), Picture(id="coffee")), attack=Part(id="exact_batches"))
+    assert all("the batch taken apart" not in explain.what_ifs(one, CATALOG, []) for one in (Experiment(), two))
 
 
 # ---------------------------------------------------------------- a published result, overturned
