@@ -71,7 +71,7 @@ class ExactBatches(Attack):
                 x = place_pictures(seen, in_pixels(seen, layer.inputs(now.q)[now.believed]), labels)
                 yield replace(x, step=step, note=note | lambda_of(now))
         note = note | lambda_of(now) | {"event": verdict(seen, place, layer, now)}
-        views = zeros_view(layer.cut, now.q) if now.q.shape[1] else {}
+        views = zeros_view(layer.cut, now.q) if bool(now.believed.any()) else {}
         believed = layer.inputs(now.q)[now.believed]
         if place.direct:
             told: dict[str, str | int | float] = {} if seen.labels is not None or not len(believed) else {"label rule": RULE}
