@@ -28,6 +28,7 @@ class Settings:
     max_waiting: int = 30  # LEAKAGE_MAX_WAITING: runs that one owner may have waiting or running
     max_waiting_all: int = 1000  # LEAKAGE_MAX_WAITING_ALL: ... and all owners together
     owner_days: int = 30  # LEAKAGE_OWNER_DAYS: runs of owners who have not been here for so long are removed
+    retry_lost: bool = False  # LEAKAGE_RETRY_LOST: 1: a run whose worker is lost begins anew, once; else it fails
     allowed_hosts: tuple[str, ...] = ()  # LEAKAGE_ALLOWED_HOSTS: names of this server, with commas; addresses are always allowed
     password: str = field(default="", repr=False)  # LEAKAGE_PASSWORD: what a visitor must know; default none
 
@@ -76,6 +77,7 @@ def settings() -> Settings:
         max_waiting=number("LEAKAGE_MAX_WAITING", Settings.max_waiting),
         max_waiting_all=number("LEAKAGE_MAX_WAITING_ALL", Settings.max_waiting_all),
         owner_days=number("LEAKAGE_OWNER_DAYS", Settings.owner_days),
+        retry_lost=number("LEAKAGE_RETRY_LOST", 0) > 0,
         allowed_hosts=tuple(name.strip() for name in os.environ.get("LEAKAGE_ALLOWED_HOSTS", "").split(",") if name.strip()),
         password=os.environ.get("LEAKAGE_PASSWORD", ""),
     )

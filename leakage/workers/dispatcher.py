@@ -35,6 +35,7 @@ WORKER = {  # the environment of a worker
     "MALLOC_TRIM_THRESHOLD_": str(2**28),
 }
 DAY, HOUR = 24 * 3600.0, 3600.0
+AGAIN = "The process that ran this stopped without a word, so it begins anew."
 LOST = "worker lost: the process that ran this stopped without a word. Its frames so far are kept. Press Run to try again."
 log = logging.getLogger(__name__)
 
@@ -45,6 +46,12 @@ class Worker:
 
     process: subprocess.Popen[bytes]
     born: float
+
+    def terminate(self) -> None:
+        self.process.terminate()
+
+    def kill(self) -> None:
+        self.process.kill()
 
     def plays(self, run: Run) -> bool:
         """Whether it is this process that claimed the run: a number alone may have been another's before."""
@@ -72,14 +79,19 @@ class Dispatcher:
         while not self.leaving:
             try:
                 self.tick()
+                self.rest()
                 seen = float(self.store.note(SERVER) or 0)
                 if stay or time.time() - seen < LEAVE_AFTER or self.store.queue() or self.store.running():
                     needed = time.time()
             except (StoreError, OSError) as error:  # a full disk, no more processes: better times may come
                 log.warning("will look again: %s", error)
+                time.sleep(TICK)
             if time.time() - needed > LEAVE_AFTER:
                 self.leaving = True
-            time.sleep(TICK)  # on leaving, idle workers see that their parent is gone and go too; busy ones finish first
+
+    def rest(self) -> None:
+        """Until the next tick. On leaving, idle workers see that their parent is gone and go too; busy ones finish first."""
+        time.sleep(TICK)
 
     def tick(self) -> None:
         """Once around: dead workers, empty slots, silent or disobedient runs, housekeeping."""
@@ -87,15 +99,7 @@ class Dispatcher:
         if now - self.ticked > 10 * TICK:  # the machine slept, and the workers with it
             self.woke = now
         self.ticked = now
-        for slot, worker in list(self.slots.items()):
-            if worker.process.poll() is not None:
-                log.warning("worker %s (pid %d) ended with %s", slot, worker.process.pid, worker.process.returncode)
-                self.ended.append(self.slots.pop(slot))
-                if worker.process.returncode:  # else it has measured the machine, and makes room for a fresh one
-                    self.backoffs[slot].ended(now - worker.born)
-        for slot, backoff in self.backoffs.items():
-            if slot not in self.slots and backoff.may_try:
-                self.slots[slot] = self.start(slot)
+        self.fill_slots(now)
         self.listing.look()
         for run in self.store.running():
             self.look_after(run)
@@ -108,6 +112,18 @@ class Dispatcher:
         if now - self.reserved > 60:
             self.reserved = now
             self.store.database.set_reserve_aside()
+
+    def fill_slots(self, now: float) -> None:
+        """A worker into every slot that has none, or whose worker has ended."""
+        for slot, worker in list(self.slots.items()):
+            if worker.process.poll() is not None:
+                log.warning("worker %s (pid %d) ended with %s", slot, worker.process.pid, worker.process.returncode)
+                self.ended.append(self.slots.pop(slot))
+                if worker.process.returncode:  # else it has measured the machine, and makes room for a fresh one
+                    self.backoffs[slot].ended(now - worker.born)
+        for slot, backoff in self.backoffs.items():
+            if slot not in self.slots and backoff.may_try:
+                self.slots[slot] = self.start(slot)
 
     def sweep(self, now: float) -> None:
         """Remove what is too old."""
@@ -138,15 +154,19 @@ class Dispatcher:
             self.backoffs[slot].worked()
             since_cancel = now - run.cancelled if run.cancelled else 0.0
             if now - max(run.heartbeat, self.woke) > SILENCE or since_cancel > KILL_AFTER:
-                worker.process.kill()
+                worker.kill()
             elif since_cancel > TERM_AFTER:
-                worker.process.terminate()
+                worker.terminate()
         # An earlier dispatcher's worker may still finish its run. Its process is not ours to touch: the number may be anybody's by now.
-        elif now - run.heartbeat > SILENCE or any(gone.plays(run) for gone in self.ended):
+        elif (ended := self.has_ended(run)) or now - run.heartbeat > SILENCE:
             if run.cancelled:
                 self.store.finish(run.id, "cancelled", message="Cancelled; what there was until then is kept.")
-            else:
+            elif not (ended and self.config.retry_lost and self.store.requeue(run.id, AGAIN)):  # who is silent may still write
                 self.store.finish(run.id, "failed", message=LOST)
+
+    def has_ended(self, run: Run) -> bool:
+        """Whether it is certain that the worker of this run plays it no more."""
+        return any(gone.plays(run) for gone in self.ended)
 
 
 class Listing:
