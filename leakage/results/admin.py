@@ -12,7 +12,7 @@ from pathlib import Path
 
 from leakage.results import exports
 from leakage.runs.endings import how_it_stands
-from leakage.runs.notes import RECORDINGS, SERVER
+from leakage.runs.notes import CLUSTER_SLOTS, RECORDINGS, SERVER
 from leakage.runs.store import Run, Store
 from leakage.settings import Settings
 
@@ -64,7 +64,7 @@ def status(store: Store, config: Settings) -> Iterator[str]:
     seen = list(store.owners().values())
     heard = now - float(store.note(SERVER) or 0)
     yield f"home      {config.home}"
-    yield f"server    {'here' if heard < HERE else 'not here'}, {config.slots} slots"
+    yield f"server    {'here' if heard < HERE else 'not here'}, {store.note(CLUSTER_SLOTS) or config.slots} slots"
     yield f"store     {used:.0f} of {config.store_mb} MB; {shutil.disk_usage(config.home).free / 2**30:.1f} GB free on the disk"
     yield f"runs      {len(runs)}: " + ", ".join(f"{states.count(state)} {state}" for state in sorted(set(states)))
     yield f"          {recorded} of them recorded, {sum(not run.shareable for run in runs)} with uploads, " + (

@@ -5,3 +5,6 @@ SERVER = "server"  # when the web server last said that it is alive
 RECORDED = "recorded"  # the id of the run that a newcomer sees first
 RECORDINGS = "recordings"  # which recorded runs are here: id -> digest of what was recorded
 LOG = "log"  # since when the write-ahead log holds what was deleted, because somebody read while it was to be emptied
+CLUSTER = "cluster"  # where the workers are: the address of a Ray cluster, empty for this machine
+CLUSTER_SLOTS = "cluster slots"  # how many runs that cluster takes at the same time
+CLUSTER_NAMESPACE = "cluster namespace"  # under what name the workers of this store are known there

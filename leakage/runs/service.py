@@ -29,7 +29,7 @@ from leakage.runs.events import (
     TrainingEvent,
     TurnEvent,
 )
-from leakage.runs.notes import RECORDED
+from leakage.runs.notes import CLUSTER_SLOTS, RECORDED
 from leakage.runs.queue_errors import in_words
 from leakage.runs.run_labels import Labels
 from leakage.runs.store import Caps, Removed, Run, Store
@@ -261,7 +261,8 @@ class Service:
     def places(self) -> dict[str, Place]:
         """Where every run that waits stands, from one reading of the queue."""
         waiting = self.store.queue()
-        waits = estimates.waits(self.store, self.store.running(), waiting, self.config.slots) if waiting else []
+        slots = self.store.note(CLUSTER_SLOTS) or self.config.slots
+        waits = estimates.waits(self.store, self.store.running(), waiting, slots) if waiting else []
         return {run.id: Place(place, wait) for place, (run, wait) in enumerate(zip(waiting, waits, strict=True), 1)}
 
     def estimate(self, task: Experiment | Training | Ranks) -> float | None:

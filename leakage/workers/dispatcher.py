@@ -10,12 +10,15 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from types import FrameType
+from typing import Protocol
 
 from leakage.runs.backoff import Backoff
 from leakage.runs.connections import NewerStoreError, StoreError
-from leakage.runs.notes import LOG, SERVER
+from leakage.runs.notes import CLUSTER, CLUSTER_SLOTS, LOG, SERVER, SPEEDS
 from leakage.runs.private_home import keep_private
 from leakage.runs.programs import take_lock
 from leakage.runs.store import Run, Store
@@ -38,6 +41,14 @@ DAY, HOUR = 24 * 3600.0, 3600.0
 AGAIN = "The process that ran this stopped without a word, so it begins anew."
 LOST = "worker lost: the process that ran this stopped without a word. Its frames so far are kept. Press Run to try again."
 log = logging.getLogger(__name__)
+
+
+class Slot(Protocol):
+    """Whoever may play a run, on this machine or on another."""
+
+    def plays(self, run: Run) -> bool: ...
+    def terminate(self) -> None: ...
+    def kill(self) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -71,7 +82,14 @@ class Dispatcher:
         self.backoffs = {str(number): Backoff() for number in range(config.slots)}
         self.listing = Listing(config)
         self.leaving = False
+        self.note_cluster(config.ray)
         self.swept, self.tidied, self.reserved, self.ticked, self.woke = 0.0, 0.0, 0.0, 0.0, 0.0
+
+    def note_cluster(self, cluster: str) -> None:
+        """Note where the workers are. What was measured of other machines says nothing about these."""
+        if (self.store.note(CLUSTER) or "") != cluster:
+            for name, body in ((CLUSTER, cluster), (CLUSTER_SLOTS, None), (SPEEDS, None)):
+                self.store.put_note(name, body)
 
     def loop(self, *, stay: bool) -> None:
         """Tick until told to leave, or, unless `stay`, until nobody needs us."""
@@ -138,6 +156,10 @@ class Dispatcher:
         if self.store.note(LOG):
             self.store.empty_log()
 
+    def occupied(self) -> Mapping[str, "Slot"]:
+        """The workers by their slots."""
+        return self.slots
+
     def start(self, slot: str) -> Worker:
         with self.config.log_file("workers.log").open("ab") as output:
             command = [sys.executable, "-m", "leakage.workers.worker", slot, str(os.getpid())]
@@ -149,7 +171,7 @@ class Dispatcher:
         if run.worker is None or run.heartbeat is None:  # the recorded run, while it is being restored
             return
         now = time.time()
-        slot, worker = next(((slot, worker) for slot, worker in self.slots.items() if worker.plays(run)), ("", None))
+        slot, worker = next(((slot, worker) for slot, worker in self.occupied().items() if worker.plays(run)), ("", None))
         if worker:
             self.backoffs[slot].worked()
             since_cancel = now - run.cancelled if run.cancelled else 0.0
@@ -196,14 +218,14 @@ class Listing:
             self.look()
 
 
-def main(arguments: list[str]) -> int:
+def main(arguments: list[str], kind: type[Dispatcher]) -> int:
     """Hold the lock, write the catalog, dispatch."""
     config = settings()
     lock = take_lock(config)
     if lock is None:
         log.info("another dispatcher is at work on %s", config.home)
         return 0
-    dispatcher = Dispatcher(config)
+    dispatcher = kind(config)
 
     def leave(_signal: int, _frame: FrameType | None) -> None:
         dispatcher.leaving = True
@@ -216,10 +238,19 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-if __name__ == "__main__":
+def command(kind: type[Dispatcher]) -> None:
+    """What the command line calls: `main`, with its log and its errors in words."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s dispatch %(message)s")
     keep_private(settings())
     try:
-        sys.exit(main(sys.argv[1:]))
+        sys.exit(main(sys.argv[1:], kind))
     except NewerStoreError as error:
         sys.exit(str(error))
+
+
+if __name__ == "__main__":
+    if settings().ray and not find_spec("ray"):
+        sys.exit('LEAKAGE_RAY is set, and Ray is not installed here: pip install ".[ray]", or unset LEAKAGE_RAY.')
+    if settings().ray:  # a program of its own, with this process id: this one stays light
+        os.execv(sys.executable, [sys.executable, "-m", "leakage.workers.ray_dispatcher", *sys.argv[1:]])
+    command(Dispatcher)
