@@ -15,6 +15,7 @@ from leakage.data import lpips_weights
 from leakage.data.checkpoints import SHIPPED, STATE, find, write
 from leakage.data.datasets import training_files
 from leakage.data.images import PictureError, data_folder, datasets
+from leakage.data.readers import files_of
 from leakage.runs.store import Run
 from leakage.settings import Settings
 from leakage.spec.experiment import parse
@@ -51,6 +52,7 @@ def needed_files(run: Run, config: Settings) -> dict[NeededFile, Path]:
         data = [_test_file(name) for name in {one.source for one in experiment.pictures} - {"gallery", "upload"}]
         data += [folder / FACES] if (folder / FACES).is_file() else []
         weights = _weights(experiment.checkpoint)
+    data = [file for path in data for file in files_of(path)]
     needed = {_described("data", str(path.relative_to(folder)), path): path for path in data}
     needed |= {_described("checkpoints", f"{path.parent.name}/{path.name}", path): path for path in weights}
     backbone, path, _ = lpips_weights.choose(lpips_weights.hub())
