@@ -21,7 +21,7 @@ from leakage.workers.cluster_files import changed_files
 
 OF_A_RUN = frozenset({"beat", "add_event", "add_frame", "put_file", "files", "finish", "needed_files", "read_file", "keep_training"})
 CALLS = OF_A_RUN | {"claim", "claim_also", "get", "queue", "running", "note", "put_note"}  # the first argument of OF_A_RUN is its id
-ORPHANED = 600.0  # seconds without an answer after which a worker gives its place on the cluster back
+ORPHANED, IDLE_ORPHANED = 600.0, 120.0  # seconds without an answer after which a worker, with a run or without, gives its place back
 PAUSE = 0.4  # seconds that a worker waits, which has found no run, before it asks again: a question goes over the network
 SEVERAL = 2  # runs at work, as each is told: it was given one core, and may not take more however idle they look
 log = logging.getLogger(__name__)
@@ -55,18 +55,19 @@ class OpenCalls:
         self.calls, self.waiting, self.last = dict[int, Call](), dict[int, Future[Any]](), 0
 
     def ask(self, name: str, *values: Any, **named: Any) -> Any:
-        """Make a call, and wait for its answer. Ends this process where nobody has answered for ORPHANED seconds."""
+        """Make a call, and wait for its answer. Ends this process where nobody answers: there is no dispatcher, and no new one comes."""
         with self.changed:
             self.last += 1
             number, answer = self.last, Future[Any]()
             self.calls[number], self.waiting[number] = Call(number, name, values, named), answer
             self.changed.notify_all()
+        patience = IDLE_ORPHANED if name == "claim" else ORPHANED
         try:
-            return answer.result(ORPHANED)
+            return answer.result(patience)
         except TimeoutError:
             if answer.done():  # it was the answer
                 raise
-            log.error("no dispatcher has answered for %.0f s: leaving", ORPHANED)
+            log.error("no dispatcher has answered for %.0f s: leaving", patience)
             os._exit(1)
 
     def exchange(self, answers: Sequence[Answer], patience: float) -> list[Call]:
