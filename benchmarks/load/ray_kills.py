@@ -1,7 +1,7 @@
 """Kills with -9 of a worker, a node, the dispatcher or the web server, while runs go on, on a Ray cluster of three simulated nodes.
 
-At the end no run may be lost, doubled or stuck, as in kills.py; what a dead worker or node ran begins anew, once. A killed node is replaced by
-a fresh one, and a killed web server is started again; all else comes by itself. Needs Ray.
+At the end no run may be lost, doubled or stuck, as in kills.py; what a dead worker or node ran begins anew, once. A killed node is
+replaced by a fresh one, and a killed web server is started again; all else comes by itself. Needs Ray.
 
     .venv/bin/python benchmarks/load/ray_kills.py --kills 40 --seed 0
 """

@@ -26,20 +26,13 @@ from leakage.runs.store import Run
 from leakage.settings import Settings
 from leakage.spec import catalog
 from leakage.workers.dispatcher import SILENCE, TICK, WORKER, Dispatcher, command
-from leakage.workers.ray_worker import RayWorker
+from leakage.workers.ray_worker import RayWorker, resources_of
 from leakage.workers.remote_calls import RemoteCalls
 from leakage.workers.remote_store import Answer
 
 IDLE = 120.0  # seconds without a run after which a worker gives its place on the cluster back: time enough to measure its node
 FAILURES = 50  # exchanges in a row that fail, a tick apart, after which a worker is given up that may still live
 log = logging.getLogger(__name__)
-
-
-def resources_of(cluster: Mapping[str, float], per_gpu: int) -> tuple[dict[str, float], int]:
-    """What one worker asks of a cluster with these resources, and how many fit: shares of its GPUs where it has any, else its cores."""
-    if cluster.get("GPU"):
-        return {"num_gpus": 1 / per_gpu, "num_cpus": 1}, int(cluster["GPU"] * per_gpu)
-    return {"num_cpus": 1}, int(cluster.get("CPU", 0))
 
 
 class ClusterWorker:
@@ -108,7 +101,7 @@ class RayDispatcher(Dispatcher):
     def disconnect(self, error: Exception) -> None:
         """The cluster cannot be reached: try again, ever more seldom. Its workers wait meanwhile."""
         pause = self.connecting.failed()
-        why = f"{type(error).__name__}: {error}"
+        why = f"{type(error).__name__}: {error}".splitlines()[0]
         log.error("the cluster %s cannot be reached (%s). The next try is in %.0f s", self.config.ray, why, pause)
         if self.connected:
             self.connected, self.alone_since = False, time.time()

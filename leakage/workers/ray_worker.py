@@ -10,7 +10,7 @@ import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -31,6 +31,13 @@ OTHER_VERSION = (
     "{} has another version of this program than the dispatcher, or other plug-ins. Install the same on all nodes, then start Ray on "
     "them again."
 )
+
+
+def resources_of(cluster: Mapping[str, float], per_gpu: int) -> tuple[dict[str, float], int]:
+    """What one worker asks of a cluster with these resources, and how many fit: shares of its GPUs where it has any, else its cores."""
+    if cluster.get("GPU"):
+        return {"num_gpus": 1 / per_gpu, "num_cpus": 1}, int(cluster["GPU"] * per_gpu)
+    return {"num_cpus": 1}, int(cluster.get("CPU", 0))
 
 
 class RayWorker:

@@ -11,7 +11,7 @@ import pytest
 from digits import write_digits
 from homes import furnished
 from nodes import Nodes, nodes
-from place import LONG, QUICK, Place, another, place, until
+from place import LONG, QUICK, Place, another, loaded, place, until
 
 from leakage.runs.notes import CLUSTER
 from leakage.runs.store import Run
@@ -106,6 +106,11 @@ def test_frames_come_live_and_stop_takes_less_than_two_seconds(far: Place) -> No
     ended = [far.finished(run, within=10) for run in runs]
     assert time.monotonic() - asked < 2.0
     assert {(run.status, run.message) for run in ended} == {("cancelled", "Cancelled; the best so far is shown.")}
+
+
+def test_the_dispatcher_has_ray_and_no_torch(far: Place) -> None:
+    assert "_raylet" in loaded(far.dispatcher())
+    assert "libtorch" not in loaded(far.dispatcher())
 
 
 def test_a_time_limit_ends_a_run_on_a_node(far: Place) -> None:

@@ -20,7 +20,7 @@ from leakage.settings import Settings
 from leakage.spec.experiment import Experiment, Picture
 from leakage.spec.tasks import Training
 from leakage.workers.cluster_files import NeededFile, changed_files, fetch_files, keep_training, needed_files, own_home
-from leakage.workers.ray_worker import RayWorker
+from leakage.workers.ray_worker import RayWorker, resources_of
 from leakage.workers.remote_calls import RemoteCalls
 from leakage.workers.remote_store import SEVERAL, Answer, Call, OpenCalls, RemoteStore
 
@@ -345,3 +345,10 @@ def test_a_node_with_another_version_says_so() -> None:
     assert calls == []
     assert ended is not None
     assert "has another version of this program than the dispatcher" in ended
+
+
+def test_a_worker_asks_for_a_core_or_for_a_share_of_a_gpu_where_there_is_one() -> None:
+    assert resources_of({"CPU": 6.0, "memory": 1e9}, 4) == ({"num_cpus": 1}, 6)
+    assert resources_of({"CPU": 16.0, "GPU": 2.0}, 4) == ({"num_cpus": 1, "num_gpus": 0.25}, 8)
+    assert resources_of({"CPU": 16.0, "GPU": 1.0}, 1) == ({"num_cpus": 1, "num_gpus": 1.0}, 1)
+    assert resources_of({}, 4) == ({"num_cpus": 1}, 0)
