@@ -14,14 +14,14 @@ from leakage.settings import ROOT
 SCRIPT = """
 import sys
 from ray.cluster_utils import Cluster
-small = {"num_cpus": 1, "object_store_memory": 80 * 2**20, "include_dashboard": False}
-cluster = Cluster(initialize_head=True, head_node_args=small)
+small = {"object_store_memory": 80 * 2**20, "include_dashboard": False}
+cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, **small})
 nodes = {}
 print("address", cluster.address, flush=True)
 for line in sys.stdin:
     what, name = line.split()
     if what == "add":
-        nodes[name] = cluster.add_node(wait=False, **small)
+        nodes[name] = cluster.add_node(num_cpus=1, wait=False, **small)
     else:
         cluster.remove_node(nodes.pop(name), allow_graceful=False)
     print("done", what, flush=True)
@@ -30,7 +30,7 @@ cluster.shutdown()
 
 
 class Nodes:
-    """A head, which is a node too, and as many more as `complete` asks for."""
+    """A head that computes nothing, and as many nodes of one core as `complete` asks for."""
 
     def __init__(self) -> None:
         self.folder = tempfile.mkdtemp(prefix="nodes-")  # a short path: there are sockets in it
@@ -70,13 +70,13 @@ class Nodes:
 
     def complete(self, count: int = 3) -> None:
         """Add what is missing."""
-        while len(self.names) < count - 1:
+        while len(self.names) < count:
             self.added += 1
             self.names.append(f"n{self.added}")
             self._tell("add", self.names[-1])
 
     def kill(self) -> None:
-        """Kill the oldest node but the head, with all that runs on it."""
+        """Kill the oldest node, with all that runs on it."""
         self._tell("kill", self.names.pop(0))
 
     def end(self) -> None:

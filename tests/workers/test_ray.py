@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from leakage.runs.notes import CLUSTER
 from leakage.runs.store import Run
 from leakage.spec.experiment import Experiment, Part
 from leakage.spec.tasks import Training
-from leakage.workers.dispatcher import LOST
+from leakage.workers.dispatcher import AGAIN, LOST
 
 pytestmark = [pytest.mark.processes, pytest.mark.skipif(not find_spec("ray"), reason="Ray is not installed")]
 NOISE = Part(id="gaussian_noise", fields={"scale": 0.001})
@@ -59,6 +60,13 @@ def on_three_nodes(far: Place, seed: int) -> list[str]:
     until(lambda: all(len(far.frames(run)) >= 2 for run in runs), what="all three are under way")
     assert len({far.look(run).worker for run in runs}) == 3
     return runs
+
+
+def another_dispatcher(far: Place, **environment: str) -> None:
+    """Kill the dispatcher, and start the next."""
+    os.kill(far.dispatcher(), signal.SIGKILL)
+    far.environment |= environment
+    far.dispatch()
 
 
 def final(place: Place, run: Run) -> tuple[object, ...]:
@@ -131,10 +139,8 @@ def test_what_a_killed_node_ran_fails_and_the_rest_goes_on(far: Place, cluster: 
 def test_a_killed_dispatcher_leaves_its_workers_to_the_next_which_begins_lost_runs_anew(far: Place, cluster: Nodes) -> None:
     runs = on_three_nodes(far, 540)
     workers = [far.look(run).worker for run in runs]
-    os.kill(far.dispatcher(), signal.SIGKILL)
     counts = [len(far.frames(run)) for run in runs]
-    far.environment["LEAKAGE_RETRY_LOST"] = "1"
-    far.dispatch()
+    another_dispatcher(far, LEAKAGE_RETRY_LOST="1")
     until(lambda: all(len(far.frames(run)) >= count + 2 for run, count in zip(runs, counts, strict=True)), within=20, what="all go on")
     assert [far.look(run).worker for run in runs] == workers
     assert all(sorted(steps) == steps for run in runs if (steps := [frame["step"] for frame in far.frames(run)]))
@@ -173,3 +179,28 @@ def test_a_data_set_that_is_missing_where_the_store_is_is_named(far: Place) -> N
     run = far.finished(far.service.train(Training(data="cifar10", rounds=1), "me"))
     assert run.status == "failed"
     assert run.message.startswith(f"The training pictures of CIFAR-10 were not found in {far.environment['LEAKAGE_DATA']}: ")
+
+
+@pytest.mark.slow
+def test_a_training_goes_on_where_a_killed_node_left_it(far: Place, cluster: Nodes) -> None:
+    """The rounds that it tells again are those of the killed node, to the tenth of a second that they took there."""
+    another_dispatcher(far, LEAKAGE_RETRY_LOST="1")
+    run = far.service.train(Training(rounds=1000, rate=0.01, batch=32, decay=0, pictures=300), "me")
+
+    def rounds() -> list[tuple[object, ...]]:
+        told = [event for event in far.store.events([run], 0) if event["kind"] == "round"]
+        return [tuple(event[name] for name in ("done", "loss", "accuracy", "seconds")) for event in told]
+
+    until(lambda: len(rounds()) >= 5, what="five rounds")
+    worker, before = far.look(run).worker, rounds()
+    while far.look(run).worker == worker:  # on which node it is, is not known
+        before = rounds()
+        cluster.kill()
+        with suppress(AssertionError):
+            until(lambda: far.look(run).worker != worker, within=15)
+    cluster.complete(3)
+    until(lambda: len(rounds()) > len(before) + 3, what="it goes on")
+    assert rounds()[: len(before)] == before
+    assert [done for done, *_ in rounds()] == list(range(1, len(rounds()) + 1))
+    (again,) = (event for event in far.store.events([run], 0) if event["kind"] == "restart")
+    assert again["text"] == AGAIN
