@@ -5,7 +5,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -58,17 +58,24 @@ def done(calls: RemoteCalls, one: Call, worker: str = "w") -> Any:
     return answer.value
 
 
-@pytest.fixture
-def asking() -> Iterator[Callable[..., Future[Any]]]:
-    """Asks beside the test."""
-    with ThreadPoolExecutor(4) as pool:
-        yield pool.submit
+def asking(ask: Callable[..., Any], *values: Any, **named: Any) -> Future[Any]:
+    """Ask beside the test, which need not wait for a thread that nobody answers."""
+    answer = Future[Any]()
+
+    def wait() -> None:
+        try:
+            answer.set_result(ask(*values, **named))
+        except Exception as error:
+            answer.set_exception(error)
+
+    threading.Thread(target=wait, daemon=True).start()
+    return answer
 
 
 # ---------------------------------------------------------------- calls on their way
 
 
-def test_a_call_waits_for_its_answer(asking: Callable[..., Future[Any]]) -> None:
+def test_a_call_waits_for_its_answer() -> None:
     open_calls = OpenCalls()
     answer = asking(open_calls.ask, "files", "a", prefix="upload:")
     (fetched,) = open_calls.exchange([], SOON)
@@ -78,7 +85,7 @@ def test_a_call_waits_for_its_answer(asking: Callable[..., Future[Any]]) -> None
     assert answer.result(SOON) == {"x": b"1"}
 
 
-def test_a_call_whose_fetch_was_lost_is_fetched_again_and_says_so(asking: Callable[..., Future[Any]]) -> None:
+def test_a_call_whose_fetch_was_lost_is_fetched_again_and_says_so() -> None:
     open_calls = OpenCalls()
     answer = asking(open_calls.ask, "claim")
     first = open_calls.exchange([], SOON)
@@ -89,7 +96,7 @@ def test_a_call_whose_fetch_was_lost_is_fetched_again_and_says_so(asking: Callab
     assert answer.result(SOON) == "run"
 
 
-def test_what_a_call_raised_is_raised_where_it_was_made(asking: Callable[..., Future[Any]]) -> None:
+def test_what_a_call_raised_is_raised_where_it_was_made() -> None:
     open_calls = OpenCalls()
     answer = asking(open_calls.ask, "add_event")
     (fetched,) = open_calls.exchange([], SOON)
@@ -98,7 +105,7 @@ def test_what_a_call_raised_is_raised_where_it_was_made(asking: Callable[..., Fu
         answer.result(SOON)
 
 
-def test_calls_of_several_threads_get_each_their_own_answer(asking: Callable[..., Future[Any]]) -> None:
+def test_calls_of_several_threads_get_each_their_own_answer() -> None:
     open_calls = OpenCalls()
     answers = {number: asking(open_calls.ask, "note", number) for number in range(4)}
     answered = 0
