@@ -21,6 +21,7 @@ from ray.exceptions import ActorUnavailableError, RayActorError, RayError
 from ray.util import list_named_actors
 
 from leakage.runs.backoff import Backoff
+from leakage.runs.connections import StoreError
 from leakage.runs.notes import CLUSTER_NAMESPACE, CLUSTER_SLOTS
 from leakage.runs.store import Run
 from leakage.settings import Settings
@@ -60,7 +61,8 @@ class ClusterWorker:
     def kill(self) -> None:
         """End it. Where that cannot reach it, what it still asks for its runs is refused: they are no more its own."""
         self.gone = True
-        ray.kill(self.actor)
+        with contextlib.suppress(Exception):  # the cluster is gone: the next tick notices
+            ray.kill(self.actor)
 
     terminate = kill
 
@@ -86,8 +88,10 @@ class RayDispatcher(Dispatcher):
         limits = {name: os.environ[name] for name in ("LEAKAGE_MEMORY_MB",) if name in os.environ}
         handler = signal.getsignal(signal.SIGTERM)  # Ray sets its own
         there = {"env_vars": WORKER | limits}
-        ray.init(self.config.ray, namespace=namespace, runtime_env=there, log_to_driver=False, logging_level=logging.WARNING)
-        signal.signal(signal.SIGTERM, handler)
+        try:
+            ray.init(self.config.ray, namespace=namespace, runtime_env=there, log_to_driver=False, logging_level=logging.WARNING)
+        finally:
+            signal.signal(signal.SIGTERM, handler)
         for name in list_named_actors():
             slot, _, version = name.split(":")
             with contextlib.suppress(ValueError):  # it has ended meanwhile
@@ -127,6 +131,8 @@ class RayDispatcher(Dispatcher):
             self._make_workers(now, len(self.store.queue()) + len(self.store.running()))
             for worker in self.workers.values():
                 worker.send()
+        except StoreError:  # no fault of the cluster
+            raise
         except Exception as error:  # whatever Ray, its network or its client may raise
             self.disconnect(error)
 
