@@ -29,7 +29,7 @@ from leakage.spec import catalog
 from leakage.workers.dispatcher import SILENCE, TICK, WORKER, Dispatcher, command
 from leakage.workers.ray_worker import RayWorker, resources_of
 from leakage.workers.remote_calls import RemoteCalls
-from leakage.workers.remote_store import Answer
+from leakage.workers.remote_store import CallAnswer
 
 IDLE = 120.0  # seconds without a run after which a worker gives its place on the cluster back: time enough to measure its node
 FAILURES = 50  # exchanges in a row that fail, a tick apart, after which a worker is given up that may still live
@@ -47,7 +47,7 @@ class ClusterWorker:
         self.name, self.actor, self.leave = name, actor, leave
         self.born = self.busy = time.time()
         self.exchange: Any = None
-        self.answers: list[Answer] = []
+        self.answers: list[CallAnswer] = []
         self.failures, self.answered, self.gone = 0, False, False
 
     def send(self) -> None:

@@ -20,7 +20,7 @@ from leakage.settings import cores, memory_bytes, settings, share_of_slot
 from leakage.spec import catalog
 from leakage.spec.tasks import parse_training
 from leakage.workers.cluster_files import NeededFile, changed_files, fetch_files, own_home
-from leakage.workers.remote_store import Answer, Call, OpenCalls, RemoteStore
+from leakage.workers.remote_store import Call, CallAnswer, OpenCalls, RemoteStore
 
 if TYPE_CHECKING:  # brings torch
     from leakage.workers.job import Job
@@ -50,7 +50,7 @@ class RayWorker:
         self.thread = threading.Thread(target=self._live, daemon=True)
         self.thread.start()
 
-    def exchange(self, answers: Sequence[Answer], leave: bool) -> tuple[list[Call], str | None]:
+    def exchange(self, answers: Sequence[CallAnswer], leave: bool) -> tuple[list[Call], str | None]:
         """Take answers, and give the open calls and why it has ended, if it has. `leave`: end when no run is left."""
         self.leaving = self.leaving or leave
         calls = self.calls.exchange(answers, POLL if self.thread.is_alive() else 0)

@@ -9,7 +9,7 @@ from leakage.runs.events import FrameEvent, RunEvent
 from leakage.runs.store import Run, Store
 from leakage.settings import Settings
 from leakage.workers.cluster_files import NeededFile, keep_training, needed_files, training_folder
-from leakage.workers.remote_store import CALLS, OF_A_RUN, Answer, Call
+from leakage.workers.remote_store import CALLS, OF_A_RUN, Call, CallAnswer
 
 # What somebody hears of a run that is no more theirs: it was deleted, has ended, or began anew on another machine. The worker then stops.
 NOT_THEIRS: dict[str, Any] = {"beat": (True, 0), "add_event": 0, "add_frame": 0, "files": {}, "needed_files": []}
@@ -21,12 +21,12 @@ class RemoteCalls:
     def __init__(self, store: Store, config: Settings) -> None:
         self.store, self.config = store, config
 
-    def answer(self, worker: str, call: Call) -> Answer:
+    def answer(self, worker: str, call: Call) -> CallAnswer:
         """Do a call of the worker of that name. What goes wrong is its answer: it raises there what a Store would have raised."""
         try:
-            return Answer(call.number, self._do(worker, call))
+            return CallAnswer(call.number, self._do(worker, call))
         except Exception as error:
-            return Answer(call.number, error=_portable(error))
+            return CallAnswer(call.number, error=_portable(error))
 
     def _do(self, worker: str, call: Call) -> Any:
         if call.name not in CALLS:
@@ -91,6 +91,6 @@ def _portable(error: Exception) -> Exception:
     """The error as it can travel."""
     try:
         pickle.loads(pickle.dumps(error))
-    except Exception:
+    except (pickle.PickleError, AttributeError, TypeError):
         return RuntimeError(f"{type(error).__name__}: {error}")
     return error

@@ -39,7 +39,7 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Answer:
+class CallAnswer:
     """What the call of that number returned, or raised."""
 
     number: int
@@ -70,7 +70,7 @@ class OpenCalls:
             log.error("no dispatcher has answered for %.0f s: leaving", patience)
             os._exit(1)
 
-    def exchange(self, answers: Sequence[Answer], patience: float) -> list[Call]:
+    def exchange(self, answers: Sequence[CallAnswer], patience: float) -> list[Call]:
         """Hand out answers, and fetch all open calls as soon as there are any, within `patience` seconds."""
         with self.changed:
             for answer in answers:

@@ -22,7 +22,7 @@ from leakage.spec.tasks import Training
 from leakage.workers.cluster_files import NeededFile, changed_files, fetch_files, keep_training, needed_files, own_home
 from leakage.workers.ray_worker import RayWorker, resources_of
 from leakage.workers.remote_calls import RemoteCalls
-from leakage.workers.remote_store import SEVERAL, Answer, Call, OpenCalls, RemoteStore
+from leakage.workers.remote_store import SEVERAL, Call, CallAnswer, OpenCalls, RemoteStore
 
 SOON = 5.0
 TRAINING = Training(rounds=2)
@@ -81,7 +81,7 @@ def test_a_call_waits_for_its_answer() -> None:
     (fetched,) = open_calls.exchange([], SOON)
     assert (fetched.name, fetched.values, fetched.named, fetched.again) == ("files", ("a",), {"prefix": "upload:"}, False)
     assert not answer.done()
-    assert open_calls.exchange([Answer(fetched.number, {"x": b"1"})], 0) == []
+    assert open_calls.exchange([CallAnswer(fetched.number, {"x": b"1"})], 0) == []
     assert answer.result(SOON) == {"x": b"1"}
 
 
@@ -92,7 +92,7 @@ def test_a_call_whose_fetch_was_lost_is_fetched_again_and_says_so() -> None:
     second = open_calls.exchange([], SOON)
     assert [(one.number, one.again) for one in (*first, *second)] == [(1, False), (1, True)]
     for _ in range(2):  # the answer, too, may come twice
-        open_calls.exchange([Answer(1, "run")], 0)
+        open_calls.exchange([CallAnswer(1, "run")], 0)
     assert answer.result(SOON) == "run"
 
 
@@ -100,7 +100,7 @@ def test_what_a_call_raised_is_raised_where_it_was_made() -> None:
     open_calls = OpenCalls()
     answer = asking(open_calls.ask, "add_event")
     (fetched,) = open_calls.exchange([], SOON)
-    open_calls.exchange([Answer(fetched.number, error=sqlite3.OperationalError("database or disk is full"))], 0)
+    open_calls.exchange([CallAnswer(fetched.number, error=sqlite3.OperationalError("database or disk is full"))], 0)
     with pytest.raises(sqlite3.OperationalError, match="full"):
         answer.result(SOON)
 
@@ -111,7 +111,7 @@ def test_calls_of_several_threads_get_each_their_own_answer() -> None:
     answered = 0
     while answered < 4:
         fetched = open_calls.exchange([], SOON)
-        open_calls.exchange([Answer(one.number, 10 * one.values[0]) for one in fetched], 0)
+        open_calls.exchange([CallAnswer(one.number, 10 * one.values[0]) for one in fetched], 0)
         answered += len(fetched)
     assert {number: answer.result(SOON) for number, answer in answers.items()} == {0: 0, 1: 10, 2: 20, 3: 30}
 
@@ -205,7 +205,7 @@ def remote(store: Store, calls: RemoteCalls) -> Iterator[RemoteStore]:
     open_calls, over = OpenCalls(), threading.Event()
 
     def answer_calls() -> None:
-        answers, number = list[Answer](), 0
+        answers, number = list[CallAnswer](), 0
         while not over.is_set():
             number += 1
             fetched = open_calls.exchange(answers, 0.05)
