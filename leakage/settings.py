@@ -28,6 +28,10 @@ class Settings:
     max_waiting: int = 30  # LEAKAGE_MAX_WAITING: runs that one owner may have waiting or running
     max_waiting_all: int = 1000  # LEAKAGE_MAX_WAITING_ALL: ... and all owners together
     owner_days: int = 30  # LEAKAGE_OWNER_DAYS: runs of owners who have not been here for so long are removed
+    ray: str = ""  # LEAKAGE_RAY: auto, or ray://host:10001: workers run on that cluster; default none: on this machine
+    ray_workers: int = 0  # LEAKAGE_RAY_WORKERS: workers there at most; default 0: as many as it has room for now
+    ray_per_gpu: int = 4  # LEAKAGE_RAY_PER_GPU: workers that share one of its GPUs
+    retry_lost: bool = False  # LEAKAGE_RETRY_LOST: 1: a run whose worker is lost begins anew, once; else it fails
     allowed_hosts: tuple[str, ...] = ()  # LEAKAGE_ALLOWED_HOSTS: names of this server, with commas; addresses are always allowed
     password: str = field(default="", repr=False)  # LEAKAGE_PASSWORD: what a visitor must know; default none
 
@@ -66,6 +70,9 @@ def settings() -> Settings:
             raise ValueError(f"{name} must be a whole number, got {value!r}.")
         return int(value) if value else default
 
+    cluster = os.environ.get("LEAKAGE_RAY", "")
+    if cluster not in ("", "auto") and not cluster.startswith("ray://"):
+        raise ValueError(f"LEAKAGE_RAY must be auto (a cluster that this machine belongs to) or ray://host:10001, got {cluster!r}.")
     slots = max(1, number("LEAKAGE_SLOTS", min(4, cores())))
     return Settings(
         home=Path(os.environ.get("LEAKAGE_HOME") or default_home()).resolve(),
@@ -76,6 +83,10 @@ def settings() -> Settings:
         max_waiting=number("LEAKAGE_MAX_WAITING", Settings.max_waiting),
         max_waiting_all=number("LEAKAGE_MAX_WAITING_ALL", Settings.max_waiting_all),
         owner_days=number("LEAKAGE_OWNER_DAYS", Settings.owner_days),
+        ray=cluster,
+        ray_workers=number("LEAKAGE_RAY_WORKERS", Settings.ray_workers),
+        ray_per_gpu=max(1, number("LEAKAGE_RAY_PER_GPU", Settings.ray_per_gpu)),
+        retry_lost=number("LEAKAGE_RETRY_LOST", 0) > 0,
         allowed_hosts=tuple(name.strip() for name in os.environ.get("LEAKAGE_ALLOWED_HOSTS", "").split(",") if name.strip()),
         password=os.environ.get("LEAKAGE_PASSWORD", ""),
     )

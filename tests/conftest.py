@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -27,3 +28,5 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     found = "none (set LEAKAGE_DATA), tests/real_data not collected" if collect_ignore else f"found in {DATA}, tests/real_data collected"
     terminalreporter.write_line(f"real data: {found}")
+    if not find_spec("ray"):
+        terminalreporter.write_line("Ray: not installed (pip install '.[ray]'), tests/workers/test_ray.py skipped")

@@ -62,6 +62,11 @@ def alive(pid: int) -> bool:
         return False
 
 
+def loaded(pid: int) -> str:
+    """The files of a process that hold code of it, as Linux lists them."""
+    return Path(f"/proc/{pid}/maps").read_text()
+
+
 def get(address: str, headers: dict[str, str] | None = None) -> Any:
     """The response, whatever its status; to be closed."""
     try:

@@ -22,7 +22,7 @@ DECISIONS = sorted((ROOT / "docs" / "decisions").glob("0*.md"))
 DOCS = ROOT / "docs"
 GUIDES = [
     *(ROOT / name for name in ("CONTRIBUTING.md", "SECURITY.md")),
-    *(DOCS / name for name in ("class-server.md", "updates.md", "write_a_plugin.md", "decisions/README.md")),
+    *(DOCS / name for name in ("class-server.md", "scaling.md", "updates.md", "write_a_plugin.md", "decisions/README.md")),
     *DECISIONS,
 ]
 

@@ -95,3 +95,14 @@ def test_the_slots_share_seven_tenths_of_what_the_container_has(machine: Path, m
 def test_the_shares_of_all_slots_leave_something_of_a_memory(slots: int) -> None:
     """A GPU also holds what torch loads there for each process."""
     assert slots * share_of_slot(slots) == pytest.approx(0.7)
+
+
+def test_a_cluster_is_found_by_itself_or_has_a_ray_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LEAKAGE_RAY", raising=False)
+    assert settings().ray == ""
+    for address in ("auto", "ray://head:10001"):
+        monkeypatch.setenv("LEAKAGE_RAY", address)
+        assert settings().ray == address
+    monkeypatch.setenv("LEAKAGE_RAY", "head:6379")
+    with pytest.raises(ValueError, match=r"^LEAKAGE_RAY must be auto .* or ray://host:10001, got 'head:6379'\.$"):
+        settings()

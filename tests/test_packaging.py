@@ -34,6 +34,15 @@ def test_every_dependency_is_pinned_within_its_range_and_nothing_else_is() -> No
         assert asked[name].contains(Version(version)), f"{name} {version} is not in {asked[name]}"
 
 
+def test_ray_is_tested_as_it_is_pinned_and_an_extra_that_nobody_else_needs() -> None:
+    (asked,) = map(Requirement, PROJECT["project"]["optional-dependencies"]["ray"])
+    pins = [Requirement(line) for line in (ROOT / "requirements-dev.txt").read_text().splitlines() if line.startswith("ray")]
+    assert [(pin.name, pin.extras) for pin in pins] == [(asked.name, asked.extras)] == [("ray", {"client"})]
+    (pin,) = pins[0].specifier
+    assert asked.specifier.contains(pin.version)
+    assert "ray==" not in (ROOT / "requirements.lock").read_text()
+
+
 @pytest.mark.parametrize("name", ["requirements", "requirements-dev"])
 def test_the_lock_file_holds_every_pin_and_for_each_package_its_hashes(name: str) -> None:
     pins, locked = (

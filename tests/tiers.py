@@ -18,7 +18,8 @@ CHAINS = {"tests/browser/": "browser"} | dict.fromkeys(
     (
         "tests/runs/test_private_home.py",
         *(f"tests/web/test_{name}.py" for name in ("dispatcher_watch", "hostile_requests", "password", "request_filter", "server")),
-        *(f"tests/workers/test_{name}.py" for name in ("faults", "limits", "rank_job", "recorder", "timing", "training_job", "worker")),
+        *(f"tests/workers/test_{name}.py" for name in ("faults", "limits", "rank_job", "ray", "recorder", "timing")),
+        *(f"tests/workers/test_{name}.py" for name in ("training_job", "worker")),
     ),
     "processes",
 )

@@ -67,6 +67,7 @@ GRADIENT_RANK = {
 EXAMPLES: dict[str, dict[str, Any]] = {  # the name of a model -> what it is given
     "StateEvent": {"status": "queued", "message": "Waiting.", "position": 1, "wait": 2.5},
     "NoteEvent": {"text": "A sentence."},
+    "RestartEvent": {"text": "The machine is gone."},
     "MetaEvent": META,
     "FrameEvent": {**FRAME, "views": {"guess": "data:image/png;base64,"}},
     "ThinnedEvent": {"kept": [1, 2]},

@@ -19,19 +19,19 @@ from leakage.runs.service import Service
 from leakage.runs.store import Store
 from leakage.settings import Settings
 
-VICTIMS = {"worker": "leakage.workers.worker", "dispatcher": "leakage.workers.dispatcher", "web server": "streamlit"}
+VICTIMS = {"worker": "leakage.workers.worker", "dispatcher": "dispatcher", "web server": "streamlit"}
 
 
 class Site:
     """A dashboard on a home of its own, and the store that it shares with us."""
 
-    def __init__(self, home: Path, *, slots: int = 2) -> None:
+    def __init__(self, home: Path, *, slots: int = 2, **environment: str) -> None:
         self.config = Settings(home=home, slots=slots, store_mb=4096, memory_mb=0)
         self.store = Store(self.config.store)
         self.store.put_note(SPEEDS, {"lenet": (0.01, 0.02)})  # as if this machine had been measured, which takes a core for a minute
         self.service = Service(self.store, self.config)
         kept = {name: value for name, value in os.environ.items() if not name.startswith("LEAKAGE_M")}
-        self.environment = {**kept, "LEAKAGE_HOME": str(home), "LEAKAGE_SLOTS": str(slots)}
+        self.environment = {**kept, "LEAKAGE_HOME": str(home), "LEAKAGE_SLOTS": str(slots), **environment}
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]

@@ -56,7 +56,7 @@ class Crowd:
 
 
 def wrong(site: Site, submitted: list[str]) -> dict[str, list[str]]:
-    """The runs that are lost, doubled or stuck."""
+    """The runs that are lost, doubled or stuck. One that began anew, which it may once, has begun twice."""
     found: dict[str, list[str]] = {"lost": [], "doubled": [], "stuck": []}
     for run in submitted:
         row = site.store.get(run)
@@ -67,7 +67,8 @@ def wrong(site: Site, submitted: list[str]) -> dict[str, list[str]]:
             found["lost"].append(run)
         elif row.status in OPEN:
             found["stuck"].append(run)
-        if states.count("running") > 1 or len(ends) > 1 or sum(event["kind"] == "end" for event in told) > 1:
+        anew = sum(event["kind"] == "restart" for event in told)
+        if anew > 1 or states.count("running") > 1 + anew or len(ends) > 1 or sum(event["kind"] == "end" for event in told) > 1:
             found["doubled"].append(run)
     return found
 

@@ -141,9 +141,20 @@ def _whole(path: Path, _stamp: int) -> Rows:
     return _idx(path) if "idx3" in path.name else _pickled(path)
 
 
+def _labels_of(pictures: Path) -> Path:
+    """The file with the labels of pictures in MNIST's format, if it is not compressed."""
+    return pictures.with_name(pictures.name.removesuffix(".gz").replace("images-idx3", "labels-idx1"))
+
+
+def files_of(path: Path) -> list[Path]:
+    """All files that are read with this one: of pictures in MNIST's format their labels lie in another."""
+    bare = _labels_of(path)
+    return [path, *(file for file in (bare, bare.with_name(f"{bare.name}.gz")) if file != path and file.is_file())]
+
+
 def _idx(path: Path) -> Rows:
     """MNIST's two idx files, plain or gzipped."""
-    bare = path.with_name(path.name.removesuffix(".gz").replace("images-idx3", "labels-idx1"))
+    bare = _labels_of(path)
     partner = bare if bare.exists() else bare.with_name(f"{bare.name}.gz")
     with _open(path) as file:
         pixels = file.read()

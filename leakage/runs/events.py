@@ -68,6 +68,13 @@ class NoteEvent(RunEvent):
     text: str
 
 
+class RestartEvent(RunEvent):
+    """The run begins anew: what it told before no longer counts, and is gone from the store. `text`: a sentence that says why."""
+
+    kind: Literal["restart"] = "restart"
+    text: str
+
+
 class EndEvent(RunEvent):
     """The result of a run, which its row repeats; `status` is given by the store."""
 
@@ -246,7 +253,7 @@ class RanksEnd(EndEvent):
 
 
 ALL: tuple[type[RunEvent], ...] = (  # what may be in a store; three kinds of runs end, and two introduce themselves, each in its own way
-    *(StateEvent, NoteEvent, MetaEvent, FrameEvent, ThinnedEvent, AttackEnd),
+    *(StateEvent, NoteEvent, RestartEvent, MetaEvent, FrameEvent, ThinnedEvent, AttackEnd),
     *(TrainingMetaEvent, ProgressEvent, RoundEvent, TrainingEnd),
     *(TurnEvent, RankEvent, MovedEvent, GradientRankEvent, RanksEnd),
 )

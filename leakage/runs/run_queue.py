@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from leakage.runs import fair_order
 from leakage.runs.connections import Connection, StoreError, is_full
 from leakage.runs.event_log import EventLog, append, dumps
-from leakage.runs.events import EndEvent, StateEvent
+from leakage.runs.events import EndEvent, RestartEvent, StateEvent
 from leakage.runs.fair_order import Had, Served, Waiting
 from leakage.runs.housekeeping import weigh
 from leakage.runs.rows import Asked, Run, run_of
@@ -117,6 +117,24 @@ class RunQueue(EventLog):
         if row:
             append(db, run, StateEvent(status="running"))
         return run_of(row) if row else None
+
+    def requeue(self, run: str, why: str) -> bool:
+        """Let a running run begin anew, without what it told so far; whether it does. Only once, and not when it was to be stopped."""
+
+        def work(db: Connection) -> bool:
+            changed = db.execute(
+                "UPDATE runs SET status = 'queued', started = NULL, heartbeat = NULL, worker = NULL"
+                " WHERE id = ? AND status = 'running' AND cancelled IS NULL"
+                " AND id NOT IN (SELECT run FROM events WHERE run = runs.id AND kind = 'restart')",
+                (run,),
+            ).rowcount
+            if changed:
+                db.execute("DELETE FROM events WHERE run = ? AND kind != 'state'", (run,))  # the pictures of frames go with them
+                append(db, run, RestartEvent(text=why))
+                append(db, run, StateEvent(status="queued"))
+            return bool(changed)
+
+        return self.database.write_using_reserve(work)
 
     def queue(self) -> list[Run]:
         """The waiting runs, in the order in which they will begin."""

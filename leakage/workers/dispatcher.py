@@ -10,14 +10,16 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from types import FrameType
+from typing import Protocol
 
 from leakage.runs.backoff import Backoff
 from leakage.runs.connections import NewerStoreError, StoreError
-from leakage.runs.notes import LOG, SERVER, SLOTS
+from leakage.runs.notes import CLUSTER, LOG, SERVER, SLOTS, SPEEDS
 from leakage.runs.private_home import keep_private
 from leakage.runs.programs import take_lock
 from leakage.runs.store import Run, Store
@@ -38,8 +40,17 @@ WORKER = {  # the environment of a worker
     "MALLOC_TRIM_THRESHOLD_": str(2**28),
 }
 DAY, HOUR = 24 * 3600.0, 3600.0
+AGAIN = "The process that ran this stopped without a word, so it begins anew."
 LOST = "worker lost: the process that ran this stopped without a word. Its frames so far are kept. Press Run to try again."
 log = logging.getLogger(__name__)
+
+
+class Slot(Protocol):
+    """Whoever may play a run, on this machine or on another."""
+
+    def plays(self, run: Run) -> bool: ...
+    def terminate(self) -> None: ...
+    def kill(self) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -48,6 +59,12 @@ class Worker:
 
     process: subprocess.Popen[bytes]
     born: float
+
+    def terminate(self) -> None:
+        self.process.terminate()
+
+    def kill(self) -> None:
+        self.process.kill()
 
     def plays(self, run: Run) -> bool:
         """Whether it is this process that claimed the run: a number alone may have been another's before."""
@@ -67,7 +84,14 @@ class Dispatcher:
         self.backoffs = {str(number): Backoff() for number in range(config.slots)}
         self.listing = Listing(config)
         self.leaving = False
+        self.note_cluster(config.ray)
         self.swept, self.tidied, self.reserved, self.ticked, self.woke = 0.0, 0.0, 0.0, 0.0, 0.0
+
+    def note_cluster(self, cluster: str) -> None:
+        """Note where the workers are. What was measured of other machines says nothing about these."""
+        if (self.store.note(CLUSTER) or "") != cluster:
+            for name, body in ((CLUSTER, cluster), (SPEEDS, None)):
+                self.store.put_note(name, body)
 
     def loop(self, *, stay: bool) -> None:
         """Tick until told to leave, or, unless `stay`, until nobody needs us."""
@@ -75,14 +99,19 @@ class Dispatcher:
         while not self.leaving:
             try:
                 self.tick()
+                self.rest()
                 seen = float(self.store.note(SERVER) or 0)
                 if stay or time.time() - seen < LEAVE_AFTER or self.store.queue() or self.store.running():
                     needed = time.time()
             except (StoreError, OSError) as error:  # a full disk, no more processes: better times may come
                 log.warning("will look again: %s", error)
+                time.sleep(TICK)
             if time.time() - needed > LEAVE_AFTER:
                 self.leaving = True
-            time.sleep(TICK)  # on leaving, idle workers see that their parent is gone and go too; busy ones finish first
+
+    def rest(self) -> None:
+        """Until the next tick. On leaving, idle workers see that their parent is gone and go too; busy ones finish first."""
+        time.sleep(TICK)
 
     def tick(self) -> None:
         """Once around: dead workers, empty slots, silent or disobedient runs, housekeeping."""
@@ -90,15 +119,7 @@ class Dispatcher:
         if now - self.ticked > 10 * TICK:  # the machine slept, and the workers with it
             self.woke = now
         self.ticked = now
-        for slot, worker in list(self.slots.items()):
-            if worker.process.poll() is not None:
-                log.warning("worker %s (pid %d) ended with %s", slot, worker.process.pid, worker.process.returncode)
-                self.ended.append(self.slots.pop(slot))
-                if worker.process.returncode:  # else it has measured the machine, and makes room for a fresh one
-                    self.backoffs[slot].ended(now - worker.born)
-        for slot, backoff in self.backoffs.items():
-            if slot not in self.slots and backoff.may_try:
-                self.slots[slot] = self.start(slot)
+        self.fill_slots(now)
         self.listing.look()
         for run in self.store.running():
             self.look_after(run)
@@ -112,6 +133,18 @@ class Dispatcher:
             self.reserved = now
             self.store.database.set_reserve_aside()
 
+    def fill_slots(self, now: float) -> None:
+        """A worker into every slot that has none, or whose worker has ended."""
+        for slot, worker in list(self.slots.items()):
+            if worker.process.poll() is not None:
+                log.warning("worker %s (pid %d) ended with %s", slot, worker.process.pid, worker.process.returncode)
+                self.ended.append(self.slots.pop(slot))
+                if worker.process.returncode:  # else it has measured the machine, and makes room for a fresh one
+                    self.backoffs[slot].ended(now - worker.born)
+        for slot, backoff in self.backoffs.items():
+            if slot not in self.slots and backoff.may_try:
+                self.slots[slot] = self.start(slot)
+
     def sweep(self, now: float) -> None:
         """Remove what is too old."""
         old = now - self.config.upload_days * DAY + HOUR  # the next look is an hour away, and the page promises whole days
@@ -124,6 +157,10 @@ class Dispatcher:
             log.info("the store was nearly full: %d old runs were thinned to their answers or removed", went)
         if self.store.note(LOG):
             self.store.empty_log()
+
+    def occupied(self) -> Mapping[str, "Slot"]:
+        """The workers by their slots."""
+        return self.slots
 
     def start(self, slot: str) -> Worker:
         with self.config.log_file("workers.log").open("ab") as output:
@@ -141,20 +178,24 @@ class Dispatcher:
         if run.worker is None or run.heartbeat is None:  # the recorded run, while it is being restored
             return
         now = time.time()
-        slot, worker = next(((slot, worker) for slot, worker in self.slots.items() if worker.plays(run)), ("", None))
+        slot, worker = next(((slot, worker) for slot, worker in self.occupied().items() if worker.plays(run)), ("", None))
         if worker:
             self.backoffs[slot].worked()
             since_cancel = now - run.cancelled if run.cancelled else 0.0
             if now - max(run.heartbeat, self.woke) > SILENCE or since_cancel > KILL_AFTER:
-                worker.process.kill()
+                worker.kill()
             elif since_cancel > TERM_AFTER:
-                worker.process.terminate()
+                worker.terminate()
         # An earlier dispatcher's worker may still finish its run. Its process is not ours to touch: the number may be anybody's by now.
-        elif now - run.heartbeat > SILENCE or any(gone.plays(run) for gone in self.ended):
+        elif (ended := self.has_ended(run)) or now - run.heartbeat > SILENCE:
             if run.cancelled:
                 self.store.finish(run.id, "cancelled", message="Cancelled; what there was until then is kept.")
-            else:
+            elif not (ended and self.config.retry_lost and self.store.requeue(run.id, AGAIN)):  # who is silent may still write
                 self.store.finish(run.id, "failed", message=LOST)
+
+    def has_ended(self, run: Run) -> bool:
+        """Whether it is certain that the worker of this run plays it no more."""
+        return any(gone.plays(run) for gone in self.ended)
 
 
 class Listing:
@@ -184,17 +225,22 @@ class Listing:
             self.look()
 
 
-def main(arguments: list[str]) -> int:
+def of_this_machine(config: Settings) -> Dispatcher:
+    """A dispatcher of workers on this machine: as many as its GPUs have room for, if it has any and no number was set."""
+    gpus = find_gpus()
+    if gpus and not os.environ.get("LEAKAGE_SLOTS"):
+        config = replace(config, slots=slots_for(gpus, cores()))
+    return Dispatcher(config, gpus)
+
+
+def main(arguments: list[str], make: Callable[[Settings], Dispatcher]) -> int:
     """Hold the lock, write the catalog, dispatch."""
     config = settings()
     lock = take_lock(config)
     if lock is None:
         log.info("another dispatcher is at work on %s", config.home)
         return 0
-    gpus = find_gpus()
-    if gpus and not os.environ.get("LEAKAGE_SLOTS"):
-        config = replace(config, slots=slots_for(gpus, cores()))
-    dispatcher = Dispatcher(config, gpus)
+    dispatcher = make(config)
 
     def leave(_signal: int, _frame: FrameType | None) -> None:
         dispatcher.leaving = True
@@ -203,16 +249,25 @@ def main(arguments: list[str]) -> int:
     signal.signal(signal.SIGINT, leave)
     with lock:
         with suppress(StoreError):  # a full disk: pages take the default
-            dispatcher.store.put_note(SLOTS, config.slots)
+            dispatcher.store.put_note(SLOTS, dispatcher.config.slots)
         dispatcher.listing.first()
         dispatcher.loop(stay="--stay" in arguments)
     return 0
 
 
-if __name__ == "__main__":
+def command(make: Callable[[Settings], Dispatcher]) -> None:
+    """What the command line calls: `main`, with its log and its errors in words."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s dispatch %(message)s")
     keep_private(settings())
     try:
-        sys.exit(main(sys.argv[1:]))
+        sys.exit(main(sys.argv[1:], make))
     except NewerStoreError as error:
         sys.exit(str(error))
+
+
+if __name__ == "__main__":
+    if settings().ray and not find_spec("ray"):
+        sys.exit('LEAKAGE_RAY is set, and Ray is not installed here: pip install ".[ray]", or unset LEAKAGE_RAY.')
+    if settings().ray:  # a program of its own, with this process id: this one stays light
+        os.execv(sys.executable, [sys.executable, "-m", "leakage.workers.ray_dispatcher", *sys.argv[1:]])
+    command(of_this_machine)

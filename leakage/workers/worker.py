@@ -32,10 +32,15 @@ POLITE = 10  # of 19: where cores are short, pages and their server come first
 log = logging.getLogger(__name__)
 
 
-def perform(store: Store, run: Run, device: torch.device) -> None:
+def nothing(_job: Job) -> None:
+    """What a run on this machine needs is here."""
+
+
+def perform(store: Store, run: Run, device: torch.device, prepare: Callable[[Job], None] = nothing) -> None:
     """Play one claimed run and close it, whatever happens."""
     kind = KINDS[run.kind]
     with contextlib.suppress(Exception), Job(store, run, so_far=kind.so_far) as job:  # the job has told of it
+        prepare(job)
         kind.perform(job, device)
 
 
@@ -134,13 +139,27 @@ def main(config: Settings, slot: str, dispatcher: int, share: float) -> None:
         limit_memory(config.memory_mb)
         torch.set_num_threads(min(torch.get_num_threads(), cores()))  # torch sees the machine's cores, not the container's quota
     limit_gpu(device, share)
-    if slot == "0":
-        note_device(store, device)
-    worker, idle_since, todo = f"{slot}:{os.getpid()}", time.monotonic(), chores(store, slot, device)
-    while os.getppid() == dispatcher:
+    work(store, f"{slot}:{os.getpid()}", device, going=lambda: os.getppid() == dispatcher)
+
+
+def work(
+    store: Store,
+    worker: str,
+    device: torch.device,
+    *,
+    going: Callable[[], bool],
+    prepare: Callable[[Job], None] = nothing,
+) -> None:
+    """Claim and perform while `going`, as the worker of that name, which begins with its slot; do the chores when idle.
+
+    `prepare` brings what a run needs and is not on this machine.
+    """
+    slot = worker.split(":")[0]
+    idle_since, todo = time.monotonic(), chores(store, slot, device)
+    while going():
         run = claim(store, worker, short=takes_short_runs_only(int(slot)))
         if run:
-            perform(store, run, device)
+            perform(store, run, device, prepare)
             idle_since = time.monotonic()
         elif time.monotonic() - idle_since < 1 or next(todo, True):  # a chore done is None
             time.sleep(0.1)

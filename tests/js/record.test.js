@@ -223,3 +223,12 @@ test('the nearest picture by steps; of two as near the earlier', () => {
   assert.equal(nearestPlace([], 3), -1);
   assert.equal(nearestPlace(pictures, NaN), -1);
 });
+
+test('what begins anew has told nothing but why', () => {
+  const record = recordOf({ kind: 'state', status: 'running', seq: 1 }, frame(2), frame(3), { kind: 'note', text: 'old', seq: 4 });
+  take(record, { kind: 'restart', text: 'Its machine is gone.', seq: 5 });
+  assert.deepEqual(record, { ...newRecord('r'), heard: 5, note: 'Its machine is gone.' });
+  take(record, { kind: 'state', status: 'queued', seq: 6 });
+  take(record, frame(7));
+  assert.deepEqual([record.state.status, numbers(record.frames), numbers(record.pictures)], ['queued', [7], [7]]);
+});

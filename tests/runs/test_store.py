@@ -145,6 +145,38 @@ def test_finish_is_final(store: Store) -> None:
     assert [event["kind"] for event in store.events(["mine"], 0)] == ["state", "state", "end", "state"]
 
 
+def test_a_run_begins_anew_once_and_without_what_it_told(store: Store) -> None:
+    queued(store, "a")
+    store.claim("w1")
+    store.add_event("a", note(text="so far"))
+    store.add_frame("a", frame(step=1), b"png")
+    assert store.requeue("a", "Its machine is gone.")
+    told = store.events(["a"], 0)
+    states = [event["status"] for event in told if event["kind"] == "state"]
+    assert states == ["queued", "running", "queued"]
+    assert [event["text"] for event in told if event["kind"] != "state"] == ["Its machine is gone."]
+    assert store.database.read().execute("SELECT COUNT(*) FROM frames").fetchone()[0] == 0
+    again = store.claim("w2")
+    assert again is not None
+    assert (again.id, again.worker, again.status) == ("a", "w2", "running")
+    assert not store.requeue("a", "A second time.")
+    assert store.get("a") == again
+
+
+@pytest.mark.parametrize("how", ["waiting", "finished", "to be stopped"])
+def test_a_run_that_does_not_run_or_is_to_be_stopped_does_not_begin_anew(store: Store, how: str) -> None:
+    queued(store, "a")
+    if how != "waiting":
+        store.claim("w1")
+    if how == "finished":
+        store.finish("a", "done")
+    if how == "to be stopped":
+        store.cancel("a")
+    before = store.get("a")
+    assert not store.requeue("a", "Its machine is gone.")
+    assert store.get("a") == before
+
+
 def test_a_run_that_nobody_claimed_cannot_be_finished(store: Store) -> None:
     queued(store, "mine")
     store.finish("mine", "done")

@@ -4,13 +4,14 @@ import io
 import json
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 
 import pytest
 import torch
 from PIL import Image
-from place import LONG, QUICK, Place, alive, another, until
+from place import LONG, QUICK, Place, alive, another, loaded, until
 from stored import python
 from stored import run as row
 
@@ -78,6 +79,16 @@ def test_a_worker_leaves_the_cores_to_the_pages_first(dispatcher: Place) -> None
     run = dispatcher.submit(LONG)
     assert os.getpriority(os.PRIO_PROCESS, dispatcher.worker(run)) >= os.getpriority(os.PRIO_PROCESS, 0) + POLITE
     dispatcher.service.cancel(run, "me")
+
+
+@pytest.mark.processes
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_nothing_of_ray_is_loaded_where_it_is_not_asked_for(dispatcher: Place) -> None:
+    run = dispatcher.submit(another(LONG, 8))
+    worker = dispatcher.worker(run)
+    dispatcher.service.cancel(run, "me")
+    assert "libtorch" in loaded(worker)
+    assert "_raylet" not in loaded(worker) + loaded(dispatcher.dispatcher())
 
 
 @pytest.mark.processes

@@ -232,6 +232,14 @@ export interface ReceivedUpdate {
   singles?: number[][];
 }
 
+/** The run begins anew: what it told before no longer counts, and is gone from the store. `text`: a sentence that says why. */
+export interface RestartEvent {
+  kind: 'restart';
+  run?: string;
+  seq?: number;
+  text: string;
+}
+
 /** At the end of one: with the share of test pictures named right. */
 export interface RoundEvent {
   kind: 'round';
@@ -315,4 +323,4 @@ export interface VerdictWords {
 }
 
 /** Whatever the stream sends. */
-export type RunEvent = StateEvent | NoteEvent | MetaEvent | FrameEvent | ThinnedEvent | AttackEnd | TrainingMetaEvent | ProgressEvent | RoundEvent | TrainingEnd | TurnEvent | RankEvent | MovedEvent | GradientRankEvent | RanksEnd;
+export type RunEvent = StateEvent | NoteEvent | RestartEvent | MetaEvent | FrameEvent | ThinnedEvent | AttackEnd | TrainingMetaEvent | ProgressEvent | RoundEvent | TrainingEnd | TurnEvent | RankEvent | MovedEvent | GradientRankEvent | RanksEnd;

@@ -8,7 +8,7 @@ import { isNumber } from './words.js';
  * @typedef {import('./events.js').MetaEvent} MetaEvent
  * @typedef {import('./events.js').AttackEnd} AttackEnd
  * @typedef {import('./events.js').VerdictWords} VerdictWords
- * @typedef {StateEvent | import('./events.js').NoteEvent | MetaEvent | FrameEvent | import('./events.js').ThinnedEvent | AttackEnd} AttackEvent
+ * @typedef {StateEvent | import('./events.js').NoteEvent | import('./events.js').RestartEvent | MetaEvent | FrameEvent | import('./events.js').ThinnedEvent | AttackEnd} AttackEvent
  */
 
 /**
@@ -52,6 +52,7 @@ export function take(record, event) {
   }
   if (event.kind === 'state') record.state = event;
   else if (event.kind === 'meta') record.meta = event;
+  else if (event.kind === 'restart') Object.assign(record, { ...newRecord(record.id), heard: record.heard, note: event.text });
   else if (event.kind === 'note') record.note = event.text ?? '';
   else if (event.kind === 'thinned') keepOnly(record, new Set(event.kept ?? []));
   else if (event.kind === 'frame') takeFrame(record, event);

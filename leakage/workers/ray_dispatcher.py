@@ -1,0 +1,221 @@
+"""The dispatcher of workers on a Ray cluster (LEAKAGE_RAY); `python -m leakage.workers.dispatcher` becomes it. Only it knows Ray.
+
+It makes as many actors as there are open runs and room for, fetches what they ask of the store by a long poll of each, and does it here.
+Only this side calls: nodes need not reach this machine. Actors outlive it, and the next dispatcher finds them by their names. Where the
+cluster cannot be reached it goes on trying; runs that are not heard of meanwhile end as those of any lost worker. Nodes have this package,
+in the same version.
+"""
+
+import contextlib
+import logging
+import os
+import secrets
+import signal
+import time
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any
+
+import ray
+from ray.exceptions import ActorUnavailableError, RayActorError, RayError
+from ray.util import list_named_actors
+
+from leakage.runs.backoff import Backoff
+from leakage.runs.connections import StoreError
+from leakage.runs.notes import CLUSTER_NAMESPACE, SLOTS
+from leakage.runs.store import Run
+from leakage.settings import Settings
+from leakage.spec import catalog
+from leakage.workers.dispatcher import SILENCE, TICK, WORKER, Dispatcher, command
+from leakage.workers.ray_worker import RayWorker, resources_of
+from leakage.workers.remote_calls import RemoteCalls
+from leakage.workers.remote_store import CallAnswer
+
+IDLE = 120.0  # seconds without a run after which a worker gives its place on the cluster back: time enough to measure its node
+FAILURES = 50  # exchanges in a row that fail, a tick apart, after which a worker is given up that may still live
+log = logging.getLogger(__name__)
+
+
+class ClusterWorker:
+    """An actor as the dispatcher knows it, with the exchange that is under way and the answers that it has not got for certain.
+
+    busy   when it last did something for a run
+    gone   it is no more, or nothing of it counts any more
+    """
+
+    def __init__(self, name: str, actor: Any, *, leave: bool = False) -> None:
+        self.name, self.actor, self.leave = name, actor, leave
+        self.born = self.busy = time.time()
+        self.exchange: Any = None
+        self.answers: list[CallAnswer] = []
+        self.failures, self.answered, self.gone = 0, False, False
+
+    def send(self) -> None:
+        """Begin an exchange, unless one is under way."""
+        if self.exchange is None:
+            self.exchange = self.actor.exchange.remote(self.answers, self.leave)
+
+    def plays(self, run: Run) -> bool:
+        return run.worker == self.name
+
+    def kill(self) -> None:
+        """End it. Where that cannot reach it, what it still asks for its runs is refused: they are no more its own."""
+        self.gone = True
+        with contextlib.suppress(Exception):  # the cluster is gone: the next tick notices
+            ray.kill(self.actor)
+
+    terminate = kill
+
+
+class RayDispatcher(Dispatcher):
+    """A dispatcher whose slots are actors."""
+
+    def __init__(self, config: Settings) -> None:
+        super().__init__(config)
+        self.workers: dict[str, ClusterWorker] = {}
+        self.backoffs = defaultdict(Backoff)
+        self.calls, self.version = RemoteCalls(self.store, config), catalog.version()
+        self.connected, self.connecting, self.alone_since = False, Backoff(), time.time()
+
+    # ------------------------------------------------------------ the cluster
+
+    def connect(self) -> None:
+        """Join the cluster, and find the workers of the dispatcher before."""
+        namespace = self.store.note(CLUSTER_NAMESPACE)
+        if not namespace:
+            namespace = f"leakage-{secrets.token_hex(8)}"
+            self.store.put_note(CLUSTER_NAMESPACE, namespace)
+        limits = {name: os.environ[name] for name in ("LEAKAGE_MEMORY_MB",) if name in os.environ}
+        handler = signal.getsignal(signal.SIGTERM)  # Ray sets its own
+        there = {"env_vars": WORKER | limits}
+        try:
+            ray.init(self.config.ray, namespace=namespace, runtime_env=there, log_to_driver=False, logging_level=logging.WARNING)
+        finally:
+            signal.signal(signal.SIGTERM, handler)
+        for name in list_named_actors():
+            slot, _, version = name.split(":")
+            with contextlib.suppress(ValueError):  # it has ended meanwhile
+                worker = ClusterWorker(name, ray.get_actor(name), leave=version != self.version)
+                if self.workers.setdefault(slot, worker) is not worker:
+                    worker.kill()
+        log.info("connected to the cluster %s; %d workers are there", self.config.ray, len(self.workers))
+        self.connected, self.woke = True, time.time()
+        self.connecting.reset()
+
+    def disconnect(self, error: Exception) -> None:
+        """The cluster cannot be reached: try again, ever more seldom. Its workers wait meanwhile."""
+        pause = self.connecting.failed()
+        why = f"{type(error).__name__}: {error}".splitlines()[0]
+        log.error("the cluster %s cannot be reached (%s). The next try is in %.0f s", self.config.ray, why, pause)
+        if self.connected:
+            self.connected, self.alone_since = False, time.time()
+        self.workers.clear()
+        with contextlib.suppress(Exception):
+            ray.shutdown()
+
+    # ------------------------------------------------------------ workers
+
+    def occupied(self) -> Mapping[str, ClusterWorker]:
+        return self.workers
+
+    def fill_slots(self, now: float) -> None:
+        """As many workers as there are open runs, within what the cluster has room for; those that are not needed leave."""
+        if not self.connected and not self.connecting.may_try:
+            return
+        try:
+            if not self.connected:
+                self.connect()
+            for slot, worker in list(self.workers.items()):
+                if worker.gone:
+                    del self.workers[slot]
+            self._make_workers(now, len(self.store.queue()) + len(self.store.running()))
+            for worker in self.workers.values():
+                worker.send()
+        except StoreError:  # no fault of the cluster
+            raise
+        except Exception as error:  # whatever Ray, its network or its client may raise
+            self.disconnect(error)
+
+    def _make_workers(self, now: float, open_runs: int) -> None:
+        need, room = resources_of(ray.cluster_resources(), self.config.ray_per_gpu)
+        most = self.config.ray_workers or room
+        if most != self.store.note(SLOTS):
+            self.store.put_note(SLOTS, most)
+        for slot in map(str, range(min(most, open_runs))):
+            if slot not in self.workers and self.backoffs[slot].may_try:
+                name = f"{slot}:{secrets.token_hex(4)}:{self.version}"
+                options = {"name": name, "lifetime": "detached", "max_concurrency": 2, **need}
+                actor = ray.remote(RayWorker).options(**options).remote(name, most, self.config.ray_per_gpu, self.version)
+                self.workers[slot] = ClusterWorker(name, actor)
+        for worker in self.workers.values():
+            if len(self.workers) > open_runs and now - worker.busy > IDLE:
+                worker.leave = True
+                if not worker.answered:  # there was never a place for it
+                    worker.kill()
+
+    def rest(self) -> None:
+        """Until the next tick, do what workers ask for."""
+        ends = time.monotonic() + TICK
+        while (left := ends - time.monotonic()) > 0:
+            under_way = {worker.exchange: worker for worker in self.workers.values() if worker.exchange}
+            if not under_way:
+                time.sleep(left)
+                return
+            try:
+                ready, _ = ray.wait(list(under_way), timeout=left)
+                if ready:
+                    ready, _ = ray.wait(list(under_way), num_returns=len(under_way), timeout=0)
+                for exchange in ready:
+                    self.take(under_way[exchange])
+            except Exception as error:  # as above
+                self.disconnect(error)
+
+    def take(self, worker: ClusterWorker) -> None:
+        """Take what a worker has sent, do it, and begin the next exchange with the answers."""
+        exchange, worker.exchange = worker.exchange, None
+        slot = worker.name.split(":")[0]
+        try:
+            calls, ended = ray.get(exchange)
+        except RayError as error:
+            worker.failures += 1
+            dead = isinstance(error, RayActorError) and not isinstance(error, ActorUnavailableError)
+            if dead or worker.failures > FAILURES:
+                log.warning("worker %s is lost: %s", worker.name, error)
+                self.backoffs[slot].ended(time.time() - worker.born)
+                worker.kill()
+            return  # else the next tick sends the same answers again
+        worker.failures, worker.answered = 0, True
+        worker.answers = [self.calls.answer(worker.name, call) for call in calls]
+        if any(call.name != "claim" for call in calls):
+            worker.busy = time.time()
+        if ended is None:
+            worker.send()
+            return
+        if ended:
+            log.error("worker %s ended:\n%s", worker.name, ended)
+            self.backoffs[slot].ended(time.time() - worker.born)
+        worker.kill()
+
+    # ------------------------------------------------------------ runs
+
+    def look_after(self, run: Run) -> None:
+        """See Dispatcher. While there is no cluster, its workers are given some time to be found again."""
+        if self.connected or time.time() - self.alone_since > SILENCE:
+            super().look_after(run)
+
+    def has_ended(self, run: Run) -> bool:
+        """See Dispatcher. A worker that is not among ours plays no run of ours: what it asks for it is refused."""
+        return run.worker is not None and run.worker.count(":") == 2
+
+    def loop(self, *, stay: bool) -> None:
+        """See Dispatcher. On leaving, workers with a run stay for the next dispatcher."""
+        super().loop(stay=stay)
+        with contextlib.suppress(Exception):  # the cluster may be gone: then they are, too
+            playing = {run.worker for run in self.store.running()}
+            for worker in self.workers.values():
+                if worker.name not in playing:
+                    worker.kill()
+
+
+if __name__ == "__main__":
+    command(RayDispatcher)
