@@ -19,7 +19,9 @@ from leakage.runs.events import EndEvent, RoundEvent, RunEvent
 from leakage.runs.store import Run
 from leakage.workers.cluster_files import changed_files
 
-OF_A_RUN = frozenset({"beat", "add_event", "add_frame", "put_file", "files", "finish", "needed_files", "read_file", "keep_training"})
+OF_A_RUN = frozenset(
+    {"beat", "put_version", "add_event", "add_frame", "put_file", "files", "finish", "needed_files", "read_file", "keep_training"}
+)
 CALLS = OF_A_RUN | {"claim", "claim_also", "get", "queue", "running", "note", "put_note"}  # the first argument of OF_A_RUN is its id
 ORPHANED, IDLE_ORPHANED = 600.0, 120.0  # seconds without an answer after which a worker, with a run or without, gives its place back
 PAUSE = 0.4  # seconds that a worker waits, which has found no run, before it asks again: a question goes over the network

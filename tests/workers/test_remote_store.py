@@ -1,5 +1,6 @@
 """The store from afar: each call is done once, whoever is killed in between, and only for runs that are still the worker's."""
 
+import ast
 import os
 import sqlite3
 import threading
@@ -19,10 +20,11 @@ from leakage.runs.store import Store
 from leakage.settings import Settings
 from leakage.spec.experiment import Experiment, Picture
 from leakage.spec.tasks import Training
+from leakage.workers import remote_store
 from leakage.workers.cluster_files import NeededFile, changed_files, fetch_files, keep_training, needed_files, own_home
 from leakage.workers.ray_worker import RayWorker, resources_of
 from leakage.workers.remote_calls import RemoteCalls
-from leakage.workers.remote_store import SEVERAL, Call, CallAnswer, OpenCalls, RemoteStore
+from leakage.workers.remote_store import CALLS, SEVERAL, Call, CallAnswer, OpenCalls, RemoteStore
 
 SOON = 5.0
 TRAINING = Training(rounds=2)
@@ -359,3 +361,15 @@ def test_a_worker_asks_for_a_core_or_for_a_share_of_a_gpu_where_there_is_one() -
     assert resources_of({"CPU": 16.0, "GPU": 2.0}, 4) == ({"num_cpus": 1, "num_gpus": 0.25}, 8)
     assert resources_of({"CPU": 16.0, "GPU": 1.0}, 1) == ({"num_cpus": 1, "num_gpus": 1.0}, 1)
     assert resources_of({}, 4) == ({"num_cpus": 1}, 0)
+
+
+def test_all_that_a_worker_asks_of_its_store_can_be_asked_from_afar() -> None:
+    folder, asked = Path(remote_store.__file__).parent, set()
+    for module in ("worker", "job", "attack_job", "training_job", "rank_job", "pulse"):
+        for node in ast.walk(ast.parse((folder / f"{module}.py").read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                owner = node.func.value
+                if getattr(owner, "attr", getattr(owner, "id", "")) == "store":
+                    asked.add(node.func.attr)
+    assert {"claim", "add_frame", "put_version", "finish"} <= asked
+    assert asked - {"close"} <= CALLS | set(vars(RemoteStore))
