@@ -10,14 +10,24 @@ from leakage.ui.common import address, explain, forms
 from leakage.ui.common.markdown import escape, ours
 from leakage.ui.common.session import owner
 
+IN_LINE = 2  # buttons in the row; the others open from a menu, so that a hall still reads the verdict without scrolling
+
 
 def render_buttons() -> None:
-    """A row of buttons."""
+    """A row of buttons, and a menu with the rest."""
+    presets = prepared().presets
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption("Worth watching:", width="content")
-        for preset in prepared().presets:
-            words, look = preset.title, ":material/compare:"
-            st.button(escape(words), icon=look, type="tertiary", key=preset.name, help=ours(preset.help), on_click=start, args=(preset,))
+        for preset in presets[:IN_LINE]:
+            _button(preset)
+        with st.popover("More", type="tertiary", width="content"):
+            for preset in presets[IN_LINE:]:
+                _button(preset)
+
+
+def _button(preset: Preset) -> None:
+    words, look = preset.title, ":material/compare:"
+    st.button(escape(words), icon=look, type="tertiary", key=preset.name, help=ours(preset.help), on_click=start, args=(preset,))
 
 
 def named(name: str | None) -> Preset | None:
