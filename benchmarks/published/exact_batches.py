@@ -9,7 +9,7 @@ pictures each under secure aggregation; the search by samples, as published; sev
 MSE: of pictures in [0, 1], median and worst; recovered: the share of pictures with an MSE below 1e-3 (30 dB); lambda: the attack's own
 verdict, 1 where all units agree with its pictures; proved: how many of them it calls proved; seconds of one core.
 
-    python benchmarks/published/exact_batches.py [--draws 1]       about ten minutes on one core, resumable
+    python benchmarks/published/exact_batches.py [--draws 1]       about 15 minutes on one core, resumable
 """
 
 import argparse

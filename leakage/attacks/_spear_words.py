@@ -25,7 +25,7 @@ FEWER = "This gradient speaks of {}, and {} were in the batch: equal ones count 
 NOTHING = "No singular value of this gradient stands out of its noise, so nothing can be taken apart."
 RAW = (
     "The pixels enter this network as they are, from 0 to 1. So a unit is on for nearly all pictures or for none, and few zeros tell them "
-    "apart: what all pictures have in common, their mean, protects. A network that normalizes its input gives more away."
+    "apart: what all pictures have in common, their mean, protects. A wider network, or one that normalizes its input, gives more away."
 )
 FEATURES = "What enters {} was found for {}: {} numbers of each, no pixels. Now pictures are searched that have these features."
 

@@ -20,7 +20,8 @@ from leakage.engine.core import Attack, Observation, Snapshot, choice, param
 
 RULE = "of each picture that was found, by the last layer's gradient"
 SEARCHES = {"descent": descend, "samples": sample}
-IDLE = 4  # so many rounds in a row find no other direction: the search is over
+IDLE, RISE = 16, 1e-4  # so many rounds in a row raise lambda by no more than that: the search is over
+EXCHANGE = 4  # of these rounds the first of so many exchanges directions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,11 +66,13 @@ class ExactBatches(Attack):
             return
         note = note | {"read from": place.name, "rank": layer.cut.rank}
         yield replace(nothing, step=0, note=note, views=spectrum_view(layer.cut))
-        step, now = 0, BatchDirections(layer.cut.left.new_zeros(layer.cut.rank, 0), torch.zeros(0))
-        for step, now in enumerate(self._search(layer, rng), 1):
-            if place.direct:
-                x = place_pictures(seen, in_pixels(seen, layer.inputs(now.q)[now.believed]), labels)
-                yield replace(x, step=step, note=note | lambda_of(now))
+        step, now, last = 0, BatchDirections(layer.cut.left.new_zeros(layer.cut.rank, 0), torch.zeros(0)), nothing
+        for step, found in enumerate(self._search(layer, rng), 1):
+            if place.direct and found is not now:  # scoring pictures replays the client, which may take long
+                x = place_pictures(seen, in_pixels(seen, layer.inputs(found.q)[found.believed]), labels)
+                last = replace(x, note=note | lambda_of(found))
+            now = found
+            yield replace(last, step=step)
         note = note | lambda_of(now) | {"event": verdict(seen, place, layer, now)}
         views = zeros_view(layer.cut, now.q) if bool(now.believed.any()) else {}
         believed = layer.inputs(now.q)[now.believed]
@@ -84,18 +87,18 @@ class ExactBatches(Attack):
                 yield replace(last, step=step + 1 + last.step, note={k: v for k, v in note.items() if k != "event"})
 
     def _search(self, layer: Layer, rng: torch.Generator) -> Iterator[BatchDirections]:
-        """Every round's directions, until the batch is proved or nothing new is found."""
-        idle, before, now = 0, layer.cut.left.new_zeros(layer.cut.rank, 0), None
+        """The best directions so far, after every round, until the batch is proved or rounds bring nothing better."""
+        idle, rank = 0, layer.cut.rank
+        now = BatchDirections(layer.cut.left.new_zeros(rank, 0), torch.zeros(0))
         for found in SEARCHES[self.search](layer.cut, rng):
-            idle = idle + 1 if torch.equal(found, before) else 0
-            before = found
-            if now is None or idle < 2:
-                places = independent(found)
-                if idle and len(places) == layer.cut.rank:
-                    places = exchanged(layer, found, places)
-                now = BatchDirections(found[:, places], layer.agreement(found[:, places]))
+            places = independent(found)
+            if idle % EXCHANGE == 1 and len(places) == rank:
+                places = exchanged(layer, found, places)
+            tried = BatchDirections(found[:, places], layer.agreement(found[:, places]))
+            better = (len(tried.agreement), tried.mean) > (len(now.agreement), now.mean + RISE)
+            idle, now = (0, tried) if better else (idle + 1, now)
             yield now
-            if now.whole and (now.proved == layer.cut.rank or idle >= IDLE):
+            if now.whole and (now.proved == rank or idle >= IDLE):
                 return
 
 
