@@ -44,6 +44,14 @@ def far(tmp_path_factory: pytest.TempPathFactory, written: Path, cluster: Nodes)
         yield made
 
 
+@pytest.fixture
+def here(tmp_path: Path, written: Path) -> Iterator[Place]:
+    """A place with its workers on this machine, of one thread, as on the cluster: two add up in another order."""
+    with place(furnished(tmp_path, written), OMP_NUM_THREADS="1") as made:
+        made.dispatch()
+        yield made
+
+
 @pytest.fixture(autouse=True)
 def three_nodes(cluster: Nodes, far: Place) -> Iterator[None]:
     """Three nodes at the beginning, and nothing that runs at the end."""
@@ -77,15 +85,15 @@ def final(place: Place, run: Run) -> tuple[object, ...]:
     return place.store.frame(run.id, answer["seq"]), answer["step"], answer["loss"], answer["scores"]
 
 
-def test_a_comparison_gives_equal_final_frames_here_and_on_a_cluster(far: Place, dispatcher: Place) -> None:
+def test_a_comparison_gives_equal_final_frames_here_and_on_a_cluster(far: Place, here: Place) -> None:
     """Of three seeds, so that each is played by itself: in a loop with others the last digits are others."""
     arms = [another(QUICK, 501), another(QUICK, 502).model_copy(update={"defenses": (NOISE,)}), another(QUICK, 503)]
     there = far.service.submit_all(arms, "me", anew=True)
-    here = dispatcher.service.submit_all(arms, "me", anew=True)
-    ended = [(far.finished(one), dispatcher.finished(other)) for one, other in zip(there, here, strict=True)]
+    local = here.service.submit_all(arms, "me", anew=True)
+    ended = [(far.finished(one), here.finished(other)) for one, other in zip(there, local, strict=True)]
     assert {run.status for pair in ended for run in pair} == {"done"}
-    assert [final(far, one) for one, _ in ended] == [final(dispatcher, other) for _, other in ended]
-    meta, other = far.store.meta(there[0]), dispatcher.store.meta(here[0])
+    assert [final(far, one) for one, _ in ended] == [final(here, other) for _, other in ended]
+    meta, other = far.store.meta(there[0]), here.store.meta(local[0])
     assert meta is not None
     assert other is not None
     assert (meta.device, meta.versions, meta.baselines) == (other.device, other.versions, other.baselines)
