@@ -1,0 +1,75 @@
+"""GRNN: the weights of an untrained generator are searched in place of the pixels."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from leakage.attacks._gated_generator import GatedGenerator
+from leakage.engine.core import Attack, Observation, Snapshot, param
+from leakage.engine.matching import squared_distance
+from leakage.engine.weights import drawing
+
+
+@dataclass(frozen=True, kw_only=True)
+class GRNN(Attack):
+    """min over the weights of a generator G of ||g(x, y) - g*||^2 + ||g(x, y) - g*|| + tv_weight * TV2(x), with (x, y) = G(v).
+
+    v ~ N(0, 1) (B, inputs) stays as it was drawn, and nothing is trained beforehand: that convolutions paint smooth pictures more easily
+    than noise is all that G knows. TV2 = 2 (mean dx^2 + mean dy^2). RMSprop with momentum 0.99. The labels y are soft and come from G too,
+    unless they are granted. In the paper's code the term called Wasserstein is the Euclidean distance that stands here.
+    Unlike the paper: 2,000 steps by default, where it took 20,000; pictures whose side is no power of two are cut from larger ones.
+    Source: Ren et al. 2022, equations 4 to 8, and their code.
+    """
+
+    title = "Guess and compare by an untrained painter (GRNN)"
+    short = "GRNN"
+    plain = "Lets a small network, which has never seen a picture, paint until its picture and label give the gradient received."
+    hint = "Reads the label along with the picture. Give it 2,000 steps and more: it starts slowly and then gets sharp."
+    source = "https://arxiv.org/abs/2105.00529"
+    way = "Let a network paint, compare, improve the network."
+    evaluations_per_step = 2
+    loss_name = "squared gradient distance"
+    presets = {
+        "paper (Ren et al. 2022, LeNet)": {"steps": 1000},
+        "AdaDefense's tests (inputs 1024, 20,000 steps)": {"steps": 20000, "inputs": 1024, "tv_weight": 0.000001},
+        "quick look": {"steps": 500},
+    }
+
+    steps: int = param(2000, 1, 20000, "Optimiser steps.")
+    step_size: float = param(0.0001, 0.000001, 0.1, "How far one step moves the painter's weights (RMSprop).")
+    momentum: float = param(0.99, 0, 0.999, "How much of the last step every step keeps.")
+    tv_weight: float = param(0.001, 0, 10, "How strongly smooth pictures are preferred (weight of the squared total variation).")
+    inputs: int = param(128, 1, 1024, "How many random numbers the painter is given for each picture.")
+
+    def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
+        distance = squared_distance(seen.as_gradient(), seen.entry_weights)
+        with drawing(int(torch.randint(2**31, (), generator=rng)), "generator"):
+            painter = GatedGenerator(self.inputs, seen.image_shape, seen.num_classes).to(seen.device, seen.dtype)
+        v = torch.randn((seen.batch_size, self.inputs), generator=rng).to(seen.device, seen.dtype)
+        weights = list(painter.parameters())
+        optimiser = torch.optim.RMSprop(weights, lr=self.step_size, momentum=self.momentum)
+        note: dict[str, str | int | float] = {"label rule": "granted" if seen.labels is not None else "painted together with the picture"}
+        note["painter's weights"] = sum(weight.numel() for weight in weights)
+
+        def paint() -> tuple[Tensor, Tensor, Tensor]:
+            x, y = painter(v)
+            y = y if seen.labels is None else seen.labels
+            return x, y, distance(seen.gradient(x, y))
+
+        for step in range(1, self.steps + 1):
+            x, y, match = paint()
+            yield Snapshot(step, x.detach(), y.detach(), match.detach(), note)
+            loss = match + match.clamp(min=torch.finfo(match.dtype).tiny).sqrt() + self.tv_weight * squared_variation(x)
+            for weight, slope in zip(weights, torch.autograd.grad(loss, weights, allow_unused=True), strict=True):
+                weight.grad = slope
+            optimiser.step()
+        x, y, match = paint()
+        yield Snapshot(self.steps, x.detach(), y.detach(), match.detach(), note)
+
+
+def squared_variation(x: Tensor) -> Tensor:
+    """TV2 of pictures (B, C, H, W): twice the mean of squared differences of neighbours, across and down."""
+    across, down = x[..., 1:] - x[..., :-1], x[..., 1:, :] - x[..., :-1, :]
+    return 2 * (across.square().mean() + down.square().mean())
