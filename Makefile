@@ -35,7 +35,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PARALLEL := --dist loadscope --numprocesses
 QUICK := not slow and not grid and not long and not browser and not processes
 
-.PHONY: help run quick test check bench record learn site docs lock clean
+.PHONY: help run quick test check bench record generator learn site docs lock clean
 
 help:
 	@awk -F ' *## ' '/^[a-z]+:.* ## / { split($$1, rule, ":"); printf "  make %-8s %s\n", rule[1], $$2 }' Makefile
@@ -64,6 +64,9 @@ bench: $(VENV)/.dev-ready $(if $(findstring gpu,$(ARGS)),,$(PEER)/.ready) ## mea
 
 record: $(VENV)/.run-ready ## make the recordings in assets/ that are missing (ARGS="--only r02 g07", ARGS="--check --jobs 2")
 	$(PY) -m leakage record $(ARGS)
+
+generator: $(VENV)/.run-ready ## train the generator of digits in assets/generators anew, in three minutes; it needs MNIST's training pictures
+	$(PY) -m scripts.train_generator
 
 learn: $(VENV)/.run-ready ## recompute every number that the lessons claim (ARGS="--write" puts in what was found)
 	$(PY) -m leakage learn --claims $(ARGS)

@@ -1,7 +1,7 @@
 """The Adam loop that Inverting Gradients and GradInversion share: any number of starts, or of observations, at once."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -10,7 +10,7 @@ from torch import Tensor
 from leakage.engine.core import Observation, Params, Snapshot
 from leakage.engine.devices import device_generator
 from leakage.engine.lanes import joined
-from leakage.engine.matching import Distance, box, diverged, median_filter, to_pixels
+from leakage.engine.matching import Distance, box, diverged, median_filter, to_pixels, total_variation
 
 SCHEDULES = ("steps", "cosine", "constant")
 MILESTONES = (2.667, 1.6, 1.142)  # the step size falls tenfold after these shares of all steps
@@ -26,17 +26,35 @@ Prior = Callable[[Tensor], Tensor]  # z (S, B, C, H, W) -> (S,)
 
 @dataclass(frozen=True)
 class Moment:
-    """Where all guesses stand: x (S, B, C, H, W) in pixels, and their distances (S,). The last one is `over`, after the last step."""
+    """Where all guesses z (S, ...) stand: x (S, B, C, H, W) in pixels, their distances (S,). The last one is `over`, after all steps."""
 
     step: int
+    z: Tensor
     x: Tensor
     match: Tensor
     over: bool = False
 
 
 @dataclass(frozen=True)
+class Unknowns:
+    """What is searched in place of pixels: z (S, ...).
+
+    decode     z -> pictures (S, B, C, H, W) in pixels
+    project    where z is put after every step; None: it stays
+    tv_weight  of the total variation of these pictures
+    """
+
+    decode: Callable[[Tensor], Tensor]
+    project: Callable[[Tensor], Tensor] | None = None
+    tv_weight: float = 0.0
+
+
+@dataclass(frozen=True)
 class Descent:
-    """Adam on S guesses. The field's terms: `signed` and `soft` say what becomes of each pixel's slope, `jitter` is Langevin noise."""
+    """Adam on S guesses. The field's terms: `signed` and `soft` say what becomes of each pixel's slope, `jitter` is Langevin noise.
+
+    `unknowns`: z is none of pictures, and its own `project` is done in place of the box.
+    """
 
     steps: int
     step_size: float
@@ -48,6 +66,7 @@ class Descent:
     median: bool = False
     jitter: float = 0.0
     combine: str = "closest"
+    unknowns: Unknowns | None = None
 
     def run(  # noqa: PLR0913  (the parts of an objective)
         self, seen: Observation, z: Tensor, labels: Tensor, match: Distance, prior: Prior | None, *, note: Note, rng: torch.Generator
@@ -57,16 +76,19 @@ class Descent:
 
     def nearest(  # noqa: PLR0913  (as `run`)
         self, seen: Observation, z: Tensor, labels: Tensor, matched: Prior, prior: Prior | None, *, note: Note, rng: torch.Generator
-    ) -> Iterator[Snapshot]:
-        """The same for any distance of pictures (S, B, C, H, W) in pixels, (S,)."""
-        shown = 0
+    ) -> Generator[Snapshot, None, Tensor]:
+        """The same for any distance of pictures (S, B, C, H, W) in pixels, (S,). Returns where the closest start ended, (1, ...) of z."""
+        shown, end = 0, z
         for now in self._descend(seen, z, matched, prior, rng):
             if len(z) > 1 and now.step % ELECT == 1:
                 shown = int(now.match.nan_to_num(math.inf).argmin())
             if now.over:
                 yield from self._answers(now, labels, matched, note)
+                best, _ = closest(now)
+                end = now.z[best : best + 1]
             else:
                 yield Snapshot(now.step, now.x[shown], labels, now.match[shown], {**note, "start": shown + 1})
+        return end
 
     def run_batched(  # noqa: PLR0913  (as `run`)
         self,
@@ -88,7 +110,7 @@ class Descent:
         for now in self._descend(seen[0], z, matched, prior, rng):
             for lane, note in enumerate(notes):
                 if now.over:
-                    alone = replace(now, x=now.x[lane : lane + 1], match=now.match[lane : lane + 1])
+                    alone = replace(now, z=now.z[lane : lane + 1], x=now.x[lane : lane + 1], match=now.match[lane : lane + 1])
                     yield from ((lane, answer) for answer in self._answers(alone, labels[lane], matched, note))
                 else:
                     yield lane, Snapshot(now.step, now.x[lane], labels[lane], now.match[lane], {**note, "start": 1})
@@ -96,8 +118,7 @@ class Descent:
     def _answers(self, end: Moment, labels: Tensor, matched: Callable[[Tensor], Tensor], note: Note) -> Iterator[Snapshot]:
         """What became of starts that diverged, and the answer."""
         count = len(end.x)
-        broken = [diverged(one, float(loss)) for one, loss in zip(end.x, end.match, strict=True)]
-        best = min(range(count), key=lambda lane: (broken[lane], float(end.match[lane])))
+        best, broken = closest(end)
         answer = Snapshot(self.steps, end.x[best], labels, end.match[best], {**note, "start": best + 1})
         for lane in range(count):
             if broken[lane]:
@@ -117,7 +138,8 @@ class Descent:
 
         All starts share one guess of what is sought, which ends as the last step left it, also where the best pictures are kept.
         """
-        pixels, (low, high), latents = to_pixels(seen), box(seen), list(seen.latents.values())
+        (low, high), latents, unknowns = box(seen), list(seen.latents.values()), self.unknowns
+        pixels = unknowns.decode if unknowns else to_pixels(seen)
         z, rng = z.clone().requires_grad_(), device_generator(rng, z.device)
         groups = [([z], self.step_size), *([(latents, LATENTS)] if latents else [])]
         optimiser = torch.optim.Adam([{"params": leaves, "lr": size} for leaves, size in groups], fused=z.device.type != "mps")
@@ -126,25 +148,30 @@ class Descent:
             x = pixels(z)
             match = matched(x)  # (S,)
             loss = match + prior(z) if prior else match
+            if unknowns and unknowns.tv_weight:
+                loss = loss + unknowns.tv_weight * total_variation(x)
             slope, *more = torch.autograd.grad(loss.sum(), [z, *latents])
             if self.keep_best:
                 better = loss.detach() < lowest
                 lowest = torch.where(better, loss.detach(), lowest)
-                kept = torch.where(better.view(-1, 1, 1, 1, 1), z.detach(), kept)
-            yield Moment(step, x.detach(), match.detach())
+                kept = torch.where(better.view(-1, *[1] * (z.dim() - 1)), z.detach(), kept)
+            yield Moment(step, z.detach(), x.detach(), match.detach())
             z.grad = self._turned(slope, step, rng)
             for leaf, own in zip(latents, more, strict=True):
                 leaf.grad = own.nan_to_num(0, 0, 0).contiguous()  # one start that diverges must not spoil what all share
             for group, (_, size) in zip(optimiser.param_groups, groups, strict=True):
                 group["lr"] = size * self._share(step)
             optimiser.step()
-            if self.boxed:
-                with torch.no_grad():
+            with torch.no_grad():
+                if unknowns and unknowns.project:
+                    z.copy_(unknowns.project(z))
+                elif self.boxed and not unknowns:
                     torch.clamp(z, low, high, out=z)
             if self.median and step % FILTERED == 0:
                 z.data.copy_(median_filter(z.detach()))
-        final = pixels(kept if self.keep_best else z.detach())
-        yield Moment(self.steps, final, matched(final).detach(), over=True)
+        last = kept if self.keep_best else z.detach()
+        final = pixels(last)
+        yield Moment(self.steps, last, final, matched(final).detach(), over=True)
 
     def _turned(self, slope: Tensor, step: int, rng: torch.Generator) -> Tensor:
         """What Adam is given for a slope. Soft sign: tanh(s slope) / s, where s falls from 1 to 0 (package breaching).
@@ -166,6 +193,12 @@ class Descent:
             return min(1.0, step / WARM_UP) * 0.5 * (1 + math.cos(math.pi * (step - 1) / self.steps))
         passed = sum(step > int(self.steps / place) for place in MILESTONES) if self.schedule == "steps" else 0
         return float(0.1**passed)
+
+
+def closest(end: Moment) -> tuple[int, list[bool]]:
+    """Which guess ended nearest, and which diverged."""
+    broken = [diverged(one, float(loss)) for one, loss in zip(end.x, end.match, strict=True)]
+    return min(range(len(broken)), key=lambda lane: (broken[lane], float(end.match[lane]))), broken
 
 
 def replays(seen: Observation, x: Tensor, labels: Tensor) -> Params:

@@ -127,9 +127,9 @@ def version() -> str:
 
 
 def sources() -> list[Path]:
-    """The files of all that a result can depend on: code, and the cards of trained models, which hold the hashes of the weights."""
+    """The files of all that a result can depend on: code, and cards of trained models and generators, which hold the weights' hashes."""
     code = sorted({file for pattern in SOURCES for file in PACKAGE.glob(pattern)})
-    return code + sorted(ROOT.glob("assets/checkpoints/*/card.json"))
+    return code + sorted([*ROOT.glob("assets/checkpoints/*/card.json"), *ROOT.glob("assets/generators/*.json")])
 
 
 def read(path: Path) -> Catalog | None:

@@ -201,6 +201,7 @@ def assumptions(experiment: Experiment, known: Catalog, meta: Introduction | Non
         ("knows", "How pixels are normalised", "not at all" if normalise == "none" else f"by the constants of {normalise}"),
         *_accomplice(experiment.assume.accomplice),
         ("granted" if granted else "finds out", "The labels", "granted by a switch" if granted else _labels(note)),
+        *([("assumed", "What such pictures look like", str(note["prior"]))] if "prior" in note else []),
         *_own_verdict(note),
     ]
     for part, defense, answer in zip(experiment.defenses, protections, answers, strict=True):

