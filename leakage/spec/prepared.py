@@ -9,27 +9,6 @@ from leakage.spec.experiment import Assumptions, Base, Channels, Experiment, Par
 FILE = ROOT / "assets" / "prepared.json"
 
 
-class Preset(Base):
-    """Two runs of the lab with a story: against a naive attacker, and against one who knows all.
-
-    `name` is in the address (?preset=...) and groups the runs; `titles` stand above them. `recorded` names the recordings of both
-    in assets/lessons/runs, which are played at once.
-    """
-
-    name: str
-    title: str
-    help: str
-    story: str
-    titles: tuple[str, str]
-    adaptive: Experiment
-    recorded: tuple[str, str]
-
-    @property
-    def pair(self) -> tuple[Experiment, Experiment]:
-        """The experiment against an attacker who knows nothing of the client, and as it is."""
-        return self.adaptive.model_copy(update={"assume": Assumptions(adaptive=False)}), self.adaptive
-
-
 class Change(Base):
     """What is put in place of parts of an experiment; one named without fields stays as it is set where it is chosen already."""
 
@@ -49,6 +28,30 @@ class Change(Base):
             stays = isinstance(own, Part) and isinstance(before, Part) and not own.fields and own.id == before.id
             made[name] = before if stays else own
         return made
+
+
+class Preset(Base):
+    """Two runs of the lab with a story: against a naive attacker, and against one who knows all; `first` makes the former another one.
+
+    `name` is in the address (?preset=...) and groups the runs; `titles` stand above them. `recorded` names the recordings of both
+    in assets/lessons/runs, which are played at once.
+    """
+
+    name: str
+    title: str
+    help: str
+    story: str
+    titles: tuple[str, str]
+    adaptive: Experiment
+    recorded: tuple[str, str]
+    first: Change | None = None
+
+    @property
+    def pair(self) -> tuple[Experiment, Experiment]:
+        """The experiment against an attacker who knows nothing of the client, or changed by `first`, and as it is."""
+        if self.first:
+            return self.adaptive.model_copy(update=self.first.of(self.adaptive)), self.adaptive
+        return self.adaptive.model_copy(update={"assume": Assumptions(adaptive=False)}), self.adaptive
 
 
 class WhatIf(Base):

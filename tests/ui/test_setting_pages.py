@@ -224,6 +224,8 @@ def test_the_ledger_repeats_what_the_attack_says_of_itself() -> None:
     assert "Whether it was right" not in rows(Experiment(), note)
     assert rows(Experiment(), {"lambda": 0.9985, "proved": 7})["Whether it was right"][1].startswith("lambda 0.9985")
     assert "7 pictures proved" in rows(Experiment(), {"lambda": 0.9985, "proved": 7})["Whether it was right"][1]
+    assert rows(Experiment(), {"prior": "handwritten digits: so"})["What such pictures look like"] == ("assumed", "handwritten digits: so")
+    assert "What such pictures look like" not in rows(Experiment(), note)
     assert rows(Experiment(assume=Assumptions(labels=True)), note)["The labels"] == ("granted", "granted by a switch")
 
 
