@@ -23,7 +23,7 @@ TINY = Part(
 )  # smooth, and its first layer has a bias: one picture is determined
 FITTING = {"fedkl": Part(id="resnet", fields={"kind": "resnet20-4", "width": 4})}  # needs BatchNorm
 LIGHT = {"vgg16": {"units": 16}}  # what a model too large for a test is made with
-SHORT = {"steps": 60, "tries": 4, "starts": 2}  # enough for a problem of this size
+SHORT = {"steps": 60, "tries": 4, "starts": 2, "weight_steps": 20, "stage_steps": 20}  # enough for a problem of this size
 GRANTED = Assumptions(labels=True)
 HUGE = 1e6  # a bound that nothing reaches
 NEUTRAL = {  # settings with which a defense leaves the update as it is

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
+from torch.func import functional_call
 from torch.nn import functional as F
 
 from leakage.attacks._adam import Descent, Note, Unknowns, replays
@@ -147,6 +148,21 @@ class GenerativeSearch:
         descent = Descent(steps, step_size, "cosine", signed=False, unknowns=unknowns)
         return (yield from descent.nearest(self.seen, start, self.labels, self.distances, None, note=self.note, rng=self.rng))
 
+    def weights(self, z: Tensor, *, steps: int, step_size: float) -> Search:
+        """min of D over the generator's own weights, z (1, B, size) kept: what it has learned gives way to this update; (1, P)."""
+        network = nn.Sequential(*self.prior.stages)
+        own = dict(network.named_parameters())
+
+        def decode(flat: Tensor) -> Tensor:
+            parts = flat[0].split([weight.numel() for weight in own.values()])
+            weights = {name: part.view_as(own[name]) for name, part in zip(own, parts, strict=True)}
+            x: Tensor = resized(functional_call(network, weights, (z.flatten(0, 1),)), self.prior.image_shape)
+            return x.view(*z.shape[:2], *x.shape[1:])
+
+        flat = torch.cat([weight.detach().flatten() for weight in own.values()])[None]
+        descent = Descent(steps, step_size, "constant", signed=False, unknowns=Unknowns(decode))
+        return (yield from descent.nearest(self.seen, flat, self.labels, self.distances, None, note=self.note, rng=self.rng))
+
     def distances(self, x: Tensor) -> Tensor:
         """How far the gradients of pictures (S, B, C, H, W) are from the one received: (S,)."""
         return self.match(replays(self.seen, x, self.labels))
@@ -157,6 +173,18 @@ def with_event(search: Search, event: Note) -> Search:
     first = next(search)
     yield replace(first, note=first.note | event)
     return (yield from search)
+
+
+def shifted(search: Search, begun: int, note: Note) -> Generator[Snapshot, None, tuple[Tensor, Snapshot]]:
+    """The same search as a part of a longer one, after `begun` steps, with more words. Returns what it returns, and the last Snapshot."""
+    last = next(search)
+    while True:
+        last = replace(last, step=begun + last.step, note=last.note | note)
+        yield last
+        try:
+            last = next(search)
+        except StopIteration as over:
+            return over.value, last
 
 
 def off_sphere(z: Tensor) -> Tensor:

@@ -34,7 +34,6 @@ class GGL(Attack):
     way = "Paint from a few numbers, compare, improve these."
     loss_name = "gradient distance"
     reads_labels = True
-    evaluations_per_step = 3
     presets = {
         "paper (Li et al. 2022; its Adam: 2,500 steps of 0.1)": {"steps": 2500, "step_size": 0.1, "starts": 1, "norm_weight": 0.1},
         "Ours: three starts": {"steps": 300, "starts": 3},

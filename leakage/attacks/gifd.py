@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from leakage.attacks._adam import Note
-from leakage.attacks._generative import GENERATORS, GenerativeSearch, Search, load_prior
+from leakage.attacks._generative import GENERATORS, GenerativeSearch, Search, load_prior, shifted
 from leakage.attacks._labels import labels_of
 from leakage.attacks.ggl import grey_answer
 from leakage.data.generators import MissingGeneratorError
@@ -42,7 +42,7 @@ class GIFD(Attack):
     way = "Paint from a few numbers, then correct the painting."
     loss_name = "cosine gradient distance"
     reads_labels = True
-    evaluations_per_step = 3
+    evaluations_per_step = 2
     presets = {
         "paper (Fang et al. 2023: 1,000 steps a stage)": {"stage_steps": 1000, "stage_step_size": 0.1, "tv_weight": 0.0001, "starts": 4},
         "Ours: 150 steps a stage": {"stage_steps": 150},
@@ -76,16 +76,7 @@ class GIFD(Attack):
             begun = answers[-1].step if answers else 0
             if stage:
                 h = prior.pass_stage(h, stage - 1).detach()
-            found = self._search(search, stage, h)
-            last = next(found)
-            while True:
-                last = replace(last, step=begun + last.step, note={**last.note, "stage": stage})
-                yield last
-                try:
-                    last = next(found)
-                except StopIteration as over:
-                    h = over.value
-                    break
+            h, last = yield from shifted(self._search(search, stage, h), begun, {"stage": stage})
             answers.append(replace(last, x=last.x.clone()))
         kept, why = chosen([float(one.loss) for one in answers], *expected_distance(seen.as_gradient(), self.noise))
         best = answers[kept]

@@ -29,7 +29,7 @@ class GRNN(Attack):
     hint = "Reads the label along with the picture. Give it 2,000 steps and more: it starts slowly and then gets sharp."
     source = "https://arxiv.org/abs/2105.00529"
     way = "Let a network paint, compare, improve the network."
-    evaluations_per_step = 2
+    evaluations_per_step = 4
     loss_name = "squared gradient distance"
     presets = {
         "paper (Ren et al. 2022, LeNet)": {"steps": 1000},

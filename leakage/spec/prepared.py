@@ -75,6 +75,7 @@ class WhatIfs(Base):
     watched: WhatIf  # for many rounds, where an attacker can put them together
     colluding: WhatIf  # where an attacker can make use of another phone
     exact: WhatIf  # of several pictures
+    learned: WhatIf  # of pictures that have the form of those that a generator was trained on
 
 
 class Search(Base):

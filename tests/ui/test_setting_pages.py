@@ -281,6 +281,7 @@ def test_a_title_names_what_sets_a_run_apart() -> None:
         (Experiment(protocol=Part(id="fedavg")), "a plain gradient", {"protocol"}),
         (Experiment(pictures=(Picture(id="cat"),) * 4, aggregation=PHONES), "each phone by itself", {"aggregation"}),
         (Experiment(pictures=(Picture(id="cat"), Picture(id="coffee"))), "the batch taken apart", {"model", "attack"}),
+        (Experiment(pictures=(Picture(id="digit-3"),), size=28, channels=1), "an attacker who has learned digits", {"attack"}),
     ],
 )
 def test_a_what_if_changes_the_one_thing_it_names(start: Experiment, question: str, changed: set[str]) -> None:
@@ -294,6 +295,11 @@ def test_a_what_if_changes_the_one_thing_it_names(start: Experiment, question: s
 def test_one_picture_is_not_taken_apart_nor_a_batch_twice() -> None:
     two = Experiment(pictures=(Picture(id="cat"), Picture(id="coffee")), attack=Part(id="exact_batches"))
     assert all("the batch taken apart" not in explain.what_ifs(one, CATALOG, []) for one in (Experiment(), two))
+
+
+def test_who_has_learned_digits_is_offered_for_small_gray_pictures_and_not_twice() -> None:
+    gray = Experiment(size=28, channels=1, attack=Part(id="ggl"))
+    assert all("an attacker who has learned digits" not in explain.what_ifs(one, CATALOG, []) for one in (Experiment(), gray))
 
 
 # ---------------------------------------------------------------- a published result, overturned

@@ -63,6 +63,7 @@ def what_ifs(experiment: Experiment, known: Catalog, spare: list[Picture]) -> di
         **_training(experiment, known),
         **_crowd(experiment, spare),
         **_apart(experiment),
+        **_learned(experiment),
         **_protocol(experiment, known),
         **_weakening(experiment, known),
     }
@@ -133,6 +134,14 @@ def _apart(experiment: Experiment) -> dict[str, tuple[str, Experiment]]:
     if len(experiment.pictures) == 1 or experiment.attack.id == getattr(question.change.attack, "id", ""):
         return {}
     return _prepared(question, experiment, checkpoint="")
+
+
+def _learned(experiment: Experiment) -> dict[str, tuple[str, Experiment]]:
+    """An attacker who has learned what digits look like, where pictures have their form, unless that is what was run."""
+    question = prepared().what_ifs.learned
+    if (experiment.channels, experiment.size) != (1, 28) or experiment.attack.id == getattr(question.change.attack, "id", ""):
+        return {}
+    return _prepared(question, experiment)
 
 
 def _protocol(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Experiment]]:

@@ -1,0 +1,56 @@
+"""ROG: a small picture is searched, enlarged; fewer unknowns than pixels stand noise and missing numbers."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from leakage.attacks._adam import Descent, Unknowns, replays
+from leakage.attacks._labels import labels_of
+from leakage.engine.core import Attack, Observation, Snapshot, choice, param
+from leakage.engine.labels import rule_field
+from leakage.engine.matching import distance
+
+
+@dataclass(frozen=True, kw_only=True)
+class ROG(Attack):
+    """min over z (B, C, H / factor, W / factor) in [0, 1] of D(g(up(z), y), g*), up by bicubic interpolation; Adam along a cosine.
+
+    What is searched has factor^2 times fewer unknowns than pixels, so quantised, pruned and noisy updates still decide it. No fine detail
+    can come back.
+    Unlike the paper: no network sharpens the answer afterwards, and the factor is 2 by default, as these pictures are small.
+    Source: Yue et al. 2023, section 4.1.
+    """
+
+    title = "Guess and compare a smaller picture (ROG)"
+    short = "ROG"
+    plain = "Searches a smaller picture, enlarged for the comparison: coarse, but hard to disturb."
+    hint = "Try it where the update was rounded, pruned or made noisy. Fewer unknowns need fewer numbers."
+    source = "https://arxiv.org/abs/2210.10880"
+    reads_labels = True
+    loss_name = "gradient distance"
+    presets = {"paper (Yue et al. 2023)": {"factor": 4, "steps": 100, "step_size": 0.05, "distance": "squared"}}
+
+    factor: int = param(2, 1, 16, "How many times smaller the sides of the searched picture are.")
+    steps: int = param(300, 1, 10000, "Optimiser steps.")
+    step_size: float = param(0.05, 0.0001, 10, "How far one step moves a pixel of the small picture at first.")
+    distance: str = choice("cosine", ("cosine", "squared"), "How two gradients are compared.")
+    label_rule: str = rule_field()
+
+    def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
+        labels, note = labels_of(seen, self.label_rule)
+        match = distance(self.distance, seen.as_gradient(), entry_weights=seen.entry_weights)
+        channels, height, width = seen.image_shape
+        small = (seen.batch_size, channels, -(-height // self.factor), -(-width // self.factor))
+        z = torch.rand((1, *small), generator=rng).to(seen.device, seen.dtype)
+        unknowns = Unknowns(lambda z: enlarged(z, (height, width)), lambda z: z.clamp(0, 1))
+        descent = Descent(self.steps, self.step_size, "cosine", signed=False, unknowns=unknowns)
+        yield from descent.nearest(seen, z, labels, lambda x: match(replays(seen, x, labels)), None, note=note, rng=rng)
+
+
+def enlarged(z: Tensor, sides: tuple[int, int]) -> Tensor:
+    """Pictures (S, B, C, h, w) with sides (H, W), by bicubic interpolation."""
+    x = F.interpolate(z.flatten(0, 1), sides, mode="bicubic")
+    return x.view(*z.shape[:2], *x.shape[1:])
