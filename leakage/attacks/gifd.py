@@ -46,6 +46,7 @@ class GIFD(Attack):
     presets = {
         "paper (Fang et al. 2023: 1,000 steps a stage)": {"stage_steps": 1000, "stage_step_size": 0.1, "tv_weight": 0.0001, "starts": 4},
         "Ours: 150 steps a stage": {"stage_steps": 150},
+        "Ours, for faces": {"generator": "faces", "radius": 0.3, "tv_weight": 0.01},
         "control: a painter that never learned": {"generator": "untrained"},
     }
 
