@@ -18,7 +18,7 @@ from leakage.engine.matching import distance
 class GGL(Attack):
     """min over z of D(g(G(z), y), g*) + norm_weight |mean z^2 - 1|, from z ~ N(0, 1), by Adam along a cosine; x = G(z).
 
-    G is a generator that was trained on pictures of this kind, never on those that are attacked: what it cannot paint cannot be found. All
+    G is a generator that was trained on pictures of this kind, never on those that are attacked, and it finds only what it can paint. All
     starts are played at once, and the one with the smallest distance is the answer. What the attacker knows of the protection is imitated,
     as by every attack here: clipping, the entries that arrived, the columns that Soteria left. The paper estimates these from g*.
     Unlike the paper: Adam on z in place of CMA-ES, which needs 25,000 gradients; D is the cosine distance; the length of z is kept near
