@@ -126,11 +126,10 @@ class GenerativeSearch:
         """min over z of D(g(G(z), y), g*) + norm_weight |mean z^2 - 1|, from several starts at once."""
         descent = Descent(steps, step_size, "cosine", signed=False, unknowns=Unknowns(self.prior.decode))
         z = self.prior.sample(starts, self.seen, self.rng)
-        event = self.prior.event
-        end = descent.nearest(
+        search = descent.nearest(
             self.seen, z, self.labels, self.distances, lambda z: norm_weight * off_sphere(z), note=self.note, rng=self.rng
         )
-        return (yield from with_event(end, event))
+        return (yield from with_event(search, self.prior.event))
 
     def features(self, start: Tensor, stage: int, *, steps: int, step_size: float, radius: float, tv_weight: float) -> Search:
         """min of D + tv_weight TV over what enters stage number `stage`, h (1, B, ...): ||h - start||_1 <= radius ||start||_1 of each.
