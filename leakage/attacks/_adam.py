@@ -48,6 +48,7 @@ class Descent:
     median: bool = False
     jitter: float = 0.0
     combine: str = "closest"
+    latent_step: float = LATENTS
 
     def run(  # noqa: PLR0913  (the parts of an objective)
         self, seen: Observation, z: Tensor, labels: Tensor, match: Distance, prior: Prior | None, *, note: Note, rng: torch.Generator
@@ -119,7 +120,7 @@ class Descent:
         """
         pixels, (low, high), latents = to_pixels(seen), box(seen), list(seen.latents.values())
         z, rng = z.clone().requires_grad_(), device_generator(rng, z.device)
-        groups = [([z], self.step_size), *([(latents, LATENTS)] if latents else [])]
+        groups = [([z], self.step_size), *([(latents, self.latent_step)] if latents else [])]
         optimiser = torch.optim.Adam([{"params": leaves, "lr": size} for leaves, size in groups], fused=z.device.type != "mps")
         lowest, kept = torch.full((len(z),), math.inf, device=z.device, dtype=z.dtype), z.detach().clone()
         for step in range(1, self.steps + 1):

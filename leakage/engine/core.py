@@ -60,6 +60,7 @@ class Attack(Plugin):
     reads_labels: ClassVar[bool] = False  # from the update, unless they are granted: the model's last layer must be linear
     mistakes: ClassVar[Mapping[str, str]] = {}  # of a naive attacker who imitates the client: switch that repairs it -> in words
     strongest: ClassVar[Mapping[str, Any] | None] = None  # its fields where the strongest known attackers are tried; None: it is none
+    in_place_of_steps: ClassVar[str] = ""  # where clients train for some steps: what it uses and imitates none, in words; empty: it imitates
     ends_without: ClassVar[str] = ""  # which tensors of an update it cannot do without, in words; empty: it goes on with what arrives
     fits: ClassVar[Mapping[str, tuple[Any, ...]]] = {}  # of those: for which experiments: pictures, precision, model -> what each may be
 
@@ -261,6 +262,10 @@ class Protocol(Plugin):
     def infer_state(self, seen: Round) -> ClientState:
         """What the client carries after this round, as far as the server can compute that."""
         return seen.state
+
+    def client_weights(self, seen: Round) -> Params:
+        """The weights with which the client ended the round, as far as the server can compute that; here those that the server sends next."""
+        return self.server_update(seen)
 
     def server_update(self, seen: Round) -> Params:
         """The weights that the server sends next, if it heard this client alone; here for an update that is a difference of weights."""

@@ -236,6 +236,13 @@ class Federation:
             state = own.strategy.infer_state(one.update, state)
         return state
 
+    def client_weights(self, seen: Round) -> Params:
+        """The weights with which one client ended the round, on average: for a naive attacker those that the server sends next."""
+        one = self._of_one(seen)
+        one = replace(one, update=self.invert_update(one.update, one.state))
+        ended = self.protocol.client_weights(one) if self.adaptive else self.protocol.server_update(one)
+        return {name: value.detach() for name, value in ended.items()}
+
     def server_update(self, seen: Round) -> Params:
         """The weights of the next round."""
         return {name: value.detach().requires_grad_() for name, value in self.protocol.server_update(self._of_one(seen)).items()}

@@ -42,6 +42,7 @@ class Entry:
     evaluations_per_step: float  # of an attack
     mistakes: dict[str, str]  # of an attack whose naive attacker imitates the client all the same: switch that repairs it -> in words
     strongest: dict[str, Any] | None  # of an attack: its fields where the strongest known attackers are tried; None: it is none of them
+    in_place_of_steps: str  # of an attack: what it uses where phones train for some steps; empty: it imitates these
     ends_without: str  # of an attack: which tensors of an update it cannot do without; empty: it goes on with what arrives
     fits: dict[str, list[Any]]  # of those: for which experiments: pictures (how many), precision, model (its id) -> what each may be
     reads_labels: bool  # of an attack: from the update, unless they are granted, which takes a linear last layer
