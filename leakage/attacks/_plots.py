@@ -53,4 +53,5 @@ def path_view(alpha: Tensor, steps: int) -> dict[str, Tensor]:
     for thick in (0, 1):
         canvas[:, (rows - thick).clamp(0), across[:, None].expand_as(rows)] = torch.tensor(MARKED)[:, None, None]
     middle = f"{float(values[-1].mean()):.2f}{' on average' if values.shape[1] > 1 else ''}"
-    return {f"Alpha after {min(len(values), steps)} of {steps} steps: {middle}. Lines: 0, the model sent out (below), and 1, the one that came back": canvas[None]}
+    name = f"Alpha after {min(len(values), steps)} of {steps} steps: {middle}. The lines: 0, the first model (below), and 1, the last"
+    return {name: canvas[None]}

@@ -48,7 +48,9 @@ class SurrogateModel(Attack):
 
     steps: int = param(1000, 1, 24000, "Optimiser steps.")
     step_size: float = param(0.1, 0.0001, 10, "How far one step may move a pixel at first, in the model's normalised units.")
-    alpha_start: float = param(0.5, 0, 1, "Where the search for the model in between begins: 0, the one sent out; 1, the one that came back.")
+    alpha_start: float = param(
+        0.5, 0, 1, "Where the search for the model in between begins: 0, the one sent out; 1, the one that came back."
+    )
     alpha_step: float = param(0.001, 0, 1, "How far one step may move alpha at first; 0: it stays where it begins.")
     per_layer: bool = flag(False, "Look for one alpha per layer, instead of one for the whole model.")
     tv_weight: float = param(0.01, 0, 10, "How strongly smooth pictures are preferred (weight of the total variation).")
@@ -67,11 +69,12 @@ class SurrogateModel(Attack):
         descent = Descent(steps=self.steps, step_size=self.step_size, signed=False, latent_step=self.alpha_step)
         sought = replace(seen, latents={**seen.latents, **({"alpha": between.alpha} if self.alpha_step else {})})
         z = start("normal", seen, rng).unsqueeze(0)
+        drawn = {*(self.steps * look // LOOKS for look in range(1, LOOKS)), self.steps + 1}  # after so many looks at the path
         prior = (lambda z: self.tv_weight * total_variation(z)) if self.tv_weight else None
         for now in descent.nearest(sought, z, labels, matched, prior, note=note, rng=rng):
-            if (len(path) - 1) % ELECT == 0 or len(path) > self.steps:  # reading a number waits for the device
+            if len(path) % ELECT == 1 or len(path) in drawn:  # reading a number waits for the device
                 note = {**note, "alpha": float(path[-1].mean())}
-            views = path_view(torch.stack(path), self.steps) if len(path) * LOOKS % self.steps < LOOKS else {}
+            views = path_view(torch.stack(path), self.steps) if len(path) in drawn else {}
             yield replace(now, note={**now.note, **note}, views=views)
 
 

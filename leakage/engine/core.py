@@ -60,7 +60,9 @@ class Attack(Plugin):
     reads_labels: ClassVar[bool] = False  # from the update, unless they are granted: the model's last layer must be linear
     mistakes: ClassVar[Mapping[str, str]] = {}  # of a naive attacker who imitates the client: switch that repairs it -> in words
     strongest: ClassVar[Mapping[str, Any] | None] = None  # its fields where the strongest known attackers are tried; None: it is none
-    in_place_of_steps: ClassVar[str] = ""  # where clients train for some steps: what it uses and imitates none, in words; empty: it imitates
+    in_place_of_steps: ClassVar[str] = (
+        ""  # where clients train for some steps: what it uses and imitates none, in words; empty: it imitates
+    )
     ends_without: ClassVar[str] = ""  # which tensors of an update it cannot do without, in words; empty: it goes on with what arrives
     fits: ClassVar[Mapping[str, tuple[Any, ...]]] = {}  # of those: for which experiments: pictures, precision, model -> what each may be
 
@@ -173,13 +175,9 @@ class Defense(Plugin):
         return client
 
     def multiplier(self, tensors: int) -> float | None:
-        """The noise multiplier of one picture's part in one gradient, if the defense promises differential privacy.
+        """The noise multiplier of one picture's part in a gradient of so many tensors, if the defense promises differential privacy.
 
-        Args:
-            tensors: how many tensors the gradient has.
-
-        Returns:
-            Standard deviation of the noise over the norm that one picture's part may have; None without a promise.
+        The standard deviation of the noise over the norm that one picture's part may have; None without a promise.
         """
         return None
 
@@ -192,11 +190,7 @@ class Defense(Plugin):
         return "one picture, present or absent"
 
     def strategies(self) -> dict[str, AdaptiveStrategy]:
-        """What attackers can do who know it, whatever the fields.
-
-        Returns:
-            Name -> strategy; the first is taken unless the experiment names another.
-        """
+        """What attackers can do who know it, by name, whatever the fields; the first is taken unless the experiment names another."""
         return {"imitate": AdaptiveStrategy(self.imitation, self.surrogate)}
 
 
@@ -264,7 +258,7 @@ class Protocol(Plugin):
         return seen.state
 
     def client_weights(self, seen: Round) -> Params:
-        """The weights with which the client ended the round, as far as the server can compute that; here those that the server sends next."""
+        """The weights with which the client ended, as far as the server can compute that; here those that the server sends next."""
         return self.server_update(seen)
 
     def server_update(self, seen: Round) -> Params:

@@ -72,6 +72,7 @@ class WhatIfs(Base):
     watched: WhatIf  # for many rounds, where an attacker can put them together
     colluding: WhatIf  # where an attacker can make use of another phone
     exact: WhatIf  # of several pictures
+    between: WhatIf  # where phones train for many steps
 
 
 class Search(Base):
