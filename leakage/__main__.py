@@ -11,15 +11,16 @@ from typing import Any
 
 from leakage.data import checkpoints
 from leakage.data.fetch import NAMES
+from leakage.data.inverters import read_inverter
 from leakage.results import admin
 from leakage.results.intervals import success_words
 from leakage.runs.event_types import TYPES, declarations
 from leakage.settings import INSTALLED, ROOT, settings
 from leakage.spec import catalog
 from leakage.spec.cautions import warnings
-from leakage.spec.experiment import Experiment, SpecError, parse
+from leakage.spec.experiment import Experiment, SpecError, parse, parse_as
 from leakage.spec.syntax import SYNTAXES
-from leakage.spec.tasks import Training, parse_training
+from leakage.spec.tasks import InverterTraining, Training, parse_training
 from leakage.spec.words import RECOGNIZABLE
 from leakage.web import launch
 from leakage.workers import plugin_catalog
@@ -51,11 +52,14 @@ def main(arguments: list[str]) -> int:
     for name, about in Training.model_fields.items():
         if name not in ("version", "model", "defenses"):
             train.add_argument(f"--{name.replace('_', '-')}", default=argparse.SUPPRESS, help=f"default {about.default}")
-    train.add_argument("--model", default="lenet", help="the id of a model, see docs/plugins.md; default lenet")
-    train.add_argument("--field", action="append", default=[], metavar="NAME=VALUE", help="a field of the model, for example width=16")
-    words = "a protection, for example clipping,bound=1; up to 4, in their order"
-    train.add_argument("--defense", action="append", default=[], metavar="ID[,NAME=VALUE...]", help=words)
-    train.add_argument("--out", type=Path, help="folder for weights, card and metrics; default: one in LEAKAGE_HOME/checkpoints")
+    _name_parts(train)
+    undo = commands.add_parser(
+        "train-attacker", help="train a network to undo updates of one model behind protections (Learning to Invert)"
+    )
+    for name, default in InverterTraining.model_fields.items():
+        if name not in ("version", "model", "defenses"):
+            undo.add_argument(f"--{name.replace('_', '-')}", default=argparse.SUPPRESS, help=f"default {default.default}")
+    _name_parts(undo)
     evaluate = commands.add_parser("evaluate", help="accuracy of checkpoints on the whole test sets, beside what their cards say")
     evaluate.add_argument("checkpoint", nargs="*", help="ids of checkpoints; default: all on this machine")
     fetch = commands.add_parser("fetch", help="download a data set, or a network for LPIPS, where a connection allows")
@@ -83,6 +87,8 @@ def main(arguments: list[str]) -> int:
             run_seeds(given.experiment, given.out, given.seeds)
         elif given.command == "train":
             train_here(vars(given))
+        elif given.command == "train-attacker":
+            train_attacker_here(vars(given))
         elif given.command == "evaluate":
             evaluate_here(given.checkpoint)
         elif given.command == "fetch":
@@ -195,6 +201,31 @@ def train_here(given: dict[str, Any]) -> None:
     if not (folder / "card.json").exists():
         raise RuntimeError(f"Stopped after {training.max_seconds} s, as --max-seconds says. The same command goes on from here.")
     log.info("Everything is in %s.", folder)
+
+
+def train_attacker_here(given: dict[str, Any]) -> None:
+    """Train a network to undo updates, a line per epoch."""
+    from leakage.workers.inverter_adapter import train_inverter
+
+    asked = {name: value for name, value in given.items() if name in InverterTraining.model_fields}
+    asked |= {"model": _part([given["model"], *given["field"]]), "defenses": [_part(words.split(",")) for words in given["defense"]]}
+    task = parse_as(asked, InverterTraining, "an attacker's training").resolve(plugin_catalog.describe())
+    folder = given["out"] or settings().home / "inverters" / task.name
+    deadline = time.monotonic() + task.max_seconds
+    for epoch in train_inverter(task, folder, pulse=lambda: time.monotonic() > deadline):
+        told = f"epoch {epoch.done} of {task.epochs}: mean squared error {epoch.loss:.4f}"
+        log.info("%s", told if epoch.done else f"{task.pictures} pictures were sent through the phone")
+    card = read_inverter(folder / "card.json")
+    log.info("On held-out pictures %.4f, the mean picture %.4f. Everything is in %s.", card.mse, card.mse_mean, folder)
+
+
+def _name_parts(command: argparse.ArgumentParser) -> None:
+    """Model, protections and folder of a training."""
+    command.add_argument("--model", default="lenet", help="the id of a model, see docs/plugins.md; default lenet")
+    command.add_argument("--field", action="append", default=[], metavar="NAME=VALUE", help="a field of the model, for example width=16")
+    words = "a protection, for example clipping,bound=1; up to 4, in their order"
+    command.add_argument("--defense", action="append", default=[], metavar="ID[,NAME=VALUE...]", help=words)
+    command.add_argument("--out", type=Path, help="folder for weights and card; default: one in LEAKAGE_HOME")
 
 
 def _part(words: list[str]) -> dict[str, Any]:

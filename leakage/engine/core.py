@@ -63,6 +63,7 @@ class Attack(Plugin):
     in_place_of_steps: ClassVar[str] = (
         ""  # where clients train for some steps: what it uses and imitates none, in words; empty: it imitates
     )
+    learned: ClassVar[bool] = False  # whether it needs a network that was trained beforehand to undo updates (`Observation.learned`)
     ends_without: ClassVar[str] = ""  # which tensors of an update it cannot do without, in words; empty: it goes on with what arrives
     fits: ClassVar[Mapping[str, tuple[Any, ...]]] = {}  # of those: for which experiments: pictures, precision, model -> what each may be
 

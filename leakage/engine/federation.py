@@ -185,6 +185,11 @@ class Federation:
         return self.attacked_round == 1 and not self.changes
 
     @property
+    def sends_one_gradient(self) -> bool:
+        """Whether all that arrives is the gradient of one client's one step, in the first round, of a model that no protection changes."""
+        return self.protocol.sends_gradient and self.over.members == 1 and self.rounds == 1 and not self.changes
+
+    @property
     def changes(self) -> bool:
         """Whether a protection changes the model."""
         return any(type(own.defense).change is not Defense.change for own in self.protections)
