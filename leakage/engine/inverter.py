@@ -4,7 +4,6 @@ import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
 
 import torch
 from scipy.optimize import linear_sum_assignment
@@ -13,7 +12,6 @@ from torch.nn import functional as F
 
 from leakage.data.errors import CheckpointError
 from leakage.engine.core import Params, generator
-from leakage.engine.matching import flatten
 from leakage.engine.stopping import StoppedError
 from leakage.engine.weights import drawing
 
@@ -51,11 +49,15 @@ class Shape:
             return nn.Sequential(nn.Linear(self.features, self.hidden), nn.ReLU(), nn.Linear(self.hidden, size), nn.Sigmoid())
 
     def project(self, update: Params) -> Tensor:
-        """An update as m numbers: its direction, times a fixed random matrix of signs, which keeps inner products about as they are."""
-        flat = flatten(update).detach().cpu().float()
+        """An update as m numbers: the direction of each tensor, all together times a fixed random matrix of signs.
+
+        The matrix keeps inner products about as they are; by its direction a tensor of small entries counts as much as one of large ones.
+        """
+        directions = [value.detach().cpu().float().flatten() for value in update.values()]
+        flat = torch.cat([value / value.norm().clamp(min=1e-30) for value in directions])
         if len(flat) != self.entries:
             raise CheckpointError(LATENT.format(f"{self.entries:,} entries", f"{len(flat):,}"))
-        return (flat / flat.norm().clamp(min=1e-30)) @ signs(self.entries, self.features, self.seed)
+        return flat @ signs(self.entries, self.features, self.seed)
 
 
 @lru_cache(maxsize=2)
@@ -116,6 +118,15 @@ def least_error(found: Tensor, truth: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
+class Recipe:
+    """How often it goes through the examples, Adam's first step size, and how many examples one step has."""
+
+    epochs: int
+    rate: float
+    batch: int
+
+
+@dataclass(frozen=True)
 class Epoch:
     """Where a training stands: epochs done, and the mean squared error on what it learns from."""
 
@@ -124,17 +135,18 @@ class Epoch:
 
 
 def learn(
-    shape: Shape, features: Tensor, pictures: Tensor, *, epochs: int, rate: float, batch: int, pulse: Callable[[], bool] = lambda: False
+    shape: Shape, features: Tensor, pictures: Tensor, recipe: Recipe, pulse: Callable[[], bool] = lambda: False
 ) -> Iterator[Epoch | Params]:
     """Train on features (N, m) and pictures (N, B, C, H, W): every Epoch, then the state for `Inverter`.
 
     Adam, a rate that falls along a cosine, the error at the best order of the pictures. Raises StoppedError when `pulse()` says stop.
     """
+    epochs, batch = recipe.epochs, recipe.batch
     network, rng = shape.network(), generator(shape.seed, "examples")
     mean, spread = features.mean(0), features.std(0).clamp(min=1e-12)
     features = (features - mean) / spread
-    optimiser = torch.optim.Adam(network.parameters(), lr=rate)
-    per_epoch = len(list(pairwise(range(0, len(features) + batch, batch))))
+    optimiser = torch.optim.Adam(network.parameters(), lr=recipe.rate)
+    per_epoch = -(-len(features) // batch)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, epochs * per_epoch)
     for epoch in range(1, epochs + 1):
         total = torch.zeros(())

@@ -96,7 +96,7 @@ class InverterTraining(Base):
     defenses: tuple[Part, ...] = Field(default=(), max_length=4)
     batch: int = Field(default=1, ge=1, le=8)  # pictures in an update
     pictures: int = Field(default=20_000, ge=100, le=60_000)  # of the training pictures, from the first
-    epochs: int = Field(default=20, ge=1, le=1000)
+    epochs: int = Field(default=30, ge=1, le=1000)
     features: int = Field(default=1024, ge=16, le=4096)  # numbers that an update is projected to
     hidden: int = Field(default=600, ge=16, le=4096)
     rate: float = Field(default=1e-3, gt=0, le=1)

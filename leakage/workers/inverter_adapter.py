@@ -15,7 +15,7 @@ from leakage.data.images import datasets, training_pictures
 from leakage.data.inverters import WEIGHTS, InverterCard
 from leakage.engine.client import Gradient, weights_of
 from leakage.engine.core import Params
-from leakage.engine.inverter import Epoch, Inverter, Shape, learn, least_error, mean_picture_error, weights_hash
+from leakage.engine.inverter import Epoch, Inverter, Recipe, Shape, learn, least_error, mean_picture_error, weights_hash
 from leakage.engine.observe import ready
 from leakage.engine.stopping import StoppedError
 from leakage.engine.weights import pack, unpack
@@ -85,7 +85,7 @@ def train_inverter(task: InverterTraining, folder: Path, *, pulse: Callable[[], 
     yield Epoch(0, float("nan"))
     grouped = in_groups(train[0], task.batch)
     state: Params = {}
-    for word in learn(shape, features, grouped, epochs=task.epochs, rate=task.rate, batch=task.examples, pulse=pulse):
+    for word in learn(shape, features, grouped, Recipe(task.epochs, task.rate, task.examples), pulse):
         if isinstance(word, Epoch):
             yield word
         else:
