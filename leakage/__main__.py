@@ -5,6 +5,7 @@ import importlib.util
 import json
 import logging
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
