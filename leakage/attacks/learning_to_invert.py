@@ -23,7 +23,7 @@ class LearningToInvert(Attack):
     Source: Wu, Chen, Guo and Weinberger 2023.
     """
 
-    title = "Answer by a network that has learned to undo it (Learning to Invert)"
+    title = "Ask a network that has learned to undo it (Learning to Invert)"
     short = "Learning to Invert"
     plain = "Asks a network that has seen thousands of other pictures and what phones send of them, and answers at once."
     hint = "Needs no formula of a protection, only examples. A preset starts it on digits; others are trained first, in minutes."

@@ -18,6 +18,9 @@ from leakage.settings import ROOT, settings
 
 SHIPPED_INVERTERS = ROOT / "assets" / "inverters"
 WEIGHTS = "weights.safetensors"
+ONE_GRADIENT = (
+    "A trained attacker undoes a single gradient of one phone, and here another thing arrives. Choose FedSGD, one round and no sum."
+)
 
 
 @dataclass(frozen=True)
@@ -105,11 +108,10 @@ def fitting(cards: Iterable[InverterCard], victim: str, defenses: Sequence[dict[
     return next((card for card in cards if (card.victim, card.defenses, card.batch) == (victim, wanted, batch)), None)
 
 
-def missing(cards: Iterable[InverterCard], victim: str, behind: str, batch: int) -> str:
-    """Why there is none, and what to do."""
-    known = [card for card in cards if card.victim == victim]
-    here = "; ".join(card.words for card in (known or cards)) or "none"
-    what = f"behind {behind}, {batch} picture{'s' if batch > 1 else ''} in an update" if known else "and no other weights will do"
+def missing(fits: Sequence[InverterCard], every: Sequence[InverterCard], behind: str, batch: int) -> str:
+    """Why there is none, and what to do; `fits` are of these very weights."""
+    here = "; ".join(card.words for card in (fits or every)) or "none"
+    what = f"behind {behind}, {batch} picture{'s' if batch > 1 else ''} in an update" if fits else "and no other weights will do"
     return (
         f"No attacker has been trained for this model's very weights {what}. On this machine: {here}. "
         "Choose what one of these was trained for, or train one: python -m leakage train-attacker."

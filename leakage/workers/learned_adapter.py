@@ -2,15 +2,11 @@
 
 from dataclasses import asdict, replace
 
-from leakage.data.inverters import InverterCard, fitting, inverter_bytes, inverters, missing
+from leakage.data.inverters import ONE_GRADIENT, InverterCard, fitting, inverter_bytes, inverters, missing
 from leakage.engine.core import Observation
 from leakage.engine.federation import Federation
 from leakage.engine.inverter import Inverter, Shape, weights_hash
 from leakage.engine.weights import unpack
-
-ONE_GRADIENT = (
-    "A trained attacker undoes a single gradient of one phone, and here another thing arrives. Choose FedSGD, one round and no sum."
-)
 
 
 def load_inverter(card: InverterCard) -> Inverter:
@@ -29,4 +25,4 @@ def with_learned(seen: Observation, setting: Federation) -> Observation:
     if card := fitting(known, victim, behind, seen.batch_size):
         return replace(seen, learned=load_inverter(card))
     words = " and ".join(own.defense.short or own.defense.title for own in acting) or "no protection"
-    return replace(seen, learned=missing(known, victim, words, seen.batch_size))
+    return replace(seen, learned=missing([card for card in known if card.victim == victim], known, words, seen.batch_size))
