@@ -14,15 +14,16 @@ import math
 import sys
 import tempfile
 import time
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from _table import ROOT, Book, finish, say, table
+from _table import Book, finish, say, table
 
-from leakage.data.inverters import read_inverter
+from leakage.data.inverters import InverterCard, read_inverter
 from leakage.engine.inverter import Inverter
 from leakage.spec.experiment import Part, Picture
 from leakage.spec.tasks import InverterTraining
@@ -55,7 +56,6 @@ parser.add_argument("--digits", type=int, default=10)
 given = parser.parse_args()
 torch.set_num_threads(1)
 known, results_file = plugin_catalog.describe(), Book("learned_inversion", __doc__, brief=True)
-naive = load_inverter(read_inverter(ROOT / "assets" / "inverters" / "lenet-mnist-plain" / "card.json"))
 
 
 def decibels(error: float) -> float:
@@ -81,22 +81,33 @@ def search(task: InverterTraining) -> float:
     return sum(finish(experiment).mse for experiment in alone) / given.digits
 
 
-def measured(task: InverterTraining) -> dict[str, Any]:
-    """Train behind the task's protections, and ask everybody."""
+def trained(task: InverterTraining) -> tuple[Inverter, InverterCard, float]:
+    """A network trained behind the task's protections, its card, and how long that took."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         for _ in train_inverter(task, Path(folder) / "own"):
             pass
         card = read_inverter(Path(folder) / "own" / "card.json")
-        own, trained = ask(load_inverter(card), task), time.monotonic() - began
+        return load_inverter(card), card, time.monotonic() - began
+
+
+def measured(task: InverterTraining) -> dict[str, Any]:
+    """Train behind the task's protections, and ask everybody."""
+    own, card, seconds = trained(task)
     return {
-        "trained behind it": own,
-        "trained without it": ask(naive, task),
+        "trained behind it": ask(own, task),
+        "trained without it": ask(naive(), task),
         "Inverting Gradients": search(task),
         "held-out": card.mse,
         "mean picture": card.mse_mean,
-        "seconds": trained,
+        "seconds": seconds,
     }
+
+
+@cache
+def naive() -> Inverter:
+    """The network that was trained as long without any protection."""
+    return trained(InverterTraining(pictures=given.pictures, epochs=given.epochs).resolve(known))[0]
 
 
 rows = []

@@ -81,6 +81,16 @@ def inverters() -> dict[str, InverterCard]:
     return found
 
 
+def inverters_digest() -> str:
+    """What tells the networks on this machine from those of another day: results must not be taken for those of other ones."""
+    return sha256("".join(sorted(card.sha256 for card in inverters().values())).encode()).hexdigest()[:12]
+
+
+def inverter_folder(name: str) -> Path:
+    """Where one that is trained on this machine lies."""
+    return settings().home / "inverters" / name
+
+
 def read_inverter(path: Path) -> InverterCard:
     """One card. Raises CheckpointError."""
     try:

@@ -12,19 +12,19 @@ from leakage.runs.notes import SPEEDS
 from leakage.runs.store import Run, Store
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment
-from leakage.spec.tasks import Ranks, Training
+from leakage.spec.tasks import InverterTraining, Ranks, Task, Training
 
 ENOUGH = 1.0  # seconds of a run that say how fast it is
 
 
-def estimate(store: Store, task: Experiment | Training | Ranks, known: Catalog) -> float | None:
+def estimate(store: Store, task: Task, known: Catalog) -> float | None:
     """Seconds that this (resolved) experiment will take; None when nothing is known.
 
     What the same attack on the same model took lately, else what the workers measured when they were idle. Ranks: by their sizes.
     """
     if isinstance(task, Ranks):
         return task.seconds
-    if isinstance(task, Training):
+    if isinstance(task, Training | InverterTraining):
         return None
     per_step = _lately(store, task, known)
     if per_step is None:

@@ -170,6 +170,9 @@ class Ranks(Base):
         return gradient_directions(self._maps())
 
 
+Task = Experiment | Training | InverterTraining | Ranks
+
+
 def parse_training(text: str | bytes | dict[str, Any]) -> Training:
     """A Training from JSON, as `parse`."""
     return parse_as(text, Training, "a training")

@@ -1,6 +1,5 @@
 """A training on the page: how good the model is after every round, live or later, and where to attack it."""
 
-import math
 from urllib.parse import quote
 
 import plotly.graph_objects as go
@@ -8,7 +7,6 @@ import streamlit as st
 
 from leakage.data import checkpoints
 from leakage.data.datasets import PictureError, datasets, training_files
-from leakage.data.inverters import inverters
 from leakage.runs.events import RoundEvent, TrainingEnd, TrainingEvent
 from leakage.runs.service import service
 from leakage.runs.store import OPEN, Run
@@ -21,18 +19,17 @@ from leakage.ui.common.base_path import base
 from leakage.ui.common.markdown import Markdown, escape, link
 from leakage.ui.common.session import owner
 from leakage.ui.lab.result import duration
+from leakage.ui.training import attackers
 
 GUESSING = 0.1  # ten classes
-TRAIN_ONE = (
-    "Another is trained in two to six minutes: `python -m leakage train-attacker --model lenet --defense pruning,share=0.9`. "
-    "It answers in the lab where model, seed and protection are those that it was trained for."
-)
 
 
 def show(run_id: str) -> None:
     """The training of that id; drawn once a second while it moves."""
     run = service().look(run_id)
-    if run is None or run.kind != "train":
+    if run is not None and run.kind == "invert":
+        attackers.show(run)
+    elif run is None or run.kind != "train":
         st.warning(f"This training is not here: {gone.why([run_id])}. Choose settings and press Train.")
     elif run.status in OPEN:
         watch(run_id)
@@ -162,26 +159,6 @@ def lab_link(name: str) -> str:
     by = links.attack_of.get(card.model, links.attack)
     attack = "" if by == forms.DEFAULTS["attack"] else f"&attack={by}"
     return f"{base()}/?model={card.model}{fields}&checkpoint={name}&size={card.image_shape[1]}&channels={card.image_shape[0]}{attack}"
-
-
-def trained_attackers() -> None:
-    """Every network on this machine that was trained to undo updates, what it reaches, and how another is made."""
-    st.markdown("**Attackers trained on this machine** (Learning to Invert)")
-    for id, card in sorted(inverters().items()):
-        reached = (
-            f"{decibels(card.mse):.1f} dB on {card.held_out} digits it never saw"
-            if card.data == "mnist"
-            else f"{decibels(card.mse):.1f} dB"
-        )
-        what = f"{card.words}: {reached}; the mean picture, which knows nothing of them, {decibels(card.mse_mean):.1f} dB."
-        classes = ", ".join(f"{label}: {decibels(mse):.1f}" for label, mse in enumerate(card.mse_of_class) if mse > 0)
-        st.markdown(f"- **{escape(id)}** {escape(what)}", help=escape(f"By class, in dB: {classes}. Trained in {duration(card.seconds)}."))
-    st.caption(TRAIN_ONE)
-
-
-def decibels(mse: float) -> float:
-    """PSNR of a mean squared error on [0, 1]."""
-    return -10 * math.log10(mse)
 
 
 def shelf(known: Catalog) -> None:
