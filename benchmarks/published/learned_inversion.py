@@ -11,6 +11,7 @@ that of the mean squared error over the ten. Published (Wu et al. 2023, CIFAR-10
 
 import argparse
 import math
+import statistics
 import sys
 import tempfile
 import time
@@ -78,7 +79,7 @@ def search(task: InverterTraining) -> float:
         task.experiment.model_copy(update={"pictures": (Picture(source="mnist", id=str(n)),), "attack": attack})
         for n in range(given.digits)
     ]
-    return sum(finish(experiment).mse for experiment in alone) / given.digits
+    return statistics.mean(finish(experiment).mse for experiment in alone)
 
 
 def trained(task: InverterTraining) -> tuple[Inverter, InverterCard, float]:

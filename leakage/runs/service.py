@@ -44,7 +44,8 @@ from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment, SpecError
 from leakage.spec.tasks import InverterTraining, Ranks, Task, Training
 
-MADE = {"train": ("checkpoints", Training), "invert": ("inverters", InverterTraining)}  # kind of run -> where what it makes lies, its task
+Made = dict[str, tuple[str, type[Training | InverterTraining]]]  # kind of run -> the folder of what it makes, and its task
+MADE: Made = {"train": ("checkpoints", Training), "invert": ("inverters", InverterTraining)}
 SEEN = 3600.0  # seconds between two notes that an owner is here
 NOT_READY = "The list of attacks and models is still being prepared. Try again in a few seconds."
 
@@ -142,8 +143,7 @@ class Service:
         """What it has measured of the whole gradient, if it has."""
         return next((told.measured for told in self.store.events_of(run, GradientRankEvent)), None)
 
-    def turns(self, run: str) -> list[TurnEvent]:
-        """The layers to which such a run has turned."""
+    def turns(self, run: str) -> list[TurnEvent]:  # the layers to which such a run has turned
         return self.store.events_of(run, TurnEvent)
 
     def moved(self, run: str) -> MovedEvent | None:
@@ -252,8 +252,8 @@ class Service:
         found = self.look(run)
         self.store.drop(run, owner)
         if found and found.kind in MADE and not self.store.equal(found.kind, found.digest):
-            folder, task = MADE[found.kind]
-            shutil.rmtree(self.config.home / folder / task.model_validate_json(found.experiment).name, ignore_errors=True)
+            name = MADE[found.kind][1].model_validate_json(found.experiment).name
+            shutil.rmtree(self.config.home / MADE[found.kind][0] / name, ignore_errors=True)
 
     def delete_all(self, owner: str) -> int:
         """Delete everything this owner holds; answers how many runs that were."""

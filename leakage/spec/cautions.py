@@ -1,6 +1,7 @@
 """What is allowed and cannot work as it is meant, as sentences to be said before Run is pressed. No torch."""
 
 from collections.abc import Iterable
+from typing import Any
 
 from leakage.data.inverters import ONE_GRADIENT, inverters, missing
 from leakage.spec.catalog import Catalog, Entry
@@ -28,7 +29,7 @@ def _untrained(experiment: Experiment, known: Catalog) -> list[str]:
     one = known.get("protocol", experiment.protocol.id).sends_gradient and not experiment.aggregation and experiment.rounds == 1
     if not one:
         return [ONE_GRADIENT]
-    victim = {"model": experiment.model.model_dump(), "checkpoint": experiment.checkpoint}
+    victim: dict[str, Any] = {"model": experiment.model.model_dump(), "checkpoint": experiment.checkpoint}
     victim |= {"image_shape": (experiment.channels, experiment.size, experiment.size), "num_classes": experiment.num_classes}
     victim |= {} if experiment.checkpoint else {"seed": experiment.seed}
     fits = [card for card in cards if experiment.task == "classes" and all(getattr(card, name) == value for name, value in victim.items())]

@@ -117,12 +117,11 @@ class InverterTraining(Base):
     @property
     def experiment(self) -> Experiment:
         """One phone whose updates it learns to undo. Raises nothing: `resolve` it."""
-        channels, size, _ = self.image_shape
         private = tuple(Picture(source=self.data, id=str(place)) for place in range(self.batch))
         return Experiment(
             pictures=private,
-            size=size,
-            channels=channels,
+            size=28 if self.data == "mnist" else 32,
+            channels=1 if self.data == "mnist" else 3,
             model=self.model,
             checkpoint=self.checkpoint,
             defenses=self.defenses,
