@@ -67,11 +67,11 @@ class SurrogateModel(Attack):
             return match({name: g.unsqueeze(0) for name, g in between.gradient(x[0], labels).items()})
 
         descent = Descent(steps=self.steps, step_size=self.step_size, signed=False, latent_step=self.alpha_step)
-        sought = replace(seen, latents={**seen.latents, **({"alpha": between.alpha} if self.alpha_step else {})})
+        with_alpha = replace(seen, latents={**seen.latents, **({"alpha": between.alpha} if self.alpha_step else {})})
         z = start("normal", seen, rng).unsqueeze(0)
         drawn = {*(self.steps * look // LOOKS for look in range(1, LOOKS)), self.steps + 1}  # after so many looks at the path
         prior = (lambda z: self.tv_weight * total_variation(z)) if self.tv_weight else None
-        for now in descent.nearest(sought, z, labels, matched, prior, note=note, rng=rng):
+        for now in descent.nearest(with_alpha, z, labels, matched, prior, note=note, rng=rng):
             if len(path) % ELECT == 1 or len(path) in drawn:  # reading a number waits for the device
                 note = {**note, "alpha": float(path[-1].mean())}
             views = path_view(torch.stack(path), self.steps) if len(path) in drawn else {}

@@ -59,8 +59,8 @@ def updates(task: InverterTraining, pictures: Pictures, *, first_seed: int, puls
         return
     for number in range(len(x) // task.batch):
         own = slice(number * task.batch, (number + 1) * task.batch)
-        phone = federation(experiment.model_copy(update={"seed": first_seed + number}))
-        yield phone.client(model, pulse=pulse)(weights, x[own], y[own], {})[0]
+        setting = federation(experiment.model_copy(update={"seed": first_seed + number}))
+        yield setting.client(model, pulse=pulse)(weights, x[own], y[own], {})[0]
 
 
 def train_inverter(task: InverterTraining, folder: Path, *, pulse: Callable[[], bool] = lambda: False) -> Iterator[Epoch]:
