@@ -12,6 +12,8 @@ LONG = frozenset(
         "tests/attacks/test_attack_settings.py::test_inverting_gradients_follows_local_steps_in_mini_batches",
         "tests/attacks/test_attack_settings.py::test_the_adaptive_attack_on_one_step_of_admm_is_the_attack_on_fedsgd",
         "tests/attacks/test_gap_family.py::test_it_ends_at_a_twin_that_is_many_times_as_bright",
+        "tests/attacks/test_learning_to_invert.py::test_it_learns_and_is_repeated_by_its_seed",
+        "tests/attacks/test_surrogate_model.py::test_with_alpha_fixed_at_0_it_is_inverting_gradients_without_the_sign_step_by_step",
         "tests/contracts/test_attacks.py::test_an_attack_leaves_the_observation_and_the_global_generator_as_they_were",
         "tests/contracts/test_attacks.py::test_every_snapshot_is_a_finite_detached_guess_of_the_right_shape",
         "tests/contracts/test_attacks.py::test_idlg_brings_back_a_picture_of_28_pixels_from_lenet",
