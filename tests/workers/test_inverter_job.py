@@ -1,5 +1,4 @@
-"""The training of an attacker as a run: its epochs are told, what it made is found and goes with the run, one that is stopped leaves nothing."""
-
+"""The training of an attacker as a run: its epochs are told, what it made goes with the run, one that is stopped leaves nothing."""
 
 import pytest
 
