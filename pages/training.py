@@ -140,7 +140,7 @@ def page() -> None:
         else:
             st.info("Choose a model and a data set, press **Train**, and watch. Then attack what it learned, after 1, 5 or all rounds.")
         training_view.shelf(known)
-        attackers.shelf()
+        attackers.shelf(known)
 
 
 page()

@@ -110,18 +110,20 @@ def lab_link(card: InverterCard) -> str:
     return f"{base()}/?model={model}{given}{shape}&source={card.data}&attack={attack}"
 
 
-def shelf() -> None:
+def shelf(known: Catalog) -> None:
     """Every network on this machine that was trained to undo updates, and what it reaches."""
     found = sorted(inverters().items())
     if not found:
         return
     st.markdown("**Attackers trained on this machine** (Learning to Invert)")
-    for id, card in found:
+    for _, card in found:
         reached = f"{decibels(card.mse):.1f} dB on {card.held_out} pictures of {TITLES[card.data]} that it never saw"
-        what = f"{card.words}: {reached}; the mean picture, which knows nothing of them, {decibels(card.mse_mean):.1f} dB."
+        weights = f"trained ({card.checkpoint})" if card.checkpoint else f"untrained, seed {card.seed}"
+        what = f"({weights}): {reached}; the mean picture, which knows nothing of them, {decibels(card.mse_mean):.1f} dB."
         classes = ", ".join(f"{label}: {decibels(mse):.1f}" for label, mse in enumerate(card.mse_of_class) if mse > 0)
         told = f"By class, in dB: {classes}. Trained in {duration(card.seconds)}."
-        st.markdown(f"- **{escape(id)}** {escape(what)} {link(Markdown('Ask it'), lab_link(card))}", help=escape(told))
+        name = title(InverterTraining.model_validate(card.training), known)
+        st.markdown(f"- **{escape(name)}** {escape(what)} {link(Markdown('Ask it'), lab_link(card))}", help=escape(told))
 
 
 def decibels(mse: float) -> float:
