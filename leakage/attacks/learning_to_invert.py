@@ -26,7 +26,7 @@ class LearningToInvert(Attack):
     title = "Ask a network that has learned to undo it (Learning to Invert)"
     short = "Learning to Invert"
     plain = "Asks a network that has seen thousands of other pictures and what phones send of them, and answers at once."
-    hint = "Needs no formula of a protection, only examples. Two ship, for digits on LeNet; others are trained on the page Training, in minutes."
+    hint = "Needs no formula of a protection, only examples. Two ship, for digits on LeNet; Training trains others, in minutes."
     source = "https://arxiv.org/abs/2210.10880"
     way = "Ask a trained network."
     reads_labels = True

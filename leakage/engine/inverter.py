@@ -18,7 +18,7 @@ from leakage.engine.weights import drawing
 MOST_ENTRIES = 200_000  # of an update: the matrix of signs has so many rows
 MEAN, SPREAD = "features.mean", "features.spread"  # in a file of weights, beside those of the network
 TOO_LARGE = "Only models of at most {:,} weights can be undone by a trained network, this one has {:,}. Choose a smaller model."
-LATENT = "This file is of another network: it has {}, expected was {}. Train it anew, or put back the file that belongs to its card."
+OTHER = "This file is of another network: it has {}, expected was {}. Train it anew, or put back the file that belongs to its card."
 
 
 def weights_hash(weights: Params) -> str:
@@ -56,7 +56,7 @@ class Shape:
         directions = [value.detach().cpu().float().flatten() for value in update.values()]
         flat = torch.cat([value / value.norm().clamp(min=1e-30) for value in directions])
         if len(flat) != self.entries:
-            raise CheckpointError(LATENT.format(f"{self.entries:,} entries", f"{len(flat):,}"))
+            raise CheckpointError(OTHER.format(f"{self.entries:,} entries", f"{len(flat):,}"))
         return flat @ signs(self.entries, self.features, self.seed)
 
 
@@ -84,7 +84,7 @@ class Inverter:
             found = state.get(key)
             if found is None or found.shape != size or not bool(torch.isfinite(found).all()):
                 told = "no" if found is None else f"{tuple(found.shape)} numbers, or such that are not finite, as"
-                raise CheckpointError(f"{name}: {LATENT.format(f'{told} {key}', tuple(size))}")
+                raise CheckpointError(f"{name}: {OTHER.format(f'{told} {key}', tuple(size))}")
         self.mean, self.spread = state.pop(MEAN), state.pop(SPREAD)
         self.network.load_state_dict(state)
 
