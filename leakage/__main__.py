@@ -19,10 +19,9 @@ from leakage.spec import catalog
 from leakage.spec.cautions import warnings
 from leakage.spec.experiment import Experiment, SpecError, parse
 from leakage.spec.syntax import SYNTAXES
-from leakage.spec.tasks import Training, parse_training
 from leakage.spec.words import RECOGNIZABLE
 from leakage.web import launch
-from leakage.workers import plugin_catalog
+from leakage.workers import plugin_catalog, training_commands
 
 ONLY_IN_A_CHECKOUT = "`{0}` writes into the project's source tree, and this is an installed package: run `make {0}` in a checkout."
 log = logging.getLogger("leakage")
@@ -47,15 +46,7 @@ def main(arguments: list[str]) -> int:
     run.add_argument("experiment", type=Path, help="a JSON file, as the page's download gives it")
     run.add_argument("--out", type=Path, required=True, help="folder for the results")
     run.add_argument("--seeds", type=int, default=1, help="so many runs, from the experiment's seed on, and how often the attack succeeds")
-    train = commands.add_parser("train", help="train a model; called again with the same words it goes on where it was interrupted")
-    for name, about in Training.model_fields.items():
-        if name not in ("version", "model", "defenses"):
-            train.add_argument(f"--{name.replace('_', '-')}", default=argparse.SUPPRESS, help=f"default {about.default}")
-    train.add_argument("--model", default="lenet", help="the id of a model, see docs/plugins.md; default lenet")
-    train.add_argument("--field", action="append", default=[], metavar="NAME=VALUE", help="a field of the model, for example width=16")
-    words = "a protection, for example clipping,bound=1; up to 4, in their order"
-    train.add_argument("--defense", action="append", default=[], metavar="ID[,NAME=VALUE...]", help=words)
-    train.add_argument("--out", type=Path, help="folder for weights, card and metrics; default: one in LEAKAGE_HOME/checkpoints")
+    training_commands.options(commands)
     evaluate = commands.add_parser("evaluate", help="accuracy of checkpoints on the whole test sets, beside what their cards say")
     evaluate.add_argument("checkpoint", nargs="*", help="ids of checkpoints; default: all on this machine")
     fetch = commands.add_parser("fetch", help="download a data set, or a network for LPIPS, where a connection allows")
@@ -82,7 +73,9 @@ def main(arguments: list[str]) -> int:
         elif given.command == "run":
             run_seeds(given.experiment, given.out, given.seeds)
         elif given.command == "train":
-            train_here(vars(given))
+            training_commands.train_here(vars(given))
+        elif given.command == "train-attacker":
+            training_commands.train_attacker_here(vars(given))
         elif given.command == "evaluate":
             evaluate_here(given.checkpoint)
         elif given.command == "fetch":
@@ -170,45 +163,6 @@ def run_file(experiment: Experiment, out: Path) -> dict[str, Any]:
     came = f"{ended.words}. {word.capitalize()}"
     log.info("%s: PSNR %.1f dB (a grey picture: %.1f dB). Results are in %s.", came, scores["psnr"], grey, out)
     return result
-
-
-def train_here(given: dict[str, Any]) -> None:
-    """Train as the flags say, a line per round."""
-    from leakage.engine.devices import best_device
-    from leakage.workers.training_folder import train
-
-    asked = {name: value for name, value in given.items() if name in Training.model_fields}
-    asked |= {"model": _part([given["model"], *given["field"]]), "defenses": [_part(words.split(",")) for words in given["defense"]]}
-    training = parse_training(asked).resolve(plugin_catalog.describe())
-    folder = given["out"] or settings().checkpoints / training.name
-    deadline = time.monotonic() + training.max_seconds
-    for word in train(training, folder, device=best_device(), pulse=lambda: time.monotonic() > deadline):
-        if word.accuracy is not None:
-            log.info(
-                "round %d of %d: loss %.3f, accuracy %.2f %%, %.0f s",
-                word.done,
-                training.rounds,
-                word.loss,
-                100 * word.accuracy,
-                word.seconds,
-            )
-    if not (folder / "card.json").exists():
-        raise RuntimeError(f"Stopped after {training.max_seconds} s, as --max-seconds says. The same command goes on from here.")
-    log.info("Everything is in %s.", folder)
-
-
-def _part(words: list[str]) -> dict[str, Any]:
-    """A plug-in from its id and NAME=VALUE for each field that is not to be its default."""
-    return {"id": words[0], "fields": {name: _value(text) for name, _, text in (pair.partition("=") for pair in words[1:])}}
-
-
-def _value(text: str) -> bool | int | float | str:
-    """A field's value as JSON would read it, else a word."""
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return text
-    return value if isinstance(value, bool | int | float) else text
 
 
 def evaluate_here(ids: list[str]) -> None:

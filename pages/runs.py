@@ -9,17 +9,18 @@ import streamlit as st
 from leakage.results.comparison import MAX_ARMS as MOST
 from leakage.results.markup import render
 from leakage.runs.endings import how_it_stands
-from leakage.runs.events import AttackEnd, TrainingEnd
+from leakage.runs.events import AttackEnd, InverterEnd, TrainingEnd
 from leakage.runs.run_labels import LONGEST, printable
 from leakage.runs.service import service
 from leakage.runs.store import Label, Run
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment
-from leakage.spec.tasks import Ranks, Training
+from leakage.spec.tasks import InverterTraining, Ranks, Training
 from leakage.ui.common import delete_by_code, explain, gone
 from leakage.ui.common.base_path import address_of, base
 from leakage.ui.common.markdown import Markdown, escape, link
 from leakage.ui.common.session import delete_all, owner
+from leakage.ui.training import attackers
 
 
 def attack_row(run: Run, known: Catalog) -> tuple[str, str, str]:
@@ -47,7 +48,14 @@ def ranks_row(run: Run, _known: Catalog) -> tuple[str, str, str]:
     return how, explain.ranks_title(asked), explain.ranks_link(asked)
 
 
-ROWS = {"attack": attack_row, "train": training_row, "rank": ranks_row}
+def attacker_row(run: Run, known: Catalog) -> tuple[str, str, str]:
+    """The same of an attacker's network."""
+    end = run.outcome(InverterEnd)
+    how = how_it_stands(run) + (f" · {attackers.decibels(end.mse):.1f} dB on pictures it never saw" if end and end.mse else "")
+    return how, attackers.title(InverterTraining.model_validate_json(run.experiment), known), f"{base()}/training?run={run.id}"
+
+
+ROWS = {"attack": attack_row, "train": training_row, "invert": attacker_row, "rank": ranks_row}
 
 
 def row(run: Run, label: Label, known: Catalog) -> None:

@@ -12,7 +12,7 @@ from leakage.spec.tasks import Training
 from leakage.ui.common import forms
 from leakage.ui.common.markdown import escape
 from leakage.ui.common.session import owner
-from leakage.ui.training import training_view
+from leakage.ui.training import attackers, training_view
 
 DATA: tuple[Literal["mnist", "cifar10"], ...] = ("mnist", "cifar10")
 SPLITS: dict[Literal["iid", "shards"], str] = {"iid": "At random", "shards": "Two classes or so each"}
@@ -120,6 +120,7 @@ def start(task: Training | None) -> None:
                 st.query_params["run"] = service().train(task, owner())
             except SpecError as error:
                 st.error(escape(error))
+        attackers.ask(task)
 
 
 def page() -> None:
@@ -139,6 +140,7 @@ def page() -> None:
         else:
             st.info("Choose a model and a data set, press **Train**, and watch. Then attack what it learned, after 1, 5 or all rounds.")
         training_view.shelf(known)
+        attackers.shelf(known)
 
 
 page()

@@ -18,6 +18,8 @@ LONG = frozenset(
         "tests/attacks/test_generative.py::test_the_stages_find_it_too",
         "tests/attacks/test_generative.py::test_weights_of_8_bits_find_the_same_picture",
         "tests/attacks/test_grnn.py::test_picture_and_label_are_painted_together",
+        "tests/attacks/test_learning_to_invert.py::test_it_learns_and_is_repeated_by_its_seed",
+        "tests/attacks/test_surrogate_model.py::test_with_alpha_fixed_at_0_it_is_inverting_gradients_without_the_sign_step_by_step",
         "tests/contracts/test_attacks.py::test_an_attack_leaves_the_observation_and_the_global_generator_as_they_were",
         "tests/contracts/test_attacks.py::test_every_snapshot_is_a_finite_detached_guess_of_the_right_shape",
         "tests/contracts/test_attacks.py::test_idlg_brings_back_a_picture_of_28_pixels_from_lenet",

@@ -75,6 +75,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {  # the name of a model -> what it is giv
     "TrainingMetaEvent": {"rounds": 2, "device": "cpu"},
     "ProgressEvent": {"done": 0.5, "loss": 1.5, "seconds": 2.5},
     "RoundEvent": {"done": 1.0, "loss": 1.5, "seconds": 2.5, "accuracy": 0.75},
+    "InverterEnd": {"status": "done", "inverter": "lenet-mnist-plain", "mse": 0.01, "mse_mean": 0.06, "seconds": 90.5},
     "TrainingEnd": {"status": "done", "accuracy": 0.75, "checkpoint": "lenet@2", "rounds": 2, "seconds": 2.5, "privacy": PRIVACY},
     "TurnEvent": {"name": "conv1", "number": 1, "layers": 2},
     "RankEvent": {"name": "conv1", "rank": 640},

@@ -67,6 +67,7 @@ class Descent:
     jitter: float = 0.0
     combine: str = "closest"
     unknowns: Unknowns | None = None
+    latent_step: float = LATENTS
 
     def run(  # noqa: PLR0913  (the parts of an objective)
         self, seen: Observation, z: Tensor, labels: Tensor, match: Distance, prior: Prior | None, *, note: Note, rng: torch.Generator
@@ -141,7 +142,7 @@ class Descent:
         (low, high), latents, unknowns = box(seen), list(seen.latents.values()), self.unknowns
         pixels = unknowns.decode if unknowns else to_pixels(seen)
         z, rng = z.clone().requires_grad_(), device_generator(rng, z.device)
-        groups = [([z], self.step_size), *([(latents, LATENTS)] if latents else [])]
+        groups = [([z], self.step_size), *([(latents, self.latent_step)] if latents else [])]
         optimiser = torch.optim.Adam([{"params": leaves, "lr": size} for leaves, size in groups], fused=z.device.type != "mps")
         lowest, kept = torch.full((len(z),), math.inf, device=z.device, dtype=z.dtype), z.detach().clone()
         for step in range(1, self.steps + 1):

@@ -40,3 +40,18 @@ def zeros_view(cut: SlopesSpectrum, q: Tensor) -> dict[str, Tensor]:
     counts = torch.bincount(place, minlength=BINS).double()
     name = f"Entries of the pictures' gradients by size: {float(zero.double().mean()):.0%} are zero (left), where ReLU was off"
     return {name: columns(counts / counts.max(), torch.arange(BINS) == 0)}
+
+
+def path_view(alpha: Tensor, steps: int) -> dict[str, Tensor]:
+    """The way of alpha (T, layers) from left to right over so many steps: the lines are 0 below and 1 above."""
+    canvas = torch.full((3, SIDE, SIDE), 1.0)
+    low, high = SIDE - SIDE // 8, SIDE // 8  # rows of 0 and of 1
+    canvas[:, [low, high]] = torch.tensor(PLAIN)[:, None, None]
+    values = alpha.detach().cpu()
+    across = torch.linspace(0, (SIDE - 1) * min(1.0, len(values) / steps), SIDE).long()
+    rows = (low + (high - low) * values[torch.linspace(0, len(values) - 1, SIDE).long()]).round().long()  # (SIDE, layers)
+    for thick in (0, 1):
+        canvas[:, (rows - thick).clamp(0), across[:, None].expand_as(rows)] = torch.tensor(MARKED)[:, None, None]
+    middle = f"{float(values[-1].mean()):.2f}{' on average' if values.shape[1] > 1 else ''}"
+    name = f"Alpha after {min(len(values), steps)} of {steps} steps: {middle}. The lines: 0, the first model (below), and 1, the last"
+    return {name: canvas[None]}

@@ -28,7 +28,7 @@ class ROG(Attack):
     short = "ROG"
     plain = "Searches a smaller picture, enlarged for the comparison: coarse, but hard to disturb."
     hint = "Try it where the update was rounded, pruned or made noisy. Fewer unknowns need fewer numbers."
-    source = "https://arxiv.org/abs/2210.10880"
+    source = "https://arxiv.org/abs/2206.04055"
     reads_labels = True
     loss_name = "gradient distance"
     presets = {"paper (Yue et al. 2023)": {"factor": 4, "steps": 100, "step_size": 0.05, "distance": "squared"}}

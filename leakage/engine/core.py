@@ -60,6 +60,10 @@ class Attack(Plugin):
     reads_labels: ClassVar[bool] = False  # from the update, unless they are granted: the model's last layer must be linear
     mistakes: ClassVar[Mapping[str, str]] = {}  # of a naive attacker who imitates the client: switch that repairs it -> in words
     strongest: ClassVar[Mapping[str, Any] | None] = None  # its fields where the strongest known attackers are tried; None: it is none
+    in_place_of_steps: ClassVar[str] = (
+        ""  # where clients train for some steps: what it uses and imitates none, in words; empty: it imitates
+    )
+    learned: ClassVar[bool] = False  # whether it needs a network that was trained beforehand to undo updates (`Observation.learned`)
     ends_without: ClassVar[str] = ""  # which tensors of an update it cannot do without, in words; empty: it goes on with what arrives
     fits: ClassVar[Mapping[str, tuple[Any, ...]]] = {}  # of those: for which experiments: pictures, precision, model -> what each may be
 
@@ -172,13 +176,9 @@ class Defense(Plugin):
         return client
 
     def multiplier(self, tensors: int) -> float | None:
-        """The noise multiplier of one picture's part in one gradient, if the defense promises differential privacy.
+        """The noise multiplier of one picture's part in a gradient of so many tensors, if the defense promises differential privacy.
 
-        Args:
-            tensors: how many tensors the gradient has.
-
-        Returns:
-            Standard deviation of the noise over the norm that one picture's part may have; None without a promise.
+        The standard deviation of the noise over the norm that one picture's part may have; None without a promise.
         """
         return None
 
@@ -191,11 +191,7 @@ class Defense(Plugin):
         return "one picture, present or absent"
 
     def strategies(self) -> dict[str, AdaptiveStrategy]:
-        """What attackers can do who know it, whatever the fields.
-
-        Returns:
-            Name -> strategy; the first is taken unless the experiment names another.
-        """
+        """What attackers can do who know it, by name, whatever the fields; the first is taken unless the experiment names another."""
         return {"imitate": AdaptiveStrategy(self.imitation, self.surrogate)}
 
 
@@ -261,6 +257,10 @@ class Protocol(Plugin):
     def infer_state(self, seen: Round) -> ClientState:
         """What the client carries after this round, as far as the server can compute that."""
         return seen.state
+
+    def client_weights(self, seen: Round) -> Params:
+        """The weights with which the client ended, as far as the server can compute that; here those that the server sends next."""
+        return self.server_update(seen)
 
     def server_update(self, seen: Round) -> Params:
         """The weights that the server sends next, if it heard this client alone; here for an update that is a difference of weights."""

@@ -185,6 +185,11 @@ class Federation:
         return self.attacked_round == 1 and not self.changes
 
     @property
+    def sends_one_gradient(self) -> bool:
+        """Whether all that arrives is the gradient of one client's one step, in the first round, of a model that no protection changes."""
+        return self.protocol.sends_gradient and self.over.members == 1 and self.rounds == 1 and not self.changes
+
+    @property
     def changes(self) -> bool:
         """Whether a protection changes the model."""
         return any(type(own.defense).change is not Defense.change for own in self.protections)
@@ -235,6 +240,13 @@ class Federation:
         for own in self.protections if self.adaptive else ():
             state = own.strategy.infer_state(one.update, state)
         return state
+
+    def client_weights(self, seen: Round) -> Params:
+        """The weights with which one client ended the round, on average: for a naive attacker those that the server sends next."""
+        one = self._of_one(seen)
+        one = replace(one, update=self.invert_update(one.update, one.state))
+        ended = self.protocol.client_weights(one) if self.adaptive else self.protocol.server_update(one)
+        return {name: value.detach() for name, value in ended.items()}
 
     def server_update(self, seen: Round) -> Params:
         """The weights of the next round."""

@@ -83,6 +83,8 @@ class Observation:
         labels: (B,) when the experiment grants them, else None
         statistics: BatchNorm layer -> mean and variance (C,) of what enters it, when the experiment grants them, else None
         entry_weights: how much each entry of the update counts when gradients are compared, by parameter; unnamed parameters count 1
+        client_weights: computes the weights with which the client ended the round, one client's on average, as the attacker reads it
+        learned: a network trained beforehand to undo updates: update -> pictures (B, C, H, W); or why there is none, in a sentence
         latents: what an attack may look for too: buffers of `model` by name, leaves that `replay` follows; it leaves there what it found
     """
 
@@ -103,6 +105,8 @@ class Observation:
     statistics: Statistics | None = None
     entry_weights: Params = field(default_factory=dict)
     latents: Params = field(default_factory=dict)
+    client_weights: Callable[[], Params] = dict
+    learned: Callable[[Params], Tensor] | str = "No attacker was trained beforehand. Run it in the lab, or by `python -m leakage run`."
 
     def as_gradient(self) -> Params:
         """The update as an average gradient over the batch."""

@@ -157,6 +157,7 @@ class _Server:
             statistics=statistics,
             entry_weights=federation.entry_weights(attacked.update, self.shadow),
             latents=latents,
+            client_weights=lambda: federation.client_weights(Round(weights, attacked.update, self.shadow, attacked.count)),
         )
 
     def _replays(self, weights: Params, state: ClientState, inverted: Params) -> Callable[[Tensor, Tensor], Params]:

@@ -90,6 +90,10 @@ class FedADMM(Protocol):
     def infer_state(self, seen: Round) -> ClientState:
         return self._carry(seen.weights, self._after(seen), self._dual(seen.weights, seen.state), seen.state)
 
+    def client_weights(self, seen: Round) -> Params:
+        after = self._after(seen)
+        return {name: weight.detach() + after[name] for name, weight in seen.weights.items()}
+
     def server_update(self, seen: Round) -> Params:
         return {name: weight + self.server_step * seen.update[name] for name, weight in seen.weights.items()}
 

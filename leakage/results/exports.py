@@ -12,7 +12,7 @@ from PIL import Image, ImageDraw
 from leakage.data.images import tiles
 from leakage.results import slides
 from leakage.results.captions import caption, headline
-from leakage.runs.events import AttackEnd, FrameEvent, RoundEvent
+from leakage.runs.events import AttackEnd, FrameEvent, ProgressEvent, RoundEvent
 from leakage.runs.store import Run, Store
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment
@@ -177,6 +177,15 @@ def _rounds(store: Store, run: Run) -> Made | None:
     return Made("text/csv", out.getvalue().encode())
 
 
+def _epochs(store: Store, run: Run) -> Made | None:
+    out = io.StringIO()
+    table = csv.writer(out)
+    table.writerow(["epoch", "seconds", "mse"])
+    for told in store.events_of(run.id, ProgressEvent):
+        table.writerow([told.done, told.seconds, told.loss])
+    return Made("text/csv", out.getvalue().encode())
+
+
 def _experiment(store: Store, run: Run) -> Made | None:
     return Made("application/json", json.dumps(_parsed(run), indent=2).encode())
 
@@ -185,5 +194,6 @@ SLIDES = {"slide.png": slides.png, "run.gif": slides.gif}
 MAKERS: dict[str, dict[str, Callable[[Store, Run], Made | None]]] = {  # kind of run -> what can be taken away
     "attack": {"final.png": _final, "run.webp": _animation, "curves.csv": _curves, "experiment.json": _experiment},
     "train": {"curves.csv": _rounds, "experiment.json": _experiment},
+    "invert": {"curves.csv": _epochs, "experiment.json": _experiment},
     "rank": {"experiment.json": _experiment},
 }

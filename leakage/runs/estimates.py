@@ -12,30 +12,30 @@ from leakage.runs.notes import SPEEDS
 from leakage.runs.store import Run, Store
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment
-from leakage.spec.tasks import Ranks, Training
+from leakage.spec.tasks import InverterTraining, Ranks, Task, Training
 
 ENOUGH = 1.0  # seconds of a run that say how fast it is
 
 
-def estimate(store: Store, task: Experiment | Training | Ranks, known: Catalog) -> float | None:
+def estimate(store: Store, task: Task, known: Catalog) -> float | None:
     """Seconds that this (resolved) experiment will take; None when nothing is known.
 
     What the same attack on the same model took lately, else what the workers measured when they were idle. Ranks: by their sizes.
     """
     if isinstance(task, Ranks):
         return task.seconds
-    if isinstance(task, Training):
+    if isinstance(task, Training | InverterTraining):
         return None
-    per_step = _lately(store, task)
+    per_step = _lately(store, task, known)
     if per_step is None:
         per_step = _measured(store, task, known)
-    return None if per_step is None else planned(task) * per_step
+    return None if per_step is None else planned(task, known) * per_step
 
 
-def _lately(store: Store, experiment: Experiment) -> float | None:
+def _lately(store: Store, experiment: Experiment, known: Catalog) -> float | None:
     """Seconds for each planned pass: the median of the latest runs like this."""
     found = [
-        end.seconds / planned(Experiment.model_validate_json(run.experiment))
+        end.seconds / planned(Experiment.model_validate_json(run.experiment), known)
         for run in store.done_with_timing_key(timing_key(experiment))
         if (end := run.outcome(AttackEnd)) and end.seconds is not None
     ]
@@ -113,10 +113,11 @@ def _at_its_pace(store: Store, run: Run) -> tuple[float, float] | None:
     return frame.seconds / frame.step * max(float(steps), frame.step), frame.seconds
 
 
-def planned(experiment: Experiment) -> float:
+def planned(experiment: Experiment, known: Catalog) -> float:
     """Passes over the batch that the attack will replay at most: steps (or 1), for every start, times the client's own epochs."""
     fields = experiment.attack.fields
-    epochs = experiment.protocol.fields.get("epochs", 1) if experiment.assume.adaptive else 1
+    imitates = experiment.assume.adaptive and not known.get("attack", experiment.attack.id).in_place_of_steps
+    epochs = experiment.protocol.fields.get("epochs", 1) if imitates else 1
     return max(1.0, float(fields.get("steps", 1)) * float(fields.get("starts", 1)) * float(epochs))
 
 

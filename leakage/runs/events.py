@@ -205,6 +205,15 @@ class TrainingEnd(EndEvent):
     privacy: TrainingPrivacy | None = None  # None: no protection promises any
 
 
+class InverterEnd(EndEvent):
+    """What the training of an attacker's network came to: its id and errors on held-out pictures; none of one that was stopped."""
+
+    inverter: str | None = None
+    mse: float | None = None
+    mse_mean: float | None = None  # that of the mean picture, which knows nothing of the update
+    seconds: float = 0.0
+
+
 # ---------------------------------------------------------------- measured ranks
 
 
@@ -252,8 +261,8 @@ class RanksEnd(EndEvent):
     gradient: GradientRank | None = None
 
 
-ALL: tuple[type[RunEvent], ...] = (  # what may be in a store; three kinds of runs end, and two introduce themselves, each in its own way
+ALL: tuple[type[RunEvent], ...] = (  # what may be in a store; four kinds of runs end, and two introduce themselves, each in its own way
     *(StateEvent, NoteEvent, RestartEvent, MetaEvent, FrameEvent, ThinnedEvent, AttackEnd),
-    *(TrainingMetaEvent, ProgressEvent, RoundEvent, TrainingEnd),
+    *(TrainingMetaEvent, ProgressEvent, RoundEvent, TrainingEnd, InverterEnd),
     *(TurnEvent, RankEvent, MovedEvent, GradientRankEvent, RanksEnd),
 )

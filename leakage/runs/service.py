@@ -15,6 +15,7 @@ from leakage.data import lpips_weights
 from leakage.data.checkpoints import find
 from leakage.data.images import PictureError, read, sheet
 from leakage.data.images import find as find_picture
+from leakage.data.inverters import inverters_digest
 from leakage.runs import estimates
 from leakage.runs.connections import StoreError
 from leakage.runs.device_kinds import CPU, on_device
@@ -41,8 +42,10 @@ from leakage.spec import catalog as plugins
 from leakage.spec.aliases import EARLIER_RUNS
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment, SpecError
-from leakage.spec.tasks import Ranks, Training
+from leakage.spec.tasks import InverterTraining, Ranks, Task, Training
 
+Made = dict[str, tuple[str, type[Training | InverterTraining]]]  # kind of run -> the folder of what it makes, and its task
+MADE: Made = {"train": ("checkpoints", Training), "invert": ("inverters", InverterTraining)}
 SEEN = 3600.0  # seconds between two notes that an owner is here
 NOT_READY = "The list of attacks and models is still being prepared. Try again in a few seconds."
 
@@ -59,7 +62,7 @@ class Place:
 class RunRequest:
     """What somebody wants to be run, resolved; `also` names what else on this machine the result depends on."""
 
-    what: Experiment | Training | Ranks
+    what: Task
     kind: str
     files: Mapping[str, bytes] = field(default_factory=dict)
     also: str = ""
@@ -82,10 +85,7 @@ class Service:
         return _catalog(self.config.catalog.stat().st_mtime_ns, self.config) if self.config.catalog.exists() else None
 
     def submit(self, experiment: Experiment, owner: str, *, uploads: Mapping[str, bytes] | None = None, group: str | None = None) -> str:
-        """Queue an experiment and answer the run's id; an equal experiment that somebody already asked for is shared.
-
-        Raises SpecError when the experiment cannot be run.
-        """
+        """Queue an experiment and answer the run's id; an equal one that somebody already asked for is shared. Raises SpecError."""
         return self.submit_all([experiment], owner, uploads=uploads, group=group)[0]
 
     def submit_all(
@@ -117,11 +117,12 @@ class Service:
         if missing:
             raise SpecError(f"pictures: the upload {missing[0]!r} is gone. Choose its file again.")
         files = {f"upload:{id}": uploads[id] for id in used}
-        return RunRequest(resolved, "attack", files, f" {_weights(resolved)} {lpips_weights.available_nets()}")
+        learned = f" {inverters_digest()}" if self.ready().get("attack", resolved.attack.id).learned else ""
+        return RunRequest(resolved, "attack", files, f" {_weights(resolved)} {lpips_weights.available_nets()}{learned}")
 
-    def train(self, training: Training, owner: str) -> str:
+    def train(self, task: Training | InverterTraining, owner: str) -> str:
         """Queue a training and answer the run's id; an equal one that somebody already asked for is shared. Raises SpecError."""
-        return self._queue([RunRequest(training.resolve(self.ready()), "train")], owner)[0]
+        return self._queue([RunRequest(task.resolve(self.ready()), "train" if isinstance(task, Training) else "invert")], owner)[0]
 
     def measure(self, ranks: Ranks, owner: str) -> str:
         """Queue the measurement of a network's ranks, or share it, as a training. Raises SpecError."""
@@ -142,8 +143,7 @@ class Service:
         """What it has measured of the whole gradient, if it has."""
         return next((told.measured for told in self.store.events_of(run, GradientRankEvent)), None)
 
-    def turns(self, run: str) -> list[TurnEvent]:
-        """The layers to which such a run has turned."""
+    def turns(self, run: str) -> list[TurnEvent]:  # the layers to which such a run has turned
         return self.store.events_of(run, TurnEvent)
 
     def moved(self, run: str) -> MovedEvent | None:
@@ -251,8 +251,9 @@ class Service:
         """Drop this owner's reference; the last one removes run, frames, uploads and what was trained. It is stopped first."""
         found = self.look(run)
         self.store.drop(run, owner)
-        if found and found.kind == "train" and not self.store.equal(found.kind, found.digest):
-            shutil.rmtree(self.config.checkpoints / Training.model_validate_json(found.experiment).name, ignore_errors=True)
+        if found and found.kind in MADE and not self.store.equal(found.kind, found.digest):
+            name = MADE[found.kind][1].model_validate_json(found.experiment).name
+            shutil.rmtree(self.config.home / MADE[found.kind][0] / name, ignore_errors=True)
 
     def delete_all(self, owner: str) -> int:
         """Delete everything this owner holds; answers how many runs that were."""
@@ -271,7 +272,7 @@ class Service:
         waits = estimates.waits(self.store, self.store.running(), waiting, self.slots) if waiting else []
         return {run.id: Place(place, wait) for place, (run, wait) in enumerate(zip(waiting, waits, strict=True), 1)}
 
-    def estimate(self, task: Experiment | Training | Ranks) -> float | None:
+    def estimate(self, task: Task) -> float | None:
         """Seconds that this (resolved) experiment will take on this machine; None when nothing is known."""
         known = self.catalog()
         return estimates.estimate(self.store, task, known) if known else None

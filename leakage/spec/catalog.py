@@ -42,6 +42,8 @@ class Entry:
     evaluations_per_step: float  # of an attack
     mistakes: dict[str, str]  # of an attack whose naive attacker imitates the client all the same: switch that repairs it -> in words
     strongest: dict[str, Any] | None  # of an attack: its fields where the strongest known attackers are tried; None: it is none of them
+    in_place_of_steps: str  # of an attack: what it uses where phones train for some steps; empty: it imitates these
+    learned: bool  # of an attack: it needs a network that was trained beforehand
     ends_without: str  # of an attack: which tensors of an update it cannot do without; empty: it goes on with what arrives
     fits: dict[str, list[Any]]  # of those: for which experiments: pictures (how many), precision, model (its id) -> what each may be
     reads_labels: bool  # of an attack: from the update, unless they are granted, which takes a linear last layer
@@ -129,7 +131,8 @@ def version() -> str:
 def sources() -> list[Path]:
     """The files of all that a result can depend on: code, and cards of trained models and generators, which hold the weights' hashes."""
     code = sorted({file for pattern in SOURCES for file in PACKAGE.glob(pattern)})
-    return code + sorted([*ROOT.glob("assets/checkpoints/*/card.json"), *ROOT.glob("assets/generators/*.json")])
+    cards = ("checkpoints/*/card.json", "generators/*.json", "inverters/*/card.json")
+    return code + sorted(card for pattern in cards for card in ROOT.glob(f"assets/{pattern}"))
 
 
 def read(path: Path) -> Catalog | None:

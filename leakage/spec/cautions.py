@@ -1,7 +1,9 @@
 """What is allowed and cannot work as it is meant, as sentences to be said before Run is pressed. No torch."""
 
 from collections.abc import Iterable
+from typing import Any
 
+from leakage.data.inverters import ONE_GRADIENT, inverters, missing
 from leakage.spec.catalog import Catalog, Entry
 from leakage.spec.experiment import Experiment, clients_of
 
@@ -16,6 +18,31 @@ def warnings(experiment: Experiment, known: Catalog) -> list[str]:
     Returns:
         A sentence with the remedy for each.
     """
+    return [*_untrained(experiment, known), *_strategy(experiment, known)]
+
+
+def _untrained(experiment: Experiment, known: Catalog) -> list[str]:
+    """Why an attack that answers by a trained network has none here."""
+    if not known.get("attack", experiment.attack.id).learned:
+        return []
+    cards = list(inverters().values())
+    one = known.get("protocol", experiment.protocol.id).sends_gradient and not experiment.aggregation and experiment.rounds == 1
+    if not one:
+        return [ONE_GRADIENT]
+    victim: dict[str, Any] = {"model": experiment.model.model_dump(), "checkpoint": experiment.checkpoint}
+    victim |= {"image_shape": (experiment.channels, experiment.size, experiment.size), "num_classes": experiment.num_classes}
+    victim |= {} if experiment.checkpoint else {"seed": experiment.seed}
+    fits = [card for card in cards if experiment.task == "classes" and all(getattr(card, name) == value for name, value in victim.items())]
+    behind = tuple(part.model_dump() for part in experiment.defenses) if experiment.assume.adaptive else ()
+    batch = len(experiment.pictures)
+    if any((card.defenses, card.batch) == (behind, batch) for card in fits):
+        return []
+    words = " and ".join(known.get("defense", part["id"]).short for part in behind) or "no protection"
+    return [missing(fits, cards, words, batch)]
+
+
+def _strategy(experiment: Experiment, known: Catalog) -> list[str]:
+    """What of the countermeasure does nothing."""
     name = experiment.assume.strategy
     if not experiment.assume.adaptive or not name:
         return []

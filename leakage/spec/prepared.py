@@ -76,6 +76,7 @@ class WhatIfs(Base):
     colluding: WhatIf  # where an attacker can make use of another phone
     exact: WhatIf  # of several pictures
     learned: WhatIf  # of pictures that have the form of those that a generator was trained on
+    between: WhatIf  # where phones train for many steps
 
 
 class Search(Base):

@@ -12,7 +12,9 @@ from leakage.spec.experiment import (
     MAX_SECONDS,
     VERSION,
     Base,
+    Experiment,
     Part,
+    Picture,
     SpecError,
     check_needs,
     check_size,
@@ -84,6 +86,54 @@ class Training(Base):
         return self.model_copy(update={"model": model, "defenses": defenses})
 
 
+class InverterTraining(Base):
+    """An attacker's network trained to undo the updates of one model behind protections, on the training pictures of a data set."""
+
+    version: Literal[1] = VERSION
+    model: Part = Part(id="lenet")
+    checkpoint: str = Field(default="", max_length=100)  # "id@rounds" of the victim's weights; empty: drawn by the seed, as an experiment's
+    data: Literal["mnist", "cifar10"] = "mnist"
+    defenses: tuple[Part, ...] = Field(default=(), max_length=4)
+    batch: int = Field(default=1, ge=1, le=8)  # pictures in an update
+    pictures: int = Field(default=20_000, ge=100, le=60_000)  # of the training pictures, from the first
+    epochs: int = Field(default=30, ge=1, le=1000)
+    features: int = Field(default=1024, ge=16, le=4096)  # numbers that an update is projected to
+    hidden: int = Field(default=600, ge=16, le=4096)
+    rate: float = Field(default=1e-3, gt=0, le=1)
+    examples: int = Field(default=256, ge=1, le=4096)  # in one step
+    seed: int = Field(default=1, ge=0, le=2**31 - 1)
+    max_seconds: int = Field(default=MAX_SECONDS, ge=1, le=24 * 3600)
+
+    @property
+    def name(self) -> str:
+        """What it is called: the model, the data and the protections in words, and a hash of everything."""
+        behind = "-".join(part.id for part in self.defenses) or "plain"
+        return f"{self.model.id}-{self.data}-{behind}-{self.digest()[:8]}"
+
+    @property
+    def image_shape(self) -> tuple[int, int, int]:
+        return (1, 28, 28) if self.data == "mnist" else (3, 32, 32)
+
+    @property
+    def experiment(self) -> Experiment:
+        """One phone whose updates it learns to undo. Raises nothing: `resolve` it."""
+        private = tuple(Picture(source=self.data, id=str(place)) for place in range(self.batch))
+        return Experiment(
+            pictures=private,
+            size=28 if self.data == "mnist" else 32,
+            channels=1 if self.data == "mnist" else 3,
+            model=self.model,
+            checkpoint=self.checkpoint,
+            defenses=self.defenses,
+            seed=self.seed,
+        )
+
+    def resolve(self, catalog: Catalog) -> "InverterTraining":
+        """The same with every field of the model and of the protections spelled out. Raises SpecError."""
+        resolved = self.experiment.resolve(catalog)
+        return self.model_copy(update={"model": resolved.model, "defenses": resolved.defenses})
+
+
 class Ranks(Base):
     """The ranks of what a network's convolutions, and its whole gradient, say about one picture, to be measured by singular values."""
 
@@ -117,6 +167,9 @@ class Ranks(Base):
     def directions(self) -> int:
         """Of the picture that are moved to measure the rank of the whole gradient; 0: the network is too large for it."""
         return gradient_directions(self._maps())
+
+
+Task = Experiment | Training | InverterTraining | Ranks
 
 
 def parse_training(text: str | bytes | dict[str, Any]) -> Training:

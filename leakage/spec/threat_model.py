@@ -110,9 +110,20 @@ def meaning(
     behavior: ClientBehavior, protections: Sequence[Entry], attack: Entry, fields: dict[str, Any], *, answers: Sequence[str] | None
 ) -> str:
     """What being adaptive (then `answers` says what is done about each protection), or naive, amounts to here."""
+    if attack.in_place_of_steps and behavior.steps not in (None, 1):
+        return f"{ATTACKERS['adaptive' if answers is not None else 'naive']}: {_steps_left_out(behavior, attack, protections, answers)}"
     if answers is None:
         return f"{ATTACKERS['naive']}: {_naive(behavior, protections, attack, fields)}"
     return f"{ATTACKERS['adaptive']}: {_adaptive(behavior, protections, answers)}"
+
+
+def _steps_left_out(behavior: ClientBehavior, attack: Entry, protections: Sequence[Entry], answers: Sequence[str] | None) -> str:
+    """Of an attack that imitates no local steps."""
+    of_all = f" of {behavior.phones} phones together" if behavior.phones > 1 else ""
+    what = f"{attack.in_place_of_steps}{of_all}. The number of local steps, their size and their order it does not use."
+    if answers is None:
+        return what + "".join(f" It does not know of {entry.short}." for entry in protections)
+    return what + "".join(f" {entry.short} is {answer}." for entry, answer in zip(protections, answers, strict=True))
 
 
 def _adaptive(behavior: ClientBehavior, protections: Sequence[Entry], answers: Sequence[str]) -> str:
@@ -179,6 +190,7 @@ def assumptions(experiment: Experiment, known: Catalog, meta: Introduction | Non
     weights = meta.weights if meta else experiment.checkpoint or "untrained"
     behavior, adaptive = ClientBehavior.in_experiment(experiment, known), experiment.assume.adaptive
     attack, protections = known.get("attack", experiment.attack.id), [known.get("defense", part.id) for part in experiment.defenses]
+    unused = attack.in_place_of_steps and behavior.steps not in (None, 1)
     sees = adaptive or behavior.plain or imitates(attack)
     answers = (meta.answers if meta else ()) or [entry.answer(experiment.assume.strategy) for entry in protections]
     what = meaning(behavior, protections, attack, experiment.attack.fields, answers=answers if adaptive else None)
@@ -189,7 +201,7 @@ def assumptions(experiment: Experiment, known: Catalog, meta: Introduction | Non
             "The model and its weights",
             f"{_model(model, experiment.model)}, {weights}, {TASKS[experiment.task].sentence.format(experiment.num_classes)}",
         ),
-        ("knows" if sees else "does not know", "What the client does", behavior.describe(experiment.rounds)),
+        ("does not use" if unused else "knows" if sees else "does not know", "What the client does", behavior.describe(experiment.rounds)),
         ("assumed", "Naive or adaptive", what + own),
         *_sum(behavior),
         ("knows", "Rounds watched", _rounds(experiment)),

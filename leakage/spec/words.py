@@ -53,7 +53,7 @@ ATTACKERS = {"adaptive": "Adaptive", "naive": "Naive"}
 KNOWS = {"adaptive": "Knows the protection (adaptive)", "naive": "Does not know it (naive)"}  # the same, as a menu offers it
 # Menus of plug-ins go group by group: their titles begin with what they do. What begins otherwise comes last.
 GROUPS = {
-    "attack": ("Guess and compare", "Solve"),
+    "attack": ("Guess and compare", "Solve", "Ask"),
     "model": ("Small", "Fully connected", "Deep", "Network for equations"),
     "protocol": ("One step", "Several local steps"),
     "defense": (),

@@ -23,6 +23,7 @@ from leakage.evaluation.play import play as play_scene
 from leakage.evaluation.pools import Origin, kind_of
 from leakage.evaluation.referee import Frame
 from leakage.spec.experiment import Experiment, Part, Picture
+from leakage.workers.learned_adapter import with_learned
 from leakage.workers.private_pictures import load
 
 PRECISIONS = {"float32": torch.float32, "float64": torch.float64}
@@ -114,7 +115,7 @@ def prepare(
     x, classes = (tensor.to(device) for tensor in load(experiment, uploads or {}))
     private = x.to(precision)
     y = classes if experiment.task == "classes" else predicted_labels(experiment, private)
-    return stage(
+    scene = stage(
         network(experiment, (x.shape[1], x.shape[2], x.shape[3])),
         Private(private, y, experiment.num_classes, experiment.batch_norm),
         federation(experiment),
@@ -122,6 +123,7 @@ def prepare(
         lambda: make_baselines(origins(experiment, uploads), x.cpu(), classes.cpu(), seed=experiment.seed),
         pulse=pulse,
     )
+    return replace(scene, seen=with_learned(scene.seen, scene.federation)) if scene.attack.learned else scene
 
 
 def play(

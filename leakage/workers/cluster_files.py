@@ -19,7 +19,7 @@ from leakage.data.readers import files_of
 from leakage.runs.store import Run
 from leakage.settings import Settings
 from leakage.spec.experiment import parse
-from leakage.spec.tasks import parse_training
+from leakage.spec.tasks import InverterTraining, parse_training
 
 FACES = "faces/olivettifaces.mat"  # see evaluation/pools.py
 CARD = "card.json"  # of a training that has ended
@@ -47,6 +47,9 @@ def needed_files(run: Run, config: Settings) -> dict[NeededFile, Path]:
         training = parse_training(run.experiment)
         data = [*training_files(training.data), _test_file(training.data)]
         weights = iter(_written(training_folder(run, config)))
+    elif run.kind == "invert":
+        task = InverterTraining.model_validate_json(run.experiment)
+        data, weights = [*training_files(task.data), _test_file(task.data)], _weights(task.checkpoint)
     else:
         experiment = parse(run.experiment)
         data = [_test_file(name) for name in {one.source for one in experiment.pictures} - {"gallery", "upload"}]
@@ -83,6 +86,8 @@ def _described(place: str, path: str, file: Path) -> NeededFile:
 
 def training_folder(run: Run, config: Settings) -> Path:
     """Where the training that this run asks for keeps its state and its weights."""
+    if run.kind == "invert":
+        return config.home / "inverters" / InverterTraining.model_validate_json(run.experiment).name
     return config.checkpoints / parse_training(run.experiment).name
 
 

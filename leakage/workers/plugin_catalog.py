@@ -43,6 +43,8 @@ def _entry(kind: str, name: str) -> Entry:
         evaluations_per_step=getattr(plugin, "evaluations_per_step", 0),
         mistakes=dict(getattr(plugin, "mistakes", {})),
         strongest=None if (fields := getattr(plugin, "strongest", None)) is None else dict(fields),
+        in_place_of_steps=getattr(plugin, "in_place_of_steps", ""),
+        learned=getattr(plugin, "learned", False),
         ends_without=getattr(plugin, "ends_without", ""),
         fits={about: list(allowed) for about, allowed in getattr(plugin, "fits", {}).items()},
         reads_labels=getattr(plugin, "reads_labels", False),

@@ -18,8 +18,7 @@ from leakage.data.errors import CheckpointError
 from leakage.runs.store import Store
 from leakage.settings import cores, memory_bytes, settings, share_of_slot
 from leakage.spec import catalog
-from leakage.spec.tasks import parse_training
-from leakage.workers.cluster_files import NeededFile, changed_files, fetch_files, own_home
+from leakage.workers.cluster_files import NeededFile, changed_files, fetch_files, own_home, training_folder
 from leakage.workers.remote_store import Call, CallAnswer, OpenCalls, RemoteStore
 
 if TYPE_CHECKING:  # brings torch
@@ -106,8 +105,8 @@ class RayWorker:
                 raise CheckpointError("Another worker is at this training. Wait until it has ended, then ask again.")
             time.sleep(PATIENCE / 40)
         self.store.training = None
-        if job.run.kind == "train":
-            self.store.training = settings().checkpoints / parse_training(job.run.experiment).name
+        if job.run.kind in ("train", "invert"):
+            self.store.training = training_folder(job.run, settings())
             shutil.rmtree(self.store.training, ignore_errors=True)
             self.store.training.mkdir(parents=True)
         fetch_files(needed, read, {"data": Path(os.environ["LEAKAGE_DATA"]), "checkpoints": settings().checkpoints})

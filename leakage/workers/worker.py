@@ -22,8 +22,8 @@ from leakage.runs.private_home import keep_private
 from leakage.runs.store import Run, Store
 from leakage.settings import Settings, cores, settings, share_of_slot
 from leakage.spec.experiment import Experiment, Part
-from leakage.spec.tasks import Ranks, parse_training
-from leakage.workers import attack_job, plugin_catalog, rank_job, training_job
+from leakage.spec.tasks import InverterTraining, Ranks, parse_training
+from leakage.workers import attack_job, inverter_job, plugin_catalog, rank_job, training_job
 from leakage.workers.adapter import play
 from leakage.workers.job import Job
 from leakage.workers.timing import measure
@@ -60,6 +60,14 @@ def measure_ranks(job: Job, _device: torch.device) -> None:
     job.done(result, whole=result.whole)
 
 
+def train_attacker(job: Job, _device: torch.device) -> None:
+    """Train an attacker's network, with all cores while alone."""
+    job.may_take(InverterTraining.model_validate_json(job.run.experiment).max_seconds)
+    job.pulse.most = cores()
+    result = inverter_job.perform(job.store, job.run, job.pulse)
+    job.done(result, whole=result.inverter is not None)
+
+
 @dataclass(frozen=True)
 class Kind:
     """How one kind of run is performed, and what is said of one that was stopped."""
@@ -71,6 +79,7 @@ class Kind:
 KINDS = {
     "attack": Kind(attack_job.perform, attack_job.SO_FAR),
     "train": Kind(train, "the same training, asked for again, goes on from its last full round"),
+    "invert": Kind(train_attacker, "nothing of it is kept"),
     "rank": Kind(measure_ranks, "the ranks so far are shown"),
 }
 

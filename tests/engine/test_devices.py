@@ -60,6 +60,8 @@ ALLOWED = {  # where a step may wait for the CPU, and why
     ("minmax_sampling.sampled", BACK): "sorts in float64 on the CPU, client only",
     ("svt_privacy.filtered", BACK): "goes through the entries on the CPU, client only",
     ("outpost.risk", READ): "once for each tensor, client only",
+    ("surrogate_model.run", READ): "alpha, every 25 steps and when its path is drawn",
+    ("_plots.path_view", BACK): "four times in a run",
     ("adaptive_clipping.send", READ): "the limit of the next round, client only",
 }
 SEARCH = Part(id="inverting_gradients", fields={"steps": 2, "starts": 1})

@@ -49,6 +49,7 @@ REQUIRED = {  # numbers without which an event makes no sense: what is not finit
     "TrainingMetaEvent": {"rounds"},
     "ProgressEvent": {"done", "seconds"},
     "RoundEvent": {"done", "seconds", "accuracy"},
+    "InverterEnd": {"mse", "mse_mean", "seconds"},
     "TrainingEnd": {"rounds", "seconds", "accuracy", "privacy.delta", "privacy.rate", "privacy.steps", "privacy.uses"},
     "TurnEvent": {"number", "layers"},
     "RankEvent": {"rank"},

@@ -246,9 +246,11 @@ def test_the_ledger_says_where_an_answer_was_read_and_what_the_attack_thinks_of_
 
 def test_an_attack_without_steps_costs_the_replays_of_its_answer() -> None:
     at_once = Experiment(attack=Part(id="linear_layer")).resolve(CATALOG)
-    assert planned(at_once) == 1
-    assert planned(at_once.model_copy(update={"protocol": Part(id="fedavg", fields={"epochs": 5})})) == 5
-    assert planned(Experiment(attack=Part(id="inverting_gradients", fields={"steps": 60, "starts": 2})).resolve(CATALOG)) == 120
+    assert planned(at_once, CATALOG) == 1
+    assert planned(at_once.model_copy(update={"protocol": Part(id="fedavg", fields={"epochs": 5})}), CATALOG) == 5
+    assert planned(Experiment(attack=Part(id="inverting_gradients", fields={"steps": 60, "starts": 2})).resolve(CATALOG), CATALOG) == 120
+    local = Part(id="fedavg", fields={"epochs": 5})
+    assert planned(Experiment(attack=Part(id="surrogate_model", fields={"steps": 60}), protocol=local).resolve(CATALOG), CATALOG) == 60
 
 
 @pytest.mark.parametrize(("given", "tag"), [("none", "does not know"), ("running", "granted"), ("exact", "granted")])
@@ -280,6 +282,7 @@ def test_a_title_names_what_sets_a_run_apart() -> None:
         (Experiment(protocol=Part(id="fedavg")), "a naive attacker", {"assume"}),
         (Experiment(protocol=Part(id="fedavg")), "a plain gradient", {"protocol"}),
         (Experiment(pictures=(Picture(id="cat"),) * 4, aggregation=PHONES), "each phone by itself", {"aggregation"}),
+        (Experiment(protocol=Part(id="fedavg", fields={"epochs": 50})), "a model in between", {"attack"}),
         (Experiment(pictures=(Picture(id="cat"), Picture(id="coffee"))), "the batch taken apart", {"model", "attack"}),
         (Experiment(pictures=(Picture(id="digit-3"),), size=28, channels=1), "an attacker who has learned digits", {"attack"}),
     ],

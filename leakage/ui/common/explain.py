@@ -15,12 +15,13 @@ from leakage.spec.experiment import Experiment, Part, Picture, SpecError, client
 from leakage.spec.lab_settings import with_usual_unnamed
 from leakage.spec.prepared import WhatIf, prepared
 from leakage.spec.tasks import Ranks, Training
-from leakage.spec.threat_model import coincide
+from leakage.spec.threat_model import ClientBehavior, coincide
 from leakage.spec.words import NAIVELY
 from leakage.ui.architecture import counts
 from leakage.ui.common.base_path import base
 from leakage.ui.common.markdown import Markdown, escape
 
+MANY_STEPS = 10  # local steps from which on replaying each takes long
 GLOSSARY = {
     "Gradient": "For every weight of the model, how much and in which direction it should change to do better on these pictures. "
     "In federated learning a phone sends this instead of its pictures.",
@@ -64,6 +65,7 @@ def what_ifs(experiment: Experiment, known: Catalog, spare: list[Picture]) -> di
         **_crowd(experiment, spare),
         **_apart(experiment),
         **_learned(experiment),
+        **_between(experiment, known),
         **_protocol(experiment, known),
         **_weakening(experiment, known),
     }
@@ -140,6 +142,14 @@ def _learned(experiment: Experiment) -> dict[str, tuple[str, Experiment]]:
     """An attacker who has learned what digits look like, where pictures have their form, unless that is what was run."""
     question = prepared().what_ifs.learned
     if (experiment.channels, experiment.size) != (1, 28) or experiment.attack.id == getattr(question.change.attack, "id", ""):
+        return {}
+    return _prepared(question, experiment)
+
+
+def _between(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Experiment]]:
+    """The attack that needs no local steps, where there are many of them, unless that is what was run."""
+    question, steps = prepared().what_ifs.between, ClientBehavior.in_experiment(experiment, known).steps
+    if (steps or 1) < MANY_STEPS or experiment.attack.id == getattr(question.change.attack, "id", ""):
         return {}
     return _prepared(question, experiment)
 

@@ -43,7 +43,7 @@ def show(ids: str | None, asked: Experiment | None, known: Catalog) -> None:
     if ids and not runs:
         st.warning(f"This run is not here: {gone.why(ids.split(','))}. Below is the recorded run instead.")
         runs = find_runs(recorded)
-    if runs and runs[0].kind == "train":
+    if runs and runs[0].kind in ("train", "invert"):
         own = link(Markdown("watch it on its own page"), f"{base()}/training?run={runs[0].id}")
         st.info(f"This is a training, not an attack: {own}.")
         return

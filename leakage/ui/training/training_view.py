@@ -19,6 +19,7 @@ from leakage.ui.common.base_path import base
 from leakage.ui.common.markdown import Markdown, escape, link
 from leakage.ui.common.session import owner
 from leakage.ui.lab.result import duration
+from leakage.ui.training import attackers
 
 GUESSING = 0.1  # ten classes
 
@@ -26,7 +27,9 @@ GUESSING = 0.1  # ten classes
 def show(run_id: str) -> None:
     """The training of that id; drawn once a second while it moves."""
     run = service().look(run_id)
-    if run is None or run.kind != "train":
+    if run is not None and run.kind == "invert":
+        attackers.show(run)
+    elif run is None or run.kind != "train":
         st.warning(f"This training is not here: {gone.why([run_id])}. Choose settings and press Train.")
     elif run.status in OPEN:
         watch(run_id)

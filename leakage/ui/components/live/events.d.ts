@@ -101,6 +101,18 @@ export interface GradientRankEvent {
   measured: GradientRank;
 }
 
+/** What the training of an attacker's network came to: its id and errors on held-out pictures; none of one that was stopped. */
+export interface InverterEnd {
+  kind: 'end';
+  run?: string;
+  seq?: number;
+  status?: string;
+  inverter?: string | null;
+  mse?: number | null;
+  mse_mean?: number | null;
+  seconds?: number;
+}
+
 export type JsonValue = unknown;
 
 /** How many stand in the line-up, the true picture among them, and who. */
@@ -323,4 +335,4 @@ export interface VerdictWords {
 }
 
 /** Whatever the stream sends. */
-export type RunEvent = StateEvent | NoteEvent | RestartEvent | MetaEvent | FrameEvent | ThinnedEvent | AttackEnd | TrainingMetaEvent | ProgressEvent | RoundEvent | TrainingEnd | TurnEvent | RankEvent | MovedEvent | GradientRankEvent | RanksEnd;
+export type RunEvent = StateEvent | NoteEvent | RestartEvent | MetaEvent | FrameEvent | ThinnedEvent | AttackEnd | TrainingMetaEvent | ProgressEvent | RoundEvent | TrainingEnd | InverterEnd | TurnEvent | RankEvent | MovedEvent | GradientRankEvent | RanksEnd;

@@ -1,0 +1,47 @@
+"""Learning to Invert: a network that was trained beforehand to undo updates answers at once."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+
+from leakage.attacks._labels import labels_of
+from leakage.engine.core import Attack, Observation, Snapshot
+from leakage.engine.matching import distance
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearningToInvert(Attack):
+    """x = f(R u): u is the direction of each tensor that arrived, R a fixed random matrix of signs, f a network trained to give x back.
+
+    Whoever has the model's weights can make updates of pictures of its own, protect them as the phone does, and train f on the pairs:
+    no formula of the protection is needed. The server has the weights before the phone answers. A naive attacker's f was trained on
+    updates without protection; an adaptive one's behind the very protection, with fresh randomness in every example. f is of one model's
+    weights, one protection and one number of pictures (`leakage/engine/inverter.py`); what it reaches on pictures that it never saw
+    stands on its card, beside the mean training picture, which knows nothing of the update.
+    Unlike the paper: one hidden layer with ReLU, of a random projection of directions, in place of two with sigmoid of the update itself.
+    Source: Wu, Chen, Guo and Weinberger 2023.
+    """
+
+    title = "Ask a network that has learned to undo it (Learning to Invert)"
+    short = "Learning to Invert"
+    plain = "Asks a network that has seen thousands of other pictures and what phones send of them, and answers at once."
+    hint = "Needs no formula of a protection, only examples. Two ship, for digits on LeNet; Training trains others, in minutes."
+    source = "https://arxiv.org/abs/2210.10880"
+    way = "Ask a trained network."
+    reads_labels = True
+    loss_name = "cosine gradient distance"
+    learned = True
+
+    def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
+        labels, note = labels_of(seen, "best")
+        if isinstance(seen.learned, str):
+            x, note = (
+                torch.full((seen.batch_size, *seen.image_shape), 0.5, device=seen.device, dtype=seen.dtype),
+                {**note, "event": seen.learned},
+            )
+        else:
+            x = seen.learned(seen.history[0].update).to(seen.device, seen.dtype)  # (B, C, H, W)
+        replayed = {name: g.unsqueeze(0) for name, g in seen.gradient(x, labels).items()}
+        loss = distance("cosine", seen.as_gradient(), entry_weights=seen.entry_weights)(replayed)[0].detach()
+        yield Snapshot(step=1, x=x, y=labels, loss=loss.nan_to_num(2.0), note=note)

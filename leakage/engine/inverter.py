@@ -1,0 +1,168 @@
+"""A network that learns to undo the updates of one model, whatever protects them: features, training, error."""
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import torch
+from scipy.optimize import linear_sum_assignment
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from leakage.data.errors import CheckpointError
+from leakage.engine.core import Params, generator
+from leakage.engine.stopping import StoppedError
+from leakage.engine.weights import drawing
+
+MOST_ENTRIES = 200_000  # of an update: the matrix of signs has so many rows
+MEAN, SPREAD = "features.mean", "features.spread"  # in a file of weights, beside those of the network
+TOO_LARGE = "Only models of at most {:,} weights can be undone by a trained network, this one has {:,}. Choose a smaller model."
+OTHER = "This file is of another network: it has {}, expected was {}. Train it anew, or put back the file that belongs to its card."
+
+
+def weights_hash(weights: Params) -> str:
+    """What tells the weights of one model from those of any other: a sha256 of names, shapes and numbers."""
+    digest = hashlib.sha256()
+    for name, value in weights.items():
+        digest.update(f"{name}{tuple(value.shape)}".encode() + value.detach().cpu().float().contiguous().numpy().tobytes())
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Of an inverter: entries of an update (d), features (m), hidden units, and what it answers: pictures (B, C, H, W).
+
+    seed  of the signs, of the first weights, and of the order in which examples come
+    """
+
+    entries: int
+    features: int
+    hidden: int
+    pictures: tuple[int, int, int, int]
+    seed: int
+
+    def network(self) -> nn.Sequential:
+        """The untrained network, m -> hidden -> B C H W in [0, 1]."""
+        with drawing(self.seed, "inverter"):
+            size = torch.Size(self.pictures).numel()
+            return nn.Sequential(nn.Linear(self.features, self.hidden), nn.ReLU(), nn.Linear(self.hidden, size), nn.Sigmoid())
+
+    def project(self, update: Params) -> Tensor:
+        """An update as m numbers: the direction of each tensor, all together times a fixed random matrix of signs.
+
+        The matrix keeps inner products about as they are; by its direction a tensor of small entries counts as much as one of large ones.
+        """
+        directions = [value.detach().cpu().float().flatten() for value in update.values()]
+        flat = torch.cat([value / value.norm().clamp(min=1e-30) for value in directions])
+        if len(flat) != self.entries:
+            raise CheckpointError(OTHER.format(f"{self.entries:,} entries", f"{len(flat):,}"))
+        return flat @ signs(self.entries, self.features, self.seed)
+
+
+@lru_cache(maxsize=2)
+def signs(entries: int, features: int, seed: int) -> Tensor:
+    """A matrix (d, m) of 1 and -1, always the same of a seed."""
+    if entries > MOST_ENTRIES:
+        raise ValueError(TOO_LARGE.format(MOST_ENTRIES, entries))
+    drawn = torch.randint(0, 2, (entries, features), generator=generator(seed, "signs"), dtype=torch.int8)
+    return drawn.float().mul_(2).sub_(1)
+
+
+class Inverter:
+    """A trained network with the features that it takes. Called with an update it answers pictures (B, C, H, W)."""
+
+    def __init__(self, shape: Shape, state: Params, name: str) -> None:
+        """Raises CheckpointError when the numbers are not those of such a network."""
+        self.shape, self.network = shape, shape.network().eval()
+        state = {key: value.float() for key, value in state.items()}
+        wanted = {key: value.shape for key, value in self.network.state_dict().items()} | {
+            MEAN: torch.Size([shape.features]),
+            SPREAD: torch.Size([shape.features]),
+        }
+        for key, size in wanted.items():
+            found = state.get(key)
+            if found is None or found.shape != size or not bool(torch.isfinite(found).all()):
+                told = "no" if found is None else f"{tuple(found.shape)} numbers, or such that are not finite, as"
+                raise CheckpointError(f"{name}: {OTHER.format(f'{told} {key}', tuple(size))}")
+        self.mean, self.spread = state.pop(MEAN), state.pop(SPREAD)
+        self.network.load_state_dict(state)
+
+    @torch.no_grad()
+    def __call__(self, update: Params) -> Tensor:
+        return self.answers(self.shape.project(update)[None])[0]
+
+    @torch.no_grad()
+    def answers(self, features: Tensor) -> Tensor:
+        """Of features (N, m) the pictures (N, B, C, H, W)."""
+        x: Tensor = self.network((features - self.mean) / self.spread)
+        return x.view(-1, *self.shape.pictures)
+
+
+def closest_order(found: Tensor, truth: Tensor) -> Tensor:
+    """Of N answers (N, B, ...) the order of the true pictures (N, B, ...) for which each one's mean squared error is least: (N, B)."""
+    count = truth.shape[1]
+    if count == 1:
+        return torch.zeros(len(truth), 1, dtype=torch.long)
+    gaps = (found.detach().flatten(2)[:, :, None] - truth.flatten(2)[:, None]).square().mean(3)  # (N, B, B)
+    return torch.stack([torch.as_tensor(linear_sum_assignment(gap.cpu().numpy())[1]) for gap in gaps])
+
+
+def least_error(found: Tensor, truth: Tensor) -> Tensor:
+    """The mean squared error of N answers (N, B, C, H, W) at the order of the true pictures that makes it least: (N, B).
+
+    Nobody can say which picture of a batch came first. By the assignment of least cost (Kuhn 1955, "Hungarian").
+    """
+    order = closest_order(found, truth)
+    return (found - truth[torch.arange(len(truth))[:, None], order]).square().flatten(2).mean(2)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How often it goes through the examples, Adam's first step size, and how many examples one step has."""
+
+    epochs: int
+    rate: float
+    batch: int
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """Where a training stands: epochs done, and the mean squared error on what it learns from."""
+
+    done: int
+    loss: float
+
+
+def learn(
+    shape: Shape, features: Tensor, pictures: Tensor, recipe: Recipe, pulse: Callable[[], bool] = lambda: False
+) -> Iterator[Epoch | Params]:
+    """Train on features (N, m) and pictures (N, B, C, H, W): every Epoch, then the state for `Inverter`.
+
+    Adam, a rate that falls along a cosine, the error at the best order of the pictures. Raises StoppedError when `pulse()` says stop.
+    """
+    epochs, batch = recipe.epochs, recipe.batch
+    network, rng = shape.network(), generator(shape.seed, "examples")
+    mean, spread = features.mean(0), features.std(0).clamp(min=1e-12)
+    features = (features - mean) / spread
+    optimiser = torch.optim.Adam(network.parameters(), lr=recipe.rate)
+    per_epoch = -(-len(features) // batch)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, epochs * per_epoch)
+    for epoch in range(1, epochs + 1):
+        total = torch.zeros(())
+        for part in torch.randperm(len(features), generator=rng).split(batch):
+            if pulse():
+                raise StoppedError
+            loss = least_error(network(features[part]).view(-1, *shape.pictures), pictures[part]).mean()
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+            schedule.step()
+            total += loss.detach() * len(part)
+        yield Epoch(epoch, float(total) / len(features))
+    yield {**network.state_dict(), MEAN: mean, SPREAD: spread}
+
+
+def mean_picture_error(pictures: Tensor, truth: Tensor) -> float:
+    """What somebody would reach who answers with the mean of the pictures (N, ...) that were learned from, and looks at no update."""
+    return float(F.mse_loss(pictures.mean(0).expand_as(truth), truth))

@@ -1,0 +1,131 @@
+"""Attackers that are trained: a network that learns to undo updates, how far it is, what it reaches, and all of this machine."""
+
+import math
+from urllib.parse import quote
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from leakage.data.datasets import TITLES
+from leakage.data.inverters import InverterCard, inverters
+from leakage.runs.events import InverterEnd
+from leakage.runs.service import service
+from leakage.runs.store import OPEN, Run
+from leakage.spec.catalog import Catalog
+from leakage.spec.experiment import SpecError
+from leakage.spec.tasks import InverterTraining, Training
+from leakage.ui.common.base_path import base
+from leakage.ui.common.markdown import Markdown, escape, link
+from leakage.ui.common.session import owner
+from leakage.ui.lab.result import duration
+
+HELP = (
+    "A network learns to undo what phones send: it sees thousands of other pictures behind the protection above, and what arrives of each "
+    "(Learning to Invert). For the untrained model; two to six minutes. Then the lab can ask it."
+)
+
+
+def title(task: InverterTraining, known: Catalog) -> str:
+    """The training of an attacker in one line."""
+
+    def name(kind: str, id: str) -> str:
+        return entry.short if (entry := known.find(kind, id)) else id
+
+    behind = " and ".join(name("defense", part.id) for part in task.defenses) or "no protection"
+    return f"Attacker trained to undo {name('model', task.model.id)} behind {behind}, on {TITLES[task.data]}"
+
+
+def ask(training: Training | None) -> None:
+    """The button that trains an attacker of the model, pictures and protection that are chosen."""
+    if st.button("Train an attacker", icon=":material/school:", width="stretch", disabled=training is None, help=HELP) and training:
+        task = InverterTraining(model=training.model, data=training.data, defenses=training.defenses, seed=training.seed)
+        try:
+            st.query_params["run"] = service().train(task, owner())
+        except SpecError as error:
+            st.error(escape(error))
+
+
+def show(run: Run) -> None:
+    """A training of an attacker; drawn once a second while it moves."""
+    if run.status in OPEN:
+        watch(run.id)
+    else:
+        picture(run)
+
+
+@st.fragment(run_every=1.0)
+def watch(run_id: str) -> None:
+    """One that moves; once it has ended the whole page is drawn again."""
+    run = service().look(run_id)
+    if run is None or run.status not in OPEN:
+        st.rerun()
+    picture(run)
+
+
+def picture(run: Run) -> None:
+    """Headline, curve, what to do next."""
+    task, told = InverterTraining.model_validate_json(run.experiment), service().progress(run.id)
+    end, known = run.outcome(InverterEnd), service().catalog()
+    st.markdown(f"**{escape(headline(run, end))}**")
+    if known:
+        st.caption(escape(title(task, known)))
+    done = told[-1].done if told else 0
+    where = f"Epoch {done:.0f} of {task.epochs}" if told else "Sending pictures through the phone"
+    st.progress(min(1.0, done / task.epochs), text=escape(run.message or (f"Finished after {duration(end.seconds)}." if end else where)))
+    values = [(one.done, one.loss) for one in told if one.loss and one.done]
+    if values:
+        made = go.Figure(go.Scatter(x=[x for x, _ in values], y=[decibels(loss) for _, loss in values], mode="lines+markers"))
+        if end and end.mse_mean:
+            words = "the mean picture, which knows nothing of the update"
+            made.add_hline(decibels(end.mse_mean), line_dash="dot", line_color="#888", annotation_text=words)
+        made.update_layout(height=340, margin={"l": 10, "r": 10, "t": 10, "b": 10}, xaxis_title="epoch", yaxis_title="PSNR (dB)")
+        st.plotly_chart(made, key="attacker-curve", config={"displayModeBar": False})
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if run.status in OPEN and service().may_cancel(run.id, owner()):
+            st.button("Stop", on_click=service().cancel, args=(run.id, owner()), icon=":material/stop:")
+        if end and (card := inverters().get(end.inverter or "")):
+            st.link_button("Ask it in the lab", lab_link(card), icon=":material/science:", type="primary")
+
+
+def headline(run: Run, end: InverterEnd | None) -> str:
+    """What has been reached, beside what knowing nothing would."""
+    if run.status == "failed":
+        return run.message
+    if end and end.mse and end.mse_mean:
+        return f"{decibels(end.mse):.1f} dB on pictures it never saw; the mean picture reaches {decibels(end.mse_mean):.1f} dB"
+    if run.status not in OPEN:
+        return "Stopped: nothing of it is kept"
+    place = service().place(run.id)
+    return f"Waiting: {place.position} in the queue" if place.position else "An attacker is being trained"
+
+
+def lab_link(card: InverterCard) -> str:
+    """The lab with what this network was trained for."""
+    model, fields = card.model["id"], card.model["fields"]
+    given = "".join(f"&{model}.{name}={quote(str(value))}" for name, value in fields.items())
+    for part in card.defenses[:1]:
+        given += f"&defense={part['id']}" + "".join(f"&{part['id']}.{name}={quote(str(value))}" for name, value in part["fields"].items())
+    shape = f"&size={card.image_shape[1]}&channels={card.image_shape[0]}&seed={card.seed}"
+    attack = next((entry.id for entry in (service().ready().of("attack")) if entry.learned), "")
+    return f"{base()}/?model={model}{given}{shape}&source={card.data}&attack={attack}"
+
+
+def shelf(known: Catalog) -> None:
+    """Every network on this machine that was trained to undo updates, and what it reaches."""
+    found = sorted(inverters().items())
+    if not found:
+        return
+    st.markdown("**Attackers trained on this machine** (Learning to Invert)")
+    for _, card in found:
+        reached = f"{decibels(card.mse):.1f} dB on {card.held_out} pictures of {TITLES[card.data]} that it never saw"
+        weights = f"trained ({card.checkpoint})" if card.checkpoint else f"untrained, seed {card.seed}"
+        what = f"({weights}): {reached}; the mean picture, which knows nothing of them, {decibels(card.mse_mean):.1f} dB."
+        classes = ", ".join(f"{label}: {decibels(mse):.1f}" for label, mse in enumerate(card.mse_of_class) if mse > 0)
+        told = f"By class, in dB: {classes}. Trained in {duration(card.seconds)}."
+        name = title(InverterTraining.model_validate(card.training), known)
+        st.markdown(f"- **{escape(name)}** {escape(what)} {link(Markdown('Ask it'), lab_link(card))}", help=escape(told))
+
+
+def decibels(mse: float) -> float:
+    """PSNR of a mean squared error on [0, 1]."""
+    return -10 * math.log10(mse)

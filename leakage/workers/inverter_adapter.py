@@ -1,0 +1,152 @@
+"""From an InverterTraining, which is plain data, to a trained network in a folder: its examples, its training, its card."""
+
+import hashlib
+import importlib.metadata
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from leakage.data.checkpoints import write
+from leakage.data.images import datasets, training_pictures
+from leakage.data.inverters import WEIGHTS, InverterCard
+from leakage.engine.client import Gradient, weights_of
+from leakage.engine.core import Params
+from leakage.engine.inverter import Epoch, Inverter, Recipe, Shape, learn, least_error, mean_picture_error, weights_hash
+from leakage.engine.observe import ready
+from leakage.engine.stopping import StoppedError
+from leakage.engine.weights import pack, unpack
+from leakage.spec.tasks import InverterTraining
+from leakage.workers.adapter import federation, network
+from leakage.workers.learned_adapter import load_inverter
+from leakage.workers.training_folder import commit_of_code
+
+HELD_OUT = 500  # test pictures by which it is measured
+TOGETHER = 64  # unprotected pictures whose gradients are computed at once
+TESTED = 10**6  # added to the seeds of protections for test pictures
+ANOTHER_MODEL = "{} puts something of its own into the model, so that no two phones have the same. A trained network cannot undo that."
+
+Pictures = tuple[Tensor, Tensor]  # (N, C, H, W) in [0, 1], labels (N,)
+
+
+def pictures_of(task: InverterTraining) -> tuple[Pictures, Pictures]:
+    """What it learns from, and what it is measured by: the first test pictures. Raises PictureError."""
+    train, test = training_pictures(task.data), datasets()[task.data].rows()
+
+    def tensors(rows: Any, count: int) -> Pictures:
+        x = torch.from_numpy(rows.pixels[:count].copy()).permute(0, 3, 1, 2).contiguous().float() / 255
+        return x, torch.from_numpy(rows.labels[:count].copy()).long()
+
+    return tensors(train, task.pictures), tensors(test, HELD_OUT)
+
+
+def updates(task: InverterTraining, pictures: Pictures, *, first_seed: int, pulse: Callable[[], bool]) -> Iterator[Params]:
+    """What phones with `task.batch` of the pictures each would send: the same weights, fresh chances for every phone."""
+    x, y = pictures
+    experiment = task.experiment
+    model = ready(network(experiment, (x.shape[1], x.shape[2], x.shape[3])), federation(experiment), x[: task.batch])
+    weights = {name: value.detach().requires_grad_() for name, value in weights_of(model).items()}
+    if not task.defenses and task.batch == 1:
+        gradient = Gradient(model)
+        for part, labels in zip(x.split(TOGETHER), y.split(TOGETHER), strict=True):
+            if pulse():
+                raise StoppedError
+            every = gradient.each(weights, part, labels)
+            yield from ({name: value[place] for name, value in every.items()} for place in range(len(part)))
+        return
+    for number in range(len(x) // task.batch):
+        own = slice(number * task.batch, (number + 1) * task.batch)
+        setting = federation(experiment.model_copy(update={"seed": first_seed + number}))
+        yield setting.client(model, pulse=pulse)(weights, x[own], y[own], {})[0]
+
+
+def train_inverter(task: InverterTraining, folder: Path, *, pulse: Callable[[], bool] = lambda: False) -> Iterator[Epoch]:
+    """Make the examples, learn from them, measure; the folder then holds card and weights. Yields an Epoch 0 when examples are there.
+
+    Raises StoppedError when `pulse()` says stop, ValueError when a protection changes the model.
+    """
+    commit, began = commit_of_code(), time.monotonic()
+    setting = federation(task.experiment)
+    if setting.changes:
+        raise ValueError(ANOTHER_MODEL.format(task.defenses[0].id))
+    train, test = pictures_of(task)
+    victim = victim_of(task, train[0][: task.batch])
+    shape = Shape(
+        entries=sum(value.numel() for value in victim.values()),
+        features=task.features,
+        hidden=task.hidden,
+        pictures=(task.batch, *task.image_shape),
+        seed=task.seed,
+    )
+    features = torch.stack([shape.project(update) for update in updates(task, train, first_seed=task.seed + 1, pulse=pulse)])
+    yield Epoch(0, float("nan"))
+    grouped = in_groups(train[0], task.batch)
+    state: Params = {}
+    for word in learn(shape, features, grouped, Recipe(task.epochs, task.rate, task.examples), pulse):
+        if isinstance(word, Epoch):
+            yield word
+        else:
+            state = word
+    data = pack(state, dtype=torch.float16)
+    errors = errors_of(task, Inverter(shape, unpack(data, folder.name), folder.name), test, pulse=pulse)
+    truth = in_groups(test[0], task.batch)
+    folder.mkdir(parents=True, exist_ok=True)
+    write(folder / WEIGHTS, data)
+    write(
+        folder / "card.json",
+        {
+            "victim": weights_hash(victim),
+            "model": task.model.model_dump(),
+            "checkpoint": task.checkpoint,
+            "seed": task.seed,
+            "data": task.data,
+            "image_shape": task.image_shape,
+            "num_classes": task.experiment.num_classes,
+            "defenses": [part.model_dump() for part in task.defenses],
+            "batch": task.batch,
+            "entries": shape.entries,
+            "features": shape.features,
+            "hidden": shape.hidden,
+            "training": task.model_dump(),
+            "pictures": len(train[0]),
+            "held_out": len(truth) * task.batch,
+            "mse": float(errors.mean()),
+            "mse_mean": mean_picture_error(train[0], test[0]),
+            "mse_of_class": of_classes(errors, in_groups(test[1], task.batch), task.experiment.num_classes),
+            "seconds": round(time.monotonic() - began, 1),
+            "commit": commit,
+            "torch": importlib.metadata.version("torch"),
+            "sha256": hashlib.sha256(data).hexdigest(),
+        },
+    )
+
+
+def victim_of(task: InverterTraining, x: Tensor) -> Params:
+    """The weights whose updates it undoes."""
+    return weights_of(ready(network(task.experiment, task.image_shape), federation(task.experiment), x))
+
+
+def in_groups(values: Tensor, batch: int) -> Tensor:
+    """(N, ...) as (N / batch, batch, ...); what is left over is left out."""
+    whole = len(values) // batch * batch
+    return values[:whole].view(-1, batch, *values.shape[1:])
+
+
+def errors_of(task: InverterTraining, inverter: Inverter, test: Pictures, *, pulse: Callable[[], bool] = lambda: False) -> Tensor:
+    """The mean squared error of each held-out answer, (N, B)."""
+    answers = torch.stack([inverter(update) for update in updates(task, test, first_seed=TESTED + task.seed, pulse=pulse)])
+    return least_error(answers, in_groups(test[0], task.batch))
+
+
+def of_classes(errors: Tensor, labels: Tensor, classes: int) -> list[float]:
+    """Errors (N, B) as means by the class of the answer's own picture; of batches the order is not told apart. NaN: none was there."""
+    return [round(float(errors[labels == label].mean().nan_to_num(-1)), 6) for label in range(classes)]
+
+
+def error_now(card: InverterCard) -> float:
+    """What it scores today on the held-out pictures of its card."""
+    task = InverterTraining.model_validate(card.training)
+    return float(errors_of(task, load_inverter(card), pictures_of(task)[1]).mean())

@@ -1,0 +1,27 @@
+"""The training of an attacker's network as a run: its epochs as events; what it learns lies in a folder of LEAKAGE_HOME."""
+
+import time
+from collections.abc import Callable
+
+from leakage.data.inverters import inverter_folder, read_inverter
+from leakage.engine.stopping import StoppedError
+from leakage.runs.events import InverterEnd, ProgressEvent, TrainingMetaEvent
+from leakage.runs.store import Run, Store
+from leakage.spec.tasks import InverterTraining
+from leakage.workers.inverter_adapter import train_inverter
+
+
+def perform(store: Store, run: Run, pulse: Callable[[], bool]) -> InverterEnd:
+    """Train, tell how it goes, and answer what the network reaches; nothing of one that was stopped."""
+    task, began = InverterTraining.model_validate_json(run.experiment), time.monotonic()
+    folder = inverter_folder(task.name)
+    store.add_event(run.id, TrainingMetaEvent(rounds=task.epochs, device="cpu"))
+    if not (folder / "card.json").exists():
+        try:
+            for epoch in train_inverter(task, folder, pulse=pulse):
+                store.add_event(run.id, ProgressEvent(done=epoch.done, loss=epoch.loss, seconds=round(time.monotonic() - began, 1)))
+        except StoppedError:
+            return InverterEnd(seconds=round(time.monotonic() - began, 1))
+    card = read_inverter(folder / "card.json")
+    store.add_event(run.id, ProgressEvent(done=task.epochs, loss=card.mse, seconds=card.seconds))
+    return InverterEnd(inverter=task.name, mse=card.mse, mse_mean=card.mse_mean, seconds=card.seconds)

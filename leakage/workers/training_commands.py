@@ -1,0 +1,96 @@
+"""The commands that train: a model, and an attacker's network that undoes its updates."""
+
+import argparse
+import json
+import logging
+import time
+from pathlib import Path
+from typing import Any
+
+from leakage.data.inverters import read_inverter
+from leakage.settings import settings
+from leakage.spec.experiment import parse_as
+from leakage.spec.tasks import InverterTraining, Training, parse_training
+from leakage.workers import plugin_catalog
+
+log = logging.getLogger("leakage")
+
+
+def options(commands: Any) -> None:
+    """Name both commands and what may stand behind them; `commands` are those of the program."""
+    train = commands.add_parser("train", help="train a model; called again with the same words it goes on where it was interrupted")
+    for name, about in Training.model_fields.items():
+        if name not in ("version", "model", "defenses"):
+            train.add_argument(f"--{name.replace('_', '-')}", default=argparse.SUPPRESS, help=f"default {about.default}")
+    _name_parts(train)
+    undo = commands.add_parser(
+        "train-attacker", help="train a network to undo updates of one model behind protections (Learning to Invert)"
+    )
+    for name, default in InverterTraining.model_fields.items():
+        if name not in ("version", "model", "defenses"):
+            undo.add_argument(f"--{name.replace('_', '-')}", default=argparse.SUPPRESS, help=f"default {default.default}")
+    _name_parts(undo)
+
+
+def _name_parts(command: argparse.ArgumentParser) -> None:
+    """Model, protections and folder of a training."""
+    command.add_argument("--model", default="lenet", help="the id of a model, see docs/plugins.md; default lenet")
+    command.add_argument("--field", action="append", default=[], metavar="NAME=VALUE", help="a field of the model, for example width=16")
+    words = "a protection, for example clipping,bound=1; up to 4, in their order"
+    command.add_argument("--defense", action="append", default=[], metavar="ID[,NAME=VALUE...]", help=words)
+    command.add_argument("--out", type=Path, help="folder for weights and card; default: one in LEAKAGE_HOME")
+
+
+def train_here(given: dict[str, Any]) -> None:
+    """Train as the flags say, a line per round."""
+    from leakage.engine.devices import best_device
+    from leakage.workers.training_folder import train
+
+    asked = {name: value for name, value in given.items() if name in Training.model_fields}
+    asked |= {"model": _part([given["model"], *given["field"]]), "defenses": [_part(words.split(",")) for words in given["defense"]]}
+    training = parse_training(asked).resolve(plugin_catalog.describe())
+    folder = given["out"] or settings().checkpoints / training.name
+    deadline = time.monotonic() + training.max_seconds
+    for word in train(training, folder, device=best_device(), pulse=lambda: time.monotonic() > deadline):
+        if word.accuracy is not None:
+            log.info(
+                "round %d of %d: loss %.3f, accuracy %.2f %%, %.0f s",
+                word.done,
+                training.rounds,
+                word.loss,
+                100 * word.accuracy,
+                word.seconds,
+            )
+    if not (folder / "card.json").exists():
+        raise RuntimeError(f"Stopped after {training.max_seconds} s, as --max-seconds says. The same command goes on from here.")
+    log.info("Everything is in %s.", folder)
+
+
+def train_attacker_here(given: dict[str, Any]) -> None:
+    """Train a network to undo updates, a line per epoch."""
+    from leakage.workers.inverter_adapter import train_inverter
+
+    asked = {name: value for name, value in given.items() if name in InverterTraining.model_fields}
+    asked |= {"model": _part([given["model"], *given["field"]]), "defenses": [_part(words.split(",")) for words in given["defense"]]}
+    task = parse_as(asked, InverterTraining, "an attacker's training").resolve(plugin_catalog.describe())
+    folder = given["out"] or settings().home / "inverters" / task.name
+    deadline = time.monotonic() + task.max_seconds
+    for epoch in train_inverter(task, folder, pulse=lambda: time.monotonic() > deadline):
+        told = f"epoch {epoch.done} of {task.epochs}: mean squared error {epoch.loss:.4f}"
+        log.info("%s", told if epoch.done else f"{task.pictures} pictures were sent through the phone")
+    card = read_inverter(folder / "card.json")
+    log.info("On held-out pictures %.4f, the mean picture %.4f. Everything is in %s.", card.mse, card.mse_mean, folder)
+
+
+def _part(words: list[str]) -> dict[str, Any]:
+    """A plug-in from its id and NAME=VALUE for each field that is not to be its default."""
+    return {"id": words[0], "fields": {name: _value(text) for name, _, text in (pair.partition("=") for pair in words[1:])}}
+
+
+def _value(text: str) -> bool | int | float | str:
+    """A field's value as JSON would read it, else a word."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    return value if isinstance(value, bool | int | float) else text
