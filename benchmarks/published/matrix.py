@@ -5,8 +5,8 @@ four phones whose updates are added up. The attacks are those that name themselv
 (`Attack.strongest`), as the page Compare plays them. R-GAP: in float64, which it needs. Whose strategy puts rounds together watches 16 of a
 server that stands still, and where it needs an accomplice, that one has a picture of its own. Where knowing changes nothing, or nothing
 is drawn by chance so that every round sends the same, that is said and not played; what refuses the model (FedKL) is named. Who knows of
-the protection and still gets more than 1 dB less than who does not has the reason beside it. Attacks that do not fit LeNet (SPEAR needs a
-fully connected layer with ReLU first; GGL and GIFD a generator of such pictures) or have no settings of their own for this table are absent.
+the protection and gets more than 1 dB less than who does not has the reason beside it. Attacks that do not fit LeNet (SPEAR needs a fully
+connected layer with ReLU first; GGL and GIFD a generator of such pictures) or name no settings for this table are absent.
 Started again, it goes on where it was stopped; `--share 0/2` and `--share 1/2` play halves of it in two processes with a book each, which
 `--join` puts together. assets/matrix.json holds numbers only, no picture of a data set.
 
@@ -42,7 +42,7 @@ FLAT = "the loss is flat inside a step of the rounding, where a search that foll
 COUNTED = "it knows how often an entry came, not what was sent: at this ratio the naive attacker has much of the gradient itself"
 ERRORS_GROW = "R-GAP solves, and errors of a few per cent ruin it; the naive one reads zeros where nothing came and stays near grey"
 SEARCH = "so little noise limits nobody: both pictures end where the search does, and the difference is its chance"
-BELOW = {  # protection, attacker -> why it may get less than the naive attacker: who gets 1 dB less and is not named here ends this with an error
+BELOW = {  # protection, attacker -> why it gets less than the naive attacker: who gets 1 dB less and is not here ends this with an error
     ("low_precision", "within the step"): FLAT,
     ("low_precision", "round the guess"): FLAT,
     ("low_precision", "average the rounds"): SEARCH,
@@ -221,9 +221,10 @@ for attack in (given.attacks or ATTACKS) if not given.report else ():  # those t
     results_file.play_together([run for cell in mine if cell.attack == attack and not cell.same for run in cell.runs])
 results = [one for cell in mine if (one := cell.summed_up())]
 naive = [(one["defense"], one["attack"], one.get("phones", 1)) for one in results if one["who"] == "naive"]
+knows_nothing = {(str(one["defense"]), one["attack"], one.get("phones")): one for one in results if one["who"] == "naive"}
 for one in results:
-    known_less = next((it for it in results if it["who"] == "naive" and all(it.get(key) == one.get(key) for key in ("defense", "attack", "phones"))), {})
-    if "psnr" in one and "psnr" in known_less and one["psnr"] < known_less["psnr"] - 1:
+    base = knows_nothing.get((str(one["defense"]), one["attack"], one.get("phones")), {})
+    if "psnr" in one and "psnr" in base and one["psnr"] < base["psnr"] - 1:
         one["below"] = BELOW[one["defense"]["id"], one["who"]]
 begun = {one["attack"] for one in results if one["defense"] and "runs" in one}  # nothing to compare with in the others
 results = [one for one in results if (one["defense"], one["attack"], one.get("phones", 1)) in naive and one["attack"] in begun]
@@ -241,8 +242,8 @@ for one in results:
     if "runs" not in one:
         rows.append([name, one["attack"], one["who"], one.get("same") or one["refused"], "", "", "", ""])
         continue
-    right = f"{one['recognizable']} of {one['runs']}"
-    rows.append([name, one["attack"], one["who"], f"{right}: {one['below']}" if "below" in one else right, one["psnr"], one["ssim"], one["identified"], one["labels"]])
+    right = f"{one['recognizable']} of {one['runs']}" + (f": {one['below']}" if "below" in one else "")
+    rows.append([name, one["attack"], one["who"], right, one["psnr"], one["ssim"], one["identified"], one["labels"]])
 table(["protection", "attack", "who", "recognizable", "PSNR", "SSIM", "rank 1", "labels right"], rows)
 if parts == 1:
     recipe = {
