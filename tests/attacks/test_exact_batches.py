@@ -1,6 +1,5 @@
 """SPEAR: whole batches, exactly; what it says of its own answer; and a sentence wherever it cannot work."""
 
-import time
 from dataclasses import replace
 from itertools import islice
 
@@ -210,9 +209,7 @@ def test_in_a_gradient_without_zeros_none_is_found() -> None:
     rng = torch.Generator().manual_seed(0)
     m, n = seen.update["linear1.weight"].shape
     made = torch.randn((m, 8), generator=rng) @ torch.randn((8, n), generator=rng)
-    began = time.perf_counter()
     found = answer(replace(seen, update=seen.update | {"linear1.weight": made}))
-    assert time.perf_counter() - began < 5
     assert grey(found).all()
     assert found.note["proved"] == 0
     assert str(found.note["event"]).startswith("None found")

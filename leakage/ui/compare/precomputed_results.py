@@ -175,9 +175,10 @@ def describe(cell: Cell, known: Catalog) -> str:
     if "psnr" not in cell:
         return f"{who}: {cell.get('same') or cell.get('refused')}."
     low, high = cell["interval"]
+    below = f" Less than who does not know of it: {cell['below']}." if "below" in cell else ""
     return (
         f"{who}: {cell['psnr']:.1f} dB, SSIM {cell['ssim']:.2f}, {seen_words(cell)} ({100 * low:.0f} to {100 * high:.0f} % with 95 % "
-        f"confidence), first of the line-up {100 * cell['identified']:.0f} %, labels found out {100 * cell['labels']:.0f} %."
+        f"confidence), first of the line-up {100 * cell['identified']:.0f} %, labels found out {100 * cell['labels']:.0f} %.{below}"
     )
 
 
