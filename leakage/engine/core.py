@@ -60,9 +60,7 @@ class Attack(Plugin):
     reads_labels: ClassVar[bool] = False  # from the update, unless they are granted: the model's last layer must be linear
     mistakes: ClassVar[Mapping[str, str]] = {}  # of a naive attacker who imitates the client: switch that repairs it -> in words
     strongest: ClassVar[Mapping[str, Any] | None] = None  # its fields where the strongest known attackers are tried; None: it is none
-    in_place_of_steps: ClassVar[str] = (
-        ""  # where clients train for some steps: what it uses and imitates none, in words; empty: it imitates
-    )
+    in_place_of_steps: ClassVar[str] = ""  # what it uses where clients train for some steps, in words; empty: it imitates these steps
     learned: ClassVar[bool] = False  # whether it needs a network that was trained beforehand to undo updates (`Observation.learned`)
     ends_without: ClassVar[str] = ""  # which tensors of an update it cannot do without, in words; empty: it goes on with what arrives
     fits: ClassVar[Mapping[str, tuple[Any, ...]]] = {}  # of those: for which experiments: pictures, precision, model -> what each may be

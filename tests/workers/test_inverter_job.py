@@ -1,23 +1,23 @@
 """The training of an attacker as a run: its epochs are told, what it made goes with the run, one that is stopped leaves nothing."""
 
+from pathlib import Path
+
 import pytest
+from digits import write_digits
 
 from leakage.data.inverters import inverter_folder, inverters
 from leakage.runs.events import InverterEnd, ProgressEvent
 from leakage.runs.service import Service
 from leakage.spec.tasks import InverterTraining
-from leakage.workers import inverter_adapter, inverter_job
+from leakage.workers import inverter_job
 
 SMALL = InverterTraining(pictures=100, epochs=2, features=16, hidden=16)
 
 
 @pytest.fixture
-def digits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pictures in place of MNIST's, which need not be on this machine."""
-    import torch
-
-    x = torch.rand(100, 1, 28, 28, generator=torch.Generator().manual_seed(0))
-    monkeypatch.setattr(inverter_adapter, "pictures_of", lambda task: ((x, torch.arange(100) % 10), (x[:20], torch.arange(20) % 10)))
+def digits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A data folder with scikit-learn's digits where MNIST's are looked for."""
+    monkeypatch.setenv("LEAKAGE_DATA", str(write_digits(tmp_path / "data")))
 
 
 def test_its_epochs_are_told_and_what_it_made_goes_with_the_run(door: Service, digits: None) -> None:
