@@ -11,6 +11,7 @@ from leakage.ui.common.markdown import escape, ours
 from leakage.ui.common.session import owner
 
 IN_LINE = 2  # buttons in the row; the others open from a menu, so that a hall still reads the verdict without scrolling
+MENU = "more-presets"  # whether that menu is open
 
 
 def render_buttons() -> None:
@@ -20,14 +21,20 @@ def render_buttons() -> None:
         st.caption("Worth watching:", width="content")
         for preset in presets[:IN_LINE]:
             _button(preset)
-        with st.popover("More", type="tertiary", width="content"):
+        with st.popover("More", type="tertiary", width="content", key=MENU, on_change="rerun"):
             for preset in presets[IN_LINE:]:
                 _button(preset)
 
 
 def _button(preset: Preset) -> None:
     words, look = preset.title, ":material/compare:"
-    st.button(escape(words), icon=look, type="tertiary", key=preset.name, help=ours(preset.help), on_click=start, args=(preset,))
+    st.button(escape(words), icon=look, type="tertiary", key=preset.name, help=ours(preset.help), on_click=choose, args=(preset,))
+
+
+def choose(preset: Preset) -> None:
+    """One was pressed: it is shown, and the menu closed."""
+    st.session_state[MENU] = False
+    start(preset)
 
 
 def named(name: str | None) -> Preset | None:
