@@ -43,6 +43,10 @@ class MinMaxSampling(Defense):
     short = "MinMax sampling"
     plain = "The phone sends few entries of the gradient, drawn by chance, large ones more often, and enlarges them to be right on average."
     hint = "By how much an entry was enlarged can be computed from what arrives. Watch 1 round, then 20, of a server that stands still."
+    backfires = (  # benchmarks/published/matrix.py
+        "Why knowing of the sampling does worse with R-GAP: it solves, and entries that are known to a few per cent ruin what it solves. "
+        "Who does not know of it reads zeros where nothing came, and stays near grey. Neither shows anything."
+    )
     imitation = "known in part: the entries that arrived are compared, but not by how much each was enlarged"
     elementwise = True
     source = "https://arxiv.org/abs/2410.08734"

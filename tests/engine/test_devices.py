@@ -21,6 +21,7 @@ from leakage.spec.experiment import Assumptions, Experiment, Part
 from leakage.workers.adapter import federation, network, plugin
 
 ALLOWED = {  # where a step may wait for the CPU, and why
+    ("_adam.closest", READ): "once, after the last step",
     ("_adam._answers", READ): "once, after the last step",
     ("_adam._answers", COPIED): "once, after the last step",
     ("matching.diverged", READ): "once for each start of Adam; L-BFGS decides after each step whether to go on",
@@ -34,6 +35,8 @@ ALLOWED = {  # where a step may wait for the CPU, and why
     ("matching.to_pixels", READ): "once for each start",
     ("r_gap._answer", READ): "solves on the CPU, layer after layer, in float64",
     ("r_gap._answer", COPIED): "as above: its guess goes back",
+    ("gifd.run", READ): "once, after the last step",
+    ("gifd.expected_distance", READ): "once, after the last step",
     ("r_gap_dlg.run", READ): "once, between its two parts",
     ("h_gap.salt_and_pepper", READ): "once, between its two parts",
     ("ats.translate", COPIED): "a few numbers for each picture, client only",
