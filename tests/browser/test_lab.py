@@ -65,7 +65,7 @@ def test_nothing_plays_by_itself_for_those_who_prefer_less_motion(site: str, chr
 def test_a_new_run_begins_with_its_own_picture_and_nothing_of_the_one_before(site: str, chromium: Browser) -> None:
     page = opened(chromium, site, reduced_motion="reduce")
     expect(page.locator(STAGE)).to_have_attribute("data-mode", "still", timeout=20_000)
-    wait_for(page, "() => Number(document.querySelector('.gle-stage').dataset.psnr) > 40")
+    wait_for(page, "() => (({ psnr, seq }) => Number(psnr) > 40 && seq)(document.querySelector('.gle-stage').dataset)")  # it is drawn
     page.evaluate(BESIDE)
     page.get_by_role("button", name="… prune 90 %?").click()
     page.wait_for_url(re.compile(r"[?&]run="), timeout=30_000)
