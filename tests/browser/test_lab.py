@@ -112,8 +112,9 @@ def test_a_what_if_runs_a_batch_of_eight_and_stopping_keeps_the_best(site: str, 
     expect(page.locator(".gle-verdict")).to_be_visible()
     page.get_by_role("link", name="Your runs").click()
     expect(page.get_by_text(re.compile("8 pictures: Inverting Gradients on LeNet")).first).to_be_visible(timeout=15_000)
-    page.get_by_role("button", name="Delete all mine").click()
-    page.get_by_role("button", name="Delete them").click()
+    sure = page.get_by_role("button", name="Delete them")
+    press(page.get_by_role("button", name="Delete all mine"), sure)
+    sure.click()
     expect(page.get_by_text("No runs yet")).to_be_visible(timeout=15_000)
 
 

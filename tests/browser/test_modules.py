@@ -4,7 +4,7 @@ import re
 from urllib.parse import urlsplit
 
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Route, expect
-from waiting import wait_for
+from waiting import press, wait_for
 
 SOURCES = """
 window.sources = [];
@@ -94,8 +94,9 @@ def test_a_stream_is_closed_when_its_page_is_left_and_opened_when_one_comes_back
     again = tab.value
     plays(again)
     again.goto(f"{below}/runs")
-    again.get_by_role("button", name="Delete all mine").click()
-    again.get_by_role("button", name="Delete them").click()
+    sure = again.get_by_role("button", name="Delete them")
+    press(again.get_by_role("button", name="Delete all mine"), sure)
+    sure.click()
     expect(again.get_by_text("No runs yet")).to_be_visible(timeout=15_000)
     assert wrong == []
 

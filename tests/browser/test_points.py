@@ -54,7 +54,8 @@ def test_a_wait_is_told_and_counts_down(site: str, rooms: Path, chromium: Browse
         waits.append(int(found[1]))
         page.wait_for_timeout(500)
     assert len(set(waits)) == 3, waits
-    assert all(after <= before for before, after in pairwise(waits)), waits
+    assert all(after <= before + 1 for before, after in pairwise(waits)), waits  # the estimate follows the measured speed
+    assert waits[-1] < waits[0]
 
 
 def test_local_training_varies_and_what_it_costs_is_on_the_screen(site: str, chromium: Browser) -> None:
