@@ -68,6 +68,7 @@ class Assumptions(Base):
     statistics: Literal["none", "running", "exact"] = "none"  # of BatchNorm: those the model stores, or those of the private batch itself
     accomplice: Picture | None = Field(default=None, exclude_if=lambda picture: picture is None)
     # the picture of another phone that works with the attacker, who so knows its gradient
+    examples: bool = Field(default=False, exclude_if=lambda own: not own)  # it owns other pictures of every class, and starts from them
 
 
 class Experiment(Base):
