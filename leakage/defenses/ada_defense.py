@@ -48,7 +48,10 @@ class AdaDefense(Defense):
     title = "AdaDefense (sends an Adam-style step instead of the gradient)"
     short = "AdaDefense"
     plain = "The phone sends a stand-in: of the gradient little more than the direction of each entry is left."
-    hint = "It looks like noise to a naive attacker, but all signs are there. Compare a naive and an adaptive attacker in the first round."
+    hint = (
+        "It looks like noise to a naive attacker, but all signs are there. Compare a naive and an adaptive attacker in the first round. "
+        "Its proof is computed in Compare, under the precomputed results."
+    )
     stage = "update"
     elementwise = True
     source = "https://arxiv.org/abs/2410.08734"
