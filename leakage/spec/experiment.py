@@ -17,7 +17,7 @@ from leakage.spec.words import short_repr
 VERSION: Literal[1] = 1
 MAX_BATCH = 128
 MAX_ROUNDS = 20
-Side: TypeAlias = Literal[28, 32, 64, 224]  # of a picture, in pixels
+Side: TypeAlias = Literal[28, 32, 64, 224, 256]  # of a picture, in pixels
 Channels: TypeAlias = Literal[1, 3]
 SIZES: tuple[Side, ...] = get_args(Side)
 MAX_PIXELS = MAX_BATCH * 64 * 64  # of all pictures of an experiment together
