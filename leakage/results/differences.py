@@ -8,7 +8,7 @@ from leakage.data.images import PictureError, find
 from leakage.spec.catalog import LOCAL_RATE, LOCAL_STEPS, Catalog, Entry
 from leakage.spec.experiment import Experiment, Part, Picture
 from leakage.spec.threat_model import coincide, counted, format_value
-from leakage.spec.words import BATCH_NORM, KNOWS, STATISTICS, TASKS
+from leakage.spec.words import BATCH_NORM, KNOWS, LOSSES, STATISTICS, TASKS
 
 NOTHING = "no protection"
 
@@ -63,6 +63,7 @@ def aspects(experiments: Sequence[Experiment], known: Catalog, *, short: bool) -
         ("The model", part("model", lambda one: one.model)),
         ("Its weights", every(lambda one: f"trained ({one.checkpoint})" if one.checkpoint else "untrained")),
         ("Its outputs", every(lambda one: TASKS[one.task].short)),
+        *([("Its loss", every(lambda one: LOSSES[one.loss].short))] if any(one.loss != "cross-entropy" for one in experiments) else []),
         ("Its arithmetic", every(lambda one: one.precision)),
         ("BatchNorm uses", every(lambda one: BATCH_NORM[one.batch_norm].short)),
         ("What is sent", part("protocol", lambda one: one.protocol, apart)),

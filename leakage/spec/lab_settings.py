@@ -26,6 +26,7 @@ def lab_settings(experiment: Experiment) -> dict[str, Any]:
         "phones": phones,
         "checkpoint": experiment.checkpoint,
         "task": experiment.task,
+        "loss": experiment.loss,
         "batch_norm": experiment.batch_norm,
         "size": experiment.size,
         "channels": experiment.channels,
@@ -67,7 +68,7 @@ def experiment_of(settings: Mapping[str, Any], pictures: tuple[Picture, ...], kn
     over = [entry.id for entry in known.aggregations]
     asked = Experiment(
         pictures=pictures,
-        **{name: given[name] for name in ("size", "channels", "checkpoint", "task", "batch_norm", "rounds", "attacked_round")},
+        **{name: given[name] for name in ("size", "channels", "checkpoint", "task", "loss", "batch_norm", "rounds", "attacked_round")},
         model=part("model", given["model"]),
         protocol=part("protocol", given["protocol"]),
         aggregation=part("protocol", given.get("aggregation", *over[:1]), clients=given["phones"]) if given["phones"] > 1 else None,

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from leakage.spec.catalog import Catalog, Entry
 from leakage.spec.experiment import Experiment, Part, Picture, clients_of
-from leakage.spec.words import ATTACKERS, BATCH_NORM, STATISTICS, TASKS
+from leakage.spec.words import ATTACKERS, BATCH_NORM, LOSSES, STATISTICS, TASKS
 
 Row = tuple[str, str, str]  # a tag, what it is about, what holds
 
@@ -199,7 +199,8 @@ def assumptions(experiment: Experiment, known: Catalog, meta: Introduction | Non
         (
             "knows",
             "The model and its weights",
-            f"{_model(model, experiment.model)}, {weights}, {TASKS[experiment.task].sentence.format(experiment.num_classes)}",
+            f"{_model(model, experiment.model)}, {weights}, "
+            f"{TASKS[experiment.task].sentence.format(experiment.num_classes, LOSSES[experiment.loss].sentence)}",
         ),
         ("does not use" if unused else "knows" if sees else "does not know", "What the client does", behavior.describe(experiment.rounds)),
         ("assumed", "Naive or adaptive", what + own),

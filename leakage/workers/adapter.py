@@ -55,7 +55,7 @@ def network(experiment: Experiment, image_shape: tuple[int, int, int]) -> nn.Mod
     outputs = 1 if experiment.task != "classes" else experiment.num_classes
     model = untrained(experiment.model, image_shape, outputs, seed=experiment.seed)
     if experiment.task != "classes":
-        model.add_module("two", TwoClasses())  # our models are sequences
+        model.add_module("two", TwoClasses(experiment.loss))  # our models are sequences
     if experiment.checkpoint:
         load_checkpoint(model, experiment.checkpoint)
     return model

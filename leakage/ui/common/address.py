@@ -124,6 +124,7 @@ def _menus(known: Catalog) -> dict[str, list[Any]]:
         "size": sorted(SIZES, key=lambda size: size != forms.DEFAULT.size),
         "channels": [forms.DEFAULT.channels, 1],
         "task": list(forms.TASKS),
+        "loss": list(forms.LOSSES),
         "batch_norm": list(forms.BATCH_NORM),
         "phones": list(range(1, forms.MAX_PHONES + 1)),
         **({"aggregation": over} if (over := [entry.id for entry in known.aggregations]) else {}),
