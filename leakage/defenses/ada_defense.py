@@ -41,8 +41,8 @@ class AdaDefense(Defense):
     the value softened too, the true pictures would no longer match: on LeNet the answers were 6 dB worse. In later rounds it plays a
     first one, which fits while the gradient hardly turns.
     "read it off": solves the formula for g, entry by entry (`invert_update`), and keeps the client's moments from round to round; what the
-    rounding of the stand-in has lost counts less (`trusted`), in later rounds too: an error of the first is in the moments from then on, and
-    is carried along. It needs to have watched the client from its first round.
+    rounding of the stand-in has lost counts less (`trusted`), in later rounds too: an error of the first is in the moments from then on,
+    and is carried along. It needs to have watched the client from its first round.
     "signs alone": compares tanh(g / rms(g)) of its guess.
     Unlike the code: the first two rounds do not share one r, and no two clients share their moments.
     Source: Hu et al. 2024 (equation 19: what the server does); adagrad and yogi as in their code.
