@@ -20,6 +20,7 @@ from leakage.engine.observation import Simulator as Simulator
 from leakage.engine.observation import Snapshot as Snapshot
 from leakage.engine.observation import Statistics as Statistics
 from leakage.engine.observation import StepRng as StepRng
+from leakage.engine.observation import TrainedGenerator as TrainedGenerator
 from leakage.engine.observation import Update as Update
 from leakage.engine.observation import generator as generator
 from leakage.engine.plugin import Plugin as Plugin

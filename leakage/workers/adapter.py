@@ -23,6 +23,7 @@ from leakage.evaluation.play import play as play_scene
 from leakage.evaluation.pools import Origin, kind_of
 from leakage.evaluation.referee import Frame
 from leakage.spec.experiment import Experiment, Part, Picture
+from leakage.workers.generator_adapter import with_generator
 from leakage.workers.learned_adapter import with_learned
 from leakage.workers.private_pictures import load
 
@@ -123,7 +124,8 @@ def prepare(
         lambda: make_baselines(origins(experiment, uploads), x.cpu(), classes.cpu(), seed=experiment.seed),
         pulse=pulse,
     )
-    return replace(scene, seen=with_learned(scene.seen, scene.federation)) if scene.attack.learned else scene
+    seen = with_learned(scene.seen, scene.federation) if scene.attack.learned else scene.seen
+    return replace(scene, seen=with_generator(seen, scene.attack))
 
 
 def play(
