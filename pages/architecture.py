@@ -5,7 +5,7 @@ import streamlit as st
 from leakage.networks.grammar import unroll, write
 from leakage.networks.rank import CAVEATS, analyse
 from leakage.ui.architecture import counts as counts
-from leakage.ui.architecture import editor, rank_view, verify, withheld
+from leakage.ui.architecture import editor, k_view, rank_view, verify, withheld
 from leakage.ui.common.markdown import escape
 from leakage.ui.compare import width
 
@@ -41,6 +41,7 @@ def answer(given: editor.Given) -> None:
     st.html(counts.table(found, steps))
     rank_view.render_offer(given, found, seen)
     st.caption(" ".join((*CAVEATS, RANKS)))
+    k_view.show()
     width.show()
 
 

@@ -17,6 +17,7 @@ from leakage.attacks._logit import one_output
 from leakage.attacks._rows import estimate, kept, rank_one
 from leakage.engine.chain import TwoClasses, leaves
 from leakage.engine.core import Normalise, Observation, Params
+from leakage.networks.k_curve import Loss
 
 STILL = (nn.Flatten, nn.Identity, nn.Dropout, TwoClasses)  # what changes no number in eval mode
 SLOPES: dict[type[nn.Module], Callable[[Any, Tensor], Tensor]] = {  # act' as a function of what act returned
@@ -105,18 +106,18 @@ def back(layers: Sequence[Dense], gradient: Params, x: Tensor, d: Tensor) -> Ten
     return x
 
 
-def from_loss(layer: Dense, slopes: Tensor) -> list[tuple[Tensor, Tensor]]:
+def from_loss(layer: Dense, slopes: Tensor, loss: Loss = "cross-entropy") -> list[tuple[Tensor, Tensor]]:
     """Input x and slope d = dL/dz of a last layer without a bias, from its gradient d x^T and the loss: candidates, the likeliest first.
 
     The gradient (K, n) is s k h^T with unit vectors k, h: x = t h and d = k s / t, up to a common sign and the scale t. Cross-entropy says
     d = act'(z) * (softmax(act(z)) - e_y) at z = W x, whose most negative entry is the label's. For either sign t is a root of
     <d(t) - k s / t, k>, the likelier the more of d(t) - k s / t vanishes with it.
-    Source: Zhu and Blaschko 2021, section 3, for one output. Raises UnreadableError where the gradient is 0.
+    `loss` is that of one output. Source: Zhu and Blaschko 2021, section 3, for one output. Raises UnreadableError where the gradient is 0.
     """
     if not slopes.any():
         raise UnreadableError(f"{layer.name} {NOTHING}")
     if len(slopes) == 1:
-        return [(top.x, top.k) for top in one_output(exact(layer.weight), slopes, [0, 1], layer.slope)]
+        return [(top.x, top.k) for top in one_output(exact(layer.weight), slopes, [0, 1], layer.slope, loss)]
     left, size, right = rank_one(slopes)
     found: list[tuple[float, Tensor, Tensor]] = []
     for sign in (1, -1):

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from leakage.attacks._adam import Descent
+from leakage.attacks._examples import begun
 from leakage.attacks._labels import labels_of
 from leakage.engine.core import Attack, Observation, Snapshot, choice, flag, param
 from leakage.engine.labels import rule_field
@@ -54,6 +55,7 @@ class GradInversion(Attack):
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
         labels, note = labels_of(seen, self.label_rule)
         z = torch.stack([start("normal", seen, rng) for _ in range(self.starts)])  # (S, B, C, H, W)
+        z, begins = begun(seen, z, labels)
         descent = Descent(
             steps=self.steps,
             step_size=self.step_size,
@@ -61,6 +63,7 @@ class GradInversion(Attack):
             signed=self.signed,
             jitter=self.noise,
         )
+        note |= begins
         note["BatchNorm statistics"] = "used" if seen.statistics and self.bn_weight else "not used"
         match = distance(self.distance, seen.as_gradient(), entry_weights=seen.entry_weights)
         yield from descent.run(seen, z, labels, match, self._prior(seen), note=note, rng=rng)

@@ -12,6 +12,7 @@ from leakage.attacks._labels import labels_of, said_of
 from leakage.attacks._rows import ESTIMATES, estimate, separate
 from leakage.engine.core import Attack, Observation, Snapshot, choice, param
 from leakage.engine.labels import last_layer, rule_field
+from leakage.engine.losses import loss_of
 from leakage.engine.matching import grey_pictures
 
 ROUNDING = 1e-10  # a squared relative distance below this is no distance
@@ -92,7 +93,8 @@ class LinearLayer(Attack):
         elif stop:
             raise UnreadableError(f"Without any bias this attack begins at the last layer, and there is no way back through {stop}.")
         else:
-            below, ends = layers, from_loss(layers[-1], received(gradient, f"{layers[-1].name}.weight"))
+            slopes = received(gradient, f"{layers[-1].name}.weight")
+            below, ends = layers, from_loss(layers[-1], slopes, loss_of(seen.model))
             place = f"{layers[-1].name} and the loss"
         found, dead = [], ""
         for x, d in ends:
@@ -127,7 +129,8 @@ class LinearLayer(Attack):
             name = weight.rpartition(".")[0]
             if bias:
                 return estimate(self.estimate, *rows_of(gradient, name, self.threshold))
-            return from_loss(Dense(name, seen.weights[weight], bias=False), received(gradient, weight))[0][0]
+            layer = Dense(name, seen.weights[weight], bias=False)
+            return from_loss(layer, received(gradient, weight), loss_of(seen.model))[0][0]
         except ValueError:  # there is no such layer, or its gradient says nothing either
             return None
 

@@ -13,6 +13,7 @@ from leakage.attacks._logit import Top, one_output
 from leakage.engine.chain import Link, chain
 from leakage.engine.core import Attack, Observation, Params, Snapshot, choice
 from leakage.engine.equations import Solved, solve, solve_as_published
+from leakage.engine.losses import loss_of
 from leakage.engine.matching import flatten, grey_pictures, to_pixels
 
 SYSTEMS = ("balanced", "as published")
@@ -24,7 +25,10 @@ NOT_A_CHAIN = "R-GAP needs a plain chain of convolutions and linear layers. This
 MIXTURE = "R-GAP takes the gradient for that of one picture. Of several it finds one mixture, shown in every place."
 BROKEN = "This update holds numbers that are not finite, or passes no gradient through {}: R-GAP can go no further, and answers with grey."
 MISSING = "The gradient of {} is zero, or its phone keeps it: going layer by layer ends there. A search goes on with the others."
-SILENT = "The last layer's gradient is zero, as behind a ReLU that lets nothing through, or its phone keeps it: it says nothing here."
+SILENT = (
+    "The last layer's gradient is zero, as behind a ReLU that lets nothing through or a hinge loss whose margin is met, or its phone keeps "
+    "it: it says nothing here."
+)
 UNDECIDED = "{} pictures explain this gradient, and nothing in it says which is the private one. The first is shown, none is the answer."
 SHORT = "Layer {}: {:,} equations determine {:,} of {:,} unknowns. The rest is guessed: the shortest solution."
 
@@ -63,11 +67,11 @@ class RGap(Attack):
     """Recursion from the last layer: z = bend^-1(x of the layer above), k = (W^T k above) * bend'(z), then x from linear equations.
 
     A linear layer gives x by least squares over the rows of k x^T. A convolution gives gradient equations (k against dL/dw) and weight
-    equations (w * x = z), without those of a ReLU's zeros. The logit follows from <g, w> = mu l'(mu): one root for mu < 0, two for mu > 0;
-    both are worked out, and where pixels in [0, 1] do not decide neither is called the answer. The label is read from the sign of the last
-    layer's gradient; where that is not certain, from which label's equations are solved. With a bias in the last layer k is its gradient;
-    with several outputs and none, k's length is searched. "as published": float32 between layers, rows unbalanced. Of a batch it finds
-    a mixture. It imitates no protection: it takes the update for a gradient.
+    equations (w * x = z), without those of a ReLU's zeros. The logit follows from <g, w> = mu l'(mu): one root for mu < 0, two for mu > 0,
+    of a hinge loss one; all are worked out, and where pixels in [0, 1] do not decide none is called the answer. The label is read from the
+    sign of the last layer's gradient; where that is not certain, from which label's equations are solved. With a bias in the last layer k
+    is its gradient; with several outputs and none, k's length is searched. "as published": float32 between layers, rows unbalanced. Of a
+    batch it finds a mixture. It imitates no protection: it takes the update for a gradient.
     Unlike the paper: float64 and balanced rows by default; both roots; several outputs.
     Source: Zhu and Blaschko 2021, algorithm 1, equations 4 to 9.
     """
@@ -136,7 +140,8 @@ class RGap(Attack):
             ends = from_loss(Dense(last.name, weight, bias=False, activation=last.activation), slopes)
             return [Top(int(d.argmin()), d, x) for x, d in ends[:MOST]]
         sure = seen.labels is not None or note.get("label certainty") == 1
-        return one_output(weight, slopes, [label] if sure else [label, 1 - label], lambda out: last.slope(last.before(out)))
+        labels_left = [label] if sure else [label, 1 - label]
+        return one_output(weight, slopes, labels_left, lambda out: last.slope(last.before(out)), loss_of(seen.model))
 
     def _down(self, climb: Climb, link: Link, weights: Params, gradient: Params) -> Climb:
         """One layer further down: the input of `link`, whose output is the input that has been found."""

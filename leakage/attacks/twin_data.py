@@ -15,7 +15,10 @@ SEARCHES = ("Gauss-Newton", "L-BFGS")
 ENDED = "Two pictures, one gradient. Started {:.2g} % away from the twin, the search ended {:.2g} % away."
 LARGE = "A gradient of {:,} numbers is too long for Gauss-Newton steps: L-BFGS searches instead, and sticks at bends before it arrives."
 OF_ONE = "A twin is worked out for one picture; of several R-GAP finds one mixture only. Choose a batch of 1."
-NONE = "There is one explanation of this gradient only, so no twin. A twin needs one output, the label the network says itself, no biases."
+NONE = (
+    "There is one explanation of this gradient only, so no twin. A twin needs one output, the label the network says itself, no biases, "
+    "and no hinge loss."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,11 +26,11 @@ class TwinData(Attack):
     """The picture at the other root of the logit, and DLG started near it.
 
     In a network without biases whose bends are ReLU or LeakyReLU, with one output and mu > 0, the picture x and a x have the same gradient,
-    where a = mu2 / mu1 for the two roots of -mu / (1 + exp(mu)) = c. Both are worked out by R-GAP, whose answer is the one that is more
-    like a picture (less outside [0, 1]). Near the other, with noise of `noise` times its deviation, DLG's distance is minimised: it
-    ends at the twin. Gauss-Newton steps arrive in about ten; of the gallery's pictures one in seven leads them astray, for where a unit
-    changes its sign the distance jumps. L-BFGS, DLG's own, comes nearer, sticks there and creeps in between. In an untrained network
-    mu1 is small and a often 20 to 300, where L-BFGS of step 1 leaps away: unlike DLG it searches along every line.
+    where a = mu2 / mu1 for the two roots of mu l'(mu) = c; l is the logistic or the exponential loss. Both are worked out by R-GAP, whose
+    answer is the one that is more like a picture (less outside [0, 1]). Near the other, with noise of `noise` times its deviation, DLG's
+    distance is minimised: it ends at the twin. Gauss-Newton steps arrive in about ten; of the gallery's pictures one in seven leads them
+    astray, for where a unit changes its sign the distance jumps. L-BFGS, DLG's own, comes nearer, sticks there and creeps in between. In an
+    untrained network mu1 is small and a often 20 to 300, where L-BFGS of step 1 leaps away: unlike DLG it searches along every line.
     Source: Zhu and Blaschko 2021, appendix B.
     """
 

@@ -8,13 +8,21 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from leakage.engine.core import Normalise
+from leakage.networks.k_curve import Loss
 
 NOTHING = 1e-6  # what came out of a ReLU was worked out: below this share of the largest it counts as 0
 BENDS = (nn.ReLU, nn.LeakyReLU, nn.Sigmoid, nn.Tanh)
 
 
 class TwoClasses(nn.Module):
-    """Behind a network of one output z: logits (0, z), whose cross-entropy is the logistic loss log(1 + exp(-z)) of class 1."""
+    """Behind a network of one output z: logits (0, z), whose cross-entropy is the logistic loss log(1 + exp(-z)) of class 1.
+
+    loss  what the network is trained by, and whoever replays it: see `engine.losses`
+    """
+
+    def __init__(self, loss: Loss = "cross-entropy") -> None:
+        super().__init__()
+        self.loss: Loss = loss
 
     def forward(self, z: Tensor) -> Tensor:
         return torch.cat([torch.zeros_like(z), z], 1)  # (B, 2)

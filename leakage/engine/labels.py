@@ -13,6 +13,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from leakage.engine.core import Observation, choice, generator
+from leakage.engine.losses import loss_of, slopes_by_class
+from leakage.networks.k_curve import Loss
 from leakage.spec.words import NO_LABELS
 
 WORDS = {  # rule -> how the page names it for a batch
@@ -147,10 +149,10 @@ def single(rows: Tensor) -> Recovered:
 def one_output(slope: Tensor) -> Recovered:
     """The class, 0 or 1, of one picture from the weight's gradient (D,) of a single output without a bias: (p - y) h.
 
-    p - y is negative for class 1 alone, and features h behind a ReLU or sigmoid are not: certain when all entries agree, else their sum
-    decides. Source: Zhu and Blaschko 2021, section 3.
+    p - y, or another loss's slope, is negative for class 1 alone, and features h behind a ReLU or sigmoid are not: certain when all entries
+    agree and are not all 0, else their sum decides. Source: Zhu and Blaschko 2021, section 3.
     """
-    agree = bool((slope >= 0).all()) or bool((slope <= 0).all())
+    agree = bool(slope.any()) and (bool((slope >= 0).all()) or bool((slope <= 0).all()))
     return Recovered((slope.sum() < 0).long().view(1), ONE_OUTPUT, 1.0 if agree else None)
 
 
@@ -225,8 +227,22 @@ def mean_predictions(seen: Observation) -> Means | None:
     (weight, slopes, bias), probes = head(seen), predict(seen)
     bias_gradient = along(slopes, probes.features) if bias is None else bias
     logits = probes.logits if bias is None else moved(probes, weight, bias_gradient, slopes)
-    means = Means(bias_gradient, probes.logits.softmax(1).mean(0), logits.softmax(1).mean(0))
+    loss = loss_of(seen.model)
+    means = Means(bias_gradient, prior(loss, probes.logits, bias_gradient), prior(loss, logits, bias_gradient))
     return means if all(bool(mean.isfinite().all()) for mean in means) else None
+
+
+def prior(loss: Loss, logits: Tensor, bias_gradient: Tensor) -> Tensor:
+    """What, less `bias_gradient` (K,), is the share of every class, (K,): the mean prediction at logits (P, K).
+
+    For one output behind another loss the mean slopes l_0 > 0 and l_1 < 0 of both classes stand in its place: the gradient of z is
+    share_0 l_0 + share_1 l_1, with share_0 + share_1 = 1. Not finite where the margins of all probes are met.
+    """
+    if loss == "cross-entropy":
+        return logits.softmax(1).mean(0)
+    zero, one = slopes_by_class(loss, logits).mean(0)
+    share = ((zero - bias_gradient[1]) / (zero - one)).clamp(0, 1)
+    return torch.stack([1 - share, share]) + bias_gradient
 
 
 def moved(probes: Predictions, weight: Tensor, rows: Tensor, slopes: Tensor) -> Tensor:

@@ -108,6 +108,7 @@ class Observation:
         client_weights: computes the weights with which the client ended the round, one client's on average, as the attacker reads it
         learned: a network trained beforehand to undo updates: update -> pictures (B, C, H, W); or why there is none, in a sentence
         generator: a network that was trained beforehand to paint such pictures; or why there is none, in a sentence
+        examples: class -> pictures of it (N, C, H, W) in [0, 1], none of them private, when the experiment grants them; a class may lack
         latents: what an attack may look for too: buffers of `model` by name, leaves that `replay` follows; it leaves there what it found
     """
 
@@ -128,6 +129,7 @@ class Observation:
     statistics: Statistics | None = None
     entry_weights: Params = field(default_factory=dict)
     latents: Params = field(default_factory=dict)
+    examples: dict[int, Tensor] = field(default_factory=dict)
     client_weights: Callable[[], Params] = dict
     learned: Callable[[Params], Tensor] | str = "No attacker was trained beforehand. Run it in the lab, or by `python -m leakage run`."
     generator: TrainedGenerator | str = NO_GENERATOR

@@ -8,7 +8,7 @@ from leakage.data.images import PictureError, find
 from leakage.spec.catalog import LOCAL_RATE, LOCAL_STEPS, Catalog, Entry
 from leakage.spec.experiment import Experiment, Part, Picture
 from leakage.spec.threat_model import coincide, counted, format_value
-from leakage.spec.words import BATCH_NORM, KNOWS, STATISTICS, TASKS
+from leakage.spec.words import BATCH_NORM, KNOWS, LOSSES, STATISTICS, TASKS
 
 NOTHING = "no protection"
 
@@ -63,6 +63,7 @@ def aspects(experiments: Sequence[Experiment], known: Catalog, *, short: bool) -
         ("The model", part("model", lambda one: one.model)),
         ("Its weights", every(lambda one: f"trained ({one.checkpoint})" if one.checkpoint else "untrained")),
         ("Its outputs", every(lambda one: TASKS[one.task].short)),
+        *([("Its loss", every(lambda one: LOSSES[one.loss].short))] if any(one.loss != "cross-entropy" for one in experiments) else []),
         ("Its arithmetic", every(lambda one: one.precision)),
         ("BatchNorm uses", every(lambda one: BATCH_NORM[one.batch_norm].short)),
         ("What is sent", part("protocol", lambda one: one.protocol, apart)),
@@ -76,6 +77,7 @@ def aspects(experiments: Sequence[Experiment], known: Catalog, *, short: bool) -
         ("The labels", every(lambda one: f"{'labels ' if short else ''}{'granted' if one.assume.labels else 'found out'}")),
         ("BatchNorm statistics", every(lambda one: f"{'statistics ' if short else ''}{STATISTICS[one.assume.statistics].short}")),
         *([("The accomplice", every(_accomplice))] if any(one.assume.accomplice for one in experiments) else []),
+        *([("Other pictures of every class", every(_examples))] if any(one.assume.examples for one in experiments) else []),
         ("The seed", every(lambda one: f"{'seed ' if short else ''}{one.seed}")),
         ("The time limit", every(lambda one: f"at most {one.max_seconds} s")),
     ]
@@ -153,6 +155,11 @@ def _pictures(experiments: Sequence[Experiment], *, short: bool) -> list[str]:
     if short and len({len(batch) for batch in batches}) == len(set(batches)):
         return [f"{len(batch)} picture{'' if len(batch) == 1 else 's'}" for batch in batches]
     return [" + ".join(_picture(picture) for picture in batch) for batch in batches]
+
+
+def _examples(experiment: Experiment) -> str:
+    """Whether the attacker owns such pictures."""
+    return "starts from another picture of the class" if experiment.assume.examples else "starts without one"
 
 
 def _accomplice(experiment: Experiment) -> str:

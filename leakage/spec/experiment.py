@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from leakage.data.checkpoints import CheckpointError, find
+from leakage.networks.k_curve import Loss
 from leakage.spec.aliases import also_as_before
 from leakage.spec.catalog import Catalog, CatalogError
 from leakage.spec.refusals import LocalSteps, accomplice_refusals, refusals, unreadable
@@ -68,6 +69,7 @@ class Assumptions(Base):
     statistics: Literal["none", "running", "exact"] = "none"  # of BatchNorm: those the model stores, or those of the private batch itself
     accomplice: Picture | None = Field(default=None, exclude_if=lambda picture: picture is None)
     # the picture of another phone that works with the attacker, who so knows its gradient
+    examples: bool = Field(default=False, exclude_if=lambda own: not own)  # it owns other pictures of every class, and starts from them
 
 
 class Experiment(Base):
@@ -81,6 +83,10 @@ class Experiment(Base):
     checkpoint: str = Field(default="", max_length=100)  # "id@rounds" of trained weights; empty: untrained, drawn by the seed
     task: Literal["classes", "two", "flipped"] = "classes"  # one output per class; or one in all, which tells two classes apart: labels are
     # what the network itself says of each picture (two), or the opposite (flipped), as R-GAP's authors ran it
+    loss: Loss = Field(
+        default="cross-entropy", exclude_if=lambda given: given == "cross-entropy"
+    )  # of a network of one output, where it is
+    # the logistic loss; the attacker knows it
     precision: Literal["float32", "float64"] = "float32"  # of the client's arithmetic, and of what it sends
     batch_norm: Literal["eval", "batch"] = "eval"  # BatchNorm uses its stored statistics, or those of the batch, as in training
     protocol: Part = Part(id="fedsgd")
@@ -145,6 +151,8 @@ class Experiment(Base):
             check_needs(catalog, model, self.defenses)
             self._check_setting(catalog)
             self._check_engine(model, catalog)
+            if self.loss != "cross-entropy" and self.task == "classes":
+                raise SpecError(f"loss: with one output for each class allowed is cross-entropy, given was {self.loss}. Set task to two.")
             if self.checkpoint and self.task != "classes":
                 raise SpecError("task: with trained weights only classes, one output for each. Choose classes, or an untrained model.")
             if self.checkpoint:

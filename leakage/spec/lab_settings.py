@@ -26,6 +26,7 @@ def lab_settings(experiment: Experiment) -> dict[str, Any]:
         "phones": phones,
         "checkpoint": experiment.checkpoint,
         "task": experiment.task,
+        "loss": experiment.loss,
         "batch_norm": experiment.batch_norm,
         "size": experiment.size,
         "channels": experiment.channels,
@@ -35,6 +36,7 @@ def lab_settings(experiment: Experiment) -> dict[str, Any]:
         "adaptive": "true" if experiment.assume.adaptive else "false",
         "counter": experiment.assume.strategy,
         "statistics": experiment.assume.statistics,
+        "examples": experiment.assume.examples,
         "accomplice": named(experiment.assume.accomplice) if experiment.assume.accomplice else ALONE,
         "seed": experiment.seed,
         "max_seconds": experiment.max_seconds,
@@ -66,7 +68,7 @@ def experiment_of(settings: Mapping[str, Any], pictures: tuple[Picture, ...], kn
     over = [entry.id for entry in known.aggregations]
     asked = Experiment(
         pictures=pictures,
-        **{name: given[name] for name in ("size", "channels", "checkpoint", "task", "batch_norm", "rounds", "attacked_round")},
+        **{name: given[name] for name in ("size", "channels", "checkpoint", "task", "loss", "batch_norm", "rounds", "attacked_round")},
         model=part("model", given["model"]),
         protocol=part("protocol", given["protocol"]),
         aggregation=part("protocol", given.get("aggregation", *over[:1]), clients=given["phones"]) if given["phones"] > 1 else None,
@@ -78,6 +80,7 @@ def experiment_of(settings: Mapping[str, Any], pictures: tuple[Picture, ...], kn
             strategy=given["counter"],
             statistics=given["statistics"],
             accomplice=accomplice_of(given["accomplice"]),
+            examples=given["examples"],
         ),
         seed=given["seed"],
         max_seconds=given["max_seconds"],

@@ -22,17 +22,22 @@ class Words:
 
 
 TASKS = {
-    "classes": Words("One output for each class", "one output for each class", "{} classes, cross-entropy"),
+    "classes": Words("One output for each class", "one output for each class", "{0} classes, cross-entropy"),
     "two": Words(
         "One output (label = the model's own prediction)",
         "one output",
-        "one output, logistic loss; the label is what the network says itself",
+        "one output, {1}; the label is what the network says itself",
     ),
     "flipped": Words(
         "One output (label = the opposite of its prediction)",
         "one output, label the opposite",
-        "one output, logistic loss; the label is the opposite of what the network says, as R-GAP's authors ran it",
+        "one output, {1}; the label is the opposite of what the network says, as R-GAP's authors ran it",
     ),
+}
+LOSSES = {  # of one output; cross-entropy is the only one of several
+    "cross-entropy": Words("Logistic (cross-entropy)", "cross-entropy", "logistic loss"),
+    "exponential": Words("Exponential", "exponential loss", "exponential loss exp(-margin)"),
+    "hinge": Words("Hinge", "hinge loss", "hinge loss max(0, 1 - margin): a picture whose margin is met changes nothing in what is sent"),
 }
 BATCH_NORM = {
     "eval": Words(

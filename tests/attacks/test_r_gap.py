@@ -8,7 +8,6 @@ import torch
 from problems import moments, observed, precision, smooth
 from torch.nn import functional as F
 
-from leakage.attacks._logit import TURN, roots
 from leakage.engine.core import Observation, Params, Snapshot, generator
 from leakage.engine.equations import gradient_rows, least_squares, solve, solve_as_published, weight_rows
 from leakage.engine.matching import flatten
@@ -142,19 +141,6 @@ def test_of_a_batch_it_finds_one_mixture_in_the_span_of_the_pictures() -> None:
 
 
 # ---------------------------------------------------------------- the logit
-
-
-def test_every_root_of_the_logit_is_found() -> None:
-    def c(mu: float) -> float:
-        return -mu / (1 + math.exp(mu))
-
-    assert roots(c(-14.0)) == pytest.approx([-14.0], rel=1e-12)
-    assert roots(c(0.198)) == pytest.approx([0.198, 3.700], abs=2e-3)  # 18.7 times the smaller one
-    assert roots(c(5.0))[1] == pytest.approx(5.0, rel=1e-12)
-    assert c(roots(c(5.0))[0]) == pytest.approx(c(5.0), rel=1e-12)
-    assert roots(0.0) == [0.0]
-    assert roots(-0.3) == [TURN]  # below the minimum of -0.2785: noise
-    assert pytest.approx(1 + math.exp(-TURN), abs=1e-12) == TURN
 
 
 def test_a_true_label_leaves_two_pictures_of_one_gradient_and_pixels_decide_between_them() -> None:

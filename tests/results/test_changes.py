@@ -18,6 +18,7 @@ OTHERS: dict[str, tuple[Any, str]] = {
     "model": (Part(id="mlp"), "model: MLP instead of LeNet"),
     "checkpoint": ("lenet-mnist@5", "weights: trained (lenet-mnist@5) instead of untrained"),
     "task": ("two", "one output instead of one output for each class"),
+    "loss": ("hinge", "hinge loss instead of cross-entropy"),
     "precision": ("float64", "arithmetic: float64 instead of float32"),
     "batch_norm": ("batch", "BatchNorm uses: statistics of this batch instead of stored statistics"),
     "protocol": (Part(id="fedavg"), "what is sent: FedAvg instead of FedSGD"),
@@ -34,6 +35,7 @@ GRANTED = {
     "adaptive": (False, "attacker: naive instead of adaptive"),
     "strategy": ("read it off", "attacker's countermeasure: undone by its formula instead of default countermeasure"),
     "statistics": ("exact", "statistics granted for this very batch instead of statistics not granted"),
+    "examples": (True, "starts from another picture of the class instead of starts without one"),
     "accomplice": (Picture(id="chelsea"), "accomplice with Cat instead of no accomplice"),
 }
 

@@ -151,6 +151,7 @@ CHANGES: dict[str, Any] = {
     "model": Part(id="mlp"),
     "checkpoint": "lenet@5",
     "task": "two",
+    "loss": "exponential",
     "precision": "float64",
     "batch_norm": "batch",
     "protocol": Part(id="fedavg"),

@@ -15,10 +15,11 @@ from leakage.ui.common import forms
     ("model", "field", "said"),
     [
         (Experiment, "task", words.TASKS),
+        (Experiment, "loss", words.LOSSES),
         (Experiment, "batch_norm", words.BATCH_NORM),
         (Assumptions, "statistics", words.STATISTICS),
     ],
-    ids=["task", "batch_norm", "statistics"],
+    ids=["task", "loss", "batch_norm", "statistics"],
 )
 def test_every_value_of_a_choice_has_words_and_no_other(model: Any, field: str, said: dict[str, words.Words]) -> None:
     assert tuple(said) == get_args(model.model_fields[field].annotation)
@@ -32,7 +33,7 @@ def test_menus_offer_these_words() -> None:
 
 
 def test_no_other_dictionary_tells_the_same_choices() -> None:
-    choices = [set(one) for one in (words.TASKS, words.BATCH_NORM, words.STATISTICS, words.ATTACKERS)]
+    choices = [set(one) for one in (words.TASKS, words.LOSSES, words.BATCH_NORM, words.STATISTICS, words.ATTACKERS)]
     for folder in ("leakage/spec", "leakage/results", "leakage/ui", "leakage/web", "pages"):
         for file in sorted((ROOT / folder).rglob("*.py")):
             if file.name == "words.py":

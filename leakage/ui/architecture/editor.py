@@ -22,6 +22,7 @@ SETTINGS: dict[str, tuple[Any, ...]] = {  # name in the address -> what it may b
     "outputs": (10, *range(1, MOST_OUTPUTS + 1)),
     "batch": tuple(range(1, MOST_PICTURES + 1)),
     "convention": CONVENTIONS,
+    "c": (-20, *range(-120, 101)),  # hundredths, where the k-curve is crossed
 }
 COLOURS = {3: "Colour", 1: "Grey"}
 CONVENTION_NAMES = {"unit": "of its last convolution", "w1_plus_shortcut": "of its first convolution and of the skip itself"}

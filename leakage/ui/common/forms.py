@@ -23,6 +23,7 @@ More: TypeAlias = Callable[[dict[str, Any]], None]  # draws further widgets, giv
 SOURCES = {"gallery": "Gallery", "upload": "Your own", "mnist": "MNIST", "cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}
 DEFAULTS = {"model": DEFAULT.model.id, "protocol": DEFAULT.protocol.id, "defense": NONE, "attack": DEFAULT.attack.id}
 TASKS = {name: said.menu for name, said in words.TASKS.items()}
+LOSSES = {name: said.menu for name, said in words.LOSSES.items()}
 BATCH_NORM = {name: said.menu for name, said in words.BATCH_NORM.items()}
 ADAPTIVE = {"true": words.KNOWS["adaptive"], "false": words.KNOWS["naive"]}
 STATISTICS = {name: said.menu for name, said in words.STATISTICS.items()}

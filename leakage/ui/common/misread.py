@@ -19,6 +19,7 @@ LONGEST, MOST = 160, 12  # letters of a value that are repeated, and sentences
 More: TypeAlias = Callable[[Mapping[str, str], Catalog], Iterator[str]]
 WORDS: dict[str, Mapping[Any, str]] = {
     "task": forms.TASKS,
+    "loss": forms.LOSSES,
     "batch_norm": forms.BATCH_NORM,
     "statistics": forms.STATISTICS,
     "source": forms.SOURCES,

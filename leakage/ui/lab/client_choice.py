@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import streamlit as st
 
+from leakage.networks.k_curve import LOSSES, Loss
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import MAX_ROUNDS, Part
 from leakage.spec.threat_model import ClientBehavior
@@ -23,6 +24,7 @@ class Setting:
     model: Part
     checkpoint: str
     task: Literal["classes", "two", "flipped"]
+    loss: Loss
     batch_norm: Literal["eval", "batch"]
     protocol: Part
     aggregation: Part | None
@@ -49,7 +51,7 @@ def choose_setting(known: Catalog, pictures: int, *, without: Sequence[str] = ()
     statistics = batch_norm(model)
     behavior = ClientBehavior.of(known, protocol, aggregation, pictures, batch_norm=statistics)
     sent.show(entry.travels, phones=behavior.phones, steps=behavior.steps)
-    return Setting(model, checkpoint, st.session_state["task"], statistics, protocol, aggregation, rounds, attacked)
+    return Setting(model, checkpoint, st.session_state["task"], loss(), statistics, protocol, aggregation, rounds, attacked)
 
 
 def rounds_watched() -> int:
@@ -110,6 +112,15 @@ def model_menus(fields: dict[str, Any]) -> None:
         help="One output tells two classes apart. Which of them a picture is in has no meaning then; R-GAP's authors took the opposite of "
         "what the untrained network says, which leaves one solution where the other label can leave two.",
     )
+    if st.session_state["task"] != "classes":
+        st.selectbox(
+            "Loss",
+            list(forms.LOSSES),
+            format_func=forms.LOSSES.__getitem__,
+            key="loss",
+            help="What the phone's gradient is the gradient of; the attacker knows it. The logistic and the exponential loss can leave two "
+            "pictures for one gradient, the hinge loss one, or it sends nothing: when the network is sure by a margin of 1.",
+        )
     if has_batch_norm(fields):
         st.selectbox(
             "BatchNorm uses",
@@ -119,6 +130,13 @@ def model_menus(fields: dict[str, Any]) -> None:
             help="Stored statistics: each picture is treated alone. Of this batch: as while training; pictures of a batch mix, and the "
             "attacker must guess their statistics with them.",
         )
+
+
+def loss() -> Loss:
+    """What is minimised; several outputs have cross-entropy alone, and no other is kept for them."""
+    if st.session_state["task"] == "classes":
+        st.session_state.pop("loss", None)
+    return cast(Loss, st.session_state.get("loss", LOSSES[0]))
 
 
 def batch_norm(model: Part) -> Literal["eval", "batch"]:

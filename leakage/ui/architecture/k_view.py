@@ -1,0 +1,79 @@
+"""How many pictures explain one gradient of a network with one output: the k-curve of each loss, and a slider for the number it crosses."""
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from leakage.networks.k_curve import LOSSES, TURNS, Loss, curve, roots
+from leakage.spec.words import LOSSES as WORDS
+from leakage.ui.architecture.editor import key
+from leakage.ui.common.figures import bare
+from leakage.ui.common.markdown import Markdown, escape
+
+LOOKS: dict[Loss, tuple[str, str]] = {  # Okabe-Ito, readable on white and on black
+    "cross-entropy": ("#0072b2", "circle"),
+    "exponential": ("#d55e00", "square"),
+    "hinge": ("#009e73", "diamond"),
+}
+LOW, HIGH, STEPS = -1.5, 6.0, 300  # of the margins that are drawn
+STORY = """With **one output** and no bias, the last layer's gradient times its weights is one number: c = mu times the slope of the loss at
+mu, where mu is the margin, by how much the network is right about the picture. R-GAP solves this for mu before it goes on to the picture.
+Where the line crosses a curve **twice**, two pictures, twins, send the same gradient."""
+HINGE = "The hinge loss has no twins, but a picture whose margin is 1 or more sends nothing at all."
+HELP = "The number c that an attacker computes from the gradient that it received."
+
+
+def said(loss: Loss, c: float) -> Markdown:
+    """What this number says of the margin, behind this loss."""
+    found, name = roots(loss, c), escape(WORDS[loss].menu)
+    margins = " and ".join(f"{mu:.3f}" for mu in found)
+    if loss == "hinge" and c == 0:
+        words = "the margin is 0, or it is met and nothing is sent"
+    elif not found:
+        words = f"no margin has this number (the lowest is {curve(loss, TURNS[loss]):.4f}): noise"
+    else:
+        words = f"two margins, {margins}: a twin" if len(found) == 2 else f"one margin, {margins}"
+    return Markdown(f"**{name}**: {escape(words)}")
+
+
+def figure(c: float) -> go.Figure:
+    """The three curves over the margin, the line at c, and a mark at every root that is in sight."""
+    made = go.Figure()
+    for loss, (colour, symbol) in LOOKS.items():
+        margins = [LOW + (HIGH - LOW) * step / STEPS for step in range(STEPS + 1)]
+        margins = sorted({*margins, TURNS[loss]})
+        made.add_scatter(
+            x=margins,
+            y=[curve(loss, mu) for mu in margins],
+            mode="lines",
+            name=WORDS[loss].menu,
+            line={"color": colour, "width": 2, "simplify": False},
+            hovertemplate=f"{WORDS[loss].menu}<br>mu %{{x:.2f}}, c %{{y:.3f}}<extra></extra>",
+        )
+        shown = [mu for mu in roots(loss, c) if LOW <= mu <= HIGH]
+        made.add_scatter(
+            x=shown,
+            y=[c] * len(shown),
+            mode="markers",
+            showlegend=False,
+            marker={"symbol": symbol, "size": 11, "color": colour, "line": {"width": 1.5, "color": "#fff"}},
+            hovertemplate=f"{WORDS[loss].menu}: mu = %{{x:.3f}}<extra></extra>",
+        )
+    made.add_hline(c, line_width=1.5, line_dash="dot", line_color="#888")
+    return bare(
+        made,
+        height=320,
+        legend={"orientation": "h", "y": -0.28},
+        x={"title": "margin mu", "range": [LOW, HIGH]},
+        y={"title": "c", "range": [-1.2, 1.05]},
+    )
+
+
+def show() -> None:
+    """Folded away below the counts."""
+    with st.expander("One output: how many pictures explain one gradient?"):
+        st.markdown(STORY)
+        hundredths = st.select_slider("c", range(-120, 101), format_func=lambda part: f"{part / 100:.2f}", key=key("c"), help=HELP)
+        c = hundredths / 100
+        st.plotly_chart(figure(c), key="k-curve", config={"displayModeBar": False}, alt="c against the margin, for three losses")
+        st.markdown("\n".join(f"- {said(loss, c)}" for loss in LOSSES))
+        st.caption(HINGE)
