@@ -83,10 +83,8 @@ class Experiment(Base):
     checkpoint: str = Field(default="", max_length=100)  # "id@rounds" of trained weights; empty: untrained, drawn by the seed
     task: Literal["classes", "two", "flipped"] = "classes"  # one output per class; or one in all, which tells two classes apart: labels are
     # what the network itself says of each picture (two), or the opposite (flipped), as R-GAP's authors ran it
-    loss: Loss = Field(
-        default="cross-entropy", exclude_if=lambda given: given == "cross-entropy"
-    )  # of a network of one output, where it is
-    # the logistic loss; the attacker knows it
+    loss: Loss = Field(default="cross-entropy", exclude_if=lambda given: given == "cross-entropy")
+    # of a network of one output, where cross-entropy is the logistic loss; the attacker knows it
     precision: Literal["float32", "float64"] = "float32"  # of the client's arithmetic, and of what it sends
     batch_norm: Literal["eval", "batch"] = "eval"  # BatchNorm uses its stored statistics, or those of the batch, as in training
     protocol: Part = Part(id="fedsgd")
