@@ -148,12 +148,16 @@ class Federation:
 
         return self.over.merge_clients([member(number) for number in range(self.over.members)])
 
-    def latent_init(self, model: nn.Module) -> Params:
-        """Put into the model what an adaptive attacker guesses of what the client keeps to itself; return what is sought further."""
+    def latent_init(self, model: nn.Module, pictures: int) -> Params:
+        """Put into the model what an adaptive attacker guesses of what the client keeps to itself; return what is sought further.
+
+        `pictures`: how many a client has, for what is different for each of them.
+        """
         latents = Params()
         for own in self.protections if self.adaptive else ():
             for name, value in own.strategy.latent_init(model).items():
                 layer, _, part = name.rpartition(".")
+                value = value.expand(pictures, *value.shape).clone() if own.strategy.latent_per_picture else value
                 held = value.to(model.get_buffer(name)).requires_grad_(own.strategy.optimize_latents)
                 setattr(model.get_submodule(layer), part, held)
                 if own.strategy.optimize_latents:

@@ -128,7 +128,7 @@ class _Server:
     def observation(self, batch: Batch, labels: Tensor | None, statistics: Statistics | None) -> Observation:
         """What it holds; `labels` and `statistics` are granted."""
         federation, attacked, weights = self.federation, self.attacked, weights_of(self.model)
-        latents = federation.latent_init(self.model)  # from here on it is the attacker's
+        latents = federation.latent_init(self.model, -(-batch.size // federation.over.members))  # from here on it is the attacker's
         adaptive, state = federation.adaptive, federation.over.broadcast_state(self.shadow)
         update = federation.invert_update(attacked.update, self.shadow)
         client = federation.imitation(gradient_client(self.model), update)

@@ -11,6 +11,7 @@ from leakage.data.checkpoints import CheckpointError, find
 from leakage.networks.k_curve import Loss
 from leakage.spec.aliases import also_as_before
 from leakage.spec.catalog import Catalog, CatalogError
+from leakage.spec.json_size import more_values_than
 from leakage.spec.refusals import LocalSteps, accomplice_refusals, refusals, unreadable
 from leakage.spec.syntax import SYNTAXES
 from leakage.spec.words import short_repr
@@ -18,7 +19,7 @@ from leakage.spec.words import short_repr
 VERSION: Literal[1] = 1
 MAX_BATCH = 128
 MAX_ROUNDS = 20
-Side: TypeAlias = Literal[28, 32, 64, 224]  # of a picture, in pixels
+Side: TypeAlias = Literal[28, 32, 64, 224, 256]  # of a picture, in pixels
 Channels: TypeAlias = Literal[1, 3]
 SIZES: tuple[Side, ...] = get_args(Side)
 MAX_PIXELS = MAX_BATCH * 64 * 64  # of all pictures of an experiment together
@@ -273,7 +274,7 @@ def parse_as(text: str | bytes | dict[str, Any], kind: type[Data], what: str, *,
         raise SpecError(f"This is not {what} file: expected JSON, and {error}.") from None
     if not isinstance(raw, dict):
         raise SpecError(f"This is not {what} file: expected an object {{...}}, given was a {type(raw).__name__}.")
-    if _has_more_values_than(most, raw):
+    if more_values_than(most, raw):
         raise SpecError(f"This is not {what} file: expected are at most {most} values, given were more.")
     if raw.get("version", VERSION) != VERSION:
         raise SpecError(f"version: allowed is {VERSION}, given was {short_repr(raw['version'])}. Update this program to read newer files.")
@@ -291,13 +292,3 @@ def parse_as(text: str | bytes | dict[str, Any], kind: type[Data], what: str, *,
                 f"{where}: this version has no such field, given was {given}. Update this program or remove the field."
             ) from None
         raise SpecError(f"{where}: {first['msg'].lower()}; given was {given}.") from None
-
-
-def _has_more_values_than(most: float, raw: dict[str, Any]) -> bool:
-    count, left = 0, list[Any]([raw])
-    while left and count <= most:
-        part = left.pop()
-        inside = part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
-        count += len(inside)
-        left += inside
-    return count > most
