@@ -8,7 +8,7 @@ from typing import Literal
 from torch import Tensor, nn
 
 from leakage.engine.client import gradient_client
-from leakage.engine.core import AdaptiveStrategy, Client, ClientState, Defense, Params, Protocol, Round, generator
+from leakage.engine.core import AdaptiveStrategy, Client, ClientState, Defense, Params, Protocol, Round, TrainedGenerator, generator
 from leakage.engine.loading import load
 from leakage.engine.stopping import stoppable
 from leakage.engine.strategy import ACCOMPLICE
@@ -28,6 +28,7 @@ class ThreatModel:
         labels: whether the labels are given to it; else it reads them from the update, or searches them with the pictures
         statistics: of BatchNorm: none, those that the model stores (running), or those of the private batch itself (exact)
         accomplice: pictures (A, C, H, W) and labels (A,) of another client that works with the attacker; None: there is none
+        generator: a network that was trained beforehand to paint such pictures; None: it has none
     """
 
     adaptive: bool = True
@@ -35,6 +36,7 @@ class ThreatModel:
     labels: bool = False
     statistics: Literal["none", "running", "exact"] = "none"
     accomplice: tuple[Tensor, Tensor] | None = None
+    generator: TrainedGenerator | None = None
 
 
 @dataclass(frozen=True)

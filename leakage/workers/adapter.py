@@ -24,6 +24,7 @@ from leakage.evaluation.pools import Origin, kind_of
 from leakage.evaluation.referee import Frame
 from leakage.spec.experiment import Experiment, Part, Picture
 from leakage.workers.class_examples import with_examples
+from leakage.workers.generator_adapter import with_generator
 from leakage.workers.learned_adapter import with_learned
 from leakage.workers.private_pictures import load
 
@@ -125,8 +126,9 @@ def prepare(
         lambda: make_baselines(origins(experiment, uploads), x.cpu(), classes.cpu(), seed=experiment.seed),
         pulse=pulse,
     )
-    scene = replace(scene, seen=with_examples(scene.seen, experiment, x))
-    return replace(scene, seen=with_learned(scene.seen, scene.federation)) if scene.attack.learned else scene
+    seen = with_examples(scene.seen, experiment, x)
+    seen = with_learned(seen, scene.federation) if scene.attack.learned else seen
+    return replace(scene, seen=with_generator(seen, scene.attack))
 
 
 def play(
