@@ -22,7 +22,7 @@ HINGE = "The hinge loss has no twins, but a picture whose margin is 1 or more se
 HELP = "The number c that an attacker computes from the gradient that it received."
 
 
-def said(loss: Loss, c: float) -> Markdown:
+def margins_told(loss: Loss, c: float) -> Markdown:
     """What this number says of the margin, behind this loss."""
     found, name = roots(loss, c), escape(WORDS[loss].menu)
     margins = " and ".join(f"{mu:.3f}" for mu in found)
@@ -75,5 +75,5 @@ def show() -> None:
         hundredths = st.select_slider("c", range(-120, 101), format_func=lambda part: f"{part / 100:.2f}", key=key("c"), help=HELP)
         c = hundredths / 100
         st.plotly_chart(figure(c), key="k-curve", config={"displayModeBar": False}, alt="c against the margin, for three losses")
-        st.markdown("\n".join(f"- {said(loss, c)}" for loss in LOSSES))
+        st.markdown("\n".join(f"- {margins_told(loss, c)}" for loss in LOSSES))
         st.caption(HINGE)

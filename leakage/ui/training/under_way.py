@@ -46,4 +46,4 @@ def waiting(run: Run, begun: str) -> str:
 def stop_button(run: Run, words: str | None = None) -> None:
     """The button that ends it, for those who may; `words` say what is kept."""
     if run.status in OPEN and service().may_cancel(run.id, owner()):
-        st.button("Stop", on_click=service().cancel, args=(run.id, owner()), icon=":material/stop:", help=words)
+        st.button("Stop", on_click=service().cancel, args=(run.id, owner()), icon=":material/stop:", help=escape(words) if words else None)
