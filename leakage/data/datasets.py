@@ -185,7 +185,7 @@ class Photographs(DataSet):
         """Its square, of any side; only this file is read."""
         one = self._all()[self._index(id)]
         with self._reading():
-            return face_files.opened(one)
+            return face_files.open_square(one)
 
     def _items(self, wanted: range) -> list[Item]:
         labels = {person: label for label, person in enumerate(self._people())}

@@ -74,7 +74,7 @@ def photographs(folder: Path, _stamp: int) -> tuple[Photograph, ...]:
     return tuple(found)
 
 
-def opened(photograph: Photograph) -> NDArray[np.uint8]:
+def open_square(photograph: Photograph) -> NDArray[np.uint8]:
     """Its pixels (S, S, 3): the square in its middle."""
     with Image.open(photograph.path, formats=("JPEG",)) as image:
         side = min(image.size)

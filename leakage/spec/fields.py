@@ -70,7 +70,7 @@ class Travels:
     imitated   what an adaptive attacker does about it; {steps} stands for the local steps
     overlooked  what a naive attacker overlooks besides the local steps
     one_step   after a single local step, what is sent is the gradient times a number that everybody knows
-    beside     of what is laid over another protocol: what arrives beside the sum, by the field that is on for it; its value may stand in it
+    other_sums  of what is laid over others: what arrives beside the sum, by the field that is on for it, whose value may be in it
     """
 
     what: str = "update"
@@ -80,7 +80,7 @@ class Travels:
     imitated: str = ""
     overlooked: str = ""
     one_step: bool = False
-    beside: Mapping[str, str] = field(default_factory=dict)
+    other_sums: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -15,14 +15,14 @@ from leakage.workers.adapter import play, plugin, prepare
 PROTOCOLS = ["fedsgd", "fedavg", "fedprox", "fedadmm"]
 
 
-def ring(**fields: object) -> Part:
-    return Part(id="ring", fields={"clients": 3, **fields})
+def in_ring(**fields: object) -> Part:
+    return Part(id="ring_all_reduce", fields={"clients": 3, **fields})
 
 
-def alone(seen: Observation, protocol: str, x: torch.Tensor, phone: int) -> Params:
+def one_update(seen: Observation, protocol: str, x: torch.Tensor, number: int) -> Params:
     """What one phone adds."""
     client = plugin("protocol", Part(id=protocol)).client(gradient_client(seen.model))
-    return client(seen.weights, x[phone : phone + 1], LABELS[phone : phone + 1], {})[0]
+    return client(seen.weights, x[number : number + 1], LABELS[number : number + 1], {})[0]
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -30,8 +30,8 @@ def alone(seen: Observation, protocol: str, x: torch.Tensor, phone: int) -> Para
 def test_the_sum_of_the_phones_before_it_and_that_of_all_reach_the_attacker(protocol: str, place: int) -> None:
     with precision(torch.float64):
         x = smooth(3)
-        seen = observed(x, protocol=Part(id=protocol), aggregation=ring(place=place))
-        own = [alone(seen, protocol, x, phone) for phone in range(3)]
+        seen = observed(x, protocol=Part(id=protocol), aggregation=in_ring(place=place))
+        own = [one_update(seen, protocol, x, number) for number in range(3)]
         for name in seen.weights:
             torch.testing.assert_close(seen.update[name], own[0][name] + own[1][name] + own[2][name], rtol=1e-12, atol=1e-15)
             before = own[0][name] if place == 1 else own[0][name] + own[1][name]
@@ -45,32 +45,32 @@ def test_the_sum_of_the_phones_before_it_and_that_of_all_reach_the_attacker(prot
 def test_two_on_both_sides_of_a_phone_hold_its_update(protocol: str, place: int) -> None:
     with precision(torch.float64):
         x = smooth(3)
-        seen = observed(x, protocol=Part(id=protocol), aggregation=ring(place=place, colluding=True))
-        own = alone(seen, protocol, x, min(place, 3) - 1)
+        seen = observed(x, protocol=Part(id=protocol), aggregation=in_ring(place=place, colluding=True))
+        own = one_update(seen, protocol, x, min(place, 3) - 1)
         for name in seen.weights:
             torch.testing.assert_close(seen.update[f"neighbour/{name}"], own[name], rtol=1e-12, atol=1e-15)
             if place == 2:  # the difference of the two sums that they hold
-                first = alone(seen, protocol, x, 0)[name]
+                first = one_update(seen, protocol, x, 0)[name]
                 torch.testing.assert_close(seen.update[f"before/{name}"] - first, own[name], rtol=1e-9, atol=1e-12)
 
 
 def test_behind_all_phones_it_is_secure_aggregation() -> None:
     x = smooth(3)
-    one, other = observed(x, aggregation=ring(place=3)), observed(x, aggregation=Part(id="secure_aggregation", fields={"clients": 3}))
+    one, other = observed(x, aggregation=in_ring(place=3)), observed(x, aggregation=Part(id="secure_aggregation", fields={"clients": 3}))
     assert list(one.update) == list(other.update)
     assert all(torch.equal(one.update[name], other.update[name]) for name in one.update)
 
 
 def test_behind_the_first_nothing_is_added_by_an_accomplice() -> None:
     x = smooth(3)
-    assert not [name for name in observed(x, aggregation=ring(place=1, colluding=True)).update if name.startswith("neighbour/")]
+    assert not [name for name in observed(x, aggregation=in_ring(place=1, colluding=True)).update if name.startswith("neighbour/")]
 
 
 def test_every_sum_is_read_as_the_mean_gradient_of_its_phones() -> None:
     with precision(torch.float64):
         x = smooth(3)
-        seen = observed(x, aggregation=ring(place=2, colluding=True))
-        own = [alone(seen, "fedsgd", x, phone)["linear.bias"] for phone in range(3)]
+        seen = observed(x, aggregation=in_ring(place=2, colluding=True))
+        own = [one_update(seen, "fedsgd", x, number)["linear.bias"] for number in range(3)]
         found = seen.as_gradient()
     torch.testing.assert_close(found["linear.bias"], (own[0] + own[1] + own[2]) / 3)
     torch.testing.assert_close(found["before/linear.bias"], (own[0] + own[1]) / 2)
@@ -80,14 +80,14 @@ def test_every_sum_is_read_as_the_mean_gradient_of_its_phones() -> None:
 @pytest.mark.parametrize(("settings", "told"), [({"place": 1}, True), ({"place": 2}, False), ({"place": 2, "colluding": True}, True)])
 def test_sums_tell_on_which_side_of_the_attacker_a_picture_is(settings: dict[str, object], told: bool) -> None:
     x, turned = smooth(3), torch.tensor([1, 0, 2])  # the first two change places
-    seen = observed(x, aggregation=ring(**settings))
+    seen = observed(x, aggregation=in_ring(**settings))
     swapped = gradient_distances(seen.gradient(x[turned], LABELS[turned]), seen.as_gradient())["relative_l2"]
     assert (swapped > 0.1) is told
 
 
 def test_several_guesses_are_replayed_at_once() -> None:
     x = smooth(3)
-    seen = observed(x, aggregation=ring(place=2, colluding=True))
+    seen = observed(x, aggregation=in_ring(place=2, colluding=True))
     several = seen.replays(torch.stack([x, x.flip(-1)]), LABELS)
     assert several.keys() == seen.update.keys()
     assert relative({name: value[0] for name, value in several.items()}, seen.update) < 1e-5
@@ -95,7 +95,7 @@ def test_several_guesses_are_replayed_at_once() -> None:
 
 def test_a_naive_attacker_takes_the_sum_of_all_alone() -> None:
     x = smooth(3)
-    seen = observed(x, aggregation=ring(place=1), assume=Assumptions(adaptive=False))
+    seen = observed(x, aggregation=in_ring(place=1), assume=Assumptions(adaptive=False))
     assert list(seen.update) == list(seen.weights)
 
 
@@ -104,7 +104,7 @@ def test_a_later_round_begins_where_the_sum_has_led(protocol: str) -> None:
     x = smooth(3)
     one, other = (
         observed(x, protocol=Part(id=protocol), aggregation=over, rounds=2, attacked_round=2)
-        for over in (ring(place=1), Part(id="secure_aggregation", fields={"clients": 3}))
+        for over in (in_ring(place=1), Part(id="secure_aggregation", fields={"clients": 3}))
     )
     assert all(torch.equal(one.weights[name], other.weights[name]) for name in one.weights)
 
@@ -123,7 +123,7 @@ def test_a_search_that_knows_the_ring_finds_the_first_phones_picture_better() ->
         *_, last = play(asked, scene=prepare(asked))
         return float(last.scores["psnr_each"][0])
 
-    assert psnr(ring(place=1)) > psnr(Part(id="secure_aggregation", fields={"clients": 3})) + 3
+    assert psnr(in_ring(place=1)) > psnr(Part(id="secure_aggregation", fields={"clients": 3})) + 3
 
 
 @pytest.mark.parametrize(
@@ -134,11 +134,11 @@ def test_a_search_that_knows_the_ring_finds_the_first_phones_picture_better() ->
     ],
 )
 def test_the_ledger_says_which_sums_the_attacker_has(fields: dict[str, object], words: str) -> None:
-    asked = Experiment(model=TINY, pictures=Experiment().pictures * 3, aggregation=ring(**fields))
+    asked = Experiment(model=TINY, pictures=Experiment().pictures * 3, aggregation=in_ring(**fields))
     rows = {what: told for _, what, told in assumptions(asked, CATALOG, None, {})}
     assert rows["A sum of several phones"].endswith(words)
     assert "the sum of the 2 before the attacker" in rows["Naive or adaptive"]
     assert "as a naive attacker would" not in rows["Naive or adaptive"]
     assert "the attacker gets the sum of 3 updates, and the sum" in sent.describe(
-        CATALOG.get("protocol", "fedsgd").travels, phones=3, beside="the sum of the 2 before the attacker"
+        CATALOG.get("protocol", "fedsgd").travels, phones=3, other_sums="the sum of the 2 before the attacker"
     )

@@ -13,7 +13,7 @@ BEFORE, NEIGHBOUR = f"before{OF}", f"neighbour{OF}"  # in front of the names of 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ring(SecureAggregation):
+class RingAllReduce(SecureAggregation):
     """Phone i hands on s_i = s_(i-1) + u_i, its update on top of what it was handed; the last one's s_m goes round to all (all-reduce).
 
     There is no server to trust. The attacker is a phone in the ring, with no picture of its own here: behind `place` phones it is handed
@@ -33,7 +33,7 @@ class Ring(SecureAggregation):
     hint = "Behind the first phone the attacker holds one phone's update. Two who stand on both sides of a phone hold that phone's."
     source = "https://arxiv.org/abs/1906.08935"
     travels = Travels(
-        beside={"place": "the sum of the {place} before the attacker", "colluding": "the update of the last of these by itself"}
+        other_sums={"place": "the sum of the {place} before the attacker", "colluding": "the update of the last of these by itself"}
     )
     presets = {
         "behind the first": {"place": 1},
