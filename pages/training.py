@@ -7,12 +7,10 @@ import streamlit as st
 from leakage.data.datasets import TITLES
 from leakage.runs.service import service
 from leakage.spec.catalog import Catalog
-from leakage.spec.experiment import SpecError
 from leakage.spec.tasks import Training
 from leakage.ui.common import forms
 from leakage.ui.common.markdown import escape
-from leakage.ui.common.session import owner
-from leakage.ui.training import attackers, training_view
+from leakage.ui.training import attackers, training_view, under_way
 
 DATA: tuple[Literal["mnist", "cifar10"], ...] = ("mnist", "cifar10")
 SPLITS: dict[Literal["iid", "shards"], str] = {"iid": "At random", "shards": "Two classes or so each"}
@@ -116,10 +114,7 @@ def start(task: Training | None) -> None:
     """The Train button."""
     with st.container(key="run-bar"):
         if st.button("Train", type="primary", icon=":material/play_arrow:", width="stretch", disabled=task is None) and task:
-            try:
-                st.query_params["run"] = service().train(task, owner())
-            except SpecError as error:
-                st.error(escape(error))
+            under_way.begin(task)
         attackers.ask(task)
 
 

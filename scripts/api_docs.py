@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pdoc
 
-PARTS = ("leakage.api", "leakage.engine.core", "leakage.engine.observation", "leakage.engine.strategy", "leakage.engine.plugin")
+PARTS = ("leakage.api", *(f"leakage.engine.{name}" for name in ("core", "protocol", "model", "observation", "strategy", "plugin")))
 HERE = Path(__file__).parent.parent
 
 

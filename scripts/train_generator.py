@@ -14,16 +14,16 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from leakage.attacks._decoders import digit_decoder
 from leakage.data.checkpoints import write
 from leakage.data.datasets import datasets, training_pictures
 from leakage.data.generators import FOLDER, digest
 from leakage.data.readers import Pixels
 from leakage.engine.core import generator
+from leakage.engine.decoders import DIGITS, DIGITS_LATENT, digit_decoder
 from leakage.engine.weights import pack
 from leakage.settings import ROOT
 
-LATENT, EPOCHS, BATCH, RATE, SEED = 32, 8, 128, 2e-3, 1
+EPOCHS, BATCH, RATE, SEED = 8, 128, 2e-3, 1
 
 
 def pictures(pixels: Pixels) -> Tensor:
@@ -32,12 +32,12 @@ def pictures(pixels: Pixels) -> Tensor:
 
 
 def encoder() -> nn.Sequential:
-    """x (B, 1, 28, 28) -> mean and log variance (B, 2 LATENT)."""
+    """x (B, 1, 28, 28) -> mean and log variance (B, 2 DIGITS_LATENT)."""
     return nn.Sequential(
         nn.Sequential(nn.Conv2d(1, 32, 4, 2, 1), nn.BatchNorm2d(32), nn.SiLU()),
         nn.Sequential(nn.Conv2d(32, 64, 4, 2, 1), nn.BatchNorm2d(64), nn.SiLU()),
         nn.Sequential(nn.Conv2d(64, 128, 3, 2, 1), nn.BatchNorm2d(128), nn.SiLU()),
-        nn.Sequential(nn.Flatten(), nn.Linear(2048, 2 * LATENT)),
+        nn.Sequential(nn.Flatten(), nn.Linear(2048, 2 * DIGITS_LATENT)),
     )
 
 
@@ -58,7 +58,7 @@ def main() -> None:
     torch.manual_seed(SEED)
     torch.set_num_threads(1)
     began, x, held_out = time.perf_counter(), pictures(training_pictures("mnist").pixels), pictures(datasets()["mnist"].rows().pixels)
-    encode, decode = encoder(), digit_decoder(LATENT)
+    encode, decode = encoder(), digit_decoder(DIGITS_LATENT)
     steps = EPOCHS * (len(x) // BATCH)
     optimiser = torch.optim.Adam([*encode.parameters(), *decode.parameters()], lr=RATE)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, RATE, total_steps=steps)
@@ -87,8 +87,8 @@ def main() -> None:
         "title": "handwritten digits",
         "trained_on": f"the {len(x):,} training pictures of MNIST, also enlarged, shifted and coarsened, never a test picture",
         "decoder": "digits",
-        "latent": LATENT,
-        "image_shape": [1, 28, 28],
+        "latent": DIGITS_LATENT,
+        "image_shape": DIGITS,
         "held_out_mse": round(error, 5),
         "recipe": f"VAE, {EPOCHS} epochs, Adam {RATE}, one cycle, batch {BATCH}, seed {SEED}, `make generator`",
         "commit": head.stdout.strip(),

@@ -15,6 +15,7 @@ from leakage.spec import catalog
 from leakage.spec.experiment import Assumptions, Experiment, Part
 from leakage.workers import plugin_catalog
 from leakage.workers.adapter import observe, origins, plugin
+from leakage.workers.generator_adapter import with_generator
 
 CATALOG = plugin_catalog.describe()
 IDS = {kind: [entry.id for entry in CATALOG.of(kind)] for kind in catalog.KINDS}
@@ -101,8 +102,9 @@ def relative(update: Params, reference: Params) -> float:
 
 
 def moments(attack: Part, seen: Observation, seed: int = 1) -> list[Snapshot]:
-    """All snapshots of an attack, copied as whoever keeps one must."""
-    run = plugin("attack", attack).run(seen, generator(seed, "attack"))
+    """All snapshots of an attack, which is handed the generator that it needs, copied as whoever keeps one must."""
+    attacker = plugin("attack", attack)
+    run = attacker.run(with_generator(seen, attacker), generator(seed, "attack"))
     return [replace(moment, x=moment.x.clone(), y=moment.y.clone()) for moment in run]
 
 

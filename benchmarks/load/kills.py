@@ -12,7 +12,9 @@ import sqlite3
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Mapping
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -79,48 +81,60 @@ def damaged(store: Store) -> list[str]:
         return [line for (line,) in db.execute("PRAGMA integrity_check") if line != "ok"]
 
 
-def trial(kills: int, seed: int) -> dict[str, Any]:
-    """So many kills, and what is found afterwards."""
-    rng, killed = random.Random(seed), dict.fromkeys(VICTIMS, 0)
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        site = Site(Path(folder))
-        crowd, began = Crowd(site, rng), time.monotonic()
-        try:
-            if not until(site.service.catalog, 120):
-                raise RuntimeError(f"The plug-ins were not listed within 120 s; see {folder}/dispatch.log.")
-            while sum(killed.values()) < kills:
-                crowd.ask()
-                if rng.random() < AT_WORK:
-                    until(site.store.running, 90)
-                time.sleep(rng.uniform(*PAUSE))
-                who = rng.choice(list(VICTIMS))
-                if until(lambda: site.kill(who), 90):  # noqa: B023  (asked at once)
-                    killed[who] += 1
-                    say(f"{sum(killed.values())}: {who}, {len(crowd.submitted)} submitted, {len(site.store.running())} running")
-                else:
-                    raise RuntimeError(f"There was no {who} for 90 s: what was killed has not come back.")
-            last = time.monotonic()
-            until(lambda: not site.store.queue() and not site.store.running(), PATIENCE)
-            rows = [site.store.get(run) for run in crowd.submitted]
-            return {
-                "kills": killed,
-                "seed": seed,
-                "submitted": len(crowd.submitted),
-                "ended": {status: sum(row.status == status for row in rows if row) for status in {row.status for row in rows if row}},
-                "worker_lost": sum(row.message == LOST for row in rows if row),
-                **wrong(site, crowd.submitted),
-                "damaged": damaged(site.store),
-                "seconds": round(last - began, 1),
-                "seconds_to_the_last_end": round(time.monotonic() - last, 1),
-            }
-        finally:
-            site.end()
+def after_kills(site: Site, kill: Mapping[str, Callable[[], bool]], kills: int, seed: int) -> dict[str, Any]:
+    """So many kills of these victims while runs go on, what is found afterwards, and the end of the site.
+
+    Args:
+        site: the dashboard that is hurt.
+        kill: kills one of each kind; whether there was one.
+        kills: how many.
+        seed: of who is killed, when, and what is submitted.
+
+    Returns:
+        Numbers and lists of runs, by their names.
+
+    Raises:
+        RuntimeError: where nothing comes back.
+    """
+    rng, killed = random.Random(seed), dict.fromkeys(kill, 0)
+    crowd, began = Crowd(site, rng), time.monotonic()
+    try:
+        if not until(site.service.catalog, 120):
+            raise RuntimeError(f"The plug-ins were not listed within 120 s; see {site.config.home}/dispatch.log.")
+        while sum(killed.values()) < kills:
+            crowd.ask()
+            if rng.random() < AT_WORK:
+                until(site.store.running, 90)
+            time.sleep(rng.uniform(*PAUSE))
+            who = rng.choice(list(kill))
+            if not until(kill[who], 90):
+                raise RuntimeError(f"There was no {who} for 90 s: what was killed has not come back.")
+            killed[who] += 1
+            say(f"{sum(killed.values())}: {who}, {len(crowd.submitted)} submitted, {len(site.store.running())} running")
+        last = time.monotonic()
+        until(lambda: not site.store.queue() and not site.store.running(), PATIENCE)
+        rows = [row for run in crowd.submitted if (row := site.store.get(run))]
+        told = site.store.events(crowd.submitted, 0)
+        return {
+            "kills": killed,
+            "seed": seed,
+            "submitted": len(crowd.submitted),
+            "ended": {status: sum(row.status == status for row in rows) for status in {row.status for row in rows}},
+            "worker_lost": sum(row.message == LOST for row in rows),
+            "began_anew": sum(event["kind"] == "restart" for event in told),
+            **wrong(site, crowd.submitted),
+            "damaged": damaged(site.store),
+            "seconds": round(last - began, 1),
+            "seconds_to_the_last_end": round(time.monotonic() - last, 1),
+        }
+    finally:
+        site.end()
 
 
-def main() -> None:
-    """Print what was found, and write it down."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kills", type=int, default=100)
+def report(name: str, about: str, kills: int, trial: Callable[[int, int], dict[str, Any]]) -> None:
+    """Hold the trial that the command line asks for, `kills` unless it says another number; print what was found, and write it down."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=kills)
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
     found = trial(asked.kills, asked.seed)
@@ -129,10 +143,17 @@ def main() -> None:
         ["what", "found"],
         [[name, ", ".join(f"{n} {v}" for n, v in value.items()) if isinstance(value, dict) else value] for name, value in told.items()],
     )
-    save("kills", {"about": (__doc__ or "").splitlines()[0], **found})
+    save(name, {"about": about.splitlines()[0], **found})
     if any(found[name] for name in ("lost", "doubled", "stuck", "damaged")):
         sys.exit("A run was lost, doubled or stuck, or the file is damaged.")
 
 
+def trial(kills: int, seed: int) -> dict[str, Any]:
+    """So many kills on this machine."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        site = Site(Path(folder))
+        return after_kills(site, {who: partial(site.kill, who) for who in VICTIMS}, kills, seed)
+
+
 if __name__ == "__main__":
-    main()
+    report("kills", __doc__ or "", 100, trial)

@@ -35,6 +35,7 @@ from leakage.evaluation.lineup import Origin, draw, pixel_ranks
 from leakage.evaluation.metrics import mse, psnr
 from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
 from leakage.workers.adapter import observe, plugin
+from leakage.workers.generator_adapter import with_generator
 from leakage.workers.private_pictures import load
 
 PARTS = ("digits", "line-up", "grnn", "faces")
@@ -80,7 +81,7 @@ def noisy(experiment: Experiment, x: Tensor, y: Tensor, share: float) -> tuple[O
 def answer(seen: Observation, seed: int, attack: str, **fields: Any) -> Snapshot:
     """The last snapshot."""
     asked: Attack = plugin("attack", Part(id=attack, fields=fields))
-    *_, last = asked.run(seen, generator(seed, "attack"))
+    *_, last = asked.run(with_generator(seen, asked), generator(seed, "attack"))
     return last
 
 

@@ -1,8 +1,7 @@
 """What an attacker knows of pictures, as a generator, and the searches in it: the unknowns are its numbers, or the features of a stage."""
 
-import io
-import pickle
-from collections.abc import Callable, Generator
+from collections.abc import Generator, Iterator
+from copy import deepcopy
 from dataclasses import dataclass, replace
 
 import torch
@@ -11,16 +10,23 @@ from torch.func import functional_call
 from torch.nn import functional as F
 
 from leakage.attacks._adam import Descent, Note, Unknowns, replays
-from leakage.attacks._decoders import digit_decoder, face_generator
-from leakage.data.errors import CheckpointError
-from leakage.data.generators import GeneratorCard, find_card, verified_weights
-from leakage.engine.core import Observation, Params, Snapshot
-from leakage.engine.matching import Distance
-from leakage.engine.weights import drawing, put, unpack
+from leakage.attacks._labels import labels_of
+from leakage.attacks.linear_layer import snapshot_of
+from leakage.engine.core import Attack, Observation, Snapshot, TrainedGenerator
+from leakage.engine.decoders import DIGITS, DIGITS_LATENT, digit_decoder
+from leakage.engine.matching import Distance, distance, grey_pictures
+from leakage.engine.weights import drawing
 
-GENERATORS = ("digits", "untrained", "faces")
-DECODERS: dict[str, Callable[[int], nn.Sequential]] = {"digits": digit_decoder, "faces": face_generator}
-UNTRAINED = "nothing: its generator of digits was never trained"
+UNTRAINED = "untrained"  # the control: the network of the digits, drawn by the attack's own chance
+GENERATORS = ("digits", UNTRAINED, "faces")
+ASSUMED = "What the attacker has learned to paint: the assumption of this attack."
+NUMBERS = {  # default, lowest, highest and help of the fields of a search for the painter's numbers
+    "steps": (300, 1, 10000, "Optimiser steps of the search for the painter's numbers, all starts at once."),
+    "step_size": (0.1, 0.0001, 10, "How far one of these steps moves a number at first."),
+    "starts": (3, 1, 16, "How many random pictures to start from; the one that matches best is taken."),
+    "norm_weight": (0.0001, 0, 10, "How strongly the painter's numbers are kept as large as random ones."),
+}
+NEVER_TRAINED = "nothing: its generator of digits was never trained"
 RESIZED = "The generator paints {} x {} x {} and the private pictures have {} x {} x {}: what it paints is resized."
 
 Search = Generator[Snapshot, None, Tensor]  # yields Snapshots, returns where the closest of its starts ended: (1, B, ...)
@@ -33,15 +39,15 @@ class GenerativePrior:
     stages       networks; the last one gives pictures of the generator's own shape
     size         entries of z
     image_shape  (C, H, W) of the pictures that are attacked, to which its own are resized
-    card         what it is, or would be if it were trained
-    trained      whether it is
+    own_shape    (C, H, W) of its own
+    knowledge    what an attacker knows who has it, in words
     """
 
     stages: tuple[nn.Module, ...]
     size: int
     image_shape: tuple[int, int, int]
-    card: GeneratorCard
-    trained: bool = True
+    own_shape: tuple[int, int, int]
+    knowledge: str
 
     def sample(self, starts: int, seen: Observation, rng: torch.Generator) -> Tensor:
         """z ~ N(0, 1): (S, B, size)."""
@@ -63,42 +69,34 @@ class GenerativePrior:
     @property
     def note(self) -> Note:
         """For the page: what the attacker knows of pictures."""
-        return {"prior": self.card.knowledge if self.trained else UNTRAINED}
+        return {"prior": self.knowledge}
 
     @property
     def event(self) -> Note:
         """What the user must not miss: that its pictures do not fit as they are."""
-        own = self.card.image_shape
-        return {"event": RESIZED.format(*own, *self.image_shape)} if own != self.image_shape else {}
+        return {"event": RESIZED.format(*self.own_shape, *self.image_shape)} if self.own_shape != self.image_shape else {}
 
 
-def load_prior(name: str, seen: Observation, rng: torch.Generator) -> GenerativePrior:
-    """One of GENERATORS for the pictures that `seen` is about.
+def prior_of(name: str, seen: Observation, rng: torch.Generator) -> GenerativePrior | str:
+    """One of GENERATORS for the pictures that `seen` is about: a copy of what the attacker was handed, or one that was never trained.
 
-    Raises CheckpointError with a sentence where its weights cannot be used: MissingGeneratorError where they are not on this machine.
+    Args:
+        name: which.
+        seen: what the attacker holds, its generator with it.
+        rng: of the untrained one's weights; moved for the others too, so that the same numbers are started from.
+
+    Returns:
+        The prior, where the attack computes and in its precision; or why there is none, in a sentence.
     """
-    trained = name != "untrained"
-    card, path = find_card(name if trained else "digits")
-    with drawing(int(torch.randint(2**31, (), generator=rng)), "generator"):
-        network = DECODERS[card.decoder](card.latent)
-    if trained:
-        data = verified_weights(card, path)
-        put(network, of_others(data, network, path.name) if card.package else unpack(data, path.name), path.name)
-    network = network.eval().requires_grad_(False).to(seen.device, seen.dtype)
-    return GenerativePrior(tuple(network), card.latent, seen.image_shape, card, trained)
-
-
-def of_others(data: bytes, network: nn.Module, name: str) -> Params:
-    """The weights in a file of torch's, which has one dictionary of them in the order of `network`, under the names of `network`.
-
-    Raises CheckpointError. Of such a file only tensors are read (`weights_only`): it may hold code, which is not run.
-    """
-    try:
-        (weights,) = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True).values()
-        return dict(zip(network.state_dict(), weights.values(), strict=True))
-    except (ValueError, AttributeError, EOFError, RuntimeError, pickle.UnpicklingError) as error:
-        why = " ".join(str(error).split())[:200]
-        raise CheckpointError(f"{name} holds no weights of this generator ({why}). Get it anew, or choose another generator.") from None
+    seed = int(torch.randint(2**31, (), generator=rng))
+    own = seen.generator
+    if name == UNTRAINED:
+        with drawing(seed, "generator"):
+            own = TrainedGenerator(digit_decoder(DIGITS_LATENT), DIGITS_LATENT, DIGITS, NEVER_TRAINED)
+    if isinstance(own, str):
+        return own
+    network = deepcopy(own.network).eval().requires_grad_(False).to(seen.device, seen.dtype)
+    return GenerativePrior(tuple(network), own.latent, seen.image_shape, own.image_shape, own.knowledge)
 
 
 def resized(x: Tensor, shape: tuple[int, int, int]) -> Tensor:
@@ -165,6 +163,77 @@ class GenerativeSearch:
     def distances(self, x: Tensor) -> Tensor:
         """How far the gradients of pictures (S, B, C, H, W) are from the one received: (S,)."""
         return self.match(replays(self.seen, x, self.labels))
+
+
+class GenerativeAttack(Attack):
+    """An attack that searches in a trained generator, which it is handed (`Observation.generator`); without one its answer is grey.
+
+    Its fields are declared by each such attack, in an order of its own: `generator = choice("digits", GENERATORS, ASSUMED)`, those of
+    NUMBERS, `label_rule`.
+
+    Example:
+        >>> from leakage.engine.core import choice, param
+        >>> from leakage.engine.labels import rule_field
+        >>> @dataclass(frozen=True, kw_only=True)
+        ... class Short(GenerativeAttack):
+        ...     generator: str = choice(UNTRAINED, GENERATORS, ASSUMED)
+        ...     steps: int = param(2, 1, 10, "Optimiser steps.")
+        ...     step_size: float = param(*NUMBERS["step_size"])
+        ...     starts: int = param(1, 1, 16, "How many random pictures to start from.")
+        ...     norm_weight: float = param(*NUMBERS["norm_weight"])
+        ...     label_rule: str = rule_field()
+        ...
+        ...     def paint(self, search):
+        ...         yield from self.numbers(search)
+        >>> import leakage
+        >>> model = nn.Sequential(nn.Flatten(), nn.Linear(784, 3))
+        >>> result = leakage.attack(model, torch.rand(1, 1, 28, 28), torch.tensor([2]), attack=Short())
+        >>> result.steps, result.note["prior"]
+        (2, 'nothing: its generator of digits was never trained')
+    """
+
+    reads_labels = True
+    generator: str
+    steps: int
+    step_size: float
+    starts: int
+    norm_weight: float
+    label_rule: str
+    distance: str = "cosine"
+
+    def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
+        labels, note = labels_of(seen, self.label_rule)
+        prior = prior_of(self.generator, seen, rng)
+        if isinstance(prior, str):
+            yield replace(snapshot_of(seen, grey_pictures(seen), labels), note=note | {"event": prior})
+            return
+        match = distance(self.distance, seen.as_gradient(), entry_weights=seen.entry_weights)
+        yield from self.paint(GenerativeSearch(seen, prior, labels, match, note | prior.note, rng))
+
+    def paint(self, search: GenerativeSearch) -> Iterator[Snapshot]:
+        """The attack, once its generator is at hand.
+
+        Args:
+            search: all that its stages share.
+
+        Yields:
+            Snapshots, as `run` does; the last one is the answer.
+        """
+        raise NotImplementedError
+
+    def numbers(self, search: GenerativeSearch) -> Search:
+        """The search for the painter's numbers, as the fields ask for it.
+
+        Args:
+            search: all that its stages share.
+
+        Yields:
+            Snapshots of the start that is closest.
+
+        Returns:
+            Its numbers, z (1, B, size).
+        """
+        return search.latents(steps=self.steps, step_size=self.step_size, starts=self.starts, norm_weight=self.norm_weight)
 
 
 def with_event(search: Search, event: Note) -> Search:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from leakage.attacks._examples import begun, classes_of
 from leakage.engine.core import Observation, Snapshot
 from leakage.engine.matching import diverged, nonsmooth_layer, normal_start, squared_distance, to_pixels
 
@@ -24,16 +25,18 @@ def descend(seen: Observation, rng: torch.Generator, *, labels: Tensor | None, n
     """Start after start until one succeeds, or two agree; a start that diverges or sticks says so. The last Snapshot is the best of all.
 
     Noise or a protection that is not imitated keeps the distance from 0 for ever. Then good starts end at the same distance.
+    Each start takes other examples of the classes, where the attacker owns some; when they are used up, noise.
     A model with bends is warned of at once: L-BFGS needs second derivatives, which are 0 between bends and do not exist at them.
     """
     warning = WARNING.format(nonsmooth_layer(seen.model)) if nonsmooth_layer(seen.model) else ""
-    solved = goal(seen)
+    solved, classes = goal(seen), classes_of(seen) if labels is None else labels
     ended: list[tuple[bool, float, Snapshot]] = []  # (lost, distance, answer) of every start
     taken = 0
     for start in range(1, tries + 1):
         last: Snapshot | None = None
-        for moment in one_start(seen, rng, labels=labels, steps=steps):
-            last = replace(moment, step=taken + moment.step, note={"start": start, **note})
+        z, begins = begun(seen, normal_start(seen, rng)[None], classes, before=start - 1)
+        for moment in one_start(seen, rng, labels=labels, steps=steps, begin=z[0]):
+            last = replace(moment, step=taken + moment.step, note={"start": start, **note, **begins})
             yield replace(last, note={**last.note, "event": warning}) if warning else last
             warning = ""
         assert last is not None

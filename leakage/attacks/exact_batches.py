@@ -17,6 +17,7 @@ from leakage.attacks._spear import descend, sample, spectrum
 from leakage.attacks._spear_words import NOTHING, SILENT, TOO_MANY, verdict
 from leakage.attacks.linear_layer import as_pictures, in_pixels, snapshot_of
 from leakage.engine.core import Attack, Observation, Snapshot, choice, param
+from leakage.engine.matching import grey_pictures
 
 RULE = "of each picture that was found, by the last layer's gradient"
 SEARCHES = {"descent": descend, "samples": sample}
@@ -122,7 +123,7 @@ def place_pictures(seen: Observation, pixels: Tensor, labels: Tensor) -> Snapsho
 
     Granted labels only say in which order the pictures stand; else each gets the label that it was sent with, and grey ones keep `labels`.
     """
-    x = torch.full((seen.batch_size, *seen.image_shape), 0.5, device=seen.device, dtype=seen.dtype)
+    x = grey_pictures(seen)
     labels = labels.clone()
     if len(pixels):
         found = as_pictures(seen, pixels)

@@ -8,20 +8,17 @@ import torch
 from torch import Tensor
 
 from leakage.attacks._adam import Note
-from leakage.attacks._generative import GENERATORS, GenerativeSearch, Search, load_prior, shifted
-from leakage.attacks._labels import labels_of
-from leakage.attacks.ggl import grey_answer
-from leakage.data.generators import MissingGeneratorError
-from leakage.engine.core import Attack, Observation, Params, Snapshot, choice, param
+from leakage.attacks._generative import ASSUMED, GENERATORS, NUMBERS, GenerativeAttack, GenerativeSearch, Search, shifted
+from leakage.engine.core import Params, Snapshot, choice, param
 from leakage.engine.labels import rule_field
-from leakage.engine.matching import distance, flatten
+from leakage.engine.matching import flatten
 
 SLACK, SURE = 0.005, 2.0  # what the rule allows beyond the truth's distance on average, and of its standard deviations
 KEPT = "Kept is stage {} of {}, at a distance of {:.3f}: it {}."
 
 
 @dataclass(frozen=True, kw_only=True)
-class GIFD(Attack):
+class GIFD(GenerativeAttack):
     """GGL, and from its z on, for k = 1, 2, ...: h_k = stage_k(h_(k-1)), then min over h_k of D(g(G_k(h_k), y), g*) + tv_weight TV.
 
     G_k are the generator's stages behind the k-th; behind the last one h is the picture itself. Each h_k stays in the L1 ball around where
@@ -41,7 +38,6 @@ class GIFD(Attack):
     source = "https://arxiv.org/abs/2308.04699"
     way = "Paint from a few numbers, then correct the painting."
     loss_name = "cosine gradient distance"
-    reads_labels = True
     evaluations_per_step = 2
     presets = {
         "paper (Fang et al. 2023: 1,000 steps a stage)": {"stage_steps": 1000, "stage_step_size": 0.1, "tv_weight": 0.0001, "starts": 4},
@@ -50,12 +46,12 @@ class GIFD(Attack):
         "control: a painter that never learned": {"generator": "untrained"},
     }
 
-    generator: str = choice("digits", GENERATORS, "What the attacker has learned to paint: the assumption of this attack.")
+    generator: str = choice("digits", GENERATORS, ASSUMED)
     noise: float = param(0.0, 0, 1000, "How strong the noise on what arrived is known to be (its standard deviation); 0: there is none.")
-    steps: int = param(300, 1, 10000, "Optimiser steps of the search for the painter's numbers, all starts at once.")
-    step_size: float = param(0.1, 0.0001, 10, "How far one of these steps moves a number at first.")
-    starts: int = param(3, 1, 16, "How many random pictures to start from; it goes on from the one that matches best.")
-    norm_weight: float = param(0.0001, 0, 10, "How strongly the painter's numbers are kept as large as random ones.")
+    steps: int = param(*NUMBERS["steps"])
+    step_size: float = param(*NUMBERS["step_size"])
+    starts: int = param(*NUMBERS["starts"])
+    norm_weight: float = param(*NUMBERS["norm_weight"])
     stages: int = param(4, 1, 5, "How many stages to search after that.")
     stage_steps: int = param(150, 1, 10000, "Optimiser steps of each stage.")
     stage_step_size: float = param(0.03, 0.0001, 10, "How far one step moves a feature at first.")
@@ -63,23 +59,15 @@ class GIFD(Attack):
     tv_weight: float = param(0.001, 0, 10, "How strongly smooth pictures are preferred in the stages (weight of the total variation).")
     label_rule: str = rule_field()
 
-    def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
-        labels, note = labels_of(seen, self.label_rule)
-        try:
-            prior = load_prior(self.generator, seen, rng)
-        except MissingGeneratorError as error:
-            yield grey_answer(seen, labels, note | {"event": str(error)})
-            return
-        match = distance("cosine", seen.as_gradient(), entry_weights=seen.entry_weights)
-        search = GenerativeSearch(seen, prior, labels, match, note | prior.note, rng)
-        h, answers, count = torch.empty(0), list[Snapshot](), min(self.stages, len(prior.stages))
+    def paint(self, search: GenerativeSearch) -> Iterator[Snapshot]:
+        h, answers, count = torch.empty(0), list[Snapshot](), min(self.stages, len(search.prior.stages))
         for stage in range(count + 1):
             begun = answers[-1].step if answers else 0
             if stage:
-                h = prior.pass_stage(h, stage - 1).detach()
+                h = search.prior.pass_stage(h, stage - 1).detach()
             h, last = yield from shifted(self._search(search, stage, h), begun, {"stage": stage})
             answers.append(replace(last, x=last.x.clone()))
-        kept, why = chosen([float(one.loss) for one in answers], *expected_distance(seen.as_gradient(), self.noise))
+        kept, why = chosen([float(one.loss) for one in answers], *expected_distance(search.seen.as_gradient(), self.noise))
         best = answers[kept]
         told: Note = {"stage": kept, "event": KEPT.format(kept, count, float(best.loss), why)}
         views = {f"stage {stage}": answer.x for stage, answer in enumerate(answers)}
@@ -88,7 +76,7 @@ class GIFD(Attack):
     def _search(self, search: GenerativeSearch, stage: int, h: Tensor) -> Search:
         """That of one stage, from h on; of stage 0 for the painter's numbers."""
         if not stage:
-            return search.latents(steps=self.steps, step_size=self.step_size, starts=self.starts, norm_weight=self.norm_weight)
+            return self.numbers(search)
         return search.features(
             h, stage, steps=self.stage_steps, step_size=self.stage_step_size, radius=self.radius, tv_weight=self.tv_weight
         )

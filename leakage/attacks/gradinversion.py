@@ -7,7 +7,9 @@ import torch
 from torch import Tensor
 
 from leakage.attacks._adam import Descent
+from leakage.attacks._examples import begun
 from leakage.attacks._labels import labels_of
+from leakage.attacks._registration import registered_mean
 from leakage.engine.core import Attack, Observation, Snapshot, choice, flag, param
 from leakage.engine.labels import rule_field
 from leakage.engine.matching import distance, isotropic_variation, start, to_pixels
@@ -23,8 +25,9 @@ class GradInversion(Attack):
     R_bn = sum over BatchNorm layers of ||mean_l(x) - mean_l|| + ||var_l(x) - var_l||, of what enters the layer (biased variance), the
     first layer ten times. The statistics are an assumption: none, those stored in the model, or exactly those of the private batch.
     TV is isotropic. Noise of 0.01 times the step size is added to the slopes (Langevin), the step size falls along a cosine.
-    Unlike the paper: D is the cosine distance (D = squared is offered), labels come from the rules of `engine/labels.py`, and the seeds
-    are compared pixel by pixel without registration.
+    With `reach` each seed is compared with the mean of all, every picture of which was shifted onto its own by at most so many pixels.
+    Unlike the paper: D is the cosine distance (D = squared is offered), labels come from the rules of `engine/labels.py`, seeds are
+    compared pixel by pixel unless `reach` says otherwise, and then registered by shifts alone, in place of RANSAC-flow.
     Source: Yin et al. 2021, equations 1 to 12; defaults of the package breaching; cosine as Huang et al. 2021.
     """
 
@@ -37,6 +40,7 @@ class GradInversion(Attack):
     strongest = {"steps": 1500}
     fits = {"pictures": tuple(range(2, 129))}
     loss_name = "gradient distance"
+    presets = {"Registered seeds (Yin et al. 2021)": {"starts": 4, "reach": 4}}
     evaluations_per_step = 1.3
 
     steps: int = param(2000, 1, 24000, "Optimiser steps.")
@@ -46,6 +50,7 @@ class GradInversion(Attack):
     l2_weight: float = param(0.000001, 0, 1, "How strongly small pixel values are preferred.")
     bn_weight: float = param(0.1, 0, 10, "How strongly the granted BatchNorm statistics are matched; without them it does nothing.")
     group_weight: float = param(0.01, 0, 10, "How strongly the seeds are drawn towards their mean.")
+    reach: int = param(0, 0, 32, "By how many pixels at most seeds are shifted onto each other before they are compared (registration).")
     noise: float = param(0.01, 0, 1, "Random push on every pixel, as a share of the step size, against getting stuck.")
     signed: bool = flag(True, "Use only the sign of each pixel's slope.")
     distance: str = choice("cosine", ("cosine", "squared"), "How two gradients are compared.")
@@ -54,6 +59,7 @@ class GradInversion(Attack):
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
         labels, note = labels_of(seen, self.label_rule)
         z = torch.stack([start("normal", seen, rng) for _ in range(self.starts)])  # (S, B, C, H, W)
+        z, begins = begun(seen, z, labels)
         descent = Descent(
             steps=self.steps,
             step_size=self.step_size,
@@ -61,6 +67,7 @@ class GradInversion(Attack):
             signed=self.signed,
             jitter=self.noise,
         )
+        note |= begins
         note["BatchNorm statistics"] = "used" if seen.statistics and self.bn_weight else "not used"
         match = distance(self.distance, seen.as_gradient(), entry_weights=seen.entry_weights)
         yield from descent.run(seen, z, labels, match, self._prior(seen), note=note, rng=rng)
@@ -72,7 +79,8 @@ class GradInversion(Attack):
             """What speaks against S guesses (S, B, C, H, W), the gradient aside: (S,)."""
             total: Tensor = self.tv_weight * isotropic_variation(z) + self.l2_weight * z.flatten(1).norm(dim=1)
             if len(z) > 1 and self.group_weight:
-                total = total + self.group_weight * (z - z.mean(0)).flatten(1).square().mean(1)
+                mean = registered_mean(z, self.reach) if self.reach else z.mean(0)
+                total = total + self.group_weight * (z - mean).flatten(1).square().mean(1)
             if seen.statistics and self.bn_weight:
                 total = total + self.bn_weight * torch.stack([mismatch(seen, pixels(guess)) for guess in z])
             return total

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from leakage.attacks._adam import COMBINE, SCHEDULES, Descent, Prior, replays
+from leakage.attacks._examples import begun
 from leakage.attacks._labels import labels_of
 from leakage.attacks._lbfgs import one_start
 from leakage.engine.core import Attack, Observation, Snapshot, choice, flag, param
@@ -68,6 +69,8 @@ class InvertingGradients(Attack):
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
         labels, note = labels_of(seen, self.label_rule)
         z = torch.stack([start(self.start, seen, rng) for _ in range(self.starts)])  # (S, B, C, H, W)
+        z, begins = begun(seen, z, labels)
+        note |= begins
         answer = Snapshot(0, z[0], labels, torch.tensor(torch.inf))
         for answer in self._descent().run(seen, z, labels, self._match(seen), self._prior(), note=note, rng=rng):
             yield answer
@@ -79,7 +82,9 @@ class InvertingGradients(Attack):
 
     def run_batched(self, seen: Sequence[Observation], rngs: Sequence[torch.Generator]) -> Iterator[tuple[int, Snapshot]]:
         labels, notes = zip(*(labels_of(one, self.label_rule) for one in seen), strict=True)
-        z = torch.stack([start(self.start, one, rng) for one, rng in zip(seen, rngs, strict=True)])
+        begins = [begun(one, start(self.start, one, rng)[None], own) for one, rng, own in zip(seen, rngs, labels, strict=True)]
+        z = torch.cat([z for z, _ in begins])
+        notes = tuple(note | words for note, (_, words) in zip(notes, begins, strict=True))
         match, answers = [self._match(one) for one in seen], dict[int, Snapshot]()
         for lane, answer in self._descent().run_batched(seen, z, labels, match, self._prior(), notes=notes, rng=rngs[0]):
             yield lane, answer

@@ -7,7 +7,7 @@ import torch
 
 from leakage.attacks._labels import labels_of
 from leakage.engine.core import Attack, Observation, Snapshot
-from leakage.engine.matching import distance
+from leakage.engine.matching import distance, grey_pictures
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,10 +36,7 @@ class LearningToInvert(Attack):
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
         labels, note = labels_of(seen, "best")
         if isinstance(seen.learned, str):
-            x, note = (
-                torch.full((seen.batch_size, *seen.image_shape), 0.5, device=seen.device, dtype=seen.dtype),
-                {**note, "event": seen.learned},
-            )
+            x, note = grey_pictures(seen), {**note, "event": seen.learned}
         else:
             x = seen.learned(seen.history[0].update).to(seen.device, seen.dtype)  # (B, C, H, W)
         replayed = {name: g.unsqueeze(0) for name, g in seen.gradient(x, labels).items()}

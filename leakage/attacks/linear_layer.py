@@ -13,6 +13,7 @@ from leakage.attacks._rows import ESTIMATES, estimate, separate
 from leakage.engine.core import Attack, Observation, Snapshot, choice, param
 from leakage.engine.labels import last_layer, rule_field
 from leakage.engine.losses import loss_of
+from leakage.engine.matching import grey_pictures
 
 ROUNDING = 1e-10  # a squared relative distance below this is no distance
 AS_GOOD = 10.0  # guesses within so many times the smallest distance explain the gradient equally well
@@ -68,7 +69,7 @@ class LinearLayer(Attack):
             reading = self._batch(seen) if seen.batch_size > 1 else self._single(seen)
             found = [snapshot_of(seen, in_order(seen, x, labels), labels) for x in reading.x]
         except UnreadableError as error:
-            grey, inner = torch.full((seen.batch_size, *seen.image_shape), 0.5), self._last_input(seen)
+            grey, inner = grey_pictures(seen), self._last_input(seen)
             also = f" The {inner.numel():,} numbers that enter its last linear layer leak all the same." if inner is not None else ""
             moment = snapshot_of(seen, grey, labels)
             views = {"what enters the last linear layer": inner.float().flatten()} if inner is not None else {}

@@ -14,7 +14,7 @@ from leakage.engine.chain import Link, chain
 from leakage.engine.core import Attack, Observation, Params, Snapshot, choice
 from leakage.engine.equations import Solved, solve, solve_as_published
 from leakage.engine.losses import loss_of
-from leakage.engine.matching import flatten, to_pixels
+from leakage.engine.matching import flatten, grey_pictures, to_pixels
 
 SYSTEMS = ("balanced", "as published")
 ALIKE = 10.0  # an explanation is kept while its equations hold at most so many times worse than the best one's
@@ -92,7 +92,7 @@ class RGap(Attack):
 
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
         labels, note = labels_of(seen, "best")
-        grey = torch.full((seen.batch_size, *seen.image_shape), 0.5, device=seen.device, dtype=seen.dtype)
+        grey = grey_pictures(seen)
         blank = Snapshot(0, grey, labels, distance(seen, grey, labels), note)
         try:
             links = chain(seen.model, seen.image_shape)

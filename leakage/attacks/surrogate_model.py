@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from leakage.attacks._adam import ELECT, Descent
+from leakage.attacks._examples import begun
 from leakage.attacks._labels import labels_of
 from leakage.attacks._plots import path_view
 from leakage.engine.client import gradient_client
@@ -68,7 +69,8 @@ class SurrogateModel(Attack):
 
         descent = Descent(steps=self.steps, step_size=self.step_size, signed=False, latent_step=self.alpha_step)
         with_alpha = replace(seen, latents={**seen.latents, **({"alpha": between.alpha} if self.alpha_step else {})})
-        z = start("normal", seen, rng).unsqueeze(0)
+        z, begins = begun(seen, start("normal", seen, rng).unsqueeze(0), labels)
+        note |= begins
         drawn = {*(self.steps * look // LOOKS for look in range(1, LOOKS)), self.steps + 1}  # after so many looks at the path
         prior = (lambda z: self.tv_weight * total_variation(z)) if self.tv_weight else None
         for now in descent.nearest(with_alpha, z, labels, matched, prior, note=note, rng=rng):

@@ -90,7 +90,7 @@ def read(source: str, id: str, size: int, channels: int, upload: bytes | None = 
     down by Lanczos with antialiasing, up bicubically. Raises PictureError when there is no such picture.
     """
     if channels not in (1, 3) or size < 1:
-        raise PictureError(f"read: channels must be 1 or 3 and size at least 1, got {channels} and {size}. Choose a size from 28 to 224.")
+        raise PictureError(f"read: channels must be 1 or 3 and size at least 1, got {channels} and {size}. Choose a size from 28 to 256.")
     if source == "upload":
         if upload is None:
             raise PictureError(f"Upload {id} is not on this machine: it was deleted, or never arrived. Upload it again.")

@@ -1,6 +1,7 @@
 """AdaDefense: what leaves the phone is Adam's step, not the gradient; and how to read the gradient off it."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -15,6 +16,7 @@ RULES = ("adam", "adagrad", "yogi")
 STEP = 0.001  # the step size that the code multiplies in
 FIRST, SECOND, ROUND = "ada_defense.m.", "ada_defense.v.", "ada_defense.round"  # what the client carries; the moments by parameter
 LAST = "ada_defense.g."  # the gradient that an attacker read in the round before
+FIRST_ERROR, SECOND_ERROR = "ada_defense.dm.", "ada_defense.dv."  # by how much the moments that it carries may be wrong, with signs
 REPEATS = 8  # of solving a quadratic equation, each with the eps that the last root suggests
 FITS = 1e-3  # a root is one when the stand-in it gives differs by no more than this share
 FLOOR, MOST = 1e-3, 100.0  # of trust: errors below this share of the gradient's rms count as that; no entry counts more than so many usual
@@ -39,7 +41,8 @@ class AdaDefense(Defense):
     the value softened too, the true pictures would no longer match: on LeNet the answers were 6 dB worse. In later rounds it plays a
     first one, which fits while the gradient hardly turns.
     "read it off": solves the formula for g, entry by entry (`invert_update`), and keeps the client's moments from round to round; what the
-    rounding of the stand-in has lost counts less (`trusted`). It needs to have watched the client from its first round.
+    rounding of the stand-in has lost counts less (`trusted`), in later rounds too: an error of the first is in the moments from then on,
+    and is carried along. It needs to have watched the client from its first round.
     "signs alone": compares tanh(g / rms(g)) of its guess.
     Unlike the code: the first two rounds do not share one r, and no two clients share their moments.
     Source: Hu et al. 2024 (equation 19: what the server does); adagrad and yogi as in their code.
@@ -48,7 +51,10 @@ class AdaDefense(Defense):
     title = "AdaDefense (sends an Adam-style step instead of the gradient)"
     short = "AdaDefense"
     plain = "The phone sends a stand-in: of the gradient little more than the direction of each entry is left."
-    hint = "It looks like noise to a naive attacker, but all signs are there. Compare a naive and an adaptive attacker in the first round."
+    hint = (
+        "It looks like noise to a naive attacker, but all signs are there. Compare a naive and an adaptive attacker in the first round. "
+        "Its proof is computed in Compare, under the precomputed results."
+    )
     stage = "update"
     elementwise = True
     source = "https://arxiv.org/abs/2410.08734"
@@ -124,18 +130,26 @@ class AdaDefense(Defense):
         (b^2 - s^2 d) g^2 + 2 a b g + a^2 - s^2 c = 0, solved again for s (1 + e / sqrt(c + d g^2)) to make up for e; of two that fit, the
         one nearer the last gradient. Computed in float64.
         """
+        found, errors = self._read(sent, state)
+        return found, {name: error.abs() for name, error in errors.items()}
+
+    def _read(self, sent: Params, state: ClientState) -> tuple[Params, Params]:
+        """The same with signed errors: those of the moments, by ratio_g dg + ratio_a da + ratio_v dv = 0, and beyond these the rounding."""
         unit, eps = self.unit_and_eps(_number(state))
         found, wrong = Params(), Params()
         for name, value in sent.items():
             rounding = torch.finfo(value.dtype).eps
             s = double(value.detach()) / unit
-            a, before, last = (double(state.get(moment + name, torch.zeros_like(s))) for moment in (FIRST, SECOND, LAST))
-            a = self.beta1 * a
+            kept = (double(state.get(moment + name, torch.zeros_like(s))) for moment in (FIRST, SECOND, LAST, FIRST_ERROR, SECOND_ERROR))
+            a, before, last, da, dv = kept
+            a, da = self.beta1 * a, self.beta1 * da
             first, diverged = self._first(s, eps, rounding)
             g = torch.where(before > 0, self._later(s, a, before, eps, last), first)
-            _, slope = self._ratio(g, a, before, eps)
-            found[name] = g.to(value)
-            wrong[name] = torch.where(diverged & (before == 0), torch.inf, rounding * s.abs() / slope.abs().clamp(min=1e-300)).to(value)
+            _, (slope, by_a, by_v) = self._ratio(g, a, before, eps)
+            gap, size = -(by_a * da + by_v * dv), slope.abs().clamp(min=1e-300)
+            gap = gap + torch.where(torch.where(gap == 0, g, gap) < 0, -1, 1) * rounding * s.abs()
+            lost = (diverged & (before == 0)) | ~da.isfinite()
+            found[name], wrong[name] = g.to(value), torch.where(lost, torch.inf, gap / size * torch.where(slope < 0, -1, 1)).to(value)
         return found, wrong
 
     def trusted(self, sent: Params, state: ClientState) -> Params:
@@ -147,9 +161,19 @@ class AdaDefense(Defense):
         return {name: (part / middle).clamp(max=MOST) for name, part in weight.items()}
 
     def _track(self, sent: Params, state: ClientState) -> ClientState:
-        found, _ = self.invert_update(sent, state)
+        found, errors = self._read(sent, state)
         _, carried = self.stand_in(found, state)
-        return carried | {LAST + name: g for name, g in found.items()}
+        for name, g in found.items():
+            dg, da, dv = (
+                value.to(g) for value in (errors[name], *(state.get(kind + name, torch.zeros(())) for kind in (FIRST_ERROR, SECOND_ERROR)))
+            )
+            _, (by_v, by_g) = _slopes(self._second, state.get(SECOND + name, torch.zeros_like(g)), g)
+            carried |= {
+                LAST + name: g,
+                FIRST_ERROR + name: self.beta1 * da + (1 - self.beta1) * dg,
+                SECOND_ERROR + name: by_v * dv + by_g * dg,
+            }
+        return carried
 
     def _first(self, s: Tensor, eps: float, rounding: float) -> tuple[Tensor, Tensor]:
         """g of an entry without a history, and whether its size was lost."""
@@ -178,13 +202,9 @@ class AdaDefense(Defense):
         far = torch.stack([torch.where(gap <= enough, (g - last).abs(), torch.inf) for g, gap in fits])
         return torch.stack([g for g, _ in fits]).gather(0, far.argmin(0, keepdim=True))[0]
 
-    def _ratio(self, g: Tensor, a: Tensor, before: Tensor, eps: float) -> tuple[Tensor, Tensor]:
-        """(a + b g) / (sqrt(v) + e) and its derivative, entry by entry."""
-        with torch.enable_grad():
-            g = g.detach().requires_grad_()
-            ratio = (a + (1 - self.beta1) * g) / (_root(self._second(before, g)) + eps)
-            (slope,) = torch.autograd.grad(ratio.sum(), g)
-        return ratio.detach(), slope
+    def _ratio(self, g: Tensor, a: Tensor, before: Tensor, eps: float) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """(a + b g) / (sqrt(v) + e), and its derivatives by g, by a and by v before this round, entry by entry."""
+        return _slopes(lambda g, a, v: (a + (1 - self.beta1) * g) / (_root(self._second(v, g)) + eps), g, a, before)
 
     # ------------------------------------------------------------ parts
 
@@ -225,6 +245,14 @@ class AdaDefense(Defense):
 def _number(state: ClientState) -> int:
     """Which round it is for a client with this state."""
     return int(state.get(ROUND, torch.tensor(0))) + 1
+
+
+def _slopes(value: Callable[..., Tensor], *at: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """A function of entries, and its derivatives by each of its arguments, entry by entry."""
+    with torch.enable_grad():
+        leaves = [one.detach().clone().requires_grad_() for one in at]
+        found = value(*leaves)
+        return found.detach(), torch.autograd.grad(found.sum(), leaves)
 
 
 def _root(v: Tensor) -> Tensor:

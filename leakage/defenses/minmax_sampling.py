@@ -34,6 +34,8 @@ class MinMaxSampling(Defense):
     "with an accomplice": GLAUS. The counts only rank the entries; their sizes are those of another phone's gradient that works with the
     attacker; so are signs of entries that were never sent.
     "what arrived": compares the entries that arrived with its own as they are; by how much they were enlarged stays an error.
+    Of stand-ins, which AdaDefense makes nearly all of one size, there is nothing to solve and nothing to rank: all |v| are alike, both
+    roots are |v| / 2, and what is left are the signs (benchmarks/published/ada_defense_table.py).
     Unlike the paper of GLAUS: it takes the missing signs from the sum of ten phones, of which here the accomplice is the only one known.
     Source: Zhao et al. 2022 (MinMax sampling, SIGMOD); the link is Hu et al. 2024 (AdaDefense), who attack it with GLAUS (table III;
     counts, ranks and signs as in their code). That it can be solved without an accomplice is derived here.

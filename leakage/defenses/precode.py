@@ -13,6 +13,7 @@ from leakage.engine.client import join_loss
 from leakage.engine.core import AdaptiveStrategy, Client, ClientState, Defense, Params, StepRng, Update, param
 
 NAME = "bottleneck"
+SEEK = "known: the gate's noise begins at 0, from where attacks by Adam look for it together with the pictures"
 NO_SEQUENCE = (
     "PRECODE goes before a last linear layer that follows others in a plain sequence; this model has none. "
     "Choose another protection, or a model with one."
@@ -23,7 +24,7 @@ ONE_BY_ONE = "PRECODE draws noise for all pictures of a step, and another protec
 class Bottleneck(nn.Module):
     """h (B, D) -> (mu, s) = encode(h) -> z = mu + softplus(s) eps (B, K) -> decode(z) (B, D); see `Precode`.
 
-    eps is a buffer (K,) of zeros, in place of which the client puts its own, (B, K).
+    eps is a buffer (K,) of zeros, in place of which the client puts its own, (B, K), and an attacker what it searches.
     """
 
     eps: Tensor
@@ -36,13 +37,14 @@ class Bottleneck(nn.Module):
         self.register_buffer("eps", torch.zeros(size), persistent=False)
 
     def forward(self, h: Tensor) -> Tensor:
-        if self.eps.dim() == 2 and len(self.eps) != len(h):
+        eps = self.eps[: len(h)] if self.eps.requires_grad else self.eps  # what is searched has a row for every picture of the client
+        if eps.dim() == 2 and len(eps) != len(h):
             raise ValueError(ONE_BY_ONE)
         mu, s = self.encode(h).chunk(2, 1)
         std = F.softplus(s)
         bits = (mu.square() + std.square() - 1 - 2 * std.log()).sum(1) / (2 * math.log(2))  # (B,)
         join_loss(self.beta * bits.mean())
-        out: Tensor = self.decode(mu + std * self.eps)
+        out: Tensor = self.decode(mu + std * eps)
         return out
 
 
@@ -54,8 +56,9 @@ class Precode(Defense):
     Loss: cross-entropy + beta KL(N(mu, std^2) || N(0, I)), the mean over the pictures of -1/2 sum (1 + 2 log std - mu^2 - std^2) in bits.
     V, d, W and c belong to the model, which the server knows. With trained weights they are untrained: the model was trained without them.
     An attacker who knows it replays the client with eps = 0. That is right for no gradient, but those before the gate depend on eps only
-    through what reaches them from above, so it compares these alone (`before`), unless told otherwise. A first linear layer with a bias is
-    scaled by it and says the picture all the same.
+    through what reaches them from above, so it compares these alone (`before`), unless told otherwise. Or it looks for eps, from 0 on,
+    together with the pictures, and compares all layers (attacks by Adam alone do; of several local steps or phones it looks for one eps).
+    A first linear layer with a bias is scaled by it and says the picture all the same.
     Source: Scheliga et al. 2022, section 3; the attack on it: Balunovic et al. 2022, section 5.
     """
 
@@ -94,6 +97,7 @@ class Precode(Defense):
                 "known: only the layers before the gate are compared", entry_weights=_not_behind
             ),
             "leave the noise out": AdaptiveStrategy(self.imitation),
+            "look for the noise": AdaptiveStrategy(SEEK, latent_init=_silent, optimize_latents=True, latent_per_picture=True),
         }
 
     def defend(self, client: Client, model: nn.Module, step_rng: StepRng) -> Client:
@@ -105,6 +109,11 @@ class Precode(Defense):
             return client({**weights, f"{gate}.eps": eps}, x, y, state)
 
         return send
+
+
+def _silent(model: nn.Module) -> Params:
+    """No noise, under the name of the gate's buffer."""
+    return {f"{name}.eps": torch.zeros_like(layer.eps) for name, layer in model.named_modules() if isinstance(layer, Bottleneck)}
 
 
 def _not_behind(received: Params, _state: ClientState) -> Params:

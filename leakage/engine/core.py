@@ -1,4 +1,4 @@
-"""The four kinds of plug-in, and all that writing one needs: import it from here.
+"""The four kinds of plug-in, and all that writing one needs: import it from here. Protocol and Model have files of their own.
 
 Pictures are float32 in [0, 1], shape (B, C, H, W): B of them with C channels. Labels are int64 (B,), or probabilities (B, K) of K classes.
 Gradients and weights are `Params`: parameter name -> tensor.
@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import torch
 from torch import nn
 
+from leakage.engine.model import Model as Model
 from leakage.engine.normalise import Normalise as Normalise
 from leakage.engine.observation import Client as Client
 from leakage.engine.observation import ClientState as ClientState
@@ -20,6 +21,7 @@ from leakage.engine.observation import Simulator as Simulator
 from leakage.engine.observation import Snapshot as Snapshot
 from leakage.engine.observation import Statistics as Statistics
 from leakage.engine.observation import StepRng as StepRng
+from leakage.engine.observation import TrainedGenerator as TrainedGenerator
 from leakage.engine.observation import Update as Update
 from leakage.engine.observation import generator as generator
 from leakage.engine.plugin import Plugin as Plugin
@@ -27,6 +29,7 @@ from leakage.engine.plugin import choice as choice
 from leakage.engine.plugin import flag as flag
 from leakage.engine.plugin import param as param
 from leakage.engine.plugin import text as text
+from leakage.engine.protocol import Protocol as Protocol
 from leakage.engine.strategy import AdaptiveStrategy as AdaptiveStrategy
 from leakage.spec.fields import Published as Published
 from leakage.spec.fields import Structure as Structure
@@ -174,14 +177,25 @@ class Defense(Plugin):
         return client
 
     def multiplier(self, tensors: int) -> float | None:
-        """The noise multiplier of one picture's part in a gradient of so many tensors, if the defense promises differential privacy.
+        """The noise multiplier of one picture's part in one gradient, if the defense promises differential privacy.
 
-        The standard deviation of the noise over the norm that one picture's part may have; None without a promise.
+        Args:
+            tensors: how many tensors the gradient has.
+
+        Returns:
+            Standard deviation of the noise over the norm that one picture's part may have; None without a promise.
         """
         return None
 
     def pure_epsilon(self, entries: int) -> float | None:
-        """The epsilon of one upload of so many numbers, if it is promised with delta 0; infinite: not kept; None: not promised."""
+        """The epsilon of one upload, if it is promised with delta 0.
+
+        Args:
+            entries: how many numbers are uploaded.
+
+        Returns:
+            The epsilon; infinite where the promise is not kept, None where there is none.
+        """
         return None
 
     def promise(self) -> str:
@@ -189,110 +203,9 @@ class Defense(Plugin):
         return "one picture, present or absent"
 
     def strategies(self) -> dict[str, AdaptiveStrategy]:
-        """What attackers can do who know it, by name, whatever the fields; the first is taken unless the experiment names another."""
+        """What attackers can do who know it, whatever the fields.
+
+        Returns:
+            Name -> strategy; the first is taken unless the experiment names another.
+        """
         return {"imitate": AdaptiveStrategy(self.imitation, self.surrogate)}
-
-
-class Protocol(Plugin):
-    """What a client does with gradients, what it sends, and what the server can compute from that.
-
-    Example:
-        >>> from leakage.protocols.fedavg import FedAvg
-        >>> protocol = FedAvg(epochs=1, rate=0.1)
-        >>> def gradient(weights, x, y, state):
-        ...     return {"w": torch.tensor([2.0])}, state
-        >>> sent, _ = protocol.client(gradient)({"w": torch.tensor([1.0])}, torch.rand(1, 1, 4, 4), torch.tensor([0]), {})
-        >>> round(float(sent["w"]), 6)  # one step of -0.1 * 2
-        -0.2
-    """
-
-    is_aggregation: ClassVar[bool] = False  # laid over another protocol, as secure aggregation is
-    sends_gradient: ClassVar[bool] = False  # the very gradient of one step, and nothing else
-    travels: ClassVar[Travels] = Travels()  # what is sent, what is kept, and what attackers make of it, in words
-    elementwise: ClassVar[bool] = False  # whether weights may have a dimension in front: several guesses, each with weights of its own
-
-    def client(self, gradient: Client, step_rng: StepRng | None = None) -> Client:
-        """The client of this protocol.
-
-        Args:
-            gradient: a client that computes a gradient.
-            step_rng: the client's own randomness by epoch; None: not known, as for an attacker.
-
-        Returns:
-            A client of the same signature; differentiable in x and y where `gradient` is.
-        """
-        raise NotImplementedError
-
-    @property
-    def members(self) -> int:
-        """How many clients stand behind one update."""
-        return 1
-
-    def merge_clients(self, clients: Sequence[Client]) -> Client:
-        """The `members` clients as one, which holds all their pictures."""
-        return clients[0]
-
-    def broadcast_state(self, state: ClientState) -> ClientState:
-        """The state of all members, when each carries `state`."""
-        return state
-
-    def to_gradient(self, update: Params, seen: Round) -> Params:
-        """An update as an average gradient over the client's pictures.
-
-        Args:
-            update: what was sent, by parameter and of its shape.
-            seen: the round in which it was sent.
-
-        Returns:
-            The gradient, of the same names and shapes.
-        """
-        raise NotImplementedError
-
-    def naive(self, update: Params, seen: Round) -> Params:
-        """What somebody takes for the gradient who knows the step, and nothing that the client carries."""
-        return self.to_gradient(update, seen)
-
-    def infer_state(self, seen: Round) -> ClientState:
-        """What the client carries after this round, as far as the server can compute that."""
-        return seen.state
-
-    def client_weights(self, seen: Round) -> Params:
-        """The weights with which the client ended, as far as the server can compute that; here those that the server sends next."""
-        return self.server_update(seen)
-
-    def server_update(self, seen: Round) -> Params:
-        """The weights that the server sends next, if it heard this client alone; here for an update that is a difference of weights."""
-        return {name: weight + seen.update[name] for name, weight in seen.weights.items()}
-
-
-class Model(Plugin):
-    """A network to be trained.
-
-    Example:
-        >>> from dataclasses import dataclass
-        >>> @dataclass(frozen=True, kw_only=True)
-        ... class Flat(Model):
-        ...     def build(self, image_shape, num_classes):
-        ...         return nn.Sequential(nn.Flatten(), nn.Linear(torch.Size(image_shape).numel(), num_classes))
-        >>> tuple(Flat().build((3, 8, 8), 10)(torch.rand(2, 3, 8, 8)).shape)
-        (2, 10)
-    """
-
-    smallest: ClassVar[int] = 1  # the shortest side of a picture that it can take, in pixels
-    smallest_alone: ClassVar[int] = 1  # the same of a picture that is alone in a local step whose statistics BatchNorm takes
-    structure: ClassVar[tuple[Structure, ...]] = ("linear", "sequence")  # how it is built, as defenses may need it
-
-    def build(self, image_shape: tuple[int, int, int], num_classes: int) -> nn.Module:
-        """The untrained network. Its weights come from torch's global generator, which the engine forks and seeds.
-
-        Args:
-            image_shape: (C, H, W) of one picture.
-            num_classes: K.
-
-        Returns:
-            A module that maps pictures (B, C, H, W) in [0, 1] to logits (B, K).
-
-        Raises:
-            ValueError: when it cannot take pictures of this shape.
-        """
-        raise NotImplementedError

@@ -8,7 +8,7 @@ from typing import Literal
 from torch import Tensor, nn
 
 from leakage.engine.client import gradient_client
-from leakage.engine.core import AdaptiveStrategy, Client, ClientState, Defense, Params, Protocol, Round, generator
+from leakage.engine.core import AdaptiveStrategy, Client, ClientState, Defense, Params, Protocol, Round, TrainedGenerator, generator
 from leakage.engine.loading import load
 from leakage.engine.stopping import stoppable
 from leakage.engine.strategy import ACCOMPLICE
@@ -28,6 +28,7 @@ class ThreatModel:
         labels: whether the labels are given to it; else it reads them from the update, or searches them with the pictures
         statistics: of BatchNorm: none, those that the model stores (running), or those of the private batch itself (exact)
         accomplice: pictures (A, C, H, W) and labels (A,) of another client that works with the attacker; None: there is none
+        generator: a network that was trained beforehand to paint such pictures; None: it has none
     """
 
     adaptive: bool = True
@@ -35,6 +36,7 @@ class ThreatModel:
     labels: bool = False
     statistics: Literal["none", "running", "exact"] = "none"
     accomplice: tuple[Tensor, Tensor] | None = None
+    generator: TrainedGenerator | None = None
 
 
 @dataclass(frozen=True)
@@ -146,12 +148,16 @@ class Federation:
 
         return self.over.merge_clients([member(number) for number in range(self.over.members)])
 
-    def latent_init(self, model: nn.Module) -> Params:
-        """Put into the model what an adaptive attacker guesses of what the client keeps to itself; return what is sought further."""
+    def latent_init(self, model: nn.Module, pictures: int) -> Params:
+        """Put into the model what an adaptive attacker guesses of what the client keeps to itself; return what is sought further.
+
+        `pictures`: how many a client has, for what is different for each of them.
+        """
         latents = Params()
         for own in self.protections if self.adaptive else ():
             for name, value in own.strategy.latent_init(model).items():
                 layer, _, part = name.rpartition(".")
+                value = value.expand(pictures, *value.shape).clone() if own.strategy.latent_per_picture else value
                 held = value.to(model.get_buffer(name)).requires_grad_(own.strategy.optimize_latents)
                 setattr(model.get_submodule(layer), part, held)
                 if own.strategy.optimize_latents:

@@ -128,6 +128,11 @@ def start(kind: str, seen: Observation, rng: torch.Generator) -> Tensor:
     return (torch.zeros(shape) if kind == "grey" else torch.randn(shape, generator=rng)).to(seen.device, seen.dtype)
 
 
+def grey_pictures(seen: Observation) -> Tensor:
+    """Pictures (B, C, H, W) of pixels 0.5: the answer of who knows nothing."""
+    return torch.full((seen.batch_size, *seen.image_shape), 0.5, device=seen.device, dtype=seen.dtype)
+
+
 def normal_start(seen: Observation, rng: torch.Generator) -> Tensor:
     """Pictures ~ N(0, 1) in the model's own (normalised) space: (B, C, H, W)."""
     return start("normal", seen, rng)

@@ -20,6 +20,11 @@ Client: TypeAlias = Callable[[Params, Tensor, Tensor, ClientState], Update]  # (
 Statistics: TypeAlias = dict[str, tuple[Tensor, Tensor]]  # layer -> mean and variance of each channel
 StepRng: TypeAlias = Callable[[int], torch.Generator]  # local step -> the generator of that step's randomness
 
+NO_GENERATOR = (
+    "No trained generator was handed to this attack. Run it in the lab, or by `python -m leakage run`; "
+    "in Python give one as `ThreatModel(generator=...)`."
+)
+
 
 def generator(seed: int, *purpose: str | int) -> torch.Generator:
     """A CPU generator for one purpose, derived from the experiment's seed: adding a defense does not move the attack's start."""
@@ -63,6 +68,23 @@ class Simulator:
 
 
 @dataclass(frozen=True)
+class TrainedGenerator:
+    """Pictures as G(z) with z ~ N(0, 1), G trained beforehand on public pictures: what an attacker may know of them.
+
+    Args:
+        network: z (B, latent) -> pictures (B, C, H, W) in [0, 1], as stages; an attack works on a copy
+        latent: entries of z
+        image_shape: (C, H, W) of what it paints
+        knowledge: what an attacker knows who has it, in words for the ledger
+    """
+
+    network: nn.Sequential
+    latent: int
+    image_shape: tuple[int, int, int]
+    knowledge: str
+
+
+@dataclass(frozen=True)
 class Observation:
     """All the server holds. No tensor of the truth is reachable from here unless the experiment grants it.
 
@@ -85,6 +107,8 @@ class Observation:
         entry_weights: how much each entry of the update counts when gradients are compared, by parameter; unnamed parameters count 1
         client_weights: computes the weights with which the client ended the round, one client's on average, as the attacker reads it
         learned: a network trained beforehand to undo updates: update -> pictures (B, C, H, W); or why there is none, in a sentence
+        generator: a network that was trained beforehand to paint such pictures; or why there is none, in a sentence
+        examples: class -> pictures of it (N, C, H, W) in [0, 1], none of them private, when the experiment grants them; a class may lack
         latents: what an attack may look for too: buffers of `model` by name, leaves that `replay` follows; it leaves there what it found
     """
 
@@ -105,8 +129,10 @@ class Observation:
     statistics: Statistics | None = None
     entry_weights: Params = field(default_factory=dict)
     latents: Params = field(default_factory=dict)
+    examples: dict[int, Tensor] = field(default_factory=dict)
     client_weights: Callable[[], Params] = dict
     learned: Callable[[Params], Tensor] | str = "No attacker was trained beforehand. Run it in the lab, or by `python -m leakage run`."
+    generator: TrainedGenerator | str = NO_GENERATOR
 
     def as_gradient(self) -> Params:
         """The update as an average gradient over the batch."""

@@ -11,6 +11,7 @@ from leakage.engine.client import gradient_client, lanes_client, use_batch_stati
 from leakage.engine.core import Client, ClientState, Observation, Params, Round, Simulator, Statistics, Update
 from leakage.engine.devices import exact_arithmetic
 from leakage.engine.federation import Federation
+from leakage.engine.observation import NO_GENERATOR
 from leakage.engine.statistics import batch_statistics, stored_statistics
 
 
@@ -127,7 +128,7 @@ class _Server:
     def observation(self, batch: Batch, labels: Tensor | None, statistics: Statistics | None) -> Observation:
         """What it holds; `labels` and `statistics` are granted."""
         federation, attacked, weights = self.federation, self.attacked, weights_of(self.model)
-        latents = federation.latent_init(self.model)  # from here on it is the attacker's
+        latents = federation.latent_init(self.model, -(-batch.size // federation.over.members))  # from here on it is the attacker's
         adaptive, state = federation.adaptive, federation.over.broadcast_state(self.shadow)
         update = federation.invert_update(attacked.update, self.shadow)
         client = federation.imitation(gradient_client(self.model), update)
@@ -157,6 +158,7 @@ class _Server:
             statistics=statistics,
             entry_weights=federation.entry_weights(attacked.update, self.shadow),
             latents=latents,
+            generator=federation.threat.generator or NO_GENERATOR,
             client_weights=lambda: federation.client_weights(Round(weights, attacked.update, self.shadow, attacked.count)),
         )
 

@@ -24,6 +24,7 @@ class AdaptiveStrategy:
         infer_state: (received, state) -> what the client carries after this round, as far as the server can compute that.
         latent_init: model -> what the client keeps to itself of it, as far as that can be guessed, by the names of buffers.
         optimize_latents: that is only where attacks start that look for it together with the pictures; others keep to it.
+        latent_per_picture: each picture has a value of its own of these buffers, so that they get a dimension for the pictures in front.
         averaging: it puts together what arrived in the rounds up to the attacked one, so it needs more than one.
         exact: it works with the very numbers received, so nothing may have changed them after the defense; `invert_update` does too.
         colluding: it needs a client that works with the attacker: `state` holds that one's gradient, by ACCOMPLICE and parameter.
@@ -42,6 +43,7 @@ class AdaptiveStrategy:
     infer_state: Callable[[Params, ClientState], ClientState] = lambda _received, state: state
     latent_init: Callable[[nn.Module], Params] = lambda _model: {}
     optimize_latents: bool = False
+    latent_per_picture: bool = False
     averaging: bool = False
     exact: bool = False
     title: str = ""

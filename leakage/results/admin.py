@@ -1,7 +1,6 @@
 """For whoever runs the server: how its store stands, what is cleaned away, what is taken out. No pictures of uploads leave it."""
 
 import argparse
-import csv
 import datetime
 import logging
 import shutil
@@ -95,10 +94,7 @@ def export(store: Store, out: Path) -> int:
         for name in FILES:
             if made := exports.make(store, run.id, name):
                 (folder / name).write_bytes(made.data)
-    with (out / "runs.csv").open("w", newline="") as file:
-        table = csv.writer(file)
-        table.writerow(COLUMNS)
-        table.writerows(_row(run) for run in runs)
+    (out / "runs.csv").write_bytes(exports.table(COLUMNS, map(_row, runs)).data)
     return len(runs)
 
 

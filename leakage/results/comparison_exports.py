@@ -1,7 +1,5 @@
 """A comparison as files to take away: a table, its data, its pictures, and a report that opens without a network."""
 
-import csv
-import io
 import json
 from collections.abc import Callable, Sequence
 
@@ -9,7 +7,7 @@ from PIL import Image, ImageDraw
 
 from leakage.results import comparison_report
 from leakage.results.arms import Arm, data, gather, without_infinity
-from leakage.results.exports import GAP, WIDE, Made, saved
+from leakage.results.exports import GAP, WIDE, Made, saved, table
 from leakage.runs.store import Store
 from leakage.spec.catalog import Catalog
 
@@ -27,17 +25,17 @@ def make(store: Store, ids: Sequence[str], name: str, known: Catalog) -> Made | 
 
 
 def _table(arms: list[Arm], _known: Catalog) -> Made:
-    out = io.StringIO()
-    table = csv.writer(out)
-    table.writerow(["arm", "attacker", "status", "ended", "verdict", *SCORES, *COST, *(f"grey_{name}" for name in GREY), "seed", "run"])
-    for arm in arms:
+    head = ["arm", "attacker", "status", "ended", "verdict", *SCORES, *COST, *(f"grey_{name}" for name in GREY), "seed", "run"]
+
+    def line(arm: Arm) -> list[object]:
         row = arm.row
         scores = [without_infinity(getattr(row, name)) for name in SCORES]
         cost = [row.cost.recipe if row.cost.accuracies else row.cost.blank, len(row.cost.accuracies) or None, row.cost.difference]
         cost += [without_infinity(row.cost.unsampled), without_infinity(row.cost.sampled)]
         grey = [row.grey.get(name) for name in GREY]
-        table.writerow([row.title, row.attacker, row.status, row.ended, row.verdict, *scores, *cost, *grey, arm.experiment.seed, row.run])
-    return Made("text/csv", out.getvalue().encode())
+        return [row.title, row.attacker, row.status, row.ended, row.verdict, *scores, *cost, *grey, arm.experiment.seed, row.run]
+
+    return table(head, map(line, arms))
 
 
 def _data(arms: list[Arm], known: Catalog) -> Made:

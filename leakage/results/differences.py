@@ -78,6 +78,7 @@ def aspects(experiments: Sequence[Experiment], known: Catalog, *, short: bool) -
         ("The labels", every(lambda one: f"{'labels ' if short else ''}{'granted' if one.assume.labels else 'found out'}")),
         ("BatchNorm statistics", every(lambda one: f"{'statistics ' if short else ''}{STATISTICS[one.assume.statistics].short}")),
         *([("The accomplice", every(_accomplice))] if any(one.assume.accomplice for one in experiments) else []),
+        *([("Other pictures of every class", every(_examples))] if any(one.assume.examples for one in experiments) else []),
         ("The seed", every(lambda one: f"{'seed ' if short else ''}{one.seed}")),
         ("The time limit", every(lambda one: f"at most {one.max_seconds} s")),
     ]
@@ -160,6 +161,11 @@ def _pictures(experiments: Sequence[Experiment], *, short: bool) -> list[str]:
     if short and len({len(batch) for batch in batches}) == len(set(batches)):
         return [f"{len(batch)} picture{'' if len(batch) == 1 else 's'}" for batch in batches]
     return [" + ".join(_picture(picture) for picture in batch) for batch in batches]
+
+
+def _examples(experiment: Experiment) -> str:
+    """Whether the attacker owns such pictures."""
+    return "starts from another picture of the class" if experiment.assume.examples else "starts without one"
 
 
 def _accomplice(experiment: Experiment) -> str:

@@ -3,7 +3,7 @@
 import csv
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -157,33 +157,33 @@ def saved(image: Image.Image, kind: str, **options: Any) -> bytes:
     return out.getvalue()
 
 
-def _curves(store: Store, run: Run) -> Made | None:
+def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> Made:
+    """Rows under their names, as CSV."""
     out = io.StringIO()
-    table = csv.writer(out)
-    more = ["ssim", "label_accuracy", "rank", "identified", "registered_psnr", "lpips"]  # some are measured seldom, some at the end
-    table.writerow(["step", "seconds", "gradient_distance", "psnr_db", "mse", *more])
-    for frame in store.frames(run.id):
-        start = [frame.step, frame.seconds, frame.loss, frame.scores.psnr, frame.scores.mse]
-        table.writerow([*start, *(getattr(frame.scores, name) for name in more)])
+    lines = csv.writer(out)
+    lines.writerow(head)
+    lines.writerows(rows)
     return Made("text/csv", out.getvalue().encode())
+
+
+def _curves(store: Store, run: Run) -> Made | None:
+    more = ["ssim", "label_accuracy", "rank", "identified", "registered_psnr", "lpips"]  # some are measured seldom, some at the end
+
+    def row(frame: FrameEvent) -> list[object]:
+        start = [frame.step, frame.seconds, frame.loss, frame.scores.psnr, frame.scores.mse]
+        return [*start, *(getattr(frame.scores, name) for name in more)]
+
+    return table(["step", "seconds", "gradient_distance", "psnr_db", "mse", *more], map(row, store.frames(run.id)))
 
 
 def _rounds(store: Store, run: Run) -> Made | None:
-    out = io.StringIO()
-    table = csv.writer(out)
-    table.writerow(["round", "seconds", "loss", "accuracy"])
-    for told in store.events_of(run.id, RoundEvent):
-        table.writerow([told.done, told.seconds, told.loss, told.accuracy])
-    return Made("text/csv", out.getvalue().encode())
+    rows = ([told.done, told.seconds, told.loss, told.accuracy] for told in store.events_of(run.id, RoundEvent))
+    return table(["round", "seconds", "loss", "accuracy"], rows)
 
 
 def _epochs(store: Store, run: Run) -> Made | None:
-    out = io.StringIO()
-    table = csv.writer(out)
-    table.writerow(["epoch", "seconds", "mse"])
-    for told in store.events_of(run.id, ProgressEvent):
-        table.writerow([told.done, told.seconds, told.loss])
-    return Made("text/csv", out.getvalue().encode())
+    rows = ([told.done, told.seconds, told.loss] for told in store.events_of(run.id, ProgressEvent))
+    return table(["epoch", "seconds", "mse"], rows)
 
 
 def _experiment(store: Store, run: Run) -> Made | None:

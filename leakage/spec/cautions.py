@@ -18,7 +18,14 @@ def warnings(experiment: Experiment, known: Catalog) -> list[str]:
     Returns:
         A sentence with the remedy for each.
     """
-    return [*_untrained(experiment, known), *_strategy(experiment, known)]
+    return [*_untrained(experiment, known), *_strategy(experiment, known), *_unclassed(experiment)]
+
+
+def _unclassed(experiment: Experiment) -> list[str]:
+    """Why examples of classes are none here."""
+    if not experiment.assume.examples or experiment.task == "classes":
+        return []
+    return ["Other pictures of every class do nothing here: the model has one output, and no class of theirs. Choose one output per class."]
 
 
 def _untrained(experiment: Experiment, known: Catalog) -> list[str]:

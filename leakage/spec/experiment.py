@@ -19,7 +19,7 @@ from leakage.spec.words import short_repr
 VERSION: Literal[1] = 1
 MAX_BATCH = 128
 MAX_ROUNDS = 20
-Side: TypeAlias = Literal[28, 32, 64, 224]  # of a picture, in pixels
+Side: TypeAlias = Literal[28, 32, 64, 224, 256]  # of a picture, in pixels
 Channels: TypeAlias = Literal[1, 3]
 SIZES: tuple[Side, ...] = get_args(Side)
 MAX_PIXELS = MAX_BATCH * 64 * 64  # of all pictures of an experiment together
@@ -70,6 +70,7 @@ class Assumptions(Base):
     statistics: Literal["none", "running", "exact"] = "none"  # of BatchNorm: those the model stores, or those of the private batch itself
     accomplice: Picture | None = Field(default=None, exclude_if=lambda picture: picture is None)
     # the picture of another phone that works with the attacker, who so knows its gradient
+    examples: bool = Field(default=False, exclude_if=lambda own: not own)  # it owns other pictures of every class, and starts from them
 
 
 class Experiment(Base):
@@ -83,12 +84,9 @@ class Experiment(Base):
     checkpoint: str = Field(default="", max_length=100)  # "id@rounds" of trained weights; empty: untrained, drawn by the seed
     task: Literal["classes", "two", "flipped"] = "classes"  # one output per class; or one in all, which tells two classes apart: labels are
     # what the network itself says of each picture (two), or the opposite (flipped), as R-GAP's authors ran it
-    outputs: int = Field(default=0, ge=0, exclude_if=lambda given: given == 0)  # of a network with one for each class: how many classes it
-    # tells apart; 0: as many as its pictures have
-    loss: Loss = Field(
-        default="cross-entropy", exclude_if=lambda given: given == "cross-entropy"
-    )  # of a network of one output, where it is
-    # the logistic loss; the attacker knows it
+    outputs: int = Field(default=0, ge=0, exclude_if=lambda given: given == 0)  # one for each class; 0: as many as its pictures have
+    loss: Loss = Field(default="cross-entropy", exclude_if=lambda given: given == "cross-entropy")
+    # of a network of one output, where cross-entropy is the logistic loss; the attacker knows it
     precision: Literal["float32", "float64"] = "float32"  # of the client's arithmetic, and of what it sends
     batch_norm: Literal["eval", "batch"] = "eval"  # BatchNorm uses its stored statistics, or those of the batch, as in training
     protocol: Part = Part(id="fedsgd")

@@ -139,7 +139,7 @@ class Ranks(Base):
 
     version: Literal[1] = VERSION
     network: Annotated[str, AfterValidator(canonical)]
-    size: Literal[28, 32, 64, 224] = 32
+    size: Literal[28, 32, 64, 224, 256] = 32
     channels: Literal[1, 3] = 3
     outputs: int = Field(default=10, ge=1, le=MAX_CLASSES)  # of the whole gradient: those of the layers do not depend on it
     seed: int = Field(default=1, ge=0, le=2**31 - 1)  # of the random weights and derivatives

@@ -219,6 +219,7 @@ def assumptions(experiment: Experiment, known: Catalog, meta: Introduction | Non
         ),
         ("knows", "How pixels are normalised", "not at all" if normalise == "none" else f"by the constants of {normalise}"),
         *_accomplice(experiment.assume.accomplice),
+        *_examples(experiment, note),
         ("granted" if granted else "finds out", "The labels", "granted by a switch" if granted else _labels(note)),
         *([("assumed", "What such pictures look like", str(note["prior"]))] if "prior" in note else []),
         *_own_verdict(note),
@@ -262,6 +263,14 @@ def _accomplice(picture: Picture | None) -> list[Row]:
         return []
     told = f"it works with the attacker, who so knows its picture ({picture.source} {picture.id}) and its gradient in every round"
     return [("granted", "Another phone colludes", told)]
+
+
+def _examples(experiment: Experiment, note: dict[str, Any]) -> list[Row]:
+    """Whether it owns other pictures of every class, and what it did with them; `note` is empty until the run has ended."""
+    if not experiment.assume.examples:
+        return []
+    used = f"; it started from {note['begins']}" if "begins" in note else "; this attack starts from no picture" if note else ""
+    return [("granted", "Other pictures of every class", f"where the private ones are from, never one of these{used}")]
 
 
 def _rounds(experiment: Experiment) -> str:

@@ -23,6 +23,8 @@ from leakage.evaluation.play import play as play_scene
 from leakage.evaluation.pools import Origin, kind_of
 from leakage.evaluation.referee import Frame
 from leakage.spec.experiment import Experiment, Part, Picture
+from leakage.workers.class_examples import with_examples
+from leakage.workers.generator_adapter import with_generator
 from leakage.workers.learned_adapter import with_learned
 from leakage.workers.private_pictures import load
 
@@ -36,7 +38,7 @@ def plugin(kind: str, part: Part) -> Any:
 
 def federation(experiment: Experiment) -> Federation:
     """Its protocol, protections, rounds and attacker."""
-    granted = ThreatModel(**experiment.assume.model_dump(exclude={"accomplice"}), accomplice=_accomplice(experiment))
+    granted = ThreatModel(**experiment.assume.model_dump(exclude={"accomplice", "examples"}), accomplice=_accomplice(experiment))
     over = plugin("protocol", experiment.aggregation) if experiment.aggregation else None
     defenses = [plugin("defense", part) for part in experiment.defenses]
     one = Federation.of(plugin("protocol", experiment.protocol), defenses, granted, seed=experiment.seed, over=over)
@@ -78,7 +80,8 @@ def initial_model(experiment: Experiment, x: Tensor) -> nn.Module:
 
 def observe(experiment: Experiment, x: Tensor, y: Tensor) -> Observation:
     """All that the server holds after it has watched the client with pictures x (B, C, H, W) and labels y (B,)."""
-    return observe_model(initial_model(experiment, x), x, y, federation(experiment), num_classes=experiment.num_classes)
+    seen = observe_model(initial_model(experiment, x), x, y, federation(experiment), num_classes=experiment.num_classes)
+    return with_examples(seen, experiment, x)
 
 
 def predicted_labels(experiment: Experiment, x: Tensor) -> Tensor:
@@ -123,7 +126,9 @@ def prepare(
         lambda: make_baselines(origins(experiment, uploads), x.cpu(), classes.cpu(), seed=experiment.seed),
         pulse=pulse,
     )
-    return replace(scene, seen=with_learned(scene.seen, scene.federation)) if scene.attack.learned else scene
+    seen = with_examples(scene.seen, experiment, x)
+    seen = with_learned(seen, scene.federation) if scene.attack.learned else seen
+    return replace(scene, seen=with_generator(seen, scene.attack))
 
 
 def play(

@@ -4,10 +4,13 @@ import argparse
 import json
 import logging
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from leakage.data.inverters import read_inverter
+from pydantic import BaseModel
+
+from leakage.data.inverters import inverter_folder, read_inverter
 from leakage.settings import settings
 from leakage.spec.experiment import parse_as
 from leakage.spec.tasks import InverterTraining, Training, parse_training
@@ -18,22 +21,17 @@ log = logging.getLogger("leakage")
 
 def options(commands: Any) -> None:
     """Name both commands and what may stand behind them; `commands` are those of the program."""
-    train = commands.add_parser("train", help="train a model; called again with the same words it goes on where it was interrupted")
-    for name, about in Training.model_fields.items():
-        if name not in ("version", "model", "defenses"):
-            train.add_argument(f"--{name.replace('_', '-')}", default=argparse.SUPPRESS, help=f"default {about.default}")
-    _name_parts(train)
-    undo = commands.add_parser(
-        "train-attacker", help="train a network to undo updates of one model behind protections (Learning to Invert)"
-    )
-    for name, default in InverterTraining.model_fields.items():
-        if name not in ("version", "model", "defenses"):
-            undo.add_argument(f"--{name.replace('_', '-')}", default=argparse.SUPPRESS, help=f"default {default.default}")
-    _name_parts(undo)
+    again = "train a model; called again with the same words it goes on where it was interrupted"
+    _name_fields(commands.add_parser("train", help=again), Training)
+    undo = "train a network to undo updates of one model behind protections (Learning to Invert)"
+    _name_fields(commands.add_parser("train-attacker", help=undo), InverterTraining)
 
 
-def _name_parts(command: argparse.ArgumentParser) -> None:
-    """Model, protections and folder of a training."""
+def _name_fields(command: argparse.ArgumentParser, task: type[BaseModel]) -> None:
+    """The fields of a training, with model and protections in words, and its folder."""
+    for name, about in task.model_fields.items():
+        if name not in ("version", "model", "defenses"):
+            command.add_argument(f"--{name.replace('_', '-')}", default=argparse.SUPPRESS, help=f"default {about.default}")
     command.add_argument("--model", default="lenet", help="the id of a model, see docs/plugins.md; default lenet")
     command.add_argument("--field", action="append", default=[], metavar="NAME=VALUE", help="a field of the model, for example width=16")
     words = "a protection, for example clipping,bound=1; up to 4, in their order"
@@ -46,12 +44,9 @@ def train_here(given: dict[str, Any]) -> None:
     from leakage.engine.devices import best_device
     from leakage.workers.training_folder import train
 
-    asked = {name: value for name, value in given.items() if name in Training.model_fields}
-    asked |= {"model": _part([given["model"], *given["field"]]), "defenses": [_part(words.split(",")) for words in given["defense"]]}
-    training = parse_training(asked).resolve(plugin_catalog.describe())
+    training = parse_training(_asked(given, Training)).resolve(plugin_catalog.describe())
     folder = given["out"] or settings().checkpoints / training.name
-    deadline = time.monotonic() + training.max_seconds
-    for word in train(training, folder, device=best_device(), pulse=lambda: time.monotonic() > deadline):
+    for word in train(training, folder, device=best_device(), pulse=_until(training.max_seconds)):
         if word.accuracy is not None:
             log.info(
                 "round %d of %d: loss %.3f, accuracy %.2f %%, %.0f s",
@@ -70,16 +65,25 @@ def train_attacker_here(given: dict[str, Any]) -> None:
     """Train a network to undo updates, a line per epoch."""
     from leakage.workers.inverter_adapter import train_inverter
 
-    asked = {name: value for name, value in given.items() if name in InverterTraining.model_fields}
-    asked |= {"model": _part([given["model"], *given["field"]]), "defenses": [_part(words.split(",")) for words in given["defense"]]}
-    task = parse_as(asked, InverterTraining, "an attacker's training").resolve(plugin_catalog.describe())
-    folder = given["out"] or settings().home / "inverters" / task.name
-    deadline = time.monotonic() + task.max_seconds
-    for epoch in train_inverter(task, folder, pulse=lambda: time.monotonic() > deadline):
+    task = parse_as(_asked(given, InverterTraining), InverterTraining, "an attacker's training").resolve(plugin_catalog.describe())
+    folder = given["out"] or inverter_folder(task.name)
+    for epoch in train_inverter(task, folder, pulse=_until(task.max_seconds)):
         told = f"epoch {epoch.done} of {task.epochs}: mean squared error {epoch.loss:.4f}"
         log.info("%s", told if epoch.done else f"{task.pictures} pictures were sent through the phone")
     card = read_inverter(folder / "card.json")
     log.info("On held-out pictures %.4f, the mean picture %.4f. Everything is in %s.", card.mse, card.mse_mean, folder)
+
+
+def _asked(given: dict[str, Any], task: type[BaseModel]) -> dict[str, Any]:
+    """The flags of a command as the fields of a training."""
+    fields = {name: value for name, value in given.items() if name in task.model_fields}
+    return fields | {"model": _part([given["model"], *given["field"]]), "defenses": [_part(words.split(",")) for words in given["defense"]]}
+
+
+def _until(seconds: float) -> Callable[[], bool]:
+    """A pulse that says stop once so many seconds have passed."""
+    deadline = time.monotonic() + seconds
+    return lambda: time.monotonic() > deadline
 
 
 def _part(words: list[str]) -> dict[str, Any]:

@@ -12,42 +12,49 @@ import torch
 from problems import moments, observed, smooth
 from torch import Tensor, nn
 
+import leakage
 from leakage.attacks._adam import Descent, replays
-from leakage.attacks._decoders import UnitTanh, digit_decoder, face_generator
 from leakage.attacks._generative import (
+    NEVER_TRAINED,
     RESIZED,
-    UNTRAINED,
     GenerativePrior,
     GenerativeSearch,
     l1_projection,
-    load_prior,
-    of_others,
     off_sphere,
+    prior_of,
     resized,
 )
+from leakage.attacks.ggl import GGL
 from leakage.attacks.gifd import chosen, expected_distance
 from leakage.data import generators
 from leakage.data.errors import CheckpointError
 from leakage.data.generators import FOLDER, MissingGeneratorError, find_card, verified_weights
-from leakage.engine.core import Observation, generator
+from leakage.engine.core import Observation, TrainedGenerator, generator
+from leakage.engine.decoders import DIGITS, DIGITS_LATENT, UnitTanh, digit_decoder, face_generator
 from leakage.engine.matching import cosine_distance, distance, total_variation
+from leakage.engine.observation import NO_GENERATOR
+from leakage.engine.weights import unpack
 from leakage.evaluation.metrics import psnr
 from leakage.spec.catalog import sources
 from leakage.spec.experiment import Experiment, Part, Picture
-from leakage.workers.adapter import observe
+from leakage.workers.adapter import observe, plugin, prepare
+from leakage.workers.generator_adapter import load_generator, of_others, with_generator
 from leakage.workers.private_pictures import load
 
 SMALL = Part(id="mlp", fields={"width": 16, "depth": 1, "activation": "sigmoid"})
 LENET = Part(id="lenet")
 
 
-def prior_of(seen: Observation, name: str = "digits") -> GenerativePrior:
-    return load_prior(name, seen, generator(1, "prior"))
+def known_by(seen: Observation, name: str = "digits") -> GenerativePrior:
+    """What an attacker makes of the generator that it is handed."""
+    prior = prior_of(name, replace(seen, generator=load_generator(name)), generator(1, "prior"))
+    assert isinstance(prior, GenerativePrior)
+    return prior
 
 
 def digit(seed: int, seen: Observation) -> Tensor:
     """A picture that the generator of digits paints, (1, 1, 28, 28)."""
-    prior = prior_of(seen)
+    prior = known_by(seen)
     return prior.decode(prior.sample(1, seen, generator(seed, "digit")))[0]
 
 
@@ -95,7 +102,7 @@ def test_the_stages_find_it_too() -> None:
 
 def test_behind_the_last_stage_it_is_the_search_of_pixels() -> None:
     _, seen = painted(1)
-    prior, start = prior_of(seen), torch.rand(1, 1, 1, 28, 28, generator=torch.Generator().manual_seed(0))
+    prior, start = known_by(seen), torch.rand(1, 1, 1, 28, 28, generator=torch.Generator().manual_seed(0))
     search = search_in(seen, prior)
     assert prior.decode(start, 4) is start
     features = ended(search.features(start, 4, steps=20, step_size=0.05, radius=1000.0, tv_weight=0.01))
@@ -119,7 +126,7 @@ def test_behind_the_last_stage_it_is_the_search_of_pixels() -> None:
 @pytest.mark.parametrize("stage", [1, 2, 3, 4])
 def test_in_a_ball_of_no_radius_a_stage_stays_where_it_starts(stage: int) -> None:
     _, seen = painted(1)
-    prior = prior_of(seen)
+    prior = known_by(seen)
     h = prior.sample(1, seen, generator(5, "z"))
     for number in range(stage):
         h = prior.pass_stage(h, number)
@@ -131,7 +138,7 @@ def test_in_a_ball_of_no_radius_a_stage_stays_where_it_starts(stage: int) -> Non
 
 def test_no_search_changes_the_generator() -> None:
     _, seen = painted(1)
-    prior = prior_of(seen)
+    prior = known_by(seen)
     before = [value.clone() for stage in prior.stages for value in stage.state_dict().values()]
     search = search_in(seen, prior)
     z = ended(search.latents(steps=3, step_size=0.05, starts=2, norm_weight=0.1))
@@ -143,7 +150,7 @@ def test_no_search_changes_the_generator() -> None:
 
 def test_the_search_of_weights_changes_a_copy_of_the_generator_and_the_picture_fits_better() -> None:
     _, seen = painted(1)
-    prior = prior_of(seen)
+    prior = known_by(seen)
     before = torch.cat([weight.flatten() for stage in prior.stages for weight in stage.parameters()])
     search = search_in(seen, prior)
     z = prior.sample(1, seen, generator(5, "z"))
@@ -165,7 +172,7 @@ def test_the_search_of_weights_changes_a_copy_of_the_generator_and_the_picture_f
 
 def test_of_several_starts_the_nearest_is_gone_on_from() -> None:
     _, seen = painted(1)
-    prior = prior_of(seen)
+    prior = known_by(seen)
     search = replace(search_in(seen, prior), rng=generator(2, "attack"))
     run = search.latents(steps=1, step_size=0.0001, starts=8, norm_weight=0.0)
     z, last = None, None
@@ -182,7 +189,7 @@ def test_of_several_starts_the_nearest_is_gone_on_from() -> None:
 
 def test_weights_of_8_bits_find_the_same_picture() -> None:
     x, seen = painted(2, LENET)
-    prior = prior_of(seen)
+    prior = known_by(seen)
 
     def rounded(weight: Tensor) -> Tensor:
         """int8, a scale for each output channel."""
@@ -195,7 +202,7 @@ def test_weights_of_8_bits_find_the_same_picture() -> None:
         z = ended(search.latents(steps=300, step_size=0.05, starts=3, norm_weight=0.0001))
         return float(psnr(of.decode(z)[0], x))
 
-    exact, coarse = answer(prior), prior_of(seen)
+    exact, coarse = answer(prior), known_by(seen)
     for stage in coarse.stages:
         for layer in stage:
             if isinstance(layer, nn.Linear | nn.ConvTranspose2d):
@@ -220,7 +227,7 @@ def test_a_painter_that_never_learned_paints_no_digit() -> None:
     x, seen = painted(1, LENET)
     answer = moments(Part(id="ggl", fields={"generator": "untrained"}), seen)[-1]
     assert float((answer.x - x).square().mean()) > 0.02
-    assert answer.note["prior"] == UNTRAINED
+    assert answer.note["prior"] == NEVER_TRAINED
 
 
 # ---------------------------------------------------------------- which stage is kept
@@ -286,6 +293,85 @@ def test_the_face_generator_has_as_many_weights_as_its_package_and_pixels_in_0_t
     assert digit_decoder(4).eval()(torch.zeros(2, 4)).shape == (2, 1, 28, 28)
 
 
+# ---------------------------------------------------------------- what an attacker is handed
+
+
+BRIEF = {"ggl": {}, "gifd": {"stage_steps": 1}, "gias": {"weight_steps": 2, "weight_step_size": 0.01}}
+DIGIT = Experiment(pictures=(Picture(id="digit-3"),), size=28, channels=1, model=SMALL)
+
+
+@pytest.mark.parametrize("attack", ["ggl", "gifd", "gias"])
+def test_prepare_hands_the_attacker_the_generator_that_its_field_names(attack: str) -> None:
+    seen = prepare(DIGIT.model_copy(update={"attack": Part(id=attack)})).seen
+    assert isinstance(seen.generator, TrainedGenerator)
+    card, path = find_card("digits")
+    assert (seen.generator.latent, seen.generator.image_shape, seen.generator.knowledge) == (32, (1, 28, 28), card.knowledge)
+    weights = unpack(verified_weights(card, path), "digits")
+    held = seen.generator.network.state_dict()
+    assert held.keys() == weights.keys()
+    assert all(torch.equal(held[name], value.to(held[name])) for name, value in weights.items())
+
+
+@pytest.mark.parametrize("part", [Part(id="inverting_gradients"), Part(id="grnn"), Part(id="ggl", fields={"generator": "untrained"})])
+def test_who_needs_no_trained_generator_is_handed_none(part: Part) -> None:
+    assert prepare(DIGIT.model_copy(update={"attack": part})).seen.generator == NO_GENERATOR
+
+
+@pytest.mark.parametrize("attack", ["ggl", "gifd", "gias"])
+def test_an_attacker_that_was_handed_no_generator_answers_grey_and_says_why(attack: str) -> None:
+    seen = watched(smooth(side=28))
+    (answer,) = plugin("attack", Part(id=attack)).run(seen, generator(1, "attack"))
+    assert torch.equal(answer.x, torch.full((1, 1, 28, 28), 0.5))
+    assert answer.note["event"] == NO_GENERATOR
+    assert "prior" not in answer.note
+
+
+def test_the_untrained_painter_is_drawn_by_the_attacks_own_chance_and_needs_nothing() -> None:
+    seen = watched(smooth(side=28))
+    one, again, other = (prior_of("untrained", seen, generator(seed, "prior")) for seed in (1, 1, 2))
+    z = torch.ones(1, 1, DIGITS_LATENT)
+    assert torch.equal(one.decode(z), again.decode(z))
+    assert float((one.decode(z) - other.decode(z)).abs().max()) > 1e-3
+    assert (one.size, one.own_shape) == (find_card("digits")[0].latent, find_card("digits")[0].image_shape) == (32, DIGITS)
+
+
+def test_both_painters_start_from_the_same_numbers() -> None:
+    handed = replace(watched(smooth(side=28)), generator=load_generator("digits"))
+    rngs = [generator(1, "attack"), generator(1, "attack")]
+    priors = [prior_of(name, handed, rng) for name, rng in zip(("digits", "untrained"), rngs, strict=True)]
+    assert torch.equal(*(prior.sample(3, handed, rng) for prior, rng in zip(priors, rngs, strict=True)))
+
+
+@pytest.mark.parametrize("attack", ["ggl", "gifd", "gias"])
+def test_what_an_attacker_was_handed_stays_as_it_was(attack: str) -> None:
+    """It works in the observation's precision and with stored statistics, on a copy."""
+    seen, attacker = watched(smooth(side=28).double()), plugin("attack", Part(id=attack, fields={"steps": 2, **BRIEF[attack]}))
+    handed = with_generator(seen, attacker)
+    network = handed.generator.network.train()
+    before = {name: value.clone() for name, value in network.state_dict().items()}
+    *_, answer = attacker.run(handed, generator(1, "attack"))
+    assert answer.x.dtype == torch.float64
+    assert network.training
+    after = network.state_dict()
+    assert all(after[name].dtype == value.dtype and torch.equal(after[name], value) for name, value in before.items())
+
+
+def test_in_python_a_generator_of_ones_own_is_granted_as_all_else_is() -> None:
+    class Tiny(nn.Module):
+        def forward(self, z: Tensor) -> Tensor:
+            return z.sigmoid().view(-1, 1, 2, 2)
+
+    x = torch.tensor([0.2, 0.4, 0.6, 0.8]).view(1, 1, 2, 2)
+    model = nn.Sequential(nn.Flatten(), nn.Linear(4, 3))
+    own = TrainedGenerator(nn.Sequential(Tiny()), 4, (1, 2, 2), "squares of four pixels")
+    settings = {"attack": GGL(steps=300, norm_weight=0.0), "threat_model": leakage.ThreatModel(labels=True, generator=own)}
+    result = leakage.attack(model, x, torch.tensor([1]), **settings)
+    assert result.note["prior"] == "squares of four pixels"
+    torch.testing.assert_close(result.reconstruction, x, atol=0.01, rtol=0)
+    alone = leakage.attack(model, x, torch.tensor([1]), attack="ggl")
+    assert alone.note["event"] == NO_GENERATOR
+
+
 # ---------------------------------------------------------------- weights
 
 
@@ -330,7 +416,7 @@ def test_a_generator_of_another_size_is_a_sentence(folder: Path) -> None:
         moments(Part(id="ggl"), watched(smooth(side=28)))
 
 
-@pytest.mark.parametrize("attack", ["ggl", "gifd"])
+@pytest.mark.parametrize("attack", ["ggl", "gifd", "gias"])
 def test_without_the_package_of_faces_the_answer_is_grey_and_says_how_to_get_it(attack: str, folder: Path) -> None:
     change_card(folder, "faces", package="no_such_package_here")
     (answer,) = moments(Part(id=attack, fields={"generator": "faces"}), watched(smooth(side=28)))
@@ -349,7 +435,7 @@ def test_a_generator_in_a_package_of_others_is_read_without_running_it(folder: P
     monkeypatch.syspath_prepend(str(folder))
     digest = hashlib.sha256((package / "weights.tar").read_bytes()).hexdigest()
     change_card(folder, "faces", package="painter_of_faces", sha256=digest)
-    prior = prior_of(watched(smooth(side=28)), "faces")
+    prior = known_by(watched(smooth(side=28)), "faces")
     z = torch.zeros(1, 1, 100)
     torch.testing.assert_close(prior.decode(z)[0], resized(network.eval()(z[0]), (1, 28, 28)).detach())
 

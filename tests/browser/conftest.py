@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from digits import write_digits
 from homes import furnished
 from place import measured_before
 from playwright.sync_api import Browser, sync_playwright
@@ -70,6 +71,15 @@ def below(tmp_path_factory: pytest.TempPathFactory, written: Path) -> Iterator[s
     """The address of a dashboard that shares its host with others: `server.baseUrlPath` is set."""
     with served(furnished(tmp_path_factory.mktemp("below"), written), "/gle") as url:
         yield url
+
+
+@pytest.fixture(scope="module")
+def school(tmp_path_factory: pytest.TempPathFactory, written: Path) -> Iterator[str]:
+    """The address of a dashboard that has pictures to learn from: scikit-learn's digits where MNIST's are looked for."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LEAKAGE_DATA", str(write_digits(tmp_path_factory.mktemp("digits"))))
+        with served(furnished(tmp_path_factory.mktemp("school"), written)) as url:
+            yield url
 
 
 @pytest.fixture(scope="session")

@@ -63,6 +63,14 @@ PLANTED = {
         "Attacks never import evaluation",
     ),
     "the engine asking the store": ({"engine/labels.py": "import leakage.runs.store as shelf"}, "The engine and its plug-ins take objects"),
+    "an attack that fetches its generator itself": (
+        {"attacks/ggl.py": "from leakage.data.generators import find_card"},
+        "The engine and its plug-ins take objects",
+    ),
+    "the engine that fetches a trained attacker itself": (
+        {"engine/inverter.py": "import leakage.data.inverters"},
+        "The engine and its plug-ins take objects",
+    ),
     "inside a function": (
         {"evaluation/play.py": "def f():\n    from leakage.spec.experiment import Experiment"},
         "Evaluation and the API are libraries",
@@ -106,6 +114,32 @@ def test_a_page_imports_widgets_and_plain_data(page: str) -> None:
 def test_nothing_imports_a_page() -> None:
     for file in [*ROOT.glob("leakage/**/*.py"), *(ROOT / page for page in PAGES)]:
         assert not any(name.split(".")[0] in ("pages", "app") for name in imports(file)), file
+
+
+FILES = {"io", "os", "pathlib", "pickle", "safetensors", "shutil", "sqlite3", "tempfile"}
+READERS = ("open", "torch.load", "torch.hub.load", "np.load", "load_file", "read_bytes", "read_text", "find_spec")
+
+
+def reading(text: str) -> list[str]:
+    """What in a source text reads a file: what it imports of FILES, and calls of READERS."""
+    nodes = list(ast.walk(ast.parse(text)))
+    imported = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    imported += [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)]
+    calls = [ast.unparse(node.func) for node in nodes if isinstance(node, ast.Call)]
+    return [
+        *(name for name in imported if name.split(".")[0] in FILES),
+        *(call for call in calls if call in READERS or call.rpartition(".")[2] in READERS),
+    ]
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "leakage" / "attacks").glob("*.py")), ids=lambda file: file.stem)
+def test_no_attack_reads_a_file(file: Path) -> None:
+    assert reading(file.read_text()) == []
+
+
+def test_an_attack_that_reads_a_file_is_found() -> None:
+    for line in ("import os", "from pathlib import Path", "torch.load(f)", "open('x')", "FOLDER.read_bytes()", "find_spec('faces')"):
+        assert len(reading(f"import torch\nfrom torch import nn\n{line}\n")) == 1, line
 
 
 def test_only_the_plugins_and_what_fetches_data_sets_are_imported_by_a_computed_name() -> None:

@@ -15,6 +15,7 @@ import leakage.protocols
 from leakage.engine.core import Observation, Protocol, generator
 from leakage.spec.experiment import Assumptions, Part
 from leakage.workers.adapter import plugin
+from leakage.workers.generator_adapter import with_generator
 
 PROTECTIONS = [(), *((Part(id=name),) for name in IDS["defense"])]
 
@@ -29,8 +30,8 @@ def test_no_attack_can_reach_the_pictures_nor_labels_that_were_not_granted(
 ) -> None:
     x = smooth(3)
     settings = {"attack": short(attack), **using(protocol), **protected(*protection)}
-    seen = observed(x, **settings, assume=Assumptions(adaptive=known))
     attacker = plugin("attack", settings["attack"])
+    seen = with_generator(observed(x, **settings, assume=Assumptions(adaptive=known)), attacker)
     running = attacker.run(seen, generator(1, "attack"))
     assert (
         sum(isinstance(thing, torch.Tensor) for _, thing in reached(seen)) >= 8

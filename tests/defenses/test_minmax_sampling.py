@@ -197,6 +197,24 @@ def test_where_the_server_moves_the_weights_the_roots_deviate_and_count_less() -
     assert cosine(still.update, observed(x, model=LENET).update) > 0.98
 
 
+def test_of_entries_of_one_size_only_the_signs_can_be_solved() -> None:
+    g = torch.ones(1000)
+    g[::3] = -1  # as AdaDefense sends them
+    defense = plugin("defense", sampling(0.05))
+    state, sent = {}, Params()
+    for number in range(1, 101):
+        sent = defense.sampled({"w": g}, generator(number))
+        kept = sent["w"] != 0
+        size = float(sent["w"][kept].abs().mean())
+        torch.testing.assert_close(sent["w"][kept].abs(), torch.full((50,), size))  # 1 + C, whatever the entry
+        if number == 1:
+            torch.testing.assert_close(strategy(SOLVE, 0.05).invert_update(sent, {})["w"], sent["w"] / 2)  # both roots are |v| / 2
+        state = strategy(SOLVE, 0.05).infer_state(sent, state) if number < 100 else state
+    found = strategy(SOLVE, 0.05).invert_update(sent, state)["w"]
+    assert torch.equal(found.sign()[found != 0], g[found != 0])
+    assert int((found != 0).sum()) > 980  # 1 - 0.95^100 of 1000 are expected: 994
+
+
 # ---------------------------------------------------------------- an accomplice
 
 

@@ -174,6 +174,41 @@ def test_the_gate_stands_before_the_last_layer_and_the_old_weights_are_what_they
     assert not observed(x, model=NETS[model], seed=6, defenses=(Part(id="precode"),)).weights[new[0]].equal(seen.weights[new[0]])
 
 
+LOOKS = Assumptions(labels=True, strategy="look for the noise")
+GATE = "bottleneck.eps"
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_with_the_noise_that_it_looks_for_an_attacker_replays_the_client_exactly(batch: int) -> None:
+    x = smooth(batch)
+    seen = observed(x, defenses=(PRECODE,), seed=SEED, assume=LOOKS)
+    assert seen.latents[GATE].tolist() == [[0] * 6] * batch  # where it begins
+    far = relative(seen.gradient(x, LABELS[:batch]), seen.as_gradient())
+    seen.latents[GATE].data.copy_(noise(0, batch, torch.float32))
+    assert relative(seen.gradient(x, LABELS[:batch]), seen.as_gradient()) < 1e-6
+    assert relative({name: g[1] for name, g in seen.gradients(torch.stack([x, x]), LABELS[:batch]).items()}, seen.as_gradient()) < 1e-5
+    assert far > 0.01
+
+
+def test_a_search_for_picture_and_noise_fits_the_whole_gradient_where_one_without_noise_cannot() -> None:
+    ends = {}
+    for strategy in ("leave the noise out", "look for the noise"):
+        seen = observed(smooth(), defenses=(PRECODE,), seed=SEED, assume=LOOKS.model_copy(update={"strategy": strategy}))
+        attack = Part(id="inverting_gradients", fields={"steps": 400, "tv_weight": 0.0, "signed": False})
+        ends[strategy] = float(moments(attack, seen)[-1].loss)
+    assert ends["look for the noise"] < ends["leave the noise out"] / 10
+
+
+def test_of_local_steps_with_fewer_pictures_it_looks_for_the_noise_of_so_many() -> None:
+    protocol = Part(id="fedavg", fields={"epochs": 1, "mini_batch": 2})
+    seen = observed(smooth(3), defenses=(PRECODE,), seed=SEED, protocol=protocol, assume=LOOKS)
+    update = seen.gradient(smooth(3).requires_grad_(), LABELS)
+    (slope,) = torch.autograd.grad(sum(g.square().sum() for g in update.values()), [seen.latents[GATE]])
+    assert slope.shape == (3, 6)
+    assert slope[:2].abs().min() > 0  # steps of 2 and of 1
+    assert not slope[2].any()
+
+
 def test_precode_says_that_it_needs_a_last_layer_in_a_sequence() -> None:
     for model in (nn.Sequential(nn.Conv2d(1, 10, 8), nn.Flatten()), plugin("model", Part(id="resnet18_imagenet")).build((3, 32, 32), 10)):
         with pytest.raises(ValueError, match=r"PRECODE goes before a last linear layer .* Choose another protection"):

@@ -19,6 +19,7 @@ from leakage.engine.observe import observe, ready
 from leakage.protocols.fedsgd import FedSGD
 from leakage.spec.experiment import Assumptions, Experiment, Part
 from leakage.workers.adapter import federation, network, plugin
+from leakage.workers.generator_adapter import with_generator
 
 ALLOWED = {  # where a step may wait for the CPU, and why
     ("_adam.closest", READ): "once, after the last step",
@@ -35,7 +36,7 @@ ALLOWED = {  # where a step may wait for the CPU, and why
     ("matching.to_pixels", READ): "once for each start",
     ("r_gap._answer", READ): "solves on the CPU, layer after layer, in float64",
     ("r_gap._answer", COPIED): "as above: its guess goes back",
-    ("gifd.run", READ): "once, after the last step",
+    ("gifd.paint", READ): "once, after the last step",
     ("gifd.expected_distance", READ): "once, after the last step",
     ("r_gap_dlg.run", READ): "once, between its two parts",
     ("h_gap.salt_and_pepper", READ): "once, between its two parts",
@@ -79,7 +80,8 @@ def waits(model: nn.Module, setting: Federation, attack: Attack, shape: tuple[in
         accelerator.waits.clear()
         setting.client(model)(weights_of(model), x, y, {})
         client = set(accelerator.waits)
-        moments = attack.run(observe(model, x, y, setting, num_classes=10), generator(1, "attack"))
+        seen = with_generator(observe(model, x, y, setting, num_classes=10), attack)
+        moments = attack.run(seen, generator(1, "attack"))
         first = next(moments)
         accelerator.waits.clear()
         *_, last = first, *moments

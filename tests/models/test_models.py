@@ -150,9 +150,10 @@ def test_every_model_takes_every_size_and_colour_with_every_normalisation(side: 
 
 @pytest.mark.parametrize("name", IDS["model"])
 @pytest.mark.parametrize("channels", [1, 3])
-def test_every_model_takes_photographs_of_224_pixels(name: str, channels: int) -> None:
+@pytest.mark.parametrize("side", [224, 256])
+def test_every_model_takes_photographs_of_224_and_of_256_pixels(name: str, channels: int, side: int) -> None:
     with torch.device("meta"):
-        assert built(name, (channels, 224, 224)).eval()(torch.empty(2, channels, 224, 224)).shape == (2, 10)
+        assert built(name, (channels, side, side)).eval()(torch.empty(2, channels, side, side)).shape == (2, 10)
 
 
 @pytest.mark.parametrize("name", IDS["model"])

@@ -36,6 +36,7 @@ GRANTED = {
     "adaptive": (False, "attacker: naive instead of adaptive"),
     "strategy": ("read it off", "attacker's countermeasure: undone by its formula instead of default countermeasure"),
     "statistics": ("exact", "statistics granted for this very batch instead of statistics not granted"),
+    "examples": (True, "starts from another picture of the class instead of starts without one"),
     "accomplice": (Picture(id="chelsea"), "accomplice with Cat instead of no accomplice"),
 }
 

@@ -118,7 +118,6 @@ UNHASHED = {  # loaded by whoever plays an experiment, without a part in its res
     "__init__.py": "says what the package is, and hands out the API's names to who asks for them",
     "settings.py": "where things lie on this machine",
     "spec/__init__.py": "says what the folder is for",
-    "spec/json_size.py": "when a file is too large to be read at all",
     "spec/words.py": "how choices and verdicts are called",
     "workers/__init__.py": "says what the folder is for",
 }

@@ -164,8 +164,8 @@ def test_a_number_of_400_digits_is_out_of_range_like_any_other(kind: str) -> Non
         ('{"seed": "seven"}', ["seed", "integer", "'seven'"]),
         ('{"seed": -1}', ["seed", "greater than or equal to 0", "-1"]),
         ('{"seed": 2147483648}', ["seed", "less than or equal to 2147483647", "2147483648"]),
-        ('{"size": 30}', ["size", "28, 32, 64 or 224", "30"]),
-        ('{"size": "32"}', ["size", "28, 32, 64 or 224", "'32'"]),
+        ('{"size": 30}', ["size", "28, 32, 64, 224 or 256", "30"]),
+        ('{"size": "32"}', ["size", "28, 32, 64, 224 or 256", "'32'"]),
         ('{"channels": 2}', ["channels", "1 or 3", "2"]),
         ('{"batch_norm": "train"}', ["batch_norm", "'eval' or 'batch'", "'train'"]),
         ('{"max_seconds": 0}', ["max_seconds", "greater than or equal to 1", "0"]),
@@ -191,12 +191,12 @@ def test_one_picture_too_many_is_refused() -> None:
     assert "at most 128" in refused({"pictures": [*pictures, {"id": "astronaut"}]})
 
 
-@pytest.mark.parametrize(("size", "most"), [(28, 128), (64, 128), (224, 10)])
+@pytest.mark.parametrize(("size", "most"), [(28, 128), (64, 128), (224, 10), (256, 8)])
 def test_the_pixels_of_all_pictures_together_have_a_limit(size: int, most: int) -> None:
     assert len(parse({"pictures": [{"id": "astronaut"}] * most, "size": size}).resolve(CATALOG).pictures) == most
     if most < MAX_BATCH:
         sentence = refused({"pictures": [{"id": "astronaut"}] * (most + 1), "size": size})
-        assert sentence == "pictures: of 224 x 224 pixels allowed are at most 10, given were 11."
+        assert sentence == f"pictures: of {size} x {size} pixels allowed are at most {most}, given were {most + 1}."
 
 
 @pytest.mark.parametrize("version", [2, 0, "1", None])

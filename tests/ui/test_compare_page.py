@@ -171,6 +171,17 @@ def test_what_was_precomputed_is_worked_out_once_it_is_opened(look: Open) -> Non
     assert at.dataframe[0].value["Protection"][0] == "No protection"
 
 
+def test_the_proof_is_computed_for_the_round_that_is_chosen(look: Open) -> None:
+    at = look()
+    at.session_state["measured"], at.session_state["measured-tab"] = True, "A proof, computed"
+    fine(at.run())
+    assert "is 1 in every round" in words(at)
+    assert not at.slider(key="proof-before").disabled
+    at.segmented_control(key="proof-round").set_value(1).run()
+    fine(at)
+    assert at.slider(key="proof-before").disabled  # nothing was before
+
+
 def test_what_many_rounds_give_away_is_drawn_beside_epsilon_and_said_for_every_strategy(look: Open) -> None:
     at = look()
     at.session_state["measured"], at.session_state["measured-tab"] = True, "Over many rounds"

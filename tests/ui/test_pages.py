@@ -22,7 +22,7 @@ from leakage.runs.owners import owner_of
 from leakage.runs.service import Service
 from leakage.settings import ROOT, settings
 from leakage.spec.experiment import Experiment
-from leakage.spec.tasks import Training
+from leakage.spec.tasks import InverterTraining, Training
 
 STEPS = ("1 · ", "2 · ", "3 · ", "4 · ")
 
@@ -544,11 +544,29 @@ def test_train_submits_the_protection_with_its_fields_and_the_runs_page_names_it
 
 
 @pytest.mark.usefixtures("digits")
+def test_the_button_below_trains_an_attacker_of_the_model_and_the_protection_that_are_chosen(door: Service, visit: Open) -> None:
+    at = visit("pages/training.py")
+    at.selectbox(key="defense").set_value("clipping").run()
+    at.number_input(key="training-seed").set_value(7).run()
+    at = next(button for button in at.button if button.label == "Train an attacker").click().run()
+    fine(at)
+    run = door.look(at.query_params["run"])
+    assert run is not None
+    assert run.kind == "invert"
+    task = InverterTraining.model_validate_json(run.experiment)
+    assert (task.model.id, task.data, [part.id for part in task.defenses], task.seed) == ("lenet", "mnist", ["clipping"], 7)
+    assert "Attacker trained to undo LeNet behind Clipping, on MNIST" in words(at)
+    assert "Waiting: 1 in the queue" in words(at)
+    door.cancel(run.id, owner_of("me"))
+    assert "Stopped: nothing of it is kept" in words(at.run())
+
+
+@pytest.mark.usefixtures("digits")
 def test_a_data_set_that_is_not_here_says_how_to_get_it_and_cannot_be_trained_on(door: Service, visit: Open) -> None:
     at = visit("pages/training.py")
     at.segmented_control(key="data").set_value("cifar10").run()
     assert "leakage fetch cifar10" in words(at)
-    assert next(button for button in at.button if button.label == "Train").disabled
+    assert all(next(button for button in at.button if button.label == name).disabled for name in ("Train", "Train an attacker"))
 
 
 @pytest.mark.usefixtures("digits")

@@ -413,6 +413,15 @@ def test_an_accomplice_that_cannot_be_is_explained_beside_run(door: Service, vis
     ).replace("\\", "")
 
 
+def test_other_pictures_of_every_class_are_granted_by_a_switch_that_the_address_repeats(door: Service, visit: Open) -> None:
+    at = visit()
+    assert not asked(door, press_run(at)).assume.examples
+    at.toggle(key="examples").set_value(True).run()
+    assert at.query_params["examples"] == "True"
+    for page in (at, visit(examples="true")):
+        assert asked(door, press_run(page)).assume.examples
+
+
 def test_after_a_round_of_fresh_noise_twenty_are_asked_about_and_after_these_an_accomplice() -> None:
     start = Experiment(defenses=(Part(id="minmax_sampling"),)).resolve(CATALOG)
     about, watched = explain.what_ifs(start, CATALOG, [Picture(id="chelsea"), Picture(id="astronaut")])["20 rounds watched"]

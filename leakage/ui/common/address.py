@@ -23,6 +23,7 @@ USUAL_PICTURES = lab_settings(forms.DEFAULT)[PICKED]
 WHOLE = ("gallery", "upload")  # sources that are shown whole
 OTHERS = {  # widgets that belong to no plug-in
     "labels_known": Field("labels_known", "bool", forms.DEFAULT.assume.labels, ""),
+    "examples": Field("examples", "bool", forms.DEFAULT.assume.examples, ""),
     "seed": Field("seed", "int", forms.DEFAULT.seed, "", 0, 2**31 - 1),
     "max_seconds": Field("max_seconds", "int", forms.DEFAULT.max_seconds, "", 1, MAX_SECONDS),
     "batch": Field("batch", "int", 1, "", 1, MAX_BATCH),

@@ -29,7 +29,7 @@ from leakage.spec.prepared import prepared
 from leakage.spec.threat_model import format_value
 from leakage.ui.common.figures import against_accuracy, band, bare, grey_line
 from leakage.ui.common.markdown import escape
-from leakage.ui.compare import rounds_view
+from leakage.ui.compare import proof_view, rounds_view
 from leakage.ui.compare.sweep import LOOKS, mark_published
 from leakage.ui.compare.table import TableCell, heat
 
@@ -69,9 +69,10 @@ def content(known: Catalog) -> None:
         "From which strength on": lambda known: thresholds((load_results("thresholds") or {"rows": []})["rows"], known),
         "What it costs": render_cost,
         "Over many rounds": rounds_view.show,
+        "A proof, computed": proof_view.show,
     }
     measured = (load_results("matrix"), load_results("thresholds"), accuracy_costs(known), curves(known))
-    there = dict(zip(shown, measured, strict=True))
+    there = dict(zip(shown, (*measured, any(measured)), strict=True))
     names = [name for name, found in there.items() if found]
     if not names:
         st.caption("The files of measurements are not here: expected matrix.json, thresholds.json, price.json or rounds.json in assets/.")

@@ -36,8 +36,8 @@ def choose_granted(model: Part) -> Assumptions:
             help="Off: the attacker reads the classes from the gradient, or searches them together with the pictures.",
         )
         with st.popover("", icon=":material/tune:", help="Seed, time limit, and what else it knows", key="fine-run"):
-            statistics = fine(model)
-    return Assumptions(labels=labels, statistics=statistics)
+            statistics, examples = fine(model), choose_examples()
+    return Assumptions(labels=labels, statistics=statistics, examples=examples)
 
 
 def choose_attacker(known: Catalog, model: Part, behavior: ClientBehavior, defenses: Sequence[Part]) -> tuple[Part, Assumptions]:
@@ -98,6 +98,17 @@ def choose_accomplice(*, needed: bool) -> Picture | None:
         "The more its picture is like the private one, the better.",
     )
     return accomplice_of(chosen)
+
+
+def choose_examples() -> bool:
+    """Whether it owns other pictures of every class."""
+    return st.toggle(
+        "Owns other pictures of every class",
+        key="examples",
+        persist_state=forms.KEPT,
+        help="Searches that start from a random picture then start from another one of the class that they read or were granted. "
+        "It is never the private picture. Look at what that picture alone would score: a guess must be better.",
+    )
 
 
 def fine(model: Part) -> Literal["none", "running", "exact"]:

@@ -11,7 +11,7 @@ from leakage.ui.common.markdown import escape, ours
 from leakage.ui.common.session import owner
 
 IN_LINE = 2  # buttons in the row; the others open from a menu, so that a hall still reads the verdict without scrolling
-MENU = "more-presets"  # whether that menu is open
+CHOSEN = "presets-chosen"  # how many were: every time the menu is another one, which is closed
 
 
 def render_buttons() -> None:
@@ -21,7 +21,7 @@ def render_buttons() -> None:
         st.caption("Worth watching:", width="content")
         for preset in presets[:IN_LINE]:
             _button(preset)
-        with st.popover("More", type="tertiary", width="content", key=MENU, on_change="rerun"):
+        with st.popover("More", type="tertiary", width="content", key=f"more-presets-{st.session_state.get(CHOSEN, 0)}"):
             for preset in presets[IN_LINE:]:
                 _button(preset)
 
@@ -33,7 +33,7 @@ def _button(preset: Preset) -> None:
 
 def choose(preset: Preset) -> None:
     """One was pressed: it is shown, and the menu closed."""
-    st.session_state[MENU] = False
+    st.session_state[CHOSEN] = st.session_state.get(CHOSEN, 0) + 1
     start(preset)
 
 

@@ -12,12 +12,11 @@ from leakage.runs.events import InverterEnd
 from leakage.runs.service import service
 from leakage.runs.store import OPEN, Run
 from leakage.spec.catalog import Catalog
-from leakage.spec.experiment import SpecError
 from leakage.spec.tasks import InverterTraining, Training
 from leakage.ui.common.base_path import base
 from leakage.ui.common.markdown import Markdown, escape, link
-from leakage.ui.common.session import owner
 from leakage.ui.lab.result import duration
+from leakage.ui.training import under_way
 
 HELP = (
     "A network learns to undo what phones send: it sees thousands of other pictures behind the protection above, and what arrives of each "
@@ -39,27 +38,7 @@ def ask(training: Training | None) -> None:
     """The button that trains an attacker of the model, pictures and protection that are chosen."""
     if st.button("Train an attacker", icon=":material/school:", width="stretch", disabled=training is None, help=HELP) and training:
         task = InverterTraining(model=training.model, data=training.data, defenses=training.defenses, seed=training.seed)
-        try:
-            st.query_params["run"] = service().train(task, owner())
-        except SpecError as error:
-            st.error(escape(error))
-
-
-def show(run: Run) -> None:
-    """A training of an attacker; drawn once a second while it moves."""
-    if run.status in OPEN:
-        watch(run.id)
-    else:
-        picture(run)
-
-
-@st.fragment(run_every=1.0)
-def watch(run_id: str) -> None:
-    """One that moves; once it has ended the whole page is drawn again."""
-    run = service().look(run_id)
-    if run is None or run.status not in OPEN:
-        st.rerun()
-    picture(run)
+        under_way.begin(task)
 
 
 def picture(run: Run) -> None:
@@ -81,8 +60,7 @@ def picture(run: Run) -> None:
         made.update_layout(height=340, margin={"l": 10, "r": 10, "t": 10, "b": 10}, xaxis_title="epoch", yaxis_title="PSNR (dB)")
         st.plotly_chart(made, key="attacker-curve", config={"displayModeBar": False})
     with st.container(horizontal=True, vertical_alignment="center"):
-        if run.status in OPEN and service().may_cancel(run.id, owner()):
-            st.button("Stop", on_click=service().cancel, args=(run.id, owner()), icon=":material/stop:")
+        under_way.stop_button(run)
         if end and (card := inverters().get(end.inverter or "")):
             st.link_button("Ask it in the lab", lab_link(card), icon=":material/science:", type="primary")
 
@@ -95,8 +73,7 @@ def headline(run: Run, end: InverterEnd | None) -> str:
         return f"{decibels(end.mse):.1f} dB on pictures it never saw; the mean picture reaches {decibels(end.mse_mean):.1f} dB"
     if run.status not in OPEN:
         return "Stopped: nothing of it is kept"
-    place = service().place(run.id)
-    return f"Waiting: {place.position} in the queue" if place.position else "An attacker is being trained"
+    return under_way.waiting(run, "An attacker is being trained")
 
 
 def lab_link(card: InverterCard) -> str:

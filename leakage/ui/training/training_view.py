@@ -11,15 +11,13 @@ from leakage.runs.events import RoundEvent, TrainingEnd, TrainingEvent
 from leakage.runs.service import service
 from leakage.runs.store import OPEN, Run
 from leakage.spec.catalog import Catalog
-from leakage.spec.experiment import SpecError
 from leakage.spec.prepared import prepared
 from leakage.spec.tasks import Training
 from leakage.ui.common import forms, gone
 from leakage.ui.common.base_path import base
 from leakage.ui.common.markdown import Markdown, escape, link
-from leakage.ui.common.session import owner
 from leakage.ui.lab.result import duration
-from leakage.ui.training import attackers
+from leakage.ui.training import attackers, under_way
 
 GUESSING = 0.1  # ten classes
 
@@ -28,22 +26,11 @@ def show(run_id: str) -> None:
     """The training of that id; drawn once a second while it moves."""
     run = service().look(run_id)
     if run is not None and run.kind == "invert":
-        attackers.show(run)
+        under_way.show(run, attackers.picture)
     elif run is None or run.kind != "train":
         st.warning(f"This training is not here: {gone.why([run_id])}. Choose settings and press Train.")
-    elif run.status in OPEN:
-        watch(run_id)
     else:
-        picture(run)
-
-
-@st.fragment(run_every=1.0)
-def watch(run_id: str) -> None:
-    """A training that moves; once it has ended the whole page is drawn again."""
-    run = service().look(run_id)
-    if run is None or run.status not in OPEN:
-        st.rerun()
-    picture(run)
+        under_way.show(run, picture)
 
 
 def picture(run: Run) -> None:
@@ -65,8 +52,7 @@ def headline(run: Run, training: Training, rounds: list[RoundEvent]) -> str:
     if not rounds:
         if run.status not in OPEN:
             return "Stopped before the first round had ended"
-        place = service().place(run.id)
-        return f"Waiting: {place.position} in the queue" if place.position else "The first round is under way"
+        return under_way.waiting(run, "The first round is under way")
     last = rounds[-1]
     right = f"{last.accuracy:.1%} accuracy on the test pictures (guessing: {GUESSING:.0%})"
     return f"After round {last.done:.0f} of {training.rounds}: {right}"
@@ -115,14 +101,7 @@ def actions(run: Run) -> None:
     end = run.outcome(TrainingEnd)
     name = end.checkpoint if end else None
     with st.container(horizontal=True, vertical_alignment="center"):
-        if run.status in OPEN and service().may_cancel(run.id, owner()):
-            st.button(
-                "Stop",
-                on_click=service().cancel,
-                args=(run.id, owner()),
-                icon=":material/stop:",
-                help="The same training, started again, goes on.",
-            )
+        under_way.stop_button(run, "The same training, started again, goes on.")
         if run.status in ("cancelled", "failed"):
             words = "From the last full round, with the same settings."
             st.button("Go on", on_click=go_on, args=(run,), icon=":material/play_arrow:", help=words)
@@ -133,10 +112,7 @@ def actions(run: Run) -> None:
 
 def go_on(run: Run) -> None:
     """Ask for the same training again, and look at it."""
-    try:
-        st.query_params["run"] = service().train(Training.model_validate_json(run.experiment), owner())
-    except SpecError as error:
-        st.error(escape(error))
+    under_way.begin(Training.model_validate_json(run.experiment))
 
 
 def missing(data: str) -> str:

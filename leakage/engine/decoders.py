@@ -1,10 +1,13 @@
 """The networks of trained generators, as sequences of stages: a few numbers in, a picture out."""
 
+from collections.abc import Callable
 from itertools import pairwise
 
 from torch import Tensor, nn
 
 WIDTHS = (128, 64, 32)  # channels of the digits' decoder between its stages
+DIGITS = (1, 28, 28)  # (C, H, W) of what it paints
+DIGITS_LATENT = 32  # numbers that ours paints from
 
 
 def digit_decoder(latent: int) -> nn.Sequential:
@@ -42,3 +45,6 @@ class UnitTanh(nn.Module):
 
     def forward(self, h: Tensor) -> Tensor:
         return (1 + h.tanh()) / 2
+
+
+DECODERS: dict[str, Callable[[int], nn.Sequential]] = {"digits": digit_decoder, "faces": face_generator}  # as cards name them

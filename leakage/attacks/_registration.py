@@ -1,0 +1,58 @@
+"""Guesses laid onto each other by shifting: where convolutions hardly say where a thing is, every guess paints it at another place."""
+
+import torch
+from torch import Tensor
+
+
+def shifts(moving: Tensor, still: Tensor, reach: int) -> tuple[Tensor, Tensor]:
+    """By how many rows and columns pictures are to be shifted, around the edges, to lie best on others.
+
+    The shift maximises sum_p moving[p - s] still[p], which is the one of least squared error; all shifts at once by FFT.
+
+    Args:
+        moving: pictures (..., C, H, W).
+        still: those on which they are to lie, of the same shape.
+        reach: at most so many rows and columns to either side.
+
+    Returns:
+        Rows and columns (...) each, int64.
+    """
+    height, width = still.shape[-2:]
+    spectrum = (torch.fft.rfft2(still) * torch.fft.rfft2(moving).conj()).sum(-3)
+    match = torch.fft.irfft2(spectrum, s=(height, width))  # (..., H, W)
+    down, right = (_signed(size, still.device) for size in (height, width))
+    beyond = (down.abs() > reach)[:, None] | (right.abs() > reach)
+    best = match.masked_fill(beyond, -torch.inf).flatten(-2).argmax(-1)
+    return down[best // width], right[best % width]
+
+
+def shifted_by(x: Tensor, down: Tensor, right: Tensor) -> Tensor:
+    """Pictures (..., C, H, W), each shifted around the edges by its own rows and columns (...)."""
+    height, width = x.shape[-2:]
+    rows = (torch.arange(height, device=x.device) - down[..., None]) % height  # (..., H)
+    columns = (torch.arange(width, device=x.device) - right[..., None]) % width  # (..., W)
+    places = (rows[..., :, None] * width + columns[..., None, :]).flatten(-2)[..., None, :]  # (..., 1, H W)
+    return x.flatten(-2).gather(-1, places.expand(*x.shape[:-2], -1)).view_as(x)
+
+
+@torch.no_grad()
+def registered_mean(z: Tensor, reach: int) -> Tensor:
+    """For each of S guesses (S, B, C, H, W) the mean of all of them, every picture shifted onto its own by at most `reach` pixels.
+
+    Source: Yin et al. 2021, equation 11: the mean of registered candidates, here with shifts alone in place of RANSAC-flow.
+    """
+    total = torch.zeros_like(z)
+    for guess in z:
+        others = guess.expand_as(z)
+        total += shifted_by(others, *shifts(others, z, reach))
+    return total / len(z)
+
+
+def _signed(size: int, device: torch.device) -> Tensor:
+    """0, 1, ... and from the middle on the shifts to the other side.
+
+    >>> _signed(5, torch.device("cpu")).tolist()
+    [0, 1, 2, -2, -1]
+    """
+    places = torch.arange(size, device=device)
+    return torch.where(places > size // 2, places - size, places)

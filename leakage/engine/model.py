@@ -1,0 +1,42 @@
+"""The base class of models that can be trained, and attacked. Import it from `leakage.engine.core`."""
+
+from typing import ClassVar
+
+from torch import nn
+
+from leakage.engine.plugin import Plugin
+from leakage.spec.fields import Structure
+
+
+class Model(Plugin):
+    """A network to be trained.
+
+    Example:
+        >>> import torch
+        >>> from dataclasses import dataclass
+        >>> @dataclass(frozen=True, kw_only=True)
+        ... class Flat(Model):
+        ...     def build(self, image_shape, num_classes):
+        ...         return nn.Sequential(nn.Flatten(), nn.Linear(torch.Size(image_shape).numel(), num_classes))
+        >>> tuple(Flat().build((3, 8, 8), 10)(torch.rand(2, 3, 8, 8)).shape)
+        (2, 10)
+    """
+
+    smallest: ClassVar[int] = 1  # the shortest side of a picture that it can take, in pixels
+    smallest_alone: ClassVar[int] = 1  # the same of a picture that is alone in a local step whose statistics BatchNorm takes
+    structure: ClassVar[tuple[Structure, ...]] = ("linear", "sequence")  # how it is built, as defenses may need it
+
+    def build(self, image_shape: tuple[int, int, int], num_classes: int) -> nn.Module:
+        """The untrained network. Its weights come from torch's global generator, which the engine forks and seeds.
+
+        Args:
+            image_shape: (C, H, W) of one picture.
+            num_classes: K.
+
+        Returns:
+            A module that maps pictures (B, C, H, W) in [0, 1] to logits (B, K).
+
+        Raises:
+            ValueError: when it cannot take pictures of this shape.
+        """
+        raise NotImplementedError

@@ -1,0 +1,87 @@
+"""AdaDefense's proof, computed: what its equations 6 to 17 say of one entry of a gradient, and what they leave out. No torch.
+
+m_r = beta1 m_(r-1) + (1 - beta1) g, v_r = beta2 v_(r-1) + (1 - beta2) g^2, m^ = m_r / (1 - beta1^r), V = sqrt(v_r / (1 - beta2^r)),
+and m^ / (V + eps) is sent. The proof puts V = alpha g (equation 16), and so has the slope of equation 17. Source: Hu et al. 2024.
+"""
+
+import math
+from dataclasses import dataclass
+
+BETA1, BETA2, EPS = 0.9, 0.999, 1e-8
+PRINTED = {1: 1.0, 2: 1.0, 1000: 1.258}  # round -> alpha in the paper's appendix
+
+
+@dataclass(frozen=True)
+class GradientEntry:
+    """One entry of a client's gradient in round `number`, whose gradients in all rounds before were `before`."""
+
+    number: int
+    before: float
+
+    @property
+    def m(self) -> float:
+        """The first moment before this round: (1 - beta1^(r-1)) times the gradient.
+
+        >>> round(GradientEntry(2, 1.0).m, 6)
+        0.1
+        """
+        return (1 - BETA1 ** (self.number - 1)) * self.before
+
+    @property
+    def v(self) -> float:
+        """The second moment before this round.
+
+        >>> round(GradientEntry(3, 2.0).v, 6)
+        0.007996
+        """
+        return float((1 - BETA2 ** (self.number - 1)) * self.before**2)
+
+    def first(self, g: float) -> float:
+        """m^, the corrected first moment with the gradient g of this round."""
+        return (BETA1 * self.m + (1 - BETA1) * g) / (1 - BETA1**self.number)
+
+    def root(self, g: float) -> float:
+        """V, the root of the corrected second moment: never negative, |g| in the first round.
+
+        >>> [round(GradientEntry(1, 0.0).root(g), 6) for g in (-0.5, 0.5)]
+        [0.5, 0.5]
+        """
+        return math.sqrt((BETA2 * self.v + (1 - BETA2) * g * g) / (1 - BETA2**self.number))
+
+    def sent(self, g: float) -> float:
+        """m^ / (V + eps), what leaves the phone."""
+        return self.first(g) / (self.root(g) + EPS)
+
+    def slope(self, g: float) -> float:
+        """The derivative of `sent` by g; V has one of its own, (1 - beta2) g / ((1 - beta2^r) V). Not a number where V = 0.
+
+        >>> round(GradientEntry(2, 1.0).slope(1.0), 4)
+        0.0261
+        """
+        root = self.root(g)
+        if root == 0:
+            return math.nan
+        own = (1 - BETA2) * g / ((1 - BETA2**self.number) * root)
+        return ((1 - BETA1) / (1 - BETA1**self.number) * (root + EPS) - self.first(g) * own) / (root + EPS) ** 2
+
+    def claimed_slope(self, g: float) -> float:
+        """Equation 17: -beta1 m_(r-1) / (alpha (1 - beta1^r) g^2), with the printed alpha. Not a number where g = 0.
+
+        >>> round(GradientEntry(2, 1.0).claimed_slope(1.0), 4)
+        -0.4737
+        """
+        return -BETA1 * self.m / (PRINTED[self.number] * (1 - BETA1**self.number) * g * g) if g else math.nan
+
+
+def corrected_twice(number: int) -> float:
+    """1 / sqrt(1 - beta2^r): the appendix's alpha in round 1000, from v_(r-1) = g^2, which would already be corrected.
+
+    >>> round(corrected_twice(1000), 3)
+    1.258
+    """
+    return float(1 / math.sqrt(1 - BETA2**number))
+
+
+def constant_ratio(number: int) -> float:
+    """V / |g| in round r of a client whose gradient has not changed: 1, for that is what the correction is made for."""
+    return GradientEntry(number, 1.0).root(1.0)

@@ -1,0 +1,27 @@
+"""The presets of the lab: two stand in the row, the others in a menu, which closes when one of them is chosen."""
+
+from urllib.parse import parse_qs, urlsplit
+
+from playwright.sync_api import Browser, expect
+from waiting import press, wait_for
+
+from leakage.spec.prepared import prepared
+from leakage.ui.lab.presets import IN_LINE
+
+
+def test_the_menu_of_presets_closes_when_one_is_chosen(site: str, chromium: Browser) -> None:
+    page = chromium.new_context(viewport={"width": 1440, "height": 900}, reduced_motion="reduce").new_page()
+    page.goto(f"{site}/?")
+    menu = page.get_by_role("button", name="More", exact=True)
+    expect(menu).to_be_visible(timeout=60_000)
+    before = ""
+    for preset in prepared().presets[IN_LINE : IN_LINE + 2]:  # the first while the page is still being drawn
+        choice = page.get_by_role("button", name=preset.title, exact=False)
+        expect(choice).to_have_count(0)
+        press(menu, choice)
+        choice.click()
+        wait_for(page, "(before) => { const run = new URL(location).searchParams.get('run'); return run && run !== before; }", arg=before)
+        before = parse_qs(urlsplit(page.url).query)["run"][0]
+        expect(choice).to_have_count(0)
+        expect(menu).to_have_attribute("aria-expanded", "false")
+        assert len(before.split(",")) == len(preset.pair) == 2
