@@ -21,6 +21,7 @@ META = {
     "private": "/api/runs/a/private.png",
     "pictures": [{"title": "Astronaut", "class_name": "person", "label": 0}],
     "class_names": ["person", "cat"],
+    "classes": 10,
     "received": {
         "entries": 5,
         "bytes": 20,

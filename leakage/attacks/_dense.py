@@ -27,6 +27,7 @@ SLOPES: dict[type[nn.Module], Callable[[Any, Tensor], Tensor]] = {  # act' as a 
     nn.Tanh: lambda _, x: (1 - x * x).clamp(min=0),
 }
 SCALES = torch.logspace(-8, 8, 6401, dtype=torch.float64)  # of the last layer's input: neighbours are 0.6 % apart
+TOGETHER = 256  # of them at a time: behind 10,000 classes all at once would take gigabytes
 HALVINGS = 60  # from 0.6 % down to float64's rounding
 NOTHING = "receives no gradient (dead units, nothing left to learn, or its phone keeps it): nothing can be read off."
 
@@ -140,7 +141,7 @@ def from_loss(layer: Dense, slopes: Tensor, loss: Loss = "cross-entropy") -> lis
 
 def crossings(f: Callable[[Tensor], Tensor], grid: Tensor) -> list[Tensor]:
     """Where f changes sign between neighbours of the rising, positive grid (T,), by halving; if nowhere, where |f| is least on it."""
-    values = f(grid)
+    values = torch.cat([f(part) for part in grid.split(TOGETHER)])
     places = (values[:-1].sign() != values[1:].sign()).nonzero().flatten()
     if not len(places):
         return [grid[values.abs().argmin()]]

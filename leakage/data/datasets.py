@@ -1,4 +1,4 @@
-"""MNIST, CIFAR-10 and CIFAR-100 test pictures on this machine: torchvision's layouts, the official binaries, packed copies. No torch."""
+"""Data sets on this machine: test pictures of MNIST, CIFAR-10 and CIFAR-100 in their layouts, Olivetti faces and LFW. No torch."""
 
 import os
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from leakage.data import readers
+from leakage.data import face_files, readers
 from leakage.data.errors import PictureError as PictureError
 from leakage.data.readers import Pixels
 
@@ -23,8 +23,8 @@ orchid,otter,palm tree,pear,pickup truck,pine tree,plain,plate,poppy,porcupine,p
 shark,shrew,skunk,skyscraper,snail,snake,spider,squirrel,streetcar,sunflower,sweet pepper,table,tank,telephone,television,tiger,
 tractor,train,trout,tulip,turtle,wardrobe,whale,willow tree,wolf,woman,worm""".replace("\n", "").split(",")
 )
-TITLES = {"mnist": "MNIST", "cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}
-CLASSES = {"mnist": tuple("0123456789"), "cifar10": CIFAR10, "cifar100": CIFAR100}
+TITLES = {"mnist": "MNIST", "cifar10": "CIFAR-10", "cifar100": "CIFAR-100", "faces": "Olivetti faces", "lfw": "LFW"}
+CLASSES = {"mnist": tuple("0123456789"), "cifar10": CIFAR10, "cifar100": CIFAR100, "faces": tuple(f"person {n}" for n in range(40))}
 PLACES = {  # where the test pictures may lie below the data folder; the first is what the remedy names
     "mnist": tuple(f"{folder}/t10k-images-idx3-ubyte{end}" for folder in ("MNIST/raw", "mnist") for end in ("", ".gz")),
     "cifar10": (
@@ -34,6 +34,12 @@ PLACES = {  # where the test pictures may lie below the data folder; the first i
         "cifar10/test_batch.bin.xz",
     ),
     "cifar100": ("cifar-100-binary/test.bin", "cifar-100-python/test", "cifar100/*.zip"),
+    "faces": ("faces/olivettifaces.mat",),
+    "lfw": ("lfw-py/lfw_funneled", "lfw-py/lfw-deepfunneled", "lfw-py/lfw", "lfw"),  # folders; the first three as torchvision has them
+}
+BY_HAND = {  # what no command fetches
+    "faces": "get olivettifaces.mat from https://cs.nyu.edu/~roweis/data.html and put it into {}",
+    "lfw": "get lfw-funneled.tgz (Labeled Faces in the Wild) and unpack it, which gives {}",
 }
 
 TRAINING = {  # where the training pictures may lie: the files that the first pattern with a match finds, all of them
@@ -84,10 +90,11 @@ class DataSet:
     @property
     def remedy(self) -> str:
         """One sentence saying how to get the files."""
-        return (
-            f"{self.title} was not found in {data_folder()}: run `python -m leakage fetch {self.name}`, "
-            f"or set LEAKAGE_DATA to a folder with {PLACES[self.name][0]}."
-        )
+        first = PLACES[self.name][0]
+        way = f"run `python -m leakage fetch {self.name}`"
+        if self.name in BY_HAND:
+            way = BY_HAND[self.name].format(data_folder() / (Path(first).parent if Path(first).suffix else first))
+        return f"{self.title} was not found in {data_folder()}: {way}, or set LEAKAGE_DATA to a folder with {first}."
 
     def count(self) -> int:
         """How many pictures there are."""
@@ -105,7 +112,7 @@ class DataSet:
         return self._items(range(index, index + 1))[0]
 
     def picture(self, id: str) -> Pixels:
-        """Its pixels as stored, read-only: (28, 28, 1) for MNIST, else (32, 32, 3)."""
+        """Its pixels as stored, read-only: (28, 28, 1) for MNIST, (64, 64, 1) for the Olivetti faces, else (32, 32, 3)."""
         index = self._index(id)
         pixels: Pixels = self._rows(index).pixels[index]  # (H, W, C)
         return pixels
@@ -160,14 +167,52 @@ class DataSet:
             yield
         except readers.BROKEN as error:
             why, remedy = str(error) or type(error).__name__, f"delete it and run `python -m leakage fetch {self.name}`"
+            remedy = "delete it, and put a whole one there" if self.name in BY_HAND else remedy
             raise PictureError(f"{self.path} is damaged or cut short ({why}): {remedy}.") from error
 
 
+class Photographs(DataSet):
+    """A folder of photographs with one below it for each person, whose place in the order of names is the label. `path`: the folder."""
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        return tuple(name.replace("_", " ") for name in self._people())
+
+    def count(self) -> int:
+        return len(self._all())
+
+    def picture(self, id: str) -> Pixels:
+        """Its square, of any side; only this file is read."""
+        one = self._all()[self._index(id)]
+        with self._reading():
+            return face_files.open_square(one)
+
+    def _items(self, wanted: range) -> list[Item]:
+        labels = {person: label for label, person in enumerate(self._people())}
+
+        def item(one: face_files.Photograph) -> Item:
+            word = one.person.replace("_", " ")
+            return Item(self.name, one.id, f"{word}, {self.title}", labels[one.person], word, f"Photograph of {word}, {self.title}.")
+
+        return [item(one) for one in self._all()[wanted.start : wanted.stop]]
+
+    def _ids(self) -> list[str]:
+        return [one.id for one in self._all()]
+
+    def _people(self) -> list[str]:
+        return list(dict.fromkeys(one.person for one in self._all()))
+
+    def _all(self) -> tuple[face_files.Photograph, ...]:
+        path, stamp = self._file()
+        with self._reading():
+            return face_files.photographs(path, stamp)
+
+
 def datasets() -> dict[str, DataSet]:
-    """mnist, cifar10 and cifar100 by name, found or not. Opens no file, so one that is damaged spoils no other."""
+    """mnist, cifar10, cifar100, faces and lfw by name, found or not. Opens no file, so one that is damaged spoils no other."""
     folder = data_folder()
     is_available = {name: [path for place in places for path in sorted(folder.glob(place))] for name, places in PLACES.items()}
-    return {name: DataSet(name, paths[0] if paths else None) for name, paths in is_available.items()}
+    return {name: (Photographs if name == "lfw" else DataSet)(name, paths[0] if paths else None) for name, paths in is_available.items()}
 
 
 def training_files(name: str) -> list[Path]:

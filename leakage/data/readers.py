@@ -9,6 +9,7 @@ import gzip
 import lzma
 import os
 import pickle
+import struct
 import zipfile
 import zlib
 from functools import lru_cache
@@ -19,6 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from leakage.data import face_files
+
 Pixels: TypeAlias = NDArray[np.uint8]  # (H, W, C), or (N, H, W, C) for many; C is 1 or 3
 Labels: TypeAlias = NDArray[np.int64]  # (N,)
 
@@ -26,7 +29,7 @@ SIDE = 32  # pixels, CIFAR
 PLANES = 3 * SIDE * SIDE  # bytes of one CIFAR picture: its R, G and B planes
 BROKEN: tuple[type[Exception], ...] = (
     *(OSError, EOFError, ValueError, LookupError, TypeError, AttributeError, OverflowError, RuntimeError, SyntaxError, MemoryError),
-    *(lzma.LZMAError, zlib.error, zipfile.BadZipFile, pickle.UnpicklingError),
+    *(lzma.LZMAError, zlib.error, zipfile.BadZipFile, pickle.UnpicklingError, struct.error),
 )
 
 
@@ -138,6 +141,9 @@ def _xz_size(path: Path) -> int:
 
 @lru_cache(maxsize=4)
 def _whole(path: Path, _stamp: int) -> Rows:
+    if path.suffix == ".mat":
+        faces = face_files.olivetti(path)
+        return Rows(faces, np.arange(len(faces)) // face_files.EACH)
     return _idx(path) if "idx3" in path.name else _pickled(path)
 
 

@@ -125,7 +125,8 @@ def words(pool: PoolName, batch: Sequence[Origin]) -> str:
         return f"{SIZE - 1} others of the hundred faces in scikit-image{olivetti}, drawn by the seed"
     if pool.source == "gallery":
         return f"{SIZE - 1} crops of the other {plural} in the gallery"
-    return f"{SIZE - 1} others of the first {REACH:,} {datasets()[pool.source].title} test pictures, drawn by the seed"
+    found = datasets()[pool.source]
+    return f"{SIZE - 1} others of the first {min(REACH, found.count()):,} {found.title} test pictures, drawn by the seed"
 
 
 def first_of(source: str) -> list[Item]:

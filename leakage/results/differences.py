@@ -63,6 +63,7 @@ def aspects(experiments: Sequence[Experiment], known: Catalog, *, short: bool) -
         ("The model", part("model", lambda one: one.model)),
         ("Its weights", every(lambda one: f"trained ({one.checkpoint})" if one.checkpoint else "untrained")),
         ("Its outputs", every(lambda one: TASKS[one.task].short)),
+        *([("Its classes", every(_classes))] if any(one.outputs for one in experiments) else []),
         *([("Its loss", every(lambda one: LOSSES[one.loss].short))] if any(one.loss != "cross-entropy" for one in experiments) else []),
         ("Its arithmetic", every(lambda one: one.precision)),
         ("BatchNorm uses", every(lambda one: BATCH_NORM[one.batch_norm].short)),
@@ -81,6 +82,11 @@ def aspects(experiments: Sequence[Experiment], known: Catalog, *, short: bool) -
         ("The seed", every(lambda one: f"{'seed ' if short else ''}{one.seed}")),
         ("The time limit", every(lambda one: f"at most {one.max_seconds} s")),
     ]
+
+
+def _classes(experiment: Experiment) -> str:
+    """How many classes its network tells apart."""
+    return f"{experiment.num_classes:,} classes"
 
 
 def _local(experiments: Sequence[Experiment], known: Catalog, words: Callable[[dict[str, Any]], str]) -> list[str]:

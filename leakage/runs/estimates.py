@@ -129,6 +129,7 @@ def timing_key(experiment: Experiment) -> str:
             *(experiment.attack.id, experiment.model.model_dump(), experiment.batch_norm),
             *(*imitated, experiment.assume.adaptive),
             *(len(experiment.pictures), experiment.size, experiment.channels),
+            *([experiment.outputs] if experiment.outputs else []),
         ],
         sort_keys=True,
     )

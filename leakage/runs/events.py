@@ -89,6 +89,7 @@ class MetaEvent(RunEvent):
     """All that a page shows of an attack and that does not change while it plays.
 
     private   the address of the private pictures
+    classes   how many the network tells apart, where these are more than have names
     steps     of the attack at most; None: it answers at once
     changed   how far what was sent is from the gradient without protections; known: how far that is what the attacker works with
     estimate  seconds, made before the run began
@@ -101,6 +102,7 @@ class MetaEvent(RunEvent):
     private: str
     pictures: tuple[PrivatePicture, ...]
     class_names: tuple[str, ...]
+    classes: int | None = None
     received: ReceivedUpdate
     baselines: dict[str, BaselineScores]
     steps: int | None

@@ -12,7 +12,7 @@ from leakage.networks.k_curve import Loss
 from leakage.spec.aliases import also_as_before
 from leakage.spec.catalog import Catalog, CatalogError
 from leakage.spec.json_size import more_values_than
-from leakage.spec.refusals import LocalSteps, accomplice_refusals, refusals, unreadable
+from leakage.spec.refusals import MAX_CLASSES, LocalSteps, accomplice_refusals, classes_of, head_refusals, refusals, unreadable
 from leakage.spec.syntax import SYNTAXES
 from leakage.spec.words import short_repr
 
@@ -47,9 +47,9 @@ Data = TypeVar("Data", bound=Base)
 class Picture(Base):
     """One private picture: where it is from, its id there, and its class (None: the class it has there)."""
 
-    source: Literal["gallery", "upload", "mnist", "cifar10", "cifar100"] = "gallery"
+    source: Literal["gallery", "upload", "mnist", "cifar10", "cifar100", "faces", "lfw"] = "gallery"
     id: str = Field(max_length=80)
-    label: int | None = Field(default=None, ge=0, le=999)
+    label: int | None = Field(default=None, ge=0, le=MAX_CLASSES - 1)
 
 
 class Part(Base):
@@ -84,6 +84,7 @@ class Experiment(Base):
     checkpoint: str = Field(default="", max_length=100)  # "id@rounds" of trained weights; empty: untrained, drawn by the seed
     task: Literal["classes", "two", "flipped"] = "classes"  # one output per class; or one in all, which tells two classes apart: labels are
     # what the network itself says of each picture (two), or the opposite (flipped), as R-GAP's authors ran it
+    outputs: int = Field(default=0, ge=0, exclude_if=lambda given: given == 0)  # one for each class; 0: as many as its pictures have
     loss: Loss = Field(default="cross-entropy", exclude_if=lambda given: given == "cross-entropy")
     # of a network of one output, where cross-entropy is the logistic loss; the attacker knows it
     precision: Literal["float32", "float64"] = "float32"  # of the client's arithmetic, and of what it sends
@@ -108,13 +109,13 @@ class Experiment(Base):
 
     @property
     def num_classes(self) -> int:
-        """How many classes the model tells apart: those of its pictures, or 2 when it has one output."""
-        return 2 if self.task != "classes" else self.picture_classes
+        """How many classes the model tells apart: as many as are asked for, else those of its pictures; 2 when it has one output."""
+        return 2 if self.task != "classes" else self.outputs or self.picture_classes
 
     @property
     def picture_classes(self) -> int:
-        """How many classes the pictures are sorted into: 100 when a CIFAR-100 picture is among them, else 10."""
-        return 100 if any(picture.source == "cifar100" for picture in self.pictures) else 10
+        """How many classes the pictures are sorted into: those of the source among them that has the most."""
+        return max(classes_of(picture.source) for picture in self.pictures)
 
     @property
     def has_uploads(self) -> bool:
@@ -134,9 +135,10 @@ class Experiment(Base):
     def resolve(self, catalog: Catalog) -> "Experiment":
         """The same experiment with every field of every plug-in spelled out. Raises SpecError."""
         try:
+            labels = [picture.label or 0 for picture in self.pictures]
+            for words in head_refusals(self.task, self.outputs, self.loss, labels, classes=self.picture_classes):
+                raise SpecError(words)
             for picture in self.pictures:
-                if picture.label is not None and picture.label >= self.picture_classes:
-                    raise SpecError(f"pictures.label: allowed is 0 to {self.picture_classes - 1}, given was {picture.label}.")
                 if picture.source == "upload" and picture.label is None:
                     raise SpecError("pictures.label: an upload needs a class, given was none.")
             most = MAX_PIXELS // self.size**2
@@ -150,10 +152,6 @@ class Experiment(Base):
             check_needs(catalog, model, self.defenses)
             self._check_setting(catalog)
             self._check_engine(model, catalog)
-            if self.loss != "cross-entropy" and self.task == "classes":
-                raise SpecError(f"loss: with one output for each class allowed is cross-entropy, given was {self.loss}. Set task to two.")
-            if self.checkpoint and self.task != "classes":
-                raise SpecError("task: with trained weights only classes, one output for each. Choose classes, or an untrained model.")
             if self.checkpoint:
                 self._check_fit(model, catalog)
             return self.model_copy(
@@ -175,7 +173,7 @@ class Experiment(Base):
             allowed = ", ".join(sorted(strategies)) or "none, without a protection"
             raise SpecError(f"assume.strategy: allowed is {allowed}; given was {self.assume.strategy!r}.")
         if own := self.assume.accomplice:
-            classes = self.picture_classes if self.task == "classes" else 0
+            classes = self.num_classes if self.task == "classes" else 0
             shared = (own.source, own.id) in {(picture.source, picture.id) for picture in self.pictures}
             for words in accomplice_refusals(own.source, own.label, shared=shared, classes=classes):
                 raise SpecError(words)
@@ -206,6 +204,8 @@ class Experiment(Base):
 
     def _check_fit(self, model: Part, catalog: Catalog) -> None:
         """Raise SpecError unless the checkpoint is of this model, with these fields, for such pictures."""
+        if self.task != "classes":
+            raise SpecError("task: with trained weights only classes, one output for each. Choose classes, or an untrained model.")
         card, _ = find(self.checkpoint)
         of = catalog.get("model", card.model).resolve(card.fields)
         wanted = {"model": card.model, **of, "channels": card.image_shape[0], "size": card.image_shape[1], "classes": card.num_classes}

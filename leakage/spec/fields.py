@@ -1,7 +1,8 @@
 """What a plug-in declares as data: its fields, each with default, check, widget and help text; and what pages say of it. No torch."""
 
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from leakage.spec.syntax import read as read_text
@@ -69,6 +70,7 @@ class Travels:
     imitated   what an adaptive attacker does about it; {steps} stands for the local steps
     overlooked  what a naive attacker overlooks besides the local steps
     one_step   after a single local step, what is sent is the gradient times a number that everybody knows
+    other_sums  of what is laid over others: what arrives beside the sum, by the field that is on for it, whose value may be in it
     """
 
     what: str = "update"
@@ -78,6 +80,7 @@ class Travels:
     imitated: str = ""
     overlooked: str = ""
     one_step: bool = False
+    other_sums: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from typing import Any
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
 
+PLAIN = ("size", "channels", "checkpoint", "task", "outputs", "loss", "batch_norm", "rounds", "attacked_round")  # fields that are no parts
 NONE = "none"  # no defense, as the Lab's menu calls it
 ALONE = ""  # no accomplice
 PICKED = "pictures"  # the picked pictures, as "source:id"; in the address joined by commas
@@ -26,6 +27,7 @@ def lab_settings(experiment: Experiment) -> dict[str, Any]:
         "phones": phones,
         "checkpoint": experiment.checkpoint,
         "task": experiment.task,
+        "outputs": experiment.outputs,
         "loss": experiment.loss,
         "batch_norm": experiment.batch_norm,
         "size": experiment.size,
@@ -68,7 +70,7 @@ def experiment_of(settings: Mapping[str, Any], pictures: tuple[Picture, ...], kn
     over = [entry.id for entry in known.aggregations]
     asked = Experiment(
         pictures=pictures,
-        **{name: given[name] for name in ("size", "channels", "checkpoint", "task", "loss", "batch_norm", "rounds", "attacked_round")},
+        **{name: given[name] for name in PLAIN},
         model=part("model", given["model"]),
         protocol=part("protocol", given["protocol"]),
         aggregation=part("protocol", given.get("aggregation", *over[:1]), clients=given["phones"]) if given["phones"] > 1 else None,

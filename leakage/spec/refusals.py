@@ -7,6 +7,14 @@ from typing import Any
 from leakage.spec.catalog import Entry
 from leakage.spec.words import MIXED, NO_LABELS, NO_STATISTICS
 
+MAX_CLASSES = 10_000  # of a network; LFW, the largest of our data sets, has 5,749 people
+CLASSES_OF = {"cifar100": 100, "faces": 40, "lfw": 5749}  # of sources of pictures; all others have 10
+
+
+def classes_of(source: str) -> int:
+    """How many classes the pictures of a source are sorted into."""
+    return CLASSES_OF.get(source, 10)
+
 
 @dataclass(frozen=True)
 class LocalSteps:
@@ -53,6 +61,32 @@ def unreadable(model: Entry, attack: Entry, *, labels: bool) -> Iterator[str]:
         yield NO_LABELS
 
 
+def head_refusals(task: str, outputs: int, loss: str, labels: Sequence[int], *, classes: int) -> Iterator[str]:
+    """Why a network cannot have these outputs.
+
+    Args:
+        task: of the experiment: "classes" for one output for each class.
+        outputs: how many classes it is to tell apart, 0 for as many as its pictures have.
+        loss: what it is trained by.
+        labels: of the pictures.
+        classes: how many the pictures are sorted into.
+
+    Yields:
+        A sentence with the remedy for each reason.
+    """
+    if outputs and task != "classes":
+        yield f"outputs: with task {task} a network has one output, given was {outputs}. Leave outputs out, or set task to classes."
+    elif outputs and not classes <= outputs <= MAX_CLASSES:
+        yield (
+            f"outputs: allowed is {classes} (the classes of these pictures) to {MAX_CLASSES:,}, given was {outputs}. "
+            "Choose a number between them, or leave outputs out."
+        )
+    if loss != "cross-entropy" and task == "classes":
+        yield f"loss: with one output for each class allowed is cross-entropy, given was {loss}. Set task to two."
+    if max(labels) >= max(classes, outputs):
+        yield f"pictures.label: allowed is 0 to {max(classes, outputs) - 1}, given was {max(labels)}."
+
+
 def accomplice_refusals(source: str, label: int | None, *, shared: bool, classes: int) -> Iterator[str]:
     """Why a phone with this picture cannot be the accomplice.
 
@@ -72,5 +106,5 @@ def accomplice_refusals(source: str, label: int | None, *, shared: bool, classes
         yield f"{where} allowed are pictures of the gallery and of data sets, given was an upload. Choose one of those."
     if not classes:
         yield f"{where} needs a model with one output for each class, given was one output in all. Set task to classes."
-    elif (source == "cifar100") != (classes == 100) or (label or 0) >= classes:
+    elif (classes_of(source) - 1 if label is None else label) >= classes:
         yield f"{where} its class must be one of the model's {classes}, given was another. Choose a picture of the same source."

@@ -22,7 +22,7 @@ from leakage.spec.experiment import (
     parse_as,
     with_defaults,
 )
-from leakage.spec.refusals import LocalSteps
+from leakage.spec.refusals import MAX_CLASSES, LocalSteps
 
 MANY = 500  # pictures at least, that a client holds of a whole data set: 50,000 among 100
 
@@ -141,7 +141,7 @@ class Ranks(Base):
     network: Annotated[str, AfterValidator(canonical)]
     size: Literal[28, 32, 64, 224, 256] = 32
     channels: Literal[1, 3] = 3
-    outputs: int = Field(default=10, ge=1, le=1000)  # of the whole gradient: those of the layers do not depend on it
+    outputs: int = Field(default=10, ge=1, le=MAX_CLASSES)  # of the whole gradient: those of the layers do not depend on it
     seed: int = Field(default=1, ge=0, le=2**31 - 1)  # of the random weights and derivatives
     max_seconds: int = Field(default=900, ge=1, le=MAX_SECONDS)
 

@@ -25,6 +25,7 @@ class ClientBehavior:
     pictures: int  # of each phone
     batch_norm: str
     apart: str = ""  # of a sum: the tensors that arrive from each phone by itself, as they are named
+    other_sums: str = ""  # ... or what else reaches the attacker, in words
 
     @staticmethod
     def of(known: Catalog, protocol: Part, aggregation: Part | None, pictures: int, *, batch_norm: str) -> "ClientBehavior":
@@ -33,9 +34,12 @@ class ClientBehavior:
         phones, over = clients_of(aggregation, known), known.find("protocol", aggregation.id) if aggregation else None
         given = aggregation.fields if aggregation else {}
         apart = " ".join(str(given.get(field.name, field.default)) for field in (over.fields if over else ()) if field.syntax)
+        all_of = {field.name: given.get(field.name, field.default) for field in (over.fields if over else ())}
+        told = over.travels.other_sums if over else {}
+        other_sums = " and ".join(words.format(**all_of) for name, words in told.items() if all_of[name])
         each = max(1, -(-pictures // phones))
         steps = fields["epochs"] * -(-each // (fields.get("mini_batch") or each)) if "epochs" in fields else None
-        return ClientBehavior(entry, fields, steps, phones, each, batch_norm, apart)
+        return ClientBehavior(entry, fields, steps, phones, each, batch_norm, apart, other_sums)
 
     @staticmethod
     def in_experiment(experiment: Experiment, known: Catalog) -> "ClientBehavior":
@@ -62,7 +66,7 @@ class ClientBehavior:
 
         Phones share the pictures evenly, so the mean of their gradients is that of one batch, unless BatchNorm mixes the pictures of each.
         """
-        return self.plain and not protections and not self.mixed and not self.apart
+        return self.plain and not protections and not self.mixed and not self.apart and not self.other_sums
 
     @property
     def local_steps(self) -> str:
@@ -132,7 +136,9 @@ def _adaptive(behavior: ClientBehavior, protections: Sequence[Entry], answers: S
         return "it computes what the phone computes. The phone sends a plain gradient, so a naive attacker would do the same."
     each = " of each phone" if behavior.phones > 1 else ""
     how = behavior.protocol.travels.imitated.format(steps=behavior.local_steps + each) or f"it imitates what {behavior.name} does"
-    alone = f", and of each by itself {behavior.apart}" if behavior.apart else " alone"
+    alone = (
+        f", and of each by itself {behavior.apart}" if behavior.apart else f", {behavior.other_sums}" if behavior.other_sums else " alone"
+    )
     sum_of = f"; of {behavior.phones} phones it knows the sum{alone}, and guesses the pictures of all" if behavior.phones > 1 else ""
     sum_of += ", as a naive attacker would" if same else ""
     known = "".join(f" {entry.short} is {answer}." for entry, answer in zip(protections, answers, strict=True))
@@ -245,6 +251,8 @@ def _sum(behavior: ClientBehavior) -> list[Row]:
     if behavior.phones == 1:
         return []
     shared = f"{behavior.pictures} picture{'' if behavior.pictures == 1 else 's'} each"
+    if behavior.other_sums:
+        return [("receives", "A sum of several phones", f"of {behavior.phones} phones with {shared}; and {behavior.other_sums}")]
     single = f"of each phone by itself only {behavior.apart}, which is not encrypted" if behavior.apart else "never a single update"
     return [("receives", "A sum of several phones", f"of {behavior.phones} phones with {shared}; {single}")]
 

@@ -185,6 +185,7 @@ def describe(case: Case, *, others: int) -> MetaEvent:
         private=f"/api/runs/{run.id}/private.png",
         pictures=pictures(experiment, scene.y.tolist()),
         class_names=tuple(class_names(experiment.pictures[0].source)) if experiment.task == "classes" else TWO,
+        classes=experiment.outputs or None,
         received=ReceivedUpdate.model_validate(scene.received, extra="forbid"),
         baselines={name: BaselineScores.model_validate(scores, extra="forbid") for name, scores in held.scores.items()},
         lineup=LineupFacts(size=held.lineup.size, words=held.lineup.words),
@@ -220,12 +221,18 @@ def guarantee(experiment: Experiment, scene: Scene) -> PrivacyBound | None:
     return None
 
 
+def named(source: str, label: int) -> str:
+    """What a class of that source is called; one beyond those with names by its number."""
+    names = class_names(source)
+    return names[label] if label < len(names) else f"class {label}"
+
+
 def pictures(experiment: Experiment, labels: Sequence[int]) -> tuple[PrivatePicture, ...]:
     """Title, class name and label of every private picture, for the page."""
 
     def one(picture: Picture, label: int) -> PrivatePicture:
         if picture.source == "upload":
-            return PrivatePicture(title="Your picture", class_name=class_names(picture.source)[picture.label or 0], label=label)
+            return PrivatePicture(title="Your picture", class_name=named(picture.source, picture.label or 0), label=label)
         item = find(picture.source, picture.id)
         return PrivatePicture(title=item.title, class_name=item.class_name, label=label)
 

@@ -99,6 +99,12 @@ test('the answer of the recorded run, as it is read from the page', (t) => {
   assert.equal(/** @type {HTMLElement} */ (of('psnr').querySelector('.gle-gauge-head')).title, '');
 });
 
+test('a blind guess among thousands of classes is a fraction of a per cent', (t) => {
+  const { fill, read } = gauges(t);
+  fill({ label_accuracy: 0 }, { ...META, classes: 5749 });
+  assert.deepEqual(read('label').marks, ['blind guess 0.02 %']);
+});
+
 test('the numbers follow the step that is shown, also backwards, and a dash follows a number', (t) => {
   const { fill, read, of } = gauges(t);
   const at = (/** @type {number | null} */ psnr) => {

@@ -4,6 +4,7 @@ import hashlib
 
 import numpy as np
 import pytest
+from scipy.io import loadmat
 
 from leakage.data.images import datasets, read
 from leakage.spec.experiment import Experiment, Picture
@@ -13,6 +14,7 @@ FIRST = {
     "mnist": [7, 2, 1, 0, 4, 1, 4, 9, 5, 9],
     "cifar10": [3, 8, 8, 0, 6, 6, 1, 6, 3, 1],
     "cifar100": [49, 33, 72, 51, 71, 92, 15, 14, 23, 0],
+    "faces": [0] * 10,
 }
 
 
@@ -50,6 +52,15 @@ def test_cifar10_read_picture_by_picture_is_the_official_file() -> None:
         digest.update(bytes([item.label]) + cifar.picture(item.id).transpose(2, 0, 1).tobytes())
     assert digest.hexdigest() == "803d5f7f4d78ea53de84dbe85f74fb6d"  # of test_batch.bin as published
     np.testing.assert_array_equal(read("cifar10", "9999", 32, 3), cifar.picture("9999"))
+
+
+def test_the_olivetti_faces_are_those_of_another_reader() -> None:
+    faces = datasets()["faces"]
+    columns = loadmat(str(faces.path))["faces"]  # (4096, 400), a picture in each, itself column by column
+    assert faces.count() == columns.shape[1] == 400
+    for index in (0, 123, 399):
+        np.testing.assert_array_equal(faces.picture(str(index))[:, :, 0], columns[:, index].reshape(64, 64).T)
+    assert [item.label for item in faces.items(0, 400)] == [index // 10 for index in range(400)]
 
 
 def test_one_experiment_may_mix_every_source() -> None:

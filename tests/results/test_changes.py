@@ -18,6 +18,7 @@ OTHERS: dict[str, tuple[Any, str]] = {
     "model": (Part(id="mlp"), "model: MLP instead of LeNet"),
     "checkpoint": ("lenet-mnist@5", "weights: trained (lenet-mnist@5) instead of untrained"),
     "task": ("two", "one output instead of one output for each class"),
+    "outputs": (5749, "5,749 classes instead of 10 classes"),
     "loss": ("hinge", "hinge loss instead of cross-entropy"),
     "precision": ("float64", "arithmetic: float64 instead of float32"),
     "batch_norm": ("batch", "BatchNorm uses: statistics of this batch instead of stored statistics"),

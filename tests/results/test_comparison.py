@@ -151,6 +151,7 @@ CHANGES: dict[str, Any] = {
     "model": Part(id="mlp"),
     "checkpoint": "lenet@5",
     "task": "two",
+    "outputs": 5749,
     "loss": "exponential",
     "precision": "float64",
     "batch_norm": "batch",

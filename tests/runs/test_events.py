@@ -38,7 +38,7 @@ GRADIENT = (  # of a GradientRank
 )
 REQUIRED = {  # numbers without which an event makes no sense: what is not finite raises
     "MetaEvent": {
-        *("batch", "size", "channels", "steps", "pictures.0.label", "lineup.size", "epsilon.delta", "epsilon.times"),
+        *("batch", "size", "channels", "classes", "steps", "pictures.0.label", "lineup.size", "epsilon.delta", "epsilon.times"),
         *("received.entries", "received.bytes", "received.layers.0.shape.0", "received.layers.0.strip.0", "received.layers.0.strip.1"),
         *("received.singles.0.0", "received.singles.0.1"),
     },

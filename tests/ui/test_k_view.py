@@ -6,7 +6,7 @@ import pytest
 from visiting import Open, fine, words
 
 from leakage.networks.k_curve import LOSSES, Loss, curve, roots
-from leakage.ui.architecture.k_view import figure, margins_told
+from leakage.ui.architecture.k_view import describe_margins, figure
 
 
 @pytest.mark.parametrize("c", [-0.8, -0.3, -0.2, 0.0, 0.5])
@@ -32,7 +32,7 @@ def test_every_root_is_marked_on_its_curve_and_on_the_line(c: float) -> None:
     ],
 )
 def test_it_says_how_many_margins_there_are(loss: Loss, c: float, piece: str) -> None:
-    assert piece in margins_told(loss, c)
+    assert piece in describe_margins(loss, c)
 
 
 def test_the_slider_moves_the_line_and_the_address(look: Open) -> None:

@@ -9,17 +9,18 @@ from leakage.networks.grammar import GRAMMAR, JOINT, Block, NetworkError, Step, 
 from leakage.networks.rank import CONVENTIONS, Convention, Cut, advice, analyse
 from leakage.networks.templates import TEMPLATES
 from leakage.spec.experiment import SIZES
+from leakage.spec.refusals import MAX_CLASSES
 from leakage.ui.architecture import counts as counts
 from leakage.ui.common.markdown import escape
 
 START = "CNN6"
-MOST_OUTPUTS, MOST_PICTURES = 1000, 32
+MOST_PICTURES = 32
 FIRST = 4  # skips that are offered at once, the rest is folded away
 BATCH = "With every picture the unknowns grow, and the outputs with them. The gradient stays as long as it is."
 SETTINGS: dict[str, tuple[Any, ...]] = {  # name in the address -> what it may be, the default first
     "size": (32, *(size for size in SIZES if size != 32)),
     "channels": (3, 1),
-    "outputs": (10, *range(1, MOST_OUTPUTS + 1)),
+    "outputs": (10, *range(1, MAX_CLASSES + 1)),
     "batch": tuple(range(1, MOST_PICTURES + 1)),
     "convention": CONVENTIONS,
     "c": (-20, *range(-120, 101)),  # hundredths, where the k-curve is crossed
@@ -94,7 +95,7 @@ def settings() -> Given | None:
             channels = st.segmented_control(
                 "Colours", list(COLOURS), default=3, required=True, format_func=COLOURS.__getitem__, key=key("channels")
             )
-            outputs = st.number_input("Outputs", 1, MOST_OUTPUTS, key=key("outputs"), width=130)
+            outputs = st.number_input("Outputs", 1, MAX_CLASSES, key=key("outputs"), width=130)
         batch = st.slider("Pictures in the batch", 1, MOST_PICTURES, key=key("batch"), help=BATCH)
     try:
         steps = parse(text)

@@ -17,12 +17,12 @@ LOOKS: dict[Loss, tuple[str, str]] = {  # Okabe-Ito, readable on white and on bl
 LOW, HIGH, STEPS = -1.5, 6.0, 300  # of the margins that are drawn
 STORY = """With **one output** and no bias, the last layer's gradient times its weights is one number: c = mu times the slope of the loss at
 mu, where mu is the margin, by how much the network is right about the picture. R-GAP solves this for mu before it goes on to the picture.
-Where the line crosses a curve **twice**, two pictures, twins, send the same gradient."""
+Where the line crosses a curve **twice**, two pictures, twins, have one and the same gradient."""
 HINGE = "The hinge loss has no twins, but a picture whose margin is 1 or more sends nothing at all."
 HELP = "The number c that an attacker computes from the gradient that it received."
 
 
-def margins_told(loss: Loss, c: float) -> Markdown:
+def describe_margins(loss: Loss, c: float) -> Markdown:
     """What this number says of the margin, behind this loss."""
     found, name = roots(loss, c), escape(WORDS[loss].menu)
     margins = " and ".join(f"{mu:.3f}" for mu in found)
@@ -75,5 +75,5 @@ def show() -> None:
         hundredths = st.select_slider("c", range(-120, 101), format_func=lambda part: f"{part / 100:.2f}", key=key("c"), help=HELP)
         c = hundredths / 100
         st.plotly_chart(figure(c), key="k-curve", config={"displayModeBar": False}, alt="c against the margin, for three losses")
-        st.markdown("\n".join(f"- {margins_told(loss, c)}" for loss in LOSSES))
+        st.markdown("\n".join(f"- {describe_margins(loss, c)}" for loss in LOSSES))
         st.caption(HINGE)

@@ -12,6 +12,7 @@ from leakage.data import checkpoints
 from leakage.spec.catalog import Catalog, Field
 from leakage.spec.experiment import MAX_BATCH, MAX_ROUNDS, MAX_SECONDS, SIZES, VERSION
 from leakage.spec.lab_settings import NONE, PICKED, lab_settings
+from leakage.spec.refusals import MAX_CLASSES
 from leakage.ui.common import forms, misread
 from leakage.ui.common.session import BEFORE
 
@@ -26,6 +27,7 @@ OTHERS = {  # widgets that belong to no plug-in
     "seed": Field("seed", "int", forms.DEFAULT.seed, "", 0, 2**31 - 1),
     "max_seconds": Field("max_seconds", "int", forms.DEFAULT.max_seconds, "", 1, MAX_SECONDS),
     "batch": Field("batch", "int", 1, "", 1, MAX_BATCH),
+    "outputs": Field("outputs", "int", forms.DEFAULT.outputs, "", 0, MAX_CLASSES),
     "offset": Field("offset", "int", 0, "", 0, 10**9),  # the data set says where it ends
 }
 

@@ -21,6 +21,7 @@ USUAL = ""  # the first of a protection's strategies
 DEFAULT = Experiment()
 More: TypeAlias = Callable[[dict[str, Any]], None]  # draws further widgets, given the values of a plug-in's fields
 SOURCES = {"gallery": "Gallery", "upload": "Your own", "mnist": "MNIST", "cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}
+SOURCES |= {"faces": "Faces", "lfw": "LFW"}
 DEFAULTS = {"model": DEFAULT.model.id, "protocol": DEFAULT.protocol.id, "defense": NONE, "attack": DEFAULT.attack.id}
 TASKS = {name: said.menu for name, said in words.TASKS.items()}
 LOSSES = {name: said.menu for name, said in words.LOSSES.items()}

@@ -9,6 +9,7 @@ import streamlit as st
 from leakage.networks.k_curve import LOSSES, Loss
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import MAX_ROUNDS, Part
+from leakage.spec.refusals import MAX_CLASSES
 from leakage.spec.threat_model import ClientBehavior
 from leakage.ui.common import forms
 from leakage.ui.common.markdown import ours
@@ -24,6 +25,7 @@ class Setting:
     model: Part
     checkpoint: str
     task: Literal["classes", "two", "flipped"]
+    outputs: int
     loss: Loss
     batch_norm: Literal["eval", "batch"]
     protocol: Part
@@ -50,8 +52,8 @@ def choose_setting(known: Catalog, pictures: int, *, without: Sequence[str] = ()
     attacked = round_attacked(rounds)
     statistics = batch_norm(model)
     behavior = ClientBehavior.of(known, protocol, aggregation, pictures, batch_norm=statistics)
-    sent.show(entry.travels, phones=behavior.phones, steps=behavior.steps)
-    return Setting(model, checkpoint, st.session_state["task"], loss(), statistics, protocol, aggregation, rounds, attacked)
+    sent.show(entry.travels, phones=behavior.phones, steps=behavior.steps, other_sums=behavior.other_sums)
+    return Setting(model, checkpoint, st.session_state["task"], outputs(), loss(), statistics, protocol, aggregation, rounds, attacked)
 
 
 def rounds_watched() -> int:
@@ -112,7 +114,17 @@ def model_menus(fields: dict[str, Any]) -> None:
         help="One output tells two classes apart. Which of them a picture is in has no meaning then; R-GAP's authors took the opposite of "
         "what the untrained network says, which leaves one solution where the other label can leave two.",
     )
-    if st.session_state["task"] != "classes":
+    if st.session_state["task"] == "classes":
+        st.number_input(
+            "Classes (0: as many as the pictures have)",
+            0,
+            MAX_CLASSES,
+            key="outputs",
+            persist_state=forms.KEPT,
+            help="A network may tell more classes apart than its pictures have: LFW's tells 5,749 people apart. Its last layer grows with "
+            "them, and with it what is sent.",
+        )
+    else:
         st.selectbox(
             "Loss",
             list(forms.LOSSES),
@@ -130,6 +142,13 @@ def model_menus(fields: dict[str, Any]) -> None:
             help="Stored statistics: each picture is treated alone. Of this batch: as while training; pictures of a batch mix, and the "
             "attacker must guess their statistics with them.",
         )
+
+
+def outputs() -> int:
+    """How many classes are told apart, 0 for those of the pictures; one output has no such setting, and none is kept for it."""
+    if st.session_state["task"] != "classes":
+        st.session_state.pop("outputs", None)
+    return int(st.session_state.get("outputs", 0))
 
 
 def loss() -> Loss:

@@ -138,6 +138,7 @@ export interface MetaEvent {
   private: string;
   pictures: PrivatePicture[];
   class_names: string[];
+  classes?: number | null;
   received: ReceivedUpdate;
   baselines: { [name: string]: BaselineScores };
   steps: number | null;

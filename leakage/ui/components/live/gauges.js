@@ -28,6 +28,9 @@ const crowd = (meta) => meta?.lineup?.size ?? 100;
 /** @param {MetaEvent | null} meta */
 const lpipsOff = (meta) => Boolean(meta?.lpips && !meta.lpips.net);
 
+/** Whole per cents, and of less than one the first digit. @param {number} value */
+const percent = (value) => (value < 1 ? Number(value.toPrecision(1)) : Math.round(value));
+
 /** @type {Gauge[]} */
 export const GAUGES = [
   {
@@ -88,8 +91,8 @@ export const GAUGES = [
     },
     fill: (value) => value,
     marks: (meta) => {
-      const classes = meta?.class_names?.length;
-      return classes ? [{ name: 'blind guess', at: 1 / classes, text: `${Math.round(100 / classes)} %` }] : [];
+      const classes = meta?.classes ?? meta?.class_names?.length;
+      return classes ? [{ name: 'blind guess', at: 1 / classes, text: `${percent(100 / classes)} %` }] : [];
     },
   },
   {

@@ -1,0 +1,144 @@
+"""A ring of phones: each sum that reaches a neighbour, by hand; what follows from them; what it imitates, and the ledger."""
+
+import pytest
+import torch
+from problems import CATALOG, LABELS, TINY, observed, precision, relative, smooth
+
+from leakage.engine.client import gradient_client
+from leakage.engine.core import Observation, Params
+from leakage.evaluation.metrics import gradient_distances
+from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
+from leakage.spec.threat_model import assumptions
+from leakage.ui.components import sent
+from leakage.workers.adapter import play, plugin, prepare
+
+PROTOCOLS = ["fedsgd", "fedavg", "fedprox", "fedadmm"]
+
+
+def in_ring(**fields: object) -> Part:
+    return Part(id="ring_all_reduce", fields={"clients": 3, **fields})
+
+
+def one_update(seen: Observation, protocol: str, x: torch.Tensor, number: int) -> Params:
+    """What one phone adds."""
+    client = plugin("protocol", Part(id=protocol)).client(gradient_client(seen.model))
+    return client(seen.weights, x[number : number + 1], LABELS[number : number + 1], {})[0]
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("place", [1, 2])
+def test_the_sum_of_the_phones_before_it_and_that_of_all_reach_the_attacker(protocol: str, place: int) -> None:
+    with precision(torch.float64):
+        x = smooth(3)
+        seen = observed(x, protocol=Part(id=protocol), aggregation=in_ring(place=place))
+        own = [one_update(seen, protocol, x, number) for number in range(3)]
+        for name in seen.weights:
+            torch.testing.assert_close(seen.update[name], own[0][name] + own[1][name] + own[2][name], rtol=1e-12, atol=1e-15)
+            before = own[0][name] if place == 1 else own[0][name] + own[1][name]
+            torch.testing.assert_close(seen.update[f"before/{name}"], before, rtol=1e-12, atol=1e-15)
+        assert len(seen.update) == 2 * len(seen.weights)
+        assert relative(seen.replay(x, LABELS), seen.update) < 1e-10
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("place", [2, 3, 16])
+def test_two_on_both_sides_of_a_phone_hold_its_update(protocol: str, place: int) -> None:
+    with precision(torch.float64):
+        x = smooth(3)
+        seen = observed(x, protocol=Part(id=protocol), aggregation=in_ring(place=place, colluding=True))
+        own = one_update(seen, protocol, x, min(place, 3) - 1)
+        for name in seen.weights:
+            torch.testing.assert_close(seen.update[f"neighbour/{name}"], own[name], rtol=1e-12, atol=1e-15)
+            if place == 2:  # the difference of the two sums that they hold
+                first = one_update(seen, protocol, x, 0)[name]
+                torch.testing.assert_close(seen.update[f"before/{name}"] - first, own[name], rtol=1e-9, atol=1e-12)
+
+
+def test_behind_all_phones_it_is_secure_aggregation() -> None:
+    x = smooth(3)
+    one, other = observed(x, aggregation=in_ring(place=3)), observed(x, aggregation=Part(id="secure_aggregation", fields={"clients": 3}))
+    assert list(one.update) == list(other.update)
+    assert all(torch.equal(one.update[name], other.update[name]) for name in one.update)
+
+
+def test_behind_the_first_nothing_is_added_by_an_accomplice() -> None:
+    x = smooth(3)
+    assert not [name for name in observed(x, aggregation=in_ring(place=1, colluding=True)).update if name.startswith("neighbour/")]
+
+
+def test_every_sum_is_read_as_the_mean_gradient_of_its_phones() -> None:
+    with precision(torch.float64):
+        x = smooth(3)
+        seen = observed(x, aggregation=in_ring(place=2, colluding=True))
+        own = [one_update(seen, "fedsgd", x, number)["linear.bias"] for number in range(3)]
+        found = seen.as_gradient()
+    torch.testing.assert_close(found["linear.bias"], (own[0] + own[1] + own[2]) / 3)
+    torch.testing.assert_close(found["before/linear.bias"], (own[0] + own[1]) / 2)
+    torch.testing.assert_close(found["neighbour/linear.bias"], own[1])
+
+
+@pytest.mark.parametrize(("settings", "told"), [({"place": 1}, True), ({"place": 2}, False), ({"place": 2, "colluding": True}, True)])
+def test_sums_tell_on_which_side_of_the_attacker_a_picture_is(settings: dict[str, object], told: bool) -> None:
+    x, turned = smooth(3), torch.tensor([1, 0, 2])  # the first two change places
+    seen = observed(x, aggregation=in_ring(**settings))
+    swapped = gradient_distances(seen.gradient(x[turned], LABELS[turned]), seen.as_gradient())["relative_l2"]
+    assert (swapped > 0.1) is told
+
+
+def test_several_guesses_are_replayed_at_once() -> None:
+    x = smooth(3)
+    seen = observed(x, aggregation=in_ring(place=2, colluding=True))
+    several = seen.replays(torch.stack([x, x.flip(-1)]), LABELS)
+    assert several.keys() == seen.update.keys()
+    assert relative({name: value[0] for name, value in several.items()}, seen.update) < 1e-5
+
+
+def test_a_naive_attacker_takes_the_sum_of_all_alone() -> None:
+    x = smooth(3)
+    seen = observed(x, aggregation=in_ring(place=1), assume=Assumptions(adaptive=False))
+    assert list(seen.update) == list(seen.weights)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_later_round_begins_where_the_sum_has_led(protocol: str) -> None:
+    x = smooth(3)
+    one, other = (
+        observed(x, protocol=Part(id=protocol), aggregation=over, rounds=2, attacked_round=2)
+        for over in (in_ring(place=1), Part(id="secure_aggregation", fields={"clients": 3}))
+    )
+    assert all(torch.equal(one.weights[name], other.weights[name]) for name in one.weights)
+
+
+def test_a_search_that_knows_the_ring_finds_the_first_phones_picture_better() -> None:
+    def psnr(over: Part) -> float:
+        asked = Experiment(
+            pictures=tuple(Picture(id=id) for id in ("face-0", "digit-3", "page-0")),
+            size=28,
+            channels=1,
+            model=Part(id="mlp", fields={"width": 16, "depth": 1, "activation": "sigmoid"}),
+            aggregation=over,
+            attack=Part(id="inverting_gradients", fields={"steps": 100}),
+            assume=Assumptions(labels=True),
+        ).resolve(CATALOG)
+        *_, last = play(asked, scene=prepare(asked))
+        return float(last.scores["psnr_each"][0])
+
+    assert psnr(in_ring(place=1)) > psnr(Part(id="secure_aggregation", fields={"clients": 3})) + 3
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"place": 2}, "of 3 phones with 1 picture each; and the sum of the 2 before the attacker"),
+        ({"place": 2, "colluding": True}, "the sum of the 2 before the attacker and the update of the last of these by itself"),
+    ],
+)
+def test_the_ledger_says_which_sums_the_attacker_has(fields: dict[str, object], words: str) -> None:
+    asked = Experiment(model=TINY, pictures=Experiment().pictures * 3, aggregation=in_ring(**fields))
+    rows = {what: told for _, what, told in assumptions(asked, CATALOG, None, {})}
+    assert rows["A sum of several phones"].endswith(words)
+    assert "the sum of the 2 before the attacker" in rows["Naive or adaptive"]
+    assert "as a naive attacker would" not in rows["Naive or adaptive"]
+    assert "the attacker gets the sum of 3 updates, and the sum" in sent.describe(
+        CATALOG.get("protocol", "fedsgd").travels, phones=3, other_sums="the sum of the 2 before the attacker"
+    )
