@@ -8,6 +8,7 @@ from torch.func import functional_call
 
 from leakage.defenses._each import changed
 from leakage.engine.core import AdaptiveStrategy, Client, ClientState, Defense, Params, StepRng, Update, param
+from leakage.engine.tensor_names import OF
 
 SMALL = 1e-10  # added to |r_f|; the code adds 0.1, 1e-10 or nothing
 AT_ONCE = 2**20  # numbers in the pictures' derivatives that are computed together
@@ -72,8 +73,8 @@ class Soteria(Defense):
 
 
 def _table(received: Params) -> str:
-    """Name of the last linear layer's weight."""
-    return [name for name, g in received.items() if g.dim() == 2][-1]
+    """Name of the last linear layer's weight, in what all clients together sent."""
+    return [name for name, g in received.items() if g.dim() == 2 and OF not in name][-1]
 
 
 def _without(received: Params, _state: ClientState) -> Params:

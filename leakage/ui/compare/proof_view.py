@@ -13,7 +13,7 @@ OURS, PAPER, SENT = "#0072b2", "#d55e00", "#009e73"  # Okabe-Ito
 REACH, POINTS, STEEP = 2.0, 200, 4.0  # of the gradient, to either side; places on each side; slopes beyond are not drawn
 ROUNDS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
 ABOUT = r"""AdaDefense (Hu et al. 2024) sends $\hat m / (V + \varepsilon)$, Adam's step, in place of the gradient $g$. Its paper argues
-in equations 6 to 17 that $g$ cannot be found from it: it puts $V = \alpha g$, and derives a slope that depends on $m$, which only the
+in equations 6 to 17 against finding $g$ from it: it puts $V = \alpha g$, and derives a slope that depends on $m$, which only the
 phone knows. Here each claim is computed for one entry of a gradient, by the formula itself. The proof bounds nothing: **the attacker who
 “reads it off” solves the same formula for $g$** (Lab, AdaDefense)."""
 FIRST = r"""**a. $V / |g|$ is 1 in every round** where the gradient stays as it is: bias correction is made for just that. The appendix
