@@ -14,6 +14,7 @@ from leakage.engine.client import gradient_client
 from leakage.engine.core import Attack, Observation, Params, Snapshot, flag, param
 from leakage.engine.labels import rule_field
 from leakage.engine.matching import distance, start, total_variation
+from leakage.engine.tensor_names import OF
 
 LOOKS = 4  # how often the path of alpha is drawn on the way
 
@@ -60,7 +61,8 @@ class SurrogateModel(Attack):
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
         labels, note = labels_of(seen, self.label_rule)
         between = Between(seen, alpha_start=self.alpha_start, per_layer=self.per_layer)
-        match, path = distance("cosine", seen.as_gradient(), entry_weights=seen.entry_weights), list[Tensor]()
+        whole = {name: g for name, g in seen.as_gradient().items() if OF not in name}  # of all clients together: one model in between
+        match, path = distance("cosine", whole, entry_weights=seen.entry_weights), list[Tensor]()
 
         def matched(x: Tensor) -> Tensor:
             """How far the gradients at w_alpha of one guess (1, B, C, H, W) are from what arrived: (1,)."""
