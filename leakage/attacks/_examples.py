@@ -2,11 +2,10 @@
 
 from torch import Tensor
 
+from leakage.attacks._adam import Note
 from leakage.engine.core import Observation
 from leakage.engine.labels import last_layer, recover
 from leakage.engine.matching import from_pixels
-
-Note = dict[str, str | int | float]
 
 
 def begun(seen: Observation, z: Tensor, labels: Tensor | None, *, before: int = 0) -> tuple[Tensor, Note]:
@@ -41,7 +40,7 @@ def begun(seen: Observation, z: Tensor, labels: Tensor | None, *, before: int = 
     return z, {"begins": "another picture of the class" + (f" for {changed} of {total} guesses, else noise" if changed < total else "")}
 
 
-def classes_of(seen: Observation) -> Tensor | None:
+def example_classes(seen: Observation) -> Tensor | None:
     """The classes (B,) by which a search that guesses labels too picks its examples: granted, or read where the last layer is linear."""
     if not seen.examples or seen.labels is not None:
         return seen.labels

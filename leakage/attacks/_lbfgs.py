@@ -8,7 +8,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from leakage.attacks._examples import begun, classes_of
+from leakage.attacks._examples import begun, example_classes
 from leakage.engine.core import Observation, Snapshot
 from leakage.engine.matching import diverged, nonsmooth_layer, normal_start, squared_distance, to_pixels
 
@@ -29,7 +29,7 @@ def descend(seen: Observation, rng: torch.Generator, *, labels: Tensor | None, n
     A model with bends is warned of at once: L-BFGS needs second derivatives, which are 0 between bends and do not exist at them.
     """
     warning = WARNING.format(nonsmooth_layer(seen.model)) if nonsmooth_layer(seen.model) else ""
-    solved, classes = goal(seen), classes_of(seen) if labels is None else labels
+    solved, classes = goal(seen), example_classes(seen) if labels is None else labels
     ended: list[tuple[bool, float, Snapshot]] = []  # (lost, distance, answer) of every start
     taken = 0
     for start in range(1, tries + 1):

@@ -11,6 +11,7 @@ from torch.nn import functional as F
 from leakage.defenses._each import counted
 from leakage.engine.client import join_loss
 from leakage.engine.core import AdaptiveStrategy, Client, ClientState, Defense, Params, StepRng, Update, param
+from leakage.engine.tensor_names import name_in_model
 
 NAME = "bottleneck"
 SEEK = "known: the gate's noise begins at 0, from where attacks by Adam look for it together with the pictures"
@@ -118,7 +119,7 @@ def _silent(model: nn.Module) -> Params:
 
 def _not_behind(received: Params, _state: ClientState) -> Params:
     kept = before(received)
-    return {name: torch.zeros_like(g) for name, g in received.items() if name not in kept}
+    return {name: torch.zeros_like(g) for name, g in received.items() if name_in_model(name) not in kept}
 
 
 def before(names: Iterable[str]) -> list[str]:

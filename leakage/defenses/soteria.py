@@ -8,7 +8,7 @@ from torch.func import functional_call
 
 from leakage.defenses._each import changed
 from leakage.engine.core import AdaptiveStrategy, Client, ClientState, Defense, Params, StepRng, Update, param
-from leakage.engine.tensor_names import OF
+from leakage.engine.tensor_names import OF, name_in_model
 
 SMALL = 1e-10  # added to |r_f|; the code adds 0.1, 1e-10 or nothing
 AT_ONCE = 2**20  # numbers in the pictures' derivatives that are computed together
@@ -78,7 +78,8 @@ def _table(received: Params) -> str:
 
 
 def _without(received: Params, _state: ClientState) -> Params:
-    return {_table(received): torch.zeros_like(received[_table(received)])}
+    table = _table(received)
+    return {name: torch.zeros_like(g) for name, g in received.items() if name_in_model(name) == table}
 
 
 def last_linear(model: nn.Module) -> str:

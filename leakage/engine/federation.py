@@ -12,7 +12,7 @@ from leakage.engine.core import AdaptiveStrategy, Client, ClientState, Defense, 
 from leakage.engine.loading import load
 from leakage.engine.stopping import stoppable
 from leakage.engine.strategy import ACCOMPLICE
-from leakage.engine.tensor_names import OF
+from leakage.engine.tensor_names import OF, name_in_model
 from leakage.engine.weights import drawing
 
 STAGES = ("gradient", "update")
@@ -230,7 +230,7 @@ class Federation:
         one, shares = self._of_one(seen), self.over.to_gradient(update, seen)
         found = self.protocol.to_gradient({name: value for name, value in shares.items() if OF not in name}, one)
         for name in (name for name in shares if OF in name):
-            of = name.partition(OF)[2]
+            of = name_in_model(name)
             found[name] = self.protocol.to_gradient({of: shares[name]}, one)[of]
         return found
 

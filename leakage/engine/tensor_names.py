@@ -6,6 +6,15 @@ from fnmatch import fnmatchcase
 OF = "/"  # in an update of several clients, between a client's number and the name of a tensor that arrived of it alone
 
 
+def name_in_model(name: str) -> str:
+    """How the model calls a tensor of an update, whose name may say first of which clients it is.
+
+    >>> [name_in_model(name) for name in ("linear.weight", "0/linear.weight", "before/linear.weight")]
+    ['linear.weight', 'linear.weight', 'linear.weight']
+    """
+    return name.rpartition(OF)[2]
+
+
 def tensors_named(text: str, names: Iterable[str], where: str = "") -> list[str]:
     """Those of a model's tensors, in its order, that a text means: names, patterns with * and ?, `first` and `last`.
 

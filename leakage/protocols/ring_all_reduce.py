@@ -33,7 +33,8 @@ class RingAllReduce(SecureAggregation):
     hint = "Behind the first phone the attacker holds one phone's update. Two who stand on both sides of a phone hold that phone's."
     source = "https://arxiv.org/abs/1906.08935"
     travels = Travels(
-        other_sums={"place": "the sum of the {place} before the attacker", "colluding": "the update of the last of these by itself"}
+        other_sums={"place": "the sum of {place} before the attacker", "colluding": "the update of the last phone before it by itself"},
+        receiver="another phone",
     )
     presets = {
         "behind the first": {"place": 1},

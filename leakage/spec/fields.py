@@ -70,7 +70,8 @@ class Travels:
     imitated   what an adaptive attacker does about it; {steps} stands for the local steps
     overlooked  what a naive attacker overlooks besides the local steps
     one_step   after a single local step, what is sent is the gradient times a number that everybody knows
-    other_sums  of what is laid over others: what arrives beside the sum, by the field that is on for it, whose value may be in it
+    other_sums  of what is laid over others: what arrives beside the sum, by the field that is on, or counts the phones of it, as in {field}
+    receiver   of what is laid over others: who it arrives at, and attacks
     """
 
     what: str = "update"
@@ -81,6 +82,18 @@ class Travels:
     overlooked: str = ""
     one_step: bool = False
     other_sums: Mapping[str, str] = field(default_factory=dict)
+    receiver: str = "the server"
+
+    def beside_sum(self, fields: Mapping[str, Any], phones: int) -> str:
+        """What arrives beside the sum of all phones, in words; a sum that counts them all is no other one.
+
+        >>> ring = Travels(other_sums={"place": "the sum of {place}", "colluding": "one update"})
+        >>> [ring.beside_sum({"place": place, "colluding": place == 1}, 2) for place in (1, 2)]
+        ['the sum of 1 phone and one update', '']
+        """
+        held = {name: fields[name] for name in self.other_sums if fields[name] is True or 0 < fields[name] < phones}
+        many = {name: f"{count} phone{'' if count == 1 else 's'}" for name, count in held.items()}
+        return " and ".join(self.other_sums[name].format(**many) for name in held)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from leakage.spec.catalog import Catalog, Entry
 from leakage.spec.experiment import Experiment, Part, Picture, clients_of
+from leakage.spec.fields import Travels
 from leakage.spec.words import ATTACKERS, BATCH_NORM, LOSSES, STATISTICS, TASKS
 
 Row = tuple[str, str, str]  # a tag, what it is about, what holds
@@ -26,6 +27,7 @@ class ClientBehavior:
     batch_norm: str
     apart: str = ""  # of a sum: the tensors that arrive from each phone by itself, as they are named
     other_sums: str = ""  # ... or what else reaches the attacker, in words
+    receiver: str = Travels.receiver
 
     @staticmethod
     def of(known: Catalog, protocol: Part, aggregation: Part | None, pictures: int, *, batch_norm: str) -> "ClientBehavior":
@@ -33,13 +35,12 @@ class ClientBehavior:
         fields = {field.name: protocol.fields.get(field.name, field.default) for field in entry.fields}
         phones, over = clients_of(aggregation, known), known.find("protocol", aggregation.id) if aggregation else None
         given = aggregation.fields if aggregation else {}
-        apart = " ".join(str(given.get(field.name, field.default)) for field in (over.fields if over else ()) if field.syntax)
-        all_of = {field.name: given.get(field.name, field.default) for field in (over.fields if over else ())}
-        told = over.travels.other_sums if over else {}
-        other_sums = " and ".join(words.format(**all_of) for name, words in told.items() if all_of[name])
+        own = {field.name: given.get(field.name, field.default) for field in over.fields} if over else {}
+        apart = " ".join(str(own[field.name]) for field in over.fields if field.syntax) if over else ""
+        laid = over.travels if over else Travels()
         each = max(1, -(-pictures // phones))
         steps = fields["epochs"] * -(-each // (fields.get("mini_batch") or each)) if "epochs" in fields else None
-        return ClientBehavior(entry, fields, steps, phones, each, batch_norm, apart, other_sums)
+        return ClientBehavior(entry, fields, steps, phones, each, batch_norm, apart, laid.beside_sum(own, phones), laid.receiver)
 
     @staticmethod
     def in_experiment(experiment: Experiment, known: Catalog) -> "ClientBehavior":
@@ -136,10 +137,9 @@ def _adaptive(behavior: ClientBehavior, protections: Sequence[Entry], answers: S
         return "it computes what the phone computes. The phone sends a plain gradient, so a naive attacker would do the same."
     each = " of each phone" if behavior.phones > 1 else ""
     how = behavior.protocol.travels.imitated.format(steps=behavior.local_steps + each) or f"it imitates what {behavior.name} does"
-    alone = (
-        f", and of each by itself {behavior.apart}" if behavior.apart else f", {behavior.other_sums}" if behavior.other_sums else " alone"
-    )
-    sum_of = f"; of {behavior.phones} phones it knows the sum{alone}, and guesses the pictures of all" if behavior.phones > 1 else ""
+    also = behavior.other_sums or (f"of each by itself {behavior.apart}" if behavior.apart else "")
+    known_sum = f"the sum, and {also}" if also else "the sum alone"
+    sum_of = f"; of {behavior.phones} phones it knows {known_sum}, and guesses the pictures of all" if behavior.phones > 1 else ""
     sum_of += ", as a naive attacker would" if same else ""
     known = "".join(f" {entry.short} is {answer}." for entry, answer in zip(protections, answers, strict=True))
     order = " The random order of the pictures it cannot know." if behavior.fields.get("shuffled") else ""

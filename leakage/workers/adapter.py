@@ -80,8 +80,7 @@ def initial_model(experiment: Experiment, x: Tensor) -> nn.Module:
 
 def observe(experiment: Experiment, x: Tensor, y: Tensor) -> Observation:
     """All that the server holds after it has watched the client with pictures x (B, C, H, W) and labels y (B,)."""
-    seen = observe_model(initial_model(experiment, x), x, y, federation(experiment), num_classes=experiment.num_classes)
-    return with_examples(seen, experiment, x)
+    return observe_model(initial_model(experiment, x), x, y, federation(experiment), num_classes=experiment.num_classes)
 
 
 def predicted_labels(experiment: Experiment, x: Tensor) -> Tensor:

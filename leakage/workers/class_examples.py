@@ -25,12 +25,12 @@ def class_examples(experiment: Experiment, x: Tensor) -> dict[int, Tensor]:
     Returns:
         Class -> pictures (N, C, H, W) in [0, 1] on the CPU, at most MOST; classes of which there is no other picture are left out.
     """
-    private, x = {(picture.source, picture.id) for picture in experiment.pictures}, x.cpu().float()
+    x = x.cpu().float()
     sources = sorted({"gallery" if picture.source == "upload" else picture.source for picture in experiment.pictures})
     items = [item for source in sources for item in (gallery() if source == "gallery" else first_of(source))]
     found = dict[int, Tensor]()
     for label in range(experiment.picture_classes):
-        same = [item for item in items if item.label == label and (item.source, item.id) not in private]
+        same = [item for item in items if item.label == label]
         order = torch.randperm(len(same), generator=generator(experiment.seed, "examples", label)).tolist()
         own = list[Tensor]()
         for place in order:

@@ -32,6 +32,9 @@ def test_who_misread_an_unchanged_gradient_misreads_it_by_the_same_share_again_a
     found, wrong = defense.invert_update(sent, state)
     assert float(found["w"]) == pytest.approx(sign * G * (1 + SHARE), rel=1e-3)
     assert float(wrong["w"]) == pytest.approx(G * SHARE, rel=0.05)
+    carried = defense.strategies()["read it off"].infer_state(sent, state)  # m is as wrong as g, and v, where squares are, twice
+    assert float(carried[FIRST_ERROR + "w"] / carried[FIRST + "w"]) == pytest.approx(SHARE, rel=0.05)
+    assert float(carried[SECOND_ERROR + "w"] / carried[SECOND + "w"]) == pytest.approx(2 * SHARE, rel=0.05)
 
 
 def test_an_error_of_the_first_round_is_carried_into_the_moments_by_their_own_formulas() -> None:

@@ -4,11 +4,12 @@ import pytest
 import torch
 from problems import CATALOG, LABELS, TINY, observed, precision, relative, smooth
 
+from leakage.defenses.precode import before
 from leakage.engine.client import gradient_client
 from leakage.engine.core import Observation, Params
 from leakage.evaluation.metrics import gradient_distances
 from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
-from leakage.spec.threat_model import assumptions
+from leakage.spec.threat_model import ClientBehavior, assumptions
 from leakage.ui.components import sent
 from leakage.workers.adapter import play, plugin, prepare
 
@@ -129,16 +130,40 @@ def test_a_search_that_knows_the_ring_finds_the_first_phones_picture_better() ->
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"place": 2}, "of 3 phones with 1 picture each; and the sum of the 2 before the attacker"),
-        ({"place": 2, "colluding": True}, "the sum of the 2 before the attacker and the update of the last of these by itself"),
+        ({"place": 2}, "of 3 phones with 1 picture each; and the sum of 2 phones before the attacker"),
+        ({"place": 2, "colluding": True}, "the sum of 2 phones before the attacker and the update of the last phone before it by itself"),
     ],
 )
 def test_the_ledger_says_which_sums_the_attacker_has(fields: dict[str, object], words: str) -> None:
     asked = Experiment(model=TINY, pictures=Experiment().pictures * 3, aggregation=in_ring(**fields))
     rows = {what: told for _, what, told in assumptions(asked, CATALOG, None, {})}
     assert rows["A sum of several phones"].endswith(words)
-    assert "the sum of the 2 before the attacker" in rows["Naive or adaptive"]
+    assert "the sum of 2 phones before the attacker" in rows["Naive or adaptive"]
     assert "as a naive attacker would" not in rows["Naive or adaptive"]
-    assert "the attacker gets the sum of 3 updates, and the sum" in sent.describe(
-        CATALOG.get("protocol", "fedsgd").travels, phones=3, other_sums="the sum of the 2 before the attacker"
-    )
+
+
+@pytest.mark.parametrize(("place", "beside"), [(2, ", and the sum of 2 phones before the attacker"), (3, " only")])
+def test_the_picture_of_a_ring_shows_no_server_and_behind_all_one_sum_alone(place: int, beside: str) -> None:
+    asked = Experiment(model=TINY, pictures=Experiment().pictures * 3, aggregation=in_ring(place=place))
+    sender = ClientBehavior.in_experiment(asked, CATALOG)
+    assert sent.describe(sender).endswith(f"; another phone gets the sum of 3 updates{beside}.")
+    assert "another phone</text>" in sent.picture(sender)
+    assert "the server" not in sent.picture(sender)
+
+
+def test_what_is_not_compared_of_the_sum_of_all_is_not_compared_of_the_other_sums_either() -> None:
+    """Soteria's last table; and behind PRECODE's gate, before which every sum is compared."""
+
+    def left_out(seen: Observation) -> set[str]:
+        return {name for name, weight in seen.entry_weights.items() if not weight.any()}
+
+    place, x = in_ring(place=2), smooth(3)
+    without = Assumptions(strategy="without that layer")
+    seen = observed(x, aggregation=place, defenses=(Part(id="soteria"),), assume=without)
+    table = [name for name, weight in seen.weights.items() if weight.dim() == 2][-1]
+    assert left_out(seen) == {table, f"before/{table}"}
+
+    gated = observed(x, aggregation=place, defenses=(Part(id="precode"),))
+    compared = {name for name in gated.as_gradient() if name not in left_out(gated)}
+    assert compared == {*before(gated.weights), *(f"before/{name}" for name in before(gated.weights))}
+    assert compared

@@ -16,7 +16,7 @@ from leakage.runs.service import Service
 from leakage.spec import catalog
 from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
 from leakage.spec.fields import Travels
-from leakage.spec.threat_model import assumptions
+from leakage.spec.threat_model import ClientBehavior, assumptions
 from leakage.ui.common import explain
 from leakage.ui.components import sent
 from leakage.ui.components.live import Shown
@@ -136,23 +136,23 @@ def test_runs_with_local_steps_say_nothing_of_how_long_those_without_take() -> N
 @pytest.mark.parametrize("steps", [None, 1, 100])
 @pytest.mark.parametrize("protocol", ["fedsgd", "fedavg", "fedprox", "fedadmm", "nobody-knows-it"])
 def test_the_picture_is_drawn_and_told_for_any_protocol(protocol: str, steps: int | None, phones: int) -> None:
-    entry = CATALOG.find("protocol", protocol)
-    travels = entry.travels if entry else Travels()
-    drawn = ElementTree.fromstring(sent.picture(travels, phones=phones, steps=steps))
+    entry = CATALOG.find("protocol", protocol) or dataclasses.replace(CATALOG.get("protocol", "fedsgd"), travels=Travels())
+    drawn = ElementTree.fromstring(sent.picture(ClientBehavior(entry, {}, steps, phones, 1, "eval")))
     said = drawn.attrib["aria-label"]
     labels = {text.text for text in drawn.iter("text")}
     assert ("sum only" in labels) == (phones > 1) == ("Each of" in said)
-    assert phones > 1 or sent.words(travels).removeprefix("the ") in labels
+    assert phones > 1 or sent.words(entry.travels).removeprefix("the ") in labels
+    assert "the server" in labels
     assert ("local step" in said) == (steps is not None)
 
 
 def test_each_protocol_has_a_mark_of_its_own_in_the_picture() -> None:
-    def travels(protocol: str) -> Travels:
-        return CATALOG.get("protocol", protocol).travels
+    def picture(protocol: str) -> str:
+        return sent.picture(ClientBehavior(CATALOG.get("protocol", protocol), {}, 5, 1, 1, "eval"))
 
-    assert 'class="gle-leash"' in sent.picture(travels("fedprox"), steps=5)
-    assert 'class="gle-dual"' in sent.picture(travels("fedadmm"), steps=5)
-    plain = sent.picture(travels("fedavg"), steps=5)
+    assert 'class="gle-leash"' in picture("fedprox")
+    assert 'class="gle-dual"' in picture("fedadmm")
+    plain = picture("fedavg")
     assert plain.count("<ellipse") == 5
     assert "gle-leash" not in plain
     assert "gle-dual" not in plain

@@ -52,7 +52,7 @@ def choose_setting(known: Catalog, pictures: int, *, without: Sequence[str] = ()
     attacked = round_attacked(rounds)
     statistics = batch_norm(model)
     behavior = ClientBehavior.of(known, protocol, aggregation, pictures, batch_norm=statistics)
-    sent.show(entry.travels, phones=behavior.phones, steps=behavior.steps, other_sums=behavior.other_sums)
+    sent.show(behavior)
     return Setting(model, checkpoint, st.session_state["task"], outputs(), loss(), statistics, protocol, aggregation, rounds, attacked)
 
 

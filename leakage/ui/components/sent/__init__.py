@@ -7,7 +7,7 @@ from streamlit.components.v2.types import ComponentRenderer
 
 from leakage.results.markup import render
 from leakage.spec.fields import Travels
-from leakage.spec.threat_model import counted
+from leakage.spec.threat_model import ClientBehavior, counted
 from leakage.ui.components import component
 
 FEET, ROWS = 8, 4  # footsteps and phones that are drawn at most
@@ -19,37 +19,38 @@ def words(travels: Travels, phones: int = 1) -> str:
     return f"the sum of {phones} phones" if phones > 1 else f"the {travels.what}"
 
 
-def show(travels: Travels, *, phones: int, steps: int | None, other_sums: str = "") -> None:
+def show(sender: ClientBehavior) -> None:
     """The picture on the page; a rerun with the same choices changes nothing."""
-    _component()(key="sent", data={"picture": picture(travels, phones=phones, steps=steps, other_sums=other_sums)})
+    _component()(key="sent", data={"picture": picture(sender)})
 
 
-def picture(travels: Travels, *, phones: int = 1, steps: int | None = None, other_sums: str = "") -> str:
-    """The picture as SVG with a text alternative. `steps`: local steps of a phone, None where it does not train by itself.
-
-    `other_sums`: what reaches the attacker beside the sum.
-    """
+def picture(sender: ClientBehavior) -> str:
+    """The picture as SVG with a text alternative."""
+    travels, phones, steps = sender.protocol.travels, sender.phones, sender.steps
     several = phones > 1
     return render(
         "ui/components/sent/sent.svg.jinja",
-        description=describe(travels, phones=phones, steps=steps, other_sums=other_sums),
+        description=describe(sender),
         road=ROAD,
         one=None if several else _one(travels, steps),
         several=_several(phones, travels, steps) if several else [],
         stays=_words(64, 82, f"{phones} phones, pictures stay", "gle-quiet")
         if several
         else _words(76, 80, "stays on the phone", "gle-quiet"),
-        sends=_words(sum(ROAD) / 2, 26, ("sums" if other_sums else "sum only") if several else travels.what, "gle-what"),
+        receiver=sender.receiver,
+        has_server=sender.receiver == Travels.receiver,
+        sends=_words(sum(ROAD) / 2, 26, ("sums" if sender.other_sums else "sum only") if several else travels.what, "gle-what"),
     )
 
 
-def describe(travels: Travels, *, phones: int = 1, steps: int | None = None, other_sums: str = "") -> str:
+def describe(sender: ClientBehavior) -> str:
     """The same as a sentence."""
+    travels, phones, steps = sender.protocol.travels, sender.phones, sender.steps
     who = f"Each of {phones} phones" if phones > 1 else "The phone"
     did = "" if steps is None else f", takes {counted(steps, 'local step')}{', pulled back as on a leash,' if travels.leash else ''}"
     kept = f" and its {travels.kept}" if travels.kept else ""
-    what = f"the server gets the sum of {phones} updates only" if phones > 1 else f"only the {travels.what} travels to the server"
-    what = f"the attacker gets the sum of {phones} updates, and {other_sums}" if phones > 1 and other_sums else what
+    also = f", and {sender.other_sums}" if sender.other_sums else " only"
+    what = f"{sender.receiver} gets the sum of {phones} updates{also}" if phones > 1 else f"only the {travels.what} travels to the server"
     return f"{who} keeps its pictures{kept}{did}; {what}."
 
 
