@@ -94,7 +94,7 @@ class DataSet:
         way = f"run `python -m leakage fetch {self.name}`"
         if self.name in BY_HAND:
             way = BY_HAND[self.name].format(data_folder() / (Path(first).parent if Path(first).suffix else first))
-        return f"{self.title} was not found in {data_folder()}: {way}, or set LEAKAGE_DATA to a folder with {first}."
+        return f"The pictures of {self.title} were not found in {data_folder()}: {way}, or set LEAKAGE_DATA to a folder with {first}."
 
     def count(self) -> int:
         """How many pictures there are."""

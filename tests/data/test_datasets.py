@@ -169,7 +169,7 @@ def test_a_data_set_that_is_not_there_says_how_to_get_it(folder: Path, name: str
     assert str(folder) in missing.remedy
     assert f"python -m leakage fetch {name}" in missing.remedy
     assert "LEAKAGE_DATA" in missing.remedy
-    with pytest.raises(PictureError, match="was not found"):
+    with pytest.raises(PictureError, match="were not found"):
         read(name, "0", 32, 3)
 
 
