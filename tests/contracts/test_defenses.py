@@ -116,9 +116,9 @@ def test_whoever_knows_the_protection_replays_the_truth_to_the_update(
     with precision(dtype):
         x = smooth(3)
         seen = observed(x, **using(protocol), defenses=(Part(id=name),), assume=Assumptions(strategy=strategy))
-        reader = plugin("defense", Part(id=name)).strategies()[strategy].invert_update is not None
-        if reader:
-            tolerance = 0.5 if dtype == torch.float32 else 1e-6  # some digits are lost for ever
+        own = plugin("defense", Part(id=name)).strategies()[strategy]
+        if own.invert_update is not None:  # some digits are lost for ever, and more of them in a mean of one round alone
+            tolerance = 0.5 if own.averaging or dtype == torch.float32 else 1e-6
         if strategy in SOFT:
             assert torch.cosine_similarity(entries(seen.replay(x, LABELS)), entries(seen.update), dim=0) > 0.5
         else:
