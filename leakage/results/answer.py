@@ -26,7 +26,7 @@ ANOTHER = (
     "rounds together watches 16 of a server that stands still. What was not shown there is not shown safe."
 )
 NEVER = (
-    "Attacks that nobody has published, or that this program does not have: attackers with a learned memory of what pictures look like, "
+    "Attacks that nobody has published, or that this program does not have: attackers who learned from other pictures of the same people, "
     "and servers that send a model of their own making.",
     "Other networks. All this is on the small demo network (LeNet), untrained; a wider one gives more away, a trained one often less.",
     "Other pictures, larger ones, more rounds, more time.",
