@@ -5,8 +5,10 @@ four phones whose updates are added up. The attacks are those that name themselv
 (`Attack.strongest`), as the page Compare plays them. R-GAP: in float64, which it needs. Whose strategy puts rounds together watches 16 of a
 server that stands still, and where it needs an accomplice, that one has a picture of its own. Where knowing changes nothing, or nothing
 is drawn by chance so that every round sends the same, that is said and not played; what refuses the model (FedKL) is named. Who knows of
-the protection and gets more than 1 dB less than who does not has the reason beside it. Attacks that do not fit LeNet (SPEAR needs a fully
-connected layer with ReLU first; GGL and GIFD a generator of such pictures) or name no settings for this table are absent.
+the protection and gets more than 1 dB less than who does not has the reason beside it. ROG and GRNN are played too, which are not among the
+strongest: ROG as it comes; GRNN, which is slow, with 1,200 steps (10 seconds), two pictures, and eight protections of one strength each.
+Absent are attacks that do not fit LeNet (SPEAR needs a fully connected layer with ReLU first), and those that need what `matrix_scenes.py`
+has: a generator of digits, a network that was trained beforehand, a phone that trains for many steps.
 Started again, it goes on where it was stopped; `--share 0/2` and `--share 1/2` play halves of it in two processes with a book each, which
 `--join` puts together. assets/matrix.json holds numbers only, no picture of a data set.
 
@@ -17,32 +19,27 @@ import argparse
 import json
 import sys
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from statistics import mean
 from typing import Any
 
 import torch
-from torch import nn
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from _table import ACCOMPLICE, ROOT, WATCHED, Book, Watched, attacker, say, table
+from _cells import EVERY_ROUND, FLAT, give_reasons, is_random, print_cells, totals
+from _table import ACCOMPLICE, ROOT, WATCHED, Book, Watched, attacker, say
 
-from leakage.engine.core import AdaptiveStrategy, generator
-from leakage.results.intervals import wilson
-from leakage.results.precomputed import SHOWING
+from leakage.engine.core import AdaptiveStrategy
 from leakage.results.worst_case import fits
 from leakage.spec.experiment import Experiment, Part, Picture
-from leakage.spec.words import RECOGNIZABLE
 from leakage.workers import plugin_catalog
 from leakage.workers.adapter import plugin, prepare
 
 ONE_PASS = "it solves for what arrived and imitates nothing: what this attacker knows changes nothing"
-FLAT = "the loss is flat inside a step of the rounding, where a search that follows it stops; the naive one follows a smooth loss"
 COUNTED = "it knows how often an entry came, not what was sent: at this ratio the naive attacker has much of the gradient itself"
 ERRORS_GROW = "R-GAP solves, and errors of a few per cent ruin it; the naive one reads zeros where nothing came and stays near grey"
+NOTHING = "behind so much noise no attack here shows a picture: both end below a plain grey one, where decibels say little"
 SEARCH = "so little noise limits nobody: both pictures end where the search does, and the difference is its chance"
-BELOW = {  # protection, attacker -> why it gets less than the naive attacker: who gets 1 dB less and is not here ends this with an error
+BELOW: dict[tuple[str, ...], str] = {  # protection, attacker (and attack) -> why it gets 1 dB less than the naive one: missing is an error
     ("low_precision", "within the step"): FLAT,
     ("low_precision", "round the guess"): FLAT,
     ("low_precision", "average the rounds"): SEARCH,
@@ -51,8 +48,9 @@ BELOW = {  # protection, attacker -> why it gets less than the naive attacker: w
     ("minmax_sampling", "with an accomplice"): COUNTED,
     ("minmax_sampling", "solve it"): ERRORS_GROW,
     ("minmax_sampling", "average the rounds"): ERRORS_GROW,
+    ("dp_sgd", "imitate", "grnn"): NOTHING,
+    ("dp_sgd", "average the rounds", "grnn"): NOTHING,
 }
-EVERY_ROUND = "nothing is drawn by chance here, so every round sends the same, and there is nothing to put together"
 STRENGTHS: dict[str, list[dict[str, Any]]] = {  # of every protection; those that are not named have their defaults
     "gaussian_noise": [{"scale": s} for s in (0.001, 0.01, 0.1)],
     "laplacian_noise": [{"scale": s} for s in (0.001, 0.01, 0.1)],
@@ -77,6 +75,9 @@ STRENGTHS: dict[str, list[dict[str, Any]]] = {  # of every protection; those tha
 
 SUMS = [None, Part(id="gaussian_noise", fields={"scale": 0.01})]  # protections of phones whose updates are added up
 PHONES = 4
+MORE: dict[str, dict[str, Any]] = {"rog": {}, "grnn": {"steps": 1200}}  # attacks that do not name themselves among the strongest
+SLOW = {"grnn": 2}  # attacks that take long -> of how many pictures they are played, and only of these protections, at this place:
+FEW = {"gaussian_noise": 1, "pruning": 1, "low_precision": 1, "clipping": 0, "dp_sgd": 1, "soteria": 1, "ada_defense": 0, "precode": 0}
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--pictures", type=int, default=3)
@@ -93,17 +94,10 @@ scenario = Experiment(pictures=(Picture(source="cifar10", id="0"),))
 wide = scenario.model_copy(update={"precision": "float64"})
 fitting = [entry for entry in known.of("attack") if entry.strongest is not None and (fits(entry, scenario) or fits(entry, wide))]
 ATTACKS = {entry.id: Part(id=entry.id, fields=entry.strongest or {}) for entry in fitting}
+ATTACKS |= {id: Part(id=id, fields=fields) for id, fields in MORE.items()}
 if given.join:
     Book("matrix", __doc__, brief=True).take(f"matrix-{number}" for number in range(2))
 results_file = Book("matrix" if parts == 1 else f"matrix-{part}", __doc__, brief=True)
-
-
-def is_random(defense: Part) -> bool:
-    """Whether chance decides what it sends: with other chances it sends something else."""
-    g = {"w": torch.randn(20, 20, generator=torch.Generator().manual_seed(0))}
-    own, some = plugin("defense", defense), torch.zeros(1)
-    one, other = (own.defend(lambda _w, _x, _y, state: (g, state), nn.Identity(), partial(generator, seed)) for seed in (1, 2))
-    return not torch.equal(one(g, some, some, {})[0]["w"], other(g, some, some, {})[0]["w"])
 
 
 @dataclass(frozen=True)
@@ -164,8 +158,13 @@ class Cell:
                 experiment.model_copy(update={"pictures": self.pictures(number), "seed": seed}),
             )
             for seed in range(1, given.seeds + 1)
-            for number in range(given.pictures)
+            for number in range(self.count)
         ]
+
+    @property
+    def count(self) -> int:
+        """Of how many pictures it is played."""
+        return min(int(given.pictures), SLOW.get(self.attack, int(given.pictures)))
 
     def pictures(self, number: int) -> tuple[Picture, ...]:
         """One for each phone."""
@@ -186,65 +185,36 @@ class Cell:
         except ValueError as error:
             return {**about, "refused": str(error)}
         runs = [run for run in results if run]
-        if len(runs) < given.pictures:
+        if len(runs) < self.count:
             return None
-        seen = sum(run["word"] == RECOGNIZABLE for run in runs)
-        return {
-            **about,
-            "runs": len(runs),
-            **{name: sum(run["word"] == word for run in runs) for name, word in SHOWING.items()},
-            "interval": wilson(seen, len(runs)),
-            "psnr": mean(run["psnr"] for run in runs),
-            "psnr_each": [round(run["psnr"], 2) for run in runs],
-            "ssim": mean(run["ssim"] for run in runs),
-            "identified": mean(run["scores"]["identified"] for run in runs),
-            "labels": mean(run["label_right"] for run in runs),
-            "grey_psnr": mean(run["grey_psnr"] for run in runs),
-        }
+        return {**about, **totals(runs)}
 
 
 def cells() -> list[Cell]:
     """Every protection at every strength, with the names of those who attack it."""
     arms: list[tuple[Part | None, str]] = [(None, "naive")]
+    chosen: list[Part | None] = [None]
     for entry in known.of("defense"):
-        for fields in STRENGTHS.get(entry.id, [{}]):
-            arms += [(Part(id=entry.id, fields=fields), who) for who in ("naive", *entry.strategies)]
+        strengths = [Part(id=entry.id, fields=fields) for fields in STRENGTHS.get(entry.id, [{}])]
+        chosen += [strengths[FEW[entry.id]]] if entry.id in FEW else []
+        arms += [(part, who) for part in strengths for who in ("naive", *entry.strategies)]
     summed = [(part, who) for part in SUMS for who in (["naive"] if part is None else ["naive", *known.get("defense", part.id).strategies])]
     return [
-        *(Cell(defense, who, attack) for attack in ATTACKS for defense, who in arms),
+        *(Cell(defense, who, attack) for attack in ATTACKS for defense, who in arms if attack not in SLOW or defense in chosen),
         *(Cell(defense, who, attack, PHONES) for attack in ATTACKS if attack != "r_gap" for defense, who in summed),
     ]
 
 
-mine = [cell for number, cell in enumerate(cells()) if number % parts == part]
+mine = [cell for number, cell in enumerate(cells()) if number % parts == part and (parts == 1 or not cell.only_read)]
 for attack in (given.attacks or ATTACKS) if not given.report else ():  # those that can share a loop do; the rest follows one by one
     results_file.play_together([run for cell in mine if cell.attack == attack and not cell.same for run in cell.runs])
 results = [one for cell in mine if (one := cell.summed_up())]
 naive = [(one["defense"], one["attack"], one.get("phones", 1)) for one in results if one["who"] == "naive"]
-knows_nothing = {(str(one["defense"]), one["attack"], one.get("phones")): one for one in results if one["who"] == "naive"}
-for one in results:
-    base = knows_nothing.get((str(one["defense"]), one["attack"], one.get("phones")), {})
-    if "psnr" in one and "psnr" in base and one["psnr"] < base["psnr"] - 1:
-        one["below"] = BELOW[one["defense"]["id"], one["who"]]
+give_reasons(results, BELOW)
 begun = {one["attack"] for one in results if one["defense"] and "runs" in one}  # nothing to compare with in the others
 results = [one for one in results if (one["defense"], one["attack"], one.get("phones", 1)) in naive and one["attack"] in begun]
 say()
-rows = []
-for one in results:
-    fields = one["defense"]["fields"].values() if one["defense"] else ()
-    name = " ".join(
-        [
-            *([f"{one['phones']} phones"] if "phones" in one else []),
-            (one["defense"] or {"id": "none"})["id"],
-            *(f"{v:g}" if isinstance(v, float) else str(v) for v in fields),
-        ]
-    )
-    if "runs" not in one:
-        rows.append([name, one["attack"], one["who"], one.get("same") or one["refused"], "", "", "", ""])
-        continue
-    right = f"{one['recognizable']} of {one['runs']}" + (f": {one['below']}" if "below" in one else "")
-    rows.append([name, one["attack"], one["who"], right, one["psnr"], one["ssim"], one["identified"], one["labels"]])
-table(["protection", "attack", "who", "recognizable", "PSNR", "SSIM", "rank 1", "labels right"], rows)
+print_cells(results)
 if parts == 1:
     recipe = {
         "model": "lenet",

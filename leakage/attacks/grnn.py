@@ -34,6 +34,7 @@ class GRNN(Attack):
     presets = {
         "paper (Ren et al. 2022, LeNet)": {"steps": 1000},
         "AdaDefense's tests (inputs 1024, 20,000 steps)": {"steps": 20000, "inputs": 1024, "tv_weight": 0.000001},
+        "ours: 2,000 steps": {"steps": 2000},
         "quick look": {"steps": 500},
     }
 
@@ -51,6 +52,7 @@ class GRNN(Attack):
         weights = list(painter.parameters())
         optimiser = torch.optim.RMSprop(weights, lr=self.step_size, momentum=self.momentum)
         note: dict[str, str | int | float] = {"label rule": "granted" if seen.labels is not None else "painted together with the picture"}
+        note["prior"] = "nothing: its painter has never seen a picture"
         note["painter's weights"] = sum(weight.numel() for weight in weights)
 
         def paint() -> tuple[Tensor, Tensor, Tensor]:

@@ -39,6 +39,7 @@ class LearningToInvert(Attack):
             x, note = grey_pictures(seen), {**note, "event": seen.learned}
         else:
             x = seen.learned(seen.history[0].update).to(seen.device, seen.dtype)  # (B, C, H, W)
+            note |= {"prior": knowledge} if (knowledge := getattr(seen.learned, "knowledge", "")) else {}
         replayed = {name: g.unsqueeze(0) for name, g in seen.gradient(x, labels).items()}
         loss = distance("cosine", seen.as_gradient(), entry_weights=seen.entry_weights)(replayed)[0].detach()
         yield Snapshot(step=1, x=x, y=labels, loss=loss.nan_to_num(2.0), note=note)

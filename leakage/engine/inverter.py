@@ -70,11 +70,14 @@ def signs(entries: int, features: int, seed: int) -> Tensor:
 
 
 class Inverter:
-    """A trained network with the features that it takes. Called with an update it answers pictures (B, C, H, W)."""
+    """A trained network with the features that it takes. Called with an update it answers pictures (B, C, H, W).
 
-    def __init__(self, shape: Shape, state: Params, name: str) -> None:
+    knowledge  what it was trained on, for who is to know what the attacker has learned
+    """
+
+    def __init__(self, shape: Shape, state: Params, name: str, knowledge: str = "") -> None:
         """Raises CheckpointError when the numbers are not those of such a network."""
-        self.shape, self.network = shape, shape.network().eval()
+        self.shape, self.network, self.knowledge = shape, shape.network().eval(), knowledge
         state = {key: value.float() for key, value in state.items()}
         wanted = {key: value.shape for key, value in self.network.state_dict().items()} | {
             MEAN: torch.Size([shape.features]),

@@ -48,3 +48,13 @@ class AdaptiveStrategy:
     exact: bool = False
     title: str = ""
     colluding: bool = False
+
+    @property
+    def only_imitates(self) -> bool:
+        """Whether it is nothing but another imitation of the client: an attack that imitates no protection does nothing of it.
+
+        >>> [AdaptiveStrategy("", surrogate=lambda client, _: client).only_imitates, AdaptiveStrategy("", averaging=True).only_imitates]
+        [True, False]
+        """
+        same = all(getattr(self, name) is getattr(AdaptiveStrategy, name) for name in ("entry_weights", "latent_init"))
+        return same and self.invert_update is None and not self.averaging

@@ -26,7 +26,8 @@ class Duel:
     """One protection against one attack.
 
     naive      what the attacker gets who does not know of it
-    knowing    what those get who do, by what they do about it; those whose knowledge changes nothing say why under "same"
+    knowing    what those get who do, by what they do about it; those whose knowledge changes nothing say why under "same",
+               and those who were not played under "absent"
     """
 
     naive: Cell | None
@@ -62,6 +63,22 @@ class Line:
     refused: str = ""
 
 
+@dataclass(frozen=True)
+class MeasuredScene:
+    """One table of protections and attackers: all its cells share the model, what is sent, and where the pictures are from.
+
+    about     that, in words; empty: a gradient of an untrained LeNet, CIFAR-10
+    recipe    data, pictures, seeds, attacks (their fields by id), watched (rounds that are put together; 1: nobody does)
+    left_out  attacks that might be expected in it -> why they are not
+    """
+
+    title: str
+    about: str
+    recipe: dict[str, Any]
+    left_out: dict[str, str]
+    lines: list[Line]
+
+
 @cache
 def load_results(name: str) -> dict[str, Any] | None:
     """What a benchmark left in assets/NAME.json."""
@@ -70,8 +87,21 @@ def load_results(name: str) -> dict[str, Any] | None:
 
 
 def matrix(known: Catalog) -> list[Line]:
-    """The protections in the order in which they were measured, none of them first."""
-    cells = (load_results("matrix") or {"cells": []})["cells"]
+    """The protections in the order in which they were measured, none of them first: of the table that all pages go by."""
+    return lines_of((load_results("matrix") or {"cells": []})["cells"], known)
+
+
+def scenes(known: Catalog) -> list[MeasuredScene]:
+    """That table, if it is there, and those of attackers who need more than a gradient of a photograph."""
+    found = [MeasuredScene("A photograph", "", main["recipe"], {}, matrix(known))] if (main := load_results("matrix")) else []
+    others = (load_results("matrix_scenes") or {"scenes": []})["scenes"]
+    return found + [
+        MeasuredScene(one["title"], one["about"], one["recipe"], one["left_out"], lines_of(one["cells"], known)) for one in others
+    ]
+
+
+def lines_of(cells: Sequence[Cell], known: Catalog) -> list[Line]:
+    """The protections of some cells, in words, in their order."""
     groups: dict[tuple[int, str], list[Cell]] = {}
     for cell in cells:
         groups.setdefault((cell.get("phones", 1), json.dumps(cell["defense"], sort_keys=True)), []).append(cell)
@@ -88,7 +118,7 @@ def _line(stack: tuple[Part, ...], phones: int, cells: list[Cell], peers: Sequen
     for attack in dict.fromkeys(cell["attack"] for cell in cells):
         mine = {cell["who"]: cell for cell in cells if cell["attack"] == attack}
         duels[attack] = Duel(mine.get("naive"), {who: cell for who, cell in mine.items() if who != "naive"})
-    refused = next((cell["refused"] for cell in cells if "refused" in cell), "")
+    refused = "" if any("psnr" in cell for cell in cells) else next((cell["refused"] for cell in cells if "refused" in cell), "")
     title = sentence_case(protection(stack, peers, known))
     return Line(f"{title}, {phones} phones added up" if phones > 1 else title, stack, phones, duels, refused)
 

@@ -52,6 +52,7 @@ class Entry:
     idle: bool  # of a defense: the usual one of them does what somebody would do who does not know it
     averaging: list[str]  # of those: which put together what arrived in the rounds up to the attacked one
     colluding: list[str]  # ... which need a phone that works with the attacker
+    imitating: list[str]  # ... which do nothing but imitate it
     literal: list[str]  # ... and which work with the very numbers that the defense made
     stage: str  # of a defense: gradient, in each local step, or update, on what is sent
     needs: dict[str, str]  # of a defense: fields that the model must have, with these values

@@ -53,7 +53,9 @@ def _strategy(experiment: Experiment, known: Catalog) -> list[str]:
     name = experiment.assume.strategy
     if not experiment.assume.adaptive or not name:
         return []
-    told, shown = [], known.strategy_title(name)
+    told, shown, attack = [], known.strategy_title(name), known.get("attack", experiment.attack.id)
+    if attack.learned:
+        return [f"“{shown}” does nothing here: {attack.short} asks the network that was trained behind the protection. Leave the default."]
     entries = [known.get("defense", part.id) for part in experiment.defenses]
     for entry in entries:
         if name not in entry.strategies:

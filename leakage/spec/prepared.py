@@ -76,6 +76,11 @@ class WhatIfs(Base):
     colluding: WhatIf  # where an attacker can make use of another phone
     exact: WhatIf  # of several pictures
     learned: WhatIf  # of pictures that have the form of those that a generator was trained on
+    staged: WhatIf  # after that
+    taught: WhatIf  # after that
+    unlearned: WhatIf  # after that
+    undone: WhatIf  # where a network was trained to undo such updates
+    coarse: WhatIf  # behind a protection
     between: WhatIf  # where phones train for many steps
 
 
@@ -122,10 +127,16 @@ class Compare(Base):
 
 
 class TrainingLinks(Base):
-    """By which attack a trained model is attacked: one for most models, others by the model's id."""
+    """By which attack a trained model is attacked, and how attackers are trained.
+
+    attack     for most models ...
+    attack_of  ... others by the model's id
+    attackers  in words -> the fields of an `InverterTraining` that are not as usual; the first is chosen
+    """
 
     attack: str
     attack_of: dict[str, str]
+    attackers: dict[str, dict[str, int | float]]
 
 
 class AskedKind(Base):

@@ -2,17 +2,23 @@
 
 from dataclasses import asdict, replace
 
+from leakage.data.datasets import TITLES
 from leakage.data.inverters import ONE_GRADIENT, InverterCard, fitting, inverter_bytes, inverters, missing
 from leakage.engine.core import Observation
 from leakage.engine.federation import Federation
 from leakage.engine.inverter import Inverter, Shape, weights_hash
 from leakage.engine.weights import unpack
 
+KNOWLEDGE = "what this model sends of pictures, behind {}: {:,} training pictures of {} taught a network to undo it"
 
-def load_inverter(card: InverterCard) -> Inverter:
-    """The network of a card. Raises CheckpointError with a sentence where its file is damaged or of another network."""
+
+def load_inverter(card: InverterCard, knowledge: str = "") -> Inverter:
+    """The network of a card, with the words for what it has learned.
+
+    Raises CheckpointError with a sentence where its file is damaged or of another network.
+    """
     shape = Shape(card.entries, card.features, card.hidden, (card.batch, *card.image_shape), int(card.training["seed"]))
-    return Inverter(shape, unpack(inverter_bytes(card), card.id), card.id)
+    return Inverter(shape, unpack(inverter_bytes(card), card.id), card.id, knowledge)
 
 
 def with_learned(seen: Observation, setting: Federation) -> Observation:
@@ -22,7 +28,7 @@ def with_learned(seen: Observation, setting: Federation) -> Observation:
     acting = sorted(setting.protections, key=lambda own: own.place) if setting.adaptive else ()
     behind = [{"id": own.defense.id, "fields": asdict(own.defense)} for own in acting]
     known, victim = list(inverters().values()), weights_hash(seen.weights)
-    if card := fitting(known, victim, behind, seen.batch_size):
-        return replace(seen, learned=load_inverter(card))
     words = " and ".join(own.defense.short or own.defense.title for own in acting) or "no protection"
+    if card := fitting(known, victim, behind, seen.batch_size):
+        return replace(seen, learned=load_inverter(card, KNOWLEDGE.format(words, card.pictures, TITLES[card.data])))
     return replace(seen, learned=missing([card for card in known if card.victim == victim], known, words, seen.batch_size))

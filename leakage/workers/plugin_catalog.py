@@ -31,6 +31,7 @@ def describe() -> Catalog:
 def _entry(kind: str, name: str) -> Entry:
     plugin = load(kind, name)
     strategies = plugin().strategies() if kind == "defense" else {}
+    idle = kind == "defense" and plugin.surrogate is Defense.surrogate
     return Entry(
         kind=kind,
         id=name,
@@ -50,9 +51,10 @@ def _entry(kind: str, name: str) -> Entry:
         reads_labels=getattr(plugin, "reads_labels", False),
         strategies={name: strategy.words for name, strategy in strategies.items()},
         strategy_titles={name: strategy.title for name, strategy in strategies.items() if strategy.title},
-        idle=kind == "defense" and plugin.surrogate is Defense.surrogate,
+        idle=idle,
         averaging=[name for name, strategy in strategies.items() if strategy.averaging],
         colluding=[name for name, strategy in strategies.items() if strategy.colluding],
+        imitating=[name for place, (name, own) in enumerate(strategies.items()) if own.only_imitates and not (idle and place == 0)],
         literal=[name for name, strategy in strategies.items() if strategy.exact or strategy.invert_update],
         stage=getattr(plugin, "stage", ""),
         needs=dict(getattr(plugin, "needs", {})),

@@ -53,6 +53,7 @@ def test_picture_and_label_are_painted_together() -> None:
     assert float(run[-1].y.max()) > 0.99
     assert float(psnr(run[-1].x, x)) >= 25 > float(psnr(run[0].x, x)) + 10
     assert run[0].note["label rule"] == "painted together with the picture"
+    assert run[0].note["prior"] == "nothing: its painter has never seen a picture"
 
 
 def test_the_picture_that_gives_the_very_gradient_stops_nothing() -> None:

@@ -19,6 +19,7 @@ from leakage.engine.observation import Observation
 from leakage.settings import settings
 from leakage.spec.experiment import Assumptions, Experiment, Part
 from leakage.spec.tasks import InverterTraining
+from leakage.spec.threat_model import assumptions
 from leakage.workers.adapter import federation, observe
 from leakage.workers.learned_adapter import load_inverter, with_learned
 
@@ -117,6 +118,17 @@ def test_who_knows_the_protection_asks_the_network_trained_behind_it_and_a_naive
         answers[adaptive] = moments(ATTACK, seen)[-1].x
         torch.testing.assert_close(answers[adaptive], load_inverter(shipped(defense))(seen.history[0].update))
     assert not torch.allclose(answers[True], answers[False], atol=0.05)
+
+
+def test_the_ledger_is_told_what_the_network_was_trained_on_and_behind_what() -> None:
+    behind = {}
+    for adaptive in (False, True):
+        experiment = DIGITS.model_copy(update={"defenses": ADA, "assume": Assumptions(adaptive=adaptive)})
+        note = moments(ATTACK, seen_by(experiment, torch.rand(1, 1, 28, 28)))[-1].note
+        rows = {what: (tag, words) for tag, what, words in assumptions(experiment.resolve(CATALOG), CATALOG, None, note)}
+        behind[adaptive] = rows["What such pictures look like"]
+    told = "what this model sends of pictures, behind {}: 20,000 training pictures of MNIST taught a network to undo it"
+    assert behind == {False: ("assumed", told.format("no protection")), True: ("assumed", told.format("AdaDefense"))}
 
 
 # ---------------------------------------------------------------- where there is none

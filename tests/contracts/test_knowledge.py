@@ -10,6 +10,7 @@ from problems import CATALOG
 
 from leakage.settings import ROOT
 from leakage.spec.prepared import prepared
+from leakage.spec.tasks import InverterTraining
 
 FOLDERS = ("pages", "leakage/ui", "leakage/web", "leakage/results")
 FILES = [ROOT / "app.py", ROOT / "leakage/runs/service.py", *(file for folder in FOLDERS for file in sorted((ROOT / folder).rglob("*.py")))]
@@ -74,6 +75,8 @@ def test_whatever_else_is_prepared_names_plugins_that_are_here() -> None:
     attacks = [*data.compare.attacks, data.compare.utility_attack, data.training.attack, *data.training.attack_of.values()]
     assert {entry.id for entry in CATALOG.of("attack")} >= set(attacks)
     assert {entry.id for entry in CATALOG.of("model")} >= set(data.training.attack_of)
+    for fields in data.training.attackers.values():
+        InverterTraining.model_validate(fields)
     assert {"none", *(entry.id for entry in CATALOG.of("defense"))} >= {*data.compare.protections, data.compare.answered}
     protection, _, number = data.compare.swept.partition(".")
     assert number in [field.name for field in CATALOG.get("defense", protection).fields]

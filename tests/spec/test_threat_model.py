@@ -6,6 +6,7 @@ from problems import CATALOG, LABELS, TINY, smooth
 
 from leakage.engine.core import Params
 from leakage.results.differences import attacker
+from leakage.spec.cautions import warnings
 from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
 from leakage.spec.threat_model import assumptions, coincide
 from leakage.ui.common import explain
@@ -95,6 +96,37 @@ def test_of_a_protocol_that_is_gone_nothing_is_claimed() -> None:
     gone = Experiment(protocol=Part(id="forgotten"))
     assert not coincide(gone, CATALOG)
     assert attacker(gone, CATALOG) == "adaptive"
+
+
+def test_who_asks_a_trained_network_is_said_to_imitate_nothing() -> None:
+    asking = Experiment(size=28, channels=1, defenses=(Part(id="ada_defense"),), attack=Part(id="learning_to_invert"))
+    naive, adaptive = ({what: words for _, what, words in assumptions(one.resolve(CATALOG), CATALOG, None, {})} for one in both(asking))
+    assert naive["Naive or adaptive"] == ("Naive: it asks the network that was trained without protection. It does not know of AdaDefense.")
+    assert adaptive["Naive or adaptive"] == "Adaptive: it asks the network that was trained behind AdaDefense."
+    assert naive["The protection"].endswith("not known: the update is taken as it came")
+    assert adaptive["The protection"].endswith("known: the network was trained behind it")
+    chosen = asking.model_copy(update={"assume": Assumptions(strategy="read it off")}).resolve(CATALOG)
+    (warned,) = warnings(chosen, CATALOG)
+    assert "does nothing here: Learning to Invert asks the network that was trained behind the protection." in warned
+    assert warnings(asking.resolve(CATALOG), CATALOG) == []
+
+
+@pytest.mark.parametrize(("defense", "imitated"), [("pruning", True), ("gaussian_noise", False), ("soteria", True)])
+def test_who_imitates_no_phone_is_said_to_imitate_no_protection(defense: str, imitated: bool) -> None:
+    asked = Experiment(protocol=Part(id="fedavg", fields={"epochs": 5}), defenses=(Part(id=defense),), attack=Part(id="surrogate_model"))
+    rows = {what: words for _, what, words in assumptions(asked.resolve(CATALOG), CATALOG, None, {})}
+    own = "known, and not imitated: this attack imitates no phone"
+    told = own if imitated else CATALOG.get("defense", defense).answer("")
+    assert rows["The protection"].endswith(f": {told}")
+    assert rows["Naive or adaptive"].endswith(f" is {told}.")
+
+
+def test_what_weighs_or_undoes_an_update_is_no_imitation() -> None:
+    imitating = {entry.id: entry.imitating for entry in CATALOG.of("defense")}
+    assert "without that layer" not in imitating["soteria"]  # it weighs
+    assert "read it off" not in imitating["ada_defense"]  # it undoes
+    assert "look for the noise" not in imitating["precode"]  # it looks for it
+    assert imitating["gaussian_noise"] == []  # who knows of noise imitates nothing, or averages
 
 
 @pytest.mark.parametrize("protocol", [entry.id for entry in CATALOG.of("protocol") if not entry.is_aggregation])

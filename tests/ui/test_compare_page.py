@@ -1,5 +1,6 @@
 """The page Compare: arms that differ in one thing, run at once, shown beside each other, kept at a link and in a file."""
 
+import html
 import json
 import math
 import re
@@ -169,6 +170,28 @@ def test_what_was_precomputed_is_worked_out_once_it_is_opened(look: Open) -> Non
     fine(at.run())
     assert "federated averaging with 3 phones" in words(at)
     assert at.dataframe[0].value["Protection"][0] == "No protection"
+
+
+def test_attackers_who_need_more_than_a_photograph_have_a_table_of_their_own(look: Open) -> None:
+    at = look()
+    at.session_state["measured"] = True
+    fine(at.run())
+    (tables,) = (own for own in at.segmented_control if own.key == "measured-scene")
+    assert tables.options == ["A photograph", "A digit, by who has learned digits", "A phone that trains"]
+    assert {"ROG", "GRNN"} <= heads(at)
+    at.segmented_control(key="measured-scene").set_value(tables.options[1]).run()
+    fine(at)
+    assert {"GGL", "GIFD", "Learning to Invert"} <= heads(at)
+    assert "GIAS is not in this table" in words(at)
+    at.segmented_control(key="measured-scene").set_value(tables.options[2]).run()
+    fine(at)
+    assert {"SME", "ROG"} <= heads(at)
+
+
+def heads(at: AppTest) -> set[str]:
+    """The attacks that the precomputed table has."""
+    grid = next(str(one.proto.body) for one in at.get("html") if "gle-matrix" in one.proto.body)
+    return {html.unescape(head).strip() for head in re.findall(r'<th scope="colgroup"[^>]*>([^<]*)</th>', grid)}
 
 
 def test_the_proof_is_computed_for_the_round_that_is_chosen(look: Open) -> None:

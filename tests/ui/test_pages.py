@@ -555,10 +555,25 @@ def test_the_button_below_trains_an_attacker_of_the_model_and_the_protection_tha
     assert run.kind == "invert"
     task = InverterTraining.model_validate_json(run.experiment)
     assert (task.model.id, task.data, [part.id for part in task.defenses], task.seed) == ("lenet", "mnist", ["clipping"], 7)
+    assert (task.hidden, task.epochs, task.rate) == (600, 30, 1e-3)
     assert "Attacker trained to undo LeNet behind Clipping, on MNIST" in words(at)
     assert "Waiting: 1 in the queue" in words(at)
     door.cancel(run.id, owner_of("me"))
     assert "Stopped: nothing of it is kept" in words(at.run())
+
+
+@pytest.mark.usefixtures("digits")
+def test_an_attacker_can_be_trained_as_published(door: Service, visit: Open) -> None:
+    at = visit("pages/training.py")
+    recipe = at.selectbox(key="attacker-recipe")
+    recipe.select(next(words for words in recipe.options if words.startswith("Paper (Wu et al. 2023)"))).run()
+    next(button for button in at.button if button.label == "Train an attacker").click().run()
+    fine(at)
+    run = door.look(at.query_params["run"])
+    assert run is not None
+    task = InverterTraining.model_validate_json(run.experiment)
+    assert (task.hidden, task.epochs, task.rate, task.examples) == (3000, 200, 1e-4, 256)
+    door.cancel(run.id, owner_of("me"))
 
 
 @pytest.mark.usefixtures("digits")

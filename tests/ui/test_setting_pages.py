@@ -242,6 +242,7 @@ def test_the_ledger_says_where_an_answer_was_read_and_what_the_attack_thinks_of_
     searched = said(start=2)
     assert searched["Which try it was"] == "try 2"
     assert not {"Read from", "In the attack's own words"} & set(searched)
+    assert said(alpha=0.48123)["The model in between (0: sent out, 1: came back)"] == "alpha 0.48"
 
 
 def test_an_attack_without_steps_costs_the_replays_of_its_answer() -> None:
@@ -274,6 +275,9 @@ def test_a_title_names_what_sets_a_run_apart() -> None:
 # ---------------------------------------------------------------- what if
 
 
+DIGIT = Experiment(pictures=(Picture(id="digit-3"),), size=28, channels=1)
+
+
 @pytest.mark.parametrize(
     ("start", "question", "changed"),
     [
@@ -284,7 +288,9 @@ def test_a_title_names_what_sets_a_run_apart() -> None:
         (Experiment(pictures=(Picture(id="cat"),) * 4, aggregation=PHONES), "each phone by itself", {"aggregation"}),
         (Experiment(protocol=Part(id="fedavg", fields={"epochs": 50})), "a model in between", {"attack"}),
         (Experiment(pictures=(Picture(id="cat"), Picture(id="coffee"))), "the batch taken apart", {"model", "attack"}),
-        (Experiment(pictures=(Picture(id="digit-3"),), size=28, channels=1), "an attacker who has learned digits", {"attack"}),
+        (DIGIT, "an attacker who has learned digits", {"attack"}),
+        (DIGIT, "a network that has learned to undo it", {"attack"}),
+        (Experiment(defenses=(Part(id="low_precision"),)), "a coarser picture searched", {"attack"}),
     ],
 )
 def test_a_what_if_changes_the_one_thing_it_names(start: Experiment, question: str, changed: set[str]) -> None:
@@ -298,6 +304,33 @@ def test_a_what_if_changes_the_one_thing_it_names(start: Experiment, question: s
 def test_one_picture_is_not_taken_apart_nor_a_batch_twice() -> None:
     two = Experiment(pictures=(Picture(id="cat"), Picture(id="coffee")), attack=Part(id="exact_batches"))
     assert all("the batch taken apart" not in explain.what_ifs(one, CATALOG, []) for one in (Experiment(), two))
+
+
+def test_after_each_attack_by_a_painter_the_next_one_is_offered_and_after_the_last_none() -> None:
+    def painters(attack: str) -> list[str]:
+        asked = explain.what_ifs(DIGIT.model_copy(update={"attack": Part(id=attack)}), CATALOG, []).values()
+        return [one.attack.id for _, one in asked if one.attack.id in chain and one.attack.id != attack]
+
+    chain = ["ggl", "gifd", "gias", "grnn"]
+    assert [painters(attack) for attack in ("idlg", *chain)] == [["ggl"], ["gifd"], ["gias"], ["grnn"], []]
+
+
+def test_a_trained_network_is_offered_only_where_one_was_trained_and_not_twice() -> None:
+    def offered(**change: object) -> bool:
+        return "a network that has learned to undo it" in explain.what_ifs(DIGIT.model_copy(update=change), CATALOG, [])
+
+    published = Part(id="ada_defense")
+    assert offered()
+    assert offered(defenses=(published,))
+    assert not offered(defenses=(Part(id="pruning"),))  # none was trained behind it
+    assert not offered(seed=2)  # other weights
+    assert not offered(protocol=Part(id="fedavg"))  # no gradient
+    assert not offered(attack=Part(id="learning_to_invert"))
+
+
+def test_a_coarser_picture_is_asked_about_only_behind_a_protection_and_not_twice() -> None:
+    rounded = Experiment(defenses=(Part(id="low_precision"),), attack=Part(id="rog"))
+    assert all("a coarser picture searched" not in explain.what_ifs(one, CATALOG, []) for one in (Experiment(), rounded))
 
 
 def test_who_has_learned_digits_is_offered_for_small_gray_pictures_and_not_twice() -> None:

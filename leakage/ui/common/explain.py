@@ -11,6 +11,7 @@ from leakage.data.images import PictureError, find
 from leakage.results.differences import protection, sentence_case
 from leakage.settings import settings
 from leakage.spec.catalog import Catalog
+from leakage.spec.cautions import warnings
 from leakage.spec.experiment import Experiment, Part, Picture, SpecError, clients_of
 from leakage.spec.lab_settings import with_usual_unnamed
 from leakage.spec.prepared import WhatIf, prepared
@@ -65,7 +66,9 @@ def what_ifs(experiment: Experiment, known: Catalog, spare: list[Picture]) -> di
         **_crowd(experiment, spare),
         **_apart(experiment),
         **_learned(experiment),
+        **_undone(experiment, known),
         **_between(experiment, known),
+        **_coarse(experiment),
         **_protocol(experiment, known),
         **_weakening(experiment, known),
     }
@@ -133,23 +136,47 @@ def _crowd(experiment: Experiment, spare: list[Picture]) -> dict[str, tuple[str,
 def _apart(experiment: Experiment) -> dict[str, tuple[str, Experiment]]:
     """Several pictures against the attack that takes them apart, unless that is what was run."""
     question = prepared().what_ifs.exact
-    if len(experiment.pictures) == 1 or experiment.attack.id == getattr(question.change.attack, "id", ""):
+    if len(experiment.pictures) == 1 or experiment.attack.id == _attack(question):
         return {}
     return _prepared(question, experiment, checkpoint="")
 
 
 def _learned(experiment: Experiment) -> dict[str, tuple[str, Experiment]]:
-    """An attacker who has learned what digits look like, where pictures have their form, unless that is what was run."""
-    question = prepared().what_ifs.learned
-    if (experiment.channels, experiment.size) != (1, 28) or experiment.attack.id == getattr(question.change.attack, "id", ""):
-        return {}
-    return _prepared(question, experiment)
+    """An attacker who has learned what digits look like, where pictures have their form; after each such attack the next one."""
+    own = prepared().what_ifs
+    chain = [own.learned, own.staged, own.taught, own.unlearned]
+    asked = [_attack(question) for question in chain]
+    if experiment.attack.id in asked:
+        following = chain[asked.index(experiment.attack.id) + 1 :]
+        return _prepared(following[0], experiment) if following else {}
+    return _prepared(own.learned, experiment) if (experiment.channels, experiment.size) == (1, 28) else {}
+
+
+def _undone(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Experiment]]:
+    """A network that was trained to undo such updates, where one was, unless that is what was run."""
+    question = prepared().what_ifs.undone
+    asked = _prepared(question, experiment)
+    with suppress(SpecError):
+        if experiment.attack.id != _attack(question) and not warnings(asked[question.title][1].resolve(known), known):
+            return asked
+    return {}
+
+
+def _coarse(experiment: Experiment) -> dict[str, tuple[str, Experiment]]:
+    """The attack that needs fewer numbers, behind a protection, unless that is what was run."""
+    question = prepared().what_ifs.coarse
+    return _prepared(question, experiment) if experiment.defenses and experiment.attack.id != _attack(question) else {}
+
+
+def _attack(question: WhatIf) -> str:
+    """The id of the attack that it puts in the other's place; empty where it keeps that."""
+    return question.change.attack.id if question.change.attack else ""
 
 
 def _between(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Experiment]]:
     """The attack that needs no local steps, where there are many of them, unless that is what was run."""
     question, steps = prepared().what_ifs.between, ClientBehavior.in_experiment(experiment, known).steps
-    if (steps or 1) < MANY_STEPS or experiment.attack.id == getattr(question.change.attack, "id", ""):
+    if (steps or 1) < MANY_STEPS or experiment.attack.id == _attack(question):
         return {}
     return _prepared(question, experiment)
 

@@ -1,47 +1,33 @@
 """Precomputed results, folded away below a comparison: every protection and attacker, DLG's thresholds, and what protection costs."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import plotly.graph_objects as go
 import streamlit as st
 
 from leakage.data.datasets import TITLES
-from leakage.results.differences import sentence_case
-from leakage.results.markup import render
 from leakage.results.over_rounds import curves
 from leakage.results.precomputed import (
     AccuracyCost,
     Cell,
-    Duel,
-    Line,
     accuracy_costs,
     both,
     leaking,
     load_results,
-    matrix,
     one_scene,
     seen_words,
 )
 from leakage.results.utility import Cost, epsilon_words, heading, in_full, recipe_words, scene_words, seeds_words, table
 from leakage.spec.catalog import Catalog
 from leakage.spec.prepared import prepared
-from leakage.spec.threat_model import format_value
 from leakage.ui.common.figures import against_accuracy, band, bare, grey_line
 from leakage.ui.common.markdown import escape
-from leakage.ui.compare import proof_view, rounds_view
+from leakage.ui.compare import attackers_view, proof_view, rounds_view
 from leakage.ui.compare.sweep import LOOKS, mark_published
-from leakage.ui.compare.table import TableCell, heat
 
 OPEN = "measured"  # the key of what is folded away
 AVERAGE = "average the rounds"  # the answer to noise that was measured, by its name
-NAIVE, KNOWING = "naive", "adaptive"
 DASH = "–"
-MATRIX = """Each cell: PSNR in decibels, the mean of {tries} runs ({pictures} CIFAR-10 pictures, {seeds} seeds of an untrained LeNet),
-coloured by how many are recognizable or singled out; a grey picture scores {grey:.1f} dB. Adaptive: the strongest of those who know the
-protection; below, what they do. {settings} For R-GAP the phone computes and sends numbers of 64 bits. Who puts rounds together
-watches {watched} of a server that stands still; nowhere else more than one. **Framed: the naive attacker shows none of
-them, who knows the protection does.**"""
 COSTS = """{scene}: it learns by federated averaging with {clients} phones, behind each protection, {seeds}. What leaves nothing to learn
 from ends at 10 to 11 %, which is guessing. Accuracy drop: in percentage
 points, against the training without protection that is as long, with 95 % confidence.
@@ -65,7 +51,7 @@ def show(known: Catalog) -> None:
 def content(known: Catalog) -> None:
     """A tab for everything that was measured."""
     shown: dict[str, Callable[[Catalog], None]] = {
-        "Every attacker": attackers,
+        "Every attacker": attackers_view.show,
         "From which strength on": lambda known: thresholds((load_results("thresholds") or {"rows": []})["rows"], known),
         "What it costs": render_cost,
         "Over many rounds": rounds_view.show,
@@ -82,105 +68,6 @@ def content(known: Catalog) -> None:
         with tab:
             if tab.open:
                 shown[name](known)
-
-
-# ---------------------------------------------------------------- every attacker
-
-
-def attackers(known: Catalog) -> None:
-    """The matrix of protections and attacks."""
-    lines = matrix(known)
-    recipe = (load_results("matrix") or {})["recipe"]
-    played = [cell for line in lines for duel in line.duels.values() for cell in (duel.naive,) if cell and "psnr" in cell]
-    runs = [cell["runs"] for cell in played]
-    tries = " to ".join(map(str, sorted({min(runs), max(runs)})))
-    settings = "; ".join(f"{known.get('attack', id).short}: {_settings(fields)}" for id, fields in recipe["attacks"].items() if fields)
-    st.markdown(
-        MATRIX.format(
-            tries=escape(tries),
-            pictures=int(recipe["pictures"]),
-            seeds=int(recipe["seeds"]),
-            watched=int(recipe.get("watched", 16)),
-            grey=float(played[0]["grey_psnr"]),
-            settings=escape(f"{settings}."),
-        )
-    )
-    st.html(matrix_table(lines, known))
-    for words in puzzles(lines, known):
-        st.caption(escape(words))
-    titles = {line.title: line for line in lines if not line.refused}
-    chosen = st.selectbox("Every attacker of one protection, in words", titles, key="measured-stack")
-    st.markdown("\n".join(f"- {escape(sentence)}" for sentence in in_words(titles[chosen], known)))
-
-
-def _settings(fields: dict[str, Any]) -> str:
-    """What of an attack is not as usual.
-
-    >>> _settings({"steps": 1500, "polish": 20})
-    'steps 1500, polish 20'
-    """
-    return ", ".join(f"{name.replace('_', ' ')} {format_value(value)}" for name, value in fields.items())
-
-
-def puzzles(lines: Sequence[Line], known: Catalog) -> list[str]:
-    """Why knowing of a protection does worse, wherever it does."""
-    ids = [part.id for line in lines if any(duel.backfires for duel in line.duels.values()) for part in line.stack]
-    found = [known.find("defense", id) for id in dict.fromkeys(ids)]
-    return [entry.backfires for entry in found if entry and entry.backfires]
-
-
-def in_words(line: Line, known: Catalog) -> list[str]:
-    """A sentence for every attacker of a protection."""
-    return [
-        f"{known.get('attack', attack).title}. {describe(cell, known)}"
-        for attack, duel in line.duels.items()
-        for cell in (duel.naive, *duel.knowing.values())
-        if cell
-    ]
-
-
-def matrix_table(lines: Sequence[Line], known: Catalog) -> str:
-    """As HTML: a line for every protection, for each attack the naive attacker and the one who knows."""
-    attacks = list(dict.fromkeys(attack for line in lines for attack in line.duels))
-    return render(
-        "ui/compare/matrix.html.jinja",
-        attackers=(NAIVE, KNOWING),
-        attacks=[known.get("attack", id).short for id in attacks],
-        lines=[{"title": line.title, "refused": line.refused, "cells": _cells(line, attacks, known)} for line in lines],
-    )
-
-
-def _cells(line: Line, attacks: Sequence[str], known: Catalog) -> list[TableCell]:
-    return [] if line.refused else [it for attack in attacks for it in _duel(line.duels.get(attack), known)]
-
-
-def _duel(duel: Duel | None, known: Catalog) -> list[TableCell]:
-    """The naive attacker's cell and that of who knows the protection."""
-    if duel is None or duel.naive is None:
-        return [TableCell(text=DASH)] * 2
-    if not duel.knowing:  # no protection: there is nothing to know
-        return [_cell(duel.naive, known, span=2)]
-    others = " ".join(describe(cell, known) for cell in duel.knowing.values())
-    if duel.best is None:
-        return [_cell(duel.naive, known), TableCell(text="same", title=others)]
-    return [_cell(duel.naive, known), _cell(duel.best, known, framed=duel.only_naive, words=others)]
-
-
-def _cell(cell: Cell, known: Catalog, *, words: str = "", framed: bool = False, span: int = 1) -> TableCell:
-    return heat(cell["psnr"], leaking(cell) / cell["runs"], title=words or describe(cell, known), framed=framed, span=span)
-
-
-def describe(cell: Cell, known: Catalog) -> str:
-    """One attacker's result in a sentence."""
-    who = sentence_case(known.strategy_title(cell["who"]))
-    if "psnr" not in cell:
-        return f"{who}: {cell.get('same') or cell.get('refused')}."
-    low, high = cell["interval"]
-    below = f" Less than who does not know of it: {cell['below']}." if "below" in cell else ""
-    return (
-        f"{who}: {cell['psnr']:.1f} dB, SSIM {cell['ssim']:.2f}, {seen_words(cell)} ({100 * low:.0f} to {100 * high:.0f} % with 95 % "
-        f"confidence), first of the line-up {100 * cell['identified']:.0f} %, labels found out {100 * cell['labels']:.0f} %.{below}"
-    )
 
 
 # ---------------------------------------------------------------- from which strength on

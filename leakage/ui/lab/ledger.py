@@ -16,6 +16,7 @@ TOLD = {  # by the attack, of its answer: in its note -> what it is about, and w
     "read from": ("Read from", ""),
     "start": ("Which try it was", "try "),
     "event": ("In the attack's own words", ""),
+    "alpha": ("The model in between (0: sent out, 1: came back)", "alpha "),
 }
 OVER_ROUNDS = "an untrained LeNet and CIFAR-10 pictures, by an attacker who puts rounds together"
 BASELINES = {
@@ -62,7 +63,7 @@ def settings(experiment: Experiment, known: Catalog, meta: MetaEvent | None, end
     if end:
         rows.append(("measured", "Gradient distances", _distances(end.scores)))
         rows += details(end.scores)
-        rows += [("measured", what, f"{before}{end.note[name]}") for name, (what, before) in TOLD.items() if name in end.note]
+        rows += [("measured", what, f"{before}{_plain(end.note[name])}") for name, (what, before) in TOLD.items() if name in end.note]
     return rows
 
 
@@ -76,6 +77,11 @@ def _promise(promise: PrivacyBound) -> str:
 
 def _distances(found: GradientDistances) -> str:
     return f"cosine distance {_short(found.cosine)}, relative distance {_short(found.relative_l2)}"
+
+
+def _plain(value: object) -> str:
+    """What an attack noted: words as they are, numbers without digits that say nothing."""
+    return _short(value) if isinstance(value, float) else str(value)
 
 
 def _short(value: float | None) -> str:
