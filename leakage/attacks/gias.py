@@ -25,7 +25,10 @@ class GIAS(GenerativeAttack):
     way = "Paint from a few numbers, then change the painter."
     loss_name = "cosine gradient distance"
     evaluations_per_step = 12
-    presets = {"paper (Jeon et al. 2021: 8,000 steps of 0.00001)": {"weight_steps": 8000, "weight_step_size": 0.00001}}
+    presets = {
+        "paper (Jeon et al. 2021: 8,000 steps of 0.00001)": {"weight_steps": 8000, "weight_step_size": 0.00001},
+        "ours: 1,500 steps of 0.0001": {"weight_steps": 1500, "weight_step_size": 0.0001},
+    }
 
     generator: str = choice("digits", GENERATORS, ASSUMED)
     steps: int = param(*NUMBERS["steps"])

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from leakage.spec.catalog import Catalog, Entry
 from leakage.spec.experiment import Experiment, Part, Picture, clients_of
 from leakage.spec.fields import Travels
+from leakage.spec.unimitated import asks, steps_left_out, used
 from leakage.spec.words import ATTACKERS, BATCH_NORM, LOSSES, STATISTICS, TASKS
 
 Row = tuple[str, str, str]  # a tag, what it is about, what holds
@@ -115,39 +116,13 @@ def meaning(
     behavior: ClientBehavior, protections: Sequence[Entry], attack: Entry, fields: dict[str, Any], *, answers: Sequence[str] | None
 ) -> str:
     """What being adaptive (then `answers` says what is done about each protection), or naive, amounts to here."""
+    who = ATTACKERS["naive" if answers is None else "adaptive"]
     if attack.learned:
-        return f"{ATTACKERS['adaptive' if answers is not None else 'naive']}: {_asks(protections, knows=answers is not None)}"
-    answers = answers and [_used(attack, entry, answer) for entry, answer in zip(protections, answers, strict=True)]
+        return f"{who}: {asks(protections, knows=answers is not None)}"
+    answers = answers and [used(attack, entry, answer) for entry, answer in zip(protections, answers, strict=True)]
     if attack.in_place_of_steps and behavior.steps not in (None, 1):
-        return f"{ATTACKERS['adaptive' if answers is not None else 'naive']}: {_steps_left_out(behavior, attack, protections, answers)}"
-    if answers is None:
-        return f"{ATTACKERS['naive']}: {_naive(behavior, protections, attack, fields)}"
-    return f"{ATTACKERS['adaptive']}: {_adaptive(behavior, protections, answers)}"
-
-
-def _asks(protections: Sequence[Entry], *, knows: bool) -> str:
-    """Of an attack that asks a network, which was trained beforehand."""
-    if not protections:
-        return f"it asks the network that was trained on what such phones send, as {'a naive' if knows else 'an adaptive'} attacker would."
-    names = " and ".join(entry.short for entry in protections)
-    return f"it asks the network that was trained {f'behind {names}' if knows else f'without protection. It does not know of {names}'}."
-
-
-def _used(attack: Entry, protection: Entry, answer: str) -> str:
-    """What this attack makes of an answer to a protection."""
-    if attack.learned:
-        return "known: the network was trained behind it"
-    only_imitated = any(words == answer and name in protection.imitating for name, words in protection.strategies.items())
-    return "known, and not imitated: this attack imitates no phone" if attack.in_place_of_steps and only_imitated else answer
-
-
-def _steps_left_out(behavior: ClientBehavior, attack: Entry, protections: Sequence[Entry], answers: Sequence[str] | None) -> str:
-    """Of an attack that imitates no local steps."""
-    of_all = f" of {behavior.phones} phones together" if behavior.phones > 1 else ""
-    what = f"{attack.in_place_of_steps}{of_all}. The number of local steps, their size and their order it does not use."
-    if answers is None:
-        return what + "".join(f" It does not know of {entry.short}." for entry in protections)
-    return what + "".join(f" {entry.short} is {answer}." for entry, answer in zip(protections, answers, strict=True))
+        return f"{who}: {steps_left_out(attack, behavior.phones, protections, answers)}"
+    return f"{who}: {_naive(behavior, protections, attack, fields) if answers is None else _adaptive(behavior, protections, answers)}"
 
 
 def _adaptive(behavior: ClientBehavior, protections: Sequence[Entry], answers: Sequence[str]) -> str:
@@ -246,7 +221,7 @@ def assumptions(experiment: Experiment, known: Catalog, meta: Introduction | Non
     for part, defense, answer in zip(experiment.defenses, protections, answers, strict=True):
         told = adaptive
         fields = ", ".join(f"{name} {format_value(value)}" for name, value in part.fields.items())
-        what = _used(attack, defense, answer) if told else "not known: the update is taken as it came"
+        what = used(attack, defense, answer) if told else "not known: the update is taken as it came"
         rows.append(("knows" if told else "does not know", "The protection", f"{defense.title} ({fields}): {what}"))
     if meta and meta.batch_norm:
         rows.append(("knows", "BatchNorm", BATCH_NORM[experiment.batch_norm].sentence))
