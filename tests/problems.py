@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import torch
+from torch import nn
 from torch.nn import functional as F
 
 from leakage.engine.core import Observation, Params, Snapshot, generator
@@ -106,6 +107,17 @@ def moments(attack: Part, seen: Observation, seed: int = 1) -> list[Snapshot]:
     attacker = plugin("attack", attack)
     run = attacker.run(with_generator(seen, attacker), generator(seed, "attack"))
     return [replace(moment, x=moment.x.clone(), y=moment.y.clone()) for moment in run]
+
+
+def trained_norms(model: nn.Module, seed: int = 5) -> None:
+    """Give every BatchNorm scales, shifts and stored statistics as after a training: random ones."""
+    rng = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for layer in model.modules():
+            if isinstance(layer, nn.BatchNorm2d):
+                held = (layer.running_mean, layer.running_var, layer.weight, layer.bias)
+                for value, least, most in zip(held, (-0.5, 0.5, 0.5, -0.3), (0.5, 1.5, 1.5, 0.3), strict=True):
+                    value.copy_(least + (most - least) * torch.rand(len(value), generator=rng, dtype=torch.float64))
 
 
 def by_hand(replay: Callable[[torch.Tensor], torch.Tensor], target: torch.Tensor, *, side: int = 1) -> Observation:

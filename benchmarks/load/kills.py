@@ -57,6 +57,12 @@ class Crowd:
             open_runs += len(ids)
 
 
+def struck(crowd: Crowd, kill: Callable[[], bool]) -> bool:
+    """Whether it was killed. Where all runs have ended meanwhile no worker plays, so new ones come."""
+    crowd.ask()
+    return kill()
+
+
 def wrong(site: Site, submitted: list[str]) -> dict[str, list[str]]:
     """The runs that are lost, doubled or stuck. One that began anew, which it may once, has begun twice."""
     found: dict[str, list[str]] = {"lost": [], "doubled": [], "stuck": []}
@@ -107,7 +113,7 @@ def after_kills(site: Site, kill: Mapping[str, Callable[[], bool]], kills: int, 
                 until(site.store.running, 90)
             time.sleep(rng.uniform(*PAUSE))
             who = rng.choice(list(kill))
-            if not until(kill[who], 90):
+            if not until(partial(struck, crowd, kill[who]), 90):
                 raise RuntimeError(f"There was no {who} for 90 s: what was killed has not come back.")
             killed[who] += 1
             say(f"{sum(killed.values())}: {who}, {len(crowd.submitted)} submitted, {len(site.store.running())} running")

@@ -1,27 +1,29 @@
 """R-GAP: the picture worked out layer by layer, from the output back, by linear equations."""
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
+from leakage.attacks._climb import BALANCED, SYSTEMS, Climb, Ladder, TooLargeError
 from leakage.attacks._dense import Dense, from_loss
 from leakage.attacks._labels import labels_of
 from leakage.attacks._logit import Top, one_output
-from leakage.engine.chain import Link, chain
+from leakage.engine.chain import chain
 from leakage.engine.core import Attack, Observation, Params, Snapshot, choice
-from leakage.engine.equations import Solved, solve, solve_as_published
+from leakage.engine.equations import Solved
+from leakage.engine.link import Link
 from leakage.engine.losses import loss_of
 from leakage.engine.matching import flatten, grey_pictures, to_pixels
 
-SYSTEMS = ("balanced", "as published")
-ALIKE = 10.0  # an explanation is kept while its equations hold at most so many times worse than the best one's
-EXACT = 1e-6  # ... or as well as this
 MOST = 3  # lengths of the last layer's input that are followed, where there are several outputs
 BOX = 0.02  # pixels may leave [0, 1] by so much
-NOT_A_CHAIN = "R-GAP needs a plain chain of convolutions and linear layers. This network has {}, so it answers with grey."
+NOT_A_CHAIN = (
+    "R-GAP needs a chain of convolutions, residual blocks, means and linear layers, the last one linear. "
+    "This network has {}, so it answers with grey."
+)
+TOO_LARGE = "The equations of {} do not fit into memory: R-GAP can go no further, and answers with grey."
 MIXTURE = "R-GAP takes the gradient for that of one picture. Of several it finds one mixture, shown in every place."
 BROKEN = "This update holds numbers that are not finite, or passes no gradient through {}: R-GAP can go no further, and answers with grey."
 MISSING = "The gradient of {} is zero, or its phone keeps it: going layer by layer ends there. A search goes on with the others."
@@ -31,35 +33,8 @@ SILENT = (
 )
 UNDECIDED = "{} pictures explain this gradient, and nothing in it says which is the private one. The first is shown, none is the answer."
 SHORT = "Layer {}: {:,} equations determine {:,} of {:,} unknowns. The rest is guessed: the shortest solution."
-
-
-@dataclass(frozen=True)
-class Climb:
-    """One explanation of the gradient, worked out down to the input x of one layer, from k = dL/dz of that layer.
-
-    solved     how that layer's equations were solved; None for a linear one
-    residual   the largest of all layers so far
-    short      the first layer whose equations did not determine its input
-    """
-
-    top: Top
-    link: Link
-    x: Tensor
-    k: Tensor
-    solved: Solved | None = None
-    residual: float = 0.0
-    short: str = ""
-
-    @property
-    def words(self) -> str:
-        """Its name for the page."""
-        return f"label {self.top.label}" + (f", mu = {self.top.mu:.3g}" if self.top.mu is not None else "")
-
-    @property
-    def note(self) -> dict[str, str | int | float]:
-        """The layer in numbers."""
-        told: dict[str, str | int | float] = {"layer": self.link.name}
-        return told | ({name: value for name, value in vars(self.solved).items() if name != "x"} if self.solved else {})
+ALL_SHORT = "From layer {} on all layers together: {:,} equations determine {:,} of {:,} unknowns. The rest is guessed."
+STUCK = "From layer {} on all layers together have equations enough, but the search for their solution ended {:.1g} away from it."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,14 +47,19 @@ class RGap(Attack):
     sign of the last layer's gradient; where that is not certain, from which label's equations are solved. With a bias in the last layer k
     is its gradient; with several outputs and none, k's length is searched. "as published": float32 between layers, rows unbalanced. Of a
     batch it finds a mixture. It imitates no protection: it takes the update for a gradient.
-    Unlike the paper: float64 and balanced rows by default; both roots; several outputs.
-    Source: Zhu and Blaschko 2021, algorithm 1, equations 4 to 9.
+    BatchNorm is folded into its convolution with the statistics that the model stores (it is sent out with them); the gradient of gamma
+    gives an equation for each filter, which follows from those of the filter's weights, that of beta checks k. A mean has outputs and no
+    weights. In a residual block f = W_n x_n + skip(x_1), x_n follows from the gradient of W_n, x_1 from what the skip and W_1 say;
+    where that does not suffice, from all equations of the block at once, by Gauss-Newton steps. "together": a layer with too few equations
+    is solved with those below it, which uses the paper's virtual constraints. At kinks that search may end beside the picture, and says so.
+    Unlike the paper: float64 and balanced rows by default; both roots; several outputs; blocks and virtual constraints, which it counts.
+    Source: Zhu and Blaschko 2021, algorithm 1, equations 4 to 9, appendices C and D.
     """
 
     title = "Solve layer by layer (R-GAP)"
     short = "R-GAP"
     plain = "Works the picture out by solving equations, from the last layer back to the first. No search, no luck."
-    hint = "For plain chains without skips and pooling, such as CNN6, LeNet* or nets A to E. Where equations are too few, it shows noise."
+    hint = "For chains of convolutions, blocks and means, such as CNN6, LeNet* or nets A to E. Where equations are too few, it shows noise."
     source = "https://arxiv.org/abs/2010.07733"
     reads_labels = True
     strongest = {}
@@ -88,14 +68,18 @@ class RGap(Attack):
     loss_name = "relative gradient distance"
     ends_without = "the weight of any layer, and of the last first of all (with its bias), where it begins"
 
-    system: str = choice("balanced", SYSTEMS, "How each layer is solved: well scaled in float64, or as the authors' code does it.")
+    system: str = choice(
+        BALANCED,
+        SYSTEMS,
+        "How each layer is solved: well scaled in float64, as the authors' code does it, or together with those below where it is short.",
+    )
 
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
         labels, note = labels_of(seen, "best")
         grey = grey_pictures(seen)
         blank = Snapshot(0, grey, labels, distance(seen, grey, labels), note)
         try:
-            links = chain(seen.model, seen.image_shape)
+            links = _ending(chain(seen.model, seen.image_shape))
         except ValueError as error:
             yield replace(blank, note={**note, "event": NOT_A_CHAIN.format(error)})
             return
@@ -111,13 +95,24 @@ class RGap(Attack):
         if not bool(gradient[f"{last.name}.weight"].any()):
             yield replace(blank, note={**note, "event": SILENT})
             return
-        if gone := [link.name for link in links if not bool(gradient[f"{link.name}.weight"].any())]:
+        parts = [part.name for link in links for part in link.weighted]
+        if gone := [name for name in parts if not bool(gradient[f"{name}.weight"].any())]:
             yield replace(blank, note={**note, "event": MISSING.format(gone[-1])})
             return
-        climbs = [Climb(top, last, top.x.view(last.x), top.k) for top in self._tops(seen, last, weights, gradient, labels, note)]
+        tops = self._tops(seen, last, weights, gradient, labels, note)
+        climbs = [Climb(top, last, top.x.view(last.x), last.pull(weights, top.k)) for top in tops]
+        ladder = Ladder(weights, gradient, self.system)
         for step, link in enumerate([last, *links[-2::-1]]):
-            if step:
-                climbs = agreeing([self._down(climb, link, weights, gradient) for climb in climbs])
+            try:
+                if step:
+                    search = ladder.all_down(climbs, link)
+                    while True:
+                        yield replace(blank, step=step, note={**note, "layer": link.name, "missed": next(search)})
+            except StopIteration as end:
+                climbs = end.value
+            except TooLargeError as error:
+                yield replace(blank, step=step + 1, note={**note, "event": TOO_LARGE.format(error)})
+                return
             if not climbs:
                 yield replace(blank, step=step + 1, note={**note, "event": BROKEN.format(link.name)})
                 return
@@ -125,6 +120,8 @@ class RGap(Attack):
             told = {**note, **best.note, "explanations": len(climbs)}
             if best.short == link.name and best.solved:
                 told["event"] = SHORT.format(link.name, best.solved.equations, best.solved.rank, best.solved.unknowns)
+            if link is links[0] and best.open and best.solved:
+                told["event"] = _left(best.open.links[-1].name, best.solved)
             yield replace(blank, step=step + 1, note=told, views={f"{link.name}, {climb.words}": climb.x for climb in climbs})
         yield self._answer(seen, climbs, replace(blank, step=len(links), note=note))
 
@@ -142,26 +139,6 @@ class RGap(Attack):
         sure = seen.labels is not None or note.get("label certainty") == 1
         labels_left = [label] if sure else [label, 1 - label]
         return one_output(weight, slopes, labels_left, lambda out: last.slope(last.before(out)), loss_of(seen.model))
-
-    def _down(self, climb: Climb, link: Link, weights: Params, gradient: Params) -> Climb:
-        """One layer further down: the input of `link`, whose output is the input that has been found."""
-        out = climb.x.reshape(link.z)
-        z = link.before(out)
-        k = climb.link.pull(weights[f"{climb.link.name}.weight"], climb.k).reshape(link.z) * link.slope(z)
-        finite = bool((k.sum() + z.sum()).isfinite())
-        if not finite or not bool(k.any()):  # noise; or nothing passes: a ReLU lets nothing through, or a wrong label says so
-            return replace(climb, link=link, residual=math.inf)
-        g, w, bias = gradient[f"{link.name}.weight"], weights[f"{link.name}.weight"], weights.get(f"{link.name}.bias")
-        if w.dim() == 2:
-            x = k @ g / k.square().sum()
-            off = float((torch.outer(k, x) - g).norm() / g.norm())
-            return replace(climb, link=link, x=x.view(link.x), k=k, solved=None, residual=max(off, climb.residual))
-        known = z > 0 if isinstance(link.activation, torch.nn.ReLU) else torch.ones_like(out, dtype=torch.bool)
-        z = z if bias is None else z - bias.view(-1, 1, 1)
-        how = solve if self.system == "balanced" else solve_as_published
-        solved = how(k, g, w, z, known, stride=link.stride, padding=link.padding, sides=(link.x[1], link.x[2]))
-        short = climb.short or (link.name if solved.rank < solved.unknowns else "")
-        return Climb(climb.top, link, solved.x, k, solved, max(climb.residual, solved.residual), short)
 
     def _answer(self, seen: Observation, climbs: list[Climb], blank: Snapshot) -> Snapshot:
         """The explanation whose pixels are pixels; all of them beside it where that does not decide."""
@@ -182,10 +159,18 @@ class RGap(Attack):
         return Snapshot(blank.step, x, labels, distance(seen, x, labels), note, views)
 
 
-def agreeing(climbs: list[Climb]) -> list[Climb]:
-    """Those whose equations hold about as well as the best one's, which comes first: a wrong label soon contradicts itself."""
-    climbs = sorted((climb for climb in climbs if math.isfinite(climb.residual)), key=lambda climb: climb.residual)
-    return [climb for climb in climbs if climb.residual <= max(ALIKE * climbs[0].residual, EXACT)]
+def _ending(links: list[Link]) -> list[Link]:
+    """The same links. Raises ValueError unless the last is linear: there the climb begins."""
+    if not links or not isinstance(links[-1].layer, torch.nn.Linear):
+        raise ValueError(f"{links[-1].name if links else 'nothing'} at its end")
+    return links
+
+
+def _left(name: str, solved: Solved) -> str:
+    """What is said where layers that were solved together stayed open to the end."""
+    if solved.rank < solved.unknowns:
+        return ALL_SHORT.format(name, solved.equations, solved.rank, solved.unknowns)
+    return STUCK.format(name, solved.residual)
 
 
 def distance(seen: Observation, x: Tensor, labels: Tensor) -> Tensor:

@@ -1,16 +1,16 @@
-"""A network as a chain of linear maps with a bend behind each: what closed-form attacks climb from the output to the picture."""
+"""A network as a chain of links, from picture to outputs: what closed-form attacks climb from the output to the picture."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import TypeGuard
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from leakage.engine.core import Normalise
+from leakage.engine.link import GlobalMean, Link, Norm, Residual, one_side
 from leakage.networks.k_curve import Loss
 
-NOTHING = 1e-6  # what came out of a ReLU was worked out: below this share of the largest it counts as 0
 BENDS = (nn.ReLU, nn.LeakyReLU, nn.Sigmoid, nn.Tanh)
 
 
@@ -28,76 +28,9 @@ class TwoClasses(nn.Module):
         return torch.cat([torch.zeros_like(z), z], 1)  # (B, 2)
 
 
-@dataclass(frozen=True)
-class Link:
-    """One map x -> z -> bend(z). Shapes are those of one picture: (C, H, W), or (n,); a linear layer flattens what it is given.
-
-    name      its weight is `name`.weight
-    activation  the activation behind it, or None
-    """
-
-    name: str
-    layer: nn.Conv2d | nn.Linear
-    x: tuple[int, ...]
-    z: tuple[int, ...]
-    activation: nn.Module | None = None
-
-    @property
-    def stride(self) -> int:
-        return self.layer.stride[0] if isinstance(self.layer, nn.Conv2d) else 1
-
-    @property
-    def padding(self) -> int:
-        return int(self.layer.padding[0]) if isinstance(self.layer, nn.Conv2d) else 0
-
-    def before(self, out: Tensor) -> Tensor:
-        """z, from what came out of the bend; values that it cannot give count as the nearest that it can. Behind a ReLU 0 stays 0."""
-        edge = torch.finfo(out.dtype).eps
-        if isinstance(self.activation, nn.LeakyReLU):
-            return torch.where(out >= 0, out, out / self.activation.negative_slope)
-        if isinstance(self.activation, nn.Sigmoid):
-            return out.clamp(edge, 1 - edge).logit()
-        if isinstance(self.activation, nn.Tanh):
-            return out.clamp(edge - 1, 1 - edge).atanh()
-        if isinstance(self.activation, nn.ReLU):
-            return torch.where(out > NOTHING * out.abs().max(), out, torch.zeros_like(out))
-        return out
-
-    def slope(self, z: Tensor) -> Tensor:
-        """bend'(z)."""
-        if isinstance(self.activation, nn.LeakyReLU):
-            return torch.where(z >= 0, torch.ones_like(z), self.activation.negative_slope)
-        if isinstance(self.activation, nn.Sigmoid):
-            return z.sigmoid() * (1 - z.sigmoid())
-        if isinstance(self.activation, nn.Tanh):
-            return 1 - z.tanh().square()
-        return (z > 0).to(z) if isinstance(self.activation, nn.ReLU) else torch.ones_like(z)
-
-    def pull(self, weight: Tensor, k: Tensor) -> Tensor:
-        """dL/dx (of shape x) from k = dL/dz (of shape z): W^T k, without what falls on the padding."""
-        if isinstance(self.layer, nn.Linear):
-            return (k @ weight).view(self.x)
-        reach = [(out - 1) * self.stride - 2 * self.padding + weight.shape[-1] for out in self.z[1:]]
-        missed = [side - reached for side, reached in zip(self.x[1:], reach, strict=True)]
-        return F.conv_transpose2d(k[None], weight, stride=self.stride, padding=self.padding, output_padding=missed)[0]
-
-
 def chain(model: nn.Module, image_shape: tuple[int, int, int]) -> list[Link]:
     """The links of a model from picture to outputs. Raises ValueError naming the first layer that has no place in a chain."""
-    links: list[Link] = []
-    shape: tuple[int, ...] = image_shape
-    for name, layer in leaves(model):
-        if isinstance(layer, nn.Linear):
-            links.append(Link(name, layer, shape, (layer.out_features,)))
-        elif isinstance(layer, nn.Conv2d) and _plain(layer):
-            sides = [_side(side, layer) for side in shape[1:]]
-            links.append(Link(name, layer, shape, (layer.out_channels, *sides)))
-        elif isinstance(layer, BENDS) and links and links[-1].activation is None:
-            links[-1] = Link(links[-1].name, links[-1].layer, links[-1].x, links[-1].z, layer)
-        elif not isinstance(layer, Normalise | nn.Flatten | TwoClasses):
-            raise ValueError(f"{name} ({type(layer).__name__})".strip())
-        shape = links[-1].z if links else shape
-    return links
+    return _links(leaves(model), image_shape)
 
 
 def leaves(module: nn.Module, prefix: str = "") -> Iterator[tuple[str, nn.Module]]:
@@ -109,10 +42,54 @@ def leaves(module: nn.Module, prefix: str = "") -> Iterator[tuple[str, nn.Module
         yield prefix.removesuffix("."), module
 
 
+def _links(layers: Iterable[tuple[str, nn.Module]], shape: tuple[int, ...]) -> list[Link]:
+    links: list[Link] = []
+    for name, layer in layers:
+        last = links[-1] if links else None
+        if isinstance(layer, Residual) and layer.skip is None:
+            links += _links([*leaves(layer.body, f"{name}.body."), (name, layer.activation)], shape)
+        elif made := _link(name, layer, shape):
+            links.append(made)
+        elif isinstance(layer, BENDS) and last and last.activation is None:
+            links[-1] = replace(last, activation=layer)
+        elif _stored(layer) and last and isinstance(last.layer, nn.Conv2d) and not (last.norm or last.activation):
+            links[-1] = replace(last, norm=Norm(name, layer))
+        elif not isinstance(layer, Normalise | nn.Flatten | nn.Identity | TwoClasses):
+            raise ValueError(f"{name} ({type(layer).__name__})".strip())
+        shape = links[-1].z if links else shape
+    return links
+
+
+def _link(name: str, layer: nn.Module, shape: tuple[int, ...]) -> Link | None:
+    """The link that a layer makes of what has this shape; None: it makes none of its own."""
+    if isinstance(layer, nn.Linear):
+        return Link(name, layer, shape, (layer.out_features,))
+    if isinstance(layer, nn.Conv2d) and _plain(layer):
+        norm = getattr(layer, "norm", None)
+        folded = Norm(f"{name}.norm", norm) if isinstance(norm, nn.BatchNorm2d) else None
+        return Link(name, layer, shape, (layer.out_channels, *(_side(side, layer) for side in shape[1:])), norm=folded)
+    if isinstance(layer, GlobalMean):
+        return Link(name, layer, shape, shape[:1])
+    if isinstance(layer, nn.AvgPool2d) and layer.padding == 0 and one_side(layer.kernel_size) == one_side(layer.stride) > 0:
+        return Link(name, layer, shape, (shape[0], *(side // one_side(layer.kernel_size) for side in shape[1:])))
+    if isinstance(layer, Residual):
+        body = tuple(_links(leaves(layer.body, f"{name}.body."), shape))
+        past = None if layer.skip is None or isinstance(layer.skip, nn.Identity) else _link(f"{name}.skip", layer.skip, shape)
+        if (past or isinstance(layer.skip, nn.Identity)) and all(isinstance(part.layer, nn.Conv2d) for part in body):
+            return Link(name, layer, shape, body[-1].z, layer.activation, body=body, skip=past)
+    return None
+
+
 def _plain(layer: nn.Conv2d) -> bool:
-    """Zeros around it, square, and nothing that normalises behind it."""
+    """Zeros around it, square, and nothing that normalises behind it but BatchNorm with its stored statistics."""
+    norm = getattr(layer, "norm", nn.Identity())
     same = layer.kernel_size[0] == layer.kernel_size[1] and layer.groups == 1 and layer.dilation[0] == 1
-    return same and layer.padding_mode == "zeros" and isinstance(getattr(layer, "norm", nn.Identity()), nn.Identity)
+    return same and layer.padding_mode == "zeros" and (isinstance(norm, nn.Identity) or _stored(norm))
+
+
+def _stored(layer: nn.Module) -> TypeGuard[nn.BatchNorm2d]:
+    """Whether it is BatchNorm that uses its stored statistics, and scale and shift that are weights."""
+    return isinstance(layer, nn.BatchNorm2d) and layer.affine and not layer.training and layer.running_mean is not None
 
 
 def _side(side: int, layer: nn.Conv2d) -> int:

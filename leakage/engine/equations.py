@@ -7,6 +7,7 @@ gradient   dL/dw[o, c] = sum over positions of k[o] x[c]: the same matrix K0 for
 weight     z = w * x
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -71,39 +72,124 @@ class Solved:
     residual: float
 
 
+@dataclass(frozen=True)
+class Sums:
+    """One more equation for each filter, as the gradient of BatchNorm's gamma gives: sum over positions of factor (w * x) = made.
+
+    w, factors, made   (Co, Ci, s, s), (Co, Ho, Wo), (Co,)
+    """
+
+    w: Tensor
+    factors: Tensor
+    made: Tensor
+
+
+@dataclass(frozen=True)
+class Said:
+    """What one convolution w of an input says of it: by its gradient g = dL/dw, where k = dL/dz, and by its output z.
+
+    k, g      k (Co, Ho, Wo) and g (Co, Ci, s, s); None where no gradient is sent, as of a skip that has no weights
+    known     (Co, Ho, Wo): which entries of z are known
+    sums      further equations
+    """
+
+    w: Tensor
+    z: Tensor
+    known: Tensor
+    k: Tensor | None = None
+    g: Tensor | None = None
+    stride: int = 1
+    padding: int = 0
+    sums: Sums | None = None
+
+    @property
+    def equations(self) -> int:
+        """How many numbers it says."""
+        return int(self.known.sum()) + (0 if self.g is None else self.g.numel()) + (0 if self.sums is None else len(self.sums.made))
+
+
 def solve(  # noqa: PLR0913  (the symbols of its equations)
     k: Tensor, g: Tensor, w: Tensor, z: Tensor, known: Tensor, *, stride: int, padding: int, sides: tuple[int, int]
 ) -> Solved:
-    """x from the gradient g = dL/dw (Co, Ci, s, s), k = dL/dz and z (Co, Ho, Wo), weights w; `known` (Co, Ho, Wo): which z are.
+    """`solve_together` for one convolution: x from g = dL/dw (Co, Ci, s, s), k = dL/dz, z and `known` (Co, Ho, Wo), weights w."""
+    return solve_together([Said(w, z, known, k, g, stride, padding)], sides)
+
+
+def solve_together(said: Sequence[Said], sides: tuple[int, int]) -> Solved:
+    """The input (Ci, H, W) that several convolutions share, from all that they say; the first of them has a gradient.
 
     The gradient rows are one matrix K0 for all input channels, so its singular vectors are split: along the firm ones every channel
     follows by a division; what is left, few unknowns in late layers, is solved by QR from the weight rows and the soft gradient rows, these
     multiplied by max|w| / max|k|. Where that has not full rank the shortest solution is taken (from singular values).
     """
-    channels = w.shape[1]
-    rows, right = gradient_rows(k, w.shape[-1], stride, padding, sides), g.permute(0, 2, 3, 1).flatten(0, 2)  # (Co s^2, H W), (Co s^2, Ci)
+    channels, (first, *_) = said[0].w.shape[1], said
+    assert first.k is not None
+    most = first.k.abs().max()
+    parts = [_gradient_part(one, most, sides) for one in said if one.k is not None]
+    rows, right = torch.cat([part[0] for part in parts]), torch.cat([part[1] for part in parts])  # (sum of Co s^2, H W), (.., Ci)
     u, s, v = torch.linalg.svd(rows, full_matrices=False)
     firm = s > FIRM * s[0] if len(s) and s[0] > 0 else torch.zeros_like(s, dtype=torch.bool)
-    said = u.T @ right  # (q, Ci)
+    told = u.T @ right  # (q, Ci)
     along = v[firm]  # (r, H W)
-    x = along.T @ (said[firm] / s[firm, None])  # (H W, Ci)
+    x = along.T @ (told[firm] / s[firm, None])  # (H W, Ci)
     rank, condition = int(firm.sum()) * channels, float(s[firm].max() / s[firm].min()) if bool(firm.any()) else 1.0
     rest = sides[0] * sides[1] - len(along)
     if rest:
         across = torch.linalg.qr(along.T, mode="complete").Q[:, len(along) :]  # (H W, m): what the firm rows leave open
-        weigh = weight_rows(w, stride, padding, sides)[known.flatten()]
-        open_rows = (weigh.view(-1, x.shape[0]) @ across).view(len(weigh), -1)  # (N, Ci m)
-        open_right = z[known] - weigh @ x.T.flatten()
-        soft = (s[~firm, None] * v[~firm]) @ across * (w.abs().max() / k.abs().max().clamp(min=TINY))  # (q, m)
-        soft_right = said[~firm] * (w.abs().max() / k.abs().max().clamp(min=TINY))  # (q, Ci)
+        ratio = first.w.abs().max() / most.clamp(min=TINY)
+        outputs = [_output_part(one, ratio, sides) for one in said]
+        weigh, made = torch.cat([part[0] for part in outputs]), torch.cat([part[1] for part in outputs])
+        open_rows = (weigh.view(-1, x.shape[0]) @ across).view(len(weigh), channels * rest)  # (N, Ci m)
+        open_right = made - weigh @ x.T.flatten()
+        soft = (s[~firm, None] * v[~firm]) @ across * ratio  # (q, m)
+        soft_right = told[~firm] * ratio  # (q, Ci)
         system = torch.cat([open_rows, _each(soft, channels)]) if len(soft) else open_rows
-        found, held, bad = least_squares(system, torch.cat([open_right, soft_right.T.flatten()]) if len(soft) else open_right)
+        # Without outputs nothing else shows which rows are rounding of 0: those of gamma follow from the gradient rows.
+        floor = 0.0 if any(bool(one.known.any()) for one in said) else float(s[0] * ratio) / SINGULAR
+        both = torch.cat([open_right, soft_right.T.flatten()]) if len(soft) else open_right
+        found, held, bad = least_squares(system, both, floor)
         x = x + across @ found.view(channels, rest).T
         rank, condition = rank + held, max(condition, bad)
     shown = x.T.reshape(channels, *sides)
-    again = F.conv2d(shown[None], w, stride=stride, padding=padding)[0]
-    off = max(_share(rows @ x - right, right), _share((again - z)[known], z[known]))
-    return Solved(shown, len(rows) * channels + int(known.sum()), channels * len(x), rank, condition, off)
+    off = max(_share(rows @ x - right, right), *(_missed(one, shown) for one in said))
+    return Solved(shown, sum(one.equations for one in said), channels * len(x), rank, condition, off)
+
+
+def numbers(said: Sequence[Said], sides: tuple[int, int]) -> int:
+    """How many numbers its largest matrix holds, about: that of the unknowns which no gradient row determines."""
+    places, channels = sides[0] * sides[1], said[0].w.shape[1]
+    rows = sum(len(one.w) * one.w.shape[-1] ** 2 for one in said if one.k is not None)
+    rest = channels * max(places - rows, 0)
+    return max(places**2, rows * places, rest * sum(one.z.numel() for one in said))
+
+
+def _gradient_part(one: Said, most: Tensor, sides: tuple[int, int]) -> tuple[Tensor, Tensor]:
+    """K0 and its right side (Co s^2, Ci), scaled to derivatives as large as `most`."""
+    assert one.k is not None
+    assert one.g is not None
+    scale = most / one.k.abs().max().clamp(min=TINY)
+    rows = gradient_rows(one.k, one.w.shape[-1], one.stride, one.padding, sides)
+    return rows * scale, one.g.permute(0, 2, 3, 1).flatten(0, 2) * scale
+
+
+def _output_part(one: Said, ratio: Tensor, sides: tuple[int, int]) -> tuple[Tensor, Tensor]:
+    """The weight rows of known outputs and those of its sums, these multiplied by `ratio`; and what they come to."""
+    rows, made = weight_rows(one.w, one.stride, one.padding, sides)[one.known.flatten()], one.z[one.known]
+    if one.sums is None:
+        return rows, made
+    factors = one.sums.factors.flatten(1)
+    weigh = weight_rows(one.sums.w, one.stride, one.padding, sides).view(*factors.shape, -1)  # (Co, Ho Wo, Ci H W)
+    return torch.cat([rows, torch.einsum("fp,fpn->fn", factors, weigh) * ratio]), torch.cat([made, one.sums.made * ratio])
+
+
+def _missed(one: Said, x: Tensor) -> float:
+    """By which share its outputs, and sums, are missed."""
+    again = F.conv2d(x[None], one.w, stride=one.stride, padding=one.padding)[0]
+    off = _share((again - one.z)[one.known], one.z[one.known])
+    if one.sums is None:
+        return off
+    summed = one.sums.factors * F.conv2d(x[None], one.sums.w, stride=one.stride, padding=one.padding)[0]
+    return max(off, _share(summed.sum((1, 2)) - one.sums.made, one.sums.made))
 
 
 def solve_as_published(  # noqa: PLR0913  (as `solve`)
@@ -132,16 +218,19 @@ def _share(gap: Tensor, of: Tensor) -> float:
     return float(gap.norm() / of.norm().clamp(min=TINY)) if gap.numel() else 0.0
 
 
-def least_squares(system: Tensor, right: Tensor) -> tuple[Tensor, int, float]:
-    """The x with the smallest ||system x - right||, of several the shortest; the rank; the condition number as far as QR shows it."""
+def least_squares(system: Tensor, right: Tensor, floor: float = 0.0) -> tuple[Tensor, int, float]:
+    """The x with the smallest ||system x - right||, of several the shortest; the rank; the condition number as far as QR shows it.
+
+    Singular values up to `floor` count as 0.
+    """
     count = system.shape[1]
     if len(system) >= count:
         factor = torch.linalg.qr(torch.cat([system, right[:, None]], 1), mode="r").R  # Q is never needed
         diagonal = factor.diagonal()[:count].abs()
         condition = float(diagonal.max() / diagonal.min().clamp(min=TINY))
-        if condition < SINGULAR:
+        if condition < SINGULAR and float(diagonal.min()) > floor:
             return torch.linalg.solve_triangular(factor[:count, :count], factor[:count, count:], upper=True)[:, 0], count, condition
         system, right = factor[:, :count], factor[:, count]  # the same solutions, fewer rows
     u, s, v = torch.linalg.svd(system, full_matrices=False)
-    kept = s > s[0] / SINGULAR
+    kept = s > max(float(s[:1].sum()) / SINGULAR, floor)  # without any equation the shortest solution is 0
     return v[kept].T @ ((u.T @ right)[kept] / s[kept]), int(kept.sum()), float("inf")

@@ -6,6 +6,7 @@ from typing import Literal
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from leakage.engine.link import Residual
 from leakage.models._parts import ACTIVATIONS
 
 SMALL = 20_000  # a convolution that reads at most so many numbers, repetitions counted, is 1.4 times as fast as one matrix product
@@ -71,13 +72,6 @@ class ConvNorm(Conv2d):
         return self.convolve(x, self.weight * scale.view(-1, 1, 1, 1), norm.bias - mean * scale)
 
 
-class GlobalMean(nn.Module):
-    """The mean of every channel: (B, C, H, W) -> (B, C). nn.AdaptiveAvgPool2d has no fast path for several guesses at once."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        return x.mean((2, 3))
-
-
 @dataclass(frozen=True)
 class Style:
     """How a network's convolutions and activations are made: the words of its fields. bias: whether every convolution has one."""
@@ -96,8 +90,8 @@ class Style:
         return ConvNorm(before, after, size, stride=stride, padding=size // 2, padding_mode=mode, bias=self.bias, norm=self.norm)
 
 
-class ResidualBlock(nn.Module):
-    """A residual block: activation(body(x) + skip(x)); without a skip activation(body(x)).
+class ResidualBlock(Residual):
+    """A residual block as the networks have it.
 
     Two convolutions of size 3 with `inner` filters; a bottleneck has three, of size 1, 3 and 1, the last with four times as many. Where
     the shape changes the skip is a convolution of size 1.
@@ -112,15 +106,10 @@ class ResidualBlock(nn.Module):
             steps = [(before, inner, 3, stride), (inner, inner, 3, 1)]
         parts = [part for step in steps for part in (style.conv(*step), style.activation_layer())]
         self.body = nn.Sequential(*parts[:-1])
-        self.skip: nn.Module | None = None
+        self.skip = None
         if skip:
             self.skip = nn.Identity() if stride == 1 and before == self.width else style.conv(before, self.width, 1, stride)
         self.activation = style.activation_layer()
-
-    def forward(self, x: Tensor) -> Tensor:
-        out: Tensor = self.body(x)
-        activated: Tensor = self.activation(out if self.skip is None else out + self.skip(x))
-        return activated
 
 
 def normalising(name: str, channels: int) -> nn.Module:

@@ -7,7 +7,8 @@ from math import prod
 from torch import nn
 
 from leakage.engine.core import Model, choice, flag, text
-from leakage.models._layers import Conv2d, GlobalMean, ResidualBlock, Style
+from leakage.engine.link import GlobalMean
+from leakage.models._layers import Conv2d, ConvNorm, ResidualBlock, Style
 from leakage.models._parts import ACTIVATION_HELP, ACTIVATIONS, BIAS_HELP, NORMALISATIONS, NORMALISE_HELP, normalisation
 from leakage.networks.grammar import Block, Conv, Linear, Pool, Step, parse, unroll
 from leakage.networks.templates import TEMPLATES
@@ -17,14 +18,14 @@ from leakage.networks.templates import TEMPLATES
 class Custom(Model):
     """The steps of a text in their order, an activation after each convolution, block and linear layer; then a linear layer to the outputs.
 
-    Padding is black; residual blocks have no norm, and where the shape changes their skip is a convolution of size 1. PyTorch's default
-    initialisation. At most 50 million weights. The default is LeNet* without its last convolution.
+    Padding is black. Convolutions and residual blocks have no norm unless their step says so; where the shape changes the skip is a
+    convolution of size 1. PyTorch's default initialisation. At most 50 million weights. The default is LeNet* without its last convolution.
     Source: none of its own; residual blocks and bottlenecks: He et al. 2016, section 3.3; the presets: Zhu and Blaschko 2021.
     """
 
     title = "Your own network"
     plain = "A network of your own: convolutions, residual blocks, pooling and linear layers, step by step."
-    hint = "R-GAP runs on plain chains of convolutions and linear layers. The page Architecture counts whether the equations suffice."
+    hint = "R-GAP climbs all of these but largest pixels. The page Architecture counts whether the equations suffice."
     source = "https://arxiv.org/abs/2010.07733"
     presets = {
         "R-GAP's net A": {"network": TEMPLATES["R-GAP's net A"]},
@@ -41,16 +42,16 @@ class Custom(Model):
     def build(self, image_shape: tuple[int, int, int], num_classes: int) -> nn.Module:
         steps = (*parse(self.network), Linear(num_classes))
         reach = {one.step: one.x for one in reversed(unroll(steps[:-1], image_shape, num_classes))}  # step -> the shape that it is given
-        style = Style(self.activation, "none", "zeros", bias=self.bias)
+        styles = {normed: Style(self.activation, "batch" if normed else "none", "zeros", bias=self.bias) for normed in (False, True)}
         layers = OrderedDict(normalisation(self.normalise, image_shape[0]))
         for place, step in enumerate(steps):
             shape, number, last = reach[place], place + 1, place == len(steps) - 1
             if isinstance(step, Conv):
-                layers[f"conv{number}"] = Conv2d(
-                    shape[0], step.filters, step.size, stride=step.stride, padding=step.padding, bias=self.bias
-                )
+                layers[f"conv{number}"] = _conv(step, shape[0], bias=self.bias)
             elif isinstance(step, Block):
-                layers[f"block{number}"] = ResidualBlock(style, shape[0], step.filters, step.stride, bottleneck=step.deep, skip=step.skip)
+                layers[f"block{number}"] = ResidualBlock(
+                    styles[step.norm], shape[0], step.filters, step.stride, bottleneck=step.deep, skip=step.skip
+                )
             elif isinstance(step, Pool):
                 layers[f"{step.kind}{number}"] = _pool(step, shape, steps[place + 1])
             else:
@@ -58,8 +59,15 @@ class Custom(Model):
                     layers["flatten"] = nn.Flatten()  # (B, C * H * W)
                 layers["linear" if last else f"linear{number}"] = nn.Linear(prod(shape), step.units, bias=self.bias)
             if isinstance(step, Conv | Linear) and not last:
-                layers[f"act{number}"] = style.activation_layer()
+                layers[f"act{number}"] = ACTIVATIONS[self.activation]()
         return nn.Sequential(layers)
+
+
+def _conv(step: Conv, before: int, *, bias: bool) -> nn.Module:
+    """A convolution of `before` channels, with BatchNorm behind it or nothing."""
+    if step.norm:
+        return ConvNorm(before, step.filters, step.size, stride=step.stride, padding=step.padding, bias=bias)
+    return Conv2d(before, step.filters, step.size, stride=step.stride, padding=step.padding, bias=bias)
 
 
 def _pool(step: Pool, shape: tuple[int, ...], then: Step) -> nn.Module:

@@ -7,7 +7,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from leakage.engine.core import Model, choice
-from leakage.models._layers import NORM_HELP, NORMS, PADDING_HELP, PADDINGS, ConvNorm, GlobalMean, Style
+from leakage.engine.link import GlobalMean
+from leakage.models._layers import NORM_HELP, NORMS, PADDING_HELP, PADDINGS, ConvNorm, Style
 from leakage.models._parts import ACTIVATION_HELP, ACTIVATIONS, NORMALISATIONS, NORMALISE_HELP, normalisation
 
 DEPTHS = {"resnet20": 3, "resnet32": 5}  # blocks per stage

@@ -3,6 +3,7 @@
     conv 5@12 /2 p2     12 filters of 5 x 5, stride 2, padding 2
     block 32 /2         a residual block: two convolutions 3 x 3 with 32 filters, the first with stride 2, and a skip past both
     block 32 /2 cut     the same without its skip
+    conv 3@16 norm, block 32 norm    BatchNorm with its stored statistics after every convolution of the step: a map of every channel
     deep 16             a bottleneck: convolutions 1 x 1, 3 x 3 and 1 x 1 with 16, 16 and 64 filters, and a skip past all three
     mean 2, max 2       the mean or the largest of every 2 x 2 pixels; "mean" alone: of the whole picture
     linear 500          500 units, each connected to everything before
@@ -19,12 +20,13 @@ Shape = tuple[int, ...]  # (C, H, W), or (n,) after a linear layer
 JOINT = " - "
 MOST_STEPS, MOST_CHARACTERS = 60, 2000
 MOST_NUMBERS = 50_000_000  # weights of a network that is built, and numbers that its layers make of one picture
-FORMS = "conv 3@16 /2 p1, block 16 /2, block 16 cut, deep 16, mean 2, max 2, mean, linear 100"
+FORMS = "conv 3@16 /2 p1, block 16 /2, block 16 cut, deep 16, block 16 norm, mean 2, max 2, mean, linear 100"
 GRAMMAR = """One step per line, or joined by " - ", from the picture to the outputs; a linear layer to the outputs comes last by itself.
 
 - `conv 3@16 /2 p1`: 16 filters of 3 x 3 pixels, stride 2, padding 1
 - `block 16 /2`: a residual block, two convolutions and a skip past both; `block 16 cut`: without its skip
 - `deep 16`: a bottleneck of three convolutions and a skip
+- `norm` at the end of these: BatchNorm after each convolution, with stored statistics; it changes no count
 - `mean 2`, `max 2`: the mean or largest of every 2 x 2; `mean` alone: of everything
 - `linear 100`: 100 units, each connected to everything before"""
 
@@ -41,9 +43,11 @@ class Conv:
     filters: int
     stride: int = 1
     padding: int = 0
+    norm: bool = False
 
     def __str__(self) -> str:
-        return f"conv {self.size}@{self.filters}" + _stride(self.stride) + (f" p{self.padding}" if self.padding else "")
+        padded = f" p{self.padding}" if self.padding else ""
+        return f"conv {self.size}@{self.filters}{_stride(self.stride)}{padded}{_norm(self.norm)}"
 
 
 @dataclass(frozen=True)
@@ -54,9 +58,11 @@ class Block:
     stride: int = 1
     skip: bool = True
     deep: bool = False
+    norm: bool = False
 
     def __str__(self) -> str:
-        return f"{'deep' if self.deep else 'block'} {self.filters}" + _stride(self.stride) + ("" if self.skip else " cut")
+        cut = "" if self.skip else " cut"
+        return f"{'deep' if self.deep else 'block'} {self.filters}{_stride(self.stride)}{cut}{_norm(self.norm)}"
 
     @property
     def convolutions(self) -> tuple[Conv, ...]:
@@ -188,7 +194,7 @@ def unroll(steps: tuple[Step, ...], image_shape: tuple[int, int, int], outputs: 
 def _step(number: int, text: str) -> Step:
     words = text.lower().split()
     kind, rest = words[0], words[1:]
-    stride, padding, skip, plain = 1, 0, True, list[str]()
+    stride, padding, skip, norm, plain = 1, 0, True, False, list[str]()
     for word in rest:
         if re.fullmatch(r"/\d{1,9}", word):
             stride = int(word[1:])
@@ -196,14 +202,16 @@ def _step(number: int, text: str) -> Step:
             padding = int(word[1:])
         elif word == "cut":
             skip = False
+        elif word == "norm":
+            norm = True
         else:
             plain.append(word)
     found = " ".join(plain)
     try:
         if kind == "conv" and skip and (form := re.fullmatch(r"(\d{1,9})@(\d{1,9})", found)):
-            return _within(Conv(int(form[1]), int(form[2]), stride, padding))
+            return _within(Conv(int(form[1]), int(form[2]), stride, padding, norm))
         if kind in ("block", "deep") and not padding and re.fullmatch(r"\d{1,9}", found):
-            return _within(Block(int(found), stride, skip, deep=kind == "deep"))
+            return _within(Block(int(found), stride, skip, deep=kind == "deep", norm=norm))
         if kind == "mean" and len(rest) == len(plain) and re.fullmatch(r"\d{0,9}", found):
             return _within(Pool("mean", int(found or 0)))
         if kind == "max" and len(rest) == len(plain) and re.fullmatch(r"\d{1,9}", found):
@@ -255,3 +263,7 @@ def _pool(place: int, step: Pool, shape: Shape) -> Map:
 
 def _stride(stride: int) -> str:
     return f" /{stride}" if stride > 1 else ""
+
+
+def _norm(norm: bool) -> str:
+    return " norm" if norm else ""

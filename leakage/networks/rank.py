@@ -12,7 +12,8 @@ RA_n    x_n - w_n - z_n - v_n;  RA-i, the index of the network, is the largest o
 
 A linear layer takes no part in the maximum: its gradient gives its whole input. A mean is a layer without weights; of the largest pixels
 only those that were the largest are known. A block with a skip is one layer: x its input, w the weights of its last convolution, z its
-output, since what lies between follows from the input.
+output, since what lies between follows from the input. BatchNorm with stored statistics is part of its convolution and changes no count:
+the equation that the gradient of its scale gives follows from those of the weights.
 Source: Zhu and Blaschko 2021, section 4, appendices C and D (https://arxiv.org/abs/2010.07733).
 Unlike the paper: batches (x and z grow with the batch, w does not), and the exact rank beside the counts.
 """

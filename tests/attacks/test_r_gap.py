@@ -101,8 +101,8 @@ def test_with_too_few_equations_it_says_so_and_the_rank_is_that_of_the_system() 
 
 
 def test_a_network_that_is_no_chain_gets_a_sentence_and_grey() -> None:
-    (only,) = climb(observed(smooth(channels=3, side=32), model=Part(id="resnet")))
-    assert "stem.0 (ConvNorm)" in only.note["event"]
+    (only,) = climb(observed(smooth(channels=3, side=32), model=Part(id="he_resnet")))
+    assert "block1-1 (_Block)" in only.note["event"]
     assert bool((only.x == 0.5).all())
 
 

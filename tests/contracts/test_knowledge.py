@@ -64,7 +64,12 @@ def test_every_prepared_experiment_can_be_run() -> None:
 
 def test_whatever_else_is_prepared_names_plugins_that_are_here() -> None:
     data = prepared()
-    parts = [("model", data.verify.network), ("attack", data.verify.equations), *(("attack", one.attack) for one in data.verify.searches)]
+    parts = [
+        ("model", data.verify.network),
+        ("attack", data.verify.equations),
+        ("attack", data.verify.together),
+        *(("attack", one.attack) for one in data.verify.searches),
+    ]
     for name in type(data.what_ifs).model_fields:
         change = getattr(data.what_ifs, name).change
         parts += [(kind, part) for kind in ("model", "protocol", "attack") if (part := getattr(change, kind))]

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 import torch
 from digits import write_digits
-from problems import CATALOG, precision, smooth
+from problems import CATALOG, precision, smooth, trained_norms
 from torch import nn
 from torch.nn import functional as F
 from visiting import Open, asked, fine, press_run, words
@@ -159,10 +159,48 @@ def test_a_plain_chain_has_the_links_that_are_counted(name: str) -> None:
     assert [link.activation is None for link in links] == [False] * (len(links) - 1) + [True]
 
 
-@pytest.mark.parametrize("text", ["block 4", "conv 3@4 - mean 2", "mean"])
-def test_a_network_with_skips_or_pooling_is_no_chain(text: str) -> None:
-    with pytest.raises(ValueError, match=r"block1|mean"):
-        chain(built("custom", network=text), SHAPE)
+def test_a_network_that_takes_largest_pixels_is_no_chain() -> None:
+    with pytest.raises(ValueError, match="max2"):
+        chain(built("custom", network="conv 3@4 - max 2"), SHAPE)
+
+
+def test_a_block_is_one_link_without_its_skip_two_and_a_norm_is_part_of_its_convolution() -> None:
+    links = chain(built("custom", network="conv 3@4 p1 norm - block 6 /2 - block 6 cut norm - mean 2 - mean"), SHAPE)
+    assert [link.name for link in links] == ["conv1", "block2", "block3.body.0", "block3.body.2", "mean4", "mean5", "linear"]
+    assert [link.norm.name if link.norm else "" for link in links] == [
+        "conv1.norm",
+        "",
+        "block3.body.0.norm",
+        "block3.body.2.norm",
+        "",
+        "",
+        "",
+    ]
+    assert [(link.x, link.z) for link in links[1:2] + links[4:6]] == [
+        ((4, 32, 32), (6, 16, 16)),
+        ((6, 16, 16), (6, 8, 8)),
+        ((6, 8, 8), (6,)),
+    ]
+    assert links[1].skip is not None
+
+
+@pytest.mark.parametrize(
+    "text", ["conv 5@6 /2 p2 norm - block 8 /2 norm - deep 3 - block 6 cut norm - mean 2 - mean", "block 5 norm - linear 9"]
+)
+@pytest.mark.parametrize("activation", ["relu", "leaky_relu", "tanh"])
+def test_the_links_compute_what_the_network_computes_and_pull_back_its_derivative(text: str, activation: str) -> None:
+    with precision(torch.float64):
+        net = built("custom", (3, 16, 16), network=text, activation=activation).double()
+        trained_norms(net)
+        weights, x = dict(net.named_parameters()), smooth(channels=3, side=16)[0]
+        for link in chain(net, (3, 16, 16)):
+            out = link.map(weights, x.requires_grad_())
+            if not link.body:
+                k = torch.randn(link.z)
+                (slope,) = torch.autograd.grad(out, x, k, retain_graph=True)
+                assert torch.allclose(link.pull(weights, k), slope.view(link.x))
+            x = link.bend(out).detach()
+        assert torch.allclose(x, net(smooth(channels=3, side=16))[0])
 
 
 def test_r_gap_reads_a_gallery_picture_exactly_off_the_gradient_of_a_written_network() -> None:

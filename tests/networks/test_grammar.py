@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from leakage.models._layers import GlobalMean
+from leakage.engine.link import GlobalMean
 from leakage.networks.grammar import Block, Conv, Linear, NetworkError, Pool, parse, unroll, write
 from leakage.networks.templates import TEMPLATES
 from leakage.spec.experiment import Part
@@ -21,6 +21,8 @@ def test_a_text_is_read_into_steps() -> None:
         Pool("mean"),
         Linear(500),
     )
+    assert parse("conv 3@4 p1 norm - deep 8 norm cut") == (Conv(3, 4, padding=1, norm=True), Block(8, skip=False, deep=True, norm=True))
+    assert write(parse("deep 8 norm cut - conv 3@4 norm /2")) == "deep 8 cut norm - conv 3@4 /2 norm"
     assert parse(" conv 3@4\nLINEAR 5 ") == (Conv(3, 4), Linear(5))
     assert parse("") == ()
 
@@ -37,6 +39,7 @@ def test_a_template_is_what_its_steps_write(text: str) -> None:
         ("linear 5 - block 4 p1", "Step 2: 'block 4 p1' is not a step"),
         ("conv 3@4 cut", "is not a step"),
         ("mean 2 /2", "is not a step"),
+        ("mean 2 norm", "is not a step"),
         ("max", "is not a step"),
         ("conv 3@0", r"Step 1 \(conv 3@0\): filters must lie between 1 and 512; given was 0"),
         ("conv 3@4 /5", "stride must lie between 1 and 4"),

@@ -139,8 +139,15 @@ def test_the_verdict_goes_by_the_exact_rank_where_the_count_is_too_hopeful() -> 
 def test_r_gap_needs_one_picture_a_chain_and_enough_equations_in_every_layer() -> None:
     said = [verdict(counted(name, batch=batch), parse(TEMPLATES[name]), batch).recursion for name, batch in (("CNN6", 1), ("CNN6", 2))]
     assert said == ["yes", "no, it is made for one picture"]
-    assert verdict(counted("CNN6-d"), parse(TEMPLATES["CNN6-d"]), 1).recursion == "only in part, it has to guess in layer conv2"
-    assert "plain chain" in verdict(counted(RESNET18), parse(TEMPLATES[RESNET18]), 1).recursion
+    assert verdict(counted("CNN6-d"), parse(TEMPLATES["CNN6-d"]), 1).recursion == (
+        "only in part, it has to guess in layer conv2, unless it solves that together with the layers before it"
+    )
+    assert (
+        verdict(counted("R-GAP's net B"), parse(TEMPLATES["R-GAP's net B"]), 1).recursion == "only in part, it has to guess in layer conv1"
+    )
+    assert "it has to guess in layer mean, unless" in verdict(counted(RESNET18), parse(TEMPLATES[RESNET18]), 1).recursion
+    largest = parse("conv 3@4 - max 2")
+    assert "the largest" in verdict(analyse(unroll(largest, (3, 32, 32), 10)), largest, 1).recursion
 
 
 @pytest.mark.parametrize("name", TEMPLATES)

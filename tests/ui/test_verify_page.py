@@ -57,10 +57,15 @@ def test_the_runs_of_another_network_are_not_shown_beside_this_one(look: Open, d
 
 
 def test_where_r_gap_does_not_apply_only_the_search_runs(look: Open, door: Service, work: Callable[[], None]) -> None:
-    at = press(look(net="conv 3@4 - mean 2", **SMALL))
+    at = press(look(net="conv 3@4 - max 2", **SMALL))
     assert [experiment.attack.id for experiment in asked(at, door)] == ["idlg"]
     work()
     assert "**Measured:** R-GAP does not apply, DLG " in words(at.run())
+
+
+def test_blocks_and_means_are_solved_together(look: Open, door: Service) -> None:
+    solved, searched = asked(press(look(net="conv 3@12 p1 norm - block 12 - mean 2", **SMALL)), door)
+    assert (solved.attack.id, solved.attack.fields["system"], searched.attack.id) == ("r_gap", "together", "idlg")
 
 
 def test_a_deep_network_is_searched_by_inverting_gradients(look: Open, door: Service) -> None:

@@ -99,10 +99,11 @@ def _recursion(found: Analysis, steps: tuple[Step, ...], batch: int) -> str:
     stuck = [row for row in found.rows if missing(row)]
     if batch > 1:
         return "no, it is made for one picture"
-    if any(isinstance(step, Pool) or (isinstance(step, Block) and step.skip) for step in steps):
-        return "no, it needs a plain chain of convolutions and linear layers"
+    if any(isinstance(step, Pool) and step.kind == "max" for step in steps):
+        return "no, it cannot tell what lies behind the largest of several numbers"
     if stuck:
-        return f"only in part, it has to guess in {layer(stuck[-1], steps)}"  # it starts at the output
+        guess = f"only in part, it has to guess in {layer(stuck[-1], steps)}"  # it starts at the output
+        return guess if lacking(found) else f"{guess}, unless it solves that together with the layers before it"
     return "yes"
 
 

@@ -69,7 +69,7 @@ def searches() -> dict[str, Search]:
 
 
 def attacks(given: Given, picture: str, activation: str, search: str) -> list[Experiment]:
-    """R-GAP, if the network is a plain chain, and the search on one picture of the gallery. Raises SpecError."""
+    """R-GAP, unless the network takes largest pixels, and the search on one picture of the gallery. Raises SpecError."""
     known = service().catalog()
     if known is None:
         raise SpecError("The attacks are not ready yet. Try again in a few seconds.")
@@ -78,6 +78,7 @@ def attacks(given: Given, picture: str, activation: str, search: str) -> list[Ex
 
 def questions(given: Given, picture: str, activation: str, search: str) -> list[Experiment]:
     """The same, with the defaults of the attacks still left out."""
+    alone = not any(isinstance(step, Block | Pool) for step in given.steps)
     r_gap = Experiment.model_validate(
         {
             "pictures": (Picture(source="gallery", id=picture),),
@@ -85,14 +86,14 @@ def questions(given: Given, picture: str, activation: str, search: str) -> list[
             "task": TASKS[given.outputs],
             "size": given.shape[1],
             "channels": given.shape[0],
-            "attack": prepared().verify.equations,
+            "attack": prepared().verify.equations if alone else prepared().verify.together,
             "precision": "float64",
             "max_seconds": MAX_SECONDS,
         }
     )
     told: dict[str, Any] = {"attack": searches()[search].attack, "precision": "float32", "assume": Assumptions(labels=True)}
-    chain = not any(isinstance(step, Block | Pool) for step in given.steps)
-    return ([r_gap] if chain else []) + [r_gap.model_copy(update=told)]
+    undone = not any(isinstance(step, Pool) and step.kind == "max" for step in given.steps)
+    return ([r_gap] if undone else []) + [r_gap.model_copy(update=told)]
 
 
 def start(given: Given) -> None:

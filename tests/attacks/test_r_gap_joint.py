@@ -1,0 +1,271 @@
+"""R-GAP through folded BatchNorm, means of pixels and skips: five networks drawn at random, and every mechanism by itself."""
+
+import math
+import random
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+import torch
+from problems import precision, smooth, trained_norms
+from torch import nn
+
+from leakage.attacks.r_gap import RGap
+from leakage.engine.chain import chain
+from leakage.engine.core import Observation, Params, Snapshot, generator
+from leakage.engine.equations import Said, Sums, solve_together
+from leakage.engine.jacobian_rank import spectrum
+from leakage.engine.link import Link
+from leakage.engine.observe import observe, ready
+from leakage.engine.stretch import Stretch, solve_stretch
+from leakage.networks.grammar import NetworkError, parse, unroll
+from leakage.networks.rank import analyse
+from leakage.spec.experiment import Experiment, Part
+from leakage.workers.adapter import federation, network
+
+SEED = 201007733  # the number of the paper
+WANTED = ("norm", "block", "mean", "mean", "block")  # what each network must hold at least
+DRAWN = [  # side of the picture, bends, network: as they came, before anything was tried on them
+    (10, "sigmoid", "conv 5@14 norm - conv 3@9 p1 norm"),
+    (8, "tanh", "conv 5@10 p2 norm - block 8 /2 norm"),
+    (12, "leaky_relu", "conv 4@20 - mean 2 - block 19 /2 norm"),
+    (10, "tanh", "conv 5@10 p2 norm - block 15 /2 - mean 2"),
+    (10, "sigmoid", "conv 3@10 /2 - conv 3@18 p1 norm - block 10 - mean 2"),
+]
+
+
+def drawn() -> list[tuple[int, str, str]]:
+    """Five networks of two to four steps; those that do not fit their picture, or lack what is wanted, are drawn again."""
+    rng, found = random.Random(SEED), list[tuple[int, str, str]]()
+
+    def step() -> str:
+        kind = rng.choice(("conv", "conv", "conv", "block", "block", "mean"))
+        if kind == "mean":
+            return "mean 2"
+        filters, stride, norm = rng.randint(6, 24), rng.choice(("", "", " /2")), rng.choice(("", " norm"))
+        if kind == "block":
+            return f"block {filters}{stride}{norm}"
+        size = rng.choice((3, 4, 5))
+        return f"conv {size}@{filters}{stride}{rng.choice(('', f' p{size // 2}'))}{norm}"
+
+    while len(found) < len(WANTED):
+        side, bend = rng.choice((8, 10, 12)), rng.choice(("leaky_relu", "relu", "tanh", "sigmoid"))
+        text = " - ".join(step() for _ in range(rng.randint(2, 4)))
+        try:
+            unroll(parse(text), (3, side, side), 10)
+        except NetworkError:
+            continue
+        if WANTED[len(found)] in text:
+            found.append((side, bend, text))
+    return found
+
+
+def seen_by(side: int, bend: str, text: str, *, seed: int = 1, bias: bool = False) -> tuple[Observation, torch.Tensor]:
+    """What the server holds of one smooth picture of class 7, and the picture. BatchNorm has the statistics of a trained network."""
+    model = Part(id="custom", fields={"network": text, "activation": bend, "bias": bias})
+    asked, x = Experiment(model=model, seed=seed), smooth(channels=3, side=side)
+    net = ready(network(asked, (3, side, side)), federation(asked), x, batch_norm=asked.batch_norm)
+    trained_norms(net)
+    return observe(net, x, torch.tensor([7]), federation(asked), num_classes=10), x
+
+
+def climb(seen: Observation, system: str = "together") -> list[Snapshot]:
+    """Its snapshots, those of a search under way left out."""
+    return [moment for moment in RGap(system=system).run(seen, generator(1, "attack")) if "missed" not in moment.note]
+
+
+def error(guess: torch.Tensor, truth: torch.Tensor) -> float:
+    return float((guess - truth).square().mean())
+
+
+def below(seen: Observation, x: torch.Tensor) -> tuple[Stretch, Params, Params]:
+    """All links below the last one as one stretch, with what is true of its output."""
+    weights = {name: value.detach() for name, value in seen.weights.items()}
+    *links, last = chain(seen.model, seen.image_shape)
+    out = x[0]
+    for link in links:
+        z = link.map(weights, out)
+        out = link.bend(z).view(link.z)
+    k = seen.model(x).softmax(1)[0].detach() - nn.functional.one_hot(torch.tensor(7), 10)
+    top = links[-1]
+    return Stretch(tuple(links), z, top.known(z), last.pull(weights, k).view(top.z) * top.slope(z)), weights, seen.as_gradient()
+
+
+# ---------------------------------------------------------------- five networks
+
+
+def test_the_five_networks_are_those_that_the_seed_draws() -> None:
+    assert drawn() == DRAWN
+
+
+@pytest.mark.parametrize("which", [0, 1, 3])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_picture_is_exact_where_the_equations_suffice(which: int, seed: int) -> None:
+    side, _, text = DRAWN[which]
+    with precision(torch.float64):
+        seen, x = seen_by(*DRAWN[which], seed=seed)
+        last = climb(seen)[-1]
+        found = spectrum(seen.model, x, torch.tensor([7]))
+    counted = analyse(unroll(parse(text), (3, side, side), 10))
+    assert counted.index is not None
+    assert counted.index < 0
+    assert found.rank == found.unknowns == 3 * side**2
+    assert error(last.x, x) < 1e-12
+    assert last.y.tolist() == [7]
+    assert "event" not in last.note
+
+
+def test_where_the_index_is_above_0_the_whole_gradient_is_short_too_and_the_answer_says_so() -> None:
+    side, _, text = DRAWN[2]
+    counted = analyse(unroll(parse(text), (3, side, side), 10))
+    assert counted.index == 1620 - 320 - (1620 - 432)  # the mean: its own 320 outputs, and 1188 equations handed on by conv1
+    with precision(torch.float64):
+        seen, x = seen_by(*DRAWN[2])
+        *_, first, last = climb(seen)
+        found = spectrum(seen.model, x, torch.tensor([7]))
+    assert found.rank < found.unknowns == 432
+    assert "From layer mean2 on all layers together" in first.note["event"]
+    assert error(last.x, x) > 1e-3
+
+
+def test_pixels_that_no_filter_meets_stay_unknown_and_all_others_are_exact() -> None:
+    with precision(torch.float64):
+        seen, x = seen_by(*DRAWN[4])
+        *_, first, last = climb(seen)
+        found = spectrum(seen.model, x, torch.tensor([7]))
+    assert found.rank == first.note["rank"] == 3 * 9 * 9  # filters of 3 at a stride of 2 end at the ninth of ten pixels
+    assert "430 equations determine 243 of 300 unknowns" in first.note["event"]
+    assert error(last.x[..., :9, :9], x[..., :9, :9]) < 1e-12
+
+
+# ---------------------------------------------------------------- one mechanism at a time
+
+
+@pytest.mark.parametrize(
+    ("side", "bend", "text"),
+    [
+        (8, "tanh", "conv 3@8 p1 norm - conv 3@9 /2 p1 norm"),
+        (8, "relu", "conv 3@16 p1 norm - conv 3@16 p1 norm"),
+        (8, "leaky_relu", "conv 3@16 p1 - block 16"),  # x_2 from the gradient of W_2 alone: 144 rows for 64 places
+        (8, "relu", "conv 3@16 p1 norm - block 24 /2 norm"),  # a skip of convolutions; zeros hide a half of f
+        (8, "tanh", "conv 3@8 p1 - deep 16 norm"),
+        (8, "leaky_relu", "block 8 cut norm"),
+    ],
+)
+@pytest.mark.parametrize("bias", [False, True])
+def test_norms_and_skips_are_undone_exactly_layer_by_layer(side: int, bend: str, text: str, bias: bool) -> None:
+    with precision(torch.float64):
+        seen, x = seen_by(side, bend, text, bias=bias)
+        shown = climb(seen, "balanced")
+    assert error(shown[-1].x, x) < 1e-18
+    assert all(moment.note["rank"] == moment.note["unknowns"] for moment in shown[1:-1])
+
+
+@pytest.mark.parametrize(
+    ("bend", "text"),
+    [
+        ("tanh", "conv 3@24 p1 norm - mean 2"),
+        ("tanh", "conv 3@32 p1 - mean 2 - conv 3@16 p1 - mean"),
+        ("sigmoid", "conv 3@4 - conv 3@4"),  # R-GAP's net D: conv2 alone is short
+        ("relu", "conv 3@24 p1 norm - mean 2"),
+    ],
+)
+def test_a_layer_that_is_short_is_solved_with_those_below_it(bend: str, text: str) -> None:
+    with precision(torch.float64):
+        seen, x = seen_by(12 if "@4 " in text else 8, bend, text)
+        alone, together = (climb(seen, system)[-1] for system in ("balanced", "together"))
+    assert error(alone.x, x) > 1e-5
+    assert error(together.x, x) < 1e-12
+
+
+def test_a_block_whose_last_gradient_is_too_short_is_solved_as_a_whole() -> None:
+    with precision(torch.float64):
+        seen, x = seen_by(10, "leaky_relu", "conv 3@6 p1 - block 6 norm")  # 54 rows for 100 places
+        shown = climb(seen, "balanced")
+    block = next(moment.note for moment in shown if moment.note.get("layer") == "block2")
+    assert block["equations"] == 600 + 2 * (6 * 6 * 9 + 6 + 6)  # outputs; weights, gamma and beta of two convolutions
+    assert error(shown[-1].x, x) < 1e-18
+
+
+def test_norms_that_take_the_batchs_statistics_have_no_place_in_a_chain() -> None:
+    asked, x = Experiment(model=Part(id="custom", fields={"network": "conv 3@4 norm"}), batch_norm="batch"), smooth(channels=3, side=8)
+    net = ready(network(asked, (3, 8, 8)), federation(asked), x, batch_norm="batch")
+    with pytest.raises(ValueError, match=r"conv1 \(ConvNorm\)"):
+        chain(net, (3, 8, 8))
+
+
+def test_a_norm_of_its_own_is_folded_into_the_convolution_before_it() -> None:
+    with precision(torch.float64):
+        net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.Tanh(), nn.Flatten(), nn.Linear(288, 10)).eval()
+        trained_norms(net)
+        link, _ = chain(net, (3, 8, 8))
+        x = smooth(channels=3, side=8)
+        assert link.norm is not None
+        assert torch.allclose(link.map(dict(net.named_parameters()), x[0]), net[1](net[0](x))[0])
+
+
+def test_gammas_gradient_holds_of_the_true_picture_and_adds_no_rank_to_that_of_the_weights() -> None:
+    with precision(torch.float64):
+        x, w = torch.rand(3, 8, 8), torch.rand(2, 3, 3, 3).requires_grad_()
+        gamma, mean, deviation = torch.tensor([0.7, 1.4]).requires_grad_(), torch.tensor([0.2, -0.3]), torch.tensor([1.1, 0.6])
+        y = nn.functional.conv2d(x[None], w)[0]
+        z = (y - mean.view(-1, 1, 1)) / deviation.view(-1, 1, 1) * gamma.view(-1, 1, 1)
+        k = torch.randn_like(z)
+        g, slope = torch.autograd.grad((z * k).sum(), (w, gamma))
+        scale, factors = (gamma / deviation).detach().view(-1, 1, 1), k / deviation.view(-1, 1, 1)
+        sums = Sums(w.detach(), factors, slope + mean * factors.sum((1, 2)))
+        assert torch.allclose((factors * y).sum((1, 2)), sums.made)
+        out = (y * scale).detach()
+        said = Said(w.detach() * scale[..., None], out, torch.ones_like(out, dtype=torch.bool), k * scale, g)
+        without, with_it = (solve_together([one], (8, 8)) for one in (said, replace(said, sums=sums)))
+        assert without.rank == with_it.rank < 192
+        assert with_it.equations == without.equations + 2
+        assert with_it.residual < 1e-12
+        wrong = replace(said, sums=replace(sums, made=2 * sums.made))
+        assert solve_together([wrong], (8, 8)).residual > 1e-3
+
+
+def test_gradient_rows_alone_count_no_rounding_as_equations() -> None:
+    with precision(torch.float64):
+        x, k = torch.rand(2, 6, 6), torch.zeros(9, 6, 6)
+        k[:, 1:3, 1:3] = torch.randn(9, 2, 2)  # of 36 places a kernel of 3 meets 4 x 4 from there
+        w = torch.rand(9, 2, 3, 3).requires_grad_()
+        (g,) = torch.autograd.grad((nn.functional.conv2d(x[None], w, padding=1)[0] * k).sum(), w)
+        nothing = torch.zeros(9, 6, 6, dtype=torch.bool)
+        found = solve_together([Said(w.detach(), torch.zeros(9, 6, 6), nothing, k, g, padding=1)], (6, 6))
+        assert found.rank == 2 * 16
+        assert torch.allclose(found.x[:, :4, :4], x[:, :4, :4])
+        assert found.x[:, 4:].abs().max() < 1e-9  # of several solutions the shortest
+
+
+def test_the_equations_of_a_stretch_hold_of_the_truth_and_are_as_many_as_were_sent() -> None:
+    with precision(torch.float64):
+        seen, x = seen_by(8, "relu", "conv 3@6 p1 norm - block 8 /2 norm - mean 2")
+        stretch, weights, gradient = below(seen, x)
+        sent = sum(value.numel() for name, value in gradient.items() if name != "linear.weight")
+        assert stretch.equations(gradient) == 8 * 2 * 2 + sent
+        assert stretch.off(weights, gradient, x[0]) < 1e-12
+        assert stretch.off(weights, gradient, x[0] + 0.01) > 1e-3
+
+
+def test_a_search_yields_after_every_step_so_that_it_can_be_stopped() -> None:
+    with precision(torch.float64):
+        seen, x = seen_by(8, "tanh", "conv 3@24 p1 norm - mean 2")
+        stretch, weights, gradient = below(seen, x)
+        missed = list(solve_stretch(stretch, weights, gradient, torch.full_like(x[0], 0.5)))
+    assert 2 <= len(missed) <= 40
+    assert all(after < before for before, after in pairwise(missed))
+
+
+def test_a_rounded_kink_comes_back_to_the_kink() -> None:
+    link = Link("conv", nn.Conv2d(1, 1, 1), (1, 1, 2), (1, 1, 2), nn.LeakyReLU(0.2))
+    z = torch.tensor([[[-3.0, 3.0]]])
+    assert torch.allclose(link.bend(z, 1e-3), link.bend(z))
+    assert torch.allclose(link.bend(z, 1.0) - link.bend(z), torch.full((1, 1, 2), 0.8 * 3 * math.log(1 + math.exp(-1))))
+
+
+def test_a_layer_too_large_for_memory_gets_a_sentence_and_grey() -> None:
+    seen, _ = seen_by(64, "leaky_relu", "conv 3@8 p1")  # 3 (64^2 - 72) unknowns that 32,768 weight rows must determine
+    last = climb(seen)[-1]
+    assert "The equations of conv1 do not fit into memory" in last.note["event"]
+    assert bool((last.x == 0.5).all())
