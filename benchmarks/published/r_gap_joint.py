@@ -50,11 +50,11 @@ MET = {"drawn 5": 9}  # rows and columns that some filter meets, where these are
 SYSTEMS = ("balanced", "together")
 
 
-def seen_by(side: int, bend: str, text: str, number: int) -> tuple[Observation, Tensor, Tensor]:
+def seen_by(side: int, activation: str, text: str, number: int) -> tuple[Observation, Tensor, Tensor]:
     """What the server holds of one picture, the picture and its class."""
     asked = Experiment(
         pictures=(Picture(id=gallery()[number].id),),
-        model=Part(id="custom", fields={"network": text, "activation": bend}),
+        model=Part(id="custom", fields={"network": text, "activation": activation}),
         attack=Part(id="r_gap"),
         seed=1 + number,
         precision="float64",
@@ -101,11 +101,11 @@ def attacked(name: str, number: int) -> dict[str, Any]:
 
 def line(name: str, runs: list[dict[str, Any]]) -> list[Any]:
     """One row of the table."""
-    side, bend, text = NETWORKS[name]
+    side, activation, text = NETWORKS[name]
     index = analyse(unroll(parse(text), (3, side, side), 10)).index
     ranks = sorted(run["rank"] for run in runs)
     rank = f"{ranks[0]:,}" + (f" to {ranks[-1]:,}" if ranks[0] < ranks[-1] else "") + f" of {runs[0]['unknowns']:,}"
-    cells: list[Any] = [name, text, bend, index, rank]
+    cells: list[Any] = [name, text, activation, index, rank]
     for system in SYSTEMS:
         errors = [run[system]["mse"] for run in runs]
         cells += [statistics.median(errors), max(errors)]
@@ -120,10 +120,10 @@ def main() -> None:
     given = parser.parse_args()
     torch.set_num_threads(1)
     book, lines = Book("r_gap_joint", __doc__), []
-    for name, (side, bend, text) in NETWORKS.items():
+    for name, (side, activation, text) in NETWORKS.items():
         runs = []
         for number in range(given.pictures):
-            asked = {"name": name, "side": side, "activation": bend, "network": text, "picture": number}
+            asked = {"name": name, "side": side, "activation": activation, "network": text, "picture": number}
             found = book.known(asked)
             if found is None:
                 found = attacked(name, number)

@@ -74,14 +74,14 @@ class Solved:
 
 @dataclass(frozen=True)
 class Sums:
-    """One more equation for each filter, as the gradient of BatchNorm's gamma gives: sum over positions of factor (w * x) = made.
+    """One more equation for each filter, as the gradient of BatchNorm's gamma gives: sum over positions of factor (w * x) = total.
 
-    w, factors, made   (Co, Ci, s, s), (Co, Ho, Wo), (Co,)
+    w, factors, total   (Co, Ci, s, s), (Co, Ho, Wo), (Co,)
     """
 
     w: Tensor
     factors: Tensor
-    made: Tensor
+    total: Tensor
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class Said:
     @property
     def equations(self) -> int:
         """How many numbers it says."""
-        return int(self.known.sum()) + (0 if self.g is None else self.g.numel()) + (0 if self.sums is None else len(self.sums.made))
+        return int(self.known.sum()) + (0 if self.g is None else self.g.numel()) + (0 if self.sums is None else len(self.sums.total))
 
 
 def solve(  # noqa: PLR0913  (the symbols of its equations)
@@ -179,7 +179,7 @@ def _output_part(one: Said, ratio: Tensor, sides: tuple[int, int]) -> tuple[Tens
         return rows, made
     factors = one.sums.factors.flatten(1)
     weigh = weight_rows(one.sums.w, one.stride, one.padding, sides).view(*factors.shape, -1)  # (Co, Ho Wo, Ci H W)
-    return torch.cat([rows, torch.einsum("fp,fpn->fn", factors, weigh) * ratio]), torch.cat([made, one.sums.made * ratio])
+    return torch.cat([rows, torch.einsum("fp,fpn->fn", factors, weigh) * ratio]), torch.cat([made, one.sums.total * ratio])
 
 
 def _missed(one: Said, x: Tensor) -> float:
@@ -189,7 +189,7 @@ def _missed(one: Said, x: Tensor) -> float:
     if one.sums is None:
         return off
     summed = one.sums.factors * F.conv2d(x[None], one.sums.w, stride=one.stride, padding=one.padding)[0]
-    return max(off, _share(summed.sum((1, 2)) - one.sums.made, one.sums.made))
+    return max(off, _share(summed.sum((1, 2)) - one.sums.total, one.sums.total))
 
 
 def solve_as_published(  # noqa: PLR0913  (as `solve`)

@@ -10,7 +10,6 @@ condition number means that directions are told apart in exact arithmetic alone.
 """
 
 import math
-import warnings
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from torch import Tensor, nn
 from torch.autograd import forward_ad
 
 from leakage.engine.client import Gradient, weights_of
+from leakage.engine.forward_mode import quiet_forward_mode
 from leakage.engine.stopping import StoppedError
 
 FAINT = 1e-7  # of the largest singular value: below it, none can be told from 0 after squaring in float64
@@ -121,8 +121,7 @@ def _made(model: nn.Module, x: Tensor) -> int:
 def _columns(honest: nn.Module, x: Tensor, y: Tensor, directions: Tensor) -> Tensor:
     """J times so many directions: (count, rows), float64."""
     client, weights, count = Gradient(honest), weights_of(honest), len(directions)
-    with forward_ad.dual_level(), warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # torch compiles its own formulas by a way that it calls outdated
+    with forward_ad.dual_level(), quiet_forward_mode():
         moved = forward_ad.make_dual(x.expand(count, -1, -1, -1).contiguous(), directions)  # type: ignore[no-untyped-call]
         update = client.each(weights, moved, y.expand(count))
         slopes = [forward_ad.unpack_dual(gradient) for gradient in update.values()]  # type: ignore[no-untyped-call]

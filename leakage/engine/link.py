@@ -133,7 +133,7 @@ class Link:
         below = self.activation.negative_slope if isinstance(self.activation, nn.LeakyReLU) else 0.0
         return below if isinstance(self.activation, nn.ReLU | nn.LeakyReLU) else None
 
-    def bend(self, z: Tensor, soft: float = 0.0) -> Tensor:
+    def activate(self, z: Tensor, soft: float = 0.0) -> Tensor:
         """What comes out of the bend; never in place. `soft`: a kink is rounded over so many root mean squares of z."""
         if self.kink is None:
             return z if self.activation is None else self.activation(z)
@@ -178,7 +178,7 @@ class Link:
         if self.body:
             out = x
             for part in self.body:
-                out = part.bend(part.map(weights, out), soft)
+                out = part.activate(part.map(weights, out), soft)
             return out + (x if self.skip is None else self.skip.map(weights, x))
         if self.is_mean:
             return x.mean((1, 2)) if len(self.z) == 1 else F.avg_pool2d(x[None], self.size)[0]

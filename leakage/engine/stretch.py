@@ -16,6 +16,7 @@ from torch import Tensor
 
 from leakage.engine.core import Params
 from leakage.engine.equations import Solved, least_squares
+from leakage.engine.forward_mode import quiet_forward_mode
 from leakage.engine.link import Link
 
 STEPS = 40  # of Gauss-Newton at most
@@ -68,9 +69,9 @@ class Stretch:
         return any(link.kink is not None for link in (*self.links[:-1], *inside))
 
     def through(self, weights: Params, x: Tensor, soft: float = 0.0) -> Tensor:
-        """F(x), of shape z; `soft` as for `Link.bend`."""
+        """F(x), of shape z; `soft` as for `Link.activate`."""
         for link in self.links[:-1]:
-            x = link.bend(link.map(weights, x, soft), soft).view(link.z)
+            x = link.activate(link.map(weights, x, soft), soft).view(link.z)
         return self.links[-1].map(weights, x, soft)
 
     def missed(self, weights: Params, gradient: Params, soft: float = 0.0) -> Callable[[Tensor], Tensor]:
@@ -158,5 +159,6 @@ def _jacobian(missed: Callable[[Tensor], Tensor], x: Tensor, chunk: int) -> Tens
         moved: Tensor = torch.func.jvp(missed, (x,), (way,))[1]
         return moved
 
-    columns: Tensor = torch.func.vmap(column, chunk_size=chunk)(torch.eye(len(x)).to(x))
+    with quiet_forward_mode():
+        columns: Tensor = torch.func.vmap(column, chunk_size=chunk)(torch.eye(len(x)).to(x))
     return columns.T

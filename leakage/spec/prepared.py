@@ -92,7 +92,7 @@ class Verify(Base):
 
     network: Part  # the model that takes a network as text
     equations: Part
-    together: Part  # the same, of networks whose layers alone have too few
+    jointly: Part  # the same, of networks whose layers alone have too few
     searches: tuple[Search, Search]  # of shallow networks, and of deep ones
 
 

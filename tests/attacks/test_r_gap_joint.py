@@ -10,6 +10,8 @@ import torch
 from problems import precision, smooth, trained_norms
 from torch import nn
 
+from leakage.attacks._climb import Climb, Ladder
+from leakage.attacks._logit import Top
 from leakage.attacks.r_gap import RGap
 from leakage.engine.chain import chain
 from leakage.engine.core import Observation, Params, Snapshot, generator
@@ -17,7 +19,7 @@ from leakage.engine.equations import Said, Sums, solve_together
 from leakage.engine.jacobian_rank import spectrum
 from leakage.engine.link import Link
 from leakage.engine.observe import observe, ready
-from leakage.engine.stretch import Stretch, solve_stretch
+from leakage.engine.stretch import Search, Stretch, solve_stretch
 from leakage.networks.grammar import NetworkError, parse, unroll
 from leakage.networks.rank import analyse
 from leakage.spec.experiment import Experiment, Part
@@ -49,20 +51,20 @@ def drawn() -> list[tuple[int, str, str]]:
         return f"conv {size}@{filters}{stride}{rng.choice(('', f' p{size // 2}'))}{norm}"
 
     while len(found) < len(WANTED):
-        side, bend = rng.choice((8, 10, 12)), rng.choice(("leaky_relu", "relu", "tanh", "sigmoid"))
+        side, activation = rng.choice((8, 10, 12)), rng.choice(("leaky_relu", "relu", "tanh", "sigmoid"))
         text = " - ".join(step() for _ in range(rng.randint(2, 4)))
         try:
             unroll(parse(text), (3, side, side), 10)
         except NetworkError:
             continue
         if WANTED[len(found)] in text:
-            found.append((side, bend, text))
+            found.append((side, activation, text))
     return found
 
 
-def seen_by(side: int, bend: str, text: str, *, seed: int = 1, bias: bool = False) -> tuple[Observation, torch.Tensor]:
+def seen_by(side: int, activation: str, text: str, *, seed: int = 1, bias: bool = False) -> tuple[Observation, torch.Tensor]:
     """What the server holds of one smooth picture of class 7, and the picture. BatchNorm has the statistics of a trained network."""
-    model = Part(id="custom", fields={"network": text, "activation": bend, "bias": bias})
+    model = Part(id="custom", fields={"network": text, "activation": activation, "bias": bias})
     asked, x = Experiment(model=model, seed=seed), smooth(channels=3, side=side)
     net = ready(network(asked, (3, side, side)), federation(asked), x, batch_norm=asked.batch_norm)
     trained_norms(net)
@@ -85,7 +87,7 @@ def below(seen: Observation, x: torch.Tensor) -> tuple[Stretch, Params, Params]:
     out = x[0]
     for link in links:
         z = link.map(weights, out)
-        out = link.bend(z).view(link.z)
+        out = link.activate(z).view(link.z)
     k = seen.model(x).softmax(1)[0].detach() - nn.functional.one_hot(torch.tensor(7), 10)
     top = links[-1]
     return Stretch(tuple(links), z, top.known(z), last.pull(weights, k).view(top.z) * top.slope(z)), weights, seen.as_gradient()
@@ -142,7 +144,7 @@ def test_pixels_that_no_filter_meets_stay_unknown_and_all_others_are_exact() -> 
 
 
 @pytest.mark.parametrize(
-    ("side", "bend", "text"),
+    ("side", "activation", "text"),
     [
         (8, "tanh", "conv 3@8 p1 norm - conv 3@9 /2 p1 norm"),
         (8, "relu", "conv 3@16 p1 norm - conv 3@16 p1 norm"),
@@ -150,19 +152,20 @@ def test_pixels_that_no_filter_meets_stay_unknown_and_all_others_are_exact() -> 
         (8, "relu", "conv 3@16 p1 norm - block 24 /2 norm"),  # a skip of convolutions; zeros hide a half of f
         (8, "tanh", "conv 3@8 p1 - deep 16 norm"),
         (8, "leaky_relu", "block 8 cut norm"),
+        (6, "tanh", "conv 3@36 p1 - deep 9"),  # W_1 says 9 x 36 + 9 x 36 of x_1, which has 36 x 36 numbers: the rest comes by the skip
     ],
 )
 @pytest.mark.parametrize("bias", [False, True])
-def test_norms_and_skips_are_undone_exactly_layer_by_layer(side: int, bend: str, text: str, bias: bool) -> None:
+def test_norms_and_skips_are_undone_exactly_layer_by_layer(side: int, activation: str, text: str, bias: bool) -> None:
     with precision(torch.float64):
-        seen, x = seen_by(side, bend, text, bias=bias)
+        seen, x = seen_by(side, activation, text, bias=bias)
         shown = climb(seen, "balanced")
     assert error(shown[-1].x, x) < 1e-18
     assert all(moment.note["rank"] == moment.note["unknowns"] for moment in shown[1:-1])
 
 
 @pytest.mark.parametrize(
-    ("bend", "text"),
+    ("activation", "text"),
     [
         ("tanh", "conv 3@24 p1 norm - mean 2"),
         ("tanh", "conv 3@32 p1 - mean 2 - conv 3@16 p1 - mean"),
@@ -170,9 +173,9 @@ def test_norms_and_skips_are_undone_exactly_layer_by_layer(side: int, bend: str,
         ("relu", "conv 3@24 p1 norm - mean 2"),
     ],
 )
-def test_a_layer_that_is_short_is_solved_with_those_below_it(bend: str, text: str) -> None:
+def test_a_layer_that_is_short_is_solved_with_those_below_it(activation: str, text: str) -> None:
     with precision(torch.float64):
-        seen, x = seen_by(12 if "@4 " in text else 8, bend, text)
+        seen, x = seen_by(12 if "@4 " in text else 8, activation, text)
         alone, together = (climb(seen, system)[-1] for system in ("balanced", "together"))
     assert error(alone.x, x) > 1e-5
     assert error(together.x, x) < 1e-12
@@ -214,15 +217,43 @@ def test_gammas_gradient_holds_of_the_true_picture_and_adds_no_rank_to_that_of_t
         g, slope = torch.autograd.grad((z * k).sum(), (w, gamma))
         scale, factors = (gamma / deviation).detach().view(-1, 1, 1), k / deviation.view(-1, 1, 1)
         sums = Sums(w.detach(), factors, slope + mean * factors.sum((1, 2)))
-        assert torch.allclose((factors * y).sum((1, 2)), sums.made)
+        assert torch.allclose((factors * y).sum((1, 2)), sums.total)
         out = (y * scale).detach()
         said = Said(w.detach() * scale[..., None], out, torch.ones_like(out, dtype=torch.bool), k * scale, g)
         without, with_it = (solve_together([one], (8, 8)) for one in (said, replace(said, sums=sums)))
         assert without.rank == with_it.rank < 192
         assert with_it.equations == without.equations + 2
         assert with_it.residual < 1e-12
-        wrong = replace(said, sums=replace(sums, made=2 * sums.made))
+        wrong = replace(said, sums=replace(sums, total=2 * sums.total))
         assert solve_together([wrong], (8, 8)).residual > 1e-3
+
+
+def test_betas_gradient_shows_a_wrong_derivative() -> None:
+    with precision(torch.float64):
+        seen, x = seen_by(8, "tanh", "conv 3@8 p1 norm")
+        stretch, weights, gradient = below(seen, x)
+        (link,), last = stretch.links, chain(seen.model, seen.image_shape)[-1]
+        out = link.activate(stretch.z)
+        top = Top(7, seen.model(x).softmax(1)[0].detach() - nn.functional.one_hot(torch.tensor(7), 10), out.flatten())
+        climbed = Climb(top, last, out, last.pull(weights, top.k))
+        off = [end(Ladder(weights, sent, "balanced").down(climbed, link)).residual for sent in (gradient, doubled(gradient, "norm.bias"))]
+    assert off[0] < 1e-12
+    assert off[1] == pytest.approx(0.5)  # ||k - 2 k|| / ||2 k||, k summed over all places
+
+
+def doubled(gradient: Params, ending: str) -> Params:
+    """The same with every entry of such tensors twice as large."""
+    return {name: 2 * value if name.endswith(ending) else value for name, value in gradient.items()}
+
+
+def end(search: Search[Climb]) -> Climb:
+    """What a search comes to."""
+    while True:
+        try:
+            next(search)
+        except StopIteration as over:
+            climbed: Climb = over.value
+            return climbed
 
 
 def test_gradient_rows_alone_count_no_rounding_as_equations() -> None:
@@ -260,8 +291,8 @@ def test_a_search_yields_after_every_step_so_that_it_can_be_stopped() -> None:
 def test_a_rounded_kink_comes_back_to_the_kink() -> None:
     link = Link("conv", nn.Conv2d(1, 1, 1), (1, 1, 2), (1, 1, 2), nn.LeakyReLU(0.2))
     z = torch.tensor([[[-3.0, 3.0]]])
-    assert torch.allclose(link.bend(z, 1e-3), link.bend(z))
-    assert torch.allclose(link.bend(z, 1.0) - link.bend(z), torch.full((1, 1, 2), 0.8 * 3 * math.log(1 + math.exp(-1))))
+    assert torch.allclose(link.activate(z, 1e-3), link.activate(z))
+    assert torch.allclose(link.activate(z, 1.0) - link.activate(z), torch.full((1, 1, 2), 0.8 * 3 * math.log(1 + math.exp(-1))))
 
 
 def test_a_layer_too_large_for_memory_gets_a_sentence_and_grey() -> None:

@@ -67,7 +67,7 @@ def test_whatever_else_is_prepared_names_plugins_that_are_here() -> None:
     parts = [
         ("model", data.verify.network),
         ("attack", data.verify.equations),
-        ("attack", data.verify.together),
+        ("attack", data.verify.jointly),
         *(("attack", one.attack) for one in data.verify.searches),
     ]
     for name in type(data.what_ifs).model_fields:

@@ -86,7 +86,7 @@ def questions(given: Given, picture: str, activation: str, search: str) -> list[
             "task": TASKS[given.outputs],
             "size": given.shape[1],
             "channels": given.shape[0],
-            "attack": prepared().verify.equations if alone else prepared().verify.together,
+            "attack": prepared().verify.equations if alone else prepared().verify.jointly,
             "precision": "float64",
             "max_seconds": MAX_SECONDS,
         }
