@@ -11,6 +11,7 @@ LONG = frozenset(
         "tests/attacks/test_attack_settings.py::test_dlg_on_admm_fails_by_either_mistake_and_succeeds_without_both",
         "tests/attacks/test_attack_settings.py::test_inverting_gradients_follows_local_steps_in_mini_batches",
         "tests/attacks/test_attack_settings.py::test_the_adaptive_attack_on_one_step_of_admm_is_the_attack_on_fedsgd",
+        "tests/attacks/test_ci_net.py::test_a_picture_comes_back_from_lenet",
         "tests/attacks/test_gap_family.py::test_it_ends_at_a_twin_that_is_many_times_as_bright",
         "tests/attacks/test_generative.py::test_a_cat_is_found_by_whoever_knows_no_pictures_and_not_by_a_painter_of_digits",
         "tests/attacks/test_generative.py::test_a_painter_that_never_learned_paints_no_digit",

@@ -7,10 +7,11 @@ it is to the nearest of the 60,000 training pictures of the generator, and how n
 line-up: 20 MNIST test pictures at noise 0.3: GGL's rank of the true picture among 100 test pictures, by pixels; and from a gradient whose
 entries are shuffled within every tensor, which says nothing.
 grnn: GRNN on the first five CIFAR-10 test pictures with three seeds, 2,000 steps.
+untrained: two of these by both generators that were never trained, CI-Net and GRNN, and by Inverting Gradients; 300, 1,000 and 2,000 steps.
 faces: with the package gan-face-generate, the astronaut (64 x 64, color) and five Olivetti faces (gray), a network of three convolutions
 with ReLU, noise 0.3 and 1. Without the package: left out.
 
-    python benchmarks/published/generators.py [--parts digits line-up grnn faces]      about 25 minutes on one core, resumable
+    python benchmarks/published/generators.py [--parts digits line-up grnn untrained faces]      about 35 minutes on one core, resumable
 """
 
 import argparse
@@ -38,7 +39,7 @@ from leakage.workers.adapter import observe, plugin
 from leakage.workers.generator_adapter import with_generator
 from leakage.workers.private_pictures import load
 
-PARTS = ("digits", "line-up", "grnn", "faces")
+PARTS = ("digits", "line-up", "grnn", "untrained", "faces")
 WEIGHTS = (0.0001, 0.001, 0.01, 0.1, 1.0)  # of the total variation
 NOISES = (0.0, 0.3, 1.0)  # as a share of the gradient's root mean square
 STEPS = 1000  # of Inverting Gradients
@@ -140,6 +141,19 @@ def compared(name: str, experiment: Experiment, x: Tensor, y: Tensor, noises: tu
     return rows
 
 
+def searched(number: int, seed: int, attack: str, steps: int) -> dict[str, Any]:
+    """One attack on a CIFAR-10 test picture, with its default fields but for the steps."""
+    x, y = of_data("cifar10", number)
+    asked = {"picture": f"cifar10 {number}", "noise": 0.0, "seed": seed, "attack": attack, "steps": steps}
+    if known := results_file.known(asked):
+        return known
+    seen, began = observe(Experiment(seed=seed), x, y), time.process_time()
+    last = answer(seen, seed, attack, steps=steps)
+    own, classes = score(last.x, x), last.y.argmax(1) if last.y.dim() == 2 else last.y
+    found = {"psnr": own, "mse": 10 ** (-own / 10), "label right": int(classes) == int(y), "seconds": time.process_time() - began}
+    return results_file.note(asked, found)
+
+
 HEADS = ["picture", "noise", "IG, best of 5", "ggl", "gifd by stage", "kept", "its dB", "within 1 dB", "training picture: answer / truth"]
 if "digits" in given.parts:
     rows = [row for number in range(5) for row in compared(f"mnist {number}", DIGITS, *of_data("mnist", number), NOISES)]
@@ -177,22 +191,24 @@ if "line-up" in given.parts:
 if "grnn" in given.parts:
     rows = []
     for number in range(5):
-        x, y = of_data("cifar10", number)
-        each = []
-        for seed in (1, 2, 3):
-            asked = {"picture": f"cifar10 {number}", "noise": 0.0, "seed": seed, "attack": "grnn", "steps": 2000}
-            run = results_file.known(asked)
-            if run is None:
-                seen, began = observe(Experiment(seed=seed), x, y), time.process_time()
-                last = answer(seen, seed, "grnn", steps=2000)
-                own, right = score(last.x, x), int(last.y.argmax()) == int(y)
-                found = {"psnr": own, "mse": 10 ** (-own / 10), "label right": right, "seconds": time.process_time() - began}
-                run = results_file.note(asked, found)
-            each.append(run)
+        each = [searched(number, seed, "grnn", 2000) for seed in (1, 2, 3)]
         numbers = ", ".join(f"{run['psnr']:.1f}" for run in each)
         rows.append([number, numbers, median(run["psnr"] for run in each), sum(run["label right"] for run in each), each[0]["seconds"]])
     say()
     table(["CIFAR-10 test picture", "GRNN, three seeds", "median", "labels right", "seconds"], rows)
+
+if "untrained" in given.parts:
+    rows = []
+    for number in (0, 4):
+        x = of_data("cifar10", number)[0]
+        grey = score(torch.full_like(x, 0.5), x)
+        for attack in ("ci_net", "grnn", "inverting_gradients"):
+            for steps in (300, 1000, 2000):
+                each = [searched(number, seed, attack, steps) for seed in (1, 2, 3)]
+                numbers = ", ".join(f"{run['psnr']:.1f}" for run in each)
+                rows.append([number, attack, steps, numbers, median(run["psnr"] for run in each), grey, each[0]["seconds"]])
+    say()
+    table(["CIFAR-10 test picture", "attack", "steps", "three seeds", "median", "a grey picture", "seconds"], rows)
 
 if "faces" in given.parts:
     try:

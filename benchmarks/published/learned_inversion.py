@@ -4,9 +4,10 @@ The untrained LeNet of seed 1, one digit in a gradient, the first 10 test pictur
 training pictures through the phone, 20 times over) and asked once; Inverting Gradients searches 300 steps, knowing the protection
 (the usual strategy), labels found. Beside: a network trained without the protection (naive), and the mean training picture. PSNR in dB is
 that of the mean squared error over the ten. Published (Wu et al. 2023, CIFAR-10): LTI far ahead behind signs, pruning and noise.
+Left out: PRECODE, which puts something of its own into the model of every phone, so that no network can be trained beforehand.
 
-    python benchmarks/published/learned_inversion.py [--pictures 10000] [--epochs 20] [--digits 10]    about 15 minutes on one core;
-                                                                                                       goes on where it stopped
+    python benchmarks/published/learned_inversion.py [--pictures 10000] [--epochs 20] [--digits 10]    about 35 minutes on one core, ten
+                                                                                 of them for Soteria; goes on where it stopped
 """
 
 import argparse

@@ -17,6 +17,7 @@ from leakage.attacks._logit import one_output
 from leakage.attacks._rows import estimate, kept, rank_one
 from leakage.engine.chain import TwoClasses, leaves
 from leakage.engine.core import Normalise, Observation, Params
+from leakage.engine.tensor_names import OF, name_in_model
 from leakage.networks.k_curve import Loss
 
 STILL = (nn.Flatten, nn.Identity, nn.Dropout, TwoClasses)  # what changes no number in eval mode
@@ -74,6 +75,14 @@ def rows_of(gradient: Params, name: str, threshold: float) -> tuple[Tensor, Tens
         raise UnreadableError(f"The bias of {name} {NOTHING}")
     used = kept(d, threshold)
     return slopes[used], d[used]
+
+
+def sums_of(gradient: Params, name: str) -> list[Params]:
+    """What arrived of a layer with a bias: the sum over all clients, then each sum over fewer that stands beside it and is not 0."""
+    weight, bias = f"{name}.weight", f"{name}.bias"
+    fronts = [one.removesuffix(weight) for one in gradient if OF in one and name_in_model(one) == weight]
+    beside = [front for front in fronts if front + bias in gradient and gradient[front + bias].any()]
+    return [{one: gradient[front + one] for one in (weight, bias)} for front in ("", *beside)]
 
 
 def layers_of(seen: Observation) -> tuple[list[Dense], str]:

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call
 from torch.nn import functional as F
 
 from leakage.attacks._adam import Descent, Note, Unknowns, replays
+from leakage.attacks._flat_weights import flat_weights, painted_with
 from leakage.attacks._labels import labels_of
 from leakage.attacks.linear_layer import snapshot_of
 from leakage.engine.core import Attack, Observation, Snapshot, TrainedGenerator
@@ -148,16 +148,12 @@ class GenerativeSearch:
     def weights(self, z: Tensor, *, steps: int, step_size: float) -> Search:
         """min of D over the generator's own weights, z (1, B, size) kept: what it has learned gives way to this update; (1, P)."""
         network = nn.Sequential(*self.prior.stages)
-        own = dict(network.named_parameters())
 
         def decode(flat: Tensor) -> Tensor:
-            parts = flat[0].split([weight.numel() for weight in own.values()])
-            weights = {name: part.view_as(own[name]) for name, part in zip(own, parts, strict=True)}
-            x: Tensor = resized(functional_call(network, weights, (z.flatten(0, 1),)), self.prior.image_shape)
+            x = resized(painted_with(network, flat, z.flatten(0, 1)), self.prior.image_shape)
             return x.view(*z.shape[:2], *x.shape[1:])
 
-        flat = torch.cat([weight.detach().flatten() for weight in own.values()])[None]
-        descent = Descent(steps, step_size, "constant", signed=False, unknowns=Unknowns(decode))
+        flat, descent = flat_weights(network), Descent(steps, step_size, "constant", signed=False, unknowns=Unknowns(decode))
         return (yield from descent.nearest(self.seen, flat, self.labels, self.distances, None, note=self.note, rng=self.rng))
 
     def distances(self, x: Tensor) -> Tensor:

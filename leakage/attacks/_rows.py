@@ -52,6 +52,13 @@ def rank_one(matrix: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return left, size, right / size
 
 
+def are_copies(slopes: Tensor, d: Tensor) -> bool:
+    """Whether the rows dW (m, n) and dL/db (m,) are those of one input: two at least, and [dW | d] is of rank one but for ROUNDING."""
+    matrix = torch.cat([slopes, d.unsqueeze(1)], 1)
+    _, size, _ = rank_one(matrix)
+    return len(d) > 1 and float(1 - size.square() / matrix.square().sum()) < ROUNDING
+
+
 def separate(candidates: Tensor, d: Tensor, count: int) -> tuple[Tensor, list[int]]:
     """At most `count` pictures (P, n) out of a batch's candidates dW_j / d_j (m, n), in pixels, and how many rows agree on each.
 

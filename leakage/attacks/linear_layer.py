@@ -7,13 +7,14 @@ import torch
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor, nn
 
-from leakage.attacks._dense import Dense, UnreadableError, back, exact, from_loss, layers_of, received, rows_of
+from leakage.attacks._dense import Dense, UnreadableError, back, exact, from_loss, layers_of, received, rows_of, sums_of
 from leakage.attacks._labels import labels_of, said_of
-from leakage.attacks._rows import ESTIMATES, estimate, separate
+from leakage.attacks._rows import ESTIMATES, are_copies, estimate, separate
 from leakage.engine.core import Attack, Observation, Snapshot, choice, param
 from leakage.engine.labels import last_layer, rule_field
 from leakage.engine.losses import loss_of
 from leakage.engine.matching import grey_pictures
+from leakage.engine.tensor_names import OF
 
 ROUNDING = 1e-10  # a squared relative distance below this is no distance
 AS_GOOD = 10.0  # guesses within so many times the smallest distance explain the gradient equally well
@@ -41,7 +42,8 @@ class LinearLayer(Attack):
     `estimate` says how the copies become one picture (`attacks/_rows.py`). Without a bias in the first layer: from the first layer that has
     one back to the pixels; without any from the last layer, with the slope that the loss allows (`attacks/_dense.py`).
     Of a batch every row is a mixture, but a row that ReLU leaves active for one picture alone is that picture: the pictures on which most
-    rows agree are the answer, put in the order of their labels by the last layer's gradient.
+    rows agree are the answer, put in the order of their labels by the last layer's gradient. Where sums over fewer clients arrive beside
+    that over all (a ring of phones, layers that are not encrypted), their rows count too: those of one client's one picture are copies.
     Where the first layer is not fully connected the answer is grey, and `views` holds what enters the last linear layer.
     Unlike the papers: least squares over the rows instead of their mean, activations other than ReLU, several classes without any bias.
     Source: Phong et al. 2018, section 3; Geiping et al. 2020, propositions 3.1 and D.1; Zhu and Blaschko 2021, section 3.
@@ -112,12 +114,14 @@ class LinearLayer(Attack):
         (first, *_), _ = layers_of(seen)
         if not first.bias:
             raise UnreadableError("Without a bias in the first layer a batch cannot be told apart; of one picture nothing would be hidden.")
-        slopes, d = rows_of(seen.as_gradient(), first.name, self.threshold)
+        whole, *beside = [rows_of(part, first.name, self.threshold) for part in sums_of(seen.as_gradient(), first.name)]
+        slopes, d = (torch.cat(rows) for rows in zip(whole, *beside, strict=True))
         x, sizes = separate(in_pixels(seen, slopes / d.unsqueeze(1)), d, seen.batch_size)
-        mixture = in_pixels(seen, estimate("least squares", slopes, d).unsqueeze(0))
+        mixture = in_pixels(seen, estimate("least squares", *whole).unsqueeze(0))
         x = torch.cat([x, mixture.expand(seen.batch_size - len(x), -1)])
-        agreed = sum(size > 1 for size in sizes) if isinstance(first.activation, nn.ReLU) else 0
-        return Reading([x], f"{sum(sizes)} of {len(d)} rows of {first.name}", agreed)
+        agreed = sum(size > 1 for size in sizes) if isinstance(first.activation, nn.ReLU) else sum(are_copies(*rows) for rows in beside)
+        sums = f", in {1 + len(beside)} sums" if beside else ""
+        return Reading([x], f"{sum(sizes)} of {len(d)} rows of {first.name}{sums}", agreed)
 
     def _last_input(self, seen: Observation) -> Tensor | None:
         """What entered the last linear layer, (n,), of a single picture; None where that cannot be read off either."""
@@ -142,9 +146,10 @@ def in_pixels(seen: Observation, flat: Tensor) -> Tensor:
 
 
 def snapshot_of(seen: Observation, x: Tensor, labels: Tensor) -> Snapshot:
-    """These pictures with ||g(x, y) - g*||^2 / ||g*||^2."""
+    """These pictures with ||g(x, y) - g*||^2 / ||g*||^2, of the gradient of all clients: which picture is whose is not asked."""
     x = as_pictures(seen, x)
-    target, replayed = seen.as_gradient(), seen.gradient(x, labels)
+    target = {name: g for name, g in seen.as_gradient().items() if OF not in name}
+    replayed = seen.gradient(x, labels)
     length = torch.stack([g.square().sum() for g in target.values()]).sum()
     gap = torch.stack([(replayed[name].detach() - g).square().sum() for name, g in target.items()]).sum()
     return Snapshot(step=1, x=x, y=labels, loss=gap / length if length > 0 else gap)

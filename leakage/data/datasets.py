@@ -37,6 +37,7 @@ PLACES = {  # where the test pictures may lie below the data folder; the first i
     "faces": ("faces/olivettifaces.mat",),
     "lfw": ("lfw-py/lfw_funneled", "lfw-py/lfw-deepfunneled", "lfw-py/lfw", "lfw"),  # folders; the first three as torchvision has them
 }
+OF_PEOPLE = ("faces", "lfw")  # the label is who is in the picture
 BY_HAND = {  # what no command fetches
     "faces": "get olivettifaces.mat from https://cs.nyu.edu/~roweis/data.html and put it into {}",
     "lfw": "get lfw-funneled.tgz (Labeled Faces in the Wild) and unpack it, which gives {}",

@@ -95,7 +95,7 @@ class Precode(Defense):
     def strategies(self) -> dict[str, AdaptiveStrategy]:
         return {
             "compare what comes before the gate": AdaptiveStrategy(
-                "known: only the layers before the gate are compared", entry_weights=_not_behind
+                "known: only the layers before the gate are compared", entry_weights=_not_behind, title="compare before the gate"
             ),
             "leave the noise out": AdaptiveStrategy(self.imitation),
             "look for the noise": AdaptiveStrategy(SEEK, latent_init=_silent, optimize_latents=True, latent_per_picture=True),

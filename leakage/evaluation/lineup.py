@@ -85,9 +85,9 @@ def lpips_ranks(guess: Tensor, truth: Tensor, lineup: Lineup, perceptual: Percep
 def draw(origins: Sequence[Origin], truth: Tensor, labels: Tensor, *, seed: int) -> Lineup:
     """The line-up of private pictures (B, C, H, W) with their labels (B,), each from its origin; too few origins are repeated.
 
-    Data sets: 99 other test pictures, by the seed. Gallery and OWN: crops of the gallery's other pictures of the same kind, always
-    the same ones. Uploads: crops of the other uploads of that kind in this batch where there are enough, else of the kind's pool.
-    Near-duplicates of the true picture never stand beside it.
+    Data sets: 99 other test pictures, by the seed; of people with names none of the same person. Gallery and OWN: crops of the gallery's
+    other pictures of the same kind, always the same ones. Uploads: crops of the other uploads of that kind in this batch where there are
+    enough, else of the kind's pool. Near-duplicates of the true picture never stand beside it.
     """
     shape = (truth.shape[1], truth.shape[2], truth.shape[3])
     pictures = (tuple(origins) * len(truth))[: len(truth)]
@@ -98,7 +98,8 @@ def draw(origins: Sequence[Origin], truth: Tensor, labels: Tensor, *, seed: int)
     competitors = torch.zeros(len(truth), len(others), dtype=torch.bool)
     for number, (picture, own) in enumerate(zip(pictures, names, strict=True)):
         far = ((others - truth[number]).abs().mean((1, 2, 3)) >= NEAR).tolist()
-        places = [place for place, (name, who) in enumerate(standing) if name == own and who != picture.who and far[place]]
+        mine = picture.who
+        places = [place for place, (name, who) in enumerate(standing) if name == own and who != mine and far[place]]
         competitors[number, places[: SIZE - 1]] = True
     rngs = [generator(seed, "same class", number) for number in range(len(pictures))]
     likes = torch.stack([_like(p, int(y), x, rng) for p, y, x, rng in zip(pictures, labels, truth, rngs, strict=True)])

@@ -13,6 +13,7 @@ from scipy.io import loadmat
 from scipy.io.matlab import MatReadError
 from torch import Tensor
 
+from leakage.data.datasets import OF_PEOPLE
 from leakage.data.images import (
     GALLERY_CLASSES,
     PHOTOS,
@@ -62,7 +63,9 @@ class Origin(NamedTuple):
 
     @property
     def who(self) -> Hashable:
-        """What tells it from others of its pool: the same picture uploaded twice is one."""
+        """What tells it from others of its pool: the same picture uploaded twice is one, and so is a person whose name is known."""
+        if self.source in OF_PEOPLE:
+            return find(self.source, self.id).label
         return self.file or self.id
 
 
@@ -70,7 +73,7 @@ OWN = Origin("own", "")
 
 
 class PoolName(NamedTuple):
-    """Which pool stands beside a picture: uploads, gallery or faces, and the kind; or a data set, without one."""
+    """Which pool stands beside a picture: uploads, gallery or people (different ones), and the kind; or a data set, without one."""
 
     source: str
     kind: str = ""
@@ -95,7 +98,7 @@ def pool_of(origin: Origin, batch: Sequence[Origin]) -> PoolName:
     if origin.source == "upload" and len(_uploads(origin.kind, batch)) > ENOUGH:
         return PoolName("uploads", origin.kind)
     if origin.source == "upload":
-        return PoolName("faces" if origin.kind == "face" else "gallery", origin.kind)
+        return PoolName("people" if origin.kind == "face" else "gallery", origin.kind)
     if origin.source in ("gallery", "own"):
         return PoolName("gallery", _kind_in_gallery(find("gallery", origin.id)) if origin.source == "gallery" else PHOTOGRAPH)
     return PoolName(origin.source)
@@ -108,7 +111,7 @@ def gather(pool: PoolName, batch: Sequence[Origin], shape: Shape, seed: int) -> 
             who: _whole(read("upload", one.id, SOURCE, _channels(shape), one.file)) for who, one in _uploads(pool.kind, batch).items()
         }
         return _crops(wholes, shape)
-    if pool.source == "faces":
+    if pool.source == "people":
         return _drawn(_faces(), shape, seed)
     if pool.source == "gallery":
         return _gallery(pool.kind, shape)
@@ -120,13 +123,14 @@ def words(pool: PoolName, batch: Sequence[Origin]) -> str:
     plural = f"{pool.kind}s"
     if pool.source == "uploads":
         return f"{SIZE - 1} crops of the {len(_uploads(pool.kind, batch)) - 1} other {plural} that you uploaded"
-    if pool.source == "faces":
+    if pool.source == "people":
         olivetti = ", and of the Olivetti faces, one of each person" if _olivetti_file() else ""
         return f"{SIZE - 1} others of the hundred faces in scikit-image{olivetti}, drawn by the seed"
     if pool.source == "gallery":
         return f"{SIZE - 1} crops of the other {plural} in the gallery"
     found = datasets()[pool.source]
-    return f"{SIZE - 1} others of the first {min(REACH, found.count()):,} {found.title} test pictures, drawn by the seed"
+    people = ", of other people," if pool.source in OF_PEOPLE else ""
+    return f"{SIZE - 1} others{people} of the first {min(REACH, found.count()):,} {found.title} test pictures, drawn by the seed"
 
 
 def first_of(source: str) -> list[Item]:
@@ -179,12 +183,14 @@ def _crops(wholes: Mapping[Hashable, Image.Image], shape: Shape) -> Candidates:
 
 
 def _of_data_set(source: str, batch: Sequence[Origin], shape: Shape, seed: int) -> Candidates:
-    """Test pictures drawn by the seed, none of them private."""
-    own = {one.id for one in batch if one.source == source}
-    items, (channels, size, _) = first_of(source), shape
+    """Test pictures drawn by the seed, none of them private; of people with names enough without those of a private one."""
+    private = [one for one in batch if one.source == source]
+    own, items, (channels, size, _) = {one.id for one in private}, first_of(source), shape
     order = torch.randperm(len(items), generator=generator(seed, "lineup", source)).tolist()
-    chosen = [items[place].id for place in order if items[place].id not in own][: SIZE - 1 + SPARE]
-    return Candidates(list[Hashable](chosen), tensor([read(source, id, size, channels) for id in chosen]))
+    left = [items[place] for place in order if items[place].id not in own]
+    who: list[Hashable] = [item.label if source in OF_PEOPLE else item.id for item in left]
+    enough = SIZE - 1 + SPARE + max(who.count(one.who) for one in private)  # 0 without names
+    return Candidates(who[:enough], tensor([read(source, item.id, size, channels) for item in left[:enough]]))
 
 
 def _drawn(faces: Sequence[Pixels], shape: Shape, seed: int) -> Candidates:

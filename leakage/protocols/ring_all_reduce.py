@@ -21,6 +21,7 @@ class RingAllReduce(SecureAggregation):
     With `colluding` the phone on the other side of the attacker's neighbour works with it: s_place - s_(place-1) is the neighbour's update.
     In an update s_m has the model's names, s_place "before/name", the neighbour's "neighbour/name". Behind all it is handed s_m alone.
     An attacker who knows the ring compares all of them at once: its guess of a phone's pictures has to fit each sum that the phone is in.
+    One phone's update alone, of one picture, gives that away by its fully connected first layer (bias attack).
     A naive one takes s_m, divided by the number of phones, for a gradient.
     Unlike the bandwidth-optimal ring, the update is not cut into chunks that begin at different phones: there every neighbour is handed
     1/m of a single update.

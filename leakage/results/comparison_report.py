@@ -21,6 +21,8 @@ from leakage.results.utility import EPSILONS, epsilon_words, heading
 from leakage.runs.events import AttackEnd
 from leakage.settings import settings
 from leakage.spec.catalog import Catalog, CatalogError
+from leakage.spec.experiment import Experiment
+from leakage.spec.fields import Travels
 from leakage.spec.threat_model import Row as Assumed
 from leakage.spec.threat_model import assumptions
 
@@ -58,6 +60,7 @@ def page(arms: Sequence[Arm], known: Catalog) -> str:
     return render(
         "results/comparison_report.html.jinja",
         style=Markup(STYLE.read_text()),
+        question=question([arm.experiment for arm in arms], known),
         names=", ".join(dict.fromkeys(arm.row.title for arm in arms)),
         count=len(arms),
         when=_when(arms),
@@ -76,6 +79,13 @@ def page(arms: Sequence[Arm], known: Catalog) -> str:
         papers=_papers(arms, known),
         embedded=_embedded(arms, known),
     )
+
+
+def question(experiments: Sequence[Experiment], known: Catalog) -> str:
+    """What is asked of who receives the updates, if that is the same in all arms."""
+    laid = [known.find("protocol", one.aggregation.id) if one.aggregation else None for one in experiments]
+    who = {over.travels.receiver if over else Travels.receiver for over in laid}
+    return f"What can {who.pop()} see of the private picture?" if len(who) == 1 else "What can be seen of the private picture?"
 
 
 def _when(arms: Sequence[Arm]) -> str:

@@ -87,9 +87,9 @@ def all_warnings(experiments: Iterable[Experiment], known: Catalog) -> list[str]
 
 
 def _hidden(experiment: Experiment, entry: Entry, entries: list[Entry], known: Catalog) -> str:
-    """Why the server never holds the numbers that this protection makes; empty where it does."""
+    """Why the attacker never holds the numbers that this protection makes; empty where it does."""
     if clients_of(experiment.aggregation, known) > 1:
-        return "the server sees only a sum"
+        return "they arrive added up with those of other phones"
     behind = [other for other in entries if other.stage == entry.stage][-1]
     if behind is not entry or (entry.stage == "gradient" and any(other.stage != "gradient" for other in entries)):
         return "another protection changes them afterwards"

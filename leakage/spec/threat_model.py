@@ -83,8 +83,8 @@ class ClientBehavior:
             batches = f"mini-batches of {part}" if 0 < part < self.pictures else "all its pictures at once"
             words.append(f"{counted(epochs, 'epoch')} over {batches}, {counted(self.steps, 'local step')}")
         if "rate" in fields:
-            rate = fields.pop("rate")
-            words += [f"step size {rate:g}"] if self.steps is not None else [f"the server steps by {rate:g}"] if rounds > 1 else []
+            rate, who = fields.pop("rate"), "the server steps" if self.receiver == Travels.receiver else "every phone steps"
+            words += [f"step size {rate:g}"] if self.steps is not None else [f"{who} by {rate:g}"] if rounds > 1 else []
         if "shuffled" in fields:
             words.append("in a random order that nobody else knows" if fields.pop("shuffled") else "in a known order")
         return "; ".join([*words, *(f"{name.replace('_', ' ')} {format_value(value)}" for name, value in fields.items() if value != 0)])
@@ -241,7 +241,7 @@ def _model(entry: Entry, model: Part) -> str:
 
 
 def _sum(behavior: ClientBehavior) -> list[Row]:
-    """Who else is in the sum that the server sees."""
+    """Who else is in the sum that arrives."""
     if behavior.phones == 1:
         return []
     shared = f"{behavior.pictures} picture{'' if behavior.pictures == 1 else 's'} each"
@@ -268,7 +268,7 @@ def _examples(experiment: Experiment, note: dict[str, Any]) -> list[Row]:
 
 
 def _rounds(experiment: Experiment) -> str:
-    """How long the server has listened, and which round it attacks."""
+    """How long the attacker has listened, and which round it attacks."""
     if experiment.rounds == 1:
         return "1, which is attacked"
     return f"{experiment.rounds}, of which round {experiment.attacked_round} is attacked"

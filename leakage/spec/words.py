@@ -51,7 +51,7 @@ BATCH_NORM = {
 }
 STATISTICS = {
     "none": Words("none", "not granted", "not granted"),
-    "running": Words("those stored in the model", "granted as stored", "those stored in the model, which the server sends itself"),
+    "running": Words("those stored in the model", "granted as stored", "those stored in the model, which the attacker holds anyway"),
     "exact": Words("exactly those of the batch", "granted for this very batch", "exactly those of the private batch"),
 }
 ATTACKERS = {"adaptive": "Adaptive", "naive": "Naive"}
@@ -71,7 +71,7 @@ RECOGNIZABLE, SINGLED_OUT, PARTLY, NOT_SHOWN = VERDICTS = ("recognizable", "sing
 CUT_SHORT = "stopped: no verdict"  # it was stopped before its answer, and showed nothing until then
 LEAKS = (RECOGNIZABLE, SINGLED_OUT)
 MEANING = {
-    RECOGNIZABLE: "Whoever is in the picture can be seen by whoever runs the server, although the picture never left the phone.",
+    RECOGNIZABLE: "Whoever is in the picture can be seen by whoever holds the update, although the picture never left the phone.",
     SINGLED_OUT: "By eye there may be little to see. But whoever has candidates for the private picture can tell from the guess which of "
     "them it is: that singles somebody out, and is a leak.",
     PARTLY: "Shapes and colours leak: somebody who knows the picture may guess it, and a better attack may see more.",

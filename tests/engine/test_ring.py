@@ -2,15 +2,17 @@
 
 import pytest
 import torch
-from problems import CATALOG, LABELS, TINY, observed, precision, relative, smooth
+from problems import CATALOG, GRANTED, LABELS, TINY, moments, observed, precision, relative, smooth
 
 from leakage.defenses.precode import before
 from leakage.engine.client import gradient_client
 from leakage.engine.core import Observation, Params
 from leakage.evaluation.metrics import gradient_distances
+from leakage.results.comparison_report import question
 from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
 from leakage.spec.threat_model import ClientBehavior, assumptions
 from leakage.ui.components import sent
+from leakage.ui.lab.result import staged
 from leakage.workers.adapter import play, plugin, prepare
 
 PROTOCOLS = ["fedsgd", "fedavg", "fedprox", "fedadmm"]
@@ -47,12 +49,12 @@ def test_two_on_both_sides_of_a_phone_hold_its_update(protocol: str, place: int)
     with precision(torch.float64):
         x = smooth(3)
         seen = observed(x, protocol=Part(id=protocol), aggregation=in_ring(place=place, colluding=True))
+        accomplice = observed(x, protocol=Part(id=protocol), aggregation=in_ring(place=min(place, 3) - 1))
         own = one_update(seen, protocol, x, min(place, 3) - 1)
         for name in seen.weights:
             torch.testing.assert_close(seen.update[f"neighbour/{name}"], own[name], rtol=1e-12, atol=1e-15)
-            if place == 2:  # the difference of the two sums that they hold
-                first = one_update(seen, protocol, x, 0)[name]
-                torch.testing.assert_close(seen.update[f"before/{name}"] - first, own[name], rtol=1e-9, atol=1e-12)
+            behind = seen.update[f"before/{name}" if place < 3 else name]  # less what the accomplice handed to the phone between them
+            torch.testing.assert_close(behind - accomplice.update[f"before/{name}"], own[name], rtol=1e-9, atol=1e-12)
 
 
 def test_behind_all_phones_it_is_secure_aggregation() -> None:
@@ -127,6 +129,29 @@ def test_a_search_that_knows_the_ring_finds_the_first_phones_picture_better() ->
     assert psnr(in_ring(place=1)) > psnr(Part(id="secure_aggregation", fields={"clients": 3})) + 3
 
 
+@pytest.mark.parametrize("protocol", ["fedsgd", "fedavg"])
+@pytest.mark.parametrize(
+    ("fields", "whose"),
+    [({"place": 1}, 0), ({"place": 2, "colluding": True}, 1), ({"place": 3, "colluding": True}, 2), ({"place": 2}, None)],
+)
+def test_one_phones_update_alone_gives_its_picture_away(protocol: str, fields: dict[str, object], whose: int | None) -> None:
+    """A layer whose units are all on for every picture (sigmoid): no row of a sum of several is a copy of one picture."""
+    x = smooth(3)
+    seen = observed(x, protocol=Part(id=protocol), aggregation=in_ring(**fields), assume=GRANTED)
+    (answer,) = moments(Part(id="linear_layer"), seen)
+    nearest = (answer.x[:, None] - x).abs().flatten(2).amax(2).amin(0)  # of each private picture, the largest error of a pixel
+    assert [error < 1e-3 for error in nearest.tolist()] == [number == whose for number in range(3)]
+    assert str(answer.note["event"]).startswith(f"Several rows agree on {0 if whose is None else 1} of the 3 pictures")
+
+
+def test_what_is_not_encrypted_of_the_first_layer_gives_every_picture_away() -> None:
+    x = smooth(3)
+    plain = Part(id="homomorphic_encryption", fields={"clients": 3, "unencrypted": "first"})
+    (answer,) = moments(Part(id="linear_layer"), observed(x, aggregation=plain, assume=GRANTED))
+    assert float((answer.x - x).abs().max()) < 1e-4
+    assert "event" not in answer.note
+
+
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
@@ -149,6 +174,28 @@ def test_the_picture_of_a_ring_shows_no_server_and_behind_all_one_sum_alone(plac
     assert sent.describe(sender).endswith(f"; another phone gets the sum of 3 updates{beside}.")
     assert "another phone</text>" in sent.picture(sender)
     assert "the server" not in sent.picture(sender)
+
+
+@pytest.mark.parametrize(
+    ("over", "receiver", "sums", "steps"),
+    [
+        (None, "the server", "the gradient", "the server steps by 0.1"),
+        (Part(id="secure_aggregation", fields={"clients": 3}), "the server", "the sum of 3 phones", "the server steps by 0.1"),
+        (in_ring(place=2), "another phone", "sums over 3 phones", "every phone steps by 0.1"),
+        (in_ring(place=3), "another phone", "the sum of 3 phones", "every phone steps by 0.1"),
+    ],
+)
+def test_what_is_said_of_a_run_names_who_receives_the_update(over: Part | None, receiver: str, sums: str, steps: str) -> None:
+    asked = Experiment(model=TINY, pictures=Experiment().pictures * 3, aggregation=over)
+    shown = staged("run", "title", asked, CATALOG)
+    assert (shown.receiver, shown.sent, shown.phones) == (receiver, sums, 3 if over else 1)
+    assert question([asked, asked], CATALOG) == f"What can {receiver} see of the private picture?"
+    assert steps in ClientBehavior.in_experiment(asked, CATALOG).describe(rounds=2)
+
+
+def test_a_report_of_a_server_and_of_a_ring_asks_what_anybody_can_see() -> None:
+    asked = [Experiment(model=TINY, pictures=Experiment().pictures * 3, aggregation=over) for over in (None, in_ring(place=1))]
+    assert question(asked, CATALOG) == "What can be seen of the private picture?"
 
 
 def test_what_is_not_compared_of_the_sum_of_all_is_not_compared_of_the_other_sums_either() -> None:

@@ -1,13 +1,18 @@
 """The line-up: what a rank means, who stands in it, and what guesses that know nothing reach."""
 
+from pathlib import Path
+
+import numpy as np
 import pytest
 import torch
 from problems import baselines_of, lineup_of, smooth
+from scipy.io import savemat
 
 from leakage.engine.core import generator
 from leakage.evaluation.baselines import NOT_HELD, RANKED, Baselines, measure
 from leakage.evaluation.lineup import NEAR, SIZE, Lineup, lpips_ranks, pixel_ranks, ssim_ranks
 from leakage.evaluation.perceptual import Perceptual
+from leakage.evaluation.pools import OLIVETTI
 from leakage.evaluation.verdict import verdict
 from leakage.spec.experiment import Experiment, Picture
 from leakage.spec.words import NOT_SHOWN, SINGLED_OUT
@@ -140,6 +145,24 @@ def test_a_line_up_is_the_same_each_time_and_leaves_the_global_generator_alone()
     assert torch.equal(first.others, second.others)
     assert torch.equal(first.competitors, second.competitors)
     assert torch.equal(state, torch.get_rng_state())
+
+
+def test_nobody_stands_beside_a_picture_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """40 people, ten pictures each: the left half is the shade of who it is, the right half that of which of the ten."""
+    monkeypatch.setenv("LEAKAGE_DATA", str(tmp_path))
+    person, number = np.arange(400) // 10, np.arange(400) % 10
+    pixels = np.zeros((400, 64, 64), np.uint8)
+    pixels[:, :, :32], pixels[:, :, 32:] = person[:, None, None] * 6, number[:, None, None] * 25
+    (tmp_path / OLIVETTI).parent.mkdir()
+    savemat(tmp_path / OLIVETTI, {"faces": pixels.transpose(0, 2, 1).reshape(400, 4096).T})
+    asked = Experiment(pictures=tuple(Picture(source="faces", id=id) for id in ("25", "31", "29")), size=64, channels=1, seed=4)
+    lineup = lineup_of(asked, *load(asked, {}))
+    shades = (lineup.others[:, 0, 0, 0] * 255 / 6).round().int().tolist()
+    order = torch.randperm(400, generator=generator(4, "lineup", "faces")).tolist()
+    for beside, own in zip(lineup.competitors, (2, 3, 2), strict=True):
+        expected = [place // 10 for place in order if place not in (25, 31, 29) and place // 10 != own][:99]
+        assert [shade for shade, stands in zip(shades, beside.tolist(), strict=True) if stands] == expected
+    assert lineup.words == "99 others, of other people, of the first 400 Olivetti faces test pictures, drawn by the seed"
 
 
 # ---------------------------------------------------------------- baselines

@@ -39,6 +39,7 @@ test('where the pictures are, what travels, and what the guesses are made of', (
       '.gle-private h4',
       '.gle-private .gle-where',
       '.gle-private .gle-foot',
+      '.gle-network h4',
       '.gle-network .gle-where',
       '.gle-attacker .gle-where',
       '.gle-sum span',
@@ -48,23 +49,25 @@ test('where the pictures are, what travels, and what the guesses are made of', (
     'The private picture',
     'on the phone',
     'It never leaves the phone.\nOnly numbers do.',
+    'What the server receives',
     'over the network: the gradient',
     'rebuilt from the gradient alone',
     'averaged on the phone',
   ]);
-  tellWhere(root, { sent: 'the sum of 4 phones', phones: 4, plain: true }, 8);
+  tellWhere(root, { sent: 'sums over 4 phones', phones: 4, plain: true, receiver: 'another phone' }, 8);
   assert.deepEqual(told(), [
     'The private pictures',
     'on 4 phones',
     'They never leave their phones.\nOnly numbers do.',
-    'over the network: the sum of 4 phones',
-    'rebuilt from the sum of 4 phones alone',
+    'What another phone receives',
+    'over the network: sums over 4 phones',
+    'rebuilt from sums over 4 phones alone',
     'mixed on 4 phones, then added up',
   ]);
-  tellWhere(root, { sent: 'the weights', plain: false }, 2);
+  tellWhere(root, { sent: 'the weights', plain: false }, 2); // the same place shows a run of a server again
   assert.deepEqual(
-    [text('.gle-sum span'), text('.gle-private .gle-foot')],
-    ['mixed by the local steps', 'They never leave the phone.\nOnly numbers do.'],
+    [text('.gle-sum span'), text('.gle-private .gle-foot'), text('.gle-network h4')],
+    ['mixed by the local steps', 'They never leave the phone.\nOnly numbers do.', 'What the server receives'],
   );
 });
 

@@ -26,7 +26,7 @@ MANY_STEPS = 10  # local steps from which on replaying each takes long
 GLOSSARY = {
     "Gradient": "For every weight of the model, how much and in which direction it should change to do better on these pictures. "
     "In federated learning a phone sends this instead of its pictures.",
-    "Batch": "The pictures that go into one gradient. Their gradients are averaged, so the server receives one sum, not one per picture.",
+    "Batch": "The pictures that go into one gradient. Their gradients are averaged, so one sum is sent, not one per picture.",
     "Local steps": "With FedAvg a phone sends no gradient: it trains for some steps by itself and sends how far its weights have "
     "moved. Who knows how it trains can imitate every step.",
     "Added up with other phones (secure aggregation)": "Several phones mask their updates so that only the sum is "

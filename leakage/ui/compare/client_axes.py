@@ -14,7 +14,7 @@ from leakage.ui.common.markdown import escape, ours
 from leakage.ui.compare.stacks import spaced, typed
 from leakage.ui.compare.variant import MOST, Variant
 
-ROUNDS = Field("rounds", "int", 1, "How often the server has heard this phone. The last round is attacked.", low=1, high=MAX_ROUNDS)
+ROUNDS = Field("rounds", "int", 1, "How often this phone was heard. The last round is attacked.", low=1, high=MAX_ROUNDS)
 FIELDS = {"steps": LOCAL_STEPS, "rate": LOCAL_RATE, "rounds": ROUNDS.name}  # what differs -> the field that is set apart for it
 KEYS = {"steps": "steps", "rate": "rates", "rounds": "watched"}  # what differs -> the key of its values, as words
 FACTORS = {"steps": (0.2, 1, 2, 4), "rate": (1, 10, 100, 1000), "rounds": (1, 2, 5, 10)}  # of what is offered first, times the default

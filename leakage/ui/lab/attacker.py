@@ -21,7 +21,7 @@ STATISTICS: tuple[Literal["none", "running", "exact"], ...] = ("none", "running"
 
 def choose_attack(known: Catalog, model: Part) -> tuple[Part, Assumptions]:
     """How it reconstructs, and what it is granted, as widgets; an adaptive attacker."""
-    attack = forms.choose(known, "attack", "How the server reconstructs")
+    attack = forms.choose(known, "attack", "How the attacker reconstructs")
     assert attack
     return attack, choose_granted(model)
 

@@ -46,9 +46,10 @@ def choose_setting(known: Catalog, pictures: int, *, without: Sequence[str] = ()
     protocol = Part(id=protocol.id, fields={**protocol.fields, **open_air})
     left, right = st.columns(2)
     with left:
-        aggregation = hidden_in_a_sum(known)
+        phones = phones_added_up(known)
     with right:
         rounds = 1 if "rounds" in without else rounds_watched()
+    aggregation = how_added_up(known, phones)
     attacked = round_attacked(rounds)
     statistics = batch_norm(model)
     behavior = ClientBehavior.of(known, protocol, aggregation, pictures, batch_norm=statistics)
@@ -57,33 +58,38 @@ def choose_setting(known: Catalog, pictures: int, *, without: Sequence[str] = ()
 
 
 def rounds_watched() -> int:
-    """How often the server has heard this phone."""
+    """How often this phone was heard."""
     return st.slider(
         "Rounds watched",
         1,
         MAX_ROUNDS,
         key="rounds",
-        help="How often the server has heard this phone, which trains on the same pictures every time.",
+        help="How often this phone was heard. It trains on the same pictures every time.",
     )
 
 
-def hidden_in_a_sum(known: Catalog) -> Part | None:
-    """Whether the server sees this phone's update alone, or only a sum over some phones."""
-    over = {entry.id: entry for entry in known.aggregations}
-    if not over:
-        return None
-    phones = st.select_slider(
+def phones_added_up(known: Catalog) -> int:
+    """How many phones are in the sum that arrives; 1: this phone's update arrives alone."""
+    if not known.aggregations:
+        return 1
+    return st.select_slider(
         "Added up with other phones",
         range(1, forms.MAX_PHONES + 1),
         format_func=lambda phones: "no" if phones == 1 else f"of {phones:d} phones",
         key="phones",
-        help=f"{ours(next(iter(over.values())).plain)} They share the pictures evenly: choose a batch size to match.",
+        help="Then a sum of their updates arrives. They share the pictures evenly: choose a batch size to match.",
     )
+
+
+def how_added_up(known: Catalog, phones: int) -> Part | None:
+    """What is laid over the protocol, so that a sum arrives; with the settings of that."""
     if phones == 1:
         return None
+    over = {entry.id: entry for entry in known.aggregations}
     picked = next(iter(over))
     if len(over) > 1:
-        picked = st.selectbox("How", list(over), format_func=lambda name: over[name].title, key="aggregation")
+        picked = st.selectbox("How they are added up", list(over), format_func=lambda name: over[name].short, key="aggregation")
+    st.caption(ours(over[picked].plain), help=f"{ours(over[picked].hint)}\n\n[The paper]({ours(over[picked].source)})")
     fields: dict[str, Any] = {"clients": phones} if any(field.name == "clients" for field in over[picked].fields) else {}
     more = {field.name: forms.widget(over[picked], field) for field in over[picked].fields if field.name not in fields}
     return Part(id=picked, fields={**more, **fields})

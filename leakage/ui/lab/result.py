@@ -15,6 +15,7 @@ from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment, Picture, SpecError, clients_of
 from leakage.spec.fields import Travels
 from leakage.spec.tasks import Ranks
+from leakage.spec.threat_model import ClientBehavior
 from leakage.ui.common import explain, forms, gone
 from leakage.ui.common.base_path import base
 from leakage.ui.common.markdown import Markdown, escape, link, ours
@@ -104,10 +105,13 @@ def find_runs(ids: str | None) -> list[Run]:
 
 def staged(id: str, title: str, experiment: Experiment, known: Catalog) -> Shown:
     """A run as the stage wants it; its protocol may be gone since."""
-    phones = clients_of(experiment.aggregation, known)
-    protocol = known.find("protocol", experiment.protocol.id)
-    travels, plain = (protocol.travels, protocol.sends_gradient) if protocol else (Travels(), False)
-    return Shown(id, title, len(experiment.pictures), sent.words(travels, phones), phones, plain=plain)
+    count = len(experiment.pictures)
+    if known.find("protocol", experiment.protocol.id) is None:
+        phones = clients_of(experiment.aggregation, known)
+        return Shown(id, title, count, sent.words(Travels(), phones), phones, plain=False)
+    sender = ClientBehavior.in_experiment(experiment, known)
+    what = sent.words(sender.protocol.travels, sender.phones, other_sums=sender.other_sums)
+    return Shown(id, title, count, what, sender.phones, plain=sender.plain, receiver=sender.receiver)
 
 
 @st.fragment(run_every=EVERY)

@@ -5,13 +5,14 @@ from dataclasses import asdict, dataclass
 import streamlit as st
 from streamlit.components.v2.types import ComponentRenderer
 
+from leakage.spec.fields import Travels
 from leakage.ui.common.base_path import base
 from leakage.ui.components import component
 
 
 @dataclass(frozen=True)
 class Shown:
-    """One run on the stage: what stands above it, the batch size the page expects, and what its phones send."""
+    """One run on the stage: what stands above it, the batch size the page expects, what its phones send, and who receives it."""
 
     id: str
     title: str = ""
@@ -19,6 +20,7 @@ class Shown:
     sent: str = "the gradient"
     phones: int = 1
     plain: bool = True  # nothing but the average of the pictures' gradients is sent
+    receiver: str = Travels.receiver
 
 
 @st.cache_resource(show_spinner=False)

@@ -10,16 +10,16 @@ const NOTHING = { [NOT_SHOWN]: 'not shown', [CUT_SHORT]: 'no verdict' }; // belo
 /**
  * @typedef {import('./events.js').MetaEvent} MetaEvent
  * @typedef {import('./events.js').PrivatePicture} PrivatePicture
- * @typedef {{ sent?: string, phones?: number, plain?: boolean }} Told what the page says of the client
+ * @typedef {{ sent?: string, phones?: number, plain?: boolean, receiver?: string }} Told what the page says of the client
  */
 
 /**
- * Where the pictures are, what travels, and what the guesses are made of.
+ * Where the pictures are, what travels and to whom, and what the guesses are made of.
  * @param {HTMLElement} root
  * @param {Told} told
  * @param {number} batch
  */
-export function tellWhere(root, { sent = 'the gradient', phones = 1, plain = true }, batch) {
+export function tellWhere(root, { sent = 'the gradient', phones = 1, plain = true, receiver = 'the server' }, batch) {
   const many = batch > 1;
   const where = phones > 1 ? 'their phones' : 'the phone';
   const mixed = phones > 1 ? `mixed on ${phones} phones, then added up` : plain ? 'averaged on the phone' : 'mixed by the local steps';
@@ -27,6 +27,7 @@ export function tellWhere(root, { sent = 'the gradient', phones = 1, plain = tru
     '.gle-private h4': many ? 'The private pictures' : 'The private picture',
     '.gle-private .gle-where': phones > 1 ? `on ${phones} phones` : 'on the phone',
     '.gle-private .gle-foot': `${many ? 'They never leave' : 'It never leaves'} ${where}.\nOnly numbers do.`,
+    '.gle-network h4': `What ${receiver} receives`,
     '.gle-network .gle-where': `over the network: ${sent}`,
     '.gle-attacker .gle-where': `rebuilt from ${sent} alone`,
     '.gle-network .gle-sum span': mixed,
@@ -52,7 +53,7 @@ export function layBoth({ truth, guess }, pictures, batch) {
 }
 
 /**
- * What the server receives: the strips of the layers, and how many numbers they stand for.
+ * What arrives: the strips of the layers, and how many numbers they stand for.
  * @param {HTMLElement} root
  * @param {Partial<import('./events.js').ReceivedUpdate>} received
  * @param {number} batch

@@ -11,12 +11,14 @@ from leakage.spec.threat_model import ClientBehavior, counted
 from leakage.ui.components import component
 
 FEET, ROWS = 8, 4  # footsteps and phones that are drawn at most
-ROAD = (158, 288)  # from the phone to the server
+ROAD = (158, 288)  # from the phone to who receives it
 
 
-def words(travels: Travels, phones: int = 1) -> str:
-    """What the server receives, to stand in a sentence."""
-    return f"the sum of {phones} phones" if phones > 1 else f"the {travels.what}"
+def words(travels: Travels, phones: int = 1, *, other_sums: str = "") -> str:
+    """What arrives, to stand in a sentence."""
+    if phones == 1:
+        return f"the {travels.what}"
+    return f"sums over {phones} phones" if other_sums else f"the sum of {phones} phones"
 
 
 def show(sender: ClientBehavior) -> None:

@@ -1,0 +1,97 @@
+"""The untrained generator of CI-Net: random numbers in, pictures out, and how wide it must be to have more weights than a model."""
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.nn.utils.parametrizations import spectral_norm
+
+CORE, WHOLE = 4, 32  # the side of what the first layer paints, and the largest side that is painted with all channels
+SLOPE = 0.1  # of LeakyReLU below 0
+MOST = 1e9  # bytes that a search for its weights may take
+OF_WEIGHT, OF_NUMBER = 7, 8  # numbers kept for each: its slope, the moments of Adam, ...; inputs of the layers, for their slopes
+
+
+@dataclass(frozen=True)
+class PainterSize:
+    """How large a generator is.
+
+    inputs       numbers that it is given for each picture
+    channels     of its first blocks
+    image_shape  (C, H, W) of the pictures that it paints
+    """
+
+    inputs: int
+    channels: int
+    image_shape: tuple[int, int, int]
+
+    @property
+    def blocks(self) -> list[tuple[int, int]]:
+        """The side that each block paints and its channels: all of them up to a side of 32, half of them at 64, a quarter beyond."""
+        doublings = (max(CORE, *self.image_shape[1:]) - 1).bit_length() - 2
+        sides = [CORE << j for j in range(doublings + 1)]
+        return [(side, self.channels if side <= WHOLE else max(1, self.channels * WHOLE // min(side, 4 * WHOLE))) for side in sides]
+
+    @property
+    def widths(self) -> list[int]:
+        """The channels that enter the first block, and those that leave each."""
+        return [self.channels, *(width for _, width in self.blocks)]
+
+    @property
+    def weights(self) -> int:
+        """How many weights it has; a convolution's bias and the BatchNorm after it have 3 for each channel."""
+        convolutions = sum(9 * (a + b) * b + 6 * b for a, b in pairwise(self.widths))
+        return (16 * self.inputs + 3) * self.channels + convolutions + (self.widths[-1] + 1) * self.image_shape[0]
+
+    def needed(self, batch: int) -> int:
+        """About how many bytes a search for its weights takes that paints `batch` pictures, in single precision."""
+        painted = sum(width * side * side for side, width in self.blocks)
+        return 4 * (OF_WEIGHT * self.weights + OF_NUMBER * batch * painted)
+
+    def beyond(self, weights: int, *, batch: int) -> "PainterSize":
+        """The same with its channels doubled until it has more weights than `weights`, or until more would take over MOST bytes."""
+        size = self
+        while size.weights <= weights and (larger := replace(size, channels=2 * size.channels)).needed(batch) <= MOST:
+            size = larger
+        return size
+
+
+class UpsamplingGenerator(nn.Module):
+    """v (B, inputs) -> pictures (B, C, H, W) in [0, 1].
+
+    v as (B, inputs, 1, 1) -> ConvTranspose(inputs, channels, 4) - BatchNorm - LeakyReLU -> a block -> twice the side by repetition and a
+    block, as often as the side asks for -> a 1 x 1 convolution to C channels -> sigmoid. A block is two times a 3 x 3 convolution whose
+    weight is divided by its spectral norm - BatchNorm - LeakyReLU. BatchNorm always takes the statistics of what passes, one picture's too.
+    Unlike the paper's code: sigmoid in place of tanh, which also paints below black; pictures whose side is no power of two are cut from
+    larger ones.
+    Source: Zhang et al. 2023, figure 4, and their code.
+    """
+
+    def __init__(self, size: PainterSize) -> None:
+        super().__init__()
+        self.size = size
+        self.first = nn.Sequential(nn.ConvTranspose2d(size.inputs, size.channels, CORE), _norm(size.channels), nn.LeakyReLU(SLOPE))
+        self.blocks = nn.ModuleList(_block(a, b) for a, b in pairwise(size.widths))
+        self.last = nn.Conv2d(size.widths[-1], size.image_shape[0], 1)
+
+    def forward(self, v: Tensor) -> Tensor:
+        h = self.blocks[0](self.first(v[..., None, None]))  # (B, channels, 4, 4)
+        for block in self.blocks[1:]:
+            h = block(F.interpolate(h, scale_factor=2))
+        painted: Tensor = self.last(h).sigmoid()  # (B, C, S, S)
+        _, height, width = self.size.image_shape
+        top, left = (painted.shape[2] - height) // 2, (painted.shape[3] - width) // 2
+        return painted[..., top : top + height, left : left + width]
+
+
+def _norm(channels: int) -> nn.BatchNorm2d:
+    return nn.BatchNorm2d(channels, track_running_stats=False)
+
+
+def _block(inputs: int, outputs: int) -> nn.Sequential:
+    """(B, inputs, S, S) -> (B, outputs, S, S)."""
+    layers: list[nn.Module] = []
+    for a, b in ((inputs, outputs), (outputs, outputs)):
+        layers += [spectral_norm(nn.Conv2d(a, b, 3, padding=1)), _norm(b), nn.LeakyReLU(SLOPE)]
+    return nn.Sequential(*layers)
