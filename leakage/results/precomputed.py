@@ -45,12 +45,10 @@ class Duel:
 
     @property
     def backfires(self) -> bool:
-        """Whether even the strongest of those who know end further below the naive attacker than another seed may.
-
-        Where that one itself is below a grey picture it shows nothing that could be lost.
-        """
-        shown = self.naive is not None and "psnr" in self.naive and self.naive["psnr"] > self.naive["grey_psnr"]
-        return bool(shown and self.naive and self.best and self.best["psnr"] < self.naive["psnr"] - SPREAD)
+        """Whether even the strongest of those who know end further below the naive attacker than another seed may, and show no more."""
+        if self.naive is None or "psnr" not in self.naive or self.best is None:
+            return False
+        return self.best["psnr"] < self.naive["psnr"] - SPREAD and reach(self.best)[:-1] <= reach(self.naive)[:-1]
 
 
 @dataclass(frozen=True)
