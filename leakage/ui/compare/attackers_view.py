@@ -22,8 +22,8 @@ USUAL = (
 )
 EXPLAINED = """{about} Each cell: PSNR in decibels, the mean of {tries} runs ({pictures}, {seeds}), coloured by how many are recognizable
 or singled out; a grey picture scores {grey:.1f} dB. Adaptive: the strongest of those who know what the phone does; below, what they do.
-{settings}{rounds} **Framed: the naive attacker shows none of them, who knows what the phone does shows some.**"""
-ROUNDS = " Who puts rounds together watches {} of a server that stands still; nowhere else more than one."
+{settings} {rounds} **Framed: the naive attacker shows none of them, who knows what the phone does shows some.**"""
+ROUNDS = "Who puts rounds together watches {} of a server that stands still; nowhere else more than one."
 
 
 def show(known: Catalog) -> None:
