@@ -33,7 +33,7 @@ from leakage.spec.experiment import Experiment, Part, Picture
 from leakage.workers import plugin_catalog
 from leakage.workers.adapter import plugin
 
-UNTRAINED = "no network was trained behind this protection for this table; the page Training trains one in two minutes"
+UNTRAINED = "no network was trained behind this protection for this table; the page Training trains one in some minutes"
 NO_IMITATION = "it imitates no phone, so it does what somebody does who does not know the protection"
 NO_ROUNDS = "a trained network undoes a single gradient, and here 16 rounds are put together"
 TAUGHT = {"weight_steps": 1500, "weight_step_size": 0.0001}

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from leakage.attacks._logit import Top
 from leakage.engine.core import Params
-from leakage.engine.equations import Said, Solved, Sums, numbers, solve_as_published, solve_together
+from leakage.engine.equations import Said, Solved, Sums, TooLargeError, solve_as_published, solve_together
 from leakage.engine.link import Link
 from leakage.engine.stretch import Search, Stretch, solve_stretch
 
@@ -17,11 +17,6 @@ BALANCED, PUBLISHED, TOGETHER = SYSTEMS = ("balanced", "as published", "together
 ALIKE = 10.0  # an explanation is kept while its equations hold at most so many times worse than the best one's
 EXACT = 1e-6  # ... or as well as this
 SURE = 1e-9  # ... and by this it is the one
-LARGEST = 200_000_000  # numbers in one matrix, 8 bytes each
-
-
-class TooLargeError(ValueError):
-    """A layer whose equations do not fit into memory; the message is its name."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +38,11 @@ class Climb:
     residual: float = 0.0
     short: str = ""
     open: Stretch | None = None
+
+    @property
+    def tested(self) -> bool:
+        """Whether every layer had equations enough: where they are too few they hold of anything."""
+        return not self.open and not self.short
 
     @property
     def words(self) -> str:
@@ -73,7 +73,7 @@ class Ladder:
         for climb in climbs:
             found.append((yield from self.down(climb, link)))
             done = found[-1]
-            if done.top.mu is None and done.solved and not done.open and done.residual <= SURE:
+            if done.top.mu is None and done.solved and done.tested and done.residual <= SURE:
                 break
         return agreeing(found)
 
@@ -134,13 +134,13 @@ class Ladder:
 
     def _solve(self, said: Sequence[Said], link: Link) -> Solved:
         """The input of a convolution, and of a skip beside it."""
-        sides = (link.x[1], link.x[2])
-        if numbers(said, sides) > LARGEST:
-            raise TooLargeError(link.name)
-        one = said[0]
-        if self.system != PUBLISHED or len(said) > 1 or one.k is None or one.g is None or not bool(one.known.any()):
-            return solve_together(said, sides)
-        return solve_as_published(one.k, one.g, one.w, one.z, one.known, stride=one.stride, padding=one.padding, sides=sides)
+        sides, one = (link.x[1], link.x[2]), said[0]
+        try:
+            if self.system != PUBLISHED or len(said) > 1 or one.k is None or one.g is None or not bool(one.known.any()):
+                return solve_together(said, sides)
+            return solve_as_published(one.k, one.g, one.w, one.z, one.known, stride=one.stride, padding=one.padding, sides=sides)
+        except TooLargeError as error:
+            raise TooLargeError(link.name) from error
 
     def _block(self, one: Stretch) -> Search[Solved]:
         """What enters a residual block f = W_n x_n + skip(x_1), x_n = bend(W_(n-1) x_(n-1)), and so on.
@@ -190,9 +190,7 @@ class Ladder:
 def agreeing(climbs: list[Climb]) -> list[Climb]:
     """Those whose equations hold about as well as the best one's, which comes first: a wrong label soon contradicts itself."""
     climbs = sorted((climb for climb in climbs if math.isfinite(climb.residual)), key=lambda climb: climb.residual)
-    if any(
-        not climb.open and climb.residual <= EXACT for climb in climbs
-    ):  # one that is still open has not been held against its equations
+    if any(climb.tested and climb.residual <= EXACT for climb in climbs):  # one that is open has not been held against its equations
         climbs = [climb for climb in climbs if not climb.open]
     return [climb for climb in climbs if climb.residual <= max(ALIKE * climbs[0].residual, EXACT)]
 

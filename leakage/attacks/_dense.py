@@ -20,6 +20,7 @@ from leakage.engine.core import Normalise, Observation, Params
 from leakage.engine.tensor_names import OF, name_in_model
 from leakage.networks.k_curve import Loss
 
+ALIKE = 1e-4  # rows of a unit in two sums are the same one where they differ by less than this share
 STILL = (nn.Flatten, nn.Identity, nn.Dropout, TwoClasses)  # what changes no number in eval mode
 SLOPES: dict[type[nn.Module], Callable[[Any, Tensor], Tensor]] = {  # act' as a function of what act returned
     nn.ReLU: lambda _, x: (x > 0).to(x),
@@ -77,12 +78,21 @@ def rows_of(gradient: Params, name: str, threshold: float) -> tuple[Tensor, Tens
     return slopes[used], d[used]
 
 
-def sums_of(gradient: Params, name: str) -> list[Params]:
-    """What arrived of a layer with a bias: the sum over all clients, then each sum over fewer that stands beside it and is not 0."""
+def rows_of_sums(gradient: Params, name: str, threshold: float) -> list[tuple[Tensor, Tensor]]:
+    """`rows_of` a layer for each sum that arrived: that over all clients, then each over fewer that stands beside it and is not 0.
+
+    A unit that is silent for all others says the same in both: then its row of the smaller sum alone is used, for it is one row.
+    """
     weight, bias = f"{name}.weight", f"{name}.bias"
     fronts = [one.removesuffix(weight) for one in gradient if OF in one and name_in_model(one) == weight]
     beside = [front for front in fronts if front + bias in gradient and gradient[front + bias].any()]
-    return [{one: gradient[front + one] for one in (weight, bias)} for front in ("", *beside)]
+    sums = [(received(gradient, front + weight), received(gradient, front + bias)) for front in ("", *beside)]
+    used = [kept(d, threshold) for _, d in sums]
+    for place, (slopes, d) in enumerate(sums):
+        for smaller in range(place + 1, len(sums)):
+            left, right = slopes * sums[smaller][1][:, None], sums[smaller][0] * d[:, None]  # equal where dW / d are
+            used[place] &= ~(used[smaller] & ((left - right).norm(dim=1) <= ALIKE * right.norm(dim=1)))
+    return [(slopes[rows], d[rows]) for (slopes, d), rows in zip(sums, used, strict=True)]
 
 
 def layers_of(seen: Observation) -> tuple[list[Dense], str]:

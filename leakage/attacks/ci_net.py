@@ -37,7 +37,7 @@ class CINet(Attack):
 
     title = "Guess and compare by an oversized untrained painter (CI-Net)"
     short = "CI-Net"
-    plain = "Lets a network paint that has never seen a picture and is larger than the model attacked, until its gradient fits."
+    plain = "Lets a network that has never seen a picture, and is larger than the model, paint until its picture gives the gradient."
     hint = "Sharp after 300 steps. Behind noise take fewer, or prefer smooth pictures (weight 0.1). A large model makes it slow."
     source = (
         "https://openaccess.thecvf.com/content/ICCV2023/html/"

@@ -7,7 +7,7 @@ import torch
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor, nn
 
-from leakage.attacks._dense import Dense, UnreadableError, back, exact, from_loss, layers_of, received, rows_of, sums_of
+from leakage.attacks._dense import Dense, UnreadableError, back, exact, from_loss, layers_of, received, rows_of, rows_of_sums
 from leakage.attacks._labels import labels_of, said_of
 from leakage.attacks._rows import ESTIMATES, are_copies, estimate, separate
 from leakage.engine.core import Attack, Observation, Snapshot, choice, param
@@ -114,14 +114,16 @@ class LinearLayer(Attack):
         (first, *_), _ = layers_of(seen)
         if not first.bias:
             raise UnreadableError("Without a bias in the first layer a batch cannot be told apart; of one picture nothing would be hidden.")
-        whole, *beside = [rows_of(part, first.name, self.threshold) for part in sums_of(seen.as_gradient(), first.name)]
-        slopes, d = (torch.cat(rows) for rows in zip(whole, *beside, strict=True))
+        gradient = seen.as_gradient()
+        whole = rows_of(gradient, first.name, self.threshold)
+        sums = rows_of_sums(gradient, first.name, self.threshold)
+        slopes, d = (torch.cat(rows) for rows in zip(*sums, strict=True))
         x, sizes = separate(in_pixels(seen, slopes / d.unsqueeze(1)), d, seen.batch_size)
         mixture = in_pixels(seen, estimate("least squares", *whole).unsqueeze(0))
         x = torch.cat([x, mixture.expand(seen.batch_size - len(x), -1)])
-        agreed = sum(size > 1 for size in sizes) if isinstance(first.activation, nn.ReLU) else sum(are_copies(*rows) for rows in beside)
-        sums = f", in {1 + len(beside)} sums" if beside else ""
-        return Reading([x], f"{sum(sizes)} of {len(d)} rows of {first.name}{sums}", agreed)
+        agreed = sum(size > 1 for size in sizes) if isinstance(first.activation, nn.ReLU) else sum(are_copies(*rows) for rows in sums[1:])
+        where = f", in {len(sums)} sums" if len(sums) > 1 else ""
+        return Reading([x], f"{sum(sizes)} of {len(d)} rows of {first.name}{where}", agreed)
 
     def _last_input(self, seen: Observation) -> Tensor | None:
         """What entered the last linear layer, (n,), of a single picture; None where that cannot be read off either."""

@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from leakage.attacks._climb import BALANCED, SYSTEMS, Climb, Ladder, TooLargeError
+from leakage.attacks._climb import BALANCED, SYSTEMS, Climb, Ladder
 from leakage.attacks._dense import Dense, from_loss
 from leakage.attacks._labels import labels_of
 from leakage.attacks._logit import Top, one_output
 from leakage.engine.chain import chain
 from leakage.engine.core import Attack, Observation, Params, Snapshot, choice
-from leakage.engine.equations import Solved
+from leakage.engine.equations import Solved, TooLargeError
 from leakage.engine.link import Link
 from leakage.engine.losses import loss_of
 from leakage.engine.matching import flatten, grey_pictures, to_pixels
@@ -20,8 +20,8 @@ from leakage.engine.matching import flatten, grey_pictures, to_pixels
 MOST = 3  # lengths of the last layer's input that are followed, where there are several outputs
 BOX = 0.02  # pixels may leave [0, 1] by so much
 NOT_A_CHAIN = (
-    "R-GAP needs a chain of convolutions, residual blocks, means and linear layers, the last one linear. "
-    "This network has {}, so it answers with grey."
+    "R-GAP needs a chain of convolutions, residual blocks, means and linear layers, the last one linear; BatchNorm with its stored "
+    "statistics. This network has {}, so it answers with grey."
 )
 TOO_LARGE = "The equations of {} do not fit into memory: R-GAP can go no further, and answers with grey."
 MIXTURE = "R-GAP takes the gradient for that of one picture. Of several it finds one mixture, shown in every place."
@@ -34,6 +34,7 @@ SILENT = (
 UNDECIDED = "{} pictures explain this gradient, and nothing in it says which is the private one. The first is shown, none is the answer."
 SHORT = "Layer {}: {:,} equations determine {:,} of {:,} unknowns. The rest is guessed: the shortest solution."
 ALL_SHORT = "From layer {} on all layers together: {:,} equations determine {:,} of {:,} unknowns. The rest is guessed."
+APART = "Layer {} has too few equations, and is too large to be solved together with those below it. From there on down it is a guess."
 STUCK = "From layer {} on all layers together have equations enough, but the search for their solution ended {:.1g} away from it."
 
 
@@ -101,7 +102,7 @@ class RGap(Attack):
             return
         tops = self._tops(seen, last, weights, gradient, labels, note)
         climbs = [Climb(top, last, top.x.view(last.x), last.pull(weights, top.k)) for top in tops]
-        ladder = Ladder(weights, gradient, self.system)
+        ladder, short = Ladder(weights, gradient, self.system), ""
         for step, link in enumerate([last, *links[-2::-1]]):
             try:
                 if step:
@@ -118,8 +119,9 @@ class RGap(Attack):
                 return
             best = climbs[0]
             told = {**note, **best.note, "explanations": len(climbs)}
-            if best.short == link.name and best.solved:
-                told["event"] = SHORT.format(link.name, best.solved.equations, best.solved.rank, best.solved.unknowns)
+            if best.solved and best.short not in ("", short):
+                short, of = best.short, best.solved
+                told["event"] = SHORT.format(short, of.equations, of.rank, of.unknowns) if short == link.name else APART.format(short)
             if link is links[0] and best.open and best.solved:
                 told["event"] = _left(best.open.links[-1].name, best.solved)
             yield replace(blank, step=step + 1, note=told, views={f"{link.name}, {climb.words}": climb.x for climb in climbs})

@@ -70,7 +70,7 @@ def _link(name: str, layer: nn.Module, shape: tuple[int, ...]) -> Link | None:
         return Link(name, layer, shape, (layer.out_channels, *(_side(side, layer) for side in shape[1:])), norm=folded)
     if isinstance(layer, GlobalMean):
         return Link(name, layer, shape, shape[:1])
-    if isinstance(layer, nn.AvgPool2d) and layer.padding == 0 and one_side(layer.kernel_size) == one_side(layer.stride) > 0:
+    if isinstance(layer, nn.AvgPool2d) and _in_squares(layer):
         return Link(name, layer, shape, (shape[0], *(side // one_side(layer.kernel_size) for side in shape[1:])))
     if isinstance(layer, Residual):
         body = tuple(_links(leaves(layer.body, f"{name}.body."), shape))
@@ -85,6 +85,12 @@ def _plain(layer: nn.Conv2d) -> bool:
     norm = getattr(layer, "norm", nn.Identity())
     same = layer.kernel_size[0] == layer.kernel_size[1] and layer.groups == 1 and layer.dilation[0] == 1
     return same and layer.padding_mode == "zeros" and (isinstance(norm, nn.Identity) or _stored(norm))
+
+
+def _in_squares(layer: nn.AvgPool2d) -> bool:
+    """Whether it takes the means of squares side by side; what is left over at the edges it leaves out."""
+    bare = layer.padding == 0 and not layer.ceil_mode and layer.divisor_override is None
+    return bare and one_side(layer.kernel_size) == one_side(layer.stride) > 0
 
 
 def _stored(layer: nn.Module) -> TypeGuard[nn.BatchNorm2d]:

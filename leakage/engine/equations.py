@@ -18,6 +18,11 @@ from torch.nn import functional as F
 FIRM = 1e-3  # gradient rows whose singular value is below this share of the largest are solved together with the weight rows
 SINGULAR = 1e11  # a system with a larger condition number counts as one of too small a rank
 TINY = 1e-300
+LARGEST = 200_000_000  # numbers in one matrix, 8 bytes each
+
+
+class TooLargeError(ValueError):
+    """Equations that do not fit into memory."""
 
 
 def gradient_rows(k: Tensor, size: int, stride: int, padding: int, sides: tuple[int, int]) -> Tensor:
@@ -121,9 +126,12 @@ def solve_together(said: Sequence[Said], sides: tuple[int, int]) -> Solved:
     The gradient rows are one matrix K0 for all input channels, so its singular vectors are split: along the firm ones every channel
     follows by a division; what is left, few unknowns in late layers, is solved by QR from the weight rows and the soft gradient rows, these
     multiplied by max|w| / max|k|. Where that has not full rank the shortest solution is taken (from singular values).
+    Raises TooLargeError.
     """
     channels, (first, *_) = said[0].w.shape[1], said
     assert first.k is not None
+    places = sides[0] * sides[1]
+    _fit(places * max(places, sum(len(one.w) * one.w.shape[-1] ** 2 for one in said if one.k is not None)))
     most = first.k.abs().max()
     parts = [_gradient_part(one, most, sides) for one in said if one.k is not None]
     rows, right = torch.cat([part[0] for part in parts]), torch.cat([part[1] for part in parts])  # (sum of Co s^2, H W), (.., Ci)
@@ -133,21 +141,18 @@ def solve_together(said: Sequence[Said], sides: tuple[int, int]) -> Solved:
     along = v[firm]  # (r, H W)
     x = along.T @ (told[firm] / s[firm, None])  # (H W, Ci)
     rank, condition = int(firm.sum()) * channels, float(s[firm].max() / s[firm].min()) if bool(firm.any()) else 1.0
-    rest = sides[0] * sides[1] - len(along)
+    rest = places - len(along)
     if rest:
         across = torch.linalg.qr(along.T, mode="complete").Q[:, len(along) :]  # (H W, m): what the firm rows leave open
         ratio = first.w.abs().max() / most.clamp(min=TINY)
-        outputs = [_output_part(one, ratio, sides) for one in said]
-        weigh, made = torch.cat([part[0] for part in outputs]), torch.cat([part[1] for part in outputs])
-        open_rows = (weigh.view(-1, x.shape[0]) @ across).view(len(weigh), channels * rest)  # (N, Ci m)
-        open_right = made - weigh @ x.T.flatten()
+        _fit(channels * rest * sum(one.z.numel() for one in said if one.known.any() or one.sums))
+        outputs = [_output_part(one, ratio, across.T.view(rest, 1, *sides), x.T.view(channels, *sides)) for one in said]
         soft = (s[~firm, None] * v[~firm]) @ across * ratio  # (q, m)
         soft_right = told[~firm] * ratio  # (q, Ci)
-        system = torch.cat([open_rows, _each(soft, channels)]) if len(soft) else open_rows
+        system = torch.cat([*(part[0] for part in outputs), _each(soft, channels)])  # (N, Ci m)
         # Without outputs nothing else shows which rows are rounding of 0: those of gamma follow from the gradient rows.
         floor = 0.0 if any(bool(one.known.any()) for one in said) else float(s[0] * ratio) / SINGULAR
-        both = torch.cat([open_right, soft_right.T.flatten()]) if len(soft) else open_right
-        found, held, bad = least_squares(system, both, floor)
+        found, held, bad = least_squares(system, torch.cat([*(part[1] for part in outputs), soft_right.T.flatten()]), floor)
         x = x + across @ found.view(channels, rest).T
         rank, condition = rank + held, max(condition, bad)
     shown = x.T.reshape(channels, *sides)
@@ -155,12 +160,10 @@ def solve_together(said: Sequence[Said], sides: tuple[int, int]) -> Solved:
     return Solved(shown, sum(one.equations for one in said), channels * len(x), rank, condition, off)
 
 
-def numbers(said: Sequence[Said], sides: tuple[int, int]) -> int:
-    """How many numbers its largest matrix holds, about: that of the unknowns which no gradient row determines."""
-    places, channels = sides[0] * sides[1], said[0].w.shape[1]
-    rows = sum(len(one.w) * one.w.shape[-1] ** 2 for one in said if one.k is not None)
-    rest = channels * max(places - rows, 0)
-    return max(places**2, rows * places, rest * sum(one.z.numel() for one in said))
+def _fit(count: int) -> None:
+    """Raises TooLargeError where a matrix of so many numbers would not fit into memory."""
+    if count > LARGEST:
+        raise TooLargeError
 
 
 def _gradient_part(one: Said, most: Tensor, sides: tuple[int, int]) -> tuple[Tensor, Tensor]:
@@ -172,14 +175,26 @@ def _gradient_part(one: Said, most: Tensor, sides: tuple[int, int]) -> tuple[Ten
     return rows * scale, one.g.permute(0, 2, 3, 1).flatten(0, 2) * scale
 
 
-def _output_part(one: Said, ratio: Tensor, sides: tuple[int, int]) -> tuple[Tensor, Tensor]:
-    """The weight rows of known outputs and those of its sums, these multiplied by `ratio`; and what they come to."""
-    rows, made = weight_rows(one.w, one.stride, one.padding, sides)[one.known.flatten()], one.z[one.known]
-    if one.sums is None:
-        return rows, made
-    factors = one.sums.factors.flatten(1)
-    weigh = weight_rows(one.sums.w, one.stride, one.padding, sides).view(*factors.shape, -1)  # (Co, Ho Wo, Ci H W)
-    return torch.cat([rows, torch.einsum("fp,fpn->fn", factors, weigh) * ratio]), torch.cat([made, one.sums.total * ratio])
+def _output_part(one: Said, ratio: Tensor, basis: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+    """What its known outputs, and its sums times `ratio`, say of the part of x along a basis (m, 1, H, W): rows, and what is left.
+
+    Rows (N, Ci m): the basis through the convolution, one input channel after the other. What is left (N,): of that which x does not make.
+    """
+
+    def through(w: Tensor) -> tuple[Tensor, Tensor]:
+        each = [F.conv2d(basis, w[:, [c]], stride=one.stride, padding=one.padding).flatten(2) for c in range(w.shape[1])]
+        return torch.stack(each), F.conv2d(x[None], w, stride=one.stride, padding=one.padding)[0].flatten(1)  # (Ci, m, Co, P), (Co, P)
+
+    rows, left = [x.new_zeros(0, len(x) * len(basis))], [x.new_zeros(0)]
+    if one.known.any():
+        known, (moved, made) = one.known.flatten(1), through(one.w)
+        rows.append(moved[:, :, known].flatten(0, 1).T)
+        left.append(one.z.flatten(1)[known] - made[known])
+    if one.sums:
+        factors, (moved, made) = one.sums.factors.flatten(1), through(one.sums.w)
+        rows.append(torch.einsum("fp,cmfp->fcm", factors, moved).flatten(1) * ratio)
+        left.append((one.sums.total - (factors * made).sum(1)) * ratio)
+    return torch.cat(rows), torch.cat(left)
 
 
 def _missed(one: Said, x: Tensor) -> float:
@@ -200,6 +215,7 @@ def solve_as_published(  # noqa: PLR0913  (as `solve`)
     What goes in and out is float32 there; numpy computes in float64. Unlike the code, columns of padding are left out, which are 0.
     """
     channels = w.shape[1]
+    _fit(channels * sides[0] * sides[1] * (z.numel() + g.numel()))
     rows = _each(gradient_rows(k, w.shape[-1], stride, padding, sides), channels)
     system = torch.cat([rows, weight_rows(w, stride, padding, sides)[known.flatten()]])
     right = torch.cat([g.permute(1, 0, 2, 3).flatten(), z[known]])

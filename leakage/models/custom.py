@@ -25,7 +25,7 @@ class Custom(Model):
 
     title = "Your own network"
     plain = "A network of your own: convolutions, residual blocks, pooling and linear layers, step by step."
-    hint = "R-GAP climbs all of these but largest pixels. The page Architecture counts whether the equations suffice."
+    hint = "R-GAP can solve small networks of all steps but max. The page Architecture counts whether the equations suffice."
     source = "https://arxiv.org/abs/2010.07733"
     presets = {
         "R-GAP's net A": {"network": TEMPLATES["R-GAP's net A"]},

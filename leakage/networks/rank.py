@@ -107,7 +107,7 @@ class Analysis:
 
     @property
     def solvable(self) -> bool:
-        """Whether R-GAP can solve layer after layer; it does not use v."""
+        """Whether R-GAP can solve layer after layer; alone, no layer uses v."""
         return all(row.local <= 0 for row in self.rows if row.counted)
 
 

@@ -16,7 +16,7 @@ class HomomorphicEncryption(SecureAggregation):
     Encryption costs time and bandwidth, so frameworks let it be limited to some layers (NVIDIA FLARE: encrypt_layers); the rest is this.
     The small error of the scheme (CKKS) is left out.
     An attacker who knows it compares the sum and, phone by phone, what arrived plain, which also tells whose pictures are whose. What is
-    plain of a fully connected first layer gives a phone's picture by itself (bias attack).
+    plain of a fully connected first layer gives the picture of a phone that has one (bias attack).
     Source: Cheon et al. 2017 (CKKS); Zhang et al. 2020 (BatchCrypt); NVIDIA FLARE 2.x (app_opt/he).
     """
 

@@ -17,7 +17,8 @@ class RingAllReduce(SecureAggregation):
     """Phone i hands on s_i = s_(i-1) + u_i, its update on top of what it was handed; the last one's s_m goes round to all (all-reduce).
 
     There is no server to trust. The attacker is a phone in the ring, with no picture of its own here: behind `place` phones it is handed
-    s_place, and at the end s_m, so it also has the sum of the phones behind it. Behind the first phone alone that is one phone's update.
+    s_place, and at the end s_m. Behind the first phone alone s_place is one phone's update. What those behind the attacker sent is the
+    difference of both; it is compared through them, but no attack here takes it by itself.
     With `colluding` the phone on the other side of the attacker's neighbour works with it: s_place - s_(place-1) is the neighbour's update.
     In an update s_m has the model's names, s_place "before/name", the neighbour's "neighbour/name". Behind all it is handed s_m alone.
     An attacker who knows the ring compares all of them at once: its guess of a phone's pictures has to fit each sum that the phone is in.

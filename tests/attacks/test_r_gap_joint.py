@@ -295,6 +295,19 @@ def test_a_rounded_kink_comes_back_to_the_kink() -> None:
     assert torch.allclose(link.activate(z, 1.0) - link.activate(z), torch.full((1, 1, 2), 0.8 * 3 * math.log(1 + math.exp(-1))))
 
 
+def test_a_short_layer_that_is_too_large_to_be_solved_with_those_below_it_is_said_to_be_guessed() -> None:
+    seen, _ = seen_by(32, "tanh", "conv 3@12 p1 norm - mean 2")  # 3,420 equations in 3,072 unknowns: beyond ten seconds for a step
+    told = [str(moment.note["event"]) for moment in climb(seen) if "event" in moment.note]
+    assert len(told) == 1
+    assert told[0].startswith("Layer mean2 has too few equations, and is too large to be solved together")
+
+
+def test_means_that_are_not_of_squares_side_by_side_have_no_place_in_a_chain() -> None:
+    for pooling in (nn.AvgPool2d(2, ceil_mode=True), nn.AvgPool2d(2, divisor_override=3), nn.AvgPool2d(3, 2)):
+        with pytest.raises(ValueError, match="AvgPool2d"):
+            chain(nn.Sequential(pooling, nn.Flatten(), nn.Linear(4, 2)), (1, 5, 5))
+
+
 def test_a_layer_too_large_for_memory_gets_a_sentence_and_grey() -> None:
     seen, _ = seen_by(64, "leaky_relu", "conv 3@8 p1")  # 3 (64^2 - 72) unknowns that 32,768 weight rows must determine
     last = climb(seen)[-1]

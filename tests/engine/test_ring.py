@@ -4,6 +4,7 @@ import pytest
 import torch
 from problems import CATALOG, GRANTED, LABELS, TINY, moments, observed, precision, relative, smooth
 
+from leakage.attacks._dense import layers_of, rows_of_sums
 from leakage.defenses.precode import before
 from leakage.engine.client import gradient_client
 from leakage.engine.core import Observation, Params
@@ -142,6 +143,18 @@ def test_one_phones_update_alone_gives_its_picture_away(protocol: str, fields: d
     nearest = (answer.x[:, None] - x).abs().flatten(2).amax(2).amin(0)  # of each private picture, the largest error of a pixel
     assert [error < 1e-3 for error in nearest.tolist()] == [number == whose for number in range(3)]
     assert str(answer.note["event"]).startswith(f"Several rows agree on {0 if whose is None else 1} of the 3 pictures")
+
+
+def test_a_unit_of_which_two_sums_say_the_same_is_one_row() -> None:
+    """Behind two of three phones: where the third is silent (ReLU) the whole sum says of a unit what the smaller one says."""
+    x = smooth(3)
+    model = Part(id="mlp", fields={"width": 64, "depth": 1, "activation": "relu"})
+    seen = observed(x, model=model, aggregation=in_ring(place=2), assume=GRANTED)
+    (first, *_), _ = layers_of(seen)
+    on = x.flatten(1) @ seen.weights[f"{first.name}.weight"].T + seen.weights[f"{first.name}.bias"] > 0  # (3, 64)
+    (_, whole), (_, before) = rows_of_sums(seen.as_gradient(), first.name, 0.0)
+    assert (len(whole), len(before)) == (int(on[2].sum()), int((on[0] | on[1]).sum()))
+    assert 0 < len(whole) < int(on.any(0).sum())
 
 
 def test_what_is_not_encrypted_of_the_first_layer_gives_every_picture_away() -> None:

@@ -140,7 +140,7 @@ def test_r_gap_needs_one_picture_a_chain_and_enough_equations_in_every_layer() -
     said = [verdict(counted(name, batch=batch), parse(TEMPLATES[name]), batch).recursion for name, batch in (("CNN6", 1), ("CNN6", 2))]
     assert said == ["yes", "no, it is made for one picture"]
     assert verdict(counted("CNN6-d"), parse(TEMPLATES["CNN6-d"]), 1).recursion == (
-        "only in part, it has to guess in layer conv2, unless it solves that together with the layers before it"
+        "only in part, it has to guess in layer conv2, unless it is small enough to be solved together with the layers before it"
     )
     assert (
         verdict(counted("R-GAP's net B"), parse(TEMPLATES["R-GAP's net B"]), 1).recursion == "only in part, it has to guess in layer conv1"

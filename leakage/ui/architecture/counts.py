@@ -103,7 +103,7 @@ def _recursion(found: Analysis, steps: tuple[Step, ...], batch: int) -> str:
         return "no, it cannot tell what lies behind the largest of several numbers"
     if stuck:
         guess = f"only in part, it has to guess in {layer(stuck[-1], steps)}"  # it starts at the output
-        return guess if lacking(found) else f"{guess}, unless it solves that together with the layers before it"
+        return guess if lacking(found) else f"{guess}, unless it is small enough to be solved together with the layers before it"
     return "yes"
 
 

@@ -143,13 +143,15 @@ def _apart(experiment: Experiment) -> dict[str, tuple[str, Experiment]]:
 
 def _learned(experiment: Experiment) -> dict[str, tuple[str, Experiment]]:
     """An attacker who has learned what digits look like, where pictures have their form; after each such attack the next one."""
+    if (experiment.channels, experiment.size) != (1, 28) or experiment.attack.fields.get("generator", "digits") != "digits":
+        return {}
     own = prepared().what_ifs
     chain = [own.learned, own.staged, own.taught, own.unlearned]
     asked = [_attack(question) for question in chain]
     if experiment.attack.id in asked:
         following = chain[asked.index(experiment.attack.id) + 1 :]
         return _prepared(following[0], experiment) if following else {}
-    return _prepared(own.learned, experiment) if (experiment.channels, experiment.size) == (1, 28) else {}
+    return _prepared(own.learned, experiment)
 
 
 def _undone(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Experiment]]:

@@ -10,15 +10,15 @@ from leakage.results.markup import render
 from leakage.results.precomputed import Cell, Duel, Line, MeasuredScene, leaking, scenes, seen_words
 from leakage.spec.catalog import Catalog
 from leakage.spec.threat_model import counted, format_value
-from leakage.ui.common.markdown import escape
+from leakage.ui.common.markdown import Markdown, escape
 from leakage.ui.compare.table import TableCell, heat
 
 NAIVE, KNOWING = "naive", "adaptive"
 DASH = "–"
 USUAL = (
     "One CIFAR-10 picture in a gradient of an untrained LeNet, or four of as many phones added up. For R-GAP the phone computes and sends "
-    "numbers of 64 bits. GRNN, which is slow, was played with two pictures, and behind eight protections of one strength each (–: not "
-    "played)."
+    "numbers of 64 bits. GRNN and CI-Net, which are slow, were played with two pictures, and behind eight protections of one strength each (–: "
+    "not played)."
 )
 EXPLAINED = """{about} Each cell: PSNR in decibels, the mean of {tries} runs ({pictures}, {seeds}), coloured by how many are recognizable
 or singled out; a grey picture scores {grey:.1f} dB. Adaptive: the strongest of those who know what the phone does; below, what they do.
@@ -41,13 +41,13 @@ def show(known: Catalog) -> None:
     st.markdown("\n".join(f"- {escape(sentence)}" for sentence in in_words(titles[stack], known)))
 
 
-def explanation(scene: MeasuredScene, known: Catalog) -> str:
+def explanation(scene: MeasuredScene, known: Catalog) -> Markdown:
     """What its cells are, as Markdown."""
     recipe = scene.recipe
     played = [duel.naive for line in scene.lines for duel in line.duels.values() if duel.naive and "psnr" in duel.naive]
     runs = [cell["runs"] for cell in played]
     settings = "; ".join(f"{known.get('attack', id).short}: {_settings(fields)}" for id, fields in recipe["attacks"].items() if fields)
-    return EXPLAINED.format(
+    told = EXPLAINED.format(
         about=escape(scene.about or USUAL),
         tries=escape(" to ".join(map(str, sorted({min(runs), max(runs)})))),
         pictures=escape(counted(recipe["pictures"], "picture")),
@@ -56,6 +56,7 @@ def explanation(scene: MeasuredScene, known: Catalog) -> str:
         grey=float(played[0]["grey_psnr"]),
         settings=escape(f"{settings}."),
     )
+    return Markdown(told)
 
 
 def _settings(fields: dict[str, Any]) -> str:

@@ -24,8 +24,8 @@ HELP = (
     "(Learning to Invert). For the untrained model. Then the lab can ask it."
 )
 RECIPES = (
-    "Of the network that learns to undo updates. As published it has 3,000 hidden units and goes through the pictures 200 times by small "
-    "steps; ours is smaller and sooner done. Unlike the paper's, both have one hidden layer, behind a random projection."
+    "Of the network that learns to undo updates. Ours is small and soon done. The other has the width of the paper's (Wu et al. 2023) and "
+    "goes through the pictures 200 times, as it does. Both are shallower than the paper's, and see a summary of each update."
 )
 
 
