@@ -5,8 +5,9 @@ four phones whose updates are added up. The attacks are those that name themselv
 (`Attack.strongest`), as the page Compare plays them. R-GAP: in float64, which it needs. Whose strategy puts rounds together watches 16 of a
 server that stands still, and where it needs an accomplice, that one has a picture of its own. Where knowing changes nothing, or nothing
 is drawn by chance so that every round sends the same, that is said and not played; what refuses the model (FedKL) is named. Who knows of
-the protection and gets more than 1 dB less than who does not has the reason beside it. ROG and GRNN are played too, which are not among the
-strongest: ROG as it comes; GRNN, which is slow, with 1,200 steps (10 seconds), two pictures, and eight protections of one strength each.
+the protection and gets more than 1 dB less than who does not has the reason beside it. ROG, GRNN and CI-Net are played too, which are not
+among the strongest: ROG as it comes; GRNN and CI-Net, which are slow, with 1,200 and 1,000 steps (10 and 7 seconds), two pictures, and
+eight protections of one strength each.
 Absent are attacks that do not fit LeNet (SPEAR needs a fully connected layer with ReLU first), and those that need what `matrix_scenes.py`
 has: a generator of digits, a network that was trained beforehand, a phone that trains for many steps.
 Started again, it goes on where it was stopped; `--share 0/2` and `--share 1/2` play halves of it in two processes with a book each, which
@@ -75,8 +76,10 @@ STRENGTHS: dict[str, list[dict[str, Any]]] = {  # of every protection; those tha
 
 SUMS = [None, Part(id="gaussian_noise", fields={"scale": 0.01})]  # protections of phones whose updates are added up
 PHONES = 4
-MORE: dict[str, dict[str, Any]] = {"rog": {}, "grnn": {"steps": 1200}}  # attacks that do not name themselves among the strongest
-SLOW = {"grnn": 2}  # attacks that take long -> of how many pictures they are played, and only of these protections, at this place:
+# Attacks that do not name themselves among the strongest.
+MORE: dict[str, dict[str, Any]] = {"rog": {}, "grnn": {"steps": 1200}, "ci_net": {"steps": 1000}}
+# Attacks that take long -> of how many pictures they are played, and only of these protections, at this place:
+SLOW = {"grnn": 2, "ci_net": 2}
 FEW = {"gaussian_noise": 1, "pruning": 1, "low_precision": 1, "clipping": 0, "dp_sgd": 1, "soteria": 1, "ada_defense": 0, "precode": 0}
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
