@@ -17,8 +17,8 @@ NAIVE, KNOWING = "naive", "adaptive"
 DASH = "–"
 USUAL = (
     "One CIFAR-10 picture in a gradient of an untrained LeNet, or four of as many phones added up. For R-GAP the phone computes and sends "
-    "numbers of 64 bits. GRNN and CI-Net, which are slow, were played with two pictures, and behind eight protections of one strength each (–: "
-    "not played)."
+    "numbers of 64 bits. GRNN and CI-Net, which are slow, were played with two pictures, and behind eight protections of one strength "
+    "each (–: not played)."
 )
 EXPLAINED = """{about} Each cell: PSNR in decibels, the mean of {tries} runs ({pictures}, {seeds}), coloured by how many are recognizable
 or singled out; a grey picture scores {grey:.1f} dB. Adaptive: the strongest of those who know what the phone does; below, what they do.
