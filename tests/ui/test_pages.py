@@ -563,10 +563,10 @@ def test_the_button_below_trains_an_attacker_of_the_model_and_the_protection_tha
 
 
 @pytest.mark.usefixtures("digits")
-def test_an_attacker_can_be_trained_as_published(door: Service, visit: Open) -> None:
+def test_an_attacker_can_be_trained_with_the_papers_width_and_passes(door: Service, visit: Open) -> None:
     at = visit("pages/training.py")
     recipe = at.selectbox(key="attacker-recipe")
-    recipe.select(next(words for words in recipe.options if words.startswith("Paper (Wu et al. 2023)"))).run()
+    recipe.select(next(words for words in recipe.options if words.startswith("With the paper's width"))).run()
     next(button for button in at.button if button.label == "Train an attacker").click().run()
     fine(at)
     run = door.look(at.query_params["run"])
