@@ -113,13 +113,6 @@ class Said:
         return int(self.known.sum()) + (0 if self.g is None else self.g.numel()) + (0 if self.sums is None else len(self.sums.total))
 
 
-def solve(  # noqa: PLR0913  (the symbols of its equations)
-    k: Tensor, g: Tensor, w: Tensor, z: Tensor, known: Tensor, *, stride: int, padding: int, sides: tuple[int, int]
-) -> Solved:
-    """`solve_together` for one convolution: x from g = dL/dw (Co, Ci, s, s), k = dL/dz, z and `known` (Co, Ho, Wo), weights w."""
-    return solve_together([Said(w, z, known, k, g, stride, padding)], sides)
-
-
 def solve_together(said: Sequence[Said], sides: tuple[int, int]) -> Solved:
     """The input (Ci, H, W) that several convolutions share, from all that they say; the first of them has a gradient.
 
@@ -207,10 +200,10 @@ def _missed(one: Said, x: Tensor) -> float:
     return max(off, _share(summed.sum((1, 2)) - one.sums.total, one.sums.total))
 
 
-def solve_as_published(  # noqa: PLR0913  (as `solve`)
+def solve_as_published(  # noqa: PLR0913  (the symbols of its equations)
     k: Tensor, g: Tensor, w: Tensor, z: Tensor, known: Tensor, *, stride: int, padding: int, sides: tuple[int, int]
 ) -> Solved:
-    """As `solve`, but all rows at once as they are, the shortest least-squares solution by numpy: the authors' code.
+    """As `solve_together` of one convolution, but all rows at once as they are, the shortest solution by numpy: the authors' code.
 
     What goes in and out is float32 there; numpy computes in float64. Unlike the code, columns of padding are left out, which are 0.
     """

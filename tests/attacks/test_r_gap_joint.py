@@ -4,13 +4,14 @@ import math
 import random
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
 import torch
 from problems import precision, smooth, trained_norms
 from torch import nn
 
-from leakage.attacks._climb import Climb, Ladder
+from leakage.attacks._climb import Climb, Ladder, agreeing
 from leakage.attacks._logit import Top
 from leakage.attacks.r_gap import RGap
 from leakage.engine.chain import chain
@@ -241,19 +242,34 @@ def test_betas_gradient_shows_a_wrong_derivative() -> None:
     assert off[1] == pytest.approx(0.5)  # ||k - 2 k|| / ||2 k||, k summed over all places
 
 
+def test_an_explanation_whose_layers_were_short_proves_nothing_against_others() -> None:
+    with precision(torch.float64):
+        seen, x = seen_by(8, "tanh", "conv 3@8 p1 norm")
+        stretch, weights, gradient = below(seen, x)
+        (link,), last = stretch.links, chain(seen.model, seen.image_shape)[-1]
+        out = link.activate(stretch.z)
+        top = Top(7, seen.model(x).softmax(1)[0].detach() - nn.functional.one_hot(torch.tensor(7), 10), out.flatten())
+        tested = Climb(top, last, out, last.pull(weights, top.k))
+        ladder, short = Ladder(weights, gradient, "balanced"), replace(tested, short="mean2")
+        assert len(end(ladder.all_down([tested, tested], link))) == 1
+        assert len(end(ladder.all_down([short, tested], link))) == 2
+    unheld = replace(tested, open=stretch)
+    assert agreeing([short, unheld]) == [short, unheld]
+    assert agreeing([tested, unheld]) == [tested]
+
+
 def doubled(gradient: Params, ending: str) -> Params:
     """The same with every entry of such tensors twice as large."""
     return {name: 2 * value if name.endswith(ending) else value for name, value in gradient.items()}
 
 
-def end(search: Search[Climb]) -> Climb:
+def end(search: Search[Any]) -> Any:
     """What a search comes to."""
     while True:
         try:
             next(search)
         except StopIteration as over:
-            climbed: Climb = over.value
-            return climbed
+            return over.value
 
 
 def test_gradient_rows_alone_count_no_rounding_as_equations() -> None:
