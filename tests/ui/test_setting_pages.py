@@ -338,6 +338,16 @@ def test_who_has_learned_digits_is_offered_for_small_gray_pictures_and_not_twice
     assert all("an attacker who has learned digits" not in explain.what_ifs(one, CATALOG, []) for one in (Experiment(), gray))
 
 
+def test_the_next_search_in_the_painter_of_digits_is_offered_after_one_in_that_painter_alone() -> None:
+    def offered(**change: object) -> bool:
+        asked = Experiment.model_validate({"size": 28, "channels": 1, **change})
+        return any(one.attack.id == "gifd" for _, one in explain.what_ifs(asked, CATALOG, []).values())
+
+    assert offered(attack=Part(id="ggl"))
+    assert not offered(attack=Part(id="ggl", fields={"generator": "faces"}))
+    assert not offered(attack=Part(id="ggl"), size=64, channels=3)
+
+
 # ---------------------------------------------------------------- a published result, overturned
 
 
