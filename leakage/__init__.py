@@ -10,9 +10,12 @@ What is named here comes from `leakage.api`, and with it torch, at its first use
 
 from typing import TYPE_CHECKING, Any
 
+from leakage.version import VERSION
+
 if TYPE_CHECKING:
     from leakage.api import Result, Scores, ThreatModel, attack, frames, observe, score
 
+__version__ = VERSION
 __all__ = ["Result", "Scores", "ThreatModel", "attack", "frames", "observe", "score"]
 
 
@@ -25,4 +28,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return [*__all__, "__version__"]

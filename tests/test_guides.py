@@ -3,7 +3,6 @@
 import inspect
 import re
 import sys
-import tomllib
 from pathlib import Path
 from types import ModuleType
 from typing import ClassVar, get_origin
@@ -160,11 +159,10 @@ def test_a_decision_is_short_and_says_how_its_numbers_were_measured(file: Path) 
 
 
 def test_the_changelog_has_the_version_of_the_package_with_a_date() -> None:
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     heads = re.findall(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     cut = [head for head in heads if re.match(r"\d", head)]
     assert heads[: heads.index(cut[0])] in (["What a version number promises"], ["What a version number promises", "Unreleased"])
-    assert re.fullmatch(rf"{re.escape(version)} \(\d{{4}}-\d\d-\d\d\)", cut[0])
+    assert re.fullmatch(rf"{re.escape(leakage.__version__)} \(\d{{4}}-\d\d-\d\d\)", cut[0])
 
 
 def test_the_hooks_run_what_make_check_runs() -> None:

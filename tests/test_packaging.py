@@ -13,6 +13,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
 
+import leakage
 from leakage import settings
 from leakage.__main__ import main
 from leakage.settings import ROOT
@@ -62,6 +63,14 @@ def test_both_lock_files_agree() -> None:
         for name in ("requirements.lock", "requirements-dev.lock")
     )
     assert first.items() <= second.items()
+
+
+def test_the_version_stands_in_one_file_that_the_wheel_takes_it_from() -> None:
+    assert PROJECT["project"]["dynamic"] == ["version"]
+    file = ROOT / PROJECT["tool"]["hatch"]["version"]["path"]
+    assert f'VERSION = "{leakage.__version__}"\n' in file.read_text()
+    assert Version(leakage.__version__) >= Version("0.2.0")
+    assert "__version__" in dir(leakage)
 
 
 def test_the_command_is_a_function() -> None:

@@ -5,18 +5,16 @@ equal ones the one whose files, of those that a result depends on, were changed 
 """
 
 import fcntl
-import importlib.metadata
 import os
 import re
-import tomllib
+import runpy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from leakage.settings import INSTALLED, ROOT, Settings
+from leakage.settings import PACKAGE, ROOT, Settings
 from leakage.spec import catalog
 
-NAME = "gradient-leakage-explorer"
 NEWER = (
     "A newer version of this program ({}, in {}) is at work on {}. This one starts no runs meanwhile. Open the page of the newer one, "
     "or set LEAKAGE_HOME to another folder."
@@ -36,7 +34,8 @@ class Program:
     def here() -> "Program":
         """The one on the disk."""
         changed = max(file.stat().st_mtime_ns for file in catalog.sources())
-        return Program(_release(_package_version()), changed, catalog.version(), str(ROOT))
+        release = runpy.run_path(str(PACKAGE / "version.py"))["VERSION"]  # it may have changed since this process began
+        return Program(_release(release), changed, catalog.version(), str(ROOT))
 
     @staticmethod
     def of(words: str) -> "Program":
@@ -57,14 +56,6 @@ class Program:
     def replaces(self, other: "Program") -> bool:
         """Whether this one takes over from `other`."""
         return self.version != other.version and (self.root == other.root or self > other)
-
-
-def _package_version() -> str:
-    """Of the package or the checkout; where there is neither, 0."""
-    if INSTALLED:
-        return importlib.metadata.version(NAME)
-    project = ROOT / "pyproject.toml"
-    return str(tomllib.loads(project.read_text())["project"]["version"]) if project.exists() else "0"
 
 
 def _release(version: str) -> tuple[int, ...]:

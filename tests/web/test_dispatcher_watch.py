@@ -34,7 +34,7 @@ def checkout(folder: Path, *, release: str, change: str = "") -> Path:
     folder.mkdir()
     for name in ("leakage", "assets"):
         shutil.copytree(ROOT / name, folder / name)  # with what was compiled
-    (folder / "pyproject.toml").write_text(f'[project]\nversion = "{release}"\n')
+    (folder / "leakage" / "version.py").write_text(f'VERSION = "{release}"\n')
     with (folder / "leakage/attacks/dlg.py").open("a") as plugin:
         plugin.write(change)
     return folder
