@@ -10,12 +10,10 @@ What is named here comes from `leakage.api`, and with it torch, at its first use
 
 from typing import TYPE_CHECKING, Any
 
-from leakage.version import VERSION
-
 if TYPE_CHECKING:
     from leakage.api import Result, Scores, ThreatModel, attack, frames, observe, score
 
-__version__ = VERSION
+__version__ = "0.2.0"
 __all__ = ["Result", "Scores", "ThreatModel", "attack", "frames", "observe", "score"]
 
 

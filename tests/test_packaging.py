@@ -68,7 +68,7 @@ def test_both_lock_files_agree() -> None:
 def test_the_version_stands_in_one_file_that_the_wheel_takes_it_from() -> None:
     assert PROJECT["project"]["dynamic"] == ["version"]
     file = ROOT / PROJECT["tool"]["hatch"]["version"]["path"]
-    assert f'VERSION = "{leakage.__version__}"\n' in file.read_text()
+    assert f'__version__ = "{leakage.__version__}"\n' in file.read_text()
     assert Version(leakage.__version__) >= Version("0.2.0")
     assert "__version__" in dir(leakage)
 

@@ -7,7 +7,6 @@ equal ones the one whose files, of those that a result depends on, were changed 
 import fcntl
 import os
 import re
-import runpy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
@@ -34,8 +33,7 @@ class Program:
     def here() -> "Program":
         """The one on the disk."""
         changed = max(file.stat().st_mtime_ns for file in catalog.sources())
-        release = runpy.run_path(str(PACKAGE / "version.py"))["VERSION"]  # it may have changed since this process began
-        return Program(_release(release), changed, catalog.version(), str(ROOT))
+        return Program(_release(_package_version()), changed, catalog.version(), str(ROOT))
 
     @staticmethod
     def of(words: str) -> "Program":
@@ -56,6 +54,12 @@ class Program:
     def replaces(self, other: "Program") -> bool:
         """Whether this one takes over from `other`."""
         return self.version != other.version and (self.root == other.root or self > other)
+
+
+def _package_version() -> str:
+    """The package's, read from the disk: it may have changed since this process began."""
+    found = re.search(r'^__version__ = "(.+)"$', (PACKAGE / "__init__.py").read_text(), re.MULTILINE)
+    return found[1] if found else "0"
 
 
 def _release(version: str) -> tuple[int, ...]:

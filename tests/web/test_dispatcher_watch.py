@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from place import Place, place, until
 
+import leakage
 from leakage.runs import backoff
 from leakage.runs.backoff import Backoff
 from leakage.runs.programs import Holder, Program, lock_holder, take_lock
@@ -34,7 +35,8 @@ def checkout(folder: Path, *, release: str, change: str = "") -> Path:
     folder.mkdir()
     for name in ("leakage", "assets"):
         shutil.copytree(ROOT / name, folder / name)  # with what was compiled
-    (folder / "leakage" / "version.py").write_text(f'VERSION = "{release}"\n')
+    start = folder / "leakage" / "__init__.py"
+    start.write_text(start.read_text().replace(f'"{leakage.__version__}"', f'"{release}"'))
     with (folder / "leakage/attacks/dlg.py").open("a") as plugin:
         plugin.write(change)
     return folder
