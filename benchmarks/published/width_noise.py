@@ -3,7 +3,7 @@
 The network: conv 4@6 /2 p2 - conv 3@10 /2 p1 - conv 3@18 /2 p1, bias-free, LeakyReLU, one output, label flipped: half of CNN6-d's first
 layers, whose second has too few filters. One CIFAR-10 test picture a run; to every tensor of the gradient Gaussian noise is added, NOISE
 times its own root mean square. MSE of the picture as found, without clamping, median over pictures and draws of weights and noise.
-Zhu and Blaschko 2021, section 3.4: width helps only where it lowers the index of rank analysis.
+Zhu and Blaschko 2021, figure 9: width helps only where it lowers the index of rank analysis.
 
     python benchmarks/published/width_noise.py [--pictures 10] [--draws 2]        about 40 minutes on one core
 """

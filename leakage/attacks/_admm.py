@@ -21,8 +21,11 @@ def imitated(seen: Observation, *, stateless: bool, like_with_like: bool) -> tup
                 the weighted sum of gradients S (Protocol.average).
     naive       two mistakes, each of which can be repaired alone:
                 1. not `stateless`: the imitation keeps what it carries from call to call, so that it drifts away while L-BFGS searches;
-                2. not `like_with_like`: what was sent, over minus the step, is taken for the gradient. Already in the first round it is
-                   twice the gradient.
+                2. not `like_with_like`: what was sent, over minus the step, is taken for the gradient. In the first round of one local step
+                   it is twice the gradient; later the correction and the distance between both models are in it too.
+
+    Unlike the report: its algorithm 2 also moves the server's model z whenever the client is imitated (line 20); here z stays as it was
+    sent, and only w and pi drift. Starting afresh ends that drift in either case.
     """
     simulator = seen.simulator
     stateless, like_with_like = stateless or seen.adaptive, like_with_like or seen.adaptive

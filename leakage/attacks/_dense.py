@@ -132,7 +132,8 @@ def from_loss(layer: Dense, slopes: Tensor, loss: Loss = "cross-entropy") -> lis
     The gradient (K, n) is s k h^T with unit vectors k, h: x = t h and d = k s / t, up to a common sign and the scale t. Cross-entropy says
     d = act'(z) * (softmax(act(z)) - e_y) at z = W x, whose most negative entry is the label's. For either sign t is a root of
     <d(t) - k s / t, k>, the likelier the more of d(t) - k s / t vanishes with it.
-    `loss` is that of one output. Source: Zhu and Blaschko 2021, section 3, for one output. Raises UnreadableError where the gradient is 0.
+    `loss` is that of one output. Raises UnreadableError where the gradient is 0.
+    Source: Zhu and Blaschko 2021, section 3.1, for one output.
     """
     if not slopes.any():
         raise UnreadableError(f"{layer.name} {NOTHING}")

@@ -79,6 +79,7 @@ def one_start(
 
     torch.optim.LBFGS with step 1, 20 inner iterations, history 100 and no line search, as the DLG code runs it; with "strong_wolfe" every
     step goes down.
+    Unlike the paper: Geiping et al. 2020, appendix C.1, print a step of 1e-4 for L-BFGS as a baseline; their code runs it with 1.
     """
     distance, pixels = squared_distance(seen.as_gradient(), seen.entry_weights), to_pixels(seen)
     z = (normal_start(seen, rng) if begin is None else begin.detach().clone()).requires_grad_()  # (B, C, H, W)

@@ -32,7 +32,7 @@ def one_output(
 
     mu l'(mu) = <gradient, weight> for the loss l; then k = +-l'(mu). `slope` is that of the bend behind the output, as a function of what
     comes out; the bend must be homogeneous (ReLU, LeakyReLU).
-    Source: Zhu and Blaschko 2021, section 3, equation 5.
+    Source: Zhu and Blaschko 2021, section 3.1 and figure 1.
     """
     found = []
     for label in labels:

@@ -17,7 +17,8 @@ class DLGADMM(Attack):
     Naive: an imitation of the client that keeps its state from call to call, and the increment over minus the step taken for the gradient
     (`attacks/_admm.py`). A reproduction report attacked like this and concluded that ADMM does not leak. Adaptive: a differentiable
     imitation that starts every time from the client's own state, which the server can compute round by round.
-    Source: Zhu et al. 2019, algorithm 1, on the client of Gong et al. 2022 (FedADMM).
+    Unlike the report: L-BFGS, where its algorithms 1 and 2 print gradient descent on x and y.
+    Source: Zhu et al. 2019, algorithm 1, on the client of Gong et al. 2022 (FedADMM); algorithm 2 of the reproduction report.
     """
 
     title = "Guess and compare for FedADMM (DLG-ADMM)"

@@ -23,7 +23,7 @@ class GGL(GenerativeAttack):
     title = "Guess and compare what a trained painter knows (GGL)"
     short = "GGL"
     plain = "Lets a network that has learned to paint such pictures look for the one whose gradient fits best."
-    hint = "Noise cannot make it paint noise. But it always paints something convincing: look at whether that is the right picture."
+    hint = "Behind noise it still paints a picture, and a convincing one even where it is wrong: look at whether it is the right one."
     source = "https://arxiv.org/abs/2203.15696"
     way = "Paint from a few numbers, compare, improve these."
     loss_name = "gradient distance"

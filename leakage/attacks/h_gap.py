@@ -18,7 +18,9 @@ class HGap(Attack):
     """R-GAP, then DLG with the label known (iDLG); the answer is the picture with the lower salt-and-pepper score ||x - mean3x3(x)||.
 
     A worse reconstruction carries more isolated noise, which the score sees without knowing the truth; a wrong picture that is smooth
-    deceives it. Source: Zhu and Blaschko 2021, section 4.3.
+    deceives it.
+    Unlike the paper: DLG has at most `steps` and `tries`; how long it ran there is not stated.
+    Source: Zhu and Blaschko 2021, table 1.
     """
 
     title = "Solve or guess and keep the better (H-GAP)"

@@ -22,7 +22,7 @@ class IDLG(Attack):
     title = "Guess and compare (iDLG)"
     short = "iDLG"
     plain = "First reads the label straight from the gradient, then changes a noisy picture until its gradient equals the one received."
-    hint = "The label of one picture never hides. Faster and steadier than DLG."
+    hint = "The label of one picture stands in the last layer. Faster and steadier than DLG."
     evaluations_per_step = 10
     loss_name = "squared gradient distance"
     source = "https://arxiv.org/abs/2001.02610"

@@ -46,7 +46,7 @@ class LinearLayer(Attack):
     that over all (a ring of phones, layers that are not encrypted), their rows count too: those of one client's one picture are copies.
     Where the first layer is not fully connected the answer is grey, and `views` holds what enters the last linear layer.
     Unlike the papers: least squares over the rows instead of their mean, activations other than ReLU, several classes without any bias.
-    Source: Phong et al. 2018, section 3; Geiping et al. 2020, propositions 3.1 and D.1; Zhu and Blaschko 2021, section 3.
+    Source: Phong et al. 2018, section 3; Geiping et al. 2020, propositions 3.1 and D.1; Zhu and Blaschko 2021, theorem 1.
     """
 
     title = "Solve the first layer (bias attack)"

@@ -54,12 +54,12 @@ class RGap(Attack):
     where that does not suffice, from all equations of the block at once, by Gauss-Newton steps. "together": a layer with too few equations
     is solved with those below it, which uses the paper's virtual constraints. At kinks that search may end beside the picture, and says so.
     Unlike the paper: float64 and balanced rows by default; both roots; several outputs; blocks and virtual constraints, which it counts.
-    Source: Zhu and Blaschko 2021, algorithm 1, equations 4 to 9, appendices C and D.
+    Source: Zhu and Blaschko 2021, algorithm 1 with equations 6 to 15, appendices C and D.
     """
 
     title = "Solve layer by layer (R-GAP)"
     short = "R-GAP"
-    plain = "Works the picture out by solving equations, from the last layer back to the first. No search, no luck."
+    plain = "Works the picture out by solving equations, from the last layer back to the first. Where these suffice nothing is guessed."
     hint = "For chains of convolutions, blocks and means, such as CNN6, LeNet* or nets A to E. Where equations are too few, it shows noise."
     source = "https://arxiv.org/abs/2010.07733"
     reads_labels = True

@@ -16,7 +16,7 @@ class RGapDLG(Attack):
     """L-BFGS on the squared gradient distance from R-GAP's picture; the better of the two by gradient distance is the answer.
 
     The paper takes 8 % of DLG's usual 300 steps. Unlike the paper: DLG's picture is not the answer where it is further from the gradient.
-    Source: Zhu and Blaschko 2021, section 4.3, table 2.
+    Source: Zhu and Blaschko 2021, table 2.
     """
 
     title = "Solve layer by layer and go on guessing (R-GAP then DLG)"

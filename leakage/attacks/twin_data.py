@@ -37,7 +37,7 @@ class TwinData(Attack):
     title = "Solve for a second picture with the same gradient (twin data)"
     short = "Twin data"
     plain = "Finds a second picture that would have sent exactly the same gradient: a search can end at either."
-    hint = "Choose net A, one output, its label as it says itself. Both pictures send the same; only one has the colours of a picture."
+    hint = "Choose net A, one output, its label as it says itself. Both send the same; the second is often far too bright."
     source = "https://arxiv.org/abs/2010.07733"
     reads_labels = True
     way = "Solve both ways; then search from the second."

@@ -52,7 +52,7 @@ class AdaDefense(Defense):
     short = "AdaDefense"
     plain = "The phone sends a stand-in: of the gradient little more than the direction of each entry is left."
     hint = (
-        "It looks like noise to a naive attacker, but all signs are there. Compare a naive and an adaptive attacker in the first round. "
+        "It looks like noise to a naive attacker, but in the first round all signs are there. Compare a naive and an adaptive attacker. "
         "Its proof is computed in Compare, under the precomputed results."
     )
     stage = "update"

@@ -24,8 +24,8 @@ class DPSGD(Defense):
 
     title = "A limit for each picture and noise (DP-SGD)"
     short = "DP-SGD"
-    plain = "The phone limits how much each picture can say, and then adds random noise that is large enough to hide any single one."
-    hint = "The limit alone hides little: set sigma to 0 and see. At 1 nothing is left of a few pictures, and little for the training."
+    plain = "The phone limits how much each picture can say, and then adds random noise to match."
+    hint = "The limit alone changes little: set sigma to 0. At 1 no attack measured here shows a picture, and the model learns less."
     imitation = "it limits its own pictures likewise; the noise cannot be computed again"
     one_by_one = True
     source = "https://arxiv.org/abs/1607.00133"

@@ -21,7 +21,7 @@ class GaussianNoise(Defense):
     title = "Random noise (Gaussian)"
     short = "Gaussian noise"
     plain = "Before sending, the phone adds a random number to every entry of the gradient."
-    hint = "Noise drowns the picture only when it is about as large as the gradient; by then the model learns little. Try 0.001, then 0.1."
+    hint = "Noise drowns the picture when it is about as large as the gradient; by then the model learns little. Try 0.001, then 0.1."
     imitation = "the noise cannot be computed again, so knowing of it does not help here"
     elementwise = True
     published = Published("Published: no picture from 0.01 on.", "scale", (1e-3, 1e-2))

@@ -30,7 +30,7 @@ class LowPrecision(Defense):
     title = "Fewer digits (low precision)"
     short = "Low precision"
     plain = "The phone sends every entry of the gradient with fewer digits, which also saves bandwidth."
-    hint = "16 bits hide nothing. With 8 bits, most small entries become 0: see which attacks mind."
+    hint = "With 16 bits pictures come back about as without. With 8 bits, most small entries become 0: see which attacks mind."
     source = "https://arxiv.org/abs/1906.08935"
     published = Published("Published: 16 bits do not protect, 8 bits do.")
     backfires = (  # benchmarks/published/within_the_step.py

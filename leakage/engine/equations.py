@@ -1,4 +1,4 @@
-"""What one gradient and one output say about a convolution's input, as linear equations (Zhu and Blaschko 2021, equations 6 to 9).
+"""What one gradient and one output say about a convolution's input, as linear equations (Zhu and Blaschko 2021, algorithm 1).
 
 A convolution z = w * x has Co filters w (Co, Ci, s, s), an input x (Ci, H, W) and an output z (Co, Ho, Wo); k = dL/dz. Unknown is x without
 its padding, which is known to be 0. Two kinds of equations are linear in x:

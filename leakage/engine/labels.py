@@ -75,7 +75,7 @@ class Means(NamedTuple):
 
 def rule_field() -> Any:
     """The field of an attack that says how it reads the labels of a batch."""
-    return choice("best", RULES, "How the labels of a batch are read from the gradient, unless granted; one picture is read exactly.")
+    return choice("best", RULES, "How the labels of a batch are read from the gradient, unless granted; one picture has its own rule.")
 
 
 def last_layer(model: nn.Module) -> tuple[str, str | None]:
@@ -150,7 +150,7 @@ def one_output(slope: Tensor) -> Recovered:
     """The class, 0 or 1, of one picture from the weight's gradient (D,) of a single output without a bias: (p - y) h.
 
     p - y, or another loss's slope, is negative for class 1 alone, and features h behind a ReLU or sigmoid are not: certain when all entries
-    agree and are not all 0, else their sum decides. Source: Zhu and Blaschko 2021, section 3.
+    agree and are not all 0, else their sum decides. Source: Zhu and Blaschko 2021, section 3.1.
     """
     agree = bool(slope.any()) and (bool((slope >= 0).all()) or bool((slope <= 0).all()))
     return Recovered((slope.sum() < 0).long().view(1), ONE_OUTPUT, 1.0 if agree else None)

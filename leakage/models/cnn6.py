@@ -16,13 +16,13 @@ class CNN6(Model):
 
     Padding 2, then 1. Bias-free with LeakyReLU of slope 0.2 and PyTorch's default initialisation. For 3x32x32 pictures and one output
     125,456 numbers; with 20 channels in the second layer (CNN6-d) 118,544. Unlike the paper: one output per class, not one in all.
-    Source: Zhu and Blaschko 2021, section 4 and their code.
+    Source: Zhu and Blaschko 2021, table 1, and their code.
     """
 
     title = "Network for equations (CNN6)"
     short = "CNN6"
     plain = "Six convolutions without biases, made so that a picture can be worked out layer by layer from the gradient."
-    hint = "CNN6-d (a preset) has too few filters in its second layer: there the equations no longer suffice."
+    hint = "CNN6-d (a preset) has too few filters in its second layer: the equations of that layer no longer suffice."
     source = "https://arxiv.org/abs/2010.07733"
     presets = {"CNN6-d (Zhu and Blaschko 2021)": {"second": 20}}
 

@@ -10,10 +10,11 @@ v       equations handed on: a layer with more outputs than inputs bends what co
 RA_n    x_n - w_n - z_n - v_n;  RA-i, the index of the network, is the largest of them: below 0 an attack that goes layer by layer has
         the equations that it needs, above 0 it has not; what other attacks can use: engine/jacobian_rank.py
 
-A linear layer takes no part in the maximum: its gradient gives its whole input. A mean is a layer without weights; of the largest pixels
-only those that were the largest are known. A block with a skip is one layer: x its input, w the weights of its last convolution, z its
-output, since what lies between follows from the input. BatchNorm with stored statistics is part of its convolution and changes no count:
-the equation that the gradient of its scale gives follows from those of the weights.
+A linear layer takes no part in the maximum: its gradient gives its whole input. A mean is a layer without weights, and does take part: the
+paper does not say so, but its index of ResNet18 without the third skip, -7.8e3, is that of the mean (2,048 - 128 - 9,728 = -7,808). Of the
+largest pixels only those that were the largest are known. A block with a skip is one layer: x its input, w the weights of its last
+convolution, z its output, since what lies between follows from the input. BatchNorm with stored statistics is part of its convolution and
+changes no count: the equation that the gradient of its scale gives follows from those of the weights.
 Source: Zhu and Blaschko 2021, section 4, appendices C and D (https://arxiv.org/abs/2010.07733).
 Unlike the paper: batches (x and z grow with the batch, w does not), and the exact rank beside the counts.
 """

@@ -19,7 +19,7 @@ def _cnn6(second: int) -> str:
 
 RESNET18, RESNET101 = (2, 2, 2, 2), (3, 4, 23, 3)  # blocks per stage, He et al. 2016
 
-TEMPLATES = {  # name -> text; Zhu and Blaschko 2021: figure 2 (A to E), section 4 (CNN6, CNN6-d), figure 4 (cut skips)
+TEMPLATES = {  # name -> text; Zhu and Blaschko 2021: figure 2 (A to E), table 1 (CNN6, CNN6-d), figure 4 (cut skips)
     "R-GAP's net A": "conv 4@4",
     "R-GAP's net B": "conv 4@3",
     "R-GAP's net C": "conv 4@3 - linear 500",

@@ -84,7 +84,7 @@ class FedADMM(Protocol):
         return {name: value / (self.rate * weight) - dual[name] for name, value in fallen.items()}
 
     def naive(self, update: Params, seen: Round) -> Params:
-        """-increment / rate: twice the gradient already in the first round."""
+        """-increment / rate: in the first round of one local step it is twice the gradient."""
         return {name: value / -self.rate for name, value in update.items()}
 
     def infer_state(self, seen: Round) -> ClientState:

@@ -134,6 +134,16 @@ def test_a_naive_attacker_takes_the_increment_for_a_gradient_twice_as_large() ->
     assert relative({name: value / 2 for name, value in seen.as_gradient().items()}, gradient) < 1e-12
 
 
+@pytest.mark.parametrize(("attacked", "times"), [(1, 2.0), (2, None), (3, None)])
+def test_what_a_fedadmm_client_sends_is_twice_a_gradient_in_the_first_round_alone(attacked: int, times: float | None) -> None:
+    """Increment = 2 d_T - d_0, and d_0 = 0 in the first round alone: later neither its length nor its direction is that of 2 g."""
+    with precision(torch.float64):
+        seen = observed(smooth(3), protocol=Part(id="fedadmm"), rounds=3, attacked_round=attacked)
+    sent = {name: value / -0.01 for name, value in seen.update.items()}  # by the usual local rate
+    off = relative(sent, {name: 2 * value for name, value in seen.as_gradient().items()})
+    assert off < 1e-12 if times else off > 0.1
+
+
 # ---------------------------------------------------------------- rounds
 
 

@@ -33,7 +33,7 @@ GLOSSARY = {
     "readable. The server then faces one large batch: harder to take apart, and still no promise for any picture in it.",
     "Naive and adaptive": "A naive attacker takes what arrives for a plain gradient. An adaptive one knows how the phone trains and what "
     "protects it, and imitates both. What stops only the naive one protects nobody.",
-    "PSNR": "Peak signal-to-noise ratio, in decibels: how small the pixel errors are. 10 dB is no better than grey, 20 dB is clearly "
+    "PSNR": "Peak signal-to-noise ratio, in decibels: how small the pixel errors are. Plain grey scores about 10 dB, 20 dB is clearly "
     "recognizable, from 30 dB on the eye hardly sees a difference.",
     "SSIM": "Structural similarity, up to 1: compares edges and contrast in small windows, closer to what an eye sees than PSNR.",
     "LPIPS": "Learned perceptual similarity, 0 for equal pictures: how differently a network trained on photographs sees the two. "
