@@ -220,6 +220,22 @@ def test_the_last_printed_digit_counts(stated: float, found: float, holds: bool,
     assert claims.same(claims.renewed(stated, found), found)
 
 
+def test_lesson_9_says_of_cnn6_d_what_the_page_architecture_says() -> None:
+    """The whole gradient has full rank, and Verify's search recognizes the picture: too few equations of one layer end R-GAP alone."""
+    runs = json.loads((ROOT / "benchmarks" / "results" / "jacobian_rank.json").read_text())["runs"]
+    (found,) = [run for run in runs if run["name"] == "CNN6-d"]
+    assert found["gradient"]["rank"] == found["gradient"]["unknowns"]
+    assert found["verify"]["inverting_gradients"]["word"] == "recognizable"
+    assert found["layers"]["conv2"] == find_lesson("09-solve").claims["rank"].stated
+
+
+def test_errors_that_a_lesson_holds_against_each_other_are_of_one_kind() -> None:
+    """Lesson 9 set clamped errors beside the paper's, which are not: all of its errors are those of the answers as found."""
+    claimed = [claim for claim in find_lesson("09-solve").claims.values() if claim.file == "benchmarks/results/r_gap_tables.json"]
+    assert {claim.take for claim in claimed} == {"result.scores.mse_norm"}
+    assert len(claimed) == 4
+
+
 # ---------------------------------------------------------------- a file that is wrong
 
 
