@@ -11,10 +11,10 @@ What is named here comes from `leakage.api`, and with it torch, at its first use
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from leakage.api import Result, Scores, ThreatModel, attack, frames, observe, score
+    from leakage.api import Result, Scores, ThreatModel, attack, frames, observe, plugin, score
 
 __version__ = "0.2.0"
-__all__ = ["Result", "Scores", "ThreatModel", "attack", "frames", "observe", "score"]
+__all__ = ["Result", "Scores", "ThreatModel", "attack", "frames", "observe", "plugin", "score"]
 
 
 def __getattr__(name: str) -> Any:

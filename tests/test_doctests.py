@@ -4,14 +4,14 @@ import doctest
 
 import pytest
 
-from leakage.api import attacking, scoring
+from leakage.api import attacking, plugins, scoring
 from leakage.attacks import _generative
 from leakage.engine import core, model, protocol, strategy
 from leakage.evaluation import metrics
 from leakage.networks import rank
 from leakage.runs import thin
 
-MODULES = [_generative, attacking, core, metrics, model, protocol, rank, scoring, strategy, thin]
+MODULES = [_generative, attacking, core, metrics, model, plugins, protocol, rank, scoring, strategy, thin]
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)

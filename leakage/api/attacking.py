@@ -8,8 +8,11 @@ from torch import Tensor, nn
 from leakage.api import input_check
 from leakage.api.model_check import Constants, vectorises
 from leakage.api.outcome import AttackRun, Result
-from leakage.api.terms import Shape, arrived, check_fit, chosen, pictured, probe_of, terms_of
+from leakage.api.plugins import chosen
+from leakage.api.progress import Told, progress_of
+from leakage.api.terms import Shape, arrived, check_fit, pictured, probe_of, terms_of
 from leakage.engine.core import Attack, Defense, Observation, Protocol
+from leakage.engine.devices import differentiable
 from leakage.engine.federation import ThreatModel
 from leakage.engine.observe import observe as observe_client
 from leakage.engine.observe import ready
@@ -35,12 +38,13 @@ def attack(  # noqa: PLR0913  (a call says what it means by their names)
     update: input_check.Update | None = None,
     image_shape: Shape | None = None,
     batch_size: int | None = None,
+    progress: bool | Told | None = None,
 ) -> Result:
     """Let a client send its update for private pictures, attack that update, and score what comes back.
 
     With `update`, `image_shape` and `batch_size` in place of x and y, an update from anywhere is attacked; nothing can be scored then.
-    Pictures, labels and model stay as they are: a copy is attacked. Plug-ins are named by their ids (docs/plugins.md), or given as values,
-    for example `FedAvg(epochs=2, rate=0.01)` from `leakage.protocols.fedavg`.
+    Pictures, labels and model stay as they are: a copy is attacked. Plug-ins are named by their ids (docs/plugins.md), or given with fields
+    of their own, for example `leakage.plugin("fedavg", epochs=2, rate=0.01)`.
 
     Args:
         model: any network of logits (B, K), K >= 2, float32 or float64. Frozen parameters are not sent.
@@ -58,6 +62,7 @@ def attack(  # noqa: PLR0913  (a call says what it means by their names)
         update: what a client sent, by the parameters' names or in the order of `model.parameters()`, as the protocol sends it.
         image_shape: (C, H, W) of its pictures.
         batch_size: how many they are.
+        progress: a function of (step, steps, loss), called at most ten times a second; True: a bar, drawn by tqdm.
 
     Returns:
         A Result.
@@ -89,9 +94,11 @@ def attack(  # noqa: PLR0913  (a call says what it means by their names)
         update=update,
         image_shape=image_shape,
         batch_size=batch_size,
+        progress=progress,
     ).result
 
 
+@differentiable()
 def frames(  # noqa: PLR0913  (as `attack`)
     model: nn.Module,
     x: Tensor | None = None,
@@ -109,6 +116,7 @@ def frames(  # noqa: PLR0913  (as `attack`)
     update: input_check.Update | None = None,
     image_shape: Shape | None = None,
     batch_size: int | None = None,
+    progress: bool | Told | None = None,
 ) -> AttackRun:
     """The same as `attack`, frame by frame.
 
@@ -128,6 +136,7 @@ def frames(  # noqa: PLR0913  (as `attack`)
         update: what a client sent.
         image_shape: (C, H, W) of its pictures.
         batch_size: how many they are.
+        progress: a function of (step, steps, loss), or True.
 
     Returns:
         An iterator of at most ten Frames a second, each with `x` (B, C, H, W), `step`, `loss`, `scores`; with `result` at its end.
@@ -143,6 +152,7 @@ def frames(  # noqa: PLR0913  (as `attack`)
         (True, [2])
     """
     attacker: Attack = chosen("attack", attack)
+    told = progress_of(progress, attacker)
     terms = terms_of(defenses, protocol, aggregation, threat_model or ThreatModel(adaptive=adaptive), normalization, batch_norm, seed)
     federation = terms.federation
     if update is not None:
@@ -150,16 +160,17 @@ def frames(  # noqa: PLR0913  (as `attack`)
             raise ValueError("Give either pictures and labels (x, y), or an update: with both it is not said whose update it is.")
         own, seen = arrived(model, update, terms, image_shape, batch_size)
         check_fit(own, attacker, seen, probe_of(own, image_shape, batch_size))
-        return AttackRun(play_blind(attacker, seen, seed=seed), seen, terms.threat, {})
+        return AttackRun(play_blind(attacker, seen, seed=seed), seen, terms.threat, {}, told)
     if x is None or y is None:
         raise ValueError("Give pictures and labels (x, y), or an update with its image_shape and batch_size.")
     own, x, y, num_classes = pictured(model, x, y, terms)
     private, lanes = Private(x, y, num_classes, batch_norm), vectorises(own, x)
     scene = stage(own, private, federation, attacker, lambda: make_baselines([OWN], x.float().cpu(), y.cpu(), seed=seed), lanes=lanes)
     check_fit(scene.seen.model, attacker, scene.seen, x)
-    return AttackRun(play(scene), scene.seen, terms.threat, scene.baselines.scores)
+    return AttackRun(play(scene), scene.seen, terms.threat, scene.baselines.scores, told)
 
 
+@differentiable()
 def observe(  # noqa: PLR0913  (as `attack`)
     model: nn.Module,
     x: Tensor,

@@ -28,7 +28,7 @@ def pictures(x: object) -> Tensor:
             f"x must lie in [0, 1]; got {float(x.min()):g} to {float(x.max()):g}. "
             "Give raw pixels, and what normalises them as normalization=(mean, std)."
         )
-    return x.detach()
+    return recordable(x)
 
 
 def labels(y: object, x: Tensor, num_classes: int) -> Tensor:
@@ -43,7 +43,7 @@ def labels(y: object, x: Tensor, num_classes: int) -> Tensor:
     low, high = int(y.min()), int(y.max())
     if low < 0 or high >= num_classes:
         raise ValueError(f"Labels must lie in 0 to {num_classes - 1}, the model's classes; got {low if low < 0 else high}.")
-    return y.detach().long()
+    return recordable(y).long()
 
 
 def update_of(update: Update, names: Sequence[str], weights: Params) -> Params:
@@ -71,7 +71,12 @@ def _tensor(name: str, value: object, weight: Tensor) -> Tensor:
         raise ValueError(f"update[{name!r}] lies on {value.device} and the model on {weight.device}. Move both to one device.")
     if not bool(value.isfinite().all()):
         raise ValueError(f"update[{name!r}] holds numbers that are not finite (NaN or infinity): nothing can be read from it.")
-    return value.detach().to(weight.dtype)
+    return recordable(value).to(weight.dtype)
+
+
+def recordable(value: Tensor) -> Tensor:
+    """The same numbers as derivatives can be recorded of; a tensor made in `torch.inference_mode()` is copied."""
+    return value.clone() if value.is_inference() else value.detach()
 
 
 def check_length(update: Params) -> None:

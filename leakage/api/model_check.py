@@ -108,7 +108,7 @@ def _check_parameters(model: nn.Module, x: Tensor) -> None:
             raise TypeError(f"Parameter {name} is {value.dtype}; expected is float32 or float64. Call model.float() first.")
         if value.device != x.device:
             raise ValueError(f"Parameter {name} lies on {value.device} and the pictures on {x.device}. Move both to one device.")
-        if not bool(value.isfinite().all()):
+        if not bool(value.detach().isfinite().all()):
             raise ValueError(f"Parameter {name} holds numbers that are not finite. Load sound weights.")
     if len({value.dtype for value in model.parameters()}) > 1:
         raise TypeError("The model mixes float32 and float64. Call model.float() or model.double() first.")

@@ -1,20 +1,26 @@
 """What an attack comes to: frame by frame, and in the end."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
+import torch
 from torch import Tensor
 
+from leakage.api.progress import AttackProgress
 from leakage.api.reading import UpdateReading, reading
 from leakage.engine.core import Observation
+from leakage.engine.devices import differentiable
 from leakage.engine.federation import ThreatModel
 from leakage.evaluation.referee import Frame
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Result:
     """What an attack came to. All tensors lie on the CPU.
+
+    Two Results are equal when all of their fields but `seconds` are, tensors entry by entry: the same call with the same seed gives an
+    equal Result. Printed, a Result is one line.
 
     Args:
         reconstruction: (B, C, H, W) in [0, 1]; beside private pictures in their order
@@ -28,6 +34,7 @@ class Result:
         note: the attack's own words
         steps: optimiser steps that it took
         seconds: that it took
+        proved: for each picture whether the attack has proved, without the truth, that it is right
     """
 
     reconstruction: Tensor
@@ -40,20 +47,64 @@ class Result:
     note: dict[str, Any] = field(default_factory=dict)
     steps: int = 0
     seconds: float = 0.0
+    proved: tuple[bool, ...] = ()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Result):
+            return NotImplemented
+        return all(_equal(getattr(self, one.name), getattr(other, one.name)) for one in fields(self) if one.name != "seconds")
+
+    __hash__ = None  # type: ignore[assignment]  # it holds tensors and dicts
+
+    def __repr__(self) -> str:
+        if self.verdict:
+            rank = f", rank {self.scores['rank']:g}" if "rank" in self.scores else ""
+            came = f"{self.verdict['word']}, {self.scores['psnr']:.1f} dB{rank}"
+        else:
+            came = f"an update alone, relative gradient distance {self.scores['relative_l2']:.2g}"
+        proved = f", {sum(self.proved)} of {len(self.proved)} pictures proved" if any(self.proved) else ""
+        return f"Result({came}{proved}, {self.seconds:.1f} s)"
+
+
+def _equal(one: object, other: object) -> bool:
+    """Whether two values are the same all the way down: tensors entry by entry, and what is no number equals itself."""
+    if isinstance(one, Tensor) and isinstance(other, Tensor):
+        return (
+            one.shape == other.shape and one.dtype == other.dtype and bool(torch.isclose(one, other, rtol=0, atol=0, equal_nan=True).all())
+        )
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(_equal(one[name], other[name]) for name in one)
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(_equal, one, other))
+    if is_dataclass(one) and not isinstance(one, type):
+        return all(_equal(getattr(one, part.name), getattr(other, part.name)) for part in fields(one))
+    return one == other or (isinstance(one, float) and one != one and other != other)
 
 
 class AttackRun:
     """An attack under way: iterate over its Frames, the last of which is final; then `result` is there. `leakage.frames` makes it."""
 
-    def __init__(self, frames: Iterator[Frame], seen: Observation, threat: ThreatModel, baselines: dict[str, dict[str, float]]) -> None:
-        self._frames, self._seen, self._threat, self._baselines = frames, seen, threat, baselines
+    def __init__(
+        self,
+        frames: Iterator[Frame],
+        seen: Observation,
+        threat: ThreatModel,
+        baselines: dict[str, dict[str, float]],
+        progress: AttackProgress | None = None,
+    ) -> None:
+        self._frames, self._seen, self._threat, self._baselines, self._progress = frames, seen, threat, baselines, progress
         self._last: Frame | None = None
 
     def __iter__(self) -> "AttackRun":
         return self
 
     def __next__(self) -> Frame:
-        self._last = next(self._frames)
+        with differentiable():
+            self._last = next(self._frames)
+        if self._progress:
+            self._progress.frame(self._last)
         return self._last
 
     @property
@@ -63,6 +114,8 @@ class AttackRun:
             pass
         last = self._last
         assert last is not None
+        with differentiable():
+            update = reading(self._seen)
         return Result(
             reconstruction=last.x,
             labels=last.labels,
@@ -70,8 +123,9 @@ class AttackRun:
             baselines=self._baselines,
             verdict=last.verdict,
             threat_model=self._threat,
-            update=reading(self._seen),
+            update=update,
             note=last.note,
             steps=last.step,
             seconds=last.seconds,
+            proved=last.proved,
         )

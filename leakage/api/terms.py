@@ -2,16 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
 from leakage.api import input_check
 from leakage.api.model_check import Constants, check_head, check_second_derivative, outputs, prepared, vectorises
-from leakage.engine.core import Attack, Defense, Observation, Plugin, Protocol
+from leakage.api.plugins import chosen
+from leakage.engine.core import Attack, Defense, Observation, Protocol
 from leakage.engine.federation import Federation, ThreatModel
-from leakage.engine.loading import ids, load
 from leakage.engine.observe import Batch, ready, received
 
 Shape = tuple[int, int, int]
@@ -32,20 +32,6 @@ class Terms:
     @property
     def federation(self) -> Federation:
         return Federation.of(self.protocol, self.defenses, self.threat, seed=self.seed, over=self.aggregation)
-
-
-def chosen(kind: str, given: object) -> Any:
-    """The plug-in that is named, or the value itself. Raises TypeError, ValueError listing what there is."""
-    base = {"attack": Attack, "defense": Defense, "protocol": Protocol}[kind]
-    if isinstance(given, base):
-        return given
-    if not isinstance(given, str):
-        what = given.__name__ if isinstance(given, type) else type(given).__name__
-        hint = f" Call it: {what}()." if isinstance(given, type) and issubclass(given, Plugin) else ""
-        raise TypeError(f"{kind} must be an id or a value of a {kind}; got {what}.{hint}")
-    if given not in ids(kind):
-        raise ValueError(f"There is no {kind} {given!r}; expected is one of {', '.join(ids(kind))}.")
-    return load(kind, given)()
 
 
 def terms_of(  # noqa: PLR0913  (the words of a call)

@@ -73,9 +73,14 @@ class BatchDirections:
         return self.agreement >= BELIEVED
 
     @property
+    def sure(self) -> Tensor:
+        """Which pictures are proved, (K,) bool: none as long as one is missing, for it may be in all others."""
+        return self.agreement >= PROVED if self.whole else torch.zeros_like(self.believed)
+
+    @property
     def proved(self) -> int:
-        """How many pictures are proved: none as long as one is missing, for it may be in all others."""
-        return int((self.agreement >= PROVED).sum()) if self.whole else 0
+        """How many pictures are proved."""
+        return int(self.sure.sum())
 
 
 def independent(found: Tensor) -> list[int]:

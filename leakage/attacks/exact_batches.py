@@ -58,7 +58,7 @@ class ExactBatches(Attack):
 
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
         labels, note = labels_of(seen, "best")
-        nothing = place_pictures(seen, torch.empty(0), labels)
+        nothing = place_pictures(seen, torch.empty(0), labels, torch.empty(0))
         try:
             place = relu_layer(seen)
             layer = layer_of(seen, place)
@@ -70,7 +70,7 @@ class ExactBatches(Attack):
         step, now, last = 0, BatchDirections(layer.cut.left.new_zeros(layer.cut.rank, 0), torch.zeros(0)), nothing
         for step, found in enumerate(self._search(layer, rng), 1):
             if place.direct and found is not now:  # scoring pictures replays the client, which may take long
-                x = place_pictures(seen, in_pixels(seen, layer.inputs(found.q)[found.believed]), labels)
+                x = place_pictures(seen, in_pixels(seen, layer.inputs(found.q)[found.believed]), labels, found.sure[found.believed])
                 last = replace(x, note=note | lambda_of(found))
             now = found
             yield replace(last, step=step)
@@ -79,7 +79,7 @@ class ExactBatches(Attack):
         believed = layer.inputs(now.q)[now.believed]
         if place.direct:
             told: dict[str, str | int | float] = {} if seen.labels is not None or not len(believed) else {"label rule": RULE}
-            x = place_pictures(seen, in_pixels(seen, believed), labels)
+            x = place_pictures(seen, in_pixels(seen, believed), labels, now.sure[now.believed])
             yield replace(x, step=step + 1, note=note | told, views=views)
             return
         yield replace(nothing, step=step + 1, note=note, views=views)
@@ -118,13 +118,13 @@ def layer_of(seen: Observation, place: ReluLayer) -> Layer:
     return Layer(weight, bias, d, cut)
 
 
-def place_pictures(seen: Observation, pixels: Tensor, labels: Tensor) -> Snapshot:
-    """Pictures (P, n) as a batch; places that are left are grey.
+def place_pictures(seen: Observation, pixels: Tensor, labels: Tensor, sure: Tensor) -> Snapshot:
+    """Pictures (P, n) as a batch, `sure` (P,) of them proved; places that are left are grey.
 
     Granted labels only say in which order the pictures stand; else each gets the label that it was sent with, and grey ones keep `labels`.
     """
     x = grey_pictures(seen)
-    labels = labels.clone()
+    labels, proved = labels.clone(), torch.zeros(seen.batch_size, dtype=torch.bool)
     if len(pixels):
         found = as_pictures(seen, pixels)
         said = said_of(seen, found).to(seen.device)  # (P, K)
@@ -134,7 +134,8 @@ def place_pictures(seen: Observation, pixels: Tensor, labels: Tensor) -> Snapsho
         else:
             places = torch.as_tensor(linear_sum_assignment(-said[:, labels].cpu().numpy())[1])
         x[places] = found
-    return snapshot_of(seen, x, labels)
+        proved[places] = sure.cpu()
+    return replace(snapshot_of(seen, x, labels), proved=proved)
 
 
 def lambda_of(now: BatchDirections) -> dict[str, str | int | float]:

@@ -1,4 +1,4 @@
-"""What depends on where tensors lie: the device of a run, float64 where a device has none, exact arithmetic, randomness on the device."""
+"""How torch computes: the device of a run, float64 where a device has none, exact arithmetic, derivatives, randomness on the device."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -58,6 +58,13 @@ def exact_arithmetic() -> Iterator[None]:
         precisions, cudnn.deterministic, cudnn.benchmark = before
         for one, precision in zip(products, precisions, strict=True):
             one.fp32_precision = precision
+
+
+@contextmanager
+def differentiable() -> Iterator[None]:
+    """Derivatives are recorded, also under the caller's `torch.no_grad()` or `torch.inference_mode()`, which hold again afterwards."""
+    with torch.inference_mode(False), torch.enable_grad():
+        yield
 
 
 def played_exactly(moments: Iterator[T]) -> Iterator[T]:

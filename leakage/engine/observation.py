@@ -174,6 +174,7 @@ class Snapshot:
         loss: the attack's own objective, never a distance to the truth
         note: words and numbers for the page: which start, which label rule; under "event" a sentence that the user must not miss
         views: what stands beside the guess, by name: pictures (B, C, H, W) in pixel space, maps of a layer (C, H, W) or a list (n,)
+        proved: bool (B,), which pictures of the guess the attack has proved right without the truth; None: none of them
     """
 
     step: int
@@ -182,3 +183,4 @@ class Snapshot:
     loss: Tensor
     note: dict[str, str | int | float] = field(default_factory=dict)
     views: dict[str, Tensor] = field(default_factory=dict)
+    proved: Tensor | None = None

@@ -28,6 +28,7 @@ class Frame:
               ends in _each, or begins with rank_, holds one value per picture; the others are means, of ranks the median.
     views     what stands beside the guess, drawn: (1 or 3, H', W') in [0, 1]
     ending    of the last frame: answer, or why it is none: stopped, diverged
+    proved    which pictures the attack has proved right, without the truth
     """
 
     step: int
@@ -40,6 +41,7 @@ class Frame:
     views: dict[str, Tensor] = field(default_factory=dict)
     verdict: dict[str, Any] | None = None
     ending: str = ""
+    proved: tuple[bool, ...] = ()
 
     @property
     def final(self) -> bool:
@@ -94,6 +96,7 @@ class Referee:
             views={name: drawn(view) for name, view in snapshot.views.items()},
             verdict=word,
             ending=ending,
+            proved=proved(snapshot, self.order),
         )
 
     def _quick(self, guess: Tensor, psnr: Tensor) -> Scores:
@@ -129,12 +132,19 @@ class BlindReferee:
             note=dict(snapshot.note),
             views={name: drawn(view) for name, view in snapshot.views.items()},
             ending=ending,
+            proved=proved(snapshot, torch.arange(len(guess))),
         )
 
 
 def pixels(snapshot: Snapshot) -> Tensor:
     """The guess (B, C, H, W) in [0, 1] on the CPU; what is no number is grey."""
     return torch.nan_to_num(snapshot.x.detach().to("cpu", torch.float32), nan=0.5).clamp(0, 1)
+
+
+def proved(snapshot: Snapshot, order: Tensor) -> tuple[bool, ...]:
+    """Which pictures of the guess are proved, in this order."""
+    nothing = torch.zeros(len(order), dtype=torch.bool)
+    return tuple((nothing if snapshot.proved is None else snapshot.proved.cpu())[order].tolist())
 
 
 def distances(seen: Observation, guess: Tensor, y: Tensor) -> dict[str, float]:

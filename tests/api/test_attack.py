@@ -275,5 +275,9 @@ def test_an_update_alone_leaves_model_and_chance_as_they_were_and_follows_its_se
 
 
 def test_the_package_offers_what_the_api_does() -> None:
-    assert {*leakage.__all__} == {*leakage.api.__all__} == {"Result", "Scores", "ThreatModel", "attack", "frames", "observe", "score"}
+    assert (
+        {*leakage.__all__}
+        == {*leakage.api.__all__}
+        == {*("Result", "Scores", "ThreatModel", "attack", "frames", "observe", "plugin", "score")}
+    )
     assert all(getattr(leakage, name) is getattr(leakage.api, name) for name in leakage.__all__)

@@ -1,0 +1,54 @@
+"""Attacks, defenses and protocols by name: with their defaults, or with fields of one's own."""
+
+from typing import Any
+
+from leakage.engine.core import Attack, Defense, Plugin, Protocol
+from leakage.engine.loading import ids, load
+from leakage.engine.plugin import described
+
+BASES = {"attack": Attack, "defense": Defense, "protocol": Protocol}
+
+
+def plugin(name: str, **fields: float | bool | str) -> Any:
+    """An attack, a defense or a protocol with fields of its own, for `attack`, `defenses`, `protocol` or `aggregation`.
+
+    Args:
+        name: its id, as docs/plugins.md lists it.
+        fields: its fields by name; the others keep their defaults. docs/plugins.md says what each may be.
+
+    Returns:
+        The plug-in, a frozen value that prints its fields. What it is, an Attack, a Defense or a Protocol, follows from its name.
+
+    Raises:
+        TypeError, ValueError: for a name or a field that does not exist, listing those that do, and for a value that is not allowed.
+
+    Example:
+        >>> import torch, leakage
+        >>> model, y = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(48, 5)), torch.tensor([2])
+        >>> search, local = leakage.plugin("inverting_gradients", steps=20), leakage.plugin("fedavg", epochs=2, rate=0.01)
+        >>> leakage.attack(model, torch.rand(1, 3, 4, 4), y, attack=search, protocol=local).reconstruction.shape  # (B, C, H, W)
+        torch.Size([1, 3, 4, 4])
+    """
+    kinds = [kind for kind in BASES if name in ids(kind)]
+    if not kinds:
+        known = "; ".join(f"{kind}: {', '.join(ids(kind))}" for kind in BASES)
+        raise ValueError(f"There is no plug-in {name!r}. There are {known}.")
+    own = load(kinds[0], name)
+    names = [field.name for field in described(own)]
+    strange = [field for field in fields if field not in names]
+    if strange:
+        raise TypeError(f"{name} has no field {strange[0]!r}. Its fields are {', '.join(names) or 'none'}.")
+    return own(**fields)
+
+
+def chosen(kind: str, given: object) -> Any:
+    """The plug-in that is named, or the value itself. Raises TypeError, ValueError listing what there is."""
+    if isinstance(given, BASES[kind]):
+        return given
+    if not isinstance(given, str):
+        what = given.__name__ if isinstance(given, type) else type(given).__name__
+        hint = f" Call it: {what}()." if isinstance(given, type) and issubclass(given, Plugin) else ""
+        raise TypeError(f"{kind} must be an id or a value of a {kind}; got {what}.{hint}")
+    if given not in ids(kind):
+        raise ValueError(f"There is no {kind} {given!r}; expected is one of {', '.join(ids(kind))}.")
+    return load(kind, given)()

@@ -1,0 +1,81 @@
+"""How far an attack is: told to a function of the caller, or drawn as a bar by tqdm."""
+
+import importlib.util
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from leakage.engine.core import Attack
+from leakage.engine.plugin import described
+from leakage.evaluation.referee import Frame
+
+Told = Callable[[int, int | None, float], object]  # (step, steps, loss)
+PAUSE = 0.1  # seconds between two calls at least
+NO_BAR = "progress=True draws its bar with tqdm, which is not installed. Install tqdm, or give a function of (step, steps, loss)."
+
+
+@dataclass
+class AttackProgress:
+    """Tells of frames at most ten times a second, and of the last one always.
+
+    Args:
+        tell: function of (step, steps, loss).
+        steps: optimiser steps that the attack takes at most; None where it cannot say.
+    """
+
+    tell: Told
+    steps: int | None
+    due: float = field(default=-math.inf, init=False)
+
+    def frame(self, frame: Frame) -> None:
+        """One more frame."""
+        now = time.perf_counter()
+        if frame.final or now >= self.due:
+            self.tell(frame.step, self.steps, frame.loss)
+            self.due = now + PAUSE
+        if frame.final and isinstance(self.tell, TqdmBar):
+            self.tell.drawn.close()
+
+
+@dataclass
+class TqdmBar:
+    """A bar of tqdm."""
+
+    steps: int | None
+
+    def __post_init__(self) -> None:
+        from tqdm.auto import tqdm  # type: ignore[import-untyped]  # its types are a package of their own
+
+        self.drawn = tqdm(total=self.steps, unit="step")
+
+    def __call__(self, step: int, steps: int | None, loss: float) -> None:
+        self.drawn.set_postfix(loss=f"{loss:.3g}", refresh=False)
+        self.drawn.update(step - self.drawn.n)
+
+
+def most_steps(attack: Attack) -> int | None:
+    """How many optimiser steps it takes at most, by its fields; None where it has none, or several kinds of them."""
+    fields = {own.name: getattr(attack, own.name) for own in described(type(attack))}
+    if "steps" not in fields or any(name.endswith("_steps") for name in fields):
+        return None
+    return int(fields["steps"] * fields.get("tries", 1) + fields.get("polish", 0))
+
+
+def progress_of(given: object, attack: Attack) -> AttackProgress | None:
+    """What `progress=` asks for. Raises TypeError, ValueError.
+
+    Args:
+        given: a function of (step, steps, loss); True: a bar; False or None: nothing.
+        attack: the attack whose steps are counted.
+    """
+    if given is None or given is False:
+        return None
+    steps = most_steps(attack)
+    if given is True:
+        if importlib.util.find_spec("tqdm") is None:
+            raise ValueError(NO_BAR)
+        return AttackProgress(TqdmBar(steps), steps)
+    if not callable(given):
+        raise TypeError(f"progress must be True, or a function of (step, steps, loss); got a {type(given).__name__}.")
+    return AttackProgress(given, steps)
