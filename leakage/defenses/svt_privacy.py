@@ -34,7 +34,7 @@ class SVTPrivacy(Defense):
     short = "SVTPrivacy"
     plain = "The phone sends a tenth of the changes, chosen almost by chance, tiny and with much noise; the others it leaves out."
     hint = (
-        "With its defaults little but signs is left of a change, and often not those: the model learns next to nothing. "
+        "With its defaults little but signs is left of a change, and often not those: there is little to learn from. "
         "Before its fix in 2022 most changes went out as they were: choose that version and attack."
     )
     stage = "update"

@@ -38,7 +38,7 @@ OWN = (
 GRANTED = "An adaptive attacker imitates what the phone does as well as we know how; one who knows a better imitation may see more."
 NEVER = (
     "A failed attack is no protection. It says what this attack found with these settings, and nothing of other attacks or of more tries.",
-    "A score counts only beside the one of a grey picture, which knows nothing of the private one. Close to it, nothing was found.",
+    "A score counts only beside the one of a grey picture, which knows nothing of the private one. Close to it, it says little by itself.",
     "The rank tells pictures apart within one line-up. Among other pictures the same guess may rank higher or lower.",
 )
 OTHER_TRAINING = (

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from problems import GRANTED, LABELS, moments, observed, short, smooth
+from problems import CATALOG, GRANTED, LABELS, moments, observed, short, smooth
 
 from leakage.attacks.gradinversion import mismatch
 from leakage.engine.core import Observation
@@ -29,6 +29,24 @@ def test_local_steps_hide_nothing_from_who_replays_them(protocol: str) -> None:
     )
     assert adaptive < 1e-3
     assert naive > 20 * adaptive
+
+
+def test_a_naive_attacker_who_compares_directions_alone_loses_less_than_one_who_minds_lengths_in_the_end() -> None:
+    """Five local steps make what is sent five times as long, and turn it little: the last polish looks for such a long gradient."""
+    x, part = smooth(), Part(id="fedavg", fields={"epochs": 5, "rate": 0.1})
+    seen = observed(x, protocol=part, assume=Assumptions(labels=True, adaptive=False))
+    fields = {"steps": 300, "step_size": 0.02, "starts": 1, "start": "uniform"}
+    directions, lengths = (error(x, seen, Part(id="inverting_gradients", fields={**fields, "polish": polish})) for polish in (0, 15))
+    assert directions < 0.5 * lengths
+
+
+def test_the_paper_preset_of_inverting_gradients_has_the_weight_that_its_section_5_names() -> None:
+    """0.01; 0.1 without signs is what the released code takes by default."""
+    presets = CATALOG.get("attack", "inverting_gradients").presets
+    (paper,) = [preset for name, preset in presets.items() if name.startswith("paper (Geiping")]
+    (code,) = [preset for name, preset in presets.items() if name.startswith("their code")]
+    assert (paper["tv_weight"], paper["signed"]) == (0.01, True)
+    assert (code["tv_weight"], code["signed"]) == (0.1, False)
 
 
 def test_a_later_round_is_attacked_with_what_the_client_carried_into_it() -> None:

@@ -43,7 +43,7 @@ GLOSSARY = {
     "gallery's crops, which are cut less alike, see where grey and noise land.",
     "Gradient distance": "How far the gradient of the attacker's picture is from the one received. "
     "DLG and iDLG square it, Inverting Gradients compares directions (cosine): compare runs of one attack only.",
-    "Grey picture": "The baseline: the score of an answer in plain grey, made without any gradient. A score near it shows nothing.",
+    "Grey picture": "The baseline: the score of an answer in plain grey, made without any gradient. A score near it says little by itself.",
     "Label": "The class of a picture, for example 'cat'. For one picture it can be read from the gradient without any search.",
     "Random start (seed)": "The number that fixes all chance in a run: the model's untrained weights and the attacker's first guess. "
     "Same seed, same run.",

@@ -21,8 +21,9 @@ ABOUT = """A server that sends the same model round after round hears the same p
 right on average is found out in the end; differential privacy says so itself: its epsilon grows with every round. Untrained LeNet,
 {pictures} CIFAR-10 pictures each, the better of {attacks} attacks; beside each point how many are recognizable. The rounds stand on
 a logarithmic axis, the same for the picture (left) and for epsilon (right)."""
-HOOK = """**Why it can be solved.** One draw of {short} sends g + C / g. C is secret, and the same for all entries; but the smallest |v| is
-2 √C, so it is known. Then |g| is one of two numbers, below √C or above it, and an entry that is sent again with another C tells which.
+HOOK = """**Why it can be solved.** One draw of {short} sends g + C / g. C is secret, and the same for all entries; but |v| is 2 √C at
+least, and of many entries one comes close to that, so C is known. Then |g| is one of two numbers, below √C or above it, and an entry that
+is sent again with another C tells which.
 Left: what one draw sent ({kept} entries), right: how close every strategy comes to the gradient."""
 BESIDE = ("ratio", "draws", "best possible")  # columns that are no strategy
 

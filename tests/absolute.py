@@ -1,0 +1,101 @@
+"""Every sentence of the program that says no, every, only, always and the like, with where it stands."""
+
+import ast
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from problems import CATALOG
+
+from leakage.learn.lessons import GuessBeat, Lesson, lessons
+from leakage.learn.stories import front_door
+from leakage.settings import ROOT
+from leakage.spec.prepared import FILE as PREPARED
+
+ABSOLUTE = re.compile(
+    r"\b(no|none|nobody|nothing|never|every|everyone|everything|all|always|only|cannot|impossible|exactly)\b", re.IGNORECASE
+)
+ENDS = re.compile(r"(?<=[.?!])[\"'”)]*\s+(?=[A-Z0-9{“\"'(…])")
+SOURCES = ("leakage/spec", "leakage/results/answer.py", "leakage/ui", "pages")  # pages, tooltips, the ledger, the answers of Ask
+SHOWN = ("title", "help", "story", "titles", "about")  # what assets/prepared.json says to readers
+
+
+def sentences_of(text: str) -> Iterator[str]:
+    """The sentences of a text without its bold and slanted type.
+
+    >>> list(sentences_of("**No.** It is not. Is it?"))
+    ['No.', 'It is not.', 'Is it?']
+    """
+    plain = re.sub(r"\*+([^*]+)\*+", r"\1", re.sub(r"\s+", " ", text)).strip()
+    yield from ENDS.split(plain)
+
+
+def is_absolute(sentence: str) -> bool:
+    """Whether it asserts something of all, or of none; a question asserts nothing.
+
+    >>> is_absolute("Every row is one."), is_absolute("Does it always work?"), is_absolute("Most rows are.")
+    (True, False, False)
+    """
+    return bool(ABSOLUTE.search(sentence)) and not sentence.endswith("?")
+
+
+def texts() -> Iterator[tuple[str, str]]:
+    """Where it stands -> the text: lessons, stories, what is prepared, plug-ins, and what Python files say."""
+    for lesson in lessons():
+        yield from ((f"Lesson {lesson.id}", text) for text in asserted(lesson))
+    for story in front_door().stories:
+        yield from (("Stories", text) for text in (story.title, story.line))
+    yield from (("Presets, what-ifs and menus", text) for text in shown(json.loads(PREPARED.read_text())))
+    for entry in CATALOG.entries:
+        own = (entry.title, entry.plain, entry.hint, *(field.help for field in entry.fields))
+        yield from ((f"Plug-ins: {entry.kind}s", text) for text in own)
+    for source in SOURCES:
+        for file in sorted((ROOT / source).rglob("*.py")) if (ROOT / source).is_dir() else [ROOT / source]:
+            yield from (("Pages, tooltips and answers", text) for text in written(file))
+
+
+def asserted(lesson: Lesson) -> Iterator[str]:
+    """What a lesson says itself: no wrong answer that it offers, and no question of its worksheet."""
+    wrong = {option.text for beat in lesson.beats if isinstance(beat, GuessBeat) for option in beat.options if not option.right}
+    for where, text in lesson.texts():
+        if not where.endswith(".question") and not (".options." in where and text in wrong):
+            yield text
+
+
+def shown(part: Any) -> Iterator[str]:
+    """The texts for readers in a part of a JSON file."""
+    for name, value in part.items() if isinstance(part, dict) else ():
+        if name in SHOWN:
+            yield from [value] if isinstance(value, str) else value
+        else:
+            yield from shown(value)
+    for value in part if isinstance(part, list) else ():
+        yield from shown(value)
+
+
+def written(file: Path) -> Iterator[str]:
+    """The sentences among the strings of a Python file, docstrings left out; what is put into one is an ellipsis."""
+    tree = ast.parse(file.read_text())
+    bodies = [node.body for node in ast.walk(tree) if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)]
+    left_out = {id(body[0].value) for body in bodies if body and isinstance(body[0], ast.Expr)}
+    left_out |= {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+    for node in ast.walk(tree):
+        text = ""
+        if isinstance(node, ast.JoinedStr):
+            text = "".join(str(part.value) if isinstance(part, ast.Constant) else "…" for part in node.values)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in left_out:
+            text = node.value
+        if re.match(r"^\W*[A-Z…{]", text.strip()) and re.search(r"[.?!]\W*$", text.strip()):
+            yield text
+
+
+def absolute_sentences() -> dict[str, str]:
+    """Each of them, with the first place where it stands."""
+    found: dict[str, str] = {}
+    for where, text in texts():
+        for sentence in sentences_of(text):
+            if is_absolute(sentence):
+                found.setdefault(sentence, where)
+    return found
