@@ -9,7 +9,7 @@ from leakage.settings import ROOT
 
 def test_the_example_of_a_model_of_ones_own_finds_the_picture_and_the_label() -> None:
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    assert len(blocks) == 2
+    assert len(blocks) == 3
     names: dict[str, object] = {}
     with torch.random.fork_rng():
         exec(blocks[0], names)
@@ -17,7 +17,11 @@ def test_the_example_of_a_model_of_ones_own_finds_the_picture_and_the_label() ->
         assert seen.scores["psnr"] > seen.baselines["grey"]["psnr"] + 4
         assert (seen.labels, seen.threat_model.adaptive) == ([4], True)
         exec(blocks[1], names)
-    alone = names["result"]
+        alone = names["result"]
+        exec(blocks[2], names)
+    several = names["result"]
+    assert several.threat_model.labels
+    assert several.scores["psnr"] > several.baselines["grey"]["psnr"]
     assert alone.update.labels == [4]
     assert alone.update.unknowns == 3 * 32 * 32
     assert alone.scores.keys() == {"cosine", "relative_l2"}

@@ -1,6 +1,7 @@
 """An attack on a model of your own: on pictures that you give, or on an update alone."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 from torch import Tensor, nn
@@ -10,10 +11,11 @@ from leakage.api.model_check import Constants, vectorises
 from leakage.api.outcome import AttackRun, Result
 from leakage.api.plugins import chosen
 from leakage.api.progress import Told, progress_of
-from leakage.api.terms import Shape, arrived, check_fit, pictured, probe_of, terms_of
+from leakage.api.terms import Loss, Shape, arrived, check_fit, pictured, probe_of, terms_of
 from leakage.engine.core import Attack, Defense, Observation, Protocol
 from leakage.engine.devices import differentiable
 from leakage.engine.federation import ThreatModel
+from leakage.engine.losses import classes_of
 from leakage.engine.observe import observe as observe_client
 from leakage.engine.observe import ready
 from leakage.evaluation.baselines import make_baselines
@@ -34,6 +36,7 @@ def attack(  # noqa: PLR0913  (a call says what it means by their names)
     threat_model: ThreatModel | None = None,
     normalization: Constants | None = None,
     batch_norm: Literal["eval", "batch"] = "eval",
+    loss: Loss | None = None,
     seed: int = 1,
     update: input_check.Update | None = None,
     image_shape: Shape | None = None,
@@ -42,14 +45,15 @@ def attack(  # noqa: PLR0913  (a call says what it means by their names)
 ) -> Result:
     """Let a client send its update for private pictures, attack that update, and score what comes back.
 
-    With `update`, `image_shape` and `batch_size` in place of x and y, an update from anywhere is attacked; nothing can be scored then.
+    With `update`, `image_shape` and `batch_size` in place of x, an update from anywhere is attacked; nothing can be scored then.
     Pictures, labels and model stay as they are: a copy is attacked. Plug-ins are named by their ids (docs/plugins.md), or given with fields
     of their own, for example `leakage.plugin("fedavg", epochs=2, rate=0.01)`.
 
     Args:
         model: any network of logits (B, K), K >= 2, float32 or float64. Frozen parameters are not sent.
         x: private pictures (B, C, H, W) in [0, 1], on the model's device.
-        y: their labels (B,), whole numbers from 0 to K - 1.
+        y: their labels (B,), whole numbers from 0 to K - 1; or mixed ones, probabilities (B, K); or what `loss` takes, numbers (B, K).
+            Beside `update`: the labels, if the attacker knows them.
         attack: how the server reconstructs.
         defenses: what the client does before it sends, in this order.
         protocol: what the client sends.
@@ -58,6 +62,8 @@ def attack(  # noqa: PLR0913  (a call says what it means by their names)
         threat_model: everything that the attacker is granted, in place of `adaptive`.
         normalization: (mean, std), a number for each channel: what is done to pictures before they enter the model.
         batch_norm: BatchNorm uses its stored statistics (eval), or those of the batch, as in training. Dropout is off in both.
+        loss: what the client minimises, any function (logits (B, K), y) -> scalar; default the mean cross-entropy. The attacker knows it.
+            Labels are read from the update for cross-entropy alone: with another loss grant them, or let dlg search them.
         seed: of all chance.
         update: what a client sent, by the parameters' names or in the order of `model.parameters()`, as the protocol sends it.
         image_shape: (C, H, W) of its pictures.
@@ -90,6 +96,7 @@ def attack(  # noqa: PLR0913  (a call says what it means by their names)
         threat_model=threat_model,
         normalization=normalization,
         batch_norm=batch_norm,
+        loss=loss,
         seed=seed,
         update=update,
         image_shape=image_shape,
@@ -112,6 +119,7 @@ def frames(  # noqa: PLR0913  (as `attack`)
     threat_model: ThreatModel | None = None,
     normalization: Constants | None = None,
     batch_norm: Literal["eval", "batch"] = "eval",
+    loss: Loss | None = None,
     seed: int = 1,
     update: input_check.Update | None = None,
     image_shape: Shape | None = None,
@@ -123,7 +131,7 @@ def frames(  # noqa: PLR0913  (as `attack`)
     Args:
         model: as in `attack`, like all other arguments.
         x: private pictures (B, C, H, W) in [0, 1]; or `update`, `image_shape` and `batch_size` in place of x and y.
-        y: their labels (B,).
+        y: their labels (B,) or (B, K).
         attack: how the server reconstructs.
         defenses: what the client does before it sends.
         protocol: what the client sends.
@@ -132,6 +140,7 @@ def frames(  # noqa: PLR0913  (as `attack`)
         threat_model: everything that the attacker is granted, in place of `adaptive`.
         normalization: (mean, std), a number for each channel.
         batch_norm: "eval" or "batch".
+        loss: what the client minimises.
         seed: of all chance.
         update: what a client sent.
         image_shape: (C, H, W) of its pictures.
@@ -153,19 +162,24 @@ def frames(  # noqa: PLR0913  (as `attack`)
     """
     attacker: Attack = chosen("attack", attack)
     told = progress_of(progress, attacker)
-    terms = terms_of(defenses, protocol, aggregation, threat_model or ThreatModel(adaptive=adaptive), normalization, batch_norm, seed)
+    threat = threat_model or ThreatModel(adaptive=adaptive)
+    if update is not None and y is not None:
+        threat = replace(threat, labels=True)
+    terms = terms_of(defenses, protocol, aggregation, threat, normalization, batch_norm, loss, seed)
     federation = terms.federation
     if update is not None:
-        if x is not None or y is not None:
-            raise ValueError("Give either pictures and labels (x, y), or an update: with both it is not said whose update it is.")
-        own, seen = arrived(model, update, terms, image_shape, batch_size)
+        if x is not None:
+            raise ValueError("Give either pictures (x), or an update: with both it is not said whose update it is.")
+        own, seen = arrived(model, update, terms, y, image_shape, batch_size)
         check_fit(own, attacker, seen, probe_of(own, image_shape, batch_size))
         return AttackRun(play_blind(attacker, seen, seed=seed), seen, terms.threat, {}, told)
     if x is None or y is None:
         raise ValueError("Give pictures and labels (x, y), or an update with its image_shape and batch_size.")
     own, x, y, num_classes = pictured(model, x, y, terms)
     private, lanes = Private(x, y, num_classes, batch_norm), vectorises(own, x)
-    scene = stage(own, private, federation, attacker, lambda: make_baselines([OWN], x.float().cpu(), y.cpu(), seed=seed), lanes=lanes)
+    scene = stage(
+        own, private, federation, attacker, lambda: make_baselines([OWN], x.float().cpu(), classes_of(y).cpu(), seed=seed), lanes=lanes
+    )
     check_fit(scene.seen.model, attacker, scene.seen, x)
     return AttackRun(play(scene), scene.seen, terms.threat, scene.baselines.scores, told)
 
@@ -183,6 +197,7 @@ def observe(  # noqa: PLR0913  (as `attack`)
     threat_model: ThreatModel | None = None,
     normalization: Constants | None = None,
     batch_norm: Literal["eval", "batch"] = "eval",
+    loss: Loss | None = None,
     seed: int = 1,
 ) -> Observation:
     """What the server holds after the client has sent its update.
@@ -190,7 +205,7 @@ def observe(  # noqa: PLR0913  (as `attack`)
     Args:
         model: as in `attack`, like all other arguments.
         x: private pictures (B, C, H, W) in [0, 1].
-        y: their labels (B,).
+        y: their labels (B,) or (B, K).
         defenses: what the client does before it sends.
         protocol: what the client sends.
         aggregation: laid over the protocol.
@@ -198,6 +213,7 @@ def observe(  # noqa: PLR0913  (as `attack`)
         threat_model: everything that the attacker is granted, in place of `adaptive`.
         normalization: (mean, std), a number for each channel.
         batch_norm: "eval" or "batch".
+        loss: what the client minimises.
         seed: of all chance.
 
     Returns:
@@ -213,7 +229,7 @@ def observe(  # noqa: PLR0913  (as `attack`)
         >>> {name: tuple(value.shape) for name, value in seen.update.items()}
         {'1.weight': (5, 48), '1.bias': (5,)}
     """
-    terms = terms_of(defenses, protocol, aggregation, threat_model or ThreatModel(adaptive=adaptive), normalization, batch_norm, seed)
+    terms = terms_of(defenses, protocol, aggregation, threat_model or ThreatModel(adaptive=adaptive), normalization, batch_norm, loss, seed)
     own, x, y, num_classes = pictured(model, x, y, terms)
     lanes = vectorises(own, x)
     federation = terms.federation

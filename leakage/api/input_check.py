@@ -31,19 +31,46 @@ def pictures(x: object) -> Tensor:
     return recordable(x)
 
 
-def labels(y: object, x: Tensor, num_classes: int) -> Tensor:
-    """Labels (B,) as int64, on the device of x. Raises TypeError, ValueError."""
-    if not isinstance(y, Tensor) or y.is_floating_point() or y.is_complex() or y.dtype == torch.bool:
+def labels(y: object, x: Tensor, num_classes: int, *, custom: bool = False) -> Tensor:
+    """Labels (B,) as int64, or numbers (B, K) in the precision of x, on its device. Raises TypeError, ValueError.
+
+    Args:
+        y: what was given.
+        x: the pictures (B, C, H, W).
+        num_classes: K.
+        custom: whether a loss of the caller's own takes them; else numbers (B, K) must be probabilities.
+    """
+    if not isinstance(y, Tensor) or y.is_complex() or y.dtype == torch.bool or (y.is_floating_point() and y.dim() != 2):
         kind = y.dtype if isinstance(y, Tensor) else type(y).__name__
-        raise TypeError(f"y must be a tensor of whole numbers, the class of each picture; got {kind}.")
-    if y.shape != x.shape[:1]:
-        raise ValueError(f"y must have one label for each of the {len(x)} pictures, shape ({len(x)},); got {tuple(y.shape)}.")
+        raise TypeError(f"y must be a tensor of whole numbers, the class of each picture, or of probabilities (B, K); got {kind}.")
+    wanted = (len(x), num_classes) if y.is_floating_point() else (len(x),)
+    if y.shape != wanted:
+        what = "probabilities" if y.is_floating_point() else "label"
+        each = f"{num_classes} {what}" if y.is_floating_point() else f"one {what}"
+        raise ValueError(f"y must have {each} for each of the {len(x)} pictures, shape {wanted}; got {tuple(y.shape)}.")
     if y.device != x.device:
         raise ValueError(f"y lies on {y.device} and x on {x.device}. Move both to one device.")
+    if y.is_floating_point():
+        return _probabilities(recordable(y).to(x.dtype), custom=custom)
     low, high = int(y.min()), int(y.max())
     if low < 0 or high >= num_classes:
         raise ValueError(f"Labels must lie in 0 to {num_classes - 1}, the model's classes; got {low if low < 0 else high}.")
     return recordable(y).long()
+
+
+def _probabilities(y: Tensor, *, custom: bool) -> Tensor:
+    """Mixed labels (B, K): each row a distribution over classes, unless a loss of the caller's own says otherwise."""
+    if not bool(y.isfinite().all()):
+        raise ValueError("y holds numbers that are not finite (NaN or infinity). Give probabilities.")
+    sums = y.sum(1)
+    if not custom and (bool((y < 0).any()) or not torch.allclose(sums, torch.ones_like(sums), atol=1e-4)):
+        wrong = int(((y < 0).any(1) | ((sums - 1).abs() > 1e-4)).nonzero()[0])
+        raise ValueError(
+            f"y[{wrong}] is no distribution over classes: its numbers must be at least 0 and sum to 1; the least is "
+            f"{float(y[wrong].min()):g} and the sum {float(sums[wrong]):g}. "
+            "For several labels in one picture say by loss= which loss takes them."
+        )
+    return y
 
 
 def update_of(update: Update, names: Sequence[str], weights: Params) -> Params:

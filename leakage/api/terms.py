@@ -1,6 +1,6 @@
 """What a call of the API asks for, from words to objects, and all that is refused there."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -8,13 +8,16 @@ import torch
 from torch import Tensor, nn
 
 from leakage.api import input_check
+from leakage.api.loss_check import check_loss, check_searched, custom_loss
 from leakage.api.model_check import Constants, check_head, check_second_derivative, outputs, prepared, vectorises
 from leakage.api.plugins import chosen
 from leakage.engine.core import Attack, Defense, Observation, Protocol
 from leakage.engine.federation import Federation, ThreatModel
+from leakage.engine.losses import set_loss
 from leakage.engine.observe import Batch, ready, received
 
 Shape = tuple[int, int, int]
+Loss = Callable[[Tensor, Tensor], Tensor]  # (logits (B, K), y) -> a scalar
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +30,7 @@ class Terms:
     threat: ThreatModel
     normalization: Constants | None
     batch_norm: Literal["eval", "batch"]
+    loss: Loss | None
     seed: int
 
     @property
@@ -41,6 +45,7 @@ def terms_of(  # noqa: PLR0913  (the words of a call)
     threat: ThreatModel,
     normalization: Constants | None,
     batch_norm: Literal["eval", "batch"],
+    loss: Loss | None,
     seed: int,
 ) -> Terms:
     """The words of a call as objects. Raises TypeError, ValueError."""
@@ -67,6 +72,7 @@ def terms_of(  # noqa: PLR0913  (the words of a call)
         threat=threat,
         normalization=normalization,
         batch_norm=batch_norm,
+        loss=loss,
         seed=seed,
     )
 
@@ -76,29 +82,40 @@ def pictured(model: nn.Module, x: Tensor, y: Tensor, terms: Terms) -> tuple[nn.M
     x = input_check.pictures(x)
     x = x.to(next((value.dtype for value in module_of(model).parameters()), x.dtype))
     own = prepared(model, x, terms.normalization)
-    num_classes = outputs(own, x).shape[1]
+    logits = outputs(own, x)
+    num_classes, loss = logits.shape[1], custom_loss(terms.loss, logits.shape[1])
     members = terms.aggregation.members if terms.aggregation else 1
     if len(x) % members:
         raise ValueError(f"{len(x)} pictures cannot be shared evenly by {members} clients. Give a multiple of {members}.")
-    return own, x, input_check.labels(y, x, num_classes), num_classes
+    y = input_check.labels(y, x, num_classes, custom=loss is not None)
+    if loss:
+        check_loss(loss, logits, y)
+        set_loss(own, loss)
+    return own, x, y, num_classes
 
 
 def arrived(
-    model: nn.Module, update: input_check.Update, terms: Terms, image_shape: Shape | None, batch_size: int | None
+    model: nn.Module, update: input_check.Update, terms: Terms, y: Tensor | None, image_shape: Shape | None, batch_size: int | None
 ) -> tuple[nn.Module, Observation]:
-    """A copy of the model that is ready, and what the server holds that received the update."""
+    """A copy of the model that is ready, and what the server holds that received the update; y: its labels, if they are known."""
     if image_shape is None or len(image_shape) != 3 or not all(isinstance(side, int) and side > 0 for side in image_shape):
         raise ValueError(f"An update alone needs image_shape=(C, H, W), whole numbers above 0; got {image_shape!r}.")
     if not isinstance(batch_size, int) or batch_size < 1:
         raise ValueError(f"An update alone needs batch_size, a whole number above 0; got {batch_size!r}.")
     probe = probe_of(module_of(model), image_shape, batch_size)
     own = prepared(model, probe, terms.normalization)
-    num_classes, lanes = outputs(own, probe).shape[1], vectorises(own, probe)
+    logits, lanes = outputs(own, probe), vectorises(own, probe)
+    num_classes, loss = logits.shape[1], custom_loss(terms.loss, logits.shape[1])
+    y = None if y is None else input_check.labels(y, probe, num_classes, custom=loss is not None)
+    if loss:
+        set_loss(own, loss)
+        if y is not None:
+            check_loss(loss, logits, y)
     own = ready(own, terms.federation, probe, batch_norm=terms.batch_norm)
     sent = input_check.update_of(update, [name for name, _ in model.named_parameters()], dict(own.named_parameters()))
     input_check.check_length(sent)
     batch = Batch(batch_size, (image_shape[0], image_shape[1], image_shape[2]), num_classes)
-    return own, received(own, sent, terms.federation, batch, lanes=lanes)
+    return own, received(own, sent, terms.federation, batch, labels=y, lanes=lanes)
 
 
 def check_fit(model: nn.Module, attacker: Attack, seen: Observation, x: Tensor) -> None:
@@ -106,6 +123,7 @@ def check_fit(model: nn.Module, attacker: Attack, seen: Observation, x: Tensor) 
     input_check.check_length(seen.update)
     if hasattr(attacker, "steps"):  # it searches
         check_second_derivative(model, x, torch.zeros(len(x), dtype=torch.long, device=x.device))
+        check_searched(attacker, seen)
     if seen.labels is None:
         check_head(model, x)
 

@@ -5,7 +5,7 @@ from torch import Tensor
 
 from leakage.engine.core import Observation
 from leakage.engine.labels import Recovered, last_layer, recover
-from leakage.engine.losses import loss_of
+from leakage.engine.losses import client_loss
 
 
 def labels_of(seen: Observation, rule: str) -> tuple[Tensor, dict[str, str | int | float]]:
@@ -18,7 +18,7 @@ def said_of(seen: Observation, x: Tensor) -> Tensor:
     """Of pictures x (P, C, H, W) that were read off, what the last layer's gradient says of the class of each: (P, K), 1 at its class.
 
     B dL/dW = sum_b (p_b - e_(y_b)) h_b^T; with predictions p and inputs h of the last layer by the model, least squares finds all e_(y_b).
-    Of one output with another loss it finds -dL/dz_b, which is positive at its class too.
+    Of another loss it finds -dL/dz_b, which is positive at its class too.
     """
     name = last_layer(seen.model)[0]
     entered: list[Tensor] = []
@@ -28,7 +28,7 @@ def said_of(seen: Observation, x: Tensor) -> Tensor:
             p = seen.model(x).cpu().double().softmax(1)  # (P, K)
     finally:
         hook.remove()
-    if loss_of(seen.model) != "cross-entropy":
+    if client_loss(seen.model) != "cross-entropy":
         p = torch.zeros_like(p)
     h = entered[0].detach().cpu().double()  # (P, D)
     slopes = seen.as_gradient()[name].detach().cpu().double()  # (K, D), or (1, D) of two classes

@@ -17,6 +17,7 @@ from leakage.attacks._spear import descend, sample, spectrum
 from leakage.attacks._spear_words import NOTHING, SILENT, TOO_MANY, verdict
 from leakage.attacks.linear_layer import as_pictures, in_pixels, snapshot_of
 from leakage.engine.core import Attack, Observation, Snapshot, choice, param
+from leakage.engine.losses import fractions_of
 from leakage.engine.matching import grey_pictures
 
 RULE = "of each picture that was found, by the last layer's gradient"
@@ -132,7 +133,8 @@ def place_pictures(seen: Observation, pixels: Tensor, labels: Tensor, sure: Tens
         if seen.labels is None:
             labels[places] = said.argmax(1)
         else:
-            places = torch.as_tensor(linear_sum_assignment(-said[:, labels].cpu().numpy())[1])
+            wanted = fractions_of(labels, said.shape[1]).to(said)  # (B, K)
+            places = torch.as_tensor(linear_sum_assignment(-(said @ wanted.T).cpu().numpy())[1])
         x[places] = found
         proved[places] = sure.cpu()
     return replace(snapshot_of(seen, x, labels), proved=proved)

@@ -12,7 +12,7 @@ from leakage.attacks._labels import labels_of, said_of
 from leakage.attacks._rows import ESTIMATES, are_copies, estimate, separate
 from leakage.engine.core import Attack, Observation, Snapshot, choice, param
 from leakage.engine.labels import last_layer, rule_field
-from leakage.engine.losses import loss_of
+from leakage.engine.losses import fractions_of, loss_of
 from leakage.engine.matching import grey_pictures
 from leakage.engine.tensor_names import OF
 
@@ -168,7 +168,8 @@ def in_order(seen: Observation, pixels: Tensor, labels: Tensor) -> Tensor:
         return pixels
     received(seen.as_gradient(), last_layer(seen.model)[0])
     said = said_of(seen, as_pictures(seen, pixels))
-    _, places = linear_sum_assignment(-said[:, labels.cpu()].numpy())
+    wanted = fractions_of(labels.cpu(), said.shape[1]).to(said)  # (B, K)
+    _, places = linear_sum_assignment(-(said @ wanted.T).numpy())
     return pixels[torch.as_tensor(places.argsort())]
 
 

@@ -14,7 +14,7 @@ from leakage.engine.chain import chain
 from leakage.engine.core import Attack, Observation, Params, Snapshot, choice
 from leakage.engine.equations import Solved, TooLargeError
 from leakage.engine.link import Link
-from leakage.engine.losses import loss_of
+from leakage.engine.losses import classes_of, loss_of
 from leakage.engine.matching import flatten, grey_pictures, to_pixels
 
 MOST = 3  # lengths of the last layer's input that are followed, where there are several outputs
@@ -132,11 +132,11 @@ class RGap(Attack):
     ) -> list[Top]:
         """Every explanation of the last layer's gradient."""
         weight, slopes, k = weights[f"{last.name}.weight"], gradient[f"{last.name}.weight"], gradient.get(f"{last.name}.bias")
-        label = int(labels[0])
+        label = int(classes_of(labels)[0])
         if k is not None:
             return [Top(label, k, k @ slopes / k.square().sum())]
         if len(weight) > 1:
-            ends = from_loss(Dense(last.name, weight, bias=False, activation=last.activation), slopes)
+            ends = from_loss(Dense(last.name, weight, bias=False, activation=last.activation), slopes, loss_of(seen.model))
             return [Top(int(d.argmin()), d, x) for x, d in ends[:MOST]]
         sure = seen.labels is not None or note.get("label certainty") == 1
         labels_left = [label] if sure else [label, 1 - label]
@@ -155,7 +155,7 @@ class RGap(Attack):
         if top.mu is not None:
             note["mu"] = top.mu
         x = shown[chosen].expand(seen.batch_size, -1, -1, -1)
-        labels = blank.y if seen.batch_size > 1 else torch.full_like(blank.y, top.label)
+        labels = blank.y if seen.batch_size > 1 or blank.y.dim() == 2 else torch.full_like(blank.y, top.label)
         names = [climb.words for climb in climbs] if len(climbs) > 1 else ["the answer"]
         views = dict(zip(names, shown, strict=True))
         return Snapshot(blank.step, x, labels, distance(seen, x, labels), note, views)

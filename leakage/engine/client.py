@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
 from leakage.engine.core import Client, ClientState, Params, Update
-from leakage.engine.losses import loss_of, mean_loss
+from leakage.engine.losses import CustomLoss, batch_loss, client_loss
 from leakage.spec.words import NO_STATISTICS
 
 _HEARD: ContextVar[list[Tensor] | None] = ContextVar("heard", default=None)
@@ -40,7 +40,7 @@ def _hearing() -> Iterator[list[Tensor]]:
 
 
 class Gradient:
-    """A client that sends dL/dw of the mean loss (`losses`) and what layers add to it; differentiable in x and in probabilities y.
+    """A client that sends dL/dw of the batch's loss (`losses`) and what layers add to it; differentiable in x and in probabilities y.
 
     Beside the weights it may be given buffers of the model, by name: it computes with them and does not send their gradient.
 
@@ -50,7 +50,7 @@ class Gradient:
 
     def __init__(self, model: nn.Module, *, bfloat16: bool = False, loss_log: list[Tensor] | None = None) -> None:
         self.model, self.bfloat16, self.loss_log = model, bfloat16, loss_log
-        self._own, self.loss = weights_of(model), loss_of(model)
+        self._own, self.loss = weights_of(model), client_loss(model)
 
     def __call__(self, weights: Params, x: Tensor, y: Tensor, state: ClientState) -> Update:
         # At its own weights the model can be called as it is: exchanging them first costs 5 % of an iteration on a small net.
@@ -58,7 +58,7 @@ class Gradient:
         with torch.autocast(x.device.type, torch.bfloat16, enabled=self.bfloat16):
             with _hearing() as extra:
                 logits = self.model(x) if at_home else functional_call(self.model, weights, (x,))  # (B, K)
-            loss = sum(extra, mean_loss(self.loss, logits, y))
+            loss = sum(extra, batch_loss(self.loss, logits, y))
         return self._slopes(loss, weights, x, y), state
 
     def lanes(self, weights: Params, x: Tensor, y: Tensor, state: ClientState) -> Update:
@@ -75,8 +75,10 @@ class Gradient:
         with torch.autocast(x.device.type, torch.bfloat16, enabled=self.bfloat16):
             call = vmap(forward, in_dims=(0, 1), out_dims=(1, 0), randomness="different")
             logits, extra = call(weights, x)  # (B, S, K), (S,)
-            mean = mean_loss(self.loss, logits.flatten(0, 1), y.flatten(0, 1))
-            loss = mean * x.shape[1]  # of every lane the mean over its pictures
+            if isinstance(self.loss, CustomLoss):  # it may treat its pictures together, and vmap may not know what it computes
+                loss = torch.stack([batch_loss(self.loss, logits[:, lane], y[:, lane]) for lane in range(x.shape[1])]).sum()
+            else:
+                loss = batch_loss(self.loss, logits.flatten(0, 1), y.flatten(0, 1)) * x.shape[1]  # of every lane the mean over its pictures
         return self._slopes(loss + extra.sum(), weights, x, y), state
 
     def each(self, weights: Params, x: Tensor, y: Tensor) -> Params:

@@ -106,6 +106,7 @@ def recover(seen: Observation, rule: str = "best") -> Recovered:
     """
     if rule not in RULES:
         raise ValueError(f"The rule for labels must be one of {', '.join(RULES)}; got {rule!r}. Choose one of them.")
+    loss_of(seen.model)  # another than cross-entropy and those of one output says so
     (_, slopes, bias), size = head(seen), seen.batch_size
     if size == 1 and bias is None and seen.num_classes == 2:
         return one_output(slopes[1])

@@ -74,19 +74,22 @@ def observe(  # noqa: PLR0913  (the setting, and two words on how it is computed
     return server.observation(Batch.of(x, num_classes), y.clone() if federation.threat.labels else None, statistics)
 
 
-def received(model: nn.Module, update: Params, federation: Federation, batch: Batch, *, lanes: bool = True) -> Observation:
-    """The same of an update alone, that of a first round, from whoever sent it: there is no truth, so nothing of it is granted.
+def received(
+    model: nn.Module, update: Params, federation: Federation, batch: Batch, *, labels: Tensor | None = None, lanes: bool = True
+) -> Observation:
+    """The same of an update alone, that of a first round, from whoever sent it: of the truth only `labels` may be known.
 
-    `update` has the names and shapes of the model's parameters. Raises ValueError when labels or exact statistics are to be granted.
+    `update` has the names and shapes of the model's parameters. Raises ValueError when labels that are not here are to be granted, or exact
+    statistics.
     """
     threat = federation.threat
-    if threat.labels or threat.statistics == "exact":
-        what = "labels" if threat.labels else "exact statistics"
+    if (threat.labels and labels is None) or threat.statistics == "exact":
+        what = "exact statistics" if threat.statistics == "exact" else "labels"
         raise ValueError(f"{what} of the private batch cannot be granted: only its update is here. Let the attack find them out.")
     sent = {name: value.detach().contiguous() for name, value in update.items()}
     state = federation.collusion(model, weights_of(model))
     server = _Server(model, federation, (Round(weights_of(model), sent, state, batch.size),), state, lanes)
-    return server.observation(batch, None, stored_statistics(model) if threat.statistics == "running" else None)
+    return server.observation(batch, labels, stored_statistics(model) if threat.statistics == "running" else None)
 
 
 def _watch(federation: Federation, client: Client, model: nn.Module, x: Tensor, y: Tensor) -> list[Round]:
@@ -180,7 +183,7 @@ class _Server:
         def replay_many(x: Tensor, y: Tensor) -> Params:
             count = len(x)
             own = {name: value.expand(count, *value.shape) for name, value in weights.items()}
-            labels = y.transpose(0, 1) if y.dim() == 3 else y.unsqueeze(1).expand(-1, count)
+            labels = y.transpose(0, 1) if y.dim() == 3 else y.unsqueeze(1).expand(-1, count, *y.shape[1:])
             return client(own, x.transpose(0, 1), labels, state)[0]
 
         return replay_many

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from leakage.engine.core import Observation, Snapshot
+from leakage.engine.losses import classes_of
 from leakage.evaluation import metrics
 from leakage.evaluation.baselines import Baselines, Scores, measure
 from leakage.evaluation.lineup import pixel_ranks
@@ -66,12 +67,12 @@ class Referee:
         self.order = pair(guess, self.x, kept=None if final else self.order)
         guess = guess[self.order]
         y = snapshot.y.detach().cpu()
-        labels = (y.argmax(1) if y.dim() == 2 else y)[self.order]
+        labels = classes_of(y)[self.order]
         psnr = metrics.psnr(guess, self.x)
         scores: dict[str, Any] = {
             "psnr": float(psnr.mean()),
             "mse": float(metrics.mse(guess, self.x).mean()),
-            "label_accuracy": metrics.label_overlap(labels, self.y),
+            "label_accuracy": metrics.label_overlap(labels, classes_of(self.y)),
         }
         word = None
         if final or now >= self.due:
@@ -126,7 +127,7 @@ class BlindReferee:
             step=snapshot.step,
             seconds=time.perf_counter() - self.began,
             x=guess,
-            labels=(y.argmax(1) if y.dim() == 2 else y).tolist(),
+            labels=classes_of(y).tolist(),
             loss=float(snapshot.loss),
             scores=dict(distances(self.seen, guess, y)) if ending else {},
             note=dict(snapshot.note),

@@ -176,7 +176,7 @@ REFUSED = {  # a model is built in its test
     "a seed below 0": ({"seed": -1}, ValueError, "seed must be a whole number"),
     "too few constants": ({"normalization": ((0.5, 0.5), (1, 1))}, ValueError, r"normalization must be \(mean, std\) with 1 numbers each"),
     "a deviation of 0": ({"normalization": ((0.5,), (0,))}, ValueError, "std above 0"),
-    "both pictures and an update": ({"update": ZEROS, **UPDATE}, ValueError, "Give either pictures and labels"),
+    "both pictures and an update": ({"update": ZEROS, **UPDATE}, ValueError, r"Give either pictures \(x\), or an update"),
 }
 
 
