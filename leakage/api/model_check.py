@@ -88,17 +88,6 @@ def vectorises(model: nn.Module, x: Tensor) -> bool:
         return False
 
 
-def check_head(model: nn.Module, x: Tensor) -> None:
-    """Labels are read from the last linear layer by its place in the model. Raises ValueError where another one makes the logits."""
-    linear = [name for name, layer in model.named_modules() if isinstance(layer, nn.Linear)]
-    called = [name for name, layer, _ in _leaf_calls(model, x) if isinstance(layer, nn.Linear)]
-    if called and linear and called[-1] != linear[-1]:
-        raise ValueError(
-            f"Labels are read from the linear layer that the model defines last, {linear[-1]}, but its logits come from {called[-1]}. "
-            "Define that one last, or grant the labels."
-        )
-
-
 # ---------------------------------------------------------------- parts
 
 

@@ -9,10 +9,11 @@ from torch import Tensor, nn
 
 from leakage.api import input_check
 from leakage.api.loss_check import check_loss, check_searched, custom_loss
-from leakage.api.model_check import Constants, check_head, check_second_derivative, outputs, prepared, vectorises
+from leakage.api.model_check import Constants, check_second_derivative, outputs, prepared, vectorises
 from leakage.api.plugins import chosen
 from leakage.engine.core import Attack, Defense, Observation, Protocol
 from leakage.engine.federation import Federation, ThreatModel
+from leakage.engine.logit_layer import last_layer
 from leakage.engine.losses import set_loss
 from leakage.engine.observe import Batch, ready, received
 
@@ -124,8 +125,8 @@ def check_fit(model: nn.Module, attacker: Attack, seen: Observation, x: Tensor) 
     if hasattr(attacker, "steps"):  # it searches
         check_second_derivative(model, x, torch.zeros(len(x), dtype=torch.long, device=x.device))
         check_searched(attacker, seen)
-    if seen.labels is None:
-        check_head(model, x)
+    if seen.labels is None and attacker.reads_labels:
+        last_layer(seen)
 
 
 def probe_of(model: nn.Module, image_shape: Shape | None, batch_size: int | None) -> Tensor:

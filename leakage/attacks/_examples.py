@@ -3,8 +3,9 @@
 from torch import Tensor
 
 from leakage.attacks._adam import Note
+from leakage.attacks._labels import readable
 from leakage.engine.core import Observation
-from leakage.engine.labels import last_layer, recover
+from leakage.engine.labels import recover
 from leakage.engine.matching import from_pixels
 
 
@@ -44,8 +45,4 @@ def example_classes(seen: Observation) -> Tensor | None:
     """The classes (B,) by which a search that guesses labels too picks its examples: granted, or read where the last layer is linear."""
     if not seen.examples or seen.labels is not None:
         return seen.labels
-    try:
-        last_layer(seen.model)
-    except ValueError:
-        return None
-    return recover(seen).labels
+    return recover(seen).labels if readable(seen) else None

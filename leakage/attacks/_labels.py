@@ -4,7 +4,8 @@ import torch
 from torch import Tensor
 
 from leakage.engine.core import Observation
-from leakage.engine.labels import Recovered, last_layer, recover
+from leakage.engine.labels import Recovered, recover
+from leakage.engine.logit_layer import last_layer
 from leakage.engine.losses import client_loss
 
 
@@ -14,13 +15,22 @@ def labels_of(seen: Observation, rule: str) -> tuple[Tensor, dict[str, str | int
     return found.labels, found.note
 
 
+def readable(seen: Observation) -> bool:
+    """Whether a linear layer makes the logits, so that its gradient speaks of labels."""
+    try:
+        last_layer(seen)
+    except ValueError:
+        return False
+    return True
+
+
 def said_of(seen: Observation, x: Tensor) -> Tensor:
     """Of pictures x (P, C, H, W) that were read off, what the last layer's gradient says of the class of each: (P, K), 1 at its class.
 
     B dL/dW = sum_b (p_b - e_(y_b)) h_b^T; with predictions p and inputs h of the last layer by the model, least squares finds all e_(y_b).
     Of another loss it finds -dL/dz_b, which is positive at its class too.
     """
-    name = last_layer(seen.model)[0]
+    name = last_layer(seen)[0]
     entered: list[Tensor] = []
     hook = seen.model.get_submodule(name.rpartition(".")[0]).register_forward_pre_hook(lambda _, given: entered.append(given[0]))
     try:

@@ -10,7 +10,7 @@ from torch import Tensor
 from leakage.attacks._certificate import BatchDirections, Layer, exchanged, independent
 from leakage.attacks._dense import exact, received
 from leakage.attacks._features import pictures_of
-from leakage.attacks._labels import labels_of, said_of
+from leakage.attacks._labels import labels_of, readable, said_of
 from leakage.attacks._plots import spectrum_view, zeros_view
 from leakage.attacks._relu_layer import ReluLayer, relu_layer
 from leakage.attacks._spear import descend, sample, spectrum
@@ -128,11 +128,11 @@ def place_pictures(seen: Observation, pixels: Tensor, labels: Tensor, sure: Tens
     labels, proved = labels.clone(), torch.zeros(seen.batch_size, dtype=torch.bool)
     if len(pixels):
         found = as_pictures(seen, pixels)
-        said = said_of(seen, found).to(seen.device)  # (P, K)
         places = torch.arange(len(found))
         if seen.labels is None:
-            labels[places] = said.argmax(1)
-        else:
+            labels[places] = said_of(seen, found).to(seen.device).argmax(1)  # (P, K)
+        elif readable(seen):
+            said = said_of(seen, found).to(seen.device)
             wanted = fractions_of(labels, said.shape[1]).to(said)  # (B, K)
             places = torch.as_tensor(linear_sum_assignment(-(said @ wanted.T).cpu().numpy())[1])
         x[places] = found

@@ -8,10 +8,11 @@ from scipy.optimize import linear_sum_assignment
 from torch import Tensor, nn
 
 from leakage.attacks._dense import Dense, UnreadableError, back, exact, from_loss, layers_of, received, rows_of, rows_of_sums
-from leakage.attacks._labels import labels_of, said_of
+from leakage.attacks._labels import labels_of, readable, said_of
 from leakage.attacks._rows import ESTIMATES, are_copies, estimate, separate
 from leakage.engine.core import Attack, Observation, Snapshot, choice, param
-from leakage.engine.labels import last_layer, rule_field
+from leakage.engine.labels import rule_field
+from leakage.engine.logit_layer import last_layer
 from leakage.engine.losses import fractions_of, loss_of
 from leakage.engine.matching import grey_pictures
 from leakage.engine.tensor_names import OF
@@ -131,7 +132,7 @@ class LinearLayer(Attack):
             return None
         gradient = seen.as_gradient()
         try:
-            weight, bias = last_layer(seen.model)
+            weight, bias = last_layer(seen)
             name = weight.rpartition(".")[0]
             if bias:
                 return estimate(self.estimate, *rows_of(gradient, name, self.threshold))
@@ -163,10 +164,13 @@ def as_pictures(seen: Observation, x: Tensor) -> Tensor:
 
 
 def in_order(seen: Observation, pixels: Tensor, labels: Tensor) -> Tensor:
-    """The pictures (B, n) in the order of their labels (B,), as the last layer's gradient tells. Raises UnreadableError."""
-    if len(pixels) == 1:
+    """The pictures (B, n) in the order of their labels (B,), as the last layer's gradient tells; as they are where it cannot be read.
+
+    Raises UnreadableError where it is not finite.
+    """
+    if len(pixels) == 1 or not readable(seen):
         return pixels
-    received(seen.as_gradient(), last_layer(seen.model)[0])
+    received(seen.as_gradient(), last_layer(seen)[0])
     said = said_of(seen, as_pictures(seen, pixels))
     wanted = fractions_of(labels.cpu(), said.shape[1]).to(said)  # (B, K)
     _, places = linear_sum_assignment(-(said @ wanted.T).numpy())

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from leakage.engine.core import Observation, choice, generator
+from leakage.engine.logit_layer import last_layer, logit_layer
 from leakage.engine.losses import loss_of, slopes_by_class
 from leakage.networks.k_curve import Loss
-from leakage.spec.words import NO_LABELS
 
 WORDS = {  # rule -> how the page names it for a batch
     "matched prior": "counts that fit the model's predictions (matched prior)",
@@ -78,18 +78,9 @@ def rule_field() -> Any:
     return choice("best", RULES, "How the labels of a batch are read from the gradient, unless granted; one picture has its own rule.")
 
 
-def last_layer(model: nn.Module) -> tuple[str, str | None]:
-    """Names of the weight and the bias (or None) of the model's last linear layer. Raises ValueError when there is none."""
-    names = [name for name, layer in model.named_modules() if isinstance(layer, nn.Linear)]
-    if not names:
-        raise ValueError(NO_LABELS)
-    prefix = f"{names[-1]}." if names[-1] else ""
-    return f"{prefix}weight", f"{prefix}bias" if model.get_submodule(names[-1]).bias is not None else None
-
-
 def head(seen: Observation) -> Head:
     """The last layer as the server holds it. One output z, for two classes, stands for the logits (0, z): its row beside one of zeros."""
-    weight, bias = last_layer(seen.model)
+    weight, bias = last_layer(seen)
     gradient = seen.as_gradient()
     own, slopes, rows = seen.weights[weight].detach(), gradient[weight].detach(), gradient[bias].detach() if bias else None
     if len(own) == seen.num_classes:
@@ -130,7 +121,7 @@ def recover(seen: Observation, rule: str = "best") -> Recovered:
         found = again(rows.argsort()[: max(int((rows < 0).sum()), 1)], size)
     else:
         found = counts(rows, size)
-    if biased and means:
+    if biased and means and logit_layer(seen).plain:  # behind an activation the slopes are no differences of predictions
         certainty = warranted(found, means)
     return Recovered(found.to(seen.device), words, certainty)
 
@@ -213,7 +204,7 @@ def predict(seen: Observation) -> Predictions:
     pictures = F.interpolate(noise, size=(height, width), mode="bilinear", align_corners=False).clamp(0, 1)
     pictures = pictures.to(seen.device, next(iter(seen.weights.values())).dtype)
     features: list[Tensor] = []
-    layer = seen.model.get_submodule(last_layer(seen.model)[0].rpartition(".")[0])
+    layer = seen.model.get_submodule(last_layer(seen)[0].rpartition(".")[0])
     hook = layer.register_forward_pre_hook(lambda _, given: features.append(given[0]))
     try:
         with torch.no_grad():

@@ -152,7 +152,11 @@ REFUSED = {  # a model is built in its test
         r"Layer 1 \(Noisy\) answers",
     ),
     "a buffer that counts": ({"model": lambda: nn.Sequential(Counting(), linear())}, ValueError, "Buffer 0.calls changes"),
-    "a head defined first": ({"model": Swapped}, ValueError, "defines last, body, but its logits come from head"),
+    "a frozen head": (
+        {"model": lambda: nn.Sequential(*linear(), nn.Linear(3, 3).requires_grad_(False))},
+        ValueError,
+        r"2 \(Linear\), which makes the logits, has a weight that is frozen.*Grant the labels",
+    ),
     "nothing to train": ({"model": lambda: linear().requires_grad_(False)}, ValueError, "no parameter that is trained"),
     "a saturated model": ({"model": lambda: nn.Sequential(filled(0.0), Flat())}, ValueError, "passes no gradient on"),
     "BatchNorm over one number": (
@@ -220,6 +224,7 @@ def test_a_layer_without_a_second_derivative_is_fine_for_who_solves_equations() 
     torch.testing.assert_close(result.reconstruction, X[:1], atol=1e-4, rtol=0)
 
 
-def test_a_head_defined_first_is_fine_when_labels_are_granted() -> None:
-    granted = ThreatModel(labels=True)
-    assert leakage.attack(Swapped(), X, Y, attack=SEARCH, threat_model=granted).labels == Y.tolist()
+@pytest.mark.parametrize("granted", [True, False])
+def test_the_labels_behind_a_head_that_is_defined_first_are_found(granted: bool) -> None:
+    result = leakage.attack(Swapped(), X, Y, attack=SEARCH, threat_model=ThreatModel(labels=granted))
+    assert result.labels == result.update.labels == Y.tolist()

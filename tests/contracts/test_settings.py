@@ -13,7 +13,7 @@ from torch import nn
 from leakage.engine.core import generator
 from leakage.engine.fed_client import FedClient
 from leakage.engine.federation import Federation, ThreatModel
-from leakage.engine.labels import last_layer
+from leakage.engine.logit_layer import last_layer
 from leakage.engine.observe import observe as observe_model
 from leakage.engine.observe import ready
 from leakage.spec.cautions import warnings
@@ -155,7 +155,7 @@ def test_who_reads_labels_says_so(attack: str) -> None:
     setting = Federation.of(plugin("protocol", Part(id="fedsgd")), [], ThreatModel(), seed=1)
     seen = observe_model(ready(NoLinear(), setting, x), x, y, setting, num_classes=10)
     with pytest.raises(ValueError, match="needs a linear last layer"):
-        last_layer(seen.model)
+        last_layer(seen)
     said = ""
     try:
         list(plugin("attack", short(attack, steps=1, starts=1, tries=1)).run(seen, generator(1, "attack")))

@@ -12,7 +12,8 @@ from torch import nn
 from leakage.engine import labels as rules
 from leakage.engine.client import gradient_client, use_batch_statistics, weights_of
 from leakage.engine.core import Observation, generator
-from leakage.engine.labels import RULES, Means, Predictions, counts, last_layer, recover
+from leakage.engine.labels import RULES, Means, Predictions, counts, recover
+from leakage.engine.logit_layer import last_layer
 from leakage.evaluation.metrics import label_overlap
 from leakage.spec.experiment import Experiment, Part
 from leakage.workers.adapter import observe, plugin
@@ -257,13 +258,6 @@ def test_three_distinct_labels_are_read_by_every_rule_with_and_without_a_bias(ru
     assert recover(with_last_layer(torch.tensor([9, 0, 5]), bias=bias), rule).labels.tolist() == [0, 5, 9]
 
 
-def test_the_last_linear_layer_is_found_by_name_and_its_absence_is_said() -> None:
-    assert last_layer(nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2, bias=False))) == ("2.weight", None)
-    assert last_layer(nn.Linear(4, 3)) == ("weight", "bias")
-    with pytest.raises(ValueError, match="needs a linear last layer; this model has none"):
-        last_layer(nn.Sequential(nn.Conv2d(1, 1, 3)))
-
-
 # ---------------------------------------------------------------- what every rule keeps
 
 
@@ -305,9 +299,10 @@ def test_probes_are_pictures_come_as_many_at_a_time_as_the_batch_has_and_leave_n
     watched = Watched()
     model = nn.Sequential(watched, nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.Flatten(), nn.Linear(72, 10)).eval()
     use_batch_statistics(model, smooth(5))
-    watched.met.clear()
     update = {name: torch.randn_like(value) for name, value in weights_of(model).items()}
     seen = replace(observed(smooth()), model=model, weights=weights_of(model), update=update, batch_size=5)
+    last_layer(seen)  # once for each model
+    watched.met.clear()
     torch.rand(3)  # a state that no seeding leaves behind
     state, before = torch.get_rng_state(), {name: value.clone() for name, value in model.state_dict().items()}
     first = recover(seen)
@@ -327,6 +322,8 @@ def test_large_pictures_take_fewer_probes() -> None:
     watched = Watched()
     model = nn.Sequential(watched, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(3, 10))
     seen = replace(observed(smooth()), model=model, weights=weights_of(model), batch_size=2, image_shape=(3, 224, 224))
+    last_layer(seen)
+    watched.met.clear()
     rules.predict(seen)
     assert sum(map(len, watched.met)) == 16
 
