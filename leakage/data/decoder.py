@@ -8,14 +8,14 @@ import contextlib
 import os
 import re
 import resource
-import struct
 import sys
-import zlib
 from io import BytesIO
 
 from PIL import ExifTags, Image, UnidentifiedImageError
 
-from leakage.data.errors import PictureError
+from leakage.data.color_profiles import in_srgb, profile_of
+from leakage.data.errors import BROKEN, PictureError
+from leakage.data.png_depth import Depth
 
 MAX_BYTES = 10 * 2**20  # of an upload as it arrives
 MAX_PIXELS = 16_000_000
@@ -36,7 +36,10 @@ TURNS = {  # EXIF orientation -> how to undo it; Pillow's exif_transpose also re
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
-BROKEN = (OSError, EOFError, ValueError, SyntaxError, LookupError, TypeError, AttributeError, OverflowError, struct.error, zlib.error)
+TOO_DARK = (
+    "{} has 16 bits for each color and uses the lower {} of them, so its brightest pixel would be {} of 255. "
+    "Save it with 8 bits for each color and upload that."
+)
 DAMAGED = "{} is damaged or cut short ({}). Save it again as PNG and upload that."
 MARKER = re.compile(rb"\xff+([^\x00\xff])")  # FF 00 is a byte of the picture
 SCAN, END = 0xDA, 0xD9
@@ -46,8 +49,8 @@ BARE = {0x01, *range(0xD0, 0xD8)}  # markers without a length
 def decode(data: bytes, name: str) -> bytes:
     """An upload as a PNG: RGB, its central square, at most 256 pixels, without metadata.
 
-    Turned as its EXIF says, 16 bits scaled to 8, transparency laid on white; of several pictures in one JPEG the first. Animations are
-    refused. Raises PictureError with one sentence for the page.
+    Turned as its EXIF says, in sRGB by its color profile, 16 bits scaled to 8, transparency laid on white; of several pictures in one JPEG
+    the first. Animations are refused, and colors of 16 bits that use few of them. Raises PictureError with one sentence for the page.
     """
     found, file = square(data, name), BytesIO()
     pixels = Image.new("RGB", found.size)  # a fresh image carries no profile, comment or EXIF
@@ -58,16 +61,24 @@ def decode(data: bytes, name: str) -> bytes:
 
 def square(data: bytes, name: str) -> Image.Image:
     """The central square of an upload, RGB, at most 256 pixels. Raises PictureError."""
+    depth, upper = Depth.of(data), 0xFF
     with _opened(data, name) as image:
         try:
+            image.load()
             turn = TURNS.get(image.getexif().get(ExifTags.Base.Orientation, 1))
-            rgb = _rgb(image if turn is None else image.transpose(turn))
+            flat = _flat(image if turn is None else image.transpose(turn), depth)
+            if depth.stored == 16 and not image.mode.startswith("I"):  # of colors Pillow reads the upper eight bits only
+                upper = _brightest(image)
         except BROKEN as error:
             raise PictureError(DAMAGED.format(name, _line(error))) from error
-    side = min(rgb.size)
-    left, top = (rgb.width - side) // 2, (rgb.height - side) // 2
-    cut = rgb.crop((left, top, left + side, top + side))
-    return cut.resize((KEPT_SIDE, KEPT_SIDE), Image.Resampling.LANCZOS) if side > KEPT_SIDE else cut
+        profile = profile_of(image)
+    if (used := depth.used_by(upper << 8 | 0xFF)) < 16:
+        raise PictureError(TOO_DARK.format(name, used, upper))
+    side = min(flat.size)
+    left, top = (flat.width - side) // 2, (flat.height - side) // 2
+    cut = flat.crop((left, top, left + side, top + side))
+    small = cut.resize((KEPT_SIDE, KEPT_SIDE), Image.Resampling.LANCZOS) if side > KEPT_SIDE else cut
+    return in_srgb(small, profile)
 
 
 def _opened(data: bytes, name: str) -> Image.Image:
@@ -112,14 +123,23 @@ def scans(jpeg: bytes) -> int:
     return count
 
 
-def _rgb(image: Image.Image) -> Image.Image:
-    """RGB, 8 bits, on white."""
+def _flat(image: Image.Image, depth: Depth) -> Image.Image:
+    """8 bits, without transparency: L, RGB or CMYK."""
     if image.mode.startswith("I"):  # 16-bit grey, which `convert` alone would clip at 255 instead of scaling
-        return image.convert("I").point(lambda value: value * (1 / 257) + 0.5).convert("L").convert("RGB")
+        wide = image.convert("I")
+        white = 2 ** depth.used_by(_brightest(wide)) - 1
+        return wide.point(lambda value: value * (255 / white) + 0.5).convert("L")
     if image.has_transparency_data:
         above = image.convert("RGBA")
-        return Image.alpha_composite(Image.new("RGBA", above.size, "white"), above).convert("RGB")
-    return image.convert("RGB")
+        below = Image.alpha_composite(Image.new("RGBA", above.size, "white"), above).convert("RGB")
+        return below.getchannel("R") if image.mode == "LA" else below
+    return image if image.mode in ("L", "CMYK") else image.convert("L" if image.mode == "1" else "RGB")
+
+
+def _brightest(image: Image.Image) -> int:
+    """The largest number of any color."""
+    ends = [band.getextrema()[1] for name, band in zip(image.getbands(), image.split(), strict=True) if name != "A"]
+    return max(int(end) for end in ends if isinstance(end, int | float))
 
 
 def _line(error: BaseException) -> str:

@@ -13,7 +13,8 @@ import numpy as np
 from PIL import Image
 
 from leakage.data.datasets import DataSet, Item, PictureError, data_folder, datasets, training_pictures
-from leakage.data.decoder import BROKEN, square
+from leakage.data.decoder import square
+from leakage.data.errors import BROKEN
 from leakage.data.readers import Pixels, Rows
 
 __all__ = ["GALLERY_CLASSES", "DataSet", "Item", "PictureError", "Pixels", "Rows", "data_folder", "datasets", "training_pictures"]
