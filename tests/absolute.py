@@ -4,6 +4,7 @@ import ast
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ ABSOLUTE = re.compile(
 )
 ENDS = re.compile(r"(?<=[.?!])[\"'”)]*\s+(?=[A-Z0-9{“\"'(…])")
 SOURCES = ("leakage/spec", "leakage/results/answer.py", "leakage/ui", "pages")  # pages, tooltips, the ledger, the answers of Ask
+TOLD = ("strategies", "backfires", "published", "imitation", "in_place_of_steps", "ends_without", "needs_structure", "needs_step")
 SHOWN = ("title", "help", "story", "titles", "about")  # what assets/prepared.json says to readers
 
 
@@ -50,7 +52,8 @@ def texts() -> Iterator[tuple[str, str]]:
     yield from (("Presets, what-ifs and menus", text) for text in shown(json.loads(PREPARED.read_text())))
     for entry in CATALOG.entries:
         own = (entry.title, entry.plain, entry.hint, *(field.help for field in entry.fields))
-        yield from ((f"Plug-ins: {entry.kind}s", text) for text in own)
+        told = {name: value for name, value in asdict(entry).items() if name in TOLD}
+        yield from ((f"Plug-ins: {entry.kind}s", text) for text in (*own, *strings(told)))
     for source in SOURCES:
         for file in sorted((ROOT / source).rglob("*.py")) if (ROOT / source).is_dir() else [ROOT / source]:
             yield from (("Pages, tooltips and answers", text) for text in written(file))
@@ -73,6 +76,14 @@ def shown(part: Any) -> Iterator[str]:
             yield from shown(value)
     for value in part if isinstance(part, list) else ():
         yield from shown(value)
+
+
+def strings(part: Any) -> Iterator[str]:
+    """The strings among values inside of one another, names left out."""
+    if isinstance(part, str):
+        yield part
+    for value in part.values() if isinstance(part, dict) else part if isinstance(part, list | tuple) else ():
+        yield from strings(value)
 
 
 def written(file: Path) -> Iterator[str]:

@@ -67,7 +67,7 @@ class Precode(Defense):
     short = "PRECODE"
     plain = "Before its last layer the network passes everything through a narrow gate, where the phone adds random noise in secret."
     hint = "It troubles those who compare whole gradients. On the MLP try the bias attack: the first layer still holds the picture."
-    imitation = "known: the gate is replayed without its noise, which nobody can guess"
+    imitation = "known: the gate is replayed without its noise, which is secret"
     elementwise = True
     needs_structure = {"sequence": NO_SEQUENCE}
     needs_step = ONE_BY_ONE
