@@ -8,19 +8,33 @@ rank K       Ci times that of K0. A pixel meets only those places of the kernel 
 rank W       min(|z|, |x|)
 both         K and W share Co^2 directions, one for each pair (f, g) of filters:
              sum over c, u of w_g[c, u] K[f, c, u] = sum over positions of k_f W[g]
-rank [K; W]  min(|x|, rank K + rank W - Co^2 - more), and no less than rank K or rank W; more is 0 unless a class has fewer pixels than
-             equations
+rank [K; W]  min(|x|, rank K + rank W - Co^2 - more), and no less than rank K or rank W; more counts what they share beyond that, which
+             is 0 unless few directions of the pixels are left open by K: see `_shared_more`
 
-Source: ours. Equal to the number of singular values above 0 for 2,129 random small layers within the conditions of `predicted_rank`, 399 of
-them with too few equations; outside these conditions it errs.
+Source: ours. The Co^2 directions are proved, `more` is a count. It was compared with the rank, modulo 2^31 - 1, of equations with random
+numbers: equal for 1,714 random layers within the conditions of `predicted_rank`, which were chosen where few directions are left open,
+and for 1,160 others. Outside these conditions it errs.
 """
 
+from collections import Counter
 from itertools import product
-from math import prod
+from typing import NamedTuple
 
 from leakage.networks.grammar import Map
 
-Class = tuple[int, int]  # places of the kernel that its pixels meet, pixels
+
+class Residue(NamedTuple):
+    """The pixels t = 0 .. pixels - 1 of one residue modulo the stride, along one side: pixel t meets the outputs first + t - place.
+
+    Places of the kernel are counted among those that these pixels meet; an output outside 0 .. outputs - 1 is none.
+    """
+
+    first: int
+    places: int
+    pixels: int
+
+
+Class = tuple[Residue, Residue]
 
 
 def predicted_rank(layer: Map) -> int | None:
@@ -40,47 +54,72 @@ def predicted_rank(layer: Map) -> int | None:
     corner = filters <= channels * (size - padding) ** 2 and (padding == 0 or size - padding >= 2)
     if not (met and corner and stride <= size < min(after) and channels >= 2):
         return None
-    classes, gradient = _classes(layer), gradient_rank(layer)
+    gradient = gradient_rank(layer)
     if gradient == layer.inputs:
         return gradient
-    more = 0
-    if any(filters * places > pixels for places, pixels in classes):
-        if stride == size or 2 * padding >= size:
-            return None
-        more = _shared_more(classes, channels, filters, positions=prod(after))
     weight = min(layer.outputs, layer.inputs)
-    return max(gradient, weight, min(layer.inputs, gradient + weight - filters**2 - more))
+    return max(gradient, weight, min(layer.inputs, gradient + weight - filters**2 - _shared_more(layer)))
 
 
 def gradient_rank(layer: Map) -> int:
     """rank K of a convolution for almost all gradients; never more than this."""
-    return layer.x[0] * sum(min(layer.z[0] * places, pixels) for places, pixels in _classes(layer))
+    return layer.x[0] * sum(count * min(layer.z[0] * _places(one), _pixels(one)) for one, count in _classes(layer).items())
 
 
-def _classes(layer: Map) -> list[Class]:
-    """The classes of pixels, for every pair of residues modulo the stride."""
-    return [(u * v, rows * columns) for (u, rows), (v, columns) in product(*(_along(layer, side) for side in layer.x[1:]))]
+def _classes(layer: Map) -> Counter[Class]:
+    """The classes of pixels, for every pair of residues modulo the stride, and how many there are of each."""
+    height, width = layer.x[1:]
+    return Counter(product(_along(layer, height), _along(layer, width)))
 
 
-def _along(layer: Map, side: int) -> list[Class]:
+def _along(layer: Map, side: int) -> list[Residue]:
     """The same along one side."""
+    starts = [divmod(residue + layer.padding, layer.stride) for residue in range(layer.stride)]
     return [
-        (len(range((residue + layer.padding) % layer.stride, layer.size, layer.stride)), len(range(residue, side, layer.stride)))
-        for residue in range(layer.stride)
+        Residue(first, len(range(start, layer.size, layer.stride)), len(range(residue, side, layer.stride)))
+        for residue, (first, start) in enumerate(starts)
     ]
 
 
-def _shared_more(classes: list[Class], channels: int, filters: int, *, positions: int) -> int:
-    """How many more than Co^2 directions K and W share where a class has fewer pixels than equations, by a count.
+def _places(one: Class) -> int:
+    return one[0].places * one[1].places
 
-    A combination of weight equations, Co numbers at every position, is one of gradient equations if it is so in every class. A class with
-    one place asks Ci conditions for each direction that its equations leave free (pixels - Co), so n of them leave max(Co - n Ci, 0) of
-    the Co numbers; the classes with several places ask for as many as there are channels or places. Without a class with one place all
-    Co numbers are left, less the Co directions of k.
+
+def _pixels(one: Class) -> int:
+    return one[0].pixels * one[1].pixels
+
+
+def _shared_more(layer: Map) -> int:
+    """How many more than Co^2 directions K and W share, by a count.
+
+    A combination of weight equations, Co numbers at every position, is one of gradient equations if it is so in every class. A class and
+    an input channel ask: sum over f and places of w_f (the numbers of f that its pixels meet there) lies in the span of what the k_f have
+    there. That is a condition on every direction that K leaves open, `left`, for one direction w out of Co * places. What a class asks
+    implies the same for every class whose pixels meet a part of its outputs; so a class adds only the directions w that those above it
+    have not asked already. The Co^2 combinations of the k_f meet all conditions: what the conditions leave of the rest is shared too.
     """
-    free = [(places, max(pixels - filters * places, 0)) for places, pixels in classes]
-    single = [left for places, left in free if places == 1]
-    rest = max(filters - len(single) * channels, 0)
-    left = rest * (max(single) if single else positions - filters)
-    asked = sum(min(channels, rest * places) * left for places, left in free if places > 1)
-    return max(left - asked, 0)
+    channels, (filters, *after) = layer.x[0], layer.z
+    classes, asked = _classes(layer), 0
+    for one, count in classes.items():
+        every = filters * _places(one)
+        left = max(_pixels(one) - every, 0)
+        implied = min(every, channels * sum(many * _implied(other, one, after) for other, many in classes.items() if other != one))
+        asked += left * (min(every, implied + channels * count) - implied)
+    positions = after[0] * after[1]
+    return max(filters * (positions - filters) - asked, 0)
+
+
+def _implied(above: Class, one: Class, after: list[int]) -> int:
+    """In how many ways a condition of the class `above` is one of class `one`."""
+    first, second = (_shifts(*pair) for pair in zip(above, one, after, strict=True))
+    return first * second
+
+
+def _shifts(above: Residue, one: Residue, outputs: int) -> int:
+    """The same along one side: by how many places it can be shifted so that all pixels of `one` are some of `above`, or meet nothing."""
+
+    def meets_nothing(pixel: int) -> bool:
+        return not any(0 <= above.first + pixel - place < outputs for place in range(above.places))
+
+    shifts = [one.first - above.first - shift for shift in range(one.places - above.places + 1)]
+    return sum(all(0 <= pixel < above.pixels or meets_nothing(pixel) for pixel in range(shift, shift + one.pixels)) for shift in shifts)
