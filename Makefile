@@ -74,7 +74,7 @@ learn: $(VENV)/.run-ready ## recompute every number that the lessons claim (ARGS
 site: $(VENV)/$(if $(PDF),.dev-ready,.run-ready) ## write the lessons as a folder that opens by double click: site/ (PDF=1, ARGS="--out FOLDER --address URL")
 	$(PY) -m leakage site $(if $(PDF),--pdf) $(ARGS)
 
-docs: $(VENV)/.dev-ready ## write what is made from the code: docs/plugins.md, the events as TypeScript types, and docs/api/ to read in a browser
+docs: $(VENV)/.dev-ready ## write what is made from the code: docs/plugins.md, docs/schema/, the events as TypeScript types, and docs/api/ to read in a browser
 	$(PY) -m leakage docs $(ARGS)
 	$(PY) scripts/api_docs.py
 

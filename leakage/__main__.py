@@ -1,29 +1,31 @@
 """The command line, `gradient-leakage` or `python -m leakage`: the same engine without a page, and what starts the pages."""
 
 import argparse
+import errno
 import importlib.util
-import json
 import logging
 import sys
-import time
 from pathlib import Path
-from typing import Any
 
 from leakage.data import checkpoints
 from leakage.data.fetch import NAMES
-from leakage.results import admin
-from leakage.results.intervals import success_words
+from leakage.results import admin, schemas
 from leakage.runs.event_types import TYPES, declarations
 from leakage.settings import INSTALLED, ROOT, settings
 from leakage.spec import catalog
-from leakage.spec.cautions import warnings
-from leakage.spec.experiment import Experiment, SpecError, parse
 from leakage.spec.syntax import SYNTAXES
-from leakage.spec.words import RECOGNIZABLE
 from leakage.web import launch
-from leakage.workers import plugin_catalog, training_commands
+from leakage.workers import plugin_catalog, run_command, training_commands
 
 ONLY_IN_A_CHECKOUT = "`{0}` writes into the project's source tree, and this is an installed package: run `make {0}` in a checkout."
+FILE_ERRORS: dict[type[OSError], str] = {
+    FileNotFoundError: "there is no such file or folder. Check its name.",
+    IsADirectoryError: "this is a folder, and expected is a file. Name a file.",
+    NotADirectoryError: "a part of this path is a file, and expected is a folder. Name another folder.",
+    FileExistsError: "this is a file, and expected is a folder. Name another folder.",
+    PermissionError: "this user may not read or write it. Change its permissions, or name another place.",
+}
+INTERRUPTED = 130  # exit status, as shells have it
 log = logging.getLogger("leakage")
 
 
@@ -42,10 +44,7 @@ def main(arguments: list[str]) -> int:
     app.add_argument("--host", default="127.0.0.1", help="the address to listen on; default 127.0.0.1, this machine only")
     app.add_argument("--port", type=int, default=8501, help="default 8501")
     app.add_argument("--headless", action="store_true", help="open no browser")
-    run = commands.add_parser("run", help="run an experiment file and write frames, metrics.json and final.png")
-    run.add_argument("experiment", type=Path, help="a JSON file, as the page's download gives it")
-    run.add_argument("--out", type=Path, required=True, help="folder for the results")
-    run.add_argument("--seeds", type=int, default=1, help="so many runs, from the experiment's seed on, and how often the attack succeeds")
+    run_command.options(commands.add_parser("run", help="run an experiment file and write frames, metrics.json and final.png"))
     training_commands.options(commands)
     evaluate = commands.add_parser("evaluate", help="accuracy of checkpoints on the whole test sets, beside what their cards say")
     evaluate.add_argument("checkpoint", nargs="*", help="ids of checkpoints; default: all on this machine")
@@ -63,7 +62,9 @@ def main(arguments: list[str]) -> int:
     site.add_argument("--address", default="", help="where a web host will have it, for the worksheets to print")
     site.add_argument("--pdf", action="store_true", help="the worksheets as PDF too, where Chromium and Playwright are")
     admin.options(commands.add_parser("admin", help="for whoever runs a server: how it stands, cleaning, exporting"))
-    commands.add_parser("docs", help="write docs/plugins.md from the plug-ins, and the types of events for JavaScript")
+    schema = commands.add_parser("schema", help="print the JSON Schema of an experiment file, or of metrics.json")
+    schema.add_argument("name", nargs="?", choices=schemas.NAMES, default=schemas.NAMES[0], help=f"default {schemas.NAMES[0]}")
+    commands.add_parser("docs", help="write docs/plugins.md from the plug-ins, JSON Schemas, and the types of events for JavaScript")
     given = parser.parse_args(arguments)
     try:
         if given.command == "app":
@@ -71,7 +72,7 @@ def main(arguments: list[str]) -> int:
         elif given.command in ("record", "docs", "learn") and INSTALLED:
             raise RuntimeError(ONLY_IN_A_CHECKOUT.format(given.command))
         elif given.command == "run":
-            run_seeds(given.experiment, given.out, given.seeds)
+            run_command.perform(given)
         elif given.command == "train":
             training_commands.train_here(vars(given))
         elif given.command == "train-attacker":
@@ -91,78 +92,32 @@ def main(arguments: list[str]) -> int:
             tell_claims(write=given.write)
         elif given.command == "admin":
             admin.perform(given, settings())
+        elif given.command == "schema":
+            sys.stdout.write(schemas.text(given.name, plugin_catalog.describe()))
         elif given.command == "site":
             make_site(given.out, given.address, pdf=given.pdf)
         else:
             write_docs()
     except (ValueError, OSError, RuntimeError, MemoryError) as error:
-        log.error("%s", error)
+        log.error("%s", file_words(error) if isinstance(error, OSError) else error)
         return 1
+    except KeyboardInterrupt:
+        log.error("Stopped by hand.")
+        return INTERRUPTED
     return 0
 
 
-def run_seeds(file: Path, out: Path, seeds: int) -> None:
-    """Play the experiment of a file with its seed, or with so many from there on, each in a folder of its own beside success.json."""
-    known = plugin_catalog.describe()
-    experiment = parse(file.read_bytes()).resolve(known)
-    for caution in warnings(experiment, known):
-        log.warning("%s", caution)
-    if seeds < 2:
-        run_file(experiment, out)
-        return
-    ends = {
-        n: run_file(experiment.model_copy(update={"seed": n}), out / f"seed-{n}") for n in range(experiment.seed, experiment.seed + seeds)
-    }
-    told = {
-        "a recognizable picture": success_words([end["verdict"]["word"] == RECOGNIZABLE for end in ends.values()]),
-        "every picture picked out of its line-up": success_words([end["answer"]["scores"]["identified"] == 1 for end in ends.values()]),
-    }
-    (out / "success.json").write_text(json.dumps({"seeds": list(ends), **told}, indent=1))
-    for what, words in told.items():
-        log.info("Seeds with %s: %s.", what, words)
+def file_words(error: OSError) -> str:
+    """What is wrong with a file, in a sentence; the system's own words where it is something else.
 
-
-def run_file(experiment: Experiment, out: Path) -> dict[str, Any]:
-    """Play an experiment; frames/NNNNNN.png, final.png and metrics.json, whose content is returned, appear in `out`."""
-    from leakage.engine.stopping import StoppedError
-    from leakage.runs.endings import UNBEGUN, ending
-    from leakage.runs.event_parts import finite
-    from leakage.workers.adapter import play, prepare
-    from leakage.workers.attack_job import contact_sheet
-
-    if experiment.has_uploads:
-        raise SpecError("pictures: uploads live only on the page that received them. Choose gallery or data-set pictures.")
-    (out / "frames").mkdir(parents=True, exist_ok=True)
-    deadline = time.monotonic() + experiment.max_seconds
-    try:
-        scene = prepare(experiment, pulse=lambda: time.monotonic() > deadline)
-    except StoppedError:
-        raise RuntimeError(UNBEGUN.format(experiment.max_seconds)) from None
-    rows: list[dict[str, Any]] = []
-    for frame in play(experiment, scene=scene, pulse=lambda: time.monotonic() > deadline):
-        (out / ("final.png" if frame.final else f"frames/{frame.step:06d}.png")).write_bytes(contact_sheet(frame.x))
-        row = {"step": frame.step, "seconds": frame.seconds, "loss": finite(frame.loss), "labels": frame.labels}
-        rows.append(row | {"scores": finite(frame.scores)})
-    answer = rows.pop()
-    how = "limit" if frame.ending == "stopped" else frame.ending
-    ended = ending(how, frame.step, experiment)
-    result = {
-        "experiment": experiment.model_dump(),
-        "baselines": finite(scene.baselines.scores),
-        "answer": answer,
-        "verdict": frame.verdict,
-        "ending": ended.model_dump(),
-        "note": finite(frame.note),
-        "frames": rows,
-    }
-    (out / "metrics.json").write_text(json.dumps(result, indent=1, allow_nan=False))
-    grey = scene.baselines.scores["grey"]["psnr"]
-    scores, word = answer["scores"], (frame.verdict or {})["word"]
-    if "event" in frame.note:
-        log.info("%s", frame.note["event"])
-    came = f"{ended.words}. {word.capitalize()}"
-    log.info("%s: PSNR %.1f dB (a grey picture: %.1f dB). Results are in %s.", came, scores["psnr"], grey, out)
-    return result
+    >>> file_words(FileNotFoundError(2, "No such file or directory", "asked.json"))
+    'asked.json: there is no such file or folder. Check its name.'
+    """
+    words = next((words for kind, words in FILE_ERRORS.items() if isinstance(error, kind)), "")
+    name = error.filename2 or error.filename
+    if error.errno == errno.ENOSPC:
+        words = "the disk is full. Make room and run it again."
+    return f"{name}: {words}" if words and name else str(error.strerror or error) + ("." if name is None else f": {name}.")
 
 
 def evaluate_here(ids: list[str]) -> None:
@@ -211,8 +166,10 @@ def make_site(out: Path, address: str, *, pdf: bool) -> None:
 
 
 def write_docs() -> None:
-    """What is made from the code: the plug-ins as a page, the events as TypeScript types."""
-    (ROOT / "docs" / "plugins.md").write_text(plugins_page(plugin_catalog.describe()))
+    """What is made from the code: the plug-ins as a page, the files' JSON Schemas, the events as TypeScript types."""
+    known = plugin_catalog.describe()
+    (ROOT / "docs" / "plugins.md").write_text(plugins_page(known))
+    schemas.write(ROOT / "docs" / "schema", known)
     TYPES.write_text(declarations())
 
 

@@ -77,4 +77,4 @@ def replayed(name: str, received: Params, gradient: Params, **fields: float | st
 
 def promised(defense: Part, **settings: object) -> PrivacyBound | None:
     experiment = Experiment(model=TINY, defenses=(defense,), **settings).resolve(CATALOG)
-    return guarantee(experiment, prepare(experiment, device=torch.device("cpu")))
+    return guarantee(prepare(experiment, device=torch.device("cpu")))

@@ -79,7 +79,7 @@ def sent(part: Part | None, client: str, picture: int) -> tuple[Params, float | 
     """What arrives in one round, and epsilon."""
     asked = experiment(part, client, picture)
     scene = prepare(asked)
-    bound = guarantee(asked, scene)
+    bound = guarantee(scene)
     return scene.seen.history[0].update, None if bound is None else math.inf if bound.value is None else bound.value
 
 

@@ -172,7 +172,7 @@ def frames(  # noqa: PLR0913  (as `attack`)
             raise ValueError("Give either pictures (x), or an update: with both it is not said whose update it is.")
         own, seen = arrived(model, update, terms, y, image_shape, batch_size)
         check_fit(own, attacker, seen, probe_of(own, image_shape, batch_size))
-        return AttackRun(play_blind(attacker, seen, seed=seed), seen, terms.threat, {}, told)
+        return AttackRun(play_blind(attacker, seen, seed=seed), seen, federation, {}, told)
     if x is None or y is None:
         raise ValueError("Give pictures and labels (x, y), or an update with its image_shape and batch_size.")
     own, x, y, num_classes = pictured(model, x, y, terms)
@@ -181,7 +181,7 @@ def frames(  # noqa: PLR0913  (as `attack`)
         own, private, federation, attacker, lambda: make_baselines([OWN], x.float().cpu(), classes_of(y).cpu(), seed=seed), lanes=lanes
     )
     check_fit(scene.seen.model, attacker, scene.seen, x)
-    return AttackRun(play(scene), scene.seen, terms.threat, scene.baselines.scores, told)
+    return AttackRun(play(scene), scene.seen, federation, scene.baselines.scores, told)
 
 
 @differentiable()

@@ -11,7 +11,8 @@ from leakage.api.progress import AttackProgress
 from leakage.api.reading import UpdateReading, reading
 from leakage.engine.core import Observation
 from leakage.engine.devices import differentiable
-from leakage.engine.federation import ThreatModel
+from leakage.engine.federation import Federation, ThreatModel
+from leakage.engine.privacy import PrivacyBudget, privacy_budget
 from leakage.evaluation.referee import Frame
 
 
@@ -35,6 +36,7 @@ class Result:
         steps: optimiser steps that it took
         seconds: that it took
         proved: for each picture whether the attack has proved, without the truth, that it is right
+        privacy: epsilon and delta of differential privacy that the protections promise, for whom and on what assumption; None: none does
     """
 
     reconstruction: Tensor
@@ -48,6 +50,7 @@ class Result:
     steps: int = 0
     seconds: float = 0.0
     proved: tuple[bool, ...] = ()
+    privacy: PrivacyBudget | None = None
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Result):
@@ -90,11 +93,11 @@ class AttackRun:
         self,
         frames: Iterator[Frame],
         seen: Observation,
-        threat: ThreatModel,
+        federation: Federation,
         baselines: dict[str, dict[str, float]],
         progress: AttackProgress | None = None,
     ) -> None:
-        self._frames, self._seen, self._threat, self._baselines, self._progress = frames, seen, threat, baselines, progress
+        self._frames, self._seen, self._federation, self._baselines, self._progress = frames, seen, federation, baselines, progress
         self._last: Frame | None = None
 
     def __iter__(self) -> "AttackRun":
@@ -122,10 +125,11 @@ class AttackRun:
             scores=last.scores,
             baselines=self._baselines,
             verdict=last.verdict,
-            threat_model=self._threat,
+            threat_model=self._federation.threat,
             update=update,
             note=last.note,
             steps=last.step,
             seconds=last.seconds,
             proved=last.proved,
+            privacy=privacy_budget(self._federation, self._seen.weights),
         )

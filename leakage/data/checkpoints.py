@@ -48,6 +48,7 @@ class Card:
     commit: str
     torch: str
     stages: Annotated[tuple[Stage, ...], Field(min_length=1)]
+    privacy: dict[str, Any] | None = None  # what its protection promises; None: none promises any, or an earlier version trained it
 
     @property
     def unit(self) -> str:

@@ -4,7 +4,12 @@ import math
 import warnings
 
 DELTA = 1e-5  # how often the guarantee may fail, wherever nothing else is said
+MISSING = 'Epsilon is computed by the package opacus, which is not installed. Run `pip install "gradient-leakage-explorer[privacy]"`.'
 LARGEST = 200.0  # above, a number says nothing (e^200), and the accountant would need gigabytes
+
+
+class AccountantError(RuntimeError):
+    """The package that computes epsilon is not installed."""
 
 
 def epsilon(sigma: float, steps: int, *, delta: float = DELTA, sample_rate: float = 1.0) -> float:
@@ -16,7 +21,7 @@ def epsilon(sigma: float, steps: int, *, delta: float = DELTA, sample_rate: floa
     (sample_rate < 1) makes smaller. One picture exchanged for another counts as `epsilon(sigma / 2, steps)`.
     With sample_rate 1, T sums say exactly what one with sigma / sqrt(T) does. The bound is tight to 0.02 (0.01 is the accountant's
     margin). Infinite without noise, and where it would be above about LARGEST.
-    Needs opacus, which is imported here and not before: it takes 1 to 2 seconds beside torch and scipy.
+    Needs opacus (else AccountantError), which is imported here and not before: it takes 1 to 2 seconds beside torch and scipy.
     Source: Gopi et al. 2021, "Numerical composition of differential privacy".
     """
     if not (0 <= sigma < math.inf and steps >= 1 and 0 < delta < 1 and 0 < sample_rate <= 1):
@@ -26,7 +31,10 @@ def epsilon(sigma: float, steps: int, *, delta: float = DELTA, sample_rate: floa
         )
     if sigma == 0:
         return math.inf
-    from opacus.accountants import PRVAccountant, RDPAccountant
+    try:
+        from opacus.accountants import PRVAccountant, RDPAccountant
+    except ImportError:
+        raise AccountantError(MISSING) from None
 
     history = [(sigma / math.sqrt(steps), 1.0, 1)] if sample_rate == 1 else [(sigma, sample_rate, steps)]
     rough, tight = RDPAccountant(), PRVAccountant()

@@ -16,7 +16,6 @@ numbers: equal for 1,714 random layers within the conditions of `predicted_rank`
 and for 1,160 others. Outside these conditions it errs.
 """
 
-from collections import Counter
 from itertools import product
 from typing import NamedTuple
 
@@ -66,10 +65,11 @@ def gradient_rank(layer: Map) -> int:
     return layer.x[0] * sum(count * min(layer.z[0] * _places(one), _pixels(one)) for one, count in _classes(layer).items())
 
 
-def _classes(layer: Map) -> Counter[Class]:
+def _classes(layer: Map) -> dict[Class, int]:
     """The classes of pixels, for every pair of residues modulo the stride, and how many there are of each."""
     height, width = layer.x[1:]
-    return Counter(product(_along(layer, height), _along(layer, width)))
+    every = list(product(_along(layer, height), _along(layer, width)))
+    return {one: every.count(one) for one in every}
 
 
 def _along(layer: Map, side: int) -> list[Residue]:

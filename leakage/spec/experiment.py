@@ -11,7 +11,7 @@ from leakage.data.checkpoints import CheckpointError, find
 from leakage.networks.k_curve import Loss
 from leakage.spec.aliases import also_as_before
 from leakage.spec.catalog import Catalog, CatalogError
-from leakage.spec.json_size import more_values_than
+from leakage.spec.json_size import each_once, more_values_than
 from leakage.spec.refusals import MAX_CLASSES, LocalSteps, accomplice_refusals, classes_of, head_refusals, refusals, unreadable
 from leakage.spec.syntax import SYNTAXES
 from leakage.spec.words import short_repr
@@ -23,6 +23,7 @@ Side: TypeAlias = Literal[28, 32, 64, 224, 256]  # of a picture, in pixels
 Channels: TypeAlias = Literal[1, 3]
 SIZES: tuple[Side, ...] = get_args(Side)
 MAX_PIXELS = MAX_BATCH * 64 * 64  # of all pictures of an experiment together
+MAX_SEED = 2**31 - 1
 MAX_SECONDS = 3600  # wall clock of one run
 MAX_VALUES = 5000  # of a file that somebody brings, at any depth; more would take seconds to refuse
 
@@ -96,7 +97,7 @@ class Experiment(Base):
     defenses: tuple[Part, ...] = Field(default=(), max_length=4)
     attack: Part = Part(id="idlg")
     assume: Assumptions = Assumptions()
-    seed: int = Field(default=1, ge=0, le=2**31 - 1)
+    seed: int = Field(default=1, ge=0, le=MAX_SEED)
     max_seconds: int = Field(default=900, ge=1, le=MAX_SECONDS)
 
     def same_except_defense(self, other: "Experiment") -> bool:
@@ -269,7 +270,7 @@ def parse(text: str | bytes | dict[str, Any]) -> Experiment:
 def parse_as(text: str | bytes | dict[str, Any], kind: type[Data], what: str, *, most: float = MAX_VALUES) -> Data:
     """Data of that kind from JSON, of at most so many values; `what` names it in messages. Raises SpecError."""
     try:
-        raw = text if isinstance(text, dict) else json.loads(text)
+        raw = text if isinstance(text, dict) else json.loads(text, object_pairs_hook=each_once)
     except (ValueError, RecursionError) as error:
         raise SpecError(f"This is not {what} file: expected JSON, and {error}.") from None
     if not isinstance(raw, dict):

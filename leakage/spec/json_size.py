@@ -1,6 +1,8 @@
-"""How many values a file of JSON holds: of too many a page would think for seconds before it could refuse them."""
+"""What a file of JSON may hold: of too many values a page would think for seconds, and of two under one name only the last would count."""
 
 from typing import Any
+
+from leakage.spec.words import short_repr
 
 
 def more_values_than(most: float, raw: dict[str, Any]) -> bool:
@@ -16,3 +18,17 @@ def more_values_than(most: float, raw: dict[str, Any]) -> bool:
         count += len(inside)
         left += inside
     return count > most
+
+
+def each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON, for `json.loads`. Raises ValueError where a name stands twice.
+
+    >>> each_once([("seed", 1), ("size", 32)])
+    {'seed': 1, 'size': 32}
+    """
+    found = dict[str, Any]()
+    for name, value in pairs:
+        if name in found:
+            raise ValueError(f"{short_repr(name)} stands twice in one object: remove one of the two")
+        found[name] = value
+    return found

@@ -11,7 +11,7 @@ import torch
 
 from leakage.data.checkpoints import words
 from leakage.data.images import class_names, find, sheet
-from leakage.engine import accounting
+from leakage.engine.privacy import privacy_budget
 from leakage.engine.stopping import StoppedError
 from leakage.evaluation.play import Scene, play, play_together
 from leakage.evaluation.referee import Frame
@@ -200,25 +200,17 @@ def describe(case: Case, *, others: int) -> MetaEvent:
         changed=GradientDistances.model_validate(scene.changed, extra="forbid"),
         known=GradientDistances.model_validate(scene.known, extra="forbid"),
         answers=tuple(scene.federation.answers),
-        epsilon=guarantee(experiment, scene),
+        epsilon=guarantee(scene),
         device=name,
         versions=versions,
         estimate=run.estimate,
     )
 
 
-def guarantee(experiment: Experiment, scene: Scene) -> PrivacyBound | None:
+def guarantee(scene: Scene) -> PrivacyBound | None:
     """Epsilon of the first protection that promises one, for whom it says, in all that this client has sent."""
-    weights = scene.seen.weights.values()
-    for own in sorted(scene.federation.protections, key=lambda own: own.place):
-        passes = int(experiment.protocol.fields.get("epochs", 1)) if own.defense.stage == "gradient" else 1
-        times, whom = experiment.rounds * passes, own.defense.promise()
-        sigma, pure = own.defense.multiplier(len(weights)), own.defense.pure_epsilon(sum(value.numel() for value in weights))
-        if sigma is not None:
-            return PrivacyBound(value=accounting.epsilon(sigma, times), delta=accounting.DELTA, times=times, whom=whom)
-        if pure is not None:
-            return PrivacyBound(value=pure * times, delta=0, times=times, whom=whom)
-    return None
+    budget = privacy_budget(scene.federation, scene.seen.weights)
+    return PrivacyBound(value=budget.epsilon, delta=budget.delta, times=budget.uses, whom=budget.unit) if budget else None
 
 
 def named(source: str, label: int) -> str:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import fields
+from typing import Any
 
 import torch
 from torch import nn
@@ -14,7 +15,7 @@ from leakage.engine.client import weights_of
 from leakage.engine.federated_training import Pictures, Progress, State, TrainingError
 from leakage.engine.federation import Protection, changed, stacked
 from leakage.engine.recipe import TrainingRecipe
-from leakage.runs.event_parts import TrainingPrivacy
+from leakage.runs.event_parts import TrainingPrivacy, finite
 from leakage.spec.experiment import Part
 from leakage.spec.tasks import Training
 from leakage.workers.adapter import load_checkpoint, plugin, untrained
@@ -95,3 +96,27 @@ def privacy(training: Training, pictures: int) -> TrainingPrivacy | None:
         whom = own.defense.promise()
         return TrainingPrivacy(sampled=sampled, unsampled=unsampled, delta=delta, rate=rate, steps=steps, uses=passes, whom=whom)
     return None
+
+
+def privacy_facts(training: Training, pictures: int) -> dict[str, Any] | None:
+    """The same for a card: epsilon as it was trained and had its batches been sampled, delta, for whom, on what assumption, in words."""
+    try:
+        found = privacy(training, pictures)
+    except accounting.AccountantError as error:
+        return {"epsilon": None, "words": str(error)}
+    if found is None:
+        return None
+    epsilons = ["above 200" if value is None or math.isinf(value) else f"{value:.2f}" for value in (found.unsampled, found.sampled)]
+    passes = f"each picture takes part in {found.uses} noisy sum{'' if found.uses == 1 else 's'}, and the noise stays secret"
+    drawn = f"{epsilons[1]} had each of {found.steps} batches been drawn by chance (rate {found.rate:.3g})"
+    return {
+        "epsilon": finite(found.unsampled),
+        "epsilon_if_sampled": finite(found.sampled),
+        "delta": found.delta,
+        "unit": found.whom,
+        "uses": found.uses,
+        "steps": found.steps,
+        "rate": found.rate,
+        "assumption": passes,
+        "words": f"Privacy budget: epsilon {epsilons[0]} at delta {found.delta:g}, for {found.whom}; {passes} ({drawn}).",
+    }

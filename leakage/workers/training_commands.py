@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from leakage.data.checkpoints import read
 from leakage.data.inverters import inverter_folder, read_inverter
 from leakage.settings import settings
 from leakage.spec.experiment import parse_as
@@ -58,6 +59,8 @@ def train_here(given: dict[str, Any]) -> None:
             )
     if not (folder / "card.json").exists():
         raise RuntimeError(f"Stopped after {training.max_seconds} s, as --max-seconds says. The same command goes on from here.")
+    if facts := read(folder / "card.json").privacy:
+        log.info("%s", facts["words"])
     log.info("Everything is in %s.", folder)
 
 

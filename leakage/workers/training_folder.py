@@ -22,7 +22,7 @@ from leakage.engine.weights import pack, put, unpack
 from leakage.settings import INSTALLED, ROOT
 from leakage.spec.tasks import Training
 from leakage.workers.plugin_catalog import describe
-from leakage.workers.training_adapter import build, load
+from leakage.workers.training_adapter import build, load, privacy_facts
 from leakage.workers.training_adapter import train as run_training
 
 PATIENCE = 20.0  # seconds in which somebody who was told to stop should have left the folder
@@ -161,6 +161,7 @@ def finish(
         "commit": commit,
         "torch": importlib.metadata.version("torch"),
         "stages": stages,
+        "privacy": privacy_facts(training, len(train_set.y)),
     }
     write(folder / "card.json", card)
     (folder / STATE).unlink()

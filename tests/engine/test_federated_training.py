@@ -12,6 +12,7 @@ from leakage.__main__ import main
 from leakage.data.checkpoints import CheckpointError, read
 from leakage.data.datasets import PictureError, training_pictures
 from leakage.engine import federated_training as engine
+from leakage.engine.accounting import epsilon
 from leakage.engine.client import gradient_client, weights_of
 from leakage.engine.fed_client import FedClient
 from leakage.engine.federated_training import PADDING, Pictures, Progress, TrainingError, augmented, average_states, factor, partition
@@ -295,6 +296,25 @@ def test_cifar_batches_are_read_in_their_order_one_label_a_record(tmp_path: Path
 
 
 # ---------------------------------------------------------------- without a page
+
+
+def test_the_command_and_the_card_state_the_privacy_budget(
+    digits: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """320 pictures, each in one of 10 noisy sums with sigma 1: epsilon 4.39 at delta 1e-5, less had the batches been drawn by chance."""
+    monkeypatch.setenv("LEAKAGE_HOME", str(digits / "home"))
+    caplog.set_level("INFO", "leakage")
+    words = ["train", "--rounds", "1", "--batch", "32", "--pictures", "320", "--defense", "dp_sgd,sigma=1"]
+    assert main(words) == 0
+    (folder,) = (digits / "home" / "checkpoints").iterdir()
+    facts = read(folder / "card.json").privacy
+    assert facts is not None
+    assert facts["epsilon"] == epsilon(1.0, 1)
+    assert facts["epsilon_if_sampled"] == epsilon(1.0, 10, sample_rate=0.1)
+    assert (facts["delta"], facts["uses"], facts["steps"], facts["unit"]) == (1e-5, 1, 10, "one picture, present or absent")
+    assert "takes part in 1 noisy sum, and the noise stays secret" in facts["assumption"]
+    assert caplog.messages[-2] == facts["words"]
+    assert facts["words"].startswith("Privacy budget: epsilon 4.39 at delta 1e-05, for one picture, present or absent; ")
 
 
 def test_the_command_trains_and_evaluates(digits: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:

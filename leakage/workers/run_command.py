@@ -1,0 +1,159 @@
+"""The command that plays an experiment file: frames, the final picture and metrics.json in a folder of its own."""
+
+import argparse
+import importlib.metadata
+import json
+import logging
+import platform
+import time
+from pathlib import Path
+from typing import Any
+
+import leakage
+from leakage.results.intervals import success_words
+from leakage.results.metrics_file import Machine, Metrics, MetricsFrame, Privacy, ProgramFacts
+from leakage.runs.endings import UNBEGUN, ending
+from leakage.runs.event_parts import BaselineScores, FrameScores, VerdictWords
+from leakage.spec import catalog
+from leakage.spec.cautions import warnings
+from leakage.spec.experiment import MAX_SEED, Experiment, SpecError, parse
+from leakage.spec.words import RECOGNIZABLE
+from leakage.workers import plugin_catalog
+
+PACKAGES = ("torch", "torchvision", "numpy", "scipy", "scikit-image", "scikit-learn", "pillow")  # that results depend on
+RESULTS = ("frames", "final.png", "metrics.json", "success.json")
+HELD = "{} holds results of another run ({}). Name another folder, or add --overwrite, which removes them."
+log = logging.getLogger("leakage")
+
+
+def options(run: argparse.ArgumentParser) -> None:
+    """What follows `run` on the command line."""
+    run.add_argument("experiment", type=Path, help="a JSON file, as the page's download gives it")
+    run.add_argument("--out", type=Path, required=True, help="folder for the results; one that holds results is refused")
+    run.add_argument("--overwrite", action="store_true", help="remove the results that the folder holds")
+    run.add_argument("--seeds", type=int, default=1, help="so many runs, from the experiment's seed on, and how often the attack succeeds")
+
+
+def perform(given: argparse.Namespace) -> None:
+    """Play the experiment of a file with its seed, or with so many from there on, each in a folder of its own beside success.json."""
+    seeds, out = given.seeds, given.out
+    if seeds < 1:
+        raise ValueError(f"--seeds must be a whole number from 1 on; got {seeds}.")
+    known = plugin_catalog.describe()
+    experiment = parse(given.experiment.read_bytes()).resolve(known)
+    if experiment.has_uploads:
+        raise SpecError("pictures: uploads live only on the page that received them. Choose gallery or data-set pictures.")
+    if experiment.seed + seeds - 1 > MAX_SEED:
+        raise ValueError(f"--seeds: from seed {experiment.seed} on there are {MAX_SEED - experiment.seed + 1} seeds; got {seeds}.")
+    make_room(out, overwrite=given.overwrite)
+    for caution in warnings(experiment, known):
+        log.warning("%s", caution)
+    if seeds == 1:
+        run_file(experiment, out)
+        return
+    ends = {
+        n: run_file(experiment.model_copy(update={"seed": n}), out / f"seed-{n}") for n in range(experiment.seed, experiment.seed + seeds)
+    }
+    told = {
+        "a recognizable picture": success_words([end.verdict is not None and end.verdict.word == RECOGNIZABLE for end in ends.values()]),
+        "every picture picked out of its line-up": success_words([end.answer.scores.identified == 1 for end in ends.values()]),
+    }
+    (out / "success.json").write_text(json.dumps({"seeds": list(ends), **told}, indent=1))
+    for what, words in told.items():
+        log.info("Seeds with %s: %s.", what, words)
+
+
+def make_room(out: Path, *, overwrite: bool) -> None:
+    """Make the folder; one that holds results is emptied of them, or refused. Raises ValueError."""
+    out.mkdir(parents=True, exist_ok=True)
+    held = sorted({*(out / name for name in RESULTS if (out / name).exists()), *out.glob("seed-*")})
+    if held and not overwrite:
+        raise ValueError(HELD.format(out, ", ".join(path.name for path in held[:3]) + (" ..." if len(held) > 3 else "")))
+    for path in held:
+        if not path.is_dir():
+            path.unlink()
+            continue
+        if path.name == "frames":
+            for frame in path.glob("*.png"):
+                frame.unlink()
+        else:
+            make_room(path, overwrite=True)
+        if not any(path.iterdir()):  # else somebody put files of another kind there
+            path.rmdir()
+
+
+def run_file(experiment: Experiment, out: Path) -> Metrics:
+    """Play an experiment; frames/NNNNNN.png, final.png and metrics.json, whose content is returned, appear in `out`."""
+    from leakage.engine.stopping import StoppedError
+    from leakage.workers.adapter import play, prepare
+    from leakage.workers.attack_job import contact_sheet
+
+    (out / "frames").mkdir(parents=True, exist_ok=True)
+    deadline = time.monotonic() + experiment.max_seconds
+    try:
+        scene = prepare(experiment, pulse=lambda: time.monotonic() > deadline)
+    except StoppedError:
+        raise RuntimeError(UNBEGUN.format(experiment.max_seconds)) from None
+    rows: list[MetricsFrame] = []
+    for frame in play(experiment, scene=scene, pulse=lambda: time.monotonic() > deadline):
+        (out / ("final.png" if frame.final else f"frames/{frame.step:06d}.png")).write_bytes(contact_sheet(frame.x))
+        scores = FrameScores.model_validate(frame.scores, extra="forbid")
+        rows.append(MetricsFrame(step=frame.step, seconds=frame.seconds, loss=frame.loss, labels=tuple(frame.labels), scores=scores))
+    answer = rows.pop()
+    metrics = Metrics(
+        version=1,
+        experiment=experiment,
+        program=program(),
+        packages={"python": platform.python_version()} | {name: importlib.metadata.version(name) for name in PACKAGES},
+        machine=machine(scene.seen.device),
+        privacy=privacy(scene),
+        baselines={name: BaselineScores.model_validate(scores, extra="forbid") for name, scores in scene.baselines.scores.items()},
+        answer=answer,
+        verdict=VerdictWords.model_validate(frame.verdict) if frame.verdict else None,
+        ending=ending("limit" if frame.ending == "stopped" else frame.ending, frame.step, experiment),
+        note=frame.note,
+        frames=tuple(rows),
+    )
+    (out / "metrics.json").write_text(json.dumps(metrics.model_dump(mode="json"), indent=1, allow_nan=False))
+    tell(metrics, out)
+    return metrics
+
+
+def tell(metrics: Metrics, out: Path) -> None:
+    """What it came to, in a few lines."""
+    if "event" in metrics.note:
+        log.info("%s", metrics.note["event"])
+    word = metrics.verdict.word.capitalize() if metrics.verdict else ""
+    grey = metrics.baselines["grey"].psnr
+    came = f"{metrics.ending.words}. {word}"
+    log.info("%s: PSNR %.1f dB (a grey picture: %.1f dB). Results are in %s.", came, metrics.answer.scores.psnr, grey, out)
+    if metrics.privacy:
+        log.info("%s", metrics.privacy.words)
+
+
+def privacy(scene: Any) -> Privacy | None:
+    """What its protections promise."""
+    from leakage.engine.privacy import budget_words, privacy_budget
+
+    budget = privacy_budget(scene.federation, scene.seen.weights)
+    if budget is None:
+        return None
+    words = budget_words(budget.epsilon, budget.delta, budget.unit, budget.assumption)
+    return Privacy(
+        epsilon=budget.epsilon, delta=budget.delta, unit=budget.unit, uses=budget.uses, assumption=budget.assumption, words=words
+    )
+
+
+def program() -> ProgramFacts:
+    """This one."""
+    from leakage.workers.training_folder import commit_of_code
+
+    return ProgramFacts(version=leakage.__version__, code=catalog.version(), commit=commit_of_code())
+
+
+def machine(device: Any) -> Machine:
+    """This one, and the device that the attack ran on."""
+    import torch
+
+    name = f"cuda, {torch.cuda.get_device_name(device)}" if device.type == "cuda" else device.type
+    return Machine(device=name, threads=torch.get_num_threads(), platform=f"{platform.system()} {platform.machine()}")
