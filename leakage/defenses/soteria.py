@@ -61,6 +61,9 @@ class Soteria(Defense):
             return client
         return changed(client, lambda update: {**update, weight: update[weight] * mask})
 
+    def rehearse(self, client: Client, model: nn.Module, step_rng: StepRng, received: Params) -> Client:
+        return self.surrogate(client, received)
+
     def strategies(self) -> dict[str, AdaptiveStrategy]:
         return {
             "same columns": AdaptiveStrategy(self.imitation, self.surrogate),

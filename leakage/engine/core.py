@@ -164,6 +164,20 @@ class Defense(Plugin):
         """
         raise NotImplementedError
 
+    def rehearse(self, client: Client, model: nn.Module, step_rng: StepRng, received: Params) -> Client:
+        """The client, defended once more, as an attacker plays it who asks what else might have arrived.
+
+        Args:
+            client: computes a gradient that the attacker made up, whatever the pictures.
+            model: the architecture.
+            step_rng: other randomness than the client's.
+            received: what arrived.
+
+        Returns:
+            `defend` as a rule; where `received` shows what the defense chose, and choosing takes the pictures, that choice.
+        """
+        return self.defend(client, model, step_rng)
+
     def surrogate(self, client: Client, received: Params) -> Client:
         """The best differentiable imitation of the defense for an attacker who knows it.
 

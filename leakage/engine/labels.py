@@ -10,14 +10,17 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
-from leakage.engine.core import Observation, choice, generator
-from leakage.engine.logit_layer import last_layer, logit_layer
+from leakage.engine.core import Observation, choice
+from leakage.engine.label_counts import expected_right, likeliest
+from leakage.engine.label_probes import Head, Predictions, head, predict
+from leakage.engine.label_rehearsal import intact, rehearsed
+from leakage.engine.logit_layer import logit_layer
 from leakage.engine.losses import loss_of, slopes_by_class
 from leakage.networks.k_curve import Loss
 
 WORDS = {  # rule -> how the page names it for a batch
+    "rehearsed": "counts learned from rehearsals of the client with known labels",
     "matched prior": "counts that fit the model's predictions (matched prior)",
     "model prior": "counts by model prior (smooth probes)",
     "bias-corrected": "bias-corrected counts of the negative rows",
@@ -28,7 +31,7 @@ WORDS = {  # rule -> how the page names it for a batch
 RULES = ("best", *WORDS)
 SINGLE = "iDLG: the most negative row"
 ONE_OUTPUT = "R-GAP: the sign of the last layer's gradient"
-PROBES, AREA, FEWEST = 64, 64 * 32 * 32, 16  # probe pictures: 64 of 32 x 32, fewer of larger ones
+FITS = 0.8  # from this fraction on, warranted by `warranted`, the counts are those of the matched prior
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ class Recovered:
 
     labels      int64 (B,), sorted
     rule        its name, in words for the page
-    certainty   the share, 0 to 1, that the attacker expects to be right at least (`single`, `warranted`); None where unknown
+    certainty   the fraction, 0 to 1, that the attacker expects to be right (`single`, `expected_right`); None where unknown
     """
 
     labels: Tensor
@@ -48,21 +51,6 @@ class Recovered:
     def note(self) -> dict[str, str | int | float]:
         """For `Snapshot.note`."""
         return {"label rule": self.rule} | ({} if self.certainty is None else {"label certainty": self.certainty})
-
-
-class Predictions(NamedTuple):
-    """What the model makes of the probe pictures: logits (P, K) and the features that enter the last layer (P, D)."""
-
-    logits: Tensor
-    features: Tensor
-
-
-class Head(NamedTuple):
-    """The last layer, a row per class: its weight and that weight's gradient (K, D), and the gradient of its bias (K,) or None."""
-
-    weight: Tensor
-    slopes: Tensor
-    bias: Tensor | None
 
 
 class Means(NamedTuple):
@@ -78,52 +66,62 @@ def rule_field() -> Any:
     return choice("best", RULES, "How the labels of a batch are read from the gradient, unless granted; one picture has its own rule.")
 
 
-def head(seen: Observation) -> Head:
-    """The last layer as the server holds it. One output z, for two classes, stands for the logits (0, z): its row beside one of zeros."""
-    weight, bias = last_layer(seen)
-    gradient = seen.as_gradient()
-    own, slopes, rows = seen.weights[weight].detach(), gradient[weight].detach(), gradient[bias].detach() if bias else None
-    if len(own) == seen.num_classes:
-        return Head(own, slopes, rows)
-    return Head(torch.cat([torch.zeros_like(own), own]), torch.cat([-slopes, slopes]), None if rows is None else torch.cat([-rows, rows]))
-
-
 def recover(seen: Observation, rule: str = "best") -> Recovered:
-    """The B labels by one of RULES. Raises ValueError for any other word.
+    """The B labels by one of RULES.
 
-    One picture, whatever the rule: `single`. A batch: "best" is the matched prior. Without a bias it is the model prior, as then only the
-    probes say how long the features are. Where the prediction is not finite, "bias-corrected" stands in for the priors. On trained nets a
-    batch may hide more than a blind guess would find (benchmarks/published/label_counts.py); the certainty is low there.
+    "best" of one picture: `single`, and of a batch: the matched prior, as long as the update shows no change after it was computed
+    (`intact`) and the counts fit the model's predictions (`warranted`). Else, behind a protection or for a trained model, "rehearsed". How
+    certain any rule's labels are is read from the rehearsals too. Where these cannot be played (another loss than cross-entropy, an
+    activation behind the last layer, numbers that are not finite), the matched prior, or without a bias the model prior; where the model's
+    prediction is not finite, "bias-corrected".
+
+    Raises:
+        ValueError: for any other word, or where no layer's gradient speaks of labels.
     """
     if rule not in RULES:
         raise ValueError(f"The rule for labels must be one of {', '.join(RULES)}; got {rule!r}. Choose one of them.")
-    loss_of(seen.model)  # another than cross-entropy and those of one output says so
-    (_, slopes, bias), size = head(seen), seen.batch_size
-    if size == 1 and bias is None and seen.num_classes == 2:
-        return one_output(slopes[1])
-    if size == 1:
-        return single(sign_free(slopes) if bias is None else bias)
-    biased, rows = bias is not None, slopes.sum(1) if bias is None else bias  # (K,)
-    if rule in ("best", "matched prior"):
-        rule = "matched prior" if biased else "model prior"
-    words, certainty, means = WORDS[rule], None, mean_predictions(seen) if biased or rule == "model prior" else None
-    if means is None and "prior" in rule:
-        rule, words = "bias-corrected", f"{WORDS['bias-corrected']}: the model's prediction is not finite"
+    loss = loss_of(seen.model)  # another than cross-entropy and those of one output says so
+    last, size = head(seen), seen.batch_size
+    if size == 1 and last.bias is None and seen.num_classes == 2:
+        return one_output(last.slopes[1])
+    unchanged = intact(last)
+    if size == 1 and (unchanged or rule not in ("best", "rehearsed")):
+        return single(sign_free(last.slopes) if last.bias is None else last.bias)
+    playable = loss == "cross-entropy" and logit_layer(seen).plain and all(bool(part.isfinite().all()) for part in last if part is not None)
+    chances = rehearsed(seen) if playable else None
+    found, word = by_rule(rule, seen, last, None if chances is None else likeliest(chances)[0], unchanged=unchanged)
+    certainty = None if chances is None else expected_right(found, chances)
+    return Recovered(found.to(seen.device), word, certainty)
 
-    if means and "prior" in rule:
-        prior = means.matched if rule == "matched prior" else means.plain
-        found = nearest_counts(size * (prior - means.bias_gradient), size)
-    elif rule == "wainakh":
-        found = counts(slopes.sum(1), size, factor=1 + 1 / len(rows))
-    elif rule == "gradinversion":
-        found = again(slopes.amin(1).argsort(), size)
-    elif rule == "sign":
-        found = again(rows.argsort()[: max(int((rows < 0).sum()), 1)], size)
-    else:
-        found = counts(rows, size)
-    if biased and means and logit_layer(seen).plain:  # behind an activation the slopes are no differences of predictions
-        certainty = warranted(found, means)
-    return Recovered(found.to(seen.device), words, certainty)
+
+def by_rule(rule: str, seen: Observation, last: Head, rehearsals: Tensor | None, *, unchanged: bool) -> tuple[Tensor, str]:
+    """Labels (B,), sorted, and which rule found them, in words; `rehearsals`: the labels that these find, None where there are none."""
+    _, slopes, bias = last
+    size, biased, rows = seen.batch_size, bias is not None, slopes.sum(1) if bias is None else bias  # (K,)
+    prior_rule = "matched prior" if biased else "model prior"
+    means = mean_predictions(seen) if rule in ("best", "rehearsed", "matched prior", "model prior") else None
+    if rule in ("best", "rehearsed"):
+        fits = rule == "best" and unchanged and biased and means is not None
+        if rehearsals is not None and means is not None and not (fits and warranted(shares(means, prior_rule, size), means) >= FITS):
+            return rehearsals, WORDS["rehearsed"]
+        rule = prior_rule
+    if "prior" in rule:
+        rule = prior_rule if rule == "matched prior" else rule
+        if means is not None:
+            return shares(means, rule, size), WORDS[rule]
+        return counts(rows, size), f"{WORDS['bias-corrected']}: the model's prediction is not finite"
+    if rule == "wainakh":
+        return counts(slopes.sum(1), size, factor=1 + 1 / len(rows)), WORDS[rule]
+    if rule == "gradinversion":
+        return again(slopes.amin(1).argsort(), size), WORDS[rule]
+    if rule == "sign":
+        return again(rows.argsort()[: max(int((rows < 0).sum()), 1)], size), WORDS[rule]
+    return counts(rows, size), WORDS[rule]
+
+
+def shares(means: Means, rule: str, batch_size: int) -> Tensor:
+    """Labels (B,) by one of both priors."""
+    return nearest_counts(batch_size * ((means.matched if rule == "matched prior" else means.plain) - means.bias_gradient), batch_size)
 
 
 # ---------------------------------------------------------------- one picture
@@ -190,28 +188,6 @@ def nearest_counts(wanted: Tensor, batch_size: int) -> Tensor:
         found.append(int(left.argmax()))
         left[found[-1]] -= 1
     return torch.tensor(sorted(found))
-
-
-def predict(seen: Observation) -> Predictions:
-    """The model on smooth random pictures (4x4 noise, enlarged), as many at a time as the batch has: so BatchNorm may take its statistics.
-
-    They are always the same ones: drawn by a seed of their own.
-    """
-    channels, height, width = seen.image_shape
-    size = seen.batch_size
-    number = math.ceil(min(max(AREA // (height * width), FEWEST), PROBES) / size) * size
-    noise = torch.rand((number, channels, 4, 4), generator=generator(0, "label probes"), dtype=torch.float32)
-    pictures = F.interpolate(noise, size=(height, width), mode="bilinear", align_corners=False).clamp(0, 1)
-    pictures = pictures.to(seen.device, next(iter(seen.weights.values())).dtype)
-    features: list[Tensor] = []
-    layer = seen.model.get_submodule(last_layer(seen)[0].rpartition(".")[0])
-    hook = layer.register_forward_pre_hook(lambda _, given: features.append(given[0]))
-    try:
-        with torch.no_grad():
-            logits = torch.cat([seen.model(some) for some in pictures.split(size)])  # (P, K)
-    finally:
-        hook.remove()
-    return Predictions(logits, torch.cat(features))
 
 
 def mean_predictions(seen: Observation) -> Means | None:

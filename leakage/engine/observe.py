@@ -162,8 +162,27 @@ class _Server:
             entry_weights=federation.entry_weights(attacked.update, self.shadow),
             latents=latents,
             generator=federation.threat.generator or NO_GENERATOR,
+            rehearse=self._rehearse(batch) if adaptive and federation.protections else None,
             client_weights=lambda: federation.client_weights(Round(weights, attacked.update, self.shadow, attacked.count)),
         )
+
+    def _rehearse(self, batch: Batch) -> Callable[[Params, int], Params]:
+        """What the attacker would read of a client whose picture number b had row b of the gradients in every step of every round."""
+        federation, attacked = self.federation, self.attacked
+        some = next(iter(attacked.weights.values()))
+        x, numbers = some.new_zeros((batch.size, *batch.image_shape)), torch.arange(batch.size, device=some.device)
+
+        def rehearse(gradients: Params, seed: int) -> Params:
+            client = federation.rehearsal(self.model, gradients, attacked.update, seed=seed)
+            state, shadow = ClientState(), ClientState()
+            for number in range(1, federation.attacked_round + 1):
+                update, state = client(attacked.weights, x, numbers, state)
+                seen = Round(attacked.weights, update, shadow, batch.size)
+                if number < federation.attacked_round:
+                    shadow = federation.infer_state(seen)
+            return federation.to_gradient(federation.invert_update(update, shadow), seen)
+
+        return rehearse
 
     def _replays(self, weights: Params, state: ClientState, inverted: Params) -> Callable[[Tensor, Tensor], Params]:
         """The replay of S guesses: together where every entry is treated alike, else one after the other."""

@@ -1,0 +1,53 @@
+"""How often each class is in a batch, as probabilities: from what is expected of every class, given that all counts add up."""
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+TINY = 1e-300
+
+
+def count_probabilities(expected: Tensor, variance: Tensor, batch_size: int) -> Tensor:
+    """P(n_c = k) (K, B + 1) for n_c ~ N(expected_c, variance_c), both (K,), at whole numbers k from 0 to B, given sum_c n_c = B.
+
+    Exact: the products over the classes before and after c are convolved along k (forward-backward), in float64.
+    """
+    number = torch.arange(batch_size + 1, dtype=torch.float64)
+    score = -(number - expected.double()[:, None]).square() / (2 * variance.double()[:, None])
+    own = (score - score.amax(1, keepdim=True)).exp().clamp(min=TINY)  # (K, B + 1)
+    start = F.one_hot(torch.tensor(0), batch_size + 1).double()
+    before, after = [start], [start]
+    for one in own[:-1]:
+        before.append(_added(before[-1], one))
+    for one in own[1:].flip(0):
+        after.append(_added(after[-1], one))
+    rest = torch.stack([_added(left, right) for left, right in zip(before, reversed(after), strict=True)])  # the others together
+    joint = own * rest.flip(1)
+    return joint / joint.sum(1, keepdim=True).clamp(min=TINY)
+
+
+def likeliest(probabilities: Tensor) -> tuple[Tensor, float]:
+    """Labels (B,), sorted, that match most of the batch on average, and the fraction of them that is expected to be right.
+
+    Of P(n_c = k), (K, B + 1): taking class c m_c times gets min(m_c, n_c) right, on average sum_{k <= m_c} P(n_c >= k). So the B pairs
+    (c, k) of largest P(n_c >= k) are taken, which falls with k, and their mean is what is expected.
+    """
+    at_least = probabilities.flip(1).cumsum(1).flip(1)[:, 1:].clamp(max=1)  # (K, B)
+    size = at_least.shape[1]
+    best = at_least.flatten().sort(descending=True, stable=True)
+    return (best.indices[:size] // size).sort().values, float(best.values[:size].mean())
+
+
+def expected_right(labels: Tensor, probabilities: Tensor) -> float:
+    """The fraction of labels (B,) that is expected to be right, given P(n_c = k) (K, B + 1): sum_c sum_{k <= m_c} P(n_c >= k) / B."""
+    at_least = probabilities.flip(1).cumsum(1).flip(1)[:, 1:].clamp(max=1)  # (K, B)
+    taken = torch.bincount(labels.cpu(), minlength=len(probabilities))  # m_c
+    number = torch.arange(1, at_least.shape[1] + 1)
+    return float((at_least * (number <= taken.unsqueeze(1))).sum()) / len(labels)
+
+
+def _added(one: Tensor, other: Tensor) -> Tensor:
+    """The distribution (B + 1,) of the sum of two independent counts, up to B, scaled to add up to 1."""
+    size = len(one)
+    total = F.conv1d(one[None, None], other.flip(0)[None, None], padding=size - 1)[0, 0, :size]
+    return total / total.sum().clamp(min=TINY)

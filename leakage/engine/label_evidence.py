@@ -1,0 +1,89 @@
+"""What one update's last layer says of every class, as numbers that grow or fall with the class's count; and the fit from these to counts.
+
+Row c of the weight's gradient is (1/B) sum_b (p_bc - [y_b = c]) h_b, about (pbar_c - n_c / B) h with the batch's mean feature h: every
+entry of the row says the same as the bias, over and over. Which of these readings a protection leaves, and how well, `fit` finds out.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+TINY = 1e-30
+STEPS = 3  # of the power iteration that finds the direction that all rows share
+RIDGE = 1e-6
+LEAST = 1e-4  # variance of a count: nothing is known better than to 0.01
+
+
+class Fit(NamedTuple):
+    """A linear fit of counts: evidence (K, F) -> expected counts evidence @ weights, with variance base + growth * expected."""
+
+    weights: Tensor
+    base: float
+    growth: float
+
+    def __call__(self, evidence: Tensor) -> tuple[Tensor, Tensor]:
+        """Expected counts (K,) and their variances (K,)."""
+        expected = evidence @ self.weights
+        return expected, (self.base + self.growth * expected.clamp(min=0)).clamp(min=LEAST)
+
+
+def evidence(slopes: Tensor, rows: Tensor | None, feature: Tensor, prediction: Tensor, batch_size: int) -> Tensor:
+    """(K, F) of the weight's gradient (K, D) and the bias's (K,), given a mean feature (D,) and a mean prediction (K,).
+
+    By class: the row along the mean feature, all entries or those alone that are not 0; its lowest entry; along the direction that all
+    rows share; its length; the bias. Each of these as it is, as a multiple of what all negative ones add up to, and its sign for the first
+    and the last; the mean prediction; and 1.
+    """
+    square = feature.dot(feature).clamp(min=TINY)
+    along = slopes @ feature / square
+    there = ((slopes != 0) * feature.square()).sum(1)
+    shared = feature
+    for _ in range(STEPS):
+        shared = slopes.T @ (slopes @ shared)
+        shared = shared / shared.norm().clamp(min=TINY)
+    length = shared.dot(feature)
+    lowest, highest = slopes.amin(1), slopes.amax(1)
+    alone = [
+        slopes.sum(1) / slopes.abs().sum(1).clamp(min=TINY),
+        lowest / (highest - lowest).clamp(min=TINY),
+        (lowest.argsort().argsort() < batch_size).to(along),
+    ]
+    parts = [
+        along,
+        slopes @ feature / there.clamp(min=1e-3 * float(square)),
+        lowest / feature.abs().max().clamp(min=TINY),
+        slopes @ shared * length.sign() / length.abs().clamp(min=1e-3 * float(square.sqrt())),
+        slopes.norm(dim=1) / square.sqrt() * along.sign(),
+    ]
+    parts += [] if rows is None else [rows]
+    shares = [part / -part.clamp(max=0).sum().clamp(max=-TINY) for part in parts]
+    signs = [(part < 0).to(part) for part in ([along] if rows is None else [along, rows])]
+    return torch.stack([*parts, *shares, *signs, *alone, prediction, torch.ones_like(along)], 1)
+
+
+def size_of(slopes: Tensor, rows: Tensor | None) -> Tensor:
+    """Numbers (2,) that tell updates apart whatever their classes: the log of the weight's gradient's length, and how few rows hold it."""
+    squares = slopes.square().sum(1)
+    total = squares.sum().clamp(min=TINY)
+    return torch.stack([total.log() / 2, (squares.square().sum().clamp(min=TINY * TINY) / total.square()).log() / 2])
+
+
+def fit(given: Tensor, counts: Tensor, likeness: Tensor) -> Fit:
+    """Weighted least squares of counts (S, K) by evidence (S, K, F) with a weight (S,) for each rehearsal, by ridge; then its errors.
+
+    The squared errors, scaled up for the F numbers fitted, are fitted themselves: base + growth * expected.
+    """
+    classes, features = given.shape[1:]
+    flat, target = given.reshape(-1, features), counts.reshape(-1)
+    weight = likeness.repeat_interleave(classes)
+    scale = flat.square().mean(0).sqrt().clamp(min=TINY)
+    unit = flat / scale
+    left = (unit * weight[:, None]).T @ unit + RIDGE * weight.sum() * torch.eye(features, dtype=flat.dtype)
+    weights = torch.linalg.solve(left, (unit * weight[:, None]).T @ target) / scale
+    expected = flat @ weights
+    effective = float(weight.sum().square() / weight.square().sum())
+    squares = (expected - target).square() * effective / max(effective - features, features)
+    line = torch.stack([torch.ones_like(expected), expected.clamp(min=0)], 1)
+    base, growth = torch.linalg.lstsq(line * weight.sqrt()[:, None], (squares * weight.sqrt())[:, None]).solution[:, 0].tolist()
+    return Fit(weights, base, growth)

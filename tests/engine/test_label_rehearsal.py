@@ -1,0 +1,169 @@
+"""Labels by rehearsal: behind protections whose effect on the last layer is known, and how certain it says to be."""
+
+from dataclasses import replace
+from itertools import product
+
+import pytest
+import torch
+from problems import observed, smooth
+from torch import Tensor, nn
+
+from leakage.engine.client import gradient_client, weights_of
+from leakage.engine.core import Observation, generator
+from leakage.engine.federation import Federation, ThreatModel
+from leakage.engine.label_counts import count_probabilities, expected_right, likeliest
+from leakage.engine.label_probes import Head
+from leakage.engine.label_rehearsal import Disturbance, intact, likeness, mean_feature
+from leakage.engine.labels import WORDS, recover
+from leakage.engine.loading import load
+from leakage.engine.observe import observe as watch
+from leakage.evaluation.metrics import label_overlap
+from leakage.spec.experiment import Experiment, Part
+from leakage.workers.adapter import observe
+
+# ---------------------------------------------------------------- counts that add up
+
+
+def test_count_probabilities_are_those_of_all_counts_that_add_up() -> None:
+    expected, variance = torch.tensor([0.3, 1.6, 0.1, 2.0]).double(), torch.tensor([0.2, 0.3, 0.4, 0.5]).double()
+    every = torch.zeros(4, 5, dtype=torch.float64)
+    for counts in product(range(5), repeat=4):
+        if sum(counts) == 4:
+            chance = (-(torch.tensor(counts) - expected).square() / (2 * variance)).sum().exp()
+            for c, k in enumerate(counts):
+                every[c, k] += chance
+    assert torch.allclose(count_probabilities(expected, variance, 4), every / every.sum(1, keepdim=True), atol=1e-12)
+
+
+def test_the_likeliest_labels_are_the_best_of_all_and_expect_what_they_get() -> None:
+    chances = count_probabilities(torch.tensor([0.4, 1.5, 1.1]), torch.full((3,), 0.5), 3)
+    labels, fraction = likeliest(chances)
+    every = {
+        counts: sum(float(chances[c, k]) * min(m, k) for c, m in enumerate(counts) for k in range(4)) / 3
+        for counts in product(range(4), repeat=3)
+        if sum(counts) == 3
+    }
+    assert fraction == pytest.approx(max(every.values()))
+    assert fraction == pytest.approx(every[tuple(torch.bincount(labels, minlength=3).tolist())])
+    assert expected_right(torch.tensor([0, 0, 0]), chances) == pytest.approx(every[3, 0, 0])
+
+
+# ---------------------------------------------------------------- what an update shows by itself
+
+
+def last_layer_of(counts: list[int], *, noise: float = 0.0) -> Head:
+    """The last layer of a batch with these counts, uniform predictions and features that are all (1, 2, ..., 20) / 20."""
+    size, classes = sum(counts), len(counts)
+    rows = torch.full((classes,), 1 / classes) - torch.tensor(counts) / size
+    feature = torch.arange(1.0, 21) / 20
+    slopes = torch.outer(rows, feature)
+    return Head(torch.zeros_like(slopes), slopes + noise * torch.randn(slopes.shape, generator=generator(1, "noise")), rows)
+
+
+def test_columns_that_add_up_to_0_are_taken_as_they_are_and_others_show_the_noise() -> None:
+    assert intact(last_layer_of([2, 0, 1, 1]))
+    clipped = last_layer_of([2, 0, 1, 1])
+    assert intact(clipped._replace(slopes=clipped.slopes / 100))
+    shown = Disturbance.of(last_layer_of([2, 0, 1, 1, 0, 0, 0, 0], noise=0.3))
+    assert shown.deviation == pytest.approx(0.3, rel=0.5)  # from 20 sums: their deviation is known to 1 / sqrt(40) = 16 %
+    assert (shown.zeros, shown.bias_zeros) == (0, 0)
+
+
+def test_zeros_inside_rows_and_columns_show_pruning_and_a_dead_feature_does_not() -> None:
+    last = last_layer_of([3, 1, 0, 0, 0])
+    dead = last.slopes.clone()
+    dead[:, 3] = 0
+    assert intact(last._replace(slopes=dead))
+    pruned = last.slopes * (last.slopes.abs() >= last.slopes.abs().median())
+    assert Disturbance.of(last._replace(slopes=pruned)).zeros == pytest.approx(1 - 53 / 85)  # 17 columns of 5 have entries left, 53 of them
+
+
+def test_the_mean_feature_is_read_from_the_entries_that_are_left() -> None:
+    last = last_layer_of([3, 1, 0, 0])
+    assert last.bias is not None
+    kept = last.slopes.clone()
+    kept[1:, ::2] = 0  # the first row alone shows every other entry
+    found = mean_feature(kept.double(), last.bias.double(), torch.zeros(20).double())
+    assert torch.allclose(found, torch.arange(1.0, 21).double() / 20, atol=1e-6)
+
+
+def test_rehearsals_like_the_update_count_most_and_enough_always_count() -> None:
+    knows = torch.linspace(0, 9, 40).double()
+    sizes = torch.stack([-knows, 0.3 * torch.sin(9 * knows)], 1)
+    near = likeness(sizes, knows, torch.tensor([-4.5, 0.0]).double())
+    assert 4 < float((near * knows).sum() / near.sum()) < 5
+    far = likeness(sizes, knows, torch.tensor([50.0, 0.0]).double())
+    assert float(far.sum()) >= 20
+
+
+# ---------------------------------------------------------------- behind protections
+
+
+def protected(defense: Part, seed: int, *, model: Part, size: int = 4, adaptive: bool = True) -> tuple[Observation, Tensor]:
+    """What the server sees of smooth pictures with random labels."""
+    x, y = smooth(size, side=16, seed=seed), torch.randint(10, (size,), generator=generator(seed, "truth"))
+    return observe(Experiment(model=model, seed=seed, defenses=(defense,), assume={"adaptive": adaptive}), x, y), y
+
+
+PRUNED = [
+    # Before, pruned entries were read as zeros: about half of the labels, with certainty up to 0.9.
+    (Part(id="convnet", fields={"width": 8}), {}, 0.95),  # every label's row is longer than any other: all can be read
+    (Part(id="convnet", fields={"width": 8}), {"scope": "whole gradient"}, 0.95),
+    (Part(id="he_resnet"), {}, 0.75),  # its rows shrink with a picture's contrast, so that some are pruned whole
+]
+
+
+@pytest.mark.parametrize(("model", "fields", "least"), PRUNED)
+def test_labels_behind_pruning_are_read_from_the_rows_that_are_left(model: Part, fields: dict[str, str], least: float) -> None:
+    right = [
+        label_overlap(recover(seen).labels, y)
+        for seen, y in (protected(Part(id="pruning", fields=fields), seed, model=model) for seed in range(4))
+    ]
+    assert sum(right) / 4 >= least
+
+
+@pytest.mark.parametrize("adaptive", [True, False])
+def test_noise_lowers_the_certainty_to_what_is_right(adaptive: bool) -> None:
+    said, right = [], []
+    for seed in range(8):
+        seen, y = protected(Part(id="gaussian_noise", fields={"scale": 1.0}), seed, model=Part(id="lenet"), adaptive=adaptive)
+        found = recover(seen)
+        assert found.rule == WORDS["rehearsed"]
+        assert found.certainty is not None
+        said.append(found.certainty)
+        right.append(label_overlap(found.labels, y))
+    assert sum(said) / 8 < 0.9
+    assert sum(said) / 8 == pytest.approx(sum(right) / 8, abs=0.2)  # 32 labels: a standard error of about 0.08
+
+
+def test_a_layer_that_was_withheld_leaves_no_more_than_a_guess() -> None:
+    seen, _ = protected(Part(id="exclude_vars"), 0, model=Part(id="lenet"))
+    found = recover(seen)
+    assert found.certainty is not None
+    assert found.certainty < 0.5  # four of ten classes, any of them: 0.34 by the most even guess
+
+
+def test_a_rehearsal_is_the_protection_again_and_for_the_pictures_that_are_meant() -> None:
+    model = nn.Sequential(nn.Flatten(), nn.Linear(64, 5))
+    x = smooth(2)
+    clipping = load("defense", "dp_sgd")(clip=1.0, sigma=0.0)
+    federation = Federation.of(load("protocol", "fedsgd")(), [clipping], ThreatModel(), seed=0)
+    seen = watch(model, x, torch.tensor([1, 3]), federation, num_classes=5)
+    assert seen.rehearse is not None
+    gradients = {"1.weight": torch.stack([torch.full((5, 64), 0.001), torch.ones(5, 64)]), "1.bias": torch.zeros(2, 5)}
+    read = seen.rehearse(gradients, 0)
+    assert torch.allclose(read["1.weight"], torch.full((5, 64), (0.001 + 1 / 320**0.5) / 2))  # the first is short, the second clipped to 1
+    naive = watch(model, x, torch.tensor([1, 3]), replace(federation, threat=ThreatModel(adaptive=False)), num_classes=5)
+    assert naive.rehearse is None
+
+
+def test_the_update_of_a_hand_made_last_layer_is_read_behind_pruning_of_its_bias() -> None:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(3)
+        model = nn.Sequential(nn.Flatten(), nn.Linear(64, 20), nn.Sigmoid(), nn.Linear(20, 10))
+    x, y, weights = smooth(4), torch.tensor([7, 2, 2, 5]), weights_of(model)
+    update, _ = gradient_client(model)(weights, x, y, {})
+    update["3.bias"] = update["3.bias"] * (update["3.bias"].abs() >= update["3.bias"].abs().max())  # one entry of ten is left
+    seen = replace(observed(smooth()), model=model, weights=weights, update=update, batch_size=4)
+    assert recover(seen).labels.tolist() == [2, 2, 5, 7]
+    assert recover(seen, "matched prior").labels.tolist() != [2, 2, 5, 7]
