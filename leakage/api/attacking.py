@@ -2,16 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal
+from functools import partial
 
 from torch import Tensor, nn
 
 from leakage.api import input_check
+from leakage.api.arrival import arrived
+from leakage.api.declared import fit_of
 from leakage.api.model_check import Constants, vectorises
 from leakage.api.outcome import AttackRun, Result
 from leakage.api.plugins import chosen
 from leakage.api.progress import Told, progress_of
-from leakage.api.terms import Loss, Shape, arrived, check_fit, pictured, probe_of, terms_of
+from leakage.api.terms import BatchNorm, Loss, Shape, check_fit, pictured, terms_of
 from leakage.engine.core import Attack, Defense, Observation, Protocol
 from leakage.engine.devices import differentiable
 from leakage.engine.federation import ThreatModel
@@ -35,7 +37,7 @@ def attack(  # noqa: PLR0913  (a call says what it means by their names)
     adaptive: bool = True,
     threat_model: ThreatModel | None = None,
     normalization: Constants | None = None,
-    batch_norm: Literal["eval", "batch"] = "eval",
+    batch_norm: BatchNorm = "auto",
     loss: Loss | None = None,
     seed: int = 1,
     update: input_check.Update | None = None,
@@ -61,7 +63,8 @@ def attack(  # noqa: PLR0913  (a call says what it means by their names)
         adaptive: whether the attacker knows protocol and defenses and imitates them; else (naive) it takes what arrives for a gradient.
         threat_model: everything that the attacker is granted, in place of `adaptive`.
         normalization: (mean, std), a number for each channel: what is done to pictures before they enter the model.
-        batch_norm: BatchNorm uses its stored statistics (eval), or those of the batch, as in training. Dropout is off in both.
+        batch_norm: BatchNorm uses its stored statistics (eval), or those of the batch, as in training (batch). Dropout is off in both.
+            auto: eval beside pictures; of an update alone both are tried for a moment, and the one that fits better is kept (`Fit`).
         loss: what the client minimises, any function (logits (B, K), y) -> scalar; default the mean cross-entropy. The attacker knows it.
             Labels are read from the update for cross-entropy alone: with another loss grant them, or let dlg search them.
         seed: of all chance.
@@ -118,7 +121,7 @@ def frames(  # noqa: PLR0913  (as `attack`)
     adaptive: bool = True,
     threat_model: ThreatModel | None = None,
     normalization: Constants | None = None,
-    batch_norm: Literal["eval", "batch"] = "eval",
+    batch_norm: BatchNorm = "auto",
     loss: Loss | None = None,
     seed: int = 1,
     update: input_check.Update | None = None,
@@ -139,7 +142,7 @@ def frames(  # noqa: PLR0913  (as `attack`)
         adaptive: whether the attacker knows protocol and defenses.
         threat_model: everything that the attacker is granted, in place of `adaptive`.
         normalization: (mean, std), a number for each channel.
-        batch_norm: "eval" or "batch".
+        batch_norm: "auto", "eval" or "batch".
         loss: what the client minimises.
         seed: of all chance.
         update: what a client sent.
@@ -170,13 +173,15 @@ def frames(  # noqa: PLR0913  (as `attack`)
     if update is not None:
         if x is not None:
             raise ValueError("Give either pictures (x), or an update: with both it is not said whose update it is.")
-        own, seen = arrived(model, update, terms, y, image_shape, batch_size)
-        check_fit(own, attacker, seen, probe_of(own, image_shape, batch_size))
-        return AttackRun(play_blind(attacker, seen, seed=seed), seen, federation, {}, told)
+        arrival = arrived(model, update, terms, y, image_shape, batch_size)
+        assumed = arrival.batch_norm()
+        seen = arrival.observation(assumed)
+        check_fit(seen.model, attacker, seen, arrival.probe)
+        return AttackRun(play_blind(attacker, seen, seed=seed), seen, federation, {}, told, partial(fit_of, arrival, seen, assumed))
     if x is None or y is None:
         raise ValueError("Give pictures and labels (x, y), or an update with its image_shape and batch_size.")
     own, x, y, num_classes = pictured(model, x, y, terms)
-    private, lanes = Private(x, y, num_classes, batch_norm), vectorises(own, x)
+    private, lanes = Private(x, y, num_classes, terms.simulated), vectorises(own, x)
     scene = stage(
         own, private, federation, attacker, lambda: make_baselines([OWN], x.float().cpu(), classes_of(y).cpu(), seed=seed), lanes=lanes
     )
@@ -196,7 +201,7 @@ def observe(  # noqa: PLR0913  (as `attack`)
     adaptive: bool = True,
     threat_model: ThreatModel | None = None,
     normalization: Constants | None = None,
-    batch_norm: Literal["eval", "batch"] = "eval",
+    batch_norm: BatchNorm = "auto",
     loss: Loss | None = None,
     seed: int = 1,
 ) -> Observation:
@@ -212,7 +217,7 @@ def observe(  # noqa: PLR0913  (as `attack`)
         adaptive: whether the attacker knows protocol and defenses.
         threat_model: everything that the attacker is granted, in place of `adaptive`.
         normalization: (mean, std), a number for each channel.
-        batch_norm: "eval" or "batch".
+        batch_norm: "auto", "eval" or "batch".
         loss: what the client minimises.
         seed: of all chance.
 
@@ -233,4 +238,4 @@ def observe(  # noqa: PLR0913  (as `attack`)
     own, x, y, num_classes = pictured(model, x, y, terms)
     lanes = vectorises(own, x)
     federation = terms.federation
-    return observe_client(ready(own, federation, x, batch_norm=batch_norm), x, y, federation, num_classes=num_classes, lanes=lanes)
+    return observe_client(ready(own, federation, x, batch_norm=terms.simulated), x, y, federation, num_classes=num_classes, lanes=lanes)

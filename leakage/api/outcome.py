@@ -1,14 +1,15 @@
 """What an attack comes to: frame by frame, and in the end."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from leakage.api.declared import Fit
 from leakage.api.progress import AttackProgress
-from leakage.api.reading import UpdateReading, reading
+from leakage.api.reading import UpdateReading, reading, unconfirmed
 from leakage.engine.core import Observation
 from leakage.engine.devices import differentiable
 from leakage.engine.federation import Federation, ThreatModel
@@ -35,6 +36,7 @@ class Result:
         note: the attack's own words
         steps: optimiser steps that it took
         seconds: that it took
+        fit: of an update alone, how well the reconstruction explains it under what was declared; its `warnings` say what fits better
         proved: for each picture whether the attack has proved, without the truth, that it is right
         privacy: epsilon and delta of differential privacy that the protections promise, for whom and on what assumption; None: none does
     """
@@ -49,6 +51,7 @@ class Result:
     note: dict[str, Any] = field(default_factory=dict)
     steps: int = 0
     seconds: float = 0.0
+    fit: Fit | None = None
     proved: tuple[bool, ...] = ()
     privacy: PrivacyBudget | None = None
 
@@ -66,7 +69,8 @@ class Result:
         else:
             came = f"an update alone, relative gradient distance {self.scores['relative_l2']:.2g}"
         proved = f", {sum(self.proved)} of {len(self.proved)} pictures proved" if any(self.proved) else ""
-        return f"Result({came}{proved}, {self.seconds:.1f} s)"
+        warned = " Warning: ".join(["", *self.fit.warnings]) if self.fit else ""
+        return f"Result({came}{proved}, {self.seconds:.1f} s){warned}"
 
 
 def _equal(one: object, other: object) -> bool:
@@ -96,9 +100,12 @@ class AttackRun:
         federation: Federation,
         baselines: dict[str, dict[str, float]],
         progress: AttackProgress | None = None,
+        fit: Callable[[Frame], Fit] | None = None,
     ) -> None:
-        self._frames, self._seen, self._federation, self._baselines, self._progress = frames, seen, federation, baselines, progress
+        self._frames, self._seen, self._federation, self._baselines = frames, seen, federation, baselines
+        self._progress, self._fit = progress, fit
         self._last: Frame | None = None
+        self._result: Result | None = None
 
     def __iter__(self) -> "AttackRun":
         return self
@@ -113,12 +120,19 @@ class AttackRun:
     @property
     def result(self) -> Result:
         """What it came to, a Result; plays what is left first."""
-        for _ in self:
-            pass
+        if self._result is None:
+            for _ in self:
+                pass
+            self._result = self._summary()
+        return self._result
+
+    def _summary(self) -> Result:
         last = self._last
         assert last is not None
         with differentiable():
-            update = reading(self._seen)
+            update, fit = reading(self._seen), self._fit(last) if self._fit else None
+        if fit:
+            update = unconfirmed(update, fit)
         return Result(
             reconstruction=last.x,
             labels=last.labels,
@@ -130,6 +144,7 @@ class AttackRun:
             note=last.note,
             steps=last.step,
             seconds=last.seconds,
+            fit=fit,
             proved=last.proved,
             privacy=privacy_budget(self._federation, self._seen.weights),
         )

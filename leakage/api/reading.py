@@ -1,9 +1,10 @@
 """What an update says by itself, before anybody searches for pictures."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
+from leakage.api.declared import Fit
 from leakage.engine.core import Observation
 from leakage.engine.labels import recover
 
@@ -21,6 +22,7 @@ class UpdateReading:
         unknowns: ... for so many unknown pixel values
         ranks: of every matrix among the gradients its numerical rank: without protection that of a linear layer is at most the batch size;
             None where the matrix is too large
+        unsure: why the labels may be wrong although they could be read; empty where nothing says so
     """
 
     labels: list[int] | None
@@ -29,6 +31,7 @@ class UpdateReading:
     numbers: int
     unknowns: int
     ranks: dict[str, int | None]
+    unsure: str = ""
 
 
 def reading(seen: Observation) -> UpdateReading:
@@ -50,3 +53,11 @@ def reading(seen: Observation) -> UpdateReading:
         unknowns=seen.batch_size * channels * height * width,
         ranks={name: int(torch.linalg.matrix_rank(m)) if min(m.shape) <= LARGE else None for name, m in matrices.items()},
     )
+
+
+def unconfirmed(read: UpdateReading, fit: Fit) -> UpdateReading:
+    """The same, its labels called unsure where the reconstruction does not explain the update: what was declared may be wrong."""
+    if read.labels is None or not fit.warnings:
+        return read
+    why = f"With these labels the update of the reconstruction is {fit.distance:.2g} away from the one that arrived: nothing confirms them."
+    return replace(read, certainty=None, unsure=why)

@@ -2,22 +2,22 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
 from leakage.api import input_check
 from leakage.api.loss_check import check_loss, check_searched, custom_loss
-from leakage.api.model_check import Constants, check_second_derivative, outputs, prepared, vectorises
+from leakage.api.model_check import Constants, check_second_derivative, outputs, prepared
 from leakage.api.plugins import chosen
 from leakage.engine.core import Attack, Defense, Observation, Protocol
 from leakage.engine.federation import Federation, ThreatModel
 from leakage.engine.logit_layer import last_layer
 from leakage.engine.losses import set_loss
-from leakage.engine.observe import Batch, ready, received
 
 Shape = tuple[int, int, int]
+BatchNorm = Literal["auto", "eval", "batch"]
 Loss = Callable[[Tensor, Tensor], Tensor]  # (logits (B, K), y) -> a scalar
 
 
@@ -30,9 +30,14 @@ class Terms:
     aggregation: Protocol | None
     threat: ThreatModel
     normalization: Constants | None
-    batch_norm: Literal["eval", "batch"]
+    batch_norm: BatchNorm
     loss: Loss | None
     seed: int
+
+    @property
+    def simulated(self) -> Literal["eval", "batch"]:
+        """What a client does that is simulated here: "auto" is eval."""
+        return "batch" if self.batch_norm == "batch" else "eval"
 
     @property
     def federation(self) -> Federation:
@@ -45,15 +50,15 @@ def terms_of(  # noqa: PLR0913  (the words of a call)
     aggregation: str | Protocol | None,
     threat: ThreatModel,
     normalization: Constants | None,
-    batch_norm: Literal["eval", "batch"],
+    batch_norm: BatchNorm,
     loss: Loss | None,
     seed: int,
 ) -> Terms:
     """The words of a call as objects. Raises TypeError, ValueError."""
     if isinstance(defenses, str):
         raise TypeError(f"defenses must be a list; got the word {defenses!r}. Write [{defenses!r}].")
-    if batch_norm not in ("eval", "batch"):
-        raise ValueError(f"batch_norm must be eval or batch; got {batch_norm!r}.")
+    if batch_norm not in get_args(BatchNorm):
+        raise ValueError(f"batch_norm must be auto, eval or batch; got {batch_norm!r}.")
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise ValueError(f"seed must be a whole number from 0 on; got {seed!r}.")
     own, over = chosen("protocol", protocol), None if aggregation is None else chosen("protocol", aggregation)
@@ -93,30 +98,6 @@ def pictured(model: nn.Module, x: Tensor, y: Tensor, terms: Terms) -> tuple[nn.M
         check_loss(loss, logits, y)
         set_loss(own, loss)
     return own, x, y, num_classes
-
-
-def arrived(
-    model: nn.Module, update: input_check.Update, terms: Terms, y: Tensor | None, image_shape: Shape | None, batch_size: int | None
-) -> tuple[nn.Module, Observation]:
-    """A copy of the model that is ready, and what the server holds that received the update; y: its labels, if they are known."""
-    if image_shape is None or len(image_shape) != 3 or not all(isinstance(side, int) and side > 0 for side in image_shape):
-        raise ValueError(f"An update alone needs image_shape=(C, H, W), whole numbers above 0; got {image_shape!r}.")
-    if not isinstance(batch_size, int) or batch_size < 1:
-        raise ValueError(f"An update alone needs batch_size, a whole number above 0; got {batch_size!r}.")
-    probe = probe_of(module_of(model), image_shape, batch_size)
-    own = prepared(model, probe, terms.normalization)
-    logits, lanes = outputs(own, probe), vectorises(own, probe)
-    num_classes, loss = logits.shape[1], custom_loss(terms.loss, logits.shape[1])
-    y = None if y is None else input_check.labels(y, probe, num_classes, custom=loss is not None)
-    if loss:
-        set_loss(own, loss)
-        if y is not None:
-            check_loss(loss, logits, y)
-    own = ready(own, terms.federation, probe, batch_norm=terms.batch_norm)
-    sent = input_check.update_of(update, [name for name, _ in model.named_parameters()], dict(own.named_parameters()))
-    input_check.check_length(sent)
-    batch = Batch(batch_size, (image_shape[0], image_shape[1], image_shape[2]), num_classes)
-    return own, received(own, sent, terms.federation, batch, labels=y, lanes=lanes)
 
 
 def check_fit(model: nn.Module, attacker: Attack, seen: Observation, x: Tensor) -> None:

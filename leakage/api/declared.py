@@ -1,0 +1,215 @@
+"""Whether what was declared of a client can have made its update, and what would fit better."""
+
+from contextlib import suppress
+from dataclasses import dataclass, field
+from math import prod, sqrt
+
+import torch
+from torch import Tensor, nn
+
+from leakage.api.arrival import MODES, Arrival, Mode, stores_statistics
+from leakage.attacks._lbfgs import one_start
+from leakage.engine.core import Observation, generator
+from leakage.engine.labels import Head, head
+from leakage.engine.losses import client_loss
+from leakage.engine.matching import from_pixels
+from leakage.evaluation.metrics import gradient_distances
+from leakage.evaluation.referee import Frame
+
+FITS = 0.1  # relative distance up to which a reconstruction explains an update
+MISSES = 0.3  # ... and from which on other declarations are tried
+SHORTER = 3  # a direction fits and a length does not where the angle is this many times as small as the distance
+HALF = 0.5  # another declaration fits better where it leaves at most so much of the angle
+POLISH = 5  # L-BFGS steps by which a length may still be found
+ROUNDING = 0.02  # of the size of a gradient: what half precision and a sum over classes may leave
+CANNOT = "What you declared cannot have made this update: "
+
+
+@dataclass(frozen=True)
+class Fit:
+    """How well a reconstruction, under what was declared, explains an update alone.
+
+    Args:
+        distance: between the update that the reconstruction would have made and the one that arrived, as a fraction of its length
+        cosine: of the angle between both
+        length: of the first, as a multiple of that of the second
+        batch_norm: which statistics of BatchNorm were assumed, "eval" or "batch"
+        better: what would fit better, in words, and the distance that it would leave
+        warnings: sentences on what was declared; empty where nothing speaks against it
+    """
+
+    distance: float
+    cosine: float
+    length: float
+    batch_norm: str
+    better: dict[str, float] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+
+def fit_of(arrival: Arrival, seen: Observation, batch_norm: Mode, last: Frame) -> Fit:
+    """The Fit of an attack's answer."""
+    y = torch.tensor(last.labels, device=seen.device) if seen.labels is None else seen.labels
+    x = last.x.to(seen.device, seen.dtype)
+    distance, cosine, length = _compared(seen, x, y)
+    found = Fit(distance, cosine, length, batch_norm)
+    if not arrival.terms.threat.adaptive:
+        return found  # a naive attacker declares nothing
+    plain = not arrival.terms.defenses and not arrival.terms.aggregation
+    warnings, better = contradictions(seen, arrival) if plain else [], dict[str, float]()
+    angle = sqrt(max(0.0, 1 - cosine**2))
+    if distance > MISSES and angle > MISSES:
+        better = _otherwise(arrival, batch_norm, angle)
+        warnings += [f"The reconstruction explains the update badly: relative distance {distance:.2g}. {words}" for words in _told(better)]
+    elif plain and distance > max(FITS, SHORTER * angle) and (warnings or _length_stays(seen, x, y, distance)):
+        better = {"with its length matched": angle}
+        warnings += [_length_words(arrival, length)]
+    if plain and distance > FITS and not warnings:
+        warnings += [
+            f"The reconstruction explains the update badly: relative distance {distance:.2g}, where 0 is exact. Either the search was too "
+            "short, or the client did something else than declared: protocol, rate, steps, batch size, loss, normalization or a protection."
+        ]
+    return Fit(distance, cosine, length, batch_norm, better, tuple(warnings))
+
+
+# ---------------------------------------------------------------- what the update says by itself
+
+
+def contradictions(seen: Observation, arrival: Arrival) -> list[str]:
+    """What an unprotected update of this batch, protocol and loss can never be. In sentences.
+
+    Cross-entropy's gradient of the logits is p - e_y for each picture: it sums to 0 over the classes, is negative for the class alone, and
+    its absolute values sum to at most 2. So does the mean over pictures and over steps of SGD; each picture makes one class negative.
+    The gradient of a linear layer is a sum of one outer product for each input that it was given, which bounds its rank.
+    """
+    if arrival.terms.protocol.id not in ("fedsgd", "fedavg"):  # others add to the gradient of the loss
+        return []
+    found = _rank_words(seen, arrival)
+    if client_loss(seen.model) == "cross-entropy":
+        with suppress(ValueError):  # no linear layer makes the logits
+            found += _head_words(head(seen), seen, arrival)
+    return found
+
+
+def _head_words(last: Head, seen: Observation, arrival: Arrival) -> list[str]:
+    rows = last.slopes.detach().double() if last.bias is None else last.bias.detach().double().unsqueeze(1)  # (K, D) or (K, 1)
+    size, count = float(rows.abs().sum()), seen.batch_size
+    if float(rows.sum(0).abs().sum()) > ROUNDING * size:
+        return [
+            f"{CANNOT}the gradient of the last layer would sum to 0 over the classes, as that of cross-entropy does. Another loss (loss=), "
+            "another optimiser than SGD, noise or a protection would do this."
+        ]
+    if last.bias is None:  # the signs of a weight's rows are those of its inputs too
+        return []
+    edge = ROUNDING * float(rows.abs().max())
+    negative, positive = int((rows < -edge).sum()), int((rows > edge).sum())
+    turned = negative > count >= positive
+    large = size > 2 * (1 + ROUNDING)
+    if turned:
+        remedy = "Turn its sign: what is sent is the weights after training minus those before."
+        if arrival.terms.protocol.sends_gradient:
+            remedy = 'It may be a difference of weights: declare protocol="fedavg" with its steps and rate.'
+        elif large:
+            remedy = 'It may be a gradient: declare protocol="fedsgd".'
+        return [
+            f"{CANNOT}{negative} of {len(rows)} entries of the last bias's gradient are negative, where {_allow(count)} "
+            f"{count} at most. With the sign turned they are {positive}. {remedy}"
+        ]
+    if large:
+        return [
+            f"{CANNOT}the entries of the last bias's gradient sum to {size:.3g} in size, and the mean cross-entropy allows 2 at most. A "
+            "larger rate, more local steps, or a loss that sums over pictures (loss=) would do this."
+        ]
+    return []
+
+
+def _rank_words(seen: Observation, arrival: Arrival) -> list[str]:
+    """Of the first linear layer whose gradient has a higher rank than its inputs allow."""
+    steps, gradient = getattr(arrival.terms.protocol, "epochs", 1), seen.as_gradient()
+    for name, count in _inputs_of(seen.model, arrival.probe).items():
+        matrix, bound = gradient[f"{name}.weight" if name else "weight"].detach(), count * steps
+        if bound >= min(matrix.shape):
+            continue
+        values = torch.linalg.svdvals(matrix.double())
+        if float(values[bound]) > ROUNDING * float(values[0]):
+            rank = int((values > ROUNDING * values[0]).sum())
+            return [
+                f"{CANNOT}the gradient of layer {name or 'Linear'} has rank {rank} at least, and {_allow(seen.batch_size)} {bound} at "
+                "most. More pictures (batch_size), more local steps, noise or a protection would do this."
+            ]
+    return []
+
+
+def _allow(count: int) -> str:
+    return "1 picture allows" if count == 1 else f"{count} pictures allow"
+
+
+def _inputs_of(model: nn.Module, x: Tensor) -> dict[str, int]:
+    """How many input vectors each trained linear layer is given for pictures x."""
+    counts: dict[str, int] = {}
+    linear = {name: layer for name, layer in model.named_modules() if isinstance(layer, nn.Linear) and layer.weight.requires_grad}
+
+    def count(name: str, given: Tensor) -> None:
+        counts[name] = counts.get(name, 0) + prod(given.shape[:-1])
+
+    hooks = [layer.register_forward_pre_hook(lambda _, given, name=name: count(name, given[0])) for name, layer in linear.items()]
+    try:
+        with torch.no_grad():
+            model(x)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return counts
+
+
+# ---------------------------------------------------------------- what the reconstruction says
+
+
+def _compared(seen: Observation, x: Tensor, y: Tensor) -> tuple[float, float, float]:
+    """Relative distance, cosine and relative length of the update that pictures x with labels y would have made."""
+    replayed, arrived = ({name: g.detach() for name, g in update.items()} for update in (seen.gradient(x, y), seen.as_gradient()))
+    found = gradient_distances(replayed, arrived)
+    long, short = (sqrt(sum(float(update[name].double().square().sum()) for name in arrived)) for update in (replayed, arrived))
+    return found["relative_l2"], 1 - found["cosine"], long / short
+
+
+def _otherwise(arrival: Arrival, batch_norm: Mode, angle: float) -> dict[str, float]:
+    """Other declarations whose short search leaves at most HALF of the angle: in words, with the distance at the best length."""
+    tries: dict[str, tuple[Mode, bool]] = {"with the sign turned": (batch_norm, True)}
+    if stores_statistics(arrival.model):
+        other = next(mode for mode in MODES if mode != batch_norm)
+        tries["with the statistics of the batch" if other == "batch" else "with the stored statistics of BatchNorm"] = (other, False)
+    found: dict[str, float] = {}
+    for words, (mode, turned) in tries.items():
+        try:
+            cosine = 1 - arrival.short_search(mode, turned=turned)["cosine"]
+        except ValueError:
+            continue
+        left = sqrt(max(0.0, 1 - cosine**2)) if cosine > 0 else 1.0
+        if left < HALF * angle:
+            found[words] = left
+    return found
+
+
+def _told(better: dict[str, float]) -> list[str]:
+    return [f"{words.capitalize()} a short search already comes to {left:.2g}." for words, left in better.items()]
+
+
+def _length_stays(seen: Observation, x: Tensor, y: Tensor, before: float) -> bool:
+    """Whether the length stays wrong when the search goes on by the distance itself: one by direction alone need not find it."""
+    begin, least = from_pixels(seen, x), before
+    for now in one_start(seen, generator(0, "length"), labels=y, steps=POLISH, begin=begin, line_search="strong_wolfe"):
+        least = min(least, _compared(seen, now.x, y)[0])
+    return least > HALF * before
+
+
+def _length_words(arrival: Arrival, length: float) -> str:
+    protocol = arrival.terms.protocol
+    causes = "A loss that sums over pictures or weighs them (loss=), or a gradient that was scaled"
+    if not protocol.sends_gradient:
+        rate = getattr(protocol, "rate", None)
+        example = "" if rate is None else f" (for example rate={rate / length:.2g} in place of {rate:g})"
+        causes = f"Another rate{example}, other local steps, momentum, or a loss that sums over pictures"
+    return (
+        f"The direction of the update fits and its length does not: it is {1 / length:.2g} times as long as what you declared makes of the "
+        f"reconstruction. {causes} would do this."
+    )
