@@ -1,7 +1,9 @@
-"""The pictures that directions make of a gradient, and the share of ReLUs that agree with them: a proof that needs no truth.
+"""The pictures that directions make of a gradient, the share of ReLUs that agree with them, and their replay: a proof without the truth.
 
 D = U Q diag(s) with dL/db = D 1, and G = D X. If X is what entered the layer, then (W x_i + b)_j > 0 exactly where D_ji is not 0.
-Source: Dimitrov, Baader, Mueller and Vechev 2024.
+That speaks of this layer alone: another scale of the pixels, or a step before the layer that was read wrongly, may leave it as it is. So
+the pictures are sent once more through the client that the attacker imitates, and all of their update has to be the one received.
+Source: Dimitrov, Baader, Mueller and Vechev 2024; the replay is ours.
 """
 
 from dataclasses import dataclass
@@ -11,11 +13,14 @@ import torch
 from torch import Tensor
 
 from leakage.attacks._spear import SlopesSpectrum
+from leakage.engine.core import Observation
+from leakage.engine.tensor_names import OF
 
 APART = 1e-3  # sine of the angle between a direction and those chosen before: below this it is none of its own
 BELIEVED = 0.75  # a picture is shown where so large a share of the units agrees with it,
 PROVED = 0.99  # ... and proved where it is this large; of what is no picture about a half agrees by chance
 SWEEPS = 2
+MOVED = 4.0  # how many times the noise of an update its replay may be away
 
 
 @dataclass(frozen=True)
@@ -74,13 +79,49 @@ class BatchDirections:
 
     @property
     def sure(self) -> Tensor:
-        """Which pictures are proved, (K,) bool: none as long as one is missing, for it may be in all others."""
+        """With which pictures the units agree, (K,) bool: with none as long as one is missing, for it may be in all others."""
         return self.agreement >= PROVED if self.whole else torch.zeros_like(self.believed)
+
+    @property
+    def agreed(self) -> int:
+        """How many these are."""
+        return int(self.sure.sum())
+
+
+@dataclass(frozen=True)
+class Proof:
+    """Whether pictures are the private ones, as far as an update can tell.
+
+    agreed    with how many of them the units of the layer agree
+    distance  ||g(x) - g*|| / ||g*||, how far the update of all of them, replayed, is from the one received
+    allowed   what rounding, and the noise in the received gradient, make of that
+    """
+
+    agreed: int
+    distance: float
+    allowed: float
+
+    @staticmethod
+    def of(seen: Observation, cut: SlopesSpectrum, now: BatchDirections, loss: float) -> "Proof":
+        """That of the directions found; `loss` is the squared distance of their pictures.
+
+        Half of the digits may be lost on the way to the pictures and back. Noise with the root mean square that is left of G beyond its
+        rank moves every entry of the update by as much, and the pictures that are read from it move theirs: MOVED times that is allowed.
+        """
+        update = [value for name, value in seen.as_gradient().items() if OF not in name]
+        length = float(torch.stack([value.square().sum() for value in update]).sum().sqrt())
+        noise = cut.noise * sum(value.numel() for value in update) ** 0.5 / length if length else 0.0
+        return Proof(now.agreed, max(loss, 0.0) ** 0.5, float(torch.finfo(seen.dtype).eps) ** 0.5 + MOVED * noise)
+
+    @property
+    def replayed(self) -> bool:
+        """Whether the update of these pictures is the one received."""
+        return self.distance <= self.allowed
 
     @property
     def proved(self) -> int:
         """How many pictures are proved."""
-        return int(self.sure.sum())
+        return self.agreed if self.replayed else 0
 
 
 def independent(found: Tensor) -> list[int]:

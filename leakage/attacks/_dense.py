@@ -6,7 +6,7 @@ Source: Geiping et al. 2020, proposition 3.1, for ReLU; other activations are un
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -15,13 +15,12 @@ from torch import Tensor, nn
 
 from leakage.attacks._logit import one_output
 from leakage.attacks._rows import estimate, kept, rank_one
-from leakage.engine.chain import TwoClasses, leaves
-from leakage.engine.core import Normalise, Observation, Params
+from leakage.engine.core import Params
+from leakage.engine.inapplicable import DoesNotApplyError
 from leakage.engine.tensor_names import OF, name_in_model
 from leakage.networks.k_curve import Loss
 
 ALIKE = 1e-4  # rows of a unit in two sums are the same one where they differ by less than this share
-STILL = (nn.Flatten, nn.Identity, nn.Dropout, TwoClasses)  # what changes no number in eval mode
 SLOPES: dict[type[nn.Module], Callable[[Any, Tensor], Tensor]] = {  # act' as a function of what act returned
     nn.ReLU: lambda _, x: (x > 0).to(x),
     nn.LeakyReLU: lambda activation, x: torch.where(x > 0, 1.0, activation.negative_slope).to(x),
@@ -32,10 +31,6 @@ SCALES = torch.logspace(-8, 8, 6401, dtype=torch.float64)  # of the last layer's
 TOGETHER = 256  # of them at a time: behind 10,000 classes all at once would take gigabytes
 HALVINGS = 60  # from 0.6 % down to float64's rounding
 NOTHING = "receives no gradient (dead units, nothing left to learn, or its phone keeps it): nothing can be read off."
-
-
-class UnreadableError(ValueError):
-    """The gradient does not determine the picture in this way; the message is a sentence for the page."""
 
 
 @dataclass(frozen=True)
@@ -62,18 +57,18 @@ def exact(value: Tensor) -> Tensor:
 
 
 def received(gradient: Params, name: str) -> Tensor:
-    """The gradient of one parameter, `exact`. Raises UnreadableError where it is not finite."""
+    """The gradient of one parameter, `exact`. Raises DoesNotApplyError where it is not finite."""
     found = exact(gradient[name])
     if not found.isfinite().all():
-        raise UnreadableError(f"The gradient of {name} holds numbers that are not finite, so nothing can be read off.")
+        raise DoesNotApplyError(f"The gradient of {name} holds numbers that are not finite, so nothing can be read off.")
     return found
 
 
 def rows_of(gradient: Params, name: str, threshold: float) -> tuple[Tensor, Tensor]:
-    """The rows of a layer with a bias that are used: dL/dW (m, n) and dL/db (m,). Raises UnreadableError where there are none."""
+    """The rows of a layer with a bias that are used: dL/dW (m, n) and dL/db (m,). Raises DoesNotApplyError where there are none."""
     slopes, d = received(gradient, f"{name}.weight"), received(gradient, f"{name}.bias")
     if not d.any():
-        raise UnreadableError(f"The bias of {name} {NOTHING}")
+        raise DoesNotApplyError(f"The bias of {name} {NOTHING}")
     used = kept(d, threshold)
     return slopes[used], d[used]
 
@@ -95,33 +90,12 @@ def rows_of_sums(gradient: Params, name: str, threshold: float) -> list[tuple[Te
     return [(slopes[rows], d[rows]) for (slopes, d), rows in zip(sums, used, strict=True)]
 
 
-def layers_of(seen: Observation) -> tuple[list[Dense], str]:
-    """The model's fully connected layers from the pixels on, and the kind of layer after which it goes on otherwise ("": it does not).
-
-    Raises UnreadableError when the first layer is none of them.
-    """
-    found: list[Dense] = []
-    for name, layer in leaves(seen.model):
-        if isinstance(layer, nn.Linear):
-            found.append(Dense(name, seen.weights[f"{name}.weight"], layer.bias is not None))
-        elif type(layer) in SLOPES and found and found[-1].activation is None:
-            found[-1] = replace(found[-1], activation=layer)
-        elif isinstance(layer, Normalise) and not found:  # undone at the end, with `Observation.scale`
-            continue
-        elif not isinstance(layer, STILL):
-            if not found:
-                what = "a convolution" if isinstance(layer, nn.Conv2d) else f"of kind {type(layer).__name__}"
-                raise UnreadableError(f"This attack needs a network whose first layer is fully connected, as the MLP's; here it is {what}.")
-            return found, type(layer).__name__
-    return found, ""
-
-
 def back(layers: Sequence[Dense], gradient: Params, x: Tensor, d: Tensor) -> Tensor:
-    """The input (n,) of the first of `layers`, given the input x and the slope d = dL/dz of the last. Raises UnreadableError."""
+    """The input (n,) of the first of `layers`, given the input x and the slope d = dL/dz of the last. Raises DoesNotApplyError."""
     for below, layer in reversed(list(pairwise(layers))):
         d = (d @ exact(layer.weight)) * below.slope(x)
         if not d.any():
-            raise UnreadableError(f"No gradient passes through {below.name}: its units are dead, so what is below cannot be read off.")
+            raise DoesNotApplyError(f"No gradient passes through {below.name}: its units are dead, so what is below cannot be read off.")
         x = estimate("least squares", received(gradient, f"{below.name}.weight"), d)
     return x
 
@@ -132,11 +106,11 @@ def from_loss(layer: Dense, slopes: Tensor, loss: Loss = "cross-entropy") -> lis
     The gradient (K, n) is s k h^T with unit vectors k, h: x = t h and d = k s / t, up to a common sign and the scale t. Cross-entropy says
     d = act'(z) * (softmax(act(z)) - e_y) at z = W x, whose most negative entry is the label's. For either sign t is a root of
     <d(t) - k s / t, k>, the likelier the more of d(t) - k s / t vanishes with it.
-    `loss` is that of one output. Raises UnreadableError where the gradient is 0.
+    `loss` is that of one output. Raises DoesNotApplyError where the gradient is 0.
     Source: Zhu and Blaschko 2021, section 3.1, for one output.
     """
     if not slopes.any():
-        raise UnreadableError(f"{layer.name} {NOTHING}")
+        raise DoesNotApplyError(f"{layer.name} {NOTHING}")
     if len(slopes) == 1:
         return [(top.x, top.k) for top in one_output(exact(layer.weight), slopes, [0, 1], layer.slope, loss)]
     left, size, right = rank_one(slopes)

@@ -7,22 +7,22 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from leakage.attacks._adam import Descent
-from leakage.attacks._relu_layer import entering
+from leakage.engine.computation import reached
 from leakage.engine.core import Observation, Snapshot
 from leakage.engine.matching import start, total_variation
 
 STEP_SIZE, SMOOTH = 0.1, 0.02  # Adam's step, and the weight of total variation
 
 
-def pictures_of(seen: Observation, name: str, features: Tensor, labels: Tensor, *, steps: int, rng: torch.Generator) -> Iterator[Snapshot]:
-    """Pictures (B, C, H, W) whose features, what they send into layer `name`, point along `features` (P, n); places beyond P are free.
+def pictures_of(seen: Observation, number: int, features: Tensor, labels: Tensor, *, steps: int, rng: torch.Generator) -> Iterator[Snapshot]:
+    """Pictures (B, C, H, W) whose features, the value with this number of the computation, point along `features` (P, n); places beyond P are free.
 
     min mean_i (1 - cos(h(x_i), h_i)) + SMOOTH * total variation, by Adam on signs: cosine of features, one picture's problem each.
     """
     wanted = features.to(seen.device, seen.dtype)
 
     def matched(x: Tensor) -> Tensor:
-        h = entering(seen, name, x.flatten(0, 1)[: len(wanted)])
+        h = reached(seen.model, number, x.flatten(0, 1)[: len(wanted)])
         return (1 - F.cosine_similarity(h, wanted)).mean().view(1)
 
     z = start("normal", seen, rng).unsqueeze(0)  # (1, B, C, H, W)

@@ -2,8 +2,7 @@
 
 import math
 
-from leakage.attacks._certificate import PROVED, BatchDirections, Layer
-from leakage.attacks._relu_layer import ReluLayer
+from leakage.attacks._certificate import PROVED, BatchDirections, Layer, Proof
 from leakage.engine.core import Observation
 
 SILENT = "No gradient passes through {} (dead units, or nothing left to learn): there is nothing to take apart."
@@ -11,7 +10,12 @@ TOO_MANY = (
     "A batch is taken apart only while it has fewer pictures than the layer has units and inputs: here {} pictures meet {} units and {} "
     "inputs. Choose fewer pictures, or a wider network."
 )
-PROVED_ALL = "Proved, without the truth: {} of the units of {} are on or off just as {} would have them (lambda; chance is a half)."
+PROVED_ALL = (
+    "Proved, without the truth: {} of the units of {} are on or off just as {} would have them (lambda; chance is a half), and the update "
+    "of these pictures, replayed, is the one received."
+)
+AGREED = "{} of the units of {} are on or off just as {} would have them (lambda; chance is a half)."
+OTHER_UPDATE = "Not proved: the update of these pictures, replayed, is {:.2g} % away from the one received, and rounding and noise allow {:.1g} %."
 SOME = "{} of {} pictures are proved: at least {} of the units agree with each. Over all it is {} (lambda; chance is a half)."
 MISSING = (
     "Not proved: {} of {} pictures were found, with which {} of the units agree (lambda; chance is a half). Parts of others may be in them."
@@ -40,24 +44,37 @@ def counted(number: int) -> str:
     return "1 picture" if number == 1 else f"{number} pictures"
 
 
-def verdict(seen: Observation, place: ReluLayer, layer: Layer, now: BatchDirections) -> str:
-    """What the attack says of its own answer."""
+def verdict(seen: Observation, name: str, layer: Layer, now: BatchDirections, proof: Proof | None, *, raw: bool = False) -> str:
+    """What the attack says of its own answer.
+
+    name   of the layer
+    proof  that of the pictures; None where features were found, which nothing proves of a picture
+    raw    whether pixels enter the layer as they are
+    """
     rank, full, count = layer.cut.rank, layer.cut.full, seen.batch_size
     believed, share = int(now.believed.sum()), percent(now.mean)
     told = []
     if not believed:
         told.append(NO_PICTURE + (FULL.format(full, counted(count), count) if full > count else RANK.format(rank, counted(count))))
-    elif now.proved == rank:
-        told.append(PROVED_ALL.format(share, place.name, counted(rank)))
     elif not now.whole:
         told.append(MISSING.format(believed, rank, share))
+    elif proof is None:
+        told.append(sentence_of(AGREED.format(share, name, counted(rank))))
+    elif proof.agreed and not proof.replayed:
+        told.append(OTHER_UPDATE.format(100 * proof.distance, 100 * proof.allowed) + " " + sentence_of(AGREED.format(share, name, counted(rank))))
+    elif proof.proved == rank:
+        told.append(PROVED_ALL.format(share, name, counted(rank)))
     else:
-        told.append(SOME.format(now.proved, rank, percent(PROVED), share) if now.proved else NEAR.format(share))
+        told.append(SOME.format(proof.proved, rank, percent(PROVED), share) if proof.proved else NEAR.format(share))
     if rank < count and believed:
         told.append(HIDDEN.format(rank, count) if full > count else FEWER.format(counted(rank), count))
-    mean, std = seen.scale
-    if now.proved < rank and place.direct and bool((mean == 0).all() and (std == 1).all()):
+    if raw and proof and proof.proved < rank:
         told.append(RAW)
-    if not place.direct and believed:
-        told.append(FEATURES.format(place.name, counted(believed), f"{layer.cut.right.shape[1]:,}"))
+    if proof is None and believed:
+        told.append(FEATURES.format(name, counted(believed), f"{layer.cut.right.shape[1]:,}"))
     return " ".join(told)
+
+
+def sentence_of(words: str) -> str:
+    """With a capital letter."""
+    return words[:1].upper() + words[1:]

@@ -7,16 +7,17 @@ import torch
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
-from leakage.attacks._certificate import BatchDirections, Layer, exchanged, independent
+from leakage.attacks._certificate import BatchDirections, Layer, Proof, exchanged, independent
 from leakage.attacks._dense import exact, received
 from leakage.attacks._features import pictures_of
 from leakage.attacks._labels import labels_of, readable, said_of
 from leakage.attacks._plots import spectrum_view, zeros_view
-from leakage.attacks._relu_layer import ReluLayer, relu_layer
+from leakage.attacks._read_layers import Reading, ReadLayer
 from leakage.attacks._spear import descend, sample, spectrum
 from leakage.attacks._spear_words import NOTHING, SILENT, TOO_MANY, verdict
-from leakage.attacks.linear_layer import as_pictures, in_pixels, snapshot_of
+from leakage.attacks.linear_layer import as_pictures, snapshot_of
 from leakage.engine.core import Attack, Observation, Snapshot, choice, param
+from leakage.engine.inapplicable import DoesNotApplyError
 from leakage.engine.losses import fractions_of
 from leakage.engine.matching import grey_pictures
 
@@ -32,8 +33,9 @@ class ExactBatches(Attack):
 
     Of B pictures, fewer than units and inputs, G has rank B: so many singular values stand out. G = U S V^T and D = U Q; the columns of Q
     are the directions q for which U q has the most zeros (`attacks/_spear.py`). The bias's gradient D 1 gives their scales, and X = D^+ G.
-    Without any truth lambda says whether that is right: the share of units with (W x_i + b)_j > 0 exactly where D_ji is not 0, which by
-    chance is about a half (`attacks/_certificate.py`). No label, no prior. What counts as zero follows the noise in the smaller singular
+    Without any truth two numbers say whether that is right (`attacks/_certificate.py`). Lambda is the share of units with
+    (W x_i + b)_j > 0 exactly where D_ji is not 0, which by chance is about a half. And the pictures are replayed: their update has to be
+    the one received. They are called proved only where both hold. No label, no prior. What counts as zero follows the noise in the smaller singular
     values. The sum over several phones has the form D X again: it is one larger batch, and which phone a picture was on stays hidden.
     Where the layer is not the first, X are features: pictures are searched that have them, by 1 - cosine and total variation.
     Unlike the paper: descent on the sphere in place of samples by default; a cut of the singular values that stands noise (Gavish and
@@ -59,37 +61,38 @@ class ExactBatches(Attack):
 
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
         labels, note = labels_of(seen, "best")
-        nothing = place_pictures(seen, torch.empty(0), labels, torch.empty(0))
-        try:
-            place = relu_layer(seen)
-            layer = layer_of(seen, place)
-        except ValueError as error:
-            yield replace(nothing, note={**note, "event": str(error)})
+        place, pixels = Reading.of(seen).relu_layer()
+        layer, nothing = layer_of(seen, place), place_pictures(seen, torch.empty(0), labels, torch.empty(0))
+        if not layer.cut.rank:
+            yield replace(nothing, note={**note, "event": NOTHING})
             return
         note = note | {"read from": place.name, "rank": layer.cut.rank}
         yield replace(nothing, step=0, note=note, views=spectrum_view(layer.cut))
         step, now, last = 0, BatchDirections(layer.cut.left.new_zeros(layer.cut.rank, 0), torch.zeros(0)), nothing
         for step, found in enumerate(self._search(layer, rng), 1):
-            if place.direct and found is not now:  # scoring pictures replays the client, which may take long
-                x = place_pictures(seen, in_pixels(seen, layer.inputs(found.q)[found.believed]), labels, found.sure[found.believed])
-                last = replace(x, note=note | lambda_of(found))
+            if pixels and found is not now:  # scoring pictures replays the client, which may take long
+                x = place_pictures(seen, pixels.pixels(layer.inputs(found.q)[found.believed]), labels, found.sure[found.believed])
+                last = replace(x, note=note | {"lambda": found.mean}, proved=None)
             now = found
             yield replace(last, step=step)
-        note = note | lambda_of(now) | {"event": verdict(seen, place, layer, now)}
         views = zeros_view(layer.cut, now.q) if bool(now.believed.any()) else {}
         believed = layer.inputs(now.q)[now.believed]
-        if place.direct:
+        note |= {"lambda": now.mean}
+        if pixels:
             told: dict[str, str | int | float] = {} if seen.labels is not None or not len(believed) else {"label rule": RULE}
-            x = place_pictures(seen, in_pixels(seen, believed), labels, now.sure[now.believed])
-            yield replace(x, step=step + 1, note=note | told, views=views)
+            x = place_pictures(seen, pixels.pixels(believed), labels, now.sure[now.believed])
+            proof = Proof.of(seen, layer.cut, now, float(x.loss))
+            told |= {"proved": proof.proved, "event": verdict(seen, place.name, layer, now, proof, raw=pixels.is_raw)}
+            yield replace(x, step=step + 1, note=note | told, views=views, proved=x.proved if proof.replayed else None)
             return
+        note |= {"proved": 0, "event": verdict(seen, place.name, layer, now, None)}
         yield replace(nothing, step=step + 1, note=note, views=views)
         if len(believed):
-            for last in pictures_of(seen, place.name, believed, labels, steps=self.feature_steps, rng=rng):
+            for last in pictures_of(seen, place.enters, believed, labels, steps=self.feature_steps, rng=rng):
                 yield replace(last, step=step + 1 + last.step, note={k: v for k, v in note.items() if k != "event"})
 
     def _search(self, layer: Layer, rng: torch.Generator) -> Iterator[BatchDirections]:
-        """The best directions so far, after every round, until the batch is proved or rounds bring nothing better."""
+        """The best directions so far, after every round, until all units agree or rounds bring nothing better."""
         idle, rank = 0, layer.cut.rank
         now = BatchDirections(layer.cut.left.new_zeros(rank, 0), torch.zeros(0))
         for found in SEARCHES[self.search](layer.cut, rng):
@@ -100,27 +103,25 @@ class ExactBatches(Attack):
             better = (len(tried.agreement), tried.mean) > (len(now.agreement), now.mean + RISE)
             idle, now = (0, tried) if better else (idle + 1, now)
             yield now
-            if now.whole and (now.proved == rank or idle >= IDLE):
+            if now.whole and (now.agreed == rank or idle >= IDLE):
                 return
 
 
-def layer_of(seen: Observation, place: ReluLayer) -> Layer:
-    """The layer with its gradient taken apart. Raises ValueError, with a sentence, where that cannot be done."""
+def layer_of(seen: Observation, place: ReadLayer) -> Layer:
+    """The layer with its gradient taken apart. Raises DoesNotApplyError where that cannot be done."""
     gradient = seen.as_gradient()
     slopes, d = (received(gradient, f"{place.name}.{part}") for part in ("weight", "bias"))
     if not slopes.any():
-        raise ValueError(SILENT.format(place.name))
+        raise DoesNotApplyError(SILENT.format(place.name))
     if seen.batch_size >= min(slopes.shape):
-        raise ValueError(TOO_MANY.format(seen.batch_size, *slopes.shape))
+        raise DoesNotApplyError(TOO_MANY.format(seen.batch_size, *slopes.shape))
     cut = spectrum(slopes, seen.batch_size)
-    if not cut.rank:
-        raise ValueError(NOTHING)
     weight, bias = (exact(seen.weights[f"{place.name}.{part}"]) for part in ("weight", "bias"))
     return Layer(weight, bias, d, cut)
 
 
 def place_pictures(seen: Observation, pixels: Tensor, labels: Tensor, sure: Tensor) -> Snapshot:
-    """Pictures (P, n) as a batch, `sure` (P,) of them proved; places that are left are grey.
+    """Pictures (P, n) as a batch, with `sure` (P,) of them the units agree; places that are left are grey.
 
     Granted labels only say in which order the pictures stand; else each gets the label that it was sent with, and grey ones keep `labels`.
     """
@@ -138,8 +139,3 @@ def place_pictures(seen: Observation, pixels: Tensor, labels: Tensor, sure: Tens
         x[places] = found
         proved[places] = sure.cpu()
     return replace(snapshot_of(seen, x, labels), proved=proved)
-
-
-def lambda_of(now: BatchDirections) -> dict[str, str | int | float]:
-    """For the page: the attack's own verdict."""
-    return {"lambda": now.mean, "proved": now.proved}

@@ -7,14 +7,15 @@ import torch
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor, nn
 
-from leakage.attacks._dense import Dense, UnreadableError, back, exact, from_loss, layers_of, received, rows_of, rows_of_sums
+from leakage.attacks._dense import back, from_loss, received, rows_of, rows_of_sums
 from leakage.attacks._labels import labels_of, readable, said_of
+from leakage.attacks._read_layers import Reading
 from leakage.attacks._rows import ESTIMATES, are_copies, estimate, separate
 from leakage.engine.core import Attack, Observation, Snapshot, choice, param
+from leakage.engine.inapplicable import DoesNotApplyError
 from leakage.engine.labels import rule_field
 from leakage.engine.logit_layer import last_layer
 from leakage.engine.losses import fractions_of, loss_of
-from leakage.engine.matching import grey_pictures
 from leakage.engine.tensor_names import OF
 
 ROUNDING = 1e-10  # a squared relative distance below this is no distance
@@ -23,7 +24,7 @@ EXACT = 1e-4  # 1 % of the gradient's length: above this something came in betwe
 
 
 @dataclass(frozen=True)
-class Reading:
+class RowsFound:
     """What the rows say.
 
     x        guesses at the whole batch, (B, n) each, pixels in float64
@@ -45,7 +46,7 @@ class LinearLayer(Attack):
     Of a batch every row is a mixture, but a row that ReLU leaves active for one picture alone is that picture: the pictures on which most
     rows agree are the answer, put in the order of their labels by the last layer's gradient. Where sums over fewer clients arrive beside
     that over all (a ring of phones, layers that are not encrypted), their rows count too: those of one client's one picture are copies.
-    Where the first layer is not fully connected the answer is grey, and `views` holds what enters the last linear layer.
+    The first layer is found by what the network computes; what it does to each pixel before that, scaling or moving it, is undone.
     Unlike the papers: least squares over the rows instead of their mean, activations other than ReLU, several classes without any bias.
     Source: Phong et al. 2018, section 3; Geiping et al. 2020, propositions 3.1 and D.1; Zhu and Blaschko 2021, theorem 1.
     """
@@ -68,84 +69,58 @@ class LinearLayer(Attack):
 
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
         labels, note = labels_of(seen, self.label_rule)
-        try:
-            reading = self._batch(seen) if seen.batch_size > 1 else self._single(seen)
-            found = [snapshot_of(seen, in_order(seen, x, labels), labels) for x in reading.x]
-        except UnreadableError as error:
-            grey, inner = grey_pictures(seen), self._last_input(seen)
-            also = f" The {inner.numel():,} numbers that enter its last linear layer leak all the same." if inner is not None else ""
-            moment = snapshot_of(seen, grey, labels)
-            views = {"what enters the last linear layer": inner.float().flatten()} if inner is not None else {}
-            yield replace(moment, note={**note, "event": f"{error}{also}"}, views=views)
-            return
+        rows = self._batch(seen) if seen.batch_size > 1 else self._single(seen)
+        found = [snapshot_of(seen, in_order(seen, x, labels), labels) for x in rows.x]
         least = min(float(one.loss) for one in found)
         likely = [one for one in found if float(one.loss) <= max(ROUNDING, AS_GOOD * least)]
         answer = min(likely, key=lambda one: float((one.x - one.x.clamp(0, 1)).abs().max()))
-        event = words(reading, seen.batch_size, float(answer.loss))
-        yield replace(answer, note={**note, "read from": reading.place} | ({"event": event} if event else {}))
+        event = words(rows, seen.batch_size, float(answer.loss))
+        yield replace(answer, note={**note, "read from": rows.place} | ({"event": event} if event else {}))
 
-    def _single(self, seen: Observation) -> Reading:
-        """One picture: from the first layer with a bias, or else from the last one, back to the pixels. Raises UnreadableError."""
-        (layers, stop), gradient = layers_of(seen), seen.as_gradient()
+    def _single(self, seen: Observation) -> RowsFound:
+        """One picture: from the first layer with a bias, or else from the last one, back to the pixels. Raises DoesNotApplyError."""
+        reading, gradient = Reading.of(seen), seen.as_gradient()
+        first, pixels = reading.pixel_layer()
+        layers, stop = reading.dense(first.place)
         start = next((place for place, layer in enumerate(layers) if layer.bias), None)
         if start is not None:
             slopes, d = rows_of(gradient, layers[start].name, self.threshold)
             whole = received(gradient, f"{layers[start].name}.bias")
             below, ends = layers[: start + 1], [(estimate(self.estimate, slopes, d), whole)]
-            place = f"{len(d)} rows of {layers[start].name}"
+            where = f"{len(d)} rows of {layers[start].name}"
         elif stop:
-            raise UnreadableError(f"Without any bias this attack begins at the last layer, and there is no way back through {stop}.")
+            raise DoesNotApplyError(f"Without any bias this attack begins at the last layer, and there is no way back through {stop}.")
         else:
             slopes = received(gradient, f"{layers[-1].name}.weight")
             below, ends = layers, from_loss(layers[-1], slopes, loss_of(seen.model))
-            place = f"{layers[-1].name} and the loss"
+            where = f"{layers[-1].name} and the loss"
         found, dead = [], ""
         for x, d in ends:
             try:
-                found.append(in_pixels(seen, back(below, gradient, x, d).unsqueeze(0)))
-            except UnreadableError as error:
+                found.append(pixels.pixels(back(below, gradient, x, d).unsqueeze(0)))
+            except DoesNotApplyError as error:
                 dead = dead or str(error)
         if not found:
-            raise UnreadableError(dead)
+            raise DoesNotApplyError(dead)
         layers_back = f", {len(below) - 1} layers back" if len(below) > 1 else ""
-        return Reading(found, place + layers_back)
+        return RowsFound(found, where + layers_back)
 
-    def _batch(self, seen: Observation) -> Reading:
+    def _batch(self, seen: Observation) -> RowsFound:
         """Several pictures: the rows of the first layer that belong to one alone; where those do not suffice, mixtures."""
-        (first, *_), _ = layers_of(seen)
+        reading, gradient = Reading.of(seen), seen.as_gradient()
+        first, pixels = reading.pixel_layer()
         if not first.bias:
-            raise UnreadableError("Without a bias in the first layer a batch cannot be told apart; of one picture nothing would be hidden.")
-        gradient = seen.as_gradient()
+            raise DoesNotApplyError("Without a bias in the first layer a batch cannot be told apart; of one picture nothing would be hidden.")
         whole = rows_of(gradient, first.name, self.threshold)
         sums = rows_of_sums(gradient, first.name, self.threshold)
         slopes, d = (torch.cat(rows) for rows in zip(*sums, strict=True))
-        x, sizes = separate(in_pixels(seen, slopes / d.unsqueeze(1)), d, seen.batch_size)
-        mixture = in_pixels(seen, estimate("least squares", *whole).unsqueeze(0))
+        x, sizes = separate(pixels.pixels(slopes / d.unsqueeze(1)), d, seen.batch_size)
+        mixture = pixels.pixels(estimate("least squares", *whole).unsqueeze(0))
         x = torch.cat([x, mixture.expand(seen.batch_size - len(x), -1)])
-        agreed = sum(size > 1 for size in sizes) if isinstance(first.activation, nn.ReLU) else sum(are_copies(*rows) for rows in sums[1:])
-        where = f", in {len(sums)} sums" if len(sums) > 1 else ""
-        return Reading([x], f"{sum(sizes)} of {len(d)} rows of {first.name}{where}", agreed)
-
-    def _last_input(self, seen: Observation) -> Tensor | None:
-        """What entered the last linear layer, (n,), of a single picture; None where that cannot be read off either."""
-        if seen.batch_size > 1:
-            return None
-        gradient = seen.as_gradient()
-        try:
-            weight, bias = last_layer(seen)
-            name = weight.rpartition(".")[0]
-            if bias:
-                return estimate(self.estimate, *rows_of(gradient, name, self.threshold))
-            layer = Dense(name, seen.weights[weight], bias=False)
-            return from_loss(layer, received(gradient, weight), loss_of(seen.model))[0][0]
-        except ValueError:  # there is no such layer, or its gradient says nothing either
-            return None
-
-
-def in_pixels(seen: Observation, flat: Tensor) -> Tensor:
-    """Inputs of the first layer (..., n) as pixels: the model's normalisation undone, in float64."""
-    mean, std = (exact(part).expand(1, *seen.image_shape).flatten() for part in seen.scale)
-    return flat * std + mean
+        relu = isinstance(reading.activated(first.place), nn.ReLU)
+        agreed = sum(size > 1 for size in sizes) if relu else sum(are_copies(*rows) for rows in sums[1:])
+        beside = f", in {len(sums)} sums" if len(sums) > 1 else ""
+        return RowsFound([x], f"{sum(sizes)} of {len(d)} rows of {first.name}{beside}", agreed)
 
 
 def snapshot_of(seen: Observation, x: Tensor, labels: Tensor) -> Snapshot:
@@ -166,7 +141,7 @@ def as_pictures(seen: Observation, x: Tensor) -> Tensor:
 def in_order(seen: Observation, pixels: Tensor, labels: Tensor) -> Tensor:
     """The pictures (B, n) in the order of their labels (B,), as the last layer's gradient tells; as they are where it cannot be read.
 
-    Raises UnreadableError where it is not finite.
+    Raises DoesNotApplyError where it is not finite.
     """
     if len(pixels) == 1 or not readable(seen):
         return pixels
@@ -177,7 +152,7 @@ def in_order(seen: Observation, pixels: Tensor, labels: Tensor) -> Tensor:
     return pixels[torch.as_tensor(places.argsort())]
 
 
-def words(reading: Reading, count: int, loss: float) -> str:
+def words(reading: RowsFound, count: int, loss: float) -> str:
     """What the user must not miss about an answer at this distance; empty where it is exact."""
     if reading.agreed < count and loss > ROUNDING:
         return f"Several rows agree on {reading.agreed} of the {count} pictures; the others shown may be mixtures of several."

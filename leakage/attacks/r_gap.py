@@ -10,22 +10,25 @@ from leakage.attacks._climb import BALANCED, SYSTEMS, Climb, Ladder
 from leakage.attacks._dense import Dense, from_loss
 from leakage.attacks._labels import labels_of
 from leakage.attacks._logit import Top, one_output
-from leakage.engine.chain import chain
+from leakage.engine.chain import Chain, NoChainError, chain
 from leakage.engine.core import Attack, Observation, Params, Snapshot, choice
 from leakage.engine.equations import Solved, TooLargeError
+from leakage.engine.inapplicable import DoesNotApplyError
 from leakage.engine.link import Link
 from leakage.engine.losses import classes_of, loss_of
-from leakage.engine.matching import flatten, grey_pictures, to_pixels
+from leakage.engine.matching import flatten, grey_pictures
+from leakage.engine.pixel_map import PixelMap
 
 MOST = 3  # lengths of the last layer's input that are followed, where there are several outputs
 BOX = 0.02  # pixels may leave [0, 1] by so much
 NOT_A_CHAIN = (
     "R-GAP needs a chain of convolutions, residual blocks, means and linear layers, the last one linear; BatchNorm with its stored "
-    "statistics. This network has {}, so it answers with grey."
+    "statistics. This network has {}. Choose such a chain, as CNN6, or a search."
 )
-TOO_LARGE = "The equations of {} do not fit into memory: R-GAP can go no further, and answers with grey."
+TOO_LARGE = "The equations of {} do not fit into memory. Choose smaller pictures or a smaller network, or a search."
 MIXTURE = "R-GAP takes the gradient for that of one picture. Of several it finds one mixture, shown in every place."
-BROKEN = "This update holds numbers that are not finite, or passes no gradient through {}: R-GAP can go no further, and answers with grey."
+BROKEN = "This update passes no gradient through {} that a picture could have sent: R-GAP can go no further, and answers with grey."
+UNREADABLE = "This update holds numbers that are not finite: no equation can be made of it."
 MISSING = "The gradient of {} is zero, or its phone keeps it: going layer by layer ends there. A search goes on with the others."
 SILENT = (
     "The last layer's gradient is zero, as behind a ReLU that lets nothing through or a hinge loss whose margin is met, or its phone keeps "
@@ -77,29 +80,16 @@ class RGap(Attack):
 
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
         labels, note = labels_of(seen, "best")
+        read = readable(seen)
+        links = list(read.links)
         grey = grey_pictures(seen)
         blank = Snapshot(0, grey, labels, distance(seen, grey, labels), note)
-        try:
-            links = _ending(chain(seen.model, seen.image_shape))
-        except ValueError as error:
-            yield replace(blank, note={**note, "event": NOT_A_CHAIN.format(error)})
-            return
         if seen.batch_size > 1:
             blank = replace(blank, note={**note, "event": MIXTURE})
             yield blank
         weights = {name: value.detach().cpu().double() for name, value in seen.weights.items()}
         gradient = {name: value.detach().cpu().double() for name, value in seen.as_gradient().items()}
         last = links[-1]
-        if not all(bool(value.isfinite().all()) for value in gradient.values()):
-            yield replace(blank, note={**note, "event": BROKEN.format("some layer")})
-            return
-        if not bool(gradient[f"{last.name}.weight"].any()):
-            yield replace(blank, note={**note, "event": SILENT})
-            return
-        parts = [part.name for link in links for part in link.weighted]
-        if gone := [name for name in parts if not bool(gradient[f"{name}.weight"].any())]:
-            yield replace(blank, note={**note, "event": MISSING.format(gone[-1])})
-            return
         tops = self._tops(seen, last, weights, gradient, labels, note)
         climbs = [Climb(top, last, top.x.view(last.x), last.pull(weights, top.k)) for top in tops]
         ladder, short = Ladder(weights, gradient, self.system), ""
@@ -112,8 +102,7 @@ class RGap(Attack):
             except StopIteration as end:
                 climbs = end.value
             except TooLargeError as error:
-                yield replace(blank, step=step + 1, note={**note, "event": TOO_LARGE.format(error)})
-                return
+                raise DoesNotApplyError(TOO_LARGE.format(error)) from None
             if not climbs:
                 yield replace(blank, step=step + 1, note={**note, "event": BROKEN.format(link.name)})
                 return
@@ -125,7 +114,7 @@ class RGap(Attack):
             if link is links[0] and best.open and best.solved:
                 told["event"] = _left(best.open.links[-1].name, best.solved)
             yield replace(blank, step=step + 1, note=told, views={f"{link.name}, {climb.words}": climb.x for climb in climbs})
-        yield self._answer(seen, climbs, replace(blank, step=len(links), note=note))
+        yield self._answer(seen, read.pixels, climbs, replace(blank, step=len(links), note=note))
 
     def _tops(
         self, seen: Observation, last: Link, weights: Params, gradient: Params, labels: Tensor, note: dict[str, str | int | float]
@@ -142,10 +131,9 @@ class RGap(Attack):
         labels_left = [label] if sure else [label, 1 - label]
         return one_output(weight, slopes, labels_left, lambda out: last.slope(last.before(out)), loss_of(seen.model))
 
-    def _answer(self, seen: Observation, climbs: list[Climb], blank: Snapshot) -> Snapshot:
+    def _answer(self, seen: Observation, pixels: PixelMap, climbs: list[Climb], blank: Snapshot) -> Snapshot:
         """The explanation whose pixels are pixels; all of them beside it where that does not decide."""
-        pixels = to_pixels(seen)
-        shown = [pixels(climb.x.view(1, *seen.image_shape).to(seen.device, seen.dtype)) for climb in climbs]
+        shown = [pixels.pixels(climb.x.flatten()).view(1, *seen.image_shape).to(seen.device, seen.dtype) for climb in climbs]
         beyond = [float(torch.maximum(-x, x - 1).max()) for x in shown]
         inside = [place for place, far in enumerate(beyond) if far <= BOX]
         chosen = inside[0] if inside else beyond.index(min(beyond))
@@ -161,11 +149,21 @@ class RGap(Attack):
         return Snapshot(blank.step, x, labels, distance(seen, x, labels), note, views)
 
 
-def _ending(links: list[Link]) -> list[Link]:
-    """The same links. Raises ValueError unless the last is linear: there the climb begins."""
-    if not links or not isinstance(links[-1].layer, torch.nn.Linear):
-        raise ValueError(f"{links[-1].name if links else 'nothing'} at its end")
-    return links
+def readable(seen: Observation) -> Chain:
+    """The chain of the model. Raises DoesNotApplyError unless it is one, ends in a linear layer, and each of its layers sent something."""
+    try:
+        read = chain(seen.model, seen.image_shape)
+    except NoChainError as error:
+        raise DoesNotApplyError(NOT_A_CHAIN.format(error)) from None
+    if not read.links or not isinstance(read.links[-1].layer, torch.nn.Linear):  # there the climb begins
+        raise DoesNotApplyError(NOT_A_CHAIN.format(f"{read.links[-1].name if read.links else 'nothing'} at its end"))
+    gradient = seen.as_gradient()
+    if not all(bool(value.isfinite().all()) for value in gradient.values()):
+        raise DoesNotApplyError(UNREADABLE)
+    silent = [part.name for link in read.links for part in link.weighted if not bool(gradient[f"{part.name}.weight"].any())]
+    if silent:
+        raise DoesNotApplyError(SILENT if silent[-1] == read.links[-1].name else MISSING.format(silent[-1]))
+    return read
 
 
 def _left(name: str, solved: Solved) -> str:

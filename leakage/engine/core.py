@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import torch
 from torch import nn
 
+from leakage.engine.inapplicable import DoesNotApplyError as DoesNotApplyError
 from leakage.engine.model import Model as Model
 from leakage.engine.normalise import Normalise as Normalise
 from leakage.engine.observation import Client as Client
@@ -79,7 +80,8 @@ class Attack(Plugin):
             Snapshots with `x` of shape (B, C, H, W) and `y` of shape (B,) or (B, K); the last one is the answer.
 
         Raises:
-            ValueError: when the attack cannot work on this model or setting, with a sentence that says what would.
+            DoesNotApplyError: when the attack cannot work on this setting, whatever the pictures are, with a sentence that says what
+                would: before the first Snapshot where it can. An attack that tried and failed yields its answer instead.
         """
         raise NotImplementedError
 

@@ -1,7 +1,7 @@
 """The answer to a question of the page Ask: what is run for it, worst first, and what may be said of what that came to."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from leakage.results import worst_case
 from leakage.results.comparison import Row, rows, scenario
@@ -15,9 +15,10 @@ from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
 from leakage.spec.prepared import prepared
 from leakage.spec.question import ATTACKERS, STEPS, Question, groups
-from leakage.spec.words import CUT_SHORT, LEAKS, MEANING, PARTLY, RECOGNIZABLE, SINGLED_OUT, VERDICTS
+from leakage.spec.words import CUT_SHORT, INAPPLICABLE, LEAKS, MEANING, PARTLY, RECOGNIZABLE, SINGLED_OUT, VERDICTS
 
 MOST = 24  # runs of one answer
+SEVERITY = (*VERDICTS, CUT_SHORT, INAPPLICABLE)  # worst first
 GUESSED = 30.0  # seconds of a run that nobody has timed yet
 SHARE = 0.85  # of the time is planned for: workers have to start, and results to be scored
 LEAK, NOT_SAFE, ASKING, GONE = "leaks", "not shown safe", "not answered yet", "no answer"
@@ -81,6 +82,7 @@ class Answer:
     seconds   that the attacks took together
     best      the run that shows most; None while none has shown or ended
     cut       runs that did not come to their own answer: stopped, failed, or not done yet
+    idle      id of an attack that does not apply here -> why: it was not tried
     begun     ids of the attacks that were begun
     tried     those among them that came to an answer, or showed something before
     """
@@ -95,6 +97,7 @@ class Answer:
     cut: int
     begun: frozenset[str]
     tried: frozenset[str]
+    idle: dict[str, str] = field(default_factory=dict)
 
     @property
     def headline(self) -> str:
@@ -105,6 +108,8 @@ class Answer:
             return "Nothing shown by the attacks that have ended. Others are still running."
         if self.word == GONE:
             return "Some attacks of this answer were deleted, and what they found with them. Ask again."
+        if self.idle and not self.begun:
+            return "Not shown safe. None of these attacks applies here, so none was tried, and nothing is known."
         if not self.tried:
             return "Not shown safe. No attack came to an answer, so nothing is known."
         found = sum(row.answered or row.shows for row in self.rows)
@@ -133,20 +138,23 @@ class Answer:
 def answer(reader: RunReader, runs: Sequence[Run], known: Catalog, *, gone: int = 0) -> Answer:
     """The answer as far as the runs have come; so many others of it are `gone`."""
     told, worst, begun, tried = rows(reader, list(runs), known), dict[str, str](), set[str](), set[str]()
+    idle = dict[str, str]()
     seconds = 0.0
     for run, row in zip(runs, told, strict=True):
         end, asked = run.outcome(AttackEnd), Experiment.model_validate_json(run.experiment)
-        if run.started:
+        if row.inapplicable:
+            idle[asked.attack.id] = row.inapplicable
+        elif run.started:
             begun.add(asked.attack.id)
         if row.answered or row.shows:
             tried.add(asked.attack.id)
         seconds += (end.seconds or 0.0) if end else 0.0
         words = end.verdict.each or (end.verdict.word,) * len(asked.pictures) if end and end.verdict else ()
         for place, picture in enumerate(asked.pictures):
-            found = words[place] if place < len(words) else CUT_SHORT
+            found = words[place] if place < len(words) else INAPPLICABLE if row.inapplicable else CUT_SHORT
             key = picture.model_dump_json()
-            worst[key] = min(worst.get(key, CUT_SHORT), found, key=_severity)
-    people = {word: count for word in (*VERDICTS, CUT_SHORT) if (count := sum(found == word for found in worst.values()))}
+            worst[key] = min(worst.get(key, INAPPLICABLE), found, key=SEVERITY.index)
+    people = {word: count for word in SEVERITY if (count := sum(found == word for found in worst.values()))}
     open_runs = sum(run.status in OPEN for run in runs)
     leaks = any(word in people for word in LEAKS)
     best = max(told, key=worst_case.reach_of, default=None)
@@ -158,7 +166,8 @@ def answer(reader: RunReader, runs: Sequence[Run], known: Catalog, *, gone: int 
         best=best if best and best.verdict else None,
         rows=tuple(told),
         open=open_runs,
-        cut=sum(not row.answered for row in told),
+        cut=sum(not row.answered and not row.inapplicable for row in told),
+        idle={attack: why for attack, why in idle.items() if attack not in begun | tried},
         begun=frozenset(begun | tried),
         tried=frozenset(tried),
     )
@@ -181,11 +190,6 @@ def is_about(question: Question, runs: Sequence[Run], known: Catalog) -> bool:
     return {asked_of(one) for one in asked} <= expected
 
 
-def _severity(word: str) -> int:
-    order = (*VERDICTS, CUT_SHORT)
-    return order.index(word) if word in order else len(order)
-
-
 def who(row: Row) -> str:
     """The attack of a run, and by whom."""
     words = worst_case.attacker_words(row)
@@ -202,11 +206,12 @@ def not_tried(question: Question, told: Answer, known: Catalog) -> list[str]:
     words = []
     if broken_off := titles(told.begun - told.tried):
         words.append(f"Begun, and broken off before an answer: {broken_off}.")
-    if others := titles(every - told.begun):
+    words += [f"{titles(frozenset({attack}))} does not apply here, and was not tried: {why}" for attack, why in told.idle.items()]
+    if others := titles(every - told.begun - frozenset(told.idle)):
         words.append(f"These attacks of this program: {others}.")
     if told.cut:
         words.append(
-            f"{told.cut} of {len(told.rows)} attacks did not come to their own answer. What they had shown until then counts; "
+            f"{told.cut} of {sum(not row.inapplicable for row in told.rows)} attacks did not come to their own answer. What they had shown until then counts; "
             "what they had not shown says nothing."
         )
     return [*words, *NEVER]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from leakage.results.differences import NOTHING, attacker, part_words, protection, sentence_case, titles
 from leakage.results.utility import UNKNOWN, Cost, cost, in_full
-from leakage.runs.endings import how_it_stands
+from leakage.runs.endings import how_it_stands, why_inapplicable
 from leakage.runs.event_parts import BaselineScores, FrameScores
 from leakage.runs.events import AttackEnd
 from leakage.runs.reader import RunReader
@@ -30,6 +30,7 @@ class Row:
     arm             the title without the attack, what it does and the seed: what was attacked
     attacker        "adaptive", "naive", or "both" where the two do the same
     status, ended   the run's state, and how it ended or stands, in words; `answered`: the attack came to its own answer
+    inapplicable    why the attack does not apply here: it was not tried, and has no verdict and no scores; "" where it does
     verdict, words  the verdict's word (spec/words.py) and the sentence that says why
     psnr            in dB; ssim, lpips as published; rank is the median place of the private picture in the line-up
     accuracy        share of test pictures named right by the training in `cost`, which says what has to be known of it
@@ -61,6 +62,7 @@ class Row:
     attack: str
     answer: str
     cost: Cost = UNKNOWN
+    inapplicable: str = ""
 
     @property
     def name(self) -> str:
@@ -122,6 +124,7 @@ def _row(reader: RunReader, run: Run, experiment: Experiment, known: Catalog, **
         epsilon=in_full(meta.epsilon.value) if meta and meta.epsilon else None,
         accuracy=costs.accuracy,
         cost=costs,
+        inapplicable=why_inapplicable(end.ending if end else None),
         grey={name: value for name, value in told.items() if value is not None},
         answer="; ".join(meta.answers if meta and heard == "adaptive" else ()),
         **words,
@@ -141,7 +144,7 @@ def only_naive(rows: list[Row]) -> list[str]:
 
     A naive attack that has not ended, or was stopped early, may find more: nothing is said of its protection.
     """
-    naive = [row for row in rows if row.attacker == "naive"]
+    naive = [row for row in rows if row.attacker == "naive" and not row.inapplicable]
     open_to_naive = {row.protection for row in naive if not row.failed}
     finds: dict[str, list[str]] = {}  # protection -> the attacks that find the picture when they know of it
     for row in rows:

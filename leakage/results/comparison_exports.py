@@ -10,6 +10,7 @@ from leakage.results.arms import Arm, data, gather, without_infinity
 from leakage.results.exports import GAP, WIDE, Made, saved, table
 from leakage.runs.store import Store
 from leakage.spec.catalog import Catalog
+from leakage.spec.words import INAPPLICABLE
 
 COLUMN = 192  # screen pixels of an arm's pictures, fewer when the whole would become wider than report.WIDE
 LINE = 14  # screen pixels of a line of text
@@ -33,7 +34,8 @@ def _table(arms: list[Arm], _known: Catalog) -> Made:
         cost = [row.cost.recipe if row.cost.accuracies else row.cost.blank, len(row.cost.accuracies) or None, row.cost.difference]
         cost += [without_infinity(row.cost.unsampled), without_infinity(row.cost.sampled)]
         grey = [row.grey.get(name) for name in GREY]
-        return [row.title, row.attacker, row.status, row.ended, row.verdict, *scores, *cost, *grey, arm.experiment.seed, row.run]
+        word = INAPPLICABLE if row.inapplicable else row.verdict
+        return [row.title, row.attacker, row.status, row.ended, word, *scores, *cost, *grey, arm.experiment.seed, row.run]
 
     return table(head, map(line, arms))
 

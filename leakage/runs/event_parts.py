@@ -111,7 +111,7 @@ class VerdictWords(EventPart):
 
 
 class Ending(EventPart):
-    """How an attack ended: answer, limit, stopped (by hand), over (the time of its question) or diverged; and in words."""
+    """How an attack ended: answer, limit, stopped (by hand), over (the time of its question), diverged or inapplicable; and in words."""
 
     how: str
     words: str

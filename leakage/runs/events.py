@@ -151,9 +151,12 @@ class ThinnedEvent(RunEvent):
 
 
 class AttackEnd(EndEvent):
-    """What an attack came to. `answer` is the number of its frame; runs with equal `timing_key` take about as long per step."""
+    """What an attack came to. `answer` is the number of its frame, null of one that does not apply.
 
-    answer: int
+    Runs with equal `timing_key` take about as long per step.
+    """
+
+    answer: int | None = None
     step: int | None = None
     steps: int | None = None
     seconds: float | None = None

@@ -69,6 +69,7 @@ DIFFERENCE = f"Adaptive: it knows what the phone does, and imitates that. Naive:
 # What an attack showed of the private pictures, worst first. Of one that showed nothing no more is known than that.
 RECOGNIZABLE, SINGLED_OUT, PARTLY, NOT_SHOWN = VERDICTS = ("recognizable", "singled out", "partly", "not shown by this attack")
 CUT_SHORT = "stopped: no verdict"  # it was stopped before its answer, and showed nothing until then
+INAPPLICABLE = "does not apply"  # no verdict: the attack cannot work on this setting, whatever the pictures are, and was not tried
 LEAKS = (RECOGNIZABLE, SINGLED_OUT)
 MEANING = {
     RECOGNIZABLE: "Whoever is in the picture can be seen by whoever holds the update, although the picture never left the phone.",
@@ -76,6 +77,7 @@ MEANING = {
     "them it is: that singles somebody out, and is a leak.",
     PARTLY: "Shapes and colours leak: somebody who knows the picture may guess it, and a better attack may see more.",
     NOT_SHOWN: "This says something of this attack, and nothing of safety: another attack, more tries or another picture may show it.",
+    INAPPLICABLE: "This attack cannot work on this setting, whatever the pictures are. It was not tried, and says nothing of what leaks.",
     CUT_SHORT: "It was stopped before it had an answer. What it did not show until then says nothing.",
 }
 

@@ -3,19 +3,20 @@
 import base64
 import importlib.metadata
 import math
-from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 
 import torch
 
 from leakage.data.checkpoints import words
 from leakage.data.images import class_names, find, sheet
+from leakage.engine.inapplicable import DoesNotApplyError
 from leakage.engine.privacy import privacy_budget
 from leakage.engine.stopping import StoppedError
 from leakage.evaluation.play import Scene, play, play_together
 from leakage.evaluation.referee import Frame
-from leakage.runs.endings import UNBEGUN, ending
+from leakage.runs.endings import UNBEGUN, ending, inapplicable
 from leakage.runs.estimates import timing_key
 from leakage.runs.event_parts import (
     BaselineScores,
@@ -65,11 +66,23 @@ def perform(job: Job, device: torch.device) -> None:
             case.job.computes_on(device)
             case.job.store.put_file(case.job.run.id, "private.png", contact_sheet(case.scene.x))
             case.job.store.add_event(case.job.run.id, describe(case, others=len(cases) - 1))
-        if len(cases) > 1:
+        with applying(cases):
+            if len(cases) == 1:
+                run_single(first)
+                return
             for place, frame in play_together([case.scene for case in cases], [case.job.pulse for case in cases]):
                 keep(cases[place], frame, alone=False)
-        else:
-            run_single(first)
+
+
+@contextmanager
+def applying(cases: "Sequence[Case]") -> Iterator[None]:
+    """What turns out not to apply to these cases ends in that, without an answer."""
+    try:
+        yield
+    except DoesNotApplyError as error:
+        for case in cases:
+            if not case.job.closed:
+                case.job.done(AttackEnd(ending=inapplicable(str(error)), seconds=0.0))
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,8 @@ import pytest
 import torch
 from problems import CATALOG, GRANTED, LABELS, TINY, moments, observed, precision, relative, smooth
 
-from leakage.attacks._dense import layers_of, rows_of_sums
+from leakage.attacks._dense import rows_of_sums
+from leakage.attacks._read_layers import Reading
 from leakage.defenses.precode import before
 from leakage.engine.client import gradient_client
 from leakage.engine.core import Observation, Params
@@ -150,7 +151,7 @@ def test_a_unit_of_which_two_sums_say_the_same_is_one_row() -> None:
     x = smooth(3)
     model = Part(id="mlp", fields={"width": 64, "depth": 1, "activation": "relu"})
     seen = observed(x, model=model, aggregation=in_ring(place=2), assume=GRANTED)
-    (first, *_), _ = layers_of(seen)
+    first, _ = Reading.of(seen).pixel_layer()
     on = x.flatten(1) @ seen.weights[f"{first.name}.weight"].T + seen.weights[f"{first.name}.bias"] > 0  # (3, 64)
     (_, whole), (_, before) = rows_of_sums(seen.as_gradient(), first.name, 0.0)
     assert (len(whole), len(before)) == (int(on[2].sum()), int((on[0] | on[1]).sum()))

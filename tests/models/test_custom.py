@@ -154,7 +154,7 @@ def test_several_guesses_at_once_are_replayed_as_each_alone(text: str) -> None:
 
 @pytest.mark.parametrize("name", ["CNN6", "LeNet (Zhu)", "FCN3", "R-GAP's net C"])
 def test_a_plain_chain_has_the_links_that_are_counted(name: str) -> None:
-    links = chain(built("custom", network=TEMPLATES[name]), SHAPE)
+    links = chain(built("custom", network=TEMPLATES[name]), SHAPE).links
     assert [(one.x, one.z) for one in links] == [(one.x, one.z) for one in unroll(parse(TEMPLATES[name]), SHAPE, 10)]
     assert [link.activation is None for link in links] == [False] * (len(links) - 1) + [True]
 
@@ -165,7 +165,7 @@ def test_a_network_that_takes_largest_pixels_is_no_chain() -> None:
 
 
 def test_a_block_is_one_link_without_its_skip_two_and_a_norm_is_part_of_its_convolution() -> None:
-    links = chain(built("custom", network="conv 3@4 p1 norm - block 6 /2 - block 6 cut norm - mean 2 - mean"), SHAPE)
+    links = chain(built("custom", network="conv 3@4 p1 norm - block 6 /2 - block 6 cut norm - mean 2 - mean"), SHAPE).links
     assert [link.name for link in links] == ["conv1", "block2", "block3.body.0", "block3.body.2", "mean4", "mean5", "linear"]
     assert [link.norm.name if link.norm else "" for link in links] == [
         "conv1.norm",
@@ -193,7 +193,7 @@ def test_the_links_compute_what_the_network_computes_and_pull_back_its_derivativ
         net = built("custom", (3, 16, 16), network=text, activation=activation).double()
         trained_norms(net)
         weights, x = dict(net.named_parameters()), smooth(channels=3, side=16)[0]
-        for link in chain(net, (3, 16, 16)):
+        for link in chain(net, (3, 16, 16)).links:
             out = link.map(weights, x.requires_grad_())
             if not link.body:
                 k = torch.randn(link.z)

@@ -29,7 +29,7 @@ from leakage.runs.service import service
 from leakage.runs.store import OPEN, Run
 from leakage.spec.catalog import Catalog
 from leakage.spec.question import Question
-from leakage.spec.words import CUT_SHORT, NOT_SHOWN
+from leakage.spec.words import CUT_SHORT, INAPPLICABLE, NOT_SHOWN
 from leakage.ui.common import gone
 from leakage.ui.common.base_path import base
 from leakage.ui.common.markdown import escape
@@ -40,7 +40,11 @@ from leakage.ui.lab import fallback
 from leakage.ui.lab.result import EVERY, duration, staged
 
 LOOKS = {LEAK: "leaks", NOT_SAFE: "open", ASKING: "asking", GONE: "open"}
-PEOPLE = {NOT_SHOWN: "not shown by these attacks", CUT_SHORT: "not attacked to an end"}
+PEOPLE = {
+    NOT_SHOWN: "not shown by these attacks",
+    CUT_SHORT: "not attacked to an end",
+    INAPPLICABLE: "attacked by none, as none of these attacks applies",
+}
 COLUMNS = ("Protection", "What was seen", "Best attacker", "Accuracy", "Cost")
 
 
@@ -157,7 +161,10 @@ def lines(told: Answer, asked: list[tuple[str, str]]) -> list[tuple[str, str]]:
         ("How that is known", (shown and shown.words) or ""),
     ]
     answered = sum(row.answered for row in told.rows)
-    effort = f"{answered} of {len(told.rows)} attacks came to their own answer, {duration(told.seconds)} of computing, several at once"
+    applying = sum(not row.inapplicable for row in told.rows)
+    effort = f"{answered} of {applying} attacks came to their own answer, {duration(told.seconds)} of computing, several at once"
+    if applying < len(told.rows):
+        effort += f"; {len(told.rows) - applying} more do not apply here"
     return [line for line in [*found, ("With how much effort", effort)] if line[1]]
 
 

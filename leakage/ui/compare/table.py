@@ -12,7 +12,7 @@ from leakage.results.differences import sentence_case
 from leakage.results.markup import render
 from leakage.results.utility import EPSILONS, Cost, epsilon_words, heading, seeds_words
 from leakage.results.worst_case import attacker_words, worst
-from leakage.spec.words import NOT_SHOWN, PARTLY, RECOGNIZABLE, SINGLED_OUT
+from leakage.spec.words import INAPPLICABLE, NOT_SHOWN, PARTLY, RECOGNIZABLE, SINGLED_OUT
 from leakage.ui.common.base_path import base
 from leakage.ui.common.figures import against_accuracy
 
@@ -153,11 +153,11 @@ def _epsilon(place: int, what: str) -> Column:
 
 def _finder(row: Row, rows: Sequence[Row]) -> TableCell:
     """The attack, by whom, of how many tries; nobody while nothing is known."""
-    tried = [one for one in rows if one.arm == row.arm]
+    tried = [one for one in rows if one.arm == row.arm and not one.inapplicable]
     ended = sum(one.answered or one.shows for one in tried)
     count = f"{ended} of {len(tried)} answered" if ended < len(tried) else f"best of {len(tried)}"
     if row.verdict is None:
-        return TableCell(text=DASH, below=count)
+        return TableCell(text=DASH, below=count if tried else "no attack applies")
     return TableCell(text=row.attack, below="; ".join(filter(None, [attacker_words(row), count])))
 
 
@@ -236,6 +236,8 @@ def heat(psnr: float, share: float, *, title: str, below: str = "", framed: bool
 
 def verdict(row: Row) -> TableCell:
     """The verdict as a coloured word, or how the run stands."""
+    if row.inapplicable:
+        return TableCell(text=INAPPLICABLE, kind="state", title=row.ended)
     if row.verdict is None:
         return TableCell(text=row.ended, kind="state")
     return TableCell(text=row.verdict, kind="verdict", word=row.verdict, why=row.words or "", below=_cut(row))

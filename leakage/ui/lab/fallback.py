@@ -8,6 +8,7 @@ from leakage.results.markup import render
 from leakage.runs.endings import how_it_stands
 from leakage.runs.events import AttackEnd
 from leakage.runs.service import service
+from leakage.runs.store import OPEN
 from leakage.ui.common.markdown import escape
 
 
@@ -17,6 +18,9 @@ def show(run_id: str) -> None:
     run = service().look(run_id)
     frames = service().frames(run_id)
     kept = [frame for frame in frames if frame.picture]
+    if run and run.status not in OPEN and not kept:
+        st.caption(escape(how_it_stands(run)))
+        return
     if run is None or not kept:
         st.caption("Waiting for the first picture.")
         return

@@ -153,7 +153,11 @@ def actions(run: Run, of: str = "") -> None:
                 icon=":material/stop:",
                 key=f"cancel{of}",
             )
+        end = run.outcome(AttackEnd)
+        offered = {"experiment.json"} if end and end.answer is None else set(DOWNLOADS)  # what does not apply has no picture
         for name, label in DOWNLOADS.items():
+            if name not in offered:
+                continue
             st.link_button(label, f"{base()}/api/runs/{run.id}/{name}", icon=":material/download:", type="tertiary")
         with st.popover("Link to this run", icon=":material/link:", type="tertiary"):
             st.code(f"{(st.context.url or '').split('?')[0]}?run={run.id}", language=None)
