@@ -4,11 +4,12 @@ from collections.abc import Callable, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
+import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
 
-from leakage.engine.core import Observation, Params, Snapshot, generator
+from leakage.engine.core import DoesNotApplyError, Observation, Params, Snapshot, generator
 from leakage.evaluation.baselines import Baselines, make_baselines
 from leakage.evaluation.lineup import Lineup, draw
 from leakage.evaluation.metrics import gradient_distances
@@ -23,6 +24,9 @@ IDS = {kind: [entry.id for entry in CATALOG.of(kind)] for kind in catalog.KINDS}
 TINY = Part(
     id="mlp", fields={"width": 32, "depth": 1, "activation": "sigmoid"}
 )  # smooth, and its first layer has a bias: one picture is determined
+RELU = Part(id="mlp", fields={**TINY.fields, "activation": "relu"})
+SUITED = {"exact_batches": RELU}  # attacks to which another network than TINY belongs
+ELSEWHERE = ("twin_data",)  # ... and those whose tests have networks of their own: tests/attacks/test_gap_family.py
 FITTING = {"fedkl": Part(id="resnet", fields={"kind": "resnet20-4", "width": 4})}  # needs BatchNorm
 LIGHT = {"vgg16": {"units": 16}}  # what a model too large for a test is made with
 SHORT = {"steps": 60, "tries": 4, "starts": 2, "weight_steps": 20, "stage_steps": 20}  # enough for a problem of this size
@@ -107,6 +111,16 @@ def moments(attack: Part, seen: Observation, seed: int = 1) -> list[Snapshot]:
     attacker = plugin("attack", attack)
     run = attacker.run(with_generator(seen, attacker), generator(seed, "attack"))
     return [replace(moment, x=moment.x.clone(), y=moment.y.clone()) for moment in run]
+
+
+def applied(name: str, x: torch.Tensor, *, assume: Assumptions | None = None, **fields: bool | float) -> list[Snapshot]:
+    """All snapshots of an attack on a network that suits it; a test of one that applies ELSEWHERE ends here, when that was said."""
+    seen = observed(x, model=SUITED.get(name, TINY), assume=assume or Assumptions())
+    if name not in ELSEWHERE:
+        return moments(short(name, **fields), seen)
+    with pytest.raises(DoesNotApplyError, match=r"\.$"):
+        moments(short(name, **fields), seen)
+    pytest.skip("It does not apply to this network, and says so.")
 
 
 def trained_norms(model: nn.Module, seed: int = 5) -> None:

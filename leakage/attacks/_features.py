@@ -14,8 +14,10 @@ from leakage.engine.matching import start, total_variation
 STEP_SIZE, SMOOTH = 0.1, 0.02  # Adam's step, and the weight of total variation
 
 
-def pictures_of(seen: Observation, number: int, features: Tensor, labels: Tensor, *, steps: int, rng: torch.Generator) -> Iterator[Snapshot]:
-    """Pictures (B, C, H, W) whose features, the value with this number of the computation, point along `features` (P, n); places beyond P are free.
+def pictures_of(
+    seen: Observation, number: int, features: Tensor, labels: Tensor, *, steps: int, rng: torch.Generator
+) -> Iterator[Snapshot]:
+    """Pictures (B, C, H, W) whose features, that value of the computation, point along `features` (P, n); places beyond P are free.
 
     min mean_i (1 - cos(h(x_i), h_i)) + SMOOTH * total variation, by Adam on signs: cosine of features, one picture's problem each.
     """

@@ -45,7 +45,7 @@ class Reading:
     """The computation of an observed model, as its closed forms read it."""
 
     seen: Observation
-    found: Computation
+    computed: Computation
 
     @staticmethod
     def of(seen: Observation) -> "Reading":
@@ -54,8 +54,8 @@ class Reading:
 
     def linear(self) -> Iterator[tuple[int, Step, str]]:
         """The fully connected layers that a list of numbers enters, in the order in which they are called."""
-        for place, step in enumerate(self.found.steps, 1):
-            if step.function == "linear" and step.layer is not None and step.enters == 0 and self.found.value(step.inputs[0]).dim() == 2:
+        for place, step in enumerate(self.computed.steps, 1):
+            if step.function == "linear" and step.layer is not None and step.enters == 0 and self.computed.value(step.inputs[0]).dim() == 2:
                 yield place, step, step.layer
 
     def pixel_layer(self) -> tuple[ReadLayer, PixelMap]:
@@ -80,12 +80,12 @@ class Reading:
 
     def activated(self, place: int) -> nn.Module | str | None:
         """What is done to a value: ReLU, LeakyReLU, sigmoid or tanh, another step by its kind; None where it is the logits."""
-        while not is_last(self.found, place):
-            readers = self.found.readers(place)
+        while not is_last(self.computed, place):
+            readers = self.computed.readers(place)
             if len(readers) != 1:
                 return "a branch"
-            step = self.found.steps[readers[0] - 1]
-            activation = activation_of(step, self.found.value(place))
+            step = self.computed.steps[readers[0] - 1]
+            activation = activation_of(step, self.computed.value(place))
             if not isinstance(activation, nn.Identity):
                 return activation if isinstance(activation, nn.ReLU) else step.kind
             place = readers[0]
@@ -93,13 +93,13 @@ class Reading:
 
     def dense(self, place: int) -> tuple[list[Dense], str]:
         """The fully connected layers from a step on, and after which kind of step the network goes on otherwise ("": it does not)."""
-        step = self.found.steps[place - 1]
+        step = self.computed.steps[place - 1]
         layers = [self._dense(step)]
-        while not is_last(self.found, place):
-            readers = self.found.readers(place)
+        while not is_last(self.computed, place):
+            readers = self.computed.readers(place)
             if len(readers) != 1:
                 return layers, "a branch"
-            step, value = self.found.steps[readers[0] - 1], self.found.value(place)
+            step, value = self.computed.steps[readers[0] - 1], self.computed.value(place)
             activation = activation_of(step, value)
             if step.function == "linear" and step.layer is not None and value.dim() == 2:
                 layers.append(self._dense(step))
@@ -118,24 +118,24 @@ class Reading:
 
     def check(self, step: Step, name: str) -> None:
         """Raise DoesNotApplyError unless the gradient of a layer is d h^T, and that of its bias d: tried on the probes."""
-        weighed = torch.randn(self.found.logits.shape, generator=generator(0, "law"), dtype=torch.float64).to(self.found.logits)
+        weighed = torch.randn(self.computed.logits.shape, generator=generator(0, "law"), dtype=torch.float64).to(self.computed.logits)
         own = [self.seen.model.get_parameter(f"{name}.{part}") for part in ("weight", "bias")[: 1 + _biased(step)]]
         assert step.followed is not None
-        total = (self.found.logits * weighed).sum()
+        total = (self.computed.logits * weighed).sum()
         d, *slopes = torch.autograd.grad(total, [step.followed, *own], retain_graph=True, allow_unused=True)
         if d is None or slopes[0] is None:
             raise DoesNotApplyError(SHARED.format(name))
-        wanted = [d.T @ self.found.value(step.inputs[0]), d.sum(0)]
+        wanted = [d.T @ self.computed.value(step.inputs[0]), d.sum(0)]
         gaps = [float((one - want).norm()) > 1e-3 * float(want.norm()) for one, want in zip(slopes, wanted, strict=False)]
         if any(gaps):
             raise DoesNotApplyError(SHARED.format(name))
 
     def first(self) -> str:
         """The first step that does more than hand pixels on, in words."""
-        for step in self.found.steps:
+        for step in self.computed.steps:
             if step.layer is not None:
                 return "a convolution" if step.function == "conv2d" else f"{step.words}, which other numbers enter"
-            if pixel_map(self.seen.model, self.found.steps.index(step) + 1, self.seen.image_shape) is None:
+            if pixel_map(self.seen.model, self.computed.steps.index(step) + 1, self.seen.image_shape) is None:
                 return f"of kind {step.kind}"
         return "another"
 

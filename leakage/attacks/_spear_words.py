@@ -15,7 +15,9 @@ PROVED_ALL = (
     "of these pictures, replayed, is the one received."
 )
 AGREED = "{} of the units of {} are on or off just as {} would have them (lambda; chance is a half)."
-OTHER_UPDATE = "Not proved: the update of these pictures, replayed, is {:.2g} % away from the one received, and rounding and noise allow {:.1g} %."
+OTHER_UPDATE = (
+    "Not proved: the update of these pictures, replayed, is {:.2g} % away from the one received, and rounding and noise allow {:.1g} %."
+)
 SOME = "{} of {} pictures are proved: at least {} of the units agree with each. Over all it is {} (lambda; chance is a half)."
 MISSING = (
     "Not proved: {} of {} pictures were found, with which {} of the units agree (lambda; chance is a half). Parts of others may be in them."
@@ -61,7 +63,9 @@ def verdict(seen: Observation, name: str, layer: Layer, now: BatchDirections, pr
     elif proof is None:
         told.append(sentence_of(AGREED.format(share, name, counted(rank))))
     elif proof.agreed and not proof.replayed:
-        told.append(OTHER_UPDATE.format(100 * proof.distance, 100 * proof.allowed) + " " + sentence_of(AGREED.format(share, name, counted(rank))))
+        told.append(
+            OTHER_UPDATE.format(100 * proof.distance, 100 * proof.allowed) + " " + sentence_of(AGREED.format(share, name, counted(rank)))
+        )
     elif proof.proved == rank:
         told.append(PROVED_ALL.format(share, name, counted(rank)))
     else:

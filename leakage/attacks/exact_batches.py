@@ -35,8 +35,9 @@ class ExactBatches(Attack):
     are the directions q for which U q has the most zeros (`attacks/_spear.py`). The bias's gradient D 1 gives their scales, and X = D^+ G.
     Without any truth two numbers say whether that is right (`attacks/_certificate.py`). Lambda is the share of units with
     (W x_i + b)_j > 0 exactly where D_ji is not 0, which by chance is about a half. And the pictures are replayed: their update has to be
-    the one received. They are called proved only where both hold. No label, no prior. What counts as zero follows the noise in the smaller singular
-    values. The sum over several phones has the form D X again: it is one larger batch, and which phone a picture was on stays hidden.
+    the one received. They are called proved only where both hold. No label, no prior. What counts as zero follows the noise in the
+    smaller singular values. The sum over several phones has the form D X again: it is one larger batch, and which phone a picture was on
+    stays hidden.
     Where the layer is not the first, X are features: pictures are searched that have them, by 1 - cosine and total variation.
     Unlike the paper: descent on the sphere in place of samples by default; a cut of the singular values that stands noise (Gavish and
     Donoho 2014); candidates exchanged by lambda; features of later layers.

@@ -110,7 +110,9 @@ class LinearLayer(Attack):
         reading, gradient = Reading.of(seen), seen.as_gradient()
         first, pixels = reading.pixel_layer()
         if not first.bias:
-            raise DoesNotApplyError("Without a bias in the first layer a batch cannot be told apart; of one picture nothing would be hidden.")
+            raise DoesNotApplyError(
+                "Without a bias in the first layer a batch cannot be told apart; of one picture nothing would be hidden."
+            )
         whole = rows_of(gradient, first.name, self.threshold)
         sums = rows_of_sums(gradient, first.name, self.threshold)
         slopes, d = (torch.cat(rows) for rows in zip(*sums, strict=True))

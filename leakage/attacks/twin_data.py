@@ -6,19 +6,19 @@ from dataclasses import dataclass, replace
 import torch
 
 from leakage.attacks._gauss_newton import LARGEST, gauss_newton
+from leakage.attacks._labels import labels_of
 from leakage.attacks._lbfgs import one_start
-from leakage.attacks.r_gap import RGap, distance
-from leakage.engine.core import Attack, Observation, Snapshot, choice, param
+from leakage.attacks.r_gap import RGap, distance, readable
+from leakage.engine.core import Attack, DoesNotApplyError, Observation, Snapshot, choice, param
+from leakage.engine.losses import loss_of
 from leakage.engine.matching import flatten, from_pixels, to_pixels
 
 SEARCHES = ("Gauss-Newton", "L-BFGS")
 ENDED = "Two pictures, one gradient. Started {:.2g} % away from the twin, the search ended {:.2g} % away."
 LARGE = "A gradient of {:,} numbers is too long for Gauss-Newton steps: L-BFGS searches instead, and sticks at bends before it arrives."
 OF_ONE = "A twin is worked out for one picture; of several R-GAP finds one mixture only. Choose a batch of 1."
-NONE = (
-    "There is one explanation of this gradient only, so no twin. A twin needs one output, the label the network says itself, no biases, "
-    "and no hinge loss."
-)
+NONE = "There is one explanation of this gradient only, so no twin. A twin needs the label that the network says itself."
+NEVER = "This network's gradients have one explanation each, so no twin: it has {}. Choose one output without biases, ReLU, no hinge loss."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,13 +51,18 @@ class TwinData(Attack):
     noise: float = param(0.01, 0, 1, "Noise added to the twin before the search starts, as a share of its own deviation.")
 
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
+        labels_of(seen, "best")  # what R-GAP needs first
+        if seen.batch_size > 1:
+            raise DoesNotApplyError(OF_ONE)
+        if lacking := unscalable(seen):
+            raise DoesNotApplyError(NEVER.format(lacking))
         answer: Snapshot | None = None
         for answer in RGap().run(seen, rng):
             yield answer
         assert answer is not None
         others = [x for x in answer.views.values() if not torch.equal(x, answer.x)] if answer.note.get("explanations", 1) != 1 else []
-        if seen.batch_size > 1 or not others:
-            yield replace(answer, note={**answer.note, "event": NONE if seen.batch_size == 1 else OF_ONE})
+        if not others:
+            yield replace(answer, note={**answer.note, "event": NONE})
             return
         twin = others[0]
         note = {key: value for key, value in answer.note.items() if key != "event"}
@@ -83,3 +88,14 @@ class TwinData(Attack):
         start, end = (float((at - z).norm() / z.norm()) for at in (begin, from_pixels(seen, last.x)))
         note = {**note, "start from the twin": start, "end from the twin": end, "event": ENDED.format(100 * start, 100 * end)}
         yield replace(answer, step=last.step, note=note, views=views)
+
+
+def unscalable(seen: Observation) -> str:
+    """What keeps x and a x from having one gradient, whatever x is; "" where nothing does. Raises DoesNotApplyError of no chain."""
+    links = readable(seen).links
+    parts = [part for link in links for part in link.weighted]
+    curved = any(one.activation is not None and one.kink is None for one in (*links, *parts))
+    biased = any(f"{part.name}.bias" in seen.weights or part.norm for part in parts)
+    several, hinge = links[-1].z != (1,), loss_of(seen.model) == "hinge"
+    found = {"several outputs": several, "biases or norms": biased, "an activation with a curve": curved, "a hinge loss": hinge}
+    return next((what for what, there in found.items() if there), "")

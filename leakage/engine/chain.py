@@ -14,7 +14,6 @@ from leakage.networks.k_curve import Loss
 
 ADDS = ("add", "iadd", "radd")
 POOLS = ("avg_pool2d", "mean", "adaptive_avg_pool2d")
-META = torch.device("meta")  # where layers lie of which only the settings are read
 
 
 class TwoClasses(nn.Module):
@@ -123,20 +122,14 @@ class _Reader:
     def linear(self, step: Step, shape: tuple[int, ...]) -> Link | None:
         """The link of a linear layer or of a convolution that has a place in a chain."""
         name, out = step.layer, tuple(step.value.shape[1:])
-        if name is None:
+        layer = self.model.get_submodule(name) if name else None
+        if name and isinstance(layer, nn.Linear) and step.function == "linear":
+            return Link(name, layer, shape, out) if len(shape) == 1 else None
+        if name is None or not isinstance(layer, nn.Conv2d) or step.function != "conv2d" or not _plain(layer):
             return None
-        if step.function == "linear":
-            return Link(name, nn.Linear(shape[0], out[0], device=META), shape, out) if len(shape) == 1 else None
-        stride, padding, dilation, groups = (_pair(step.argument(3 + place, word, 1 - (place == 1))) for place, word in enumerate(WORDS))
-        size = tuple(self.model.get_parameter(f"{name}.weight").shape[2:])
-        square = len(shape) == 3 and size[0] == size[1] and stride[0] == stride[1] and padding[0] == padding[1] >= 0
-        if not square or dilation != (1, 1) or groups[0] != 1:
-            return None
-        inner = getattr(step.module, "norm", None)
+        inner = getattr(layer, "norm", None)
         norm = Norm(f"{name}.norm", inner) if isinstance(inner, nn.BatchNorm2d) and _stored(inner) else None
-        if inner is not None and norm is None and not isinstance(inner, nn.Identity):
-            return None
-        return Link(name, nn.Conv2d(shape[0], out[0], size[0], stride[0], padding[0], device=META), shape, out, norm=norm)
+        return Link(name, layer, shape, out, norm=norm) if norm or isinstance(inner, nn.Identity | None) else None
 
     def norm(self, step: Step) -> Norm | None:
         """BatchNorm that uses its stored statistics, and scale and shift that are weights."""
@@ -184,14 +177,12 @@ def _stored(layer: nn.BatchNorm2d) -> bool:
     return layer.affine and not layer.training and layer.running_mean is not None
 
 
-WORDS = ("stride", "padding", "dilation", "groups")  # arguments of a convolution, from the fourth on
-
-
-def _pair(value: object) -> tuple[int, int]:
-    """A number for each direction; -1 for a word."""
-    if isinstance(value, int):
-        return value, value
-    return (int(value[0]), int(value[-1])) if isinstance(value, Sequence) and not isinstance(value, str) else (-1, -1)
+def _plain(layer: nn.Conv2d) -> bool:
+    """Zeros around it, and square."""
+    if isinstance(layer.padding, str):  # "same": as many as the sides need
+        return False
+    same = layer.kernel_size[0] == layer.kernel_size[1] and layer.stride[0] == layer.stride[1] and layer.padding[0] == layer.padding[-1]
+    return same and layer.groups == 1 and max(layer.dilation) == 1 and layer.padding_mode == "zeros"
 
 
 def _mean(step: Step, shape: tuple[int, ...]) -> Link | None:
@@ -202,7 +193,7 @@ def _mean(step: Step, shape: tuple[int, ...]) -> Link | None:
         names = ("kernel_size", "stride", "padding", "ceil_mode", "count_include_pad", "divisor_override")
         size, stride, padding, ceil, _, divisor = (step.argument(1 + place, name) for place, name in enumerate(names))
         side, paces = one_side(size), one_side(stride or size)
-        if side != paces or side < 1 or max(_pair(padding or 0)) or ceil or divisor:
+        if side != paces or side < 1 or padding not in (0, (0, 0)) or ceil or divisor:
             return None
         return Link(step.where or step.function, nn.AvgPool2d(side), shape, (shape[0], *(length // side for length in shape[1:])))
     given = torch.randn((1, *shape), generator=generator(0, "mean"), dtype=torch.float64).to(step.value)

@@ -159,7 +159,7 @@ class _Recorder(TorchFunctionMode):
             self.held.append(one)
         where, inner = self.inside[-1]
         kind = type(inner).__name__ if module or (where and not any(inner.children())) else function
-        every = [*enumerate(given), *named.items()]
+        every: list[tuple[int | str, Any]] = [*enumerate(given), *named.items()]
         parameters = {place: self.parameters[id(one)] for place, one in every if id(one) in self.parameters}
         value = made[0].detach().clone()
         self.steps.append(Step(function, call, where, kind, inputs, value, followed, given, named, parameters, enters, module))

@@ -72,6 +72,7 @@ def cell_of(choice: tuple[int, ...], run: Played) -> CellPlayed:
     """What is kept of a finished run."""
     meta = next(event for event in run.events if isinstance(event, MetaEvent))
     assert run.end.verdict is not None
+    assert run.end.answer is not None
     scores = {name: kept(getattr(run.end.scores, name)) for name in SCORES} | {"grey": kept(grey_of(meta))}
     cell = Cell(
         choice=choice,

@@ -128,6 +128,7 @@ def record(title: str, run: Played, *, engine: str, pictures: int = 0) -> tuple[
     meta = next(event for event in events if isinstance(event, MetaEvent))
     frames = [event for event in events if isinstance(event, FrameEvent)]
     place_of = {frame.seq: place for place, frame in enumerate(frames)}
+    assert end.answer is not None
     answer = place_of[end.answer]
     most = pictures or (FRAMES_OF_ONE if meta.batch == 1 else FRAMES_OF_MANY)
     with_picture = [place + 1 for place, frame in enumerate(frames) if frame.seq in sheets and place < answer]

@@ -63,6 +63,7 @@ def restore(store: Store, name: str) -> None:
         store.add_frame(name, frame, sheet(shown[place][..., :colours])) if place in shown else store.add_event(name, frame)
         for place, frame in enumerate(frames(recording))
     ]
+    assert recording.end.answer is not None
     store.finish(name, "done", result=recording.end.model_copy(update={"answer": numbers[recording.end.answer]}))
     store.put_note(RECORDINGS, {**there, name: content})
 

@@ -211,8 +211,8 @@ def not_tried(question: Question, told: Answer, known: Catalog) -> list[str]:
         words.append(f"These attacks of this program: {others}.")
     if told.cut:
         words.append(
-            f"{told.cut} of {sum(not row.inapplicable for row in told.rows)} attacks did not come to their own answer. What they had shown until then counts; "
-            "what they had not shown says nothing."
+            f"{told.cut} of {sum(not row.inapplicable for row in told.rows)} attacks did not come to their own answer. What they had shown "
+            "until then counts; what they had not shown says nothing."
         )
     return [*words, *NEVER]
 

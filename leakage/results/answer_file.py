@@ -40,7 +40,10 @@ def make(store: Store, ids: Sequence[str], name: str, known: Catalog, given: Map
         raise SpecError("These runs answer another question than this one. Open the answer by its link, and print it from there.")
     told = answer(store, runs, known, gone=len(set(ids)) - len(arms))
     if name == "answer.json":
-        found = {"question": asked.model_dump(mode="json"), "answer": {"word": told.word, "people": told.people, "total": told.total, "inapplicable": told.idle}}
+        found = {
+            "question": asked.model_dump(mode="json"),
+            "answer": {"word": told.word, "people": told.people, "total": told.total, "inapplicable": told.idle},
+        }
         return Made("application/json", json.dumps({**found, **data(arms, known)}, indent=2).encode())
     return Made("text/html", page(asked, told, arms, known, store, {name: given.get(name, "")[:LONGEST] for name in PAPER}).encode())
 

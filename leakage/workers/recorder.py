@@ -19,6 +19,7 @@ from leakage.learn.lessons import lessons
 from leakage.learn.planned import plan, planned_grid, planned_run
 from leakage.learn.recordings import Played, RunRecording
 from leakage.learn.restored import OWNER
+from leakage.runs.endings import why_inapplicable
 from leakage.runs.events import AttackEnd, FrameEvent, MetaEvent, NoteEvent, RunEvent
 from leakage.runs.service import Service
 from leakage.runs.store import Run, Store
@@ -47,6 +48,8 @@ def perform_in(store: Store, experiment: Experiment) -> Run:
     assert finished is not None
     if finished.status != "done" or finished.result is None:
         raise SpecError(finished.message)
+    if why := why_inapplicable(ended.ending if (ended := finished.outcome(AttackEnd)) else None):
+        raise SpecError(f"There is nothing to record of an attack that does not apply: {why}")
     return finished
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import leakage
 from leakage.results.intervals import success_words
 from leakage.results.metrics_file import Machine, Metrics, MetricsFrame, Privacy, ProgramFacts
-from leakage.runs.endings import UNBEGUN, ending
+from leakage.runs.endings import UNBEGUN, ending, inapplicable
 from leakage.runs.event_parts import BaselineScores, FrameScores, VerdictWords
 from leakage.spec import catalog
 from leakage.spec.cautions import warnings
@@ -54,13 +54,17 @@ def perform(given: argparse.Namespace) -> None:
     ends = {
         n: run_file(experiment.model_copy(update={"seed": n}), out / f"seed-{n}") for n in range(experiment.seed, experiment.seed + seeds)
     }
+    words = [end.verdict.word for end in ends.values() if end.verdict]
+    answers = [end.answer for end in ends.values() if end.answer]
+    if not answers:  # what does not apply was not tried
+        return
     told = {
-        "a recognizable picture": success_words([end.verdict is not None and end.verdict.word == RECOGNIZABLE for end in ends.values()]),
-        "every picture picked out of its line-up": success_words([end.answer.scores.identified == 1 for end in ends.values()]),
+        "a recognizable picture": success_words([word == RECOGNIZABLE for word in words]),
+        "every picture picked out of its line-up": success_words([answer.scores.identified == 1 for answer in answers]),
     }
     (out / "success.json").write_text(json.dumps({"seeds": list(ends), **told}, indent=1))
-    for what, words in told.items():
-        log.info("Seeds with %s: %s.", what, words)
+    for what, how_often in told.items():
+        log.info("Seeds with %s: %s.", what, how_often)
 
 
 def make_room(out: Path, *, overwrite: bool) -> None:
@@ -84,6 +88,7 @@ def make_room(out: Path, *, overwrite: bool) -> None:
 
 def run_file(experiment: Experiment, out: Path) -> Metrics:
     """Play an experiment; frames/NNNNNN.png, final.png and metrics.json, whose content is returned, appear in `out`."""
+    from leakage.engine.inapplicable import DoesNotApplyError
     from leakage.engine.stopping import StoppedError
     from leakage.workers.adapter import play, prepare
     from leakage.workers.attack_job import contact_sheet
@@ -95,11 +100,16 @@ def run_file(experiment: Experiment, out: Path) -> Metrics:
     except StoppedError:
         raise RuntimeError(UNBEGUN.format(experiment.max_seconds)) from None
     rows: list[MetricsFrame] = []
-    for frame in play(experiment, scene=scene, pulse=lambda: time.monotonic() > deadline):
-        (out / ("final.png" if frame.final else f"frames/{frame.step:06d}.png")).write_bytes(contact_sheet(frame.x))
-        scores = FrameScores.model_validate(frame.scores, extra="forbid")
-        rows.append(MetricsFrame(step=frame.step, seconds=frame.seconds, loss=frame.loss, labels=tuple(frame.labels), scores=scores))
-    answer = rows.pop()
+    answer, verdict, note = None, None, {}
+    try:
+        for frame in play(experiment, scene=scene, pulse=lambda: time.monotonic() > deadline):
+            (out / ("final.png" if frame.final else f"frames/{frame.step:06d}.png")).write_bytes(contact_sheet(frame.x))
+            scores = FrameScores.model_validate(frame.scores, extra="forbid")
+            rows.append(MetricsFrame(step=frame.step, seconds=frame.seconds, loss=frame.loss, labels=tuple(frame.labels), scores=scores))
+        answer, verdict, note = rows.pop(), frame.verdict, frame.note
+        ended = ending("limit" if frame.ending == "stopped" else frame.ending, frame.step, experiment)
+    except DoesNotApplyError as why:
+        ended = inapplicable(str(why))
     metrics = Metrics(
         version=1,
         experiment=experiment,
@@ -109,9 +119,9 @@ def run_file(experiment: Experiment, out: Path) -> Metrics:
         privacy=privacy(scene),
         baselines={name: BaselineScores.model_validate(scores, extra="forbid") for name, scores in scene.baselines.scores.items()},
         answer=answer,
-        verdict=VerdictWords.model_validate(frame.verdict) if frame.verdict else None,
-        ending=ending("limit" if frame.ending == "stopped" else frame.ending, frame.step, experiment),
-        note=frame.note,
+        verdict=VerdictWords.model_validate(verdict) if verdict else None,
+        ending=ended,
+        note=note,
         frames=tuple(rows),
     )
     (out / "metrics.json").write_text(json.dumps(metrics.model_dump(mode="json"), indent=1, allow_nan=False))
@@ -121,6 +131,9 @@ def run_file(experiment: Experiment, out: Path) -> Metrics:
 
 def tell(metrics: Metrics, out: Path) -> None:
     """What it came to, in a few lines."""
+    if metrics.answer is None:
+        log.info("%s It was not tried, and says nothing of what leaks. That is in %s.", metrics.ending.words, out)
+        return
     if "event" in metrics.note:
         log.info("%s", metrics.note["event"])
     word = metrics.verdict.word.capitalize() if metrics.verdict else ""

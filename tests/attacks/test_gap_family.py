@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from leakage.attacks import twin_data
 from leakage.attacks.h_gap import salt_and_pepper
-from leakage.engine.core import Observation
+from leakage.engine.core import DoesNotApplyError, Observation
 from leakage.engine.matching import flatten
 from leakage.spec.experiment import Experiment, Part
 from leakage.workers.adapter import observe, predicted_labels
@@ -125,14 +125,22 @@ def test_a_long_gradient_is_searched_by_l_bfgs(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_of_a_batch_there_is_no_twin() -> None:
-    with precision(torch.float64):
-        last = moments(Part(id="twin_data", fields={"steps": 1}), seen_by(smooth(2, channels=3, side=12), NET_A, "two"))[-1]
-    assert "Choose a batch of 1." in last.note["event"]
-    assert len(last.x) == 2
+    seen = seen_by(smooth(2, channels=3, side=12), NET_A, "two")
+    with pytest.raises(DoesNotApplyError, match="Choose a batch of 1"):
+        moments(Part(id="twin_data", fields={"steps": 1}), seen)
+
+
+@pytest.mark.parametrize(
+    ("model", "task", "lacking"),
+    [(NET_A, "classes", "several outputs"), (Part(id="fcn3", fields={"activation": "tanh"}), "two", "a curve")],
+)
+def test_to_a_network_without_second_explanations_it_does_not_apply(model: Part, task: str, lacking: str) -> None:
+    with pytest.raises(DoesNotApplyError, match=lacking):
+        moments(Part(id="twin_data"), seen_by(smooth(channels=3, side=12), model, task))
 
 
 def test_without_a_second_explanation_it_says_that_there_is_no_twin() -> None:
     with precision(torch.float64):
-        last = moments(Part(id="twin_data"), seen_by(smooth(channels=3, side=12), NET_A))[-1]
+        last = moments(Part(id="twin_data"), seen_by(smooth(channels=3, side=12), NET_A, "flipped"))[-1]
     assert "no twin" in last.note["event"]
     assert "distance of the twin" not in last.note

@@ -17,8 +17,8 @@ from leakage.attacks.r_gap import RGap
 from leakage.engine.chain import chain
 from leakage.engine.core import Observation, Params, Snapshot, generator
 from leakage.engine.equations import Said, Sums, solve_together
-from leakage.engine.jacobian_rank import spectrum
 from leakage.engine.inapplicable import DoesNotApplyError
+from leakage.engine.jacobian_rank import spectrum
 from leakage.engine.link import Link
 from leakage.engine.observe import observe, ready
 from leakage.engine.stretch import Search, Stretch, solve_stretch

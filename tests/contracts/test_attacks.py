@@ -1,10 +1,12 @@
 """Every attack keeps the contract of `Attack` on tiny problems; the shipped ones find the picture, and say when they do not."""
 
+from contextlib import suppress
+
 import pytest
 import torch
-from problems import GRANTED, IDS, LABELS, TINY, by_hand, moments, observed, short, smooth
+from problems import GRANTED, IDS, LABELS, TINY, applied, by_hand, moments, observed, short, smooth
 
-from leakage.engine.core import Observation, Snapshot
+from leakage.engine.core import DoesNotApplyError, Observation, Snapshot
 from leakage.evaluation import metrics
 from leakage.evaluation.pairing import pair
 from leakage.spec.experiment import Assumptions, Part
@@ -23,8 +25,7 @@ def classes(moment: Snapshot) -> torch.Tensor:
 @EVERY
 @pytest.mark.parametrize("batch", [1, 3])
 def test_every_snapshot_is_a_finite_detached_guess_of_the_right_shape(name: str, batch: int) -> None:
-    seen = observed(smooth(batch, channels=3))
-    run = moments(short(name), seen)
+    run = applied(name, smooth(batch, channels=3))
     assert run
     for moment in run:
         assert (moment.x.shape, moment.x.dtype) == ((batch, 3, 8, 8), torch.float32)
@@ -42,10 +43,9 @@ def test_every_snapshot_is_a_finite_detached_guess_of_the_right_shape(name: str,
 
 @EVERY
 def test_an_attack_depends_on_its_generator_alone(name: str) -> None:
-    seen, attack = observed(smooth()), short(name, steps=5)
-    first = moments(attack, seen)
+    first = applied(name, smooth(), steps=5)
     torch.rand(17)  # moves the global generator, which must not matter
-    again = moments(attack, seen)
+    again = applied(name, smooth(), steps=5)
     assert [m.step for m in first] == [m.step for m in again]
     for one, other in zip(first, again, strict=True):
         assert torch.equal(one.x, other.x)
@@ -61,7 +61,8 @@ def test_an_attack_leaves_the_observation_and_the_global_generator_as_they_were(
     held |= {f"update {n}": v for n, v in seen.update.items()}
     torch.rand(3)  # a state that no seeding leaves behind
     before, state = {n: v.detach().clone() for n, v in held.items()}, torch.get_rng_state()
-    moments(short(name, steps=2, tries=1), seen)
+    with suppress(DoesNotApplyError):  # what a closed form reads to find that out is left as it was, too
+        moments(short(name, steps=2, tries=1), seen)
     assert torch.equal(torch.get_rng_state(), state)
     for n, value in held.items():
         assert torch.equal(value, before[n]), n
@@ -72,20 +73,20 @@ def test_an_attack_leaves_the_observation_and_the_global_generator_as_they_were(
 @EVERY
 @pytest.mark.parametrize("batch", [1, 3])
 def test_the_answer_is_no_further_from_the_update_than_the_first_guess(name: str, batch: int) -> None:
-    run = moments(short(name), observed(smooth(batch)))
+    run = applied(name, smooth(batch))
     assert float(run[-1].loss) <= float(run[0].loss)
 
 
 @EVERY
 def test_granted_labels_are_used_as_they_are(name: str) -> None:
-    run = moments(short(name, steps=5), observed(smooth(3), assume=GRANTED))
+    run = applied(name, smooth(3), assume=GRANTED, steps=5)
     assert all(torch.equal(classes(moment), LABELS) for moment in run)
 
 
 @EVERY
 @pytest.mark.parametrize("batch", [1, 3])
 def test_labels_that_are_not_granted_are_found(name: str, batch: int) -> None:
-    run = moments(short(name), observed(smooth(batch)))
+    run = applied(name, smooth(batch))
     assert sorted(classes(run[-1]).tolist()) == sorted(LABELS[:batch].tolist())
 
 

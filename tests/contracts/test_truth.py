@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from problems import IDS, LABELS, observed, protected, short, smooth, using
 from walk import leaks, reached
 
 import leakage.protocols
-from leakage.engine.core import Observation, Protocol, generator
+from leakage.engine.core import DoesNotApplyError, Observation, Protocol, generator
 from leakage.spec.experiment import Assumptions, Part
 from leakage.workers.adapter import plugin
 from leakage.workers.generator_adapter import with_generator
@@ -36,7 +37,10 @@ def test_no_attack_can_reach_the_pictures_nor_labels_that_were_not_granted(
     assert (
         sum(isinstance(thing, torch.Tensor) for _, thing in reached(seen)) >= 8
     )  # it does look: weights and update have four tensors each
-    assert leaks((seen, attacker, running, next(running)), x, LABELS) == []
+    first = None
+    with suppress(DoesNotApplyError):  # to this network, or to what is left of an update: it looked, all the same
+        first = next(running)
+    assert leaks((seen, attacker, running, first), x, LABELS) == []
 
 
 @pytest.mark.parametrize("protocol", ["fedavg", "fedadmm"])

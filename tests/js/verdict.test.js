@@ -58,6 +58,14 @@ test('the recorded run: at every step its own verdict, and the end for its answe
   assert.equal(verdictWords(record).mark, 'recognizable');
 });
 
+test('an attack that does not apply has no verdict, and says why', () => {
+  const words = 'Does not apply: Choose the MLP with ReLU.';
+  const end = { kind: 'end', seq: 3, answer: null, ending: { how: 'inapplicable', words } };
+  const said = verdictWords(recordOf(frame(1, { verdict: verdict('partly') }), end));
+  assert.deepEqual([said.mark, said.word, said.why], ['does not apply', 'does not apply', 'Choose the MLP with ReLU.']);
+  assert.match(said.meaning, /It was not tried, and says nothing of what leaks/);
+});
+
 test('what goes on has shown nothing so far, and what was cut short showed it until then', () => {
   const nothing = verdict('not shown by this attack');
   const record = recordOf(running, frame(1, { verdict: nothing }), frame(2));

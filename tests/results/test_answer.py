@@ -12,6 +12,7 @@ from leakage.results import answer_file
 from leakage.results.answer import ASKING, GONE, LEAK, MOST, NEVER, NOT_SAFE, Answer, alternatives, answer, is_about, not_tried, plan
 from leakage.results.differences import sentence_case
 from leakage.results.precomputed import matrix, reach, seen_words
+from leakage.runs.endings import inapplicable
 from leakage.runs.event_parts import FrameScores, VerdictWords
 from leakage.runs.events import AttackEnd
 from leakage.runs.store import Run, Store
@@ -141,6 +142,16 @@ def test_every_person_counts_once_with_the_worst_that_any_attack_showed(
 def test_where_runs_were_deleted_only_a_leak_is_an_answer(reader: Store) -> None:
     assert answer(reader, [ended(1, [NOT_SHOWN])], CATALOG, gone=1).word == GONE
     assert answer(reader, [ended(1, [RECOGNIZABLE])], CATALOG, gone=1).word == LEAK
+
+
+def test_an_attack_that_does_not_apply_takes_nothing_from_what_others_showed(reader: Store) -> None:
+    end = AttackEnd(ending=inapplicable("Choose the MLP."))
+    idle = replace(ended(2, [CUT_SHORT]), result=end.model_dump(mode="json"), started=1.0)  # by iDLG, as all here
+    told = answer(reader, [ended(1, [NOT_SHOWN, PARTLY]), idle], CATALOG)
+    assert (told.people, told.cut) == ({PARTLY: 1, NOT_SHOWN: 1}, 0)
+    assert told.seen == "Of 2 pictures: 1 partly."
+    assert told.idle == {}  # the same attack was tried on other people
+    assert "1 attack found" in told.headline
 
 
 def test_where_no_attack_came_to_an_answer_nothing_is_said_of_what_attacks_found(reader: Store) -> None:

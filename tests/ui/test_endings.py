@@ -16,8 +16,11 @@ from PIL import Image
 from problems import CATALOG
 from visiting import Open, fine, words
 
+from leakage.attacks._read_layers import FIRST
 from leakage.evaluation.play import NO_GRADIENT
-from leakage.results import worst_case
+from leakage.results import answer as asked
+from leakage.results import exports, worst_case
+from leakage.results.comparison import rows
 from leakage.results.comparison_exports import make
 from leakage.runs.endings import how_it_stands
 from leakage.runs.owners import owner_of
@@ -25,7 +28,10 @@ from leakage.runs.service import Service
 from leakage.runs.store import Run
 from leakage.settings import ROOT
 from leakage.spec.experiment import Experiment, Part, Picture
-from leakage.spec.words import CUT_SHORT, VERDICTS
+from leakage.spec.question import Question
+from leakage.spec.words import CUT_SHORT, NOT_SHOWN, VERDICTS
+from leakage.spec.words import INAPPLICABLE as DOES_NOT_APPLY
+from leakage.ui.compare.table import matrix
 from leakage.workers import plugin_catalog
 from leakage.workers.job import MEMORY, Job
 from leakage.workers.worker import perform
@@ -81,6 +87,16 @@ def divergence(door: Service) -> Run:
     return run
 
 
+# a closed form that reads a fully connected first layer, where the first layer is a convolution
+INAPPLICABLE = Experiment(attack=Part(id="linear_layer"))
+
+
+def inapplicable(door: Service) -> Run:
+    run = submitted(door, INAPPLICABLE)
+    perform(door.store, run, CPU)
+    return run
+
+
 def no_gradient(door: Service) -> Run:
     """Black through a network without biases: every feature is 0, and so is every gradient."""
     black = io.BytesIO()
@@ -105,6 +121,7 @@ ENDINGS: dict[Callable[[Service], Run], tuple[str, str]] = {  # how -> the words
     stop: ("Stopped by hand, at step # of 24,000: not the attack's answer", "cancelled"),
     over: ("Stopped when the time of its question was over, at step # of 24,000: not the attack's answer", "cancelled"),
     divergence: ("Diverged, at step # of 40: not the attack's answer", "done"),
+    inapplicable: (f"Does not apply: {FIRST.format('a convolution')}", "done"),
     no_gradient: (f"Failed: {NO_GRADIENT}", "failed"),
     memory: (f"Failed: {MEMORY}", "failed"),
 }
@@ -150,7 +167,7 @@ def test_every_place_tells_how_a_run_ended_in_the_same_words(door: Service, visi
     assert (told in shown) != finished
 
     verdict = data["verdict"]
-    assert verdict in ((None,) if status == "failed" else VERDICTS if finished else (CUT_SHORT, *VERDICTS[:3]))
+    assert verdict in ((None,) if status == "failed" or ended is inapplicable else VERDICTS if finished else (CUT_SHORT, *VERDICTS[:3]))
     if shutil.which("node"):
         assert live(run, door) == told
 
@@ -162,6 +179,7 @@ def test_the_command_line_tells_it_too(tmp_path: Path, caplog: pytest.LogCapture
         ("answer", search(3), "Attack finished. "),
         ("limit", search(24000, seconds=1), "Stopped at its time limit of 1 s, at step "),
         ("diverged", DIVERGING, "Diverged, at step "),
+        ("inapplicable", INAPPLICABLE, "Does not apply: This attack needs a network whose first layer is fully connected"),
     ):
         (tmp_path / "asked.json").write_text(experiment.model_dump_json())
         caplog.clear()
@@ -170,6 +188,29 @@ def test_the_command_line_tells_it_too(tmp_path: Path, caplog: pytest.LogCapture
         ending = json.loads((tmp_path / name / "metrics.json").read_text())["ending"]
         assert (ending["how"], ending["words"] in caplog.text) == (name, True)
         assert words_of in f"{ending['words']}. "
+
+
+def test_what_does_not_apply_has_no_verdict_no_scores_and_no_picture_anywhere(door: Service, visit: Open) -> None:
+    run = door.look(inapplicable(door).id)
+    assert run is not None
+    known = plugin_catalog.describe()
+    (row,) = csv.DictReader(io.StringIO((make(door.store, [run.id], "table.csv", known) or pytest.fail("no table")).data.decode()))
+    assert (row["verdict"], row["psnr"], row["rank"]) == (DOES_NOT_APPLY, "", "")
+    (data,) = json.loads((make(door.store, [run.id], "comparison.json", known) or pytest.fail("no data")).data)["rows"]
+    assert (data["verdict"], data["psnr"], data["inapplicable"]) == (None, None, FIRST.format("a convolution"))
+    assert door.store.frames(run.id) == []
+    assert exports.make(door.store, run.id, "final.png") is None
+    lab = visit(run=run.id)
+    fine(lab)
+    assert not [button for button in lab.get("link_button") if "final.png" in str(button.proto.url)]
+    shown = unescape(matrix(rows(door, [run], known)))
+    assert DOES_NOT_APPLY in shown
+    assert NOT_SHOWN not in shown
+    told = asked.answer(door, [run], known)
+    assert (told.word, told.tried, told.begun, told.cut) == (asked.NOT_SAFE, frozenset(), frozenset(), 0)
+    assert told.people == {DOES_NOT_APPLY: 1}
+    assert told.headline == "Not shown safe. None of these attacks applies here, so none was tried, and nothing is known."
+    assert f"Bias attack does not apply here, and was not tried: {FIRST.format('a convolution')}" in asked.not_tried(Question(), told, known)
 
 
 def test_where_nothing_was_shown_the_strongest_known_attackers_are_one_click_away(door: Service, visit: Open) -> None:

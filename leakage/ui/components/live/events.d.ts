@@ -1,12 +1,12 @@
 // Written by `make docs` from leakage/runs/events.py: what a run tells, as the event stream sends it.
 
-/** What an attack came to. `answer` is the number of its frame; runs with equal `timing_key` take about as long per step. */
+/** What an attack came to. `answer` is the number of its frame, null of one that does not apply. */
 export interface AttackEnd {
   kind: 'end';
   run?: string;
   seq?: number;
   status?: string;
-  answer: number;
+  answer?: number | null;
   step?: number | null;
   steps?: number | null;
   seconds?: number | null;
@@ -30,7 +30,7 @@ export interface BaselineScores {
   rank_lpips?: number | null;
 }
 
-/** How an attack ended: answer, limit, stopped (by hand), over (the time of its question) or diverged; and in words. */
+/** How an attack ended: answer, limit, stopped (by hand), over (the time of its question), diverged or inapplicable; and in words. */
 export interface Ending {
   how: string;
   words: string;

@@ -1,7 +1,7 @@
 // The verdict on the run, or, where somebody looks back, on the frame they see.
 import { find } from '../dom.js';
 import { FINAL, isAnswer } from './record.js';
-import { CUT_SHORT, NOT_SHOWN } from './words.js';
+import { CUT_SHORT, INAPPLICABLE, NOT_SHOWN } from './words.js';
 
 /**
  * @typedef {import('./record.js').Frame} Frame
@@ -9,6 +9,7 @@ import { CUT_SHORT, NOT_SHOWN } from './words.js';
  */
 
 const NO_REASON = 'The worker gave no reason. Try again with the same settings.';
+const UNTRIED = 'This attack cannot work on this setting, whatever the pictures are. It was not tried, and says nothing of what leaks.';
 const ASKS =
   'It asks whether the stolen picture could be picked out of a line-up, and whether it is better than pictures that know nothing.';
 
@@ -20,6 +21,10 @@ const ASKS =
 export function verdictWords(record, seen = null) {
   const { end, state, frames } = record;
   if (state.status === 'failed') return { mark: 'failed', word: 'no result', why: state.message ?? NO_REASON, meaning: '', rule: '' };
+  if (end?.ending?.how === 'inapplicable') {
+    const why = end.ending.words.replace(/^Does not apply: /, '');
+    return { mark: INAPPLICABLE, word: INAPPLICABLE, why, meaning: `${UNTRIED} Choose another attack, or what it needs.`, rule: '' };
+  }
   const back = seen !== null && !isAnswer(record, seen);
   const latest = back ? seen : end ? null : frames[frames.length - 1];
   const unready = Boolean(latest?.note?.layer); // on its way from layer to layer it has no picture yet

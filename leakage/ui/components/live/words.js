@@ -1,8 +1,9 @@
 // Numbers and states as words. Everything tolerates null: no "NaN" and no "undefined" ever reaches the page.
 export const DASH = '–';
-// The two words of a verdict that name nothing seen, as leakage/spec/words.py has them:
+// The words that stand for a verdict and name nothing seen, as leakage/spec/words.py has them:
 export const NOT_SHOWN = 'not shown by this attack';
 export const CUT_SHORT = 'stopped: no verdict';
+export const INAPPLICABLE = 'does not apply';
 
 /** @type {(value: unknown) => value is number} */
 export const isNumber = (value) => typeof value === 'number' && Number.isFinite(value);
