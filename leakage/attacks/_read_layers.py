@@ -132,10 +132,10 @@ class Reading:
 
     def first(self) -> str:
         """The first step that does more than hand pixels on, in words."""
-        for step in self.computed.steps:
+        for place, step in enumerate(self.computed.steps, 1):
             if step.layer is not None:
                 return "a convolution" if step.function == "conv2d" else f"{step.words}, which other numbers enter"
-            if pixel_map(self.seen.model, self.computed.steps.index(step) + 1, self.seen.image_shape) is None:
+            if pixel_map(self.seen.model, place, self.seen.image_shape) is None:
                 return f"of kind {step.kind}"
         return "another"
 

@@ -91,6 +91,7 @@ class ExactBatches(Attack):
         if len(believed):
             for last in pictures_of(seen, place.enters, believed, labels, steps=self.feature_steps, rng=rng):
                 yield replace(last, step=step + 1 + last.step, note={k: v for k, v in note.items() if k != "event"})
+            yield replace(last, step=step + 1 + last.step, note=note)  # the answer repeats what it is
 
     def _search(self, layer: Layer, rng: torch.Generator) -> Iterator[BatchDirections]:
         """The best directions so far, after every round, until all units agree or rounds bring nothing better."""

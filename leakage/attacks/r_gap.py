@@ -80,7 +80,7 @@ class RGap(Attack):
 
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
         labels, note = labels_of(seen, "best")
-        read = readable(seen)
+        read = solvable_chain(seen)
         links = list(read.links)
         grey = grey_pictures(seen)
         blank = Snapshot(0, grey, labels, distance(seen, grey, labels), note)
@@ -138,6 +138,8 @@ class RGap(Attack):
         inside = [place for place, far in enumerate(beyond) if far <= BOX]
         chosen = inside[0] if inside else beyond.index(min(beyond))
         top, note = climbs[chosen].top, {**blank.note, "explanations": len(climbs)}
+        if seen.batch_size > 1:
+            note["event"] = MIXTURE
         if len(inside) > 1:
             note["event"] = UNDECIDED.format(len(inside))
         if top.mu is not None:
@@ -149,7 +151,7 @@ class RGap(Attack):
         return Snapshot(blank.step, x, labels, distance(seen, x, labels), note, views)
 
 
-def readable(seen: Observation) -> Chain:
+def solvable_chain(seen: Observation) -> Chain:
     """The chain of the model. Raises DoesNotApplyError unless it is one, ends in a linear layer, and each of its layers sent something."""
     try:
         read = chain(seen.model, seen.image_shape)

@@ -8,7 +8,7 @@ import torch
 from leakage.attacks._gauss_newton import LARGEST, gauss_newton
 from leakage.attacks._labels import labels_of
 from leakage.attacks._lbfgs import one_start
-from leakage.attacks.r_gap import RGap, distance, readable
+from leakage.attacks.r_gap import RGap, distance, solvable_chain
 from leakage.engine.core import Attack, DoesNotApplyError, Observation, Snapshot, choice, param
 from leakage.engine.losses import loss_of
 from leakage.engine.matching import flatten, from_pixels, to_pixels
@@ -92,7 +92,7 @@ class TwinData(Attack):
 
 def unscalable(seen: Observation) -> str:
     """What keeps x and a x from having one gradient, whatever x is; "" where nothing does. Raises DoesNotApplyError of no chain."""
-    links = readable(seen).links
+    links = solvable_chain(seen).links
     parts = [part for link in links for part in link.weighted]
     curved = any(one.activation is not None and one.kink is None for one in (*links, *parts))
     biased = any(f"{part.name}.bias" in seen.weights or part.norm for part in parts)

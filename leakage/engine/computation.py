@@ -16,7 +16,7 @@ PROBES = 4  # pictures whose computation is recorded
 WEIGHTED = ("linear", "conv2d")  # calls whose output autograd follows here
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Step:
     """One call of the forward pass that computes with the pictures.
 
@@ -79,7 +79,7 @@ class Step:
         return self.layer_of(1, 2) if self.function in WEIGHTED else None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Computation:
     """The steps of one forward pass of pictures (P, C, H, W), in their order.
 

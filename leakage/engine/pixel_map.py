@@ -61,7 +61,13 @@ def pixel_map(model: nn.Module, number: int, image_shape: tuple[int, int, int]) 
             )
     except (RuntimeError, ValueError, IndexError, TypeError):  # it takes no batch of this size
         return None
-    if first.flatten(1).shape[1] < count or len(first) != len(plain) + DRAWN or len(second) != DRAWN or not first.isfinite().all():
+    if (
+        min(first.dim(), second.dim()) < 2
+        or first.flatten(1).shape[1] < count
+        or len(first) != len(plain) + DRAWN
+        or len(second) != DRAWN
+        or not first.isfinite().all()
+    ):
         return None
     h = first.flatten(1)
     offset, gain = h[0], h[1] - h[0]

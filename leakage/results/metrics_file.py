@@ -65,7 +65,9 @@ class Metrics(MetricsPart):
     machine: Machine
     privacy: Privacy | None = Field(description="null: no protection promises differential privacy.")
     baselines: dict[str, BaselineScores] = Field(description="What pictures that know nothing score: grey, mean, noise.")
-    answer: MetricsFrame | None = Field(description="null: the attack does not apply to this experiment, as `ending` says, and was not tried.")
+    answer: MetricsFrame | None = Field(
+        description="null: the attack does not apply to this experiment, as `ending` says, and was not tried."
+    )
     verdict: VerdictWords | None
     ending: Ending
     note: Note = Field(description="The attack's own words and numbers.")

@@ -210,7 +210,9 @@ def test_what_does_not_apply_has_no_verdict_no_scores_and_no_picture_anywhere(do
     assert (told.word, told.tried, told.begun, told.cut) == (asked.NOT_SAFE, frozenset(), frozenset(), 0)
     assert told.people == {DOES_NOT_APPLY: 1}
     assert told.headline == "Not shown safe. None of these attacks applies here, so none was tried, and nothing is known."
-    assert f"Bias attack does not apply here, and was not tried: {FIRST.format('a convolution')}" in asked.not_tried(Question(), told, known)
+    assert f"Bias attack does not apply here, and was not tried: {FIRST.format('a convolution')}" in asked.not_tried(
+        Question(), told, known
+    )
 
 
 def test_where_nothing_was_shown_the_strongest_known_attackers_are_one_click_away(door: Service, visit: Open) -> None:
