@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from leakage.api.arrival import MODES, Arrival, Mode, stores_statistics
 from leakage.attacks._lbfgs import one_start
 from leakage.engine.core import Observation, generator
-from leakage.engine.labels import Head, head
+from leakage.engine.label_probes import Head, head
 from leakage.engine.losses import client_loss
 from leakage.engine.matching import from_pixels
 from leakage.evaluation.metrics import gradient_distances

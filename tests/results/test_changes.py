@@ -60,3 +60,13 @@ def test_several_changes_are_told_one_after_the_other() -> None:
     wider = Experiment(model=Part(id="mlp", fields={"width": 64}))
     narrow = Experiment(model=Part(id="mlp", fields={"width": 8}), seed=2)
     assert changes(narrow, wider, CATALOG) == "model: MLP, width 64 instead of MLP, width 8; seed 1 instead of seed 2"
+
+
+def test_the_other_statistics_of_batch_normalisation_are_a_what_if_where_a_model_has_it() -> None:
+    normed = Experiment(model=Part(id="convnet", fields={"norm": "batch"}), pictures=EIGHT[:2]).resolve(CATALOG)
+    asked = explain.what_ifs(normed, CATALOG, [])["BatchNorm with statistics of this batch"][1]
+    assert changes(normed, asked, CATALOG) == "BatchNorm uses: statistics of this batch instead of stored statistics"
+    assert explain.what_ifs(asked, CATALOG, [])["BatchNorm with stored statistics"][1] == normed
+    one_by_one = normed.model_copy(update={"defenses": (Part(id="dp_sgd"),)})
+    for other in (one_by_one, Experiment()):
+        assert not any(title.startswith("BatchNorm") for title in explain.what_ifs(other, CATALOG, []))

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import quote, urlencode
 
 from leakage.data.checkpoints import cards, words
@@ -17,7 +17,7 @@ from leakage.spec.lab_settings import with_usual_unnamed
 from leakage.spec.prepared import WhatIf, prepared
 from leakage.spec.tasks import Ranks, Training
 from leakage.spec.threat_model import ClientBehavior, coincide
-from leakage.spec.words import NAIVELY
+from leakage.spec.words import BATCH_NORM, NAIVELY
 from leakage.ui.architecture import counts
 from leakage.ui.common.base_path import base
 from leakage.ui.common.markdown import Markdown, escape
@@ -62,6 +62,7 @@ def what_ifs(experiment: Experiment, known: Catalog, spare: list[Picture]) -> di
         **_rounds(experiment, known),
         **_accomplice(experiment, known, spare),
         **_attacker(experiment, known),
+        **_statistics(experiment, known),
         **_training(experiment, known),
         **_crowd(experiment, spare),
         **_apart(experiment),
@@ -83,6 +84,16 @@ def _attacker(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Ex
     about = sentence_case(NAIVELY) if experiment.assume.adaptive else "It imitates all that the phone does."
     word = "a naive attacker" if experiment.assume.adaptive else "an adaptive attacker"
     return {word: (about, experiment.model_copy(update={"assume": other}))}
+
+
+def _statistics(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Experiment]]:
+    """The other statistics of BatchNorm, where the model has one and the client can use them."""
+    other: Literal["eval", "batch"] = "eval" if experiment.batch_norm == "batch" else "batch"
+    asked = experiment.model_copy(update={"batch_norm": other})
+    with suppress(SpecError):
+        if asked.resolve(known).model.fields.get("norm") == "batch":
+            return {f"BatchNorm with {BATCH_NORM[other].short}": (f"It {BATCH_NORM[other].sentence}.", asked)}
+    return {}
 
 
 def _rounds(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Experiment]]:
