@@ -1,6 +1,5 @@
 """An update alone, as it arrived: what the server can make of it under what is declared, or under something else."""
 
-import copy
 from collections import deque
 from dataclasses import dataclass
 from typing import Literal
@@ -10,8 +9,11 @@ from torch import Tensor, nn
 
 from leakage.api import input_check
 from leakage.api.loss_check import check_loss, custom_loss
-from leakage.api.model_check import check_second_derivative, outputs, prepared, vectorises
+from leakage.api.model_check import outputs, prepared
+from leakage.api.model_copy import again
+from leakage.api.second_derivative import check_second_derivative
 from leakage.api.terms import Shape, Terms, module_of, probe_of
+from leakage.api.update_check import Update, update_of
 from leakage.engine.core import Attack, Observation, Params, generator
 from leakage.engine.devices import exact_arithmetic
 from leakage.engine.loading import load
@@ -40,13 +42,12 @@ class Arrival:
     batch: Batch
     labels: Tensor | None
     probe: Tensor
-    lanes: bool
 
     def observation(self, batch_norm: Mode, *, turned: bool = False) -> Observation:
         """What the server holds. `turned`: of an update with the opposite sign."""
-        own = ready(copy.deepcopy(self.model), self.terms.federation, self.probe, batch_norm=batch_norm)
+        own = ready(again(self.model), self.terms.federation, self.probe, batch_norm=batch_norm)
         sent = {name: -value for name, value in self.sent.items()} if turned else self.sent
-        return received(own, sent, self.terms.federation, self.batch, labels=self.labels, lanes=self.lanes)
+        return received(own, sent, self.terms.federation, self.batch, labels=self.labels)
 
     def short_search(self, batch_norm: Mode, *, turned: bool = False) -> dict[str, float]:
         """How near a search of PROBE steps comes to the update: cosine and relative distance. Raises ValueError where it cannot search."""
@@ -82,9 +83,7 @@ def stores_statistics(model: nn.Module) -> bool:
     return any(layer.running_mean is not None for layer in norms)
 
 
-def arrived(
-    model: nn.Module, update: input_check.Update, terms: Terms, y: Tensor | None, image_shape: Shape | None, batch_size: int | None
-) -> Arrival:
+def arrived(model: nn.Module, update: Update, terms: Terms, y: Tensor | None, image_shape: Shape | None, batch_size: int | None) -> Arrival:
     """An update that somebody hands in; y: the labels of its pictures, if they are known. Raises TypeError, ValueError."""
     if image_shape is None or len(image_shape) != 3 or not all(isinstance(side, int) and side > 0 for side in image_shape):
         raise ValueError(f"An update alone needs image_shape=(C, H, W), whole numbers above 0; got {image_shape!r}.")
@@ -99,8 +98,8 @@ def arrived(
         set_loss(own, loss)
         if y is not None:
             check_loss(loss, logits, y)
-    trained = terms.federation.changed(copy.deepcopy(own)) if terms.federation.changes else own
-    sent = input_check.update_of(update, [name for name, _ in model.named_parameters()], dict(trained.named_parameters()))
+    trained = terms.federation.changed(again(own)) if terms.federation.changes else own
+    sent = update_of(update, model, dict(trained.named_parameters()))
     input_check.check_length(sent)
     batch = Batch(batch_size, (image_shape[0], image_shape[1], image_shape[2]), num_classes)
-    return Arrival(own, sent, terms, batch, y, probe, vectorises(own, probe))
+    return Arrival(own, sent, terms, batch, y, probe)

@@ -6,14 +6,15 @@ from functools import partial
 
 from torch import Tensor, nn
 
-from leakage.api import input_check
 from leakage.api.arrival import arrived
 from leakage.api.declared import fit_of
-from leakage.api.model_check import Constants, vectorises
+from leakage.api.model_errors import explained
+from leakage.api.normalization import Constants
 from leakage.api.outcome import AttackRun, Result
 from leakage.api.plugins import chosen
 from leakage.api.progress import Told, progress_of
 from leakage.api.terms import BatchNorm, Loss, Shape, check_fit, pictured, terms_of
+from leakage.api.update_check import Update
 from leakage.engine.core import Attack, Defense, Observation, Protocol
 from leakage.engine.devices import differentiable
 from leakage.engine.federation import ThreatModel
@@ -40,7 +41,7 @@ def attack(  # noqa: PLR0913  (a call says what it means by their names)
     batch_norm: BatchNorm = "auto",
     loss: Loss | None = None,
     seed: int = 1,
-    update: input_check.Update | None = None,
+    update: Update | None = None,
     image_shape: Shape | None = None,
     batch_size: int | None = None,
     progress: bool | Told | None = None,
@@ -62,13 +63,15 @@ def attack(  # noqa: PLR0913  (a call says what it means by their names)
         aggregation: laid over the protocol: the server sees a sum of several clients' updates ("secure_aggregation").
         adaptive: whether the attacker knows protocol and defenses and imitates them; else (naive) it takes what arrives for a gradient.
         threat_model: everything that the attacker is granted, in place of `adaptive`.
-        normalization: (mean, std), a number for each channel: what is done to pictures before they enter the model.
+        normalization: (mean, std), a number for each channel, or what holds both, as `transforms.Normalize`: what is done to pictures
+            before they enter the model.
         batch_norm: BatchNorm uses its stored statistics (eval), or those of the batch, as in training (batch). Dropout is off in both.
             auto: eval beside pictures; of an update alone both are tried for a moment, and the one that fits better is kept (`Fit`).
         loss: what the client minimises, any function (logits (B, K), y) -> scalar; default the mean cross-entropy. The attacker knows it.
             Labels are read from the update for cross-entropy alone: with another loss grant them, or let dlg search them.
         seed: of all chance.
-        update: what a client sent, by the parameters' names or in the order of `model.parameters()`, as the protocol sends it.
+        update: what a client sent, as the protocol sends it: tensors or arrays, by the parameters' names or in the order of
+            `model.parameters()`. Prefixes of frameworks, buffers and frozen parameters are taken off.
         image_shape: (C, H, W) of its pictures.
         batch_size: how many they are.
         progress: a function of (step, steps, loss), called at most ten times a second; True: a bar, drawn by tqdm.
@@ -124,7 +127,7 @@ def frames(  # noqa: PLR0913  (as `attack`)
     batch_norm: BatchNorm = "auto",
     loss: Loss | None = None,
     seed: int = 1,
-    update: input_check.Update | None = None,
+    update: Update | None = None,
     image_shape: Shape | None = None,
     batch_size: int | None = None,
     progress: bool | Told | None = None,
@@ -174,18 +177,18 @@ def frames(  # noqa: PLR0913  (as `attack`)
         if x is not None:
             raise ValueError("Give either pictures (x), or an update: with both it is not said whose update it is.")
         arrival = arrived(model, update, terms, y, image_shape, batch_size)
-        assumed = arrival.batch_norm()
-        seen = arrival.observation(assumed)
-        check_fit(seen.model, attacker, seen, arrival.probe)
+        with explained(arrival.model):
+            assumed = arrival.batch_norm()
+            seen = arrival.observation(assumed)
+            check_fit(seen.model, attacker, seen, arrival.probe)
         return AttackRun(play_blind(attacker, seen, seed=seed), seen, federation, {}, told, partial(fit_of, arrival, seen, assumed))
     if x is None or y is None:
         raise ValueError("Give pictures and labels (x, y), or an update with its image_shape and batch_size.")
     own, x, y, num_classes = pictured(model, x, y, terms)
-    private, lanes = Private(x, y, num_classes, terms.simulated), vectorises(own, x)
-    scene = stage(
-        own, private, federation, attacker, lambda: make_baselines([OWN], x.float().cpu(), classes_of(y).cpu(), seed=seed), lanes=lanes
-    )
-    check_fit(scene.seen.model, attacker, scene.seen, x)
+    private = Private(x, y, num_classes, terms.simulated)
+    with explained(own):
+        scene = stage(own, private, federation, attacker, lambda: make_baselines([OWN], x.float().cpu(), classes_of(y).cpu(), seed=seed))
+        check_fit(scene.seen.model, attacker, scene.seen, x)
     return AttackRun(play(scene), scene.seen, federation, scene.baselines.scores, told)
 
 
@@ -236,6 +239,6 @@ def observe(  # noqa: PLR0913  (as `attack`)
     """
     terms = terms_of(defenses, protocol, aggregation, threat_model or ThreatModel(adaptive=adaptive), normalization, batch_norm, loss, seed)
     own, x, y, num_classes = pictured(model, x, y, terms)
-    lanes = vectorises(own, x)
     federation = terms.federation
-    return observe_client(ready(own, federation, x, batch_norm=terms.simulated), x, y, federation, num_classes=num_classes, lanes=lanes)
+    with explained(own):
+        return observe_client(ready(own, federation, x, batch_norm=terms.simulated), x, y, federation, num_classes=num_classes)

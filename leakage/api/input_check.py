@@ -1,14 +1,12 @@
-"""What somebody hands in: pictures, labels or an update, as the engine takes them, or a sentence that says what was wrong."""
-
-from collections.abc import Mapping, Sequence
+"""What somebody hands in: pictures and labels, as the engine takes them, or a sentence that says what was wrong."""
 
 import torch
 from torch import Tensor
 
 from leakage.engine.core import Params
 
-Update = Mapping[str, Tensor] | Sequence[Tensor]  # by the parameters' names, or in the order of model.parameters()
 HALF = (torch.float16, torch.bfloat16)
+ROUNDING = 1e-5  # so far outside [0, 1] a pixel lies by rounding alone: resizing white in float32 makes 1.0000002
 
 
 def pictures(x: object) -> Tensor:
@@ -23,12 +21,12 @@ def pictures(x: object) -> Tensor:
         raise ValueError(f"x must have the shape (B, C, H, W), none of them 0; got {tuple(x.shape)}. One picture is x[None].")
     if not bool(x.isfinite().all()):
         raise ValueError("x holds numbers that are not finite (NaN or infinity). Give pictures in [0, 1].")
-    if float(x.min()) < 0 or float(x.max()) > 1:
+    low, high = float(x.min()), float(x.max())
+    if low < -ROUNDING or high > 1 + ROUNDING:
         raise ValueError(
-            f"x must lie in [0, 1]; got {float(x.min()):g} to {float(x.max()):g}. "
-            "Give raw pixels, and what normalises them as normalization=(mean, std)."
+            f"x must lie in [0, 1]; got {low:.7g} to {high:.7g}. Give raw pixels, and what normalises them as normalization=(mean, std)."
         )
-    return recordable(x)
+    return recordable(x) if low >= 0 and high <= 1 else recordable(x).clamp(0, 1)
 
 
 def labels(y: object, x: Tensor, num_classes: int, *, custom: bool = False) -> Tensor:
@@ -71,34 +69,6 @@ def _probabilities(y: Tensor, *, custom: bool) -> Tensor:
             "For several labels in one picture say by loss= which loss takes them."
         )
     return y
-
-
-def update_of(update: Update, names: Sequence[str], weights: Params) -> Params:
-    """The update by name, for the parameters that are trained. `names`: all of the model's, in its order. Raises TypeError, ValueError."""
-    if isinstance(update, Mapping):
-        given = dict(update)
-    else:
-        given = dict(zip(names, update, strict=False))
-        if len(update) != len(names):
-            raise ValueError(f"update holds {len(update)} tensors; the model has {len(names)} parameters. Give one for each, in its order.")
-    strange, missing = [name for name in given if name not in names], [name for name in weights if name not in given]
-    if strange or missing:
-        what = f"has no parameter {strange[0]!r}" if strange else f"has the parameter {missing[0]!r}, which the update lacks"
-        raise ValueError(f"update is that of another model: this one {what}. Its parameters are {', '.join(names)}.")
-    return {name: _tensor(name, given[name], weight) for name, weight in weights.items()}
-
-
-def _tensor(name: str, value: object, weight: Tensor) -> Tensor:
-    if not isinstance(value, Tensor) or not value.is_floating_point() or value.dtype in HALF:
-        kind = value.dtype if isinstance(value, Tensor) else type(value).__name__
-        raise TypeError(f"update[{name!r}] must be a float32 or float64 tensor; got {kind}.")
-    if value.shape != weight.shape:
-        raise ValueError(f"update[{name!r}] must have the shape of its parameter, {tuple(weight.shape)}; got {tuple(value.shape)}.")
-    if value.device != weight.device:
-        raise ValueError(f"update[{name!r}] lies on {value.device} and the model on {weight.device}. Move both to one device.")
-    if not bool(value.isfinite().all()):
-        raise ValueError(f"update[{name!r}] holds numbers that are not finite (NaN or infinity): nothing can be read from it.")
-    return recordable(value).to(weight.dtype)
 
 
 def recordable(value: Tensor) -> Tensor:

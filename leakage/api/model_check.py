@@ -1,48 +1,48 @@
-"""Whether a model can be attacked as it is: a copy that is ready for it, or a sentence that names what cannot work."""
+"""Whether a model can be attacked as it is: a copy that is ready for it, or a sentence that says what cannot work."""
 
-import copy
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call, vmap
-from torch.nn import functional as F
 
-from leakage.engine.core import Normalise
+from leakage.api.model_copy import check_parameters, check_reached, copied, freeze
+from leakage.api.model_errors import MODEL_ERRORS, failing_layer, first_line, layer_name
+from leakage.api.model_probe import probed
+from leakage.api.normalization import Constants, constants_of
+from leakage.engine.capabilities import set_capabilities
+from leakage.engine.devices import exact_arithmetic
+from leakage.engine.normalise import normalise_input
+from leakage.engine.observation import generator
+from leakage.engine.stateless import StatelessModel
 
-Constants = tuple[Sequence[float], Sequence[float]]  # mean and standard deviation of each channel
-FLOATS = (torch.float32, torch.float64)
+DRAWS = 4  # of large random weights, with which no linear layer would answer numbers from 0 to 1 alone
+NO_LOGITS = "The model answers probabilities; expected are logits, as cross-entropy takes them. Leave out its {}."
 
 
+@exact_arithmetic()
 def prepared(model: nn.Module, x: Tensor, normalization: Constants | None) -> nn.Module:
     """A copy of the model in eval mode that normalises by itself, whose parameters are those that training it on x changes.
 
-    Frozen and unused parameters are never sent by a client: in the copy they are buffers. Raises ValueError, TypeError.
+    Frozen and unused parameters are never sent by a client: in the copy they are buffers. How it can be computed is noted there
+    (`engine.capabilities`). Raises ValueError, TypeError.
     """
-    _check_parameters(model, x)
-    try:
-        own = copy.deepcopy(model)
-    except (RuntimeError, TypeError) as error:
-        raise ValueError(f"The model cannot be copied ({error}). Detach tensors that it keeps, or build it anew.") from None
-    own = own.eval().requires_grad_(True)
-    for name, value in model.named_parameters():
-        if not value.requires_grad:
-            _freeze(own, name)
-    if normalization:
-        own = _normalising(own, normalization, x.shape[1])
-    logits = outputs(own, x)
-    if not any(True for _ in own.parameters()):
-        raise ValueError("The model has no parameter that is trained: a client would send nothing. Unfreeze some layers.")
-    if not logits.requires_grad:
-        raise ValueError("The logits do not depend on the model's parameters in a way that can be differentiated. Do not detach them.")
-    used = torch.autograd.grad(logits.sum(), list(own.parameters()), allow_unused=True)
-    for name, slope in zip([name for name, _ in own.named_parameters()], used, strict=True):
-        if slope is None:
-            _freeze(own, name)
-    _check_steady(own, x)
+    check_parameters(model, x)
+    with torch.random.fork_rng(devices=[x.device] if x.device.type == "cuda" else []):
+        own = copied(model)
+        if normalization is not None:
+            mean, std = (part.to(x.device, x.dtype) for part in constants_of(normalization, x.shape[1]))
+            normalise_input(own, mean, std)
+        _keep_input(own, x)
+        logits = outputs(own, x)
+        check_reached(model, logits)
+        if not any(True for _ in own.parameters()):
+            raise ValueError("The model has no parameter that is trained: a client would send nothing. Unfreeze some layers.")
+        if not logits.requires_grad:
+            raise ValueError("The logits do not depend on the model's parameters in a way that can be differentiated. Do not detach them.")
+        _freeze_unused(own, logits)
+        _check_steady(own, x)
+        set_capabilities(own, probed(own, x))
     return own
 
 
@@ -50,8 +50,10 @@ def outputs(model: nn.Module, x: Tensor) -> Tensor:
     """The logits (B, K), K >= 2. Raises TypeError, ValueError."""
     try:
         logits = model(x)
-    except (RuntimeError, ValueError, TypeError, IndexError) as error:
-        raise ValueError(f"The model does not take pictures of shape {tuple(x.shape)}: {error}") from None
+    except MODEL_ERRORS as error:
+        where = failing_layer(model, error)
+        at = f" at {where}" if where and not where.startswith(type(model).__name__) else ""
+        raise ValueError(f"The model does not take pictures of shape {tuple(x.shape)}: it fails{at} ({first_line(error)}).") from None
     if not isinstance(logits, Tensor):
         kind = type(logits).__name__
         raise TypeError(f"The model answers a {kind}; expected is one tensor of logits (B, K). Wrap it so that only the logits come out.")
@@ -60,95 +62,86 @@ def outputs(model: nn.Module, x: Tensor) -> Tensor:
             f"The model answers shape {tuple(logits.shape)} for {len(x)} pictures; expected are logits (B, K) with K >= 2, a row for "
             "each picture. For one output z give the two logits (0, z)."
         )
-    if len(x) and bool((logits >= 0).all()) and torch.allclose(logits.sum(1), torch.ones_like(logits[:, 0]), atol=1e-4):
-        raise ValueError("The model answers probabilities; expected are logits, as cross-entropy takes them. Leave out its softmax.")
+    if not logits.is_floating_point():
+        raise TypeError(f"The model answers {logits.dtype}; expected are logits as floating-point numbers, not classes.")
+    if not bool(logits.isfinite().all()):
+        raise ValueError("The model answers numbers that are not finite (NaN or infinity) for these pictures. Load sound weights.")
+    if bool((logits >= 0).all()):
+        if torch.allclose(logits.sum(1), torch.ones_like(logits[:, 0]), atol=1e-4):
+            raise ValueError(NO_LOGITS.format("softmax"))
+        if bool((logits <= 1).all()) and _always_between_0_and_1(model, x):
+            raise ValueError(NO_LOGITS.format("sigmoid"))
     return logits
-
-
-def check_second_derivative(model: nn.Module, x: Tensor, y: Tensor) -> None:
-    """Attacks that search differentiate the gradient once more. Raises ValueError naming the layer that cannot."""
-    why = _twice(lambda picture: F.cross_entropy(model(picture), y), x, list(model.parameters()))
-    if why is None:
-        return
-    for name, layer, given in _leaf_calls(model, x):
-        own = [value for value in layer.parameters() if value.requires_grad]
-        if given.is_floating_point() and _twice(_Scalar(layer), given, own) is not None:
-            raise ValueError(_no_second(f"layer {name} ({type(layer).__name__})", why))
-    raise ValueError(_no_second(f"{type(model).__name__}.forward", why))
-
-
-def vectorises(model: nn.Module, x: Tensor) -> bool:
-    """Whether several guesses can be played at once: `torch.func.vmap` knows every operation of the model."""
-    held = {name: value.detach().expand(2, *value.shape) for name, value in model.named_parameters()}
-    try:
-        with torch.no_grad():
-            both = vmap(lambda own, pictures: functional_call(model, own, (pictures,)))(held, x.detach().expand(2, *x.shape))
-            return torch.allclose(both[0], model(x), rtol=1e-3, atol=1e-4)
-    except (RuntimeError, ValueError, TypeError):
-        return False
 
 
 # ---------------------------------------------------------------- parts
 
 
-def _check_parameters(model: nn.Module, x: Tensor) -> None:
-    for name, value in model.named_parameters():
-        if value.dtype not in FLOATS:
-            raise TypeError(f"Parameter {name} is {value.dtype}; expected is float32 or float64. Call model.float() first.")
-        if value.device != x.device:
-            raise ValueError(f"Parameter {name} lies on {value.device} and the pictures on {x.device}. Move both to one device.")
-        if not bool(value.detach().isfinite().all()):
-            raise ValueError(f"Parameter {name} holds numbers that are not finite. Load sound weights.")
-    if len({value.dtype for value in model.parameters()}) > 1:
-        raise TypeError("The model mixes float32 and float64. Call model.float() or model.double() first.")
+def _keep_input(model: nn.Module, x: Tensor) -> None:
+    """Let the model compute on a copy of its input where its forward changes that in place."""
+    given = x.detach().clone()
+    before = given._version
+    outputs(model, given)
+    if given._version != before or not torch.equal(given, x):
+        model.register_forward_pre_hook(_copy_of_input, prepend=True)
 
 
-def _freeze(model: nn.Module, name: str) -> None:
-    """A parameter as a buffer of the same name, wherever the model holds it."""
-    value = model.get_parameter(name)
-    for layer in model.modules():
-        for own in [own for own, held in layer._parameters.items() if held is value]:
-            del layer._parameters[own]
-            layer.register_buffer(own, value.detach(), persistent=False)
+def _copy_of_input(_model: nn.Module, given: tuple[Any, ...]) -> tuple[Any, ...]:
+    return given[0].clone(), *given[1:]
 
 
-def _normalising(model: nn.Module, constants: Constants, channels: int) -> nn.Module:
-    """The model behind (x - mean) / std, its parameters under their own names."""
-    mean, std = (list(map(float, values)) for values in constants)
-    if len(mean) != channels or len(std) != channels or not all(value > 0 for value in std):
-        raise ValueError(
-            f"normalization must be (mean, std) with {channels} numbers each, one for every channel, std above 0; got {constants!r}."
-        )
-    some = next(model.parameters())
-    first = Normalise(mean, std).to(some)
-    if isinstance(model, nn.Sequential):
-        return nn.Sequential(OrderedDict([("normalise", first), *model.named_children()])).eval()
-    if hasattr(model, "normalise"):
-        raise ValueError("The model has a member called normalise, the name that its normalization would get. Rename one of them.")
-    model.add_module("normalise", first)
-    model.register_forward_pre_hook(_through_normalise)
-    return model
+def _always_between_0_and_1(model: nn.Module, x: Tensor) -> bool:
+    """Whether no large random weights take an answer out of [0, 1]."""
+    stateless, rng = StatelessModel(model), generator(0, "probabilities")
+    with torch.no_grad():
+        for _ in range(DRAWS):
+            weights = {name: 10 * torch.randn(value.shape, generator=rng).to(value) for name, value in model.named_parameters()}
+            try:
+                answers = stateless(weights, x.detach().clone())
+            except MODEL_ERRORS:
+                return False
+            if bool(((answers < 0) | (answers > 1)).any()):
+                return False
+    return True
 
 
-def _through_normalise(model: nn.Module, given: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    normalise: Normalise = model.normalise  # type: ignore[assignment]
-    return (normalise(given[0]), *given[1:])
+def _freeze_unused(model: nn.Module, logits: Tensor) -> None:
+    """Make buffers of the parameters that the logits do not depend on."""
+    names, values = zip(*model.named_parameters(), strict=True)
+    try:
+        used = torch.autograd.grad(logits.sum(), values, allow_unused=True)
+    except MODEL_ERRORS as error:
+        raise ValueError(f"The model cannot be differentiated ({first_line(error)}). Exchange the operation that cannot.") from None
+    for name, slope in zip(names, used, strict=True):
+        if slope is None:
+            freeze(model, name)
 
 
 def _check_steady(model: nn.Module, x: Tensor) -> None:
     """The same pictures must give the same logits, and leave the model as it was."""
     before = {name: value.clone() for name, value in model.named_buffers()}
-    with torch.no_grad(), torch.random.fork_rng(devices=[x.device] if x.device.type == "cuda" else []):
+    with torch.no_grad():
+        chance = torch.get_rng_state()
         first, second = _answers(model, x), _answers(model, x)
+        drawn = not torch.equal(torch.get_rng_state(), chance)
     for name, value in model.named_buffers():
-        if not torch.equal(before[name], value):
+        if not _equal(before[name], value):
             raise ValueError(
                 f"Buffer {name} changes whenever the model is called in eval mode: nobody could replay the client. Fix it first."
             )
     for (name, layer, one), (_, _, other) in zip(first, second, strict=False):
-        if not torch.equal(one, other):
-            what = f"Layer {name} ({type(layer).__name__})" if name else f"{type(layer).__name__}.forward"
-            raise ValueError(f"{what} answers differently to equal pictures, also in eval mode: take its randomness out of it.")
+        if not _equal(one, other):
+            what = layer_name(name, layer)
+            raise ValueError(
+                f"{what[:1].upper()}{what[1:]} answers differently to equal pictures, also in eval mode: take its randomness out of it."
+            )
+    if drawn:
+        raise ValueError("The model draws from torch's random numbers, or seeds them, also in eval mode: take that out of its forward.")
+
+
+def _equal(one: Tensor, other: Tensor) -> bool:
+    """Whether two tensors hold the same numbers, NaN among them."""
+    return one.shape == other.shape and bool(((one == other) | ((one != one) & (other != other))).all())
 
 
 def _answers(model: nn.Module, x: Tensor) -> list[tuple[str, nn.Module, Tensor]]:
@@ -158,60 +151,10 @@ def _answers(model: nn.Module, x: Tensor) -> list[tuple[str, nn.Module, Tensor]]
     def note(name: str) -> Callable[..., None]:
         return lambda layer, _given, out: found.append((name, layer, out.clone())) if isinstance(out, Tensor) else None
 
-    with _hooked(model, lambda name, layer: layer.register_forward_hook(note(name))):
-        model(x)
-    return found
-
-
-def _leaf_calls(model: nn.Module, x: Tensor) -> list[tuple[str, nn.Module, Tensor]]:
-    """The innermost layers in the order in which they are called, with what enters each."""
-    found: list[tuple[str, nn.Module, Tensor]] = []
-
-    def note(name: str) -> Callable[..., None]:
-        return lambda layer, given: found.append((name, layer, given[0].detach())) if given and isinstance(given[0], Tensor) else None
-
-    with torch.no_grad(), _hooked(model, lambda n, layer: None if any(layer.children()) else layer.register_forward_pre_hook(note(n))):
-        model(x)
-    return found
-
-
-@contextmanager
-def _hooked(model: nn.Module, hook: Callable[[str, nn.Module], torch.utils.hooks.RemovableHandle | None]) -> Iterator[None]:
-    handles = [hook(name, layer) for name, layer in model.named_modules()]
+    handles = [layer.register_forward_hook(note(name)) for name, layer in model.named_modules()]
     try:
-        yield
+        model(x)
     finally:
         for handle in handles:
-            if handle:
-                handle.remove()
-
-
-def _twice(function: Callable[[Tensor], Tensor], x: Tensor, leaves: Sequence[Tensor]) -> str | None:
-    """Why the derivative of a derivative cannot be had; None where it can."""
-    x = x.detach().clone().requires_grad_()
-    try:
-        first = torch.autograd.grad(function(x), [x, *leaves], create_graph=True, allow_unused=True)
-        length = torch.stack([slope.square().sum() for slope in first if slope is not None and slope.requires_grad] or [x.sum() * 0]).sum()
-        if length.requires_grad:  # backward, since autograd.grad with respect to x passes by what cannot be differentiated, without a word
-            length.backward()
-    except (RuntimeError, NotImplementedError) as error:
-        return str(error).split("\n")[0]
-    finally:
-        for leaf in leaves:
-            leaf.grad = None
-    return None if first[0] is not None else "its output does not depend on the picture in a way that can be differentiated"
-
-
-@dataclass(frozen=True)
-class _Scalar:
-    """A layer whose answer is summed up."""
-
-    layer: nn.Module
-
-    def __call__(self, entering: Tensor) -> Tensor:
-        out = self.layer(entering)
-        return (out if isinstance(out, Tensor) else out[0]).square().sum()
-
-
-def _no_second(what: str, why: str) -> str:
-    return f"{what} has no second derivative, which this attack needs ({why}). Exchange it, or choose an attack that solves equations."
+            handle.remove()
+    return found

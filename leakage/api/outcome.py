@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from leakage.api.declared import Fit
+from leakage.api.model_errors import explained
 from leakage.api.progress import AttackProgress
 from leakage.api.reading import UpdateReading, reading, unconfirmed
 from leakage.engine.core import Observation
@@ -111,7 +112,7 @@ class AttackRun:
         return self
 
     def __next__(self) -> Frame:
-        with differentiable():
+        with differentiable(), explained(self._seen.model):
             self._last = next(self._frames)
         if self._progress:
             self._progress.frame(self._last)

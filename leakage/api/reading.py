@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from leakage.api.declared import Fit
+from leakage.api.model_errors import MODEL_ERRORS, first_line
 from leakage.engine.core import Observation
 from leakage.engine.labels import recover
 
@@ -21,7 +22,7 @@ class UpdateReading:
         numbers: how many numbers arrived that are not 0 ...
         unknowns: ... for so many unknown pixel values
         ranks: of every matrix among the gradients its numerical rank: without protection that of a linear layer is at most the batch size;
-            None where the matrix is too large
+            None where the matrix is too large, or holds numbers that are not finite
         unsure: why the labels may be wrong although they could be read; empty where nothing says so
     """
 
@@ -41,8 +42,8 @@ def reading(seen: Observation) -> UpdateReading:
     try:
         found = recover(seen)
         labels, rule, certainty = found.labels.tolist(), found.rule, found.certainty
-    except ValueError as error:  # no linear layer makes the logits
-        rule = str(error)
+    except MODEL_ERRORS as error:  # no linear layer makes the logits, or a rule does not fit them: a report must not fail the attack
+        rule = str(error) if isinstance(error, ValueError) else f"The labels could not be read from this update ({first_line(error)})."
     matrices = {name: value.detach() for name, value in gradient.items() if value.dim() == 2}
     channels, height, width = seen.image_shape
     return UpdateReading(
@@ -51,7 +52,7 @@ def reading(seen: Observation) -> UpdateReading:
         certainty=certainty,
         numbers=sum(int((value != 0).sum()) for value in seen.update.values()),
         unknowns=seen.batch_size * channels * height * width,
-        ranks={name: int(torch.linalg.matrix_rank(m)) if min(m.shape) <= LARGE else None for name, m in matrices.items()},
+        ranks={name: _rank(m) for name, m in matrices.items()},
     )
 
 
@@ -61,3 +62,8 @@ def unconfirmed(read: UpdateReading, fit: Fit) -> UpdateReading:
         return read
     why = f"With these labels the update of the reconstruction is {fit.distance:.2g} away from the one that arrived: nothing confirms them."
     return replace(read, certainty=None, unsure=why)
+
+
+def _rank(matrix: torch.Tensor) -> int | None:
+    known = min(matrix.shape) <= LARGE and bool(matrix.isfinite().all())
+    return int(torch.linalg.matrix_rank(matrix)) if known else None

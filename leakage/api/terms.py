@@ -9,8 +9,10 @@ from torch import Tensor, nn
 
 from leakage.api import input_check
 from leakage.api.loss_check import check_loss, check_searched, custom_loss
-from leakage.api.model_check import Constants, check_second_derivative, outputs, prepared
+from leakage.api.model_check import outputs, prepared
+from leakage.api.normalization import Constants
 from leakage.api.plugins import chosen
+from leakage.api.second_derivative import check_second_derivative
 from leakage.engine.core import Attack, Defense, Observation, Protocol
 from leakage.engine.federation import Federation, ThreatModel
 from leakage.engine.logit_layer import last_layer

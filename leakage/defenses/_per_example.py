@@ -25,13 +25,14 @@ def one_by_one(
     """(1/B) (sum_b clip(g_b, t) + N(0, noise(t)^2)), g_b what the client sends for picture b alone; without `step_rng`, without noise.
 
     t counts the client's local steps, under `name` in its state. Costs B gradients of one picture instead of one of B: together where
-    nothing acts before this, as many as memory allows, else one after the other.
+    nothing acts before this and the model can be vectorised, as many as memory allows, else one after the other.
     """
 
     def send(weights: Params, x: Tensor, y: Tensor, state: ClientState) -> Update:
         step, state = counted(state, name)
         total: Params = {}
-        together = min(len(x), AT_ONCE // sum(weight.numel() for weight in weights.values())) if isinstance(client, Gradient) else 1
+        vectorised = isinstance(client, Gradient) and client.vectorised
+        together = min(len(x), AT_ONCE // sum(weight.numel() for weight in weights.values())) if vectorised else 1
         for mine, labels in zip(x.split(max(1, together)), y.split(max(1, together)), strict=True):
             if isinstance(client, Gradient) and together > 1:
                 every = vmap(lambda g: clip(g, step))(client.each(weights, mine, labels))

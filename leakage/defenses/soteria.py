@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call
 
 from leakage.defenses._each import changed
 from leakage.engine.core import AdaptiveStrategy, Client, ClientState, Defense, Params, StepRng, Update, param
+from leakage.engine.stateless import StatelessModel
 from leakage.engine.tensor_names import OF, name_in_model
 
 SMALL = 1e-10  # added to |r_f|; the code adds 0.1, 1e-10 or nothing
@@ -104,7 +104,7 @@ def scores(model: nn.Module, layer: str, weights: Params, x: Tensor) -> Tensor:
     try:
         with torch.enable_grad():
             pictures = x.detach().requires_grad_()  # (B, C, H, W)
-            functional_call(model, own, (pictures,))
+            StatelessModel(model)(own, pictures)
     finally:
         handle.remove()
     (r,) = seen  # (B, D)

@@ -7,10 +7,12 @@ from contextvars import ContextVar
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call, vmap
+from torch.func import vmap
 
+from leakage.engine.capabilities import capabilities_of
 from leakage.engine.core import Client, ClientState, Params, Update
 from leakage.engine.losses import CustomLoss, batch_loss, client_loss
+from leakage.engine.stateless import StatelessModel
 from leakage.spec.words import NO_STATISTICS
 
 _HEARD: ContextVar[list[Tensor] | None] = ContextVar("heard", default=None)
@@ -46,18 +48,21 @@ class Gradient:
 
     bfloat16   the model itself is computed in bfloat16
     loss_log   gets the summed loss of every call, of what pictures ever
+
+    vectorised: whether `lanes` and `each` can be called.
     """
 
     def __init__(self, model: nn.Module, *, bfloat16: bool = False, loss_log: list[Tensor] | None = None) -> None:
         self.model, self.bfloat16, self.loss_log = model, bfloat16, loss_log
         self._own, self.loss = weights_of(model), client_loss(model)
+        self._stateless, self.vectorised = StatelessModel(model), capabilities_of(model).vectorised
 
     def __call__(self, weights: Params, x: Tensor, y: Tensor, state: ClientState) -> Update:
         # At its own weights the model can be called as it is: exchanging them first costs 5 % of an iteration on a small net.
         at_home = len(weights) == len(self._own) and all(map(operator.is_, weights.values(), self._own.values()))
         with torch.autocast(x.device.type, torch.bfloat16, enabled=self.bfloat16):
             with _hearing() as extra:
-                logits = self.model(x) if at_home else functional_call(self.model, weights, (x,))  # (B, K)
+                logits = self._stateless.at_home(x) if at_home else self._stateless(weights, x)  # (B, K)
             loss = sum(extra, batch_loss(self.loss, logits, y))
         return self._slopes(loss, weights, x, y), state
 
@@ -69,7 +74,7 @@ class Gradient:
 
         def forward(held: Params, pictures: Tensor) -> tuple[Tensor, Tensor]:
             with _hearing() as extra:
-                logits: Tensor = functional_call(self.model, held, (pictures,))
+                logits = self._stateless(held, pictures)
             return logits, sum(extra, logits.new_zeros(()))
 
         with torch.autocast(x.device.type, torch.bfloat16, enabled=self.bfloat16):

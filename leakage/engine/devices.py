@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 CPU = torch.device("cpu")
+FUSED = ("flash", "mem_efficient", "cudnn")  # kernels of scaled dot-product attention
 T = TypeVar("T")
 
 
@@ -41,20 +42,29 @@ def device_generator(rng: torch.Generator, device: torch.device) -> torch.Genera
 
 @contextmanager
 def exact_arithmetic() -> Iterator[None]:
-    """On a GPU: float32 with all its 24 bits, and the same convolution kernels every time. On the CPU nothing changes.
+    """On a GPU: float32 with all its 24 bits, and the same convolution kernels every time. Anywhere: attention by its formula.
 
     TF32 keeps 11 bits of a factor, an error of 5e-4: torch lets convolutions use it unless told, and the gradients that an attack compares
-    would differ by more than what it looks for. What was set before holds again afterwards.
+    would differ by more than what it looks for. The fused kernels of attention cannot be differentiated twice, as a search does it. What
+    was set before holds again afterwards.
     """
     cudnn: Any = torch.backends.cudnn  # whose types leave these attributes out
     products: tuple[Any, ...] = (torch.backends.cuda.matmul, cudnn.conv, cudnn.rnn)
     before = [one.fp32_precision for one in products], cudnn.deterministic, cudnn.benchmark
+    fused = [(one, getattr(torch.backends.cuda, f"{one}_sdp_enabled")()) for one in FUSED]
+    fast = torch.backends.mha.get_fastpath_enabled()
     try:
+        for one in FUSED:
+            getattr(torch.backends.cuda, f"enable_{one}_sdp")(False)
+        torch.backends.mha.set_fastpath_enabled(False)
         for one in products:
             one.fp32_precision = "ieee"
         cudnn.deterministic, cudnn.benchmark = True, False
         yield
     finally:
+        torch.backends.mha.set_fastpath_enabled(fast)
+        for one, enabled in fused:
+            getattr(torch.backends.cuda, f"enable_{one}_sdp")(enabled)
         precisions, cudnn.deterministic, cudnn.benchmark = before
         for one, precision in zip(products, precisions, strict=True):
             one.fp32_precision = precision

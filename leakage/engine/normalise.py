@@ -1,6 +1,8 @@
-"""The first layer of a model that wants its pictures with mean 0 and deviation 1."""
+"""Normalisation of pictures: the first layer of a model, or what is done to pictures before they enter one."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -19,3 +21,35 @@ class Normalise(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return (x - self.mean) / self.std
+
+
+@dataclass(frozen=True, eq=False)
+class InputNormalisation:
+    """A forward pre-hook that normalises what enters a model, whose layers, names and forward stay as they are.
+
+    Args:
+        mean: of each channel, (1, C, 1, 1)
+        std: their standard deviations, (1, C, 1, 1)
+    """
+
+    mean: Tensor
+    std: Tensor
+
+    def __call__(self, _model: nn.Module, given: tuple[Any, ...]) -> tuple[Any, ...]:
+        x: Tensor = given[0]
+        return ((x - self.mean.to(x.device, x.dtype)) / self.std.to(x.device, x.dtype), *given[1:])
+
+
+def normalise_input(model: nn.Module, mean: Tensor, std: Tensor) -> None:
+    """From now on pictures are normalised before they enter the model, and before what it does to its input by hooks of its own."""
+    model.register_forward_pre_hook(InputNormalisation(mean.view(1, -1, 1, 1), std.view(1, -1, 1, 1)), prepend=True)
+
+
+def normalisation_of(model: nn.Module) -> tuple[Tensor, Tensor] | None:
+    """Mean and standard deviation, (1, C, 1, 1) each, of what a model does to pictures first; None: it takes them as they are."""
+    before = next((hook for hook in model._forward_pre_hooks.values() if isinstance(hook, InputNormalisation)), None)
+    first = next((layer for layer in model.modules() if isinstance(layer, Normalise)), None)
+    if before is None or first is None:
+        own = before or first
+        return (own.mean, own.std) if own else None
+    return before.mean + first.mean * before.std, first.std * before.std  # ((x - m) / s - m') / s' = (x - m - m' s) / (s s')

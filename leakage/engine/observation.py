@@ -11,7 +11,7 @@ from typing import TypeAlias
 import torch
 from torch import Tensor, nn
 
-from leakage.engine.normalise import Normalise
+from leakage.engine.normalise import normalisation_of
 
 Params: TypeAlias = dict[str, Tensor]  # parameter name -> tensor
 ClientState: TypeAlias = dict[str, Tensor]  # what one client carries from one call to the next
@@ -159,10 +159,10 @@ class Observation:
 
     @property
     def scale(self) -> tuple[Tensor, Tensor]:
-        """Mean and standard deviation, (1, C, 1, 1) each, of the model's first layer; 0 and 1 when the model takes raw pixels."""
-        for layer in self.model.modules():
-            if isinstance(layer, Normalise):
-                return layer.mean, layer.std
+        """Mean and standard deviation, (1, C, 1, 1) each, of what the model does to pictures first; 0 and 1 when it takes raw pixels."""
+        found = normalisation_of(self.model)
+        if found:
+            return found
         shape = (1, self.image_shape[0], 1, 1)
         return torch.zeros(shape, device=self.device), torch.ones(shape, device=self.device)
 

@@ -72,27 +72,25 @@ class Private:
 
 
 @exact_arithmetic()
-def stage(  # noqa: PLR0913  (as `observe`)
+def stage(
     model: nn.Module,
     private: Private,
     federation: Federation,
     attack: Attack,
     baselines: Callable[[], Baselines],
     *,
-    lanes: bool = True,
     pulse: Callable[[], bool] = lambda: False,
 ) -> Scene:
     """Let the client send its update from `model`, which is altered in place, and hand what arrives to the attacker.
 
     `baselines` are made when the client has sent: a model too large for this machine fails before anything else takes memory.
-    `lanes`: whether the model can be vectorised over guesses. `pulse` is asked before every local step of the client, and before the
-    baselines are made; when it says stop: StoppedError.
+    `pulse` is asked before every local step of the client, and before the baselines are made; when it says stop: StoppedError.
     """
     x, y = private.x, private.y
     model = ready(model, federation, x, batch_norm=private.batch_norm)
     # The attacker's model may hold what it guesses of a protection that changes the model.
     honest = deepcopy(model) if federation.changes else model
-    seen = observe(model, x, y, federation, num_classes=private.num_classes, lanes=lanes, pulse=pulse)
+    seen = observe(model, x, y, federation, num_classes=private.num_classes, pulse=pulse)
     plain, _ = gradient_client(honest)(seen.weights, x, y, {})
     if not any(bool(gradient.any()) for gradient in plain.values()):
         raise ValueError(NO_GRADIENT)

@@ -74,16 +74,16 @@ def twice_kept() -> nn.Module:
     return net
 
 
-BENT: dict[str, Callable[[Tensor], Tensor]] = {
+ELEMENTWISE: dict[str, Callable[[Tensor], Tensor]] = {
     "a temperature": lambda z: z / 3,
     "a sigmoid": lambda z: 5 * z.sigmoid(),
     "a leaky ReLU": F.leaky_relu,
 }
 
 
-@pytest.mark.parametrize("name", BENT)
-def test_behind_what_bends_each_answer_by_itself_one_label_is_read_and_of_a_batch_nothing_is_warranted(name: str) -> None:
-    model = Net(nn.Linear(6, 5), lambda net, h: BENT[name](net.head(h)))
+@pytest.mark.parametrize("name", ELEMENTWISE)
+def test_behind_an_activation_or_a_temperature_one_label_is_read_and_of_a_batch_nothing_is_warranted(name: str) -> None:
+    model = Net(nn.Linear(6, 5), lambda net, h: ELEMENTWISE[name](net.head(h)))
     for y in (torch.tensor([3]), torch.tensor([3, 1])):
         x = smooth(len(y))
         update, _ = gradient_client(model)(weights_of(model), x, y, {})

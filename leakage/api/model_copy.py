@@ -1,0 +1,141 @@
+"""A copy of a person's model that computes what the model computes, and leaves the model as it is."""
+
+import copy
+from itertools import chain
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from leakage.api.model_errors import MODEL_ERRORS, first_line, layer_name
+
+FLOATS = (torch.float32, torch.float64)
+HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_forward_pre_hooks_with_kwargs", "_forward_hooks_with_kwargs")
+WRAPPERS = {  # what holds a model under one name and computes it in parallel or compiled, which nobody can do with other weights
+    "DataParallel": "module",
+    "DistributedDataParallel": "module",
+    "OptimizedModule": "_orig_mod",
+}
+
+
+class Unwrapped(nn.Module):
+    """A model by the name that its wrapper gave it, without the wrapper."""
+
+    def __init__(self, wrapper: nn.Module, name: str) -> None:
+        super().__init__()
+        self.name = name
+        self.add_module(name, wrapper.get_submodule(name))
+        for kind in HOOKS:
+            getattr(self, kind).update(getattr(wrapper, kind))
+
+    def forward(self, *given: Any, **named: Any) -> Any:
+        return self.get_submodule(self.name)(*given, **named)
+
+
+def copied(model: nn.Module) -> nn.Module:
+    """A copy in eval mode, all of whose parameters are trained; frozen ones are buffers there. Raises ValueError, TypeError."""
+    for name, layer in model.named_modules():
+        if isinstance(layer, torch.jit.ScriptModule):
+            raise TypeError(
+                f"{layer_name(name, layer)} is TorchScript, which cannot be copied with other weights. Give the nn.Module itself."
+            )
+    try:
+        own = copy.deepcopy(model, _detached(model))
+    except MODEL_ERRORS as error:
+        raise ValueError(
+            f"The model cannot be copied ({first_line(error)}). Take out what it keeps beside its layers, or build it anew."
+        ) from None
+    own = _unwrapped(own).eval().requires_grad_(True)
+    for name, value in model.named_parameters():
+        if not value.requires_grad:
+            freeze(own, name)
+    return own
+
+
+def again(model: nn.Module) -> nn.Module:
+    """A second copy of a copy."""
+    return copy.deepcopy(model, _detached(model))
+
+
+def check_parameters(model: nn.Module, x: Tensor) -> None:
+    """Raise TypeError or ValueError where the weights are such that no attack can work with them."""
+    held: dict[int, str] = {}
+    for name, value in model.named_parameters():
+        if nn.parameter.is_lazy(value):
+            raise ValueError(f"Parameter {name} has no shape yet: its layer is lazy. Call the model once on pictures of this shape first.")
+        if value.dtype not in FLOATS:
+            raise TypeError(f"Parameter {name} is {value.dtype}; expected is float32 or float64. Call model.float() first.")
+        if value.device != x.device:
+            raise ValueError(f"Parameter {name} lies on {value.device} and the pictures on {x.device}. Move both to one device.")
+        if not bool(value.detach().isfinite().all()):
+            raise ValueError(f"Parameter {name} holds numbers that are not finite. Load sound weights.")
+        if value._backward_hooks:
+            raise ValueError(
+                f"Parameter {name} has a hook that changes its gradient, which the attacker could not imitate. Remove it, and name what it "
+                "does as a defense."
+            )
+        other = held.setdefault(value.data_ptr(), name) if value.numel() else name
+        if other != name:
+            raise ValueError(f"Parameters {other} and {name} share their memory, but are two parameters. Make them one nn.Parameter.")
+    if len({value.dtype for value in model.parameters()}) > 1:
+        raise TypeError("The model mixes float32 and float64. Call model.float() or model.double() first.")
+
+
+def freeze(model: nn.Module, name: str) -> None:
+    """Make a parameter a buffer of the same name, in each layer that holds it."""
+    value = model.get_parameter(name)
+    for layer in model.modules():
+        for own in [own for own, held in layer._parameters.items() if held is value]:
+            del layer._parameters[own]
+            layer.register_buffer(own, value.detach(), persistent=False)
+
+
+def check_reached(model: nn.Module, logits: Tensor) -> None:
+    """Raise ValueError where the logits of a copy follow from the parameters of the model itself, by a closure that was not copied."""
+    names = {id(value): name for name, value in model.named_parameters()}
+    left, met = [logits.grad_fn], set[Any]()
+    while left:
+        step = left.pop()
+        if step is None or step in met:
+            continue
+        met.add(step)
+        name = names.get(id(getattr(step, "variable", None)))
+        if name:
+            raise ValueError(
+                f"The model reaches its parameter {name} through a function that cannot be copied with it (a lambda, a closure or a hook). "
+                "Let forward reach it through self."
+            )
+        left += [following for following, _ in step.next_functions]
+
+
+def _detached(model: nn.Module) -> dict[int, Any]:
+    """For a deep copy: what layers keep of earlier computations, without these computations, which torch does not copy."""
+    memo: dict[int, Any] = {}
+    left, met = list(chain.from_iterable(vars(layer).values() for layer in model.modules())), set[int]()
+    while left:
+        value = left.pop()
+        if id(value) in met:
+            continue
+        met.add(id(value))
+        if isinstance(value, Tensor) and not value.is_leaf:
+            memo[id(value)] = value.detach().clone()
+        elif isinstance(value, list | tuple):
+            left += value
+        elif isinstance(value, dict):
+            left += value.values()
+    return memo
+
+
+def _unwrapped(model: nn.Module) -> nn.Module:
+    """The model without wrappers, in place; the model itself where it has none around it."""
+    for layer in reversed(list(model.modules())):  # what is inside comes last
+        for name, part in layer._modules.items():
+            if part is not None and (inner := _wrapped_name(part)):
+                layer._modules[name] = Unwrapped(part, inner)
+    inner = _wrapped_name(model)
+    return Unwrapped(model, inner) if inner else model
+
+
+def _wrapped_name(layer: nn.Module) -> str:
+    """By what name a wrapper holds its model; empty where the layer is no wrapper."""
+    return WRAPPERS.get(type(layer).__name__, "") if type(layer).__module__.startswith("torch.") else ""

@@ -1,0 +1,111 @@
+"""Whether a model can be differentiated twice, as attacks that search do it; else which layer cannot."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from leakage.api.model_errors import MODEL_ERRORS, first_line, layer_name
+from leakage.engine.devices import exact_arithmetic
+from leakage.engine.stateless import StatelessModel
+
+CUT = "its output does not depend on the picture in a way that can be differentiated"
+NO_SECOND = "{} has no second derivative, which this attack needs ({}). Exchange it, or choose an attack that solves equations."
+
+
+class _Call(NamedTuple):
+    """One call of a layer, with copies of what entered it."""
+
+    name: str
+    layer: nn.Module
+    given: tuple[Any, ...]
+    named: dict[str, Any]
+
+
+@exact_arithmetic()
+def check_second_derivative(model: nn.Module, x: Tensor, y: Tensor) -> None:
+    """Raise ValueError naming the innermost layer that cannot be differentiated twice, the first of several."""
+    stateless = StatelessModel(model)
+    why = twice(lambda picture: F.cross_entropy(stateless.at_home(picture), y), x, list(model.parameters()))
+    if why is None:
+        return
+    with stateless.computing():
+        for call in _calls(model, x):
+            if call.name and (own := _layer_twice(call)) is not None and (own == CUT) == (why == CUT):
+                raise ValueError(NO_SECOND.format(layer_name(call.name, call.layer), why))
+    raise ValueError(NO_SECOND.format(layer_name("", model), why))
+
+
+def twice(function: Callable[[Tensor], Tensor], x: Tensor, leaves: Sequence[Tensor]) -> str | None:
+    """Why the derivative of a derivative cannot be had; None where it can."""
+    x = x.detach().clone().requires_grad_()
+    try:
+        made = function(x)
+        if not made.requires_grad:
+            return CUT
+        first = torch.autograd.grad(made, [x, *leaves], create_graph=True, allow_unused=True)
+        length = torch.stack([slope.square().sum() for slope in first if slope is not None and slope.requires_grad] or [x.sum() * 0]).sum()
+        if length.requires_grad:  # backward, since autograd.grad with respect to x passes by what cannot be differentiated, without a word
+            length.backward()
+    except MODEL_ERRORS as error:
+        return first_line(error)
+    finally:
+        for leaf in leaves:
+            leaf.grad = None
+    return None if first[0] is not None else CUT
+
+
+def _layer_twice(call: _Call) -> str | None:
+    """The same of one layer, by what entered it."""
+    place = next((place for place, value in enumerate(call.given) if isinstance(value, Tensor) and value.is_floating_point()), None)
+    if place is None:
+        return None
+
+    def answered(entering: Tensor) -> Tensor:
+        given = [_copied(value) for value in call.given]
+        given[place] = entering.clone()  # a layer may compute in place
+        parts = [part.square().sum() for part in _tensors(call.layer(*given, **call.named))]
+        return torch.stack(parts).sum() if parts else entering.sum()
+
+    return twice(answered, call.given[place], [value for value in call.layer.parameters() if value.requires_grad])
+
+
+def _calls(model: nn.Module, x: Tensor) -> list[_Call]:
+    """All calls of layers in the order in which they end, the innermost first."""
+    begun, ended = list[_Call](), list[_Call]()
+
+    def note(name: str) -> Callable[..., None]:
+        return lambda layer, given, named: begun.append(
+            _Call(name, layer, tuple(map(_copied, given)), {key: _copied(value) for key, value in named.items()})
+        )
+
+    handles = []
+    for name, layer in model.named_modules():
+        handles.append(layer.register_forward_pre_hook(note(name), with_kwargs=True))
+        handles.append(layer.register_forward_hook(lambda *_: ended.append(begun.pop())))
+    try:
+        with torch.no_grad():
+            model(x.detach().clone())
+    finally:
+        for handle in handles:
+            handle.remove()
+    return ended
+
+
+def _copied(value: Any) -> Any:
+    return value.detach().clone() if isinstance(value, Tensor) else value
+
+
+def _tensors(answer: Any) -> Iterator[Tensor]:
+    """All tensors of floating-point numbers in what a layer answers."""
+    if isinstance(answer, Tensor):
+        if answer.is_floating_point():
+            yield answer
+    elif isinstance(answer, tuple | list):
+        for part in answer:
+            yield from _tensors(part)
+    elif isinstance(answer, dict):
+        for part in answer.values():
+            yield from _tensors(part)

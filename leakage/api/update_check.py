@@ -1,0 +1,163 @@
+"""An update as frameworks hand it over, by the names of the parameters that are trained, or a sentence that says what was wrong."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from leakage.api.input_check import recordable
+from leakage.engine.core import Params
+
+Update = Mapping[str, Any] | Iterable[Any]  # tensors or arrays, by the parameters' names, or in the order of model.parameters()
+WRAPPED = {"module", "_module", "_orig_mod"}  # what DataParallel, Opacus and torch.compile put into names
+EXPECTED = "update must be tensors or arrays, by the parameters' names or in the order of model.parameters(); got {}."
+
+
+class _Names:
+    """How a model's tensors may be called.
+
+    parameters  all of them by their own names
+    trained     those that are
+    sent        those that a client sends: trained ones that the logits depend on
+    """
+
+    def __init__(self, model: nn.Module, sent: Params) -> None:
+        self.parameters = dict(model.named_parameters()) | sent
+        self.trained = [name for name, value in self.parameters.items() if value.requires_grad]
+        self.sent, self.state = list(sent), list(model.state_dict())
+        own = {value: name for name, value in model.named_parameters()}
+        self._called: dict[str, str] = {}
+        for name, value in model.named_parameters(remove_duplicate=False):
+            for called in (name, _bare(name)):
+                self._called.setdefault(called, own[value])
+        self._called |= {name: name for name in sent}  # a defense may have put layers into the model
+        self._passed = {_bare(name) for name, _ in model.named_buffers(remove_duplicate=False)}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._called or _bare(name) in self._called or self.is_passed(name)
+
+    def is_passed(self, name: str) -> bool:
+        """Whether it is no parameter but a buffer, which is part of a state and of no gradient."""
+        return _bare(name) in self._passed or name.endswith("_extra_state")
+
+    def parameter(self, name: str) -> str:
+        """The parameter that is called so, by its own name."""
+        return self._called.get(name) or self._called[_bare(name)]
+
+    def unprefixed(self, given: Sequence[str]) -> dict[str, str]:
+        """Each given name as this model calls it, where all have one prefix too many, or too few; else as it is."""
+        if all(name in self for name in given):
+            return {name: name for name in given}
+        first = next(name for name in given if name not in self)
+        for own in self._called:
+            if first.endswith(f".{own}"):
+                short = first[: -len(own)]
+                found = {name: name.removeprefix(short) for name in given}
+            elif own.endswith(f".{first}"):
+                found = {name: own[: -len(first)] + name for name in given}
+            else:
+                continue
+            if all(name in self for name in found.values()):
+                return found
+        return {name: name for name in given}
+
+
+def update_of(update: object, model: nn.Module, sent: Params) -> Params:
+    """The update by name, for the parameters that are sent, in their precision. Raises TypeError, ValueError.
+
+    Names may have the prefixes that frameworks add; buffers, frozen and unused parameters may be among them. In order, the tensors may be
+    those of all parameters, of the trained ones, of the state dictionary, or one vector.
+
+    Args:
+        update: what was given.
+        model: of the person, whose names and order count.
+        sent: the parameters that a client sends, by name.
+    """
+    names = _Names(model, sent)
+    found: dict[str, object] = {}
+    given = _by_name(update, names)
+    known = names.unprefixed(list(given))
+    for called, value in given.items():
+        name = known[called]
+        if name not in names:
+            raise ValueError(_other(names, f"has no parameter {called!r}"))
+        if names.is_passed(name) and name not in names.parameters:
+            continue
+        found.setdefault(names.parameter(name), value)
+    missing = [name for name in sent if name not in found]
+    if missing:
+        raise ValueError(_other(names, f"has the parameter {missing[0]!r}, which the update lacks"))
+    return {name: _tensor(name, found[name], weight) for name, weight in sent.items()}
+
+
+def _by_name(update: object, names: _Names) -> dict[str, object]:
+    if isinstance(update, Mapping):
+        return {str(name): value for name, value in update.items()}
+    if isinstance(update, str | bytes) or not isinstance(update, Iterable):
+        raise TypeError(EXPECTED.format(f"a {type(update).__name__}"))
+    if isinstance(update, Tensor | np.ndarray):
+        return _split(update, names)
+    parts = list(update)
+    if parts and all(isinstance(part, tuple) and len(part) == 2 and isinstance(part[0], str) for part in parts):
+        return dict(parts)
+    for order in (list(names.parameters), names.trained, names.sent, names.state):
+        if len(order) == len(parts):
+            return dict(zip(order, parts, strict=True))
+    raise ValueError(
+        f"update holds {len(parts)} tensors; the model has {len(names.parameters)} parameters, {len(names.trained)} of them trained. "
+        "Give one for each, in its order, or give them by name."
+    )
+
+
+def _split(vector: Tensor | np.ndarray[Any, Any], names: _Names) -> dict[str, object]:
+    """One vector of all numbers, as `torch.nn.utils.parameters_to_vector` makes it."""
+    flat = vector if isinstance(vector, Tensor) else torch.as_tensor(vector)
+    for order in (list(names.parameters), names.trained, names.sent):
+        sizes = [names.parameters[name].numel() for name in order]
+        if flat.dim() == 1 and len(flat) == sum(sizes):
+            return {name: part.view_as(names.parameters[name]) for name, part in zip(order, flat.split(sizes), strict=True)}
+    numbers = sum(value.numel() for value in names.parameters.values())
+    raise ValueError(EXPECTED.format(f"one tensor of shape {tuple(flat.shape)}") + f" One vector would have {numbers} numbers.")
+
+
+def _other(names: _Names, what: str) -> str:
+    return f"update is that of another model: this one {what}. Its parameters are {', '.join(names.parameters)}."
+
+
+def _tensor(name: str, value: object, weight: Tensor) -> Tensor:
+    if value is None:
+        raise ValueError(f"update[{name!r}] is None: no gradient was computed for this parameter. Call backward() on the loss first.")
+    if not isinstance(value, Tensor) and hasattr(value, "__array__"):
+        value = _of_array(value, weight)
+    if not isinstance(value, Tensor) or not value.is_floating_point():
+        kind = value.dtype if isinstance(value, Tensor) else type(value).__name__
+        raise TypeError(f"update[{name!r}] must be a tensor or an array of floating-point numbers; got {kind}.")
+    if value.layout != torch.strided:
+        value = value.to_dense()
+    if value.shape != weight.shape:
+        raise ValueError(f"update[{name!r}] must have the shape of its parameter, {tuple(weight.shape)}; got {tuple(value.shape)}.")
+    if value.device != weight.device:
+        raise ValueError(f"update[{name!r}] lies on {value.device} and the model on {weight.device}. Move both to one device.")
+    if not bool(value.isfinite().all()):
+        raise ValueError(f"update[{name!r}] holds numbers that are not finite (NaN or infinity): nothing can be read from it.")
+    return recordable(value).to(weight.dtype)
+
+
+def _of_array(value: Any, weight: Tensor) -> object:
+    """The same numbers as a tensor beside the weight; what they are where they are no floating-point numbers that torch knows."""
+    array = np.asarray(value)
+    try:
+        return torch.from_numpy(np.array(array)).to(weight.device)
+    except TypeError:
+        return array.dtype
+
+
+def _bare(name: str) -> str:
+    """A name without what wrappers put into it.
+
+    >>> _bare("module._orig_mod.body.0.weight")
+    'body.0.weight'
+    """
+    return ".".join(part for part in name.split(".") if part not in WRAPPED)
