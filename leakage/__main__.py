@@ -53,6 +53,7 @@ def main(arguments: list[str]) -> int:
     record = commands.add_parser("record", help="make the recordings in assets/ that are missing, or ask something else today")
     record.add_argument("--only", nargs="+", default=[], metavar="NAME", help="these alone, in any case: runs (r02), grids (g07), lab")
     record.add_argument("--check", action="store_true", help="write nothing: play them again and compare")
+    record.add_argument("--verdicts", action="store_true", help="play nothing: judge what is recorded by the rule of today")
     record.add_argument("--jobs", type=int, default=1, help="so many at a time, on one core each; default 1")
     learn = commands.add_parser("learn", help="look after the lessons")
     learn.add_argument("--claims", action="store_true", required=True, help="recompute every number that a lesson claims")
@@ -84,6 +85,10 @@ def main(arguments: list[str]) -> int:
             from leakage.data.images import data_folder
 
             log.info("%s is in %s.", given.name, download(given.name, data_folder()))
+        elif given.command == "record" and given.verdicts:
+            from leakage.workers.rejudge import rejudge
+
+            rejudge(given.only)
         elif given.command == "record":
             from leakage.workers import recorder
 

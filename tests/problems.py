@@ -6,13 +6,14 @@ from dataclasses import replace
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from leakage.engine.core import DoesNotApplyError, Observation, Params, Snapshot, generator
 from leakage.evaluation.baselines import Baselines, make_baselines
 from leakage.evaluation.lineup import Lineup, draw
 from leakage.evaluation.metrics import gradient_distances
+from leakage.evaluation.verdict import Reference
 from leakage.spec import catalog
 from leakage.spec.experiment import Assumptions, Experiment, Part
 from leakage.workers import plugin_catalog
@@ -77,6 +78,16 @@ def observed(x: torch.Tensor, *, model: Part = TINY, **settings: object) -> Obse
 def baselines_of(experiment: Experiment, x: torch.Tensor, y: torch.Tensor, uploads: Mapping[str, bytes] | None = None) -> Baselines:
     """What guesses of the experiment's pictures are held against."""
     return make_baselines(origins(experiment, uploads), x, y, seed=experiment.seed)
+
+
+def of_picture(held: Reference, number: int) -> Reference:
+    """What the guess of one picture of a batch is judged against when it is attacked alone."""
+
+    def own(every: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        return {name: value[number : number + 1] for name, value in every.items()}
+
+    firsts = {name: found[number : number + 1] for name, found in held.firsts.items()}
+    return Reference(held.size, own(held.best), {}, firsts, own(held.others))
 
 
 def lineup_of(experiment: Experiment, x: torch.Tensor, y: torch.Tensor, uploads: Mapping[str, bytes] | None = None) -> Lineup:

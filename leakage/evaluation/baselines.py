@@ -10,10 +10,11 @@ from torch import Tensor
 
 from leakage.engine.core import generator
 from leakage.evaluation import metrics
-from leakage.evaluation.lineup import Lineup, Origin, draw, lpips_ranks, pixel_ranks, ssim_ranks
+from leakage.evaluation.lineup import Lineup, Origin, best_of_others, draw, lpips_ranks, pixel_ranks, ssim_ranks
 from leakage.evaluation.perceptual import Perceptual, perceptual
 from leakage.evaluation.verdict import DISTANCES, Reference
 
+SMALLEST = 24  # pixels of a side from which on SSIM counts: of fewer windows 7 wide blurred noise is near too often
 RANKED = 16  # pictures of a batch for which baselines are ranked: a run must not wait for all of 128
 NOT_HELD = "nobody looked whether one that knows nothing"  # of the other pictures: so no distance counts
 BLIND = {  # what knows nothing of a picture, save perhaps its mean colour
@@ -24,6 +25,9 @@ BLIND = {  # what knows nothing of a picture, save perhaps its mean colour
     "white": "white",
     "mean_colour": "its mean colour",
 }
+BLURRED_NOISE = "blurred noise"
+SCALES = (1 / 16, 1 / 8, 1 / 4, 1 / 2)  # of the side of a picture: the standard deviation of the blur
+CONTRAST = 0.15  # standard deviation of blurred noise around grey
 SHOWN = ("grey", "mean", "noise", "mean_colour", "blurred", "same_class")  # of those, and of what knows something, on the page
 Scores = dict[str, Tensor]  # name -> one value per picture (B,), not a number where it is unknown
 
@@ -34,7 +38,8 @@ class Baselines:
 
     scores     name -> the summary of pictures that know nothing (BLIND), and of two that know something: blurred (the private picture
                itself), same_class (another one of its class) where there is one; their rank is the median of the first RANKED pictures
-    reference  what a verdict holds guesses against: the best that BLIND ones reach, and where they are first of the line-up
+    reference  what a verdict holds guesses against: the best that BLIND ones, blurred noise and the others of the line-up reach, and
+               where BLIND ones are first of the line-up
     """
 
     lineup: Lineup
@@ -89,6 +94,16 @@ def blurred(x: Tensor) -> Tensor:
     return torch.from_numpy(gaussian_filter(x.numpy(), (0, 0, sigma, sigma), mode="nearest"))
 
 
+def blurred_noise(shape: Sequence[int], scale: float, rng: torch.Generator) -> Tensor:
+    """Smooth random pictures (B, C, H, W) in [0, 1], the same in all channels: noise, blurred by `scale` of the side, of one contrast."""
+    batch, channels, *sides = shape
+    sigma = scale * max(sides)
+    noise = torch.from_numpy(gaussian_filter(torch.randn((batch, 1, *sides), generator=rng).numpy(), (0, 0, sigma, sigma), mode="reflect"))
+    noise = noise - noise.mean((2, 3), keepdim=True)
+    unit = noise / noise.square().mean((2, 3), keepdim=True).sqrt().clamp(min=1e-12)  # noise of one pixel is grey
+    return (0.5 + CONTRAST * unit).clamp(0, 1).expand(-1, channels, -1, -1)
+
+
 @one_thread()
 def make_baselines(origins: Sequence[Origin], x: Tensor, y: Tensor, *, seed: int) -> Baselines:
     """The baselines for private pictures x (B, C, H, W) with labels y (B,), both on the CPU; `origins` says where each is from."""
@@ -108,8 +123,15 @@ def make_baselines(origins: Sequence[Origin], x: Tensor, y: Tensor, *, seed: int
     scores = _measure_together(guesses, x, lineup, eye)
     if "same_class" in scores:
         scores["same_class"] = {name: value.masked_fill(without, torch.nan) for name, value in scores["same_class"].items()}
-    blind = {name: scores[name] for name in BLIND}
-    return Baselines(lineup, eye, {name: summary(scores[name]) for name in SHOWN if name in scores}, reference(blind, lineup.size))
+    held = reference(
+        {name: scores[name] for name in BLIND},
+        [_closeness(blurred_noise(x.shape, scale, generator(seed, BLURRED_NOISE, number)), x, eye) for number, scale in enumerate(SCALES)],
+        best_of_others(x, lineup, compared=RANKED),
+        lineup.size,
+    )
+    if min(x.shape[2:]) < SMALLEST:
+        held = replace(held, ssim_counts=False, firsts={**held.firsts, "rank_ssim": [BLURRED_NOISE] * len(x)})
+    return Baselines(lineup, eye, {name: summary(scores[name]) for name in SHOWN if name in scores}, held)
 
 
 def _measure_together(guesses: Mapping[str, Tensor], x: Tensor, lineup: Lineup, eye: Perceptual) -> dict[str, Scores]:
@@ -122,13 +144,28 @@ def _measure_together(guesses: Mapping[str, Tensor], x: Tensor, lineup: Lineup, 
     return {guess: {name: part[place] for name, part in parts.items()} for place, guess in enumerate(guesses)}
 
 
-def reference(blind: Mapping[str, Scores], size: int) -> Reference:
-    """What a verdict holds guesses against, of the scores of pictures that know nothing; `size` pictures stand in the line-up."""
+def _closeness(guess: Tensor, truth: Tensor, eye: Perceptual) -> Scores:
+    """PSNR, SSIM and LPIPS, without a line-up."""
+    return {"psnr": metrics.psnr(guess, truth), "ssim": metrics.ssim(guess, truth), "lpips": eye.distance(guess, truth)}
+
+
+def reference(blind: Mapping[str, Scores], smooth: Sequence[Scores], others: Scores, size: int) -> Reference:
+    """What a verdict holds guesses against.
+
+    Args:
+        blind: the scores of pictures that know nothing, by their names in BLIND
+        smooth: PSNR, SSIM and LPIPS of blurred noise. It is random: that one of it is first of a line-up says nothing against a distance
+        others: PSNR and SSIM of the nearest other picture of the line-up
+        size: pictures in the line-up
+    """
     titles = [BLIND[name] for name in blind]
-    ssim, lpips = torch.stack([one["ssim"] for one in blind.values()]).max(0), torch.stack([one["lpips"] for one in blind.values()]).min(0)
-    names = {"ssim": [titles[place] for place in ssim.indices.tolist()], "lpips": [titles[place] for place in lpips.indices.tolist()]}
     firsts = {name: _first(torch.stack([one[name] for one in blind.values()]), titles) for name in DISTANCES}
-    return Reference(size, {"ssim": ssim.values, "lpips": lpips.values}, names, firsts)
+    every, best, names = [*blind.values(), *smooth], dict[str, Tensor](), dict[str, list[str]]()
+    titles += [BLURRED_NOISE] * len(smooth)
+    for name, sign in (("psnr", 1), ("ssim", 1), ("lpips", -1)):
+        found = (sign * torch.stack([one[name] for one in every])).max(0)
+        best[name], names[name] = sign * found.values, [titles[place] for place in found.indices.tolist()]
+    return Reference(size, best, names, firsts, others)
 
 
 def _first(ranks: Tensor, titles: Sequence[str]) -> list[str]:

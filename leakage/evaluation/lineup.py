@@ -64,19 +64,38 @@ def pixel_ranks(guess: Tensor, truth: Tensor, lineup: Lineup) -> Tensor:
 def ssim_ranks(guess: Tensor, truth: Tensor, lineup: Lineup) -> Tensor:
     """Rank by 1 - SSIM: (B,). Not a number for pictures below SSIM's window."""
     different, which = guess.unique(dim=0, return_inverse=True)  # grey is the same for all pictures
-    mine, rows = metrics.moments(different), metrics.moments(lineup.others)
-    if mine is None or rows is None:
-        return torch.full((len(guess),), math.nan, dtype=torch.double)
-    alone = [metrics.Moments(*part) for part in zip(*(torch.split(part, 1) for part in mine), strict=True)]
-    pieces = [metrics.Moments(*part) for part in zip(*(torch.split(part, CHUNK) for part in rows), strict=True)]
-    table = torch.stack([torch.cat([metrics.similarity(one, piece) for piece in pieces]) for one in alone])  # (U, P)
-    return lineup.rank(-metrics.ssim(guess, truth), -table[which])
+    return lineup.rank(-metrics.ssim(guess, truth), -_similarities(different, lineup.others)[which])
 
 
 def lpips_ranks(guess: Tensor, truth: Tensor, lineup: Lineup, perceptual: Perceptual) -> Tensor:
     """Rank by LPIPS: (B,). Not a number when it is off."""
     different, which = guess.unique(dim=0, return_inverse=True)  # grey is the same for all pictures
     return lineup.rank(perceptual.distance(guess, truth), perceptual.table(different, lineup.others)[which])
+
+
+def best_of_others(truth: Tensor, lineup: Lineup, *, compared: int) -> dict[str, Tensor]:
+    """PSNR and SSIM of the other picture of each line-up that is nearest to the private one, as if it were a guess: (B,) each.
+
+    SSIM of the first `compared` pictures only; the others' is not a number. Minus infinity where a line-up has no others.
+    """
+    a, b = truth.flatten(1).double(), lineup.others.flatten(1).double()
+    error = torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist").square() / a.shape[1]  # (B, P)
+    alike = torch.full_like(error, math.nan)
+    alike[:compared] = _similarities(truth[:compared], lineup.others)
+    return {
+        "psnr": -10 * error.masked_fill(~lineup.competitors, math.inf).amin(1).log10(),
+        "ssim": alike.masked_fill(~lineup.competitors & ~alike.isnan(), -math.inf).amax(1),
+    }
+
+
+def _similarities(pictures: Tensor, others: Tensor) -> Tensor:
+    """SSIM of every picture to every other one, (B, C, H, W), (P, C, H, W) -> (B, P). Not a number below SSIM's window."""
+    mine, rows = metrics.moments(pictures), metrics.moments(others)
+    if mine is None or rows is None:
+        return torch.full((len(pictures), len(others)), math.nan, dtype=torch.double)
+    alone = [metrics.Moments(*part) for part in zip(*(torch.split(part, 1) for part in mine), strict=True)]
+    pieces = [metrics.Moments(*part) for part in zip(*(torch.split(part, CHUNK) for part in rows), strict=True)]
+    return torch.stack([torch.cat([metrics.similarity(one, piece) for piece in pieces]) for one in alone])
 
 
 # ---------------------------------------------------------------- who stands in it

@@ -160,6 +160,6 @@ def listed(found: Scores, held: Reference) -> dict[str, Any]:
     plain = {name: float(value.nanmean()) for name, value in known.items() if not name.startswith("rank")}
     each = {f"{name}_each": known[name].tolist() for name in ("psnr", "ssim", "lpips") if name in known}
     ranks = {name: value.tolist() for name, value in known.items() if name.startswith("rank_")}
-    rank, first = held.rank(found), held.first(found)
-    placed = {"rank": float(rank.nanquantile(0.5)), "rank_each": rank.tolist(), "identified": float(first.double().mean())}
+    rank, picked = held.rank(found), held.identified(found)
+    placed = {"rank": float(rank.nanquantile(0.5)), "rank_each": rank.tolist(), "identified": float(picked.double().mean())}
     return plain | each | ranks | placed

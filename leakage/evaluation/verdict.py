@@ -1,4 +1,4 @@
-"""The plain verdict on a batch: what this attack showed of it. Identification first, then SSIM and LPIPS against the baselines."""
+"""The plain verdict on a batch: what this attack showed of it that luck does not explain."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,20 +9,22 @@ from torch import Tensor
 
 from leakage.spec.words import CUT_SHORT, LEAKS, MEANING, NOT_SHOWN, PARTLY, RECOGNIZABLE, SINGLED_OUT, VERDICTS
 
-CLEAR, SOME = 0.5, 0.15  # shares of the way from the best baseline to an exact copy
+CLEAR, NEAR, SOME = 0.5, 0.3, 0.15  # shares of the way to an exact copy
+COMPANY = 4  # of so many pictures of a batch one must be first of its line-up, and two at least, before that alone counts
 ROOM = 1e-4  # SSIM or LPIPS between the best baseline and an exact copy, below which the two are the same
-FRONT = 0.05  # of the line-up: where a guess that knows nothing lands once in twenty times
+ROOM_MSE = 1e-6  # likewise, mean squared error: 60 dB
 DISTANCES = {"rank_pixel": "by pixels", "rank_ssim": "by SSIM", "rank_lpips": "by LPIPS"}  # what the line-up ranks by
 RULE = (
-    "The line-up puts the private picture among others of its kind and ranks them by how near they are to the guess: by pixels, SSIM "
-    "and LPIPS. A distance does not count for a picture where one that knows nothing is first too: grey, black, white, its own mean "
-    "colour, noise, the mean picture of the line-up. First: by two distances and by most of those that count; or by half of them, "
-    "where SSIM or LPIPS goes at least 15 % of the way from the best of the pictures that know nothing to an exact copy. "
-    "Recognizable: first, and at least half of that way; where no distance counts, the second is enough. Singled out: first, "
-    "whatever it looks like. Partly: first by one distance and nearer than what knows nothing, or among the first 5 % and at least "
-    "15 % of that way. Otherwise: not shown by this attack. A guess that knows nothing is first by one distance once in as many "
-    "times as pictures stand in the line-up; in a batch more often, at most as many times as it has pictures, as every guess is held "
-    "against the picture that it fits best. A batch is judged by its clearest picture."
+    "A word of a leak needs two signs. First, the guess is nearer to the private picture than pictures that know nothing of it (grey, "
+    "black, white, its own mean colour, noise, blurred noise, the mean picture of the line-up): by PSNR or SSIM at least 15 % of the way "
+    "from the best of them to an exact copy. Second, among the 100 of the line-up the private picture is the nearest to the guess, by at "
+    "least half of the distances that count: of pixels, SSIM and LPIPS those by which none of the pictures that know nothing is first too. "
+    "In a batch luck has more tries, as each guess is held against the picture that it fits best: there the guess must also be 15 % "
+    "nearer than the others of the line-up, or two pictures of the batch, and a quarter of it, must show both signs. Without the second "
+    "sign, only a guess counts that is half of the way nearer than all of these. "
+    "Recognizable: it is also 30 % nearer than all of these, and by SSIM or LPIPS half of the way from pictures that know nothing to an "
+    "exact copy. Singled out: both signs, whatever it looks like. Partly: without the second sign. Otherwise: not shown by this attack. "
+    "A guess that knows nothing gets a word of a leak less than once in a hundred times. A batch is judged by its clearest picture."
 )
 Scores = Mapping[str, Tensor]  # name -> one value per picture (B,), not a number where it is unknown
 
@@ -32,16 +34,20 @@ class Reference:
     """What guesses are judged against, for each picture of a batch.
 
     size    pictures in the line-up
-    best    ssim and lpips, (B,) each: the best that a picture reaches which knows nothing
+    best    psnr, ssim and lpips, (B,) each: the best that a picture reaches which knows nothing
     names   which one that is
     firsts  rank_pixel, rank_ssim, rank_lpips -> which picture that knows nothing is first of the line-up as well, "" for none; a distance
             that is missing here always counts
+    others  psnr and ssim, (B,) each: the best that another picture of the line-up reaches
+    ssim_counts  whether the pictures are large enough that SSIM tells a guess from luck
     """
 
     size: int
     best: Scores
     names: Mapping[str, Sequence[str]]
     firsts: Mapping[str, Sequence[str]]
+    others: Scores
+    ssim_counts: bool = True
 
     def counting(self, scores: Scores) -> Tensor:
         """The ranks by every distance, (distances, B): not a number where one was not measured, or does not count."""
@@ -54,14 +60,38 @@ class Reference:
         return self.counting(scores).nanquantile(0.5, dim=0)
 
     def first(self, scores: Scores) -> Tensor:
-        """Whether a guess is first by two and most of the distances that count, or by half and nearer than what knows nothing: bool (B,).
+        """Whether the private picture is first by at least half of the distances that count: bool (B,)."""
+        ranks = self.counting(scores)
+        return (ranks == 1).any(0) & (2 * (ranks == 1).sum(0) >= (~ranks.isnan()).sum(0))
 
-        Where nobody can say how near it is (SSIM and LPIPS are not known), the second is first by half.
-        """
-        ranks, near = self.counting(scores), way(scores, self.best)
-        firsts, all_that_count = (ranks == 1).sum(0), (~ranks.isnan()).sum(0)
-        half = (firsts > 0) & (2 * firsts >= all_that_count)
-        return ((firsts > 1) & (2 * firsts > all_that_count)) | (half & ((near >= SOME) | near.isnan()))
+    def above_others(self, scores: Scores) -> Tensor:
+        """`nearer` than the pictures that know nothing and than the others of the line-up: (B,)."""
+        return self._nearer(scores, {name: self.best[name].fmax(self.others[name]) for name in ("psnr", "ssim")})
+
+    def _nearer(self, scores: Scores, best: Scores) -> Tensor:
+        return nearer(scores if self.ssim_counts else {**scores, "ssim": unknown(scores["psnr"])}, best)
+
+    def shown(self, scores: Scores) -> Tensor:
+        """Whether a guess shows something of its picture that luck does not explain, by RULE: bool (B,)."""
+        both, above = self.first(scores) & (self._nearer(scores, self.best) >= SOME), self.above_others(scores)
+        alone, company = len(both) == 1, int(both.sum()) >= max(2, len(both) / COMPANY)
+        return (both & ((above >= SOME) | alone | company)) | (above >= CLEAR)
+
+    def identified(self, scores: Scores) -> Tensor:
+        """Whether the private picture can be picked out of its line-up by the guess: bool (B,)."""
+        return self.first(scores) & self.shown(scores)
+
+
+def nearer(scores: Scores, best: Scores) -> Tensor:
+    """The larger share of the way from the best of others (0) to an exact copy (1), by squared error and by SSIM: (B,).
+
+    1 - MSE / MSE of the best, and (SSIM - best) / (1 - best). Not a number where the best is a copy itself.
+
+    Unlike `way` it leaves LPIPS out: by LPIPS any natural picture is about half of the way nearer to another than grey or noise is.
+    """
+    least = 10 ** (-best["psnr"] / 10)
+    by_error = (1 - 10 ** (-scores["psnr"] / 10) / least).where(least > ROOM_MSE, torch.nan)
+    return by_error.fmax(_by_ssim(scores, best))
 
 
 def way(scores: Scores, best: Scores) -> Tensor:
@@ -69,10 +99,13 @@ def way(scores: Scores, best: Scores) -> Tensor:
 
     (SSIM - best) / (1 - best), and 1 - LPIPS / best.
     """
-    room = {"ssim": 1 - best["ssim"], "lpips": best["lpips"]}  # of a picture of one colour the baseline is an exact copy: no way to go
-    by_ssim = ((scores["ssim"] - best["ssim"]) / room["ssim"]).where(room["ssim"] > ROOM, torch.nan)
-    by_lpips = (1 - scores["lpips"] / room["lpips"]).where(room["lpips"] > ROOM, torch.nan)
-    return by_ssim.fmax(by_lpips)
+    by_lpips = (1 - scores["lpips"] / best["lpips"]).where(best["lpips"] > ROOM, torch.nan)
+    return _by_ssim(scores, best).fmax(by_lpips)
+
+
+def _by_ssim(scores: Scores, best: Scores) -> Tensor:
+    room = 1 - best["ssim"]  # of a picture of one colour the baseline is an exact copy: no way to go
+    return ((scores["ssim"] - best["ssim"]) / room).where(room > ROOM, torch.nan)
 
 
 def verdict(scores: Scores, held: Reference, *, cut_short: bool = False) -> dict[str, Any]:
@@ -81,22 +114,22 @@ def verdict(scores: Scores, held: Reference, *, cut_short: bool = False) -> dict
     scores      psnr, ssim, lpips and the ranks that were measured, (B,) each
     cut_short   the attack was stopped before its answer: then only what it shows counts, not what it does not show
     """
-    ranks, first, share = held.counting(scores), held.first(scores), way(scores, held.best)  # (distances, B), (B,), (B,)
-    void, front = ranks.isnan().all(0), (ranks <= FRONT * held.size).any(0)
-    clear = (first | void) & (share >= CLEAR)
-    singled = first & ~clear
-    partly = ~clear & ~singled & (((ranks == 1).any(0) & (share > 0)) | ((front | void) & (share >= SOME)))
+    shown, first, share = held.shown(scores), held.first(scores), way(scores, held.best)  # (B,) each
+    clear = shown & (held.above_others(scores) >= NEAR) & (share >= CLEAR)
+    singled, partly = shown & first & ~clear, shown & ~first & ~clear
     found = {RECOGNIZABLE: clear, SINGLED_OUT: singled, PARTLY: partly}
     nothing = CUT_SHORT if cut_short else NOT_SHOWN
     each = tuple(next((word for word, pictures in found.items() if pictures[place]), nothing) for place in range(len(share)))
     word = min(each, key=[*VERDICTS, CUT_SHORT].index)
-    near = ranks.nan_to_num(held.size).mean(0) / held.size
+    near = held.counting(scores).nan_to_num(held.size).mean(0) / held.size
     clearest = int((3.0 * clear + 2.0 * singled + 1.0 * partly + share.nan_to_num(0).clamp(-1, 1) / 4 - near / 8).argmax())
     numbers = ", ".join([standing(scores, held, clearest), *closeness(scores, held, clearest)])
     total, counts = len(share), [f"{int(pictures.sum())} {word}" for word, pictures in found.items() if bool(pictures.any())]
     why = f"The attacker's picture: {numbers}."
     if total > 1:
         why = f"Of {total} pictures {', '.join(counts) or 'none shown'}. The clearest: {numbers}."
+    if shown[clearest] and not first[clearest]:
+        why += " It is so much nearer to the private picture than all the others in the line-up that this needs no first place."
     why += odd_rank(word, held.rank(scores), clearest)
     return {"word": word, "why": why, "meaning": MEANING[word], "rule": RULE, "each": each}
 
@@ -112,10 +145,8 @@ def odd_rank(word: str, ranks: Tensor, clearest: int) -> str:
         return f" Rank {rank:g} is the median of all pictures; the verdict is that of the clearest." if several else ""
     if float(ranks[clearest]) != 1:
         return ""
-    return (
-        " Rank 1 alone singles nobody out: only one distance counts here, and it is hardly nearer than pictures that know nothing, "
-        "which chance can do."
-    )
+    luck = "its guess is hardly nearer to it than pictures that know nothing" if len(ranks) == 1 else "one of several is first by luck"
+    return f" Rank 1 alone singles nobody out: {luck}."
 
 
 def standing(scores: Scores, held: Reference, picture: int) -> str:
@@ -128,17 +159,19 @@ def standing(scores: Scores, held: Reference, picture: int) -> str:
             void.append(f"{how} {other} is first too")
         elif rank == rank:
             told.append(f"{rank:g} {how}")
-    places = f"place {', '.join(told)}" if told else "no place that counts"
-    return f"{places} of {held.size} in the line-up" + (f" ({', '.join(void)}: does not count)" if void else "")
+    if not told:
+        return f"no place in the line-up of {held.size} ({', '.join(void) or 'nobody ranked it'}, so it says nothing)"
+    return f"place {', '.join(told)} of {held.size} in the line-up" + (f" ({', '.join(void)}: does not count)" if void else "")
 
 
 def closeness(scores: Scores, held: Reference, picture: int) -> list[str]:
     """PSNR, SSIM and LPIPS of one guess in words, beside the best of the pictures that know nothing."""
-    told = [f"PSNR {scores['psnr'][picture]:.1f} dB"]
-    for name in ("ssim", "lpips"):
+    told = []
+    for name, form, unit in (("psnr", ".1f", " dB"), ("ssim", ".2f", ""), ("lpips", ".2f", "")):
         if not bool(scores[name].isnan().any()):
             which = f", {held.names[name][picture]}" if name in held.names else ""
-            told.append(f"{name.upper()} {scores[name][picture]:.2f} (best baseline {held.best[name][picture]:.2f}{which})")
+            best = f"{held.best[name][picture]:{form}}{unit}{which}"
+            told.append(f"{name.upper()} {scores[name][picture]:{form}}{unit} (best baseline {best})")
     return told + ["no SSIM, whose window needs 7 pixels"] * bool(scores["ssim"].isnan().all())
 
 

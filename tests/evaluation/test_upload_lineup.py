@@ -7,17 +7,17 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from problems import TINY, baselines_of, lineup_of
+from problems import TINY, baselines_of, lineup_of, of_picture
 from scipy.io import savemat
 from walk import leaks
 
 from leakage.data.decoder import decode
 from leakage.data.images import GALLERY_CLASSES, PictureError, Pixels, portraits, read
-from leakage.evaluation.baselines import Baselines, measure
+from leakage.evaluation.baselines import measure
 from leakage.evaluation.lineup import Lineup, pixel_ranks
 from leakage.evaluation.perceptual import Perceptual
 from leakage.evaluation.pools import ENOUGH, OLIVETTI, OWN, SIZE, Origin, gather, kind_of, pool_of
-from leakage.evaluation.verdict import DISTANCES, Reference, verdict
+from leakage.evaluation.verdict import DISTANCES, verdict
 from leakage.spec.experiment import Experiment, Picture
 from leakage.spec.words import NOT_SHOWN, RECOGNIZABLE
 from leakage.workers.adapter import origins, prepare
@@ -187,13 +187,6 @@ def test_a_run_compares_uploads_with_each_other_and_its_attack_sees_none_of_it()
 # ---------------------------------------------------------------- what knows nothing is not first in what counts
 
 
-def alone(held: Baselines, number: int) -> Reference:
-    """What the guess of one picture is judged against."""
-    every = held.reference
-    best = {name: value[number : number + 1] for name, value in every.best.items()}
-    return Reference(every.size, best, {}, {name: found[number : number + 1] for name, found in every.firsts.items()})
-
-
 @pytest.mark.parametrize("channels", [1, 3])
 def test_the_mean_colour_of_seven_scans_and_eight_faces_is_not_first_by_a_distance_that_counts(channels: int) -> None:
     experiment, x, y, files = uploaded({**scans(), **faces()}, channels)
@@ -207,13 +200,13 @@ def test_the_mean_colour_of_seven_scans_and_eight_faces_is_not_first_by_a_distan
         found = measure(guess, x, held.lineup, held.perceptual)
         assert held.scores[name]["rank_pixel"] == float(found["rank_pixel"].quantile(0.5))  # it stands beside
         for number in range(len(x)):
-            one, judge = {key: value[number : number + 1] for key, value in found.items()}, alone(held, number)
+            one, judge = {key: value[number : number + 1] for key, value in found.items()}, of_picture(held.reference, number)
             counted = judge.counting(one)
             assert not (counted < 2).any()
             assert (counted.isnan() == torch.tensor([[bool(judge.firsts[how][0]) or bool(one[how].isnan())] for how in DISTANCES])).all()
             assert verdict(one, judge)["word"] == NOT_SHOWN
     copies = measure(x, x, held.lineup, held.perceptual)
-    words = [verdict({k: v[n : n + 1] for k, v in copies.items()}, alone(held, n))["word"] for n in range(len(x))]
+    words = [verdict({k: v[n : n + 1] for k, v in copies.items()}, of_picture(held.reference, n))["word"] for n in range(len(x))]
     assert words == [RECOGNIZABLE] * len(x)
 
 

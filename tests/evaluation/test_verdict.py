@@ -1,11 +1,12 @@
 """The verdict: its rule at the borders, and whether it says what one sees."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
-from problems import baselines_of
+from problems import baselines_of, of_picture
 
 from leakage.evaluation.baselines import Baselines, measure
 from leakage.evaluation.pairing import pair
@@ -18,15 +19,20 @@ from leakage.workers.private_pictures import load
 NAMES = ("astronaut", "chelsea", "coffee", "retina", "face-0", "digit-3")
 
 
-def scores(ssim: list[float], lpips: list[float], **ranks: list[float]) -> dict[str, torch.Tensor]:
-    found = {"psnr": [20.0] * len(ssim), "ssim": ssim, "lpips": lpips, **ranks}
+def scores(ssim: list[float], lpips: list[float], psnr: float = 10.0, **ranks: list[float]) -> dict[str, torch.Tensor]:
+    found = {"psnr": [psnr] * len(ssim), "ssim": ssim, "lpips": lpips, **ranks}
     return {name: torch.tensor(value).double() for name, value in found.items()}
 
 
-def held(count: int = 1, **firsts: list[str]) -> Reference:
-    """Best baselines 0.2 and 0.5: half of the way is 0.6 and 0.25, 15 % of it 0.32 and 0.425."""
-    best = {"ssim": torch.full((count,), 0.2).double(), "lpips": torch.full((count,), 0.5).double()}
-    return Reference(100, best, {"ssim": ["black"] * count, "lpips": ["noise"] * count}, firsts)
+def held(count: int = 1, *, others: float = -math.inf, **firsts: list[str]) -> Reference:
+    """Best baselines 10 dB, 0.2 and 0.5: of the way 15 % is SSIM 0.32 or 10.71 dB, 30 % is 0.44, half is 0.6, LPIPS 0.25 or 13.01 dB.
+
+    `others`: SSIM of the nearest other picture of the line-up.
+    """
+    best = {name: torch.full((count,), value).double() for name, value in (("psnr", 10.0), ("ssim", 0.2), ("lpips", 0.5))}
+    beside = {"psnr": torch.full((count,), -math.inf).double(), "ssim": torch.full((count,), others).double()}
+    names = {"psnr": ["grey"] * count, "ssim": ["black"] * count, "lpips": ["noise"] * count}
+    return Reference(100, best, names, firsts, beside)
 
 
 NAN = math.nan
@@ -36,26 +42,22 @@ NAN = math.nan
     ("ssim", "lpips", "ranks", "word"),
     [
         (0.61, 0.5, (1, 1, 1), RECOGNIZABLE),
-        (0.2, 0.24, (1, 1, 1), RECOGNIZABLE),  # either is enough
+        (0.45, 0.24, (1, 1, 1), RECOGNIZABLE),  # half of the way by LPIPS, 30 % by SSIM
+        (0.43, 0.24, (1, 1, 1), SINGLED_OUT),
+        (0.2, 0.01, (1, 1, 1), NOT_SHOWN),  # LPIPS alone calls any natural picture near
         (0.61, 0.24, (1, 9, 1), RECOGNIZABLE),  # two of three
-        (0.61, 0.24, (2, 2, 2), PARTLY),  # identification comes first
-        (0.61, 0.24, (9, 9, 9), NOT_SHOWN),
+        (0.61, 0.24, (9, 9, 9), RECOGNIZABLE),  # so near that the line-up says nothing against it
+        (0.59, 0.24, (2, 2, 2), NOT_SHOWN),
         (0.59, 0.26, (1, 1, 1), SINGLED_OUT),
-        (0.31, 0.43, (1, 1, 1), SINGLED_OUT),  # a blob of the right colour: nothing to see, and yet it can be told from all others
-        (-0.5, 0.9, (1, 40, 1), SINGLED_OUT),
-        (0.21, 0.5, (40, 1, 40), PARTLY),  # first by one: a median of 40 does not hide it
-        (-0.5, 0.9, (40, 1, 40), NOT_SHOWN),  # noise that is first by one: luck
-        (0.33, 0.5, (5, 50, 50), PARTLY),
-        (0.2, 0.42, (50, 50, 5), PARTLY),
-        (0.31, 0.43, (5, 5, 5), NOT_SHOWN),
-        (1.0, 0.0, (5.5, 5.5, 5.5), NOT_SHOWN),
+        (0.33, 0.43, (1, 1, 1), SINGLED_OUT),  # a blob of the right colour: nothing to see, and yet it can be told from all others
+        (0.31, 0.43, (1, 1, 1), NOT_SHOWN),  # first by all, and as near as chance comes
+        (-0.5, 0.9, (1, 1, 1), NOT_SHOWN),
+        (0.59, 0.5, (40, 1, 40), NOT_SHOWN),  # first by one of three
         (0.61, NAN, (1, 1, NAN), RECOGNIZABLE),
-        (0.31, NAN, (1, 3, NAN), PARTLY),  # one of two, and no nearer than what knows nothing
-        (0.33, NAN, (1, 3, NAN), SINGLED_OUT),  # one of two, and nearer
+        (0.33, NAN, (1, 3, NAN), SINGLED_OUT),  # one of two
+        (0.31, NAN, (1, 3, NAN), NOT_SHOWN),
         (-0.5, 0.9, (40, 1, NAN), NOT_SHOWN),  # noise that is first by one of two
-        (NAN, 0.24, (1, NAN, 1), RECOGNIZABLE),
-        (NAN, NAN, (1, NAN, NAN), SINGLED_OUT),
-        (NAN, NAN, (2, NAN, NAN), NOT_SHOWN),
+        (NAN, NAN, (1, NAN, NAN), NOT_SHOWN),
     ],
 )
 def test_the_verdict_on_one_picture_obeys_its_rule_at_the_border(ssim: float, lpips: float, ranks: tuple[float, ...], word: str) -> None:
@@ -69,12 +71,28 @@ def test_the_verdict_on_one_picture_obeys_its_rule_at_the_border(ssim: float, lp
 
 
 @pytest.mark.parametrize(
+    ("psnr", "ssim", "lpips", "rank", "word"),
+    [
+        (10.70, 0.2, 0.5, 1, NOT_SHOWN),  # 1 - 10^-0.07 = 0.149
+        (10.71, 0.2, 0.5, 1, SINGLED_OUT),  # 1 - 10^-0.071 = 0.151
+        (11.0, 0.2, 0.24, 1, SINGLED_OUT),
+        (11.6, 0.2, 0.24, 1, RECOGNIZABLE),  # 31 %
+        (13.0, 0.2, 0.5, 2, NOT_SHOWN),  # 49.9 %, and not first
+        (13.1, 0.2, 0.5, 2, PARTLY),  # 51 %
+        (13.1, NAN, NAN, 2, PARTLY),  # below the window of SSIM
+        (13.1, NAN, NAN, 1, SINGLED_OUT),
+    ],
+)
+def test_psnr_counts_against_its_baselines(psnr: float, ssim: float, lpips: float, rank: float, word: str) -> None:
+    assert verdict(scores([ssim], [lpips], psnr, rank_pixel=[rank]), held())["word"] == word
+
+
+@pytest.mark.parametrize(
     ("ranks", "void", "word"),
     [
-        ((1, 1, 9), ("grey", "", ""), PARTLY),  # one of two that count
-        ((9, 1, 1), ("grey", "", ""), SINGLED_OUT),  # both
-        ((1, 9, 9), ("", "grey", "grey"), PARTLY),  # the only one: a guess that knows nothing is first as often
         ((1, 9, 9), ("grey", "", ""), NOT_SHOWN),  # grey is as near by pixels: that says nothing
+        ((9, 1, 9), ("grey", "", ""), SINGLED_OUT),  # one of two that count
+        ((1, 9, 9), ("", "grey", "grey"), SINGLED_OUT),  # the only one
         ((1, 1, 9), ("grey", "white", ""), NOT_SHOWN),
         ((1, 1, 1), ("grey", "white", "noise"), NOT_SHOWN),
     ],
@@ -83,18 +101,41 @@ def test_a_distance_by_which_a_picture_that_knows_nothing_is_first_does_not_coun
     ranks: tuple[float, ...], void: tuple[str, ...], word: str
 ) -> None:
     reference = held(**{name: [first] for name, first in zip(DISTANCES, void, strict=True)})
-    found = verdict(scores([0.22], [0.5], **{name: [rank] for name, rank in zip(DISTANCES, ranks, strict=True)}), reference)
+    found = verdict(scores([0.33], [0.5], **{name: [rank] for name, rank in zip(DISTANCES, ranks, strict=True)}), reference)
     assert found["word"] == word
     for how, first in zip(DISTANCES.values(), void, strict=True):
         assert not first or f"{how} {first} is first too" in found["why"]
 
 
-def test_where_no_distance_counts_the_eye_decides_alone() -> None:
+def test_where_no_distance_counts_only_an_unmistakable_picture_gets_a_word_and_the_reason_is_told() -> None:
     reference = held(**{name: ["grey"] for name in DISTANCES})
     ranks = {name: [1.0] for name in DISTANCES}
-    assert verdict(scores([0.61], [0.5], **ranks), reference)["word"] == RECOGNIZABLE
-    assert verdict(scores([0.33], [0.5], **ranks), reference)["word"] == PARTLY
-    assert verdict(scores([0.31], [0.5], **ranks), reference)["word"] == NOT_SHOWN
+    found = verdict(scores([0.61], [0.5], **ranks), reference)
+    assert found["word"] == RECOGNIZABLE
+    assert found["why"].startswith(
+        "The attacker's picture: no place in the line-up of 100 (by pixels grey is first too, by SSIM grey is first too"
+    )
+    assert "so it says nothing)" in found["why"]
+    assert found["why"].endswith(
+        " It is so much nearer to the private picture than all the others in the line-up that this needs no first place."
+    )
+    assert verdict(scores([0.59], [0.5], **ranks), reference)["word"] == NOT_SHOWN
+
+
+def test_of_a_batch_a_single_first_place_counts_only_where_the_guess_is_nearer_than_the_others_of_the_line_up() -> None:
+    """SSIM 0.4: 25 % of the way from 0.2, 20 % from another picture at 0.25, 14 % from one at 0.3."""
+
+    def word(count: int, first: int, others: float) -> str:
+        ranks = {name: [1.0] * first + [40.0] * (count - first) for name in ("rank_pixel", "rank_ssim")}
+        found = verdict(scores([0.4] * count, [NAN] * count, **ranks), held(count, others=others))
+        assert set(found["each"][first:]) <= {NOT_SHOWN}
+        return str(found["word"])
+
+    assert word(1, 1, 0.3) == SINGLED_OUT  # alone there is no other that it could fit
+    assert (word(8, 1, 0.25), word(8, 1, 0.3)) == (SINGLED_OUT, NOT_SHOWN)
+    assert word(8, 2, 0.3) == SINGLED_OUT  # two of eight by luck are rarer than one in a hundred batches
+    assert (word(9, 2, 0.3), word(9, 3, 0.3)) == (NOT_SHOWN, SINGLED_OUT)  # a quarter
+    assert word(2, 1, 0.3) == NOT_SHOWN
 
 
 def test_what_was_cut_short_counts_for_what_it_shows_and_not_for_what_it_does_not() -> None:
@@ -115,8 +156,8 @@ def test_the_way_is_0_at_the_best_baseline_and_1_at_an_exact_copy() -> None:
     ("similar", "word", "counted"),
     [
         ([0.9, 0.9, 0.9], RECOGNIZABLE, "Of 3 pictures 3 recognizable. "),
-        ([0.9, 0.4, 0.0], RECOGNIZABLE, "Of 3 pictures 1 recognizable, 2 singled out. "),
-        ([0.4, 0.4, 0.0], SINGLED_OUT, "Of 3 pictures 3 singled out. "),
+        ([0.9, 0.4, 0.0], RECOGNIZABLE, "Of 3 pictures 1 recognizable, 1 singled out. "),
+        ([0.4, 0.4, 0.0], SINGLED_OUT, "Of 3 pictures 2 singled out. "),
     ],
 )
 def test_a_batch_is_judged_by_its_clearest_picture(similar: list[float], word: str, counted: str) -> None:
@@ -132,27 +173,29 @@ def test_where_rank_and_verdict_seem_to_disagree_one_sentence_says_why() -> None
     def told(found: dict[str, Any]) -> tuple[str, bool, bool]:
         return found["word"], "Rank 1 alone singles nobody out" in found["why"], "is the median of all pictures" in found["why"]
 
-    assert told(verdict(scores([0.25], [NAN], rank_pixel=[1.0]), held())) == (PARTLY, True, False)
+    assert told(verdict(scores([0.25], [NAN], rank_pixel=[1.0]), held())) == (NOT_SHOWN, True, False)
     assert told(verdict(scores([0.1], [NAN], rank_pixel=[1.0]), held())) == (NOT_SHOWN, True, False)
-    assert told(verdict(scores([0.25], [NAN], rank_pixel=[1.0], rank_ssim=[3.0]), held())) == (PARTLY, False, False)  # rank 2
+    assert told(verdict(scores([0.25], [NAN], rank_pixel=[1.0], rank_ssim=[3.0]), held())) == (NOT_SHOWN, False, False)  # rank 2
     assert told(verdict(scores([0.9], [NAN], rank_pixel=[1.0]), held())) == (RECOGNIZABLE, False, False)
     batch = verdict(scores([0.9, 0.1, 0.1], [NAN] * 3, rank_pixel=[1.0, 40.0, 60.0]), held(3))
     assert told(batch) == (RECOGNIZABLE, False, True)
     assert " Rank 40 is the median" in batch["why"]
 
 
-def test_a_picture_of_one_colour_can_be_singled_out_and_is_never_recognizable() -> None:
+def test_of_a_picture_of_one_colour_nothing_can_be_shown() -> None:
     """Its own mean colour is an exact copy, but for rounding: nothing is left that a guess could show."""
-    best = {"ssim": torch.ones(1) - 1e-7, "lpips": torch.full((1,), 1e-7)}
+    best = {"psnr": torch.full((1,), 100.0), "ssim": torch.ones(1) - 1e-7, "lpips": torch.full((1,), 1e-7)}
+    others = {"psnr": torch.tensor([20.0]), "ssim": torch.tensor([0.5])}
     assert math.isnan(float(way(scores([1.0], [0.0]), best)))
-    copy = scores([1.0], [0.0], rank_pixel=[1.0])
-    assert verdict(copy, Reference(100, best, {}, {}))["word"] == SINGLED_OUT
-    assert verdict(copy, Reference(100, best, {}, {"rank_pixel": ["its mean colour"]}))["word"] == NOT_SHOWN
+    copy = scores([1.0], [0.0], 100.0, rank_pixel=[1.0])
+    assert verdict(copy, Reference(100, best, {}, {}, others))["word"] == NOT_SHOWN
 
 
 def test_a_verdict_names_the_best_baseline() -> None:
     told = verdict(scores([0.9], [0.1], rank_pixel=[1.0]), held())["why"]
-    assert "SSIM 0.90 (best baseline 0.20, black), LPIPS 0.10 (best baseline 0.50, noise)" in told
+    assert (
+        "PSNR 10.0 dB (best baseline 10.0 dB, grey), SSIM 0.90 (best baseline 0.20, black), LPIPS 0.10 (best baseline 0.50, noise)" in told
+    )
 
 
 # ---------------------------------------------------------------- what one sees
@@ -172,8 +215,7 @@ def words(guess: torch.Tensor, x: torch.Tensor, held: Baselines, *, lpips: bool)
     best = dict(all_of.best) if lpips else {**all_of.best, "lpips": torch.full((len(x),), torch.nan)}
     words = []
     for n in range(len(x)):
-        floor, firsts = {k: v[n : n + 1] for k, v in best.items()}, {k: v[n : n + 1] for k, v in all_of.firsts.items()}
-        words.append(verdict({k: v[n : n + 1] for k, v in found.items()}, Reference(all_of.size, floor, {}, firsts))["word"])
+        words.append(verdict({k: v[n : n + 1] for k, v in found.items()}, of_picture(replace(all_of, best=best), n))["word"])
     return words
 
 

@@ -1,0 +1,152 @@
+"""Verdicts of recordings, judged anew without playing an attack: `python -m leakage record --verdicts`, for after a change of the rule."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import torch
+from pydantic import JsonValue
+from torch import Tensor
+
+from leakage.data.images import Pixels
+from leakage.evaluation import metrics
+from leakage.evaluation.baselines import Baselines, make_baselines, measure
+from leakage.evaluation.lineup import pixel_ranks
+from leakage.evaluation.verdict import DISTANCES, RULE, unknown, verdict
+from leakage.learn import grids, recordings
+from leakage.learn.grids import GridRecording
+from leakage.learn.planned import plan, planned_grid
+from leakage.learn.recordings import RunRecording
+from leakage.spec.experiment import Experiment, SpecError
+from leakage.spec.words import CUT_SHORT
+from leakage.workers.adapter import origins
+from leakage.workers.private_pictures import load
+
+EACH = {"psnr_each": "psnr", "ssim_each": "ssim", "lpips_each": "lpips"}
+Told = dict[str, JsonValue]
+log = logging.getLogger(__name__)
+
+
+def rejudge(only: Sequence[str]) -> None:
+    """Write the verdicts of recordings anew, of all or of those named, and log each final word that changes. Raises SpecError."""
+    everything = [*plan().runs, *plan().grids]
+    if unknown_names := [name for name in only if name not in everything]:
+        raise SpecError(f"There is no recording by the name of {unknown_names[0]!r}; expected are {', '.join(everything)}.")
+    for name in only or everything:
+        if name in plan().runs:
+            run = recordings.load(name)
+            fresh = _run(name, run)
+            _log(f"{name}, {run.title}", run.word, fresh.word)
+            recordings.write(recordings.FOLDER, name, fresh, (recordings.FOLDER / f"{name}.webp").read_bytes())
+            recordings.load.cache_clear()
+        else:
+            grid, film = grids.load_grid(name), (grids.FOLDER / f"{name}.webp").read_bytes()
+            recordings.write(grids.FOLDER, name, _grid(name, grid, film), film)
+            grids.load_grid.cache_clear()
+
+
+def _log(name: str, before: str, after: str) -> None:
+    if before != after:
+        log.info("%s: was %s, is %s.", name, before, after)
+
+
+def _run(name: str, run: RunRecording) -> RunRecording:
+    x, held = _held(run.experiment)
+    end = run.end
+    scores = end.scores.model_dump()
+    found = {ours: _column(scores[theirs], x) for theirs, ours in EACH.items()} | {
+        distance: _column(scores[distance], x) for distance in DISTANCES if scores[distance] is not None
+    }
+    cut_short = end.ending is not None and end.ending.how != "answer"
+    final = verdict(found, held.reference, cut_short=cut_short)
+    picked = {end.answer: float(held.reference.identified(found).double().mean())}
+    told: dict[int, Told] = {end.answer: {"word": final["word"], "why": final["why"]}}
+    pictures = recordings.pictures_of(name)[1:] if len(x) > 1 else []
+    shown = dict(zip(run.film.places, pictures, strict=True)) if pictures else {}
+    for place, ssim in enumerate(run.columns["ssim"]):
+        if place == end.answer or ssim is None:
+            continue
+        quick = _alone(run, place, x) if len(x) == 1 else _of_film(shown.get(place), x, held)
+        if quick:
+            word = verdict(quick, held.reference)
+            told[place] = {"word": word["word"], "why": word["why"]}
+            picked[place] = float(held.reference.identified(quick).double().mean())
+    before = run.columns.get("identified")
+    columns = dict(run.columns)
+    if before:
+        columns["identified"] = tuple(picked.get(place, value) for place, value in enumerate(before))
+    kept_scores = {**_dict(run.result["scores"]), "identified": picked[end.answer]}
+    result = {**run.result, "scores": kept_scores, "verdict": {key: _plain(value) for key, value in final.items() if key != "rule"}}
+    return run.model_copy(update={"columns": columns, "verdicts": tuple(_where_it_changes(told)), "rule": RULE, "result": result})
+
+
+def _alone(run: RunRecording, place: int, x: Tensor) -> dict[str, Tensor]:
+    """What was measured of one picture on the way: its rank is that by pixels, where that counts."""
+    psnr, ssim, rank = (_column([run.columns[name][place]], x) for name in ("psnr", "ssim", "rank"))
+    return {"psnr": psnr, "ssim": ssim, "lpips": unknown(psnr), "rank_pixel": rank}
+
+
+def _of_film(shown: Pixels | None, x: Tensor, held: Baselines) -> dict[str, Tensor] | None:
+    """The same of a batch whose pictures were kept, from these; None where they were not."""
+    if shown is None:
+        return None
+    guess = _tensor(shown, x)
+    psnr = metrics.psnr(guess, x)
+    return {"psnr": psnr, "ssim": metrics.ssim(guess, x), "lpips": unknown(psnr), "rank_pixel": pixel_ranks(guess, x, held.lineup)}
+
+
+def _grid(name: str, grid: GridRecording, film: bytes) -> GridRecording:
+    planned, rows = planned_grid(name), recordings.rows_of(film, grid.film.side, grid.film.batch)
+    cells = []
+    for cell in grid.cells:
+        x, held = _held(planned.experiment(cell.choice))
+        found = measure(_tensor(rows[cell.answer][: cell.batch], x), x, held.lineup, held.perceptual)
+        for score in ("psnr", "ssim"):
+            exact = cell.scores[score]
+            if cell.batch == 1 and exact is not None:
+                found[score] = torch.tensor([exact]).double()  # as measured before the film rounded the picture
+        word = verdict(found, held.reference, cut_short=cell.word == CUT_SHORT)
+        _log(f"{name}, {planned.title}, {cell.choice}", cell.word, word["word"])
+        scores = {**cell.scores, "identified": float(held.reference.identified(found).double().mean())}
+        cells.append(cell.model_copy(update={"word": word["word"], "why": word["why"], "scores": scores}))
+    return grid.model_copy(update={"cells": tuple(cells)})
+
+
+def _held(asked: Experiment) -> tuple[Tensor, Baselines]:
+    return _scene(Experiment(pictures=asked.pictures, size=asked.size, channels=asked.channels, seed=asked.seed).model_dump_json())
+
+
+@lru_cache(maxsize=64)
+def _scene(pictures: str) -> tuple[Tensor, Baselines]:
+    """The private pictures of an experiment, and what guesses of them are held against."""
+    asked = Experiment.model_validate_json(pictures)
+    x, y = load(asked, {})
+    return x, make_baselines(origins(asked), x, y, seed=asked.seed)
+
+
+def _tensor(shown: Pixels, x: Tensor) -> Tensor:
+    """Pictures uint8 (B, H, W, 3) as guesses in the shape of x."""
+    return torch.from_numpy(shown[..., : x.shape[1]].copy()).permute(0, 3, 1, 2).float() / 255
+
+
+def _column(values: Sequence[float | None] | None, x: Tensor) -> Tensor:
+    return torch.tensor([torch.nan if value is None else value for value in values or [None] * len(x)]).double()
+
+
+def _where_it_changes(told: Mapping[int, Told]) -> list[tuple[int, Told]]:
+    places = sorted(told)
+    return [(place, told[place]) for place, before in zip(places, [None, *places], strict=False) if _differs(told, place, before)]
+
+
+def _differs(told: Mapping[int, Told], place: int, before: int | None) -> bool:
+    return before is None or told[place]["word"] != told[before]["word"]
+
+
+def _dict(value: JsonValue) -> dict[str, JsonValue]:
+    assert isinstance(value, dict)
+    return value
+
+
+def _plain(value: Any) -> JsonValue:
+    return list(value) if isinstance(value, tuple) else value
