@@ -89,6 +89,8 @@ LONG = frozenset(
         "tests/engine/test_one_output.py::test_the_truth_of_a_run_is_the_label_of_its_task",
         "tests/engine/test_strategies.py::test_the_ledger_says_what_was_done_where_the_chosen_answer_cannot_be_used",
         "tests/engine/test_strategies.py::test_whoever_reads_a_stand_in_off_and_polishes_comes_nearer_than_whoever_imitates_it",
+        "tests/evaluation/test_false_alarms.py::test_copies_under_noise_or_out_of_focus_keep_a_word",
+        "tests/evaluation/test_false_alarms.py::test_sixty_guesses_that_know_nothing_get_no_word_of_a_leak",
         "tests/evaluation/test_lanes.py::test_a_loop_has_one_limit_that_of_one_run_times_what_its_steps_cost",
         "tests/evaluation/test_lanes.py::test_a_loop_that_is_over_says_how_long_it_could_take",
         "tests/evaluation/test_lanes.py::test_each_goes_on_by_itself_where_the_loop_has_ended",

@@ -10,8 +10,7 @@ attack that still runs.
 
 import argparse
 import sys
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -45,12 +44,18 @@ def batches() -> list[tuple[str, tuple[str, ...], int, int]]:
     return found
 
 
+def tally(words: Iterable[str]) -> dict[str, int]:
+    """How often each of WORDS occurs, those that do not left out."""
+    every = list(words)
+    return {word: every.count(word) for word in WORDS if word in every}
+
+
 def counted(found: list[tuple[int, Card]]) -> list[dict[str, Any]]:
     """Of every kind of guess and both sizes of batches: how many cards got which word, the clearest of a batch, by each of READINGS."""
     rows = []
     for size, kind in sorted({(size, card.kind) for size, card in found}):
         own = [card for of, card in found if (of, card.kind) == (size, kind)]
-        words = {name: dict(Counter(min(read(card), key=WORDS.index) for card in own)) for name, read in READINGS.items()}
+        words = {name: tally(min(read(card), key=WORDS.index) for card in own) for name, read in READINGS.items()}
         rows.append({"batch": size, "guess": kind, "cards": len(own), **words})
     return rows
 
@@ -60,7 +65,7 @@ def kept(found: list[tuple[int, Card]]) -> list[dict[str, Any]]:
     rows = []
     for kind in dict.fromkeys(card.kind for _, card in found):
         own = [card for _, card in found if card.kind == kind]
-        words = {name: dict(Counter(word for card in own for word in read(card))) for name, read in READINGS.items()}
+        words = {name: tally(word for card in own for word in read(card)) for name, read in READINGS.items()}
         rows.append({"copy": kind, "pictures": sum(len(card.each) for card in own), **words})
     return rows
 

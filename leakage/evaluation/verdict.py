@@ -71,7 +71,7 @@ class Reference:
     def _nearer(self, scores: Scores, best: Scores) -> Tensor:
         return nearer(scores if self.ssim_counts else {**scores, "ssim": unknown(scores["psnr"])}, best)
 
-    def shown(self, scores: Scores) -> Tensor:
+    def is_evidence(self, scores: Scores) -> Tensor:
         """Whether a guess shows something of its picture that luck does not explain, by RULE: bool (B,)."""
         both, above = self.first(scores) & (self._nearer(scores, self.best) >= SOME), self.above_others(scores)
         alone, company = len(both) == 1, int(both.sum()) >= max(2, len(both) / COMPANY)
@@ -79,7 +79,7 @@ class Reference:
 
     def identified(self, scores: Scores) -> Tensor:
         """Whether the private picture can be picked out of its line-up by the guess: bool (B,)."""
-        return self.first(scores) & self.shown(scores)
+        return self.first(scores) & self.is_evidence(scores)
 
 
 def nearer(scores: Scores, best: Scores) -> Tensor:
@@ -114,9 +114,9 @@ def verdict(scores: Scores, held: Reference, *, cut_short: bool = False) -> dict
     scores      psnr, ssim, lpips and the ranks that were measured, (B,) each
     cut_short   the attack was stopped before its answer: then only what it shows counts, not what it does not show
     """
-    shown, first, share = held.shown(scores), held.first(scores), way(scores, held.best)  # (B,) each
-    clear = shown & (held.above_others(scores) >= NEAR) & (share >= CLEAR)
-    singled, partly = shown & first & ~clear, shown & ~first & ~clear
+    evident, first, share = held.is_evidence(scores), held.first(scores), way(scores, held.best)  # (B,) each
+    clear = evident & (held.above_others(scores) >= NEAR) & (share >= CLEAR)
+    singled, partly = evident & first & ~clear, evident & ~first & ~clear
     found = {RECOGNIZABLE: clear, SINGLED_OUT: singled, PARTLY: partly}
     nothing = CUT_SHORT if cut_short else NOT_SHOWN
     each = tuple(next((word for word, pictures in found.items() if pictures[place]), nothing) for place in range(len(share)))
@@ -128,7 +128,7 @@ def verdict(scores: Scores, held: Reference, *, cut_short: bool = False) -> dict
     why = f"The attacker's picture: {numbers}."
     if total > 1:
         why = f"Of {total} pictures {', '.join(counts) or 'none shown'}. The clearest: {numbers}."
-    if shown[clearest] and not first[clearest]:
+    if evident[clearest] and not first[clearest]:
         why += " It is so much nearer to the private picture than all the others in the line-up that this needs no first place."
     why += odd_rank(word, held.rank(scores), clearest)
     return {"word": word, "why": why, "meaning": MEANING[word], "rule": RULE, "each": each}
