@@ -1,5 +1,6 @@
 """What `pip install .` brings: where it lies, where its runs lie, what it needs, and its command."""
 
+import inspect
 import os
 import re
 import shutil
@@ -16,6 +17,8 @@ from packaging.version import Version
 import leakage
 from leakage import settings
 from leakage.__main__ import main
+from leakage.engine import accounting
+from leakage.evaluation import perceptual
 from leakage.settings import ROOT
 from leakage.web import launch
 
@@ -121,7 +124,7 @@ def site_packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def python(site_packages: Path, *words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+def python(site_packages: Path, *words: str, cwd: Path, timeout: float = 60) -> subprocess.CompletedProcess[str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("LEAKAGE_")}
     return subprocess.run(
         [sys.executable, "-B", *words],
@@ -129,7 +132,7 @@ def python(site_packages: Path, *words: str, cwd: Path) -> subprocess.CompletedP
         env={**kept, "PYTHONPATH": str(site_packages), "XDG_DATA_HOME": str(cwd / "share")},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=timeout,
         check=False,
     )
 
@@ -156,6 +159,53 @@ def test_what_writes_into_a_checkout_says_so(command: str, site_packages: Path, 
     assert done.returncode == 1
     assert f"run `make {command}` in a checkout" in done.stderr
     assert set(site_packages.rglob("*")) == before
+
+
+def test_the_package_says_that_it_is_typed(site_packages: Path) -> None:
+    assert (site_packages / "leakage" / "py.typed").is_file()
+
+
+@pytest.mark.slow
+def test_a_file_that_uses_the_package_is_checked_strictly_against_it(site_packages: Path, tmp_path: Path) -> None:
+    """Right use passes, wrong use is found. It takes a minute: mypy reads torch."""
+    right = "import leakage, torch\n\ndef psnr(model: torch.nn.Module, x: torch.Tensor) -> object:\n"
+    right += "    found: leakage.Result = leakage.attack(model, x, torch.tensor([1]))\n"
+    (tmp_path / "right.py").write_text(f"{right}    return found.scores[leakage.__version__]\n")
+    (tmp_path / "wrong.py").write_text(f"{right}    return found.nothing\n")
+    check = ("-m", "mypy", "--strict", "--follow-imports=silent", "--cache-dir", str(tmp_path / "cache"))
+    assert "Success" in python(site_packages, *check, "right.py", cwd=tmp_path, timeout=500).stdout
+    assert '"Result" has no attribute "nothing"' in python(site_packages, *check, "wrong.py", cwd=tmp_path, timeout=500).stdout
+
+
+EXTRAS = ("opacus", "lpips", "tqdm", "streamlit", "plotly", "jinja2", "ray", "pandas")  # what the bare package does without
+
+
+def test_the_bare_package_attacks_without_its_extras(site_packages: Path, tmp_path: Path) -> None:
+    script = f"""
+import sys
+sys.modules.update(dict.fromkeys({EXTRAS}))  # as if they were not installed
+import torch, leakage
+from leakage.evaluation.perceptual import perceptual
+model, x = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(48, 5)), torch.rand(1, 3, 4, 4)
+found = leakage.attack(model, x, torch.tensor([2]), attack="linear_layer", defenses=["dp_sgd"])
+print(found.labels, found.privacy.assumption, perceptual().words, sep="|")
+"""
+    done = python(site_packages, "-c", script, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    labels, budget, off = done.stdout.strip().split("|")
+    assert labels.startswith("[")
+    assert budget == accounting.MISSING
+    assert off.startswith("LPIPS off: ")
+
+
+def test_what_the_bare_package_does_without_is_an_extra_and_part_of_the_dashboard() -> None:
+    extras = {name: {Requirement(one).name for one in needs} for name, needs in PROJECT["project"]["optional-dependencies"].items()}
+    bare = {Requirement(one).name for one in PROJECT["project"]["dependencies"]}
+    assert (extras["lpips"], extras["privacy"]) == ({"lpips"}, {"opacus"})
+    assert {"lpips", "opacus"} <= extras["app"]
+    assert not bare & {"lpips", "opacus"}
+    for sentence, extra in ((accounting.MISSING, "privacy"), (inspect.getsource(perceptual), "lpips")):
+        assert f'pip install "gradient-leakage-explorer[{extra}]"' in sentence
 
 
 def test_nothing_that_ships_is_ignored_by_git() -> None:

@@ -49,25 +49,28 @@ def exact_arithmetic() -> Iterator[None]:
     was set before holds again afterwards.
     """
     cudnn: Any = torch.backends.cudnn  # whose types leave these attributes out
-    products: tuple[Any, ...] = (torch.backends.cuda.matmul, cudnn.conv, cudnn.rnn)
-    before = [one.fp32_precision for one in products], cudnn.deterministic, cudnn.benchmark
+    matmul: Any = torch.backends.cuda.matmul
+    wanted: list[tuple[Any, str, object]] = [(cudnn, "deterministic", True), (cudnn, "benchmark", False)]
+    if hasattr(cudnn, "conv"):
+        wanted += [(part, "fp32_precision", "ieee") for part in (matmul, cudnn.conv, cudnn.rnn)]
+    else:  # before torch 2.9
+        wanted += [(part, "allow_tf32", False) for part in (matmul, cudnn)]
+    before = [getattr(part, name) for part, name, _ in wanted]
     fused = [(one, getattr(torch.backends.cuda, f"{one}_sdp_enabled")()) for one in FUSED]
     fast = torch.backends.mha.get_fastpath_enabled()
     try:
         for one in FUSED:
             getattr(torch.backends.cuda, f"enable_{one}_sdp")(False)
         torch.backends.mha.set_fastpath_enabled(False)
-        for one in products:
-            one.fp32_precision = "ieee"
-        cudnn.deterministic, cudnn.benchmark = True, False
+        for part, name, value in wanted:
+            setattr(part, name, value)
         yield
     finally:
         torch.backends.mha.set_fastpath_enabled(fast)
         for one, enabled in fused:
             getattr(torch.backends.cuda, f"enable_{one}_sdp")(enabled)
-        precisions, cudnn.deterministic, cudnn.benchmark = before
-        for one, precision in zip(products, precisions, strict=True):
-            one.fp32_precision = precision
+        for (part, name, _), value in zip(wanted, before, strict=True):
+            setattr(part, name, value)
 
 
 @contextmanager

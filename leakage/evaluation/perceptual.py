@@ -91,7 +91,7 @@ def _load(net: str, path: Path, _stamp: int) -> Any:
     try:
         import lpips  # a second (torchvision), once per worker, and only where there is a backbone
     except ImportError as error:
-        return f"the package lpips is missing ({error}): run `pip install -r requirements.txt`."
+        return f'the package lpips is missing ({error}). Run `pip install "gradient-leakage-explorer[lpips]"`.'
     weights = torch.load(path, map_location="cpu", weights_only=True)
     with warnings.catch_warnings(), torch.random.fork_rng(devices=[]):
         warnings.simplefilter("ignore")  # lpips 0.1.4 calls torchvision in a way of 2022

@@ -1,4 +1,4 @@
-"""A new plug-in is one new file: in a copy of the project four are written, nothing else is edited, and everything knows them."""
+"""A new plug-in is one new file: in a copy of the project six are written, two of them as the guide shows them; everything knows them."""
 
 import json
 import os
@@ -133,7 +133,18 @@ class Straight(Model):
         channels, height, width = image_shape
         return nn.Sequential(nn.Flatten(), nn.Linear(channels * height * width, num_classes, bias=self.bias))
 '''
-NEW = {"attacks/steepest.py": ATTACK, "defenses/shortening.py": DEFENSE, "protocols/one_step.py": PROTOCOL, "models/straight.py": MODEL}
+GUIDE = (ROOT / "docs" / "write_a_plugin.md").read_text()
+IN_GUIDE = {  # what the guide shows whole: where it says that it is to be saved -> the code
+    f"{folder}/{name}": code
+    for name, folder, code in re.findall(r"`(\w+\.py)` in\s`leakage/(\w+)/`.*?```python\n(.*?)```", GUIDE, re.DOTALL)
+}
+NEW = {
+    "attacks/steepest.py": ATTACK,
+    "defenses/shortening.py": DEFENSE,
+    "protocols/one_step.py": PROTOCOL,
+    "models/straight.py": MODEL,
+    **IN_GUIDE,
+}
 CONTRACTS = [
     *(f"tests/contracts/test_{name}.py" for name in ("attacks", "defenses", "protocols", "truth", "house")),
     "tests/models/test_models.py",
@@ -151,7 +162,7 @@ QUESTION = {
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The project with four more files."""
+    """The project with six more files."""
     root = tmp_path_factory.mktemp("project")
     shutil.copytree(ROOT / "leakage", root / "leakage", ignore=shutil.ignore_patterns("__pycache__", "static"))
     for file in [ROOT / "pyproject.toml", *ROOT.glob("tests/*.py"), *(ROOT / name for name in CONTRACTS)]:
@@ -204,11 +215,16 @@ def test_an_experiment_of_new_plugins_runs_from_a_file(project: Path) -> None:
 
 @pytest.mark.parametrize("part", ["not slow and not grid", pytest.param("grid", marks=pytest.mark.grid)])
 def test_new_plugins_are_collected_by_the_contract_tests_and_keep_the_contract(project: Path, part: str) -> None:
-    planted = "steepest or shortening or straight or (one_step and not trains_one_step)"
+    planted = "steepest or shortening or straight or grey or fading_noise or (one_step and not trains_one_step)"
     said = python(project, "-m", "pytest", "-p", "no:cacheprovider", "-rA", "-m", part, "-k", planted, *CONTRACTS)
+    assert set(IN_GUIDE) == {"attacks/grey.py", "defenses/fading_noise.py"}
     once = (
         r"contracts/test_attacks\.py::test_an_attack_depends_on_its_generator_alone\[steepest\]",
         r"contracts/test_attacks\.py::test_labels_that_are_not_granted_are_found\[3-steepest\]",
+        r"contracts/test_attacks\.py::test_granted_labels_are_used_as_they_are\[grey\]",
+        r"contracts/test_house\.py::test_a_plugin_is_documented_for_a_student_and_for_a_beginner_and_names_its_paper\[attack-grey\]",
+        r"contracts/test_defenses\.py::test_a_defended_client_is_pure_and_differentiable\[fading_noise\]",
+        r"contracts/test_defenses\.py::test_an_honest_client_called_again_sends_the_same\[fedavg-fading_noise\]",
         r"models/test_models\.py::test_every_model_takes_every_size_and_colour_with_every_normalisation\[64-3-straight\]",
         r"contracts/test_house\.py::test_a_plugins_fields_are_flat_with_a_default_inside_the_range_and_a_sentence\[attack-steepest\]",
     )
