@@ -194,6 +194,8 @@ LONG = frozenset(
         "tests/workers/test_recorder.py::test_a_recording_is_written_unless_it_contradicts_its_lesson",
         "tests/workers/test_recorder.py::test_the_claims_are_recomputed_by_a_command",
         "tests/workers/test_recorder.py::test_the_recordings_are_played_again_and_compared",
+        "tests/workers/test_rejudge.py::test_a_grid_is_judged_by_its_pictures",
+        "tests/workers/test_rejudge.py::test_a_recording_keeps_its_word_when_it_is_judged_again",
         "tests/workers/test_timing.py::test_runs_share_a_loop_where_that_is_faster",
     ]
 )

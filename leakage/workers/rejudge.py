@@ -13,6 +13,7 @@ from leakage.data.images import Pixels
 from leakage.evaluation import metrics
 from leakage.evaluation.baselines import Baselines, make_baselines, measure
 from leakage.evaluation.lineup import pixel_ranks
+from leakage.evaluation.perceptual import Perceptual
 from leakage.evaluation.verdict import DISTANCES, RULE, unknown, verdict
 from leakage.learn import grids, recordings
 from leakage.learn.grids import GridRecording
@@ -54,6 +55,7 @@ def _log(name: str, before: str, after: str) -> None:
 def _run(name: str, run: RunRecording) -> RunRecording:
     x, held = _held(run.experiment)
     end = run.end
+    assert end.answer is not None  # what is recorded came to a picture
     scores = end.scores.model_dump()
     found = {ours: _column(scores[theirs], x) for theirs, ours in EACH.items()} | {
         distance: _column(scores[distance], x) for distance in DISTANCES if scores[distance] is not None
@@ -101,7 +103,8 @@ def _grid(name: str, grid: GridRecording, film: bytes) -> GridRecording:
     cells = []
     for cell in grid.cells:
         x, held = _held(planned.experiment(cell.choice))
-        found = measure(_tensor(rows[cell.answer][: cell.batch], x), x, held.lineup, held.perceptual)
+        eye = held.perceptual if "LPIPS" in cell.why else Perceptual("", "It was recorded without LPIPS.")
+        found = measure(_tensor(rows[cell.answer][: cell.batch], x), x, held.lineup, eye)
         for score in ("psnr", "ssim"):
             exact = cell.scores[score]
             if cell.batch == 1 and exact is not None:

@@ -78,8 +78,8 @@ test('the film stops where its beat does, and stays for the question', async (t)
   await page.tick(0);
   const screen = one('.gle-screen');
   assert.deepEqual([screen.dataset.step, screen.dataset.psnr], ['10', '6.00']);
-  assert.equal(one('.gle-word').textContent, 'not shown by this attack');
-  assert.equal(one('.gle-attacker canvas').getAttribute('aria-label'), 'Reconstruction: 6.0 dB, not shown by this attack');
+  assert.equal(one('.gle-word').textContent, 'no verdict before the end', 'it would answer the question');
+  assert.equal(one('.gle-attacker canvas').getAttribute('aria-label'), 'Reconstruction: 6.0 dB, no verdict before the end');
   assert.equal(one('.gle-slider').getAttribute('max'), '1');
   assert.deepEqual(page.asked, ['/api/learn/v/runs/r01.webp']);
   key('PageDown');

@@ -38,6 +38,7 @@ export const PHRASES = {
   play: 'Play',
   pause: 'Pause',
   playAgain: 'Play again',
+  notJudged: 'no verdict before the end',
   step: 'step {n}',
   stepOf: 'step {n} of {all}',
   recordedIn: 'recorded; computed in {time} on one core',

@@ -33,6 +33,7 @@ export class Screen {
     this.run = run;
     this.calm = prefersCalm();
     this.hidden = stop.endsWith('labels hidden');
+    this.early = stop.startsWith('step '); // how it ends is a question still
     this.record = recordOf(id, run);
     this.halt = stopPlace(this.record.pictures, stop.split(',')[0]);
     this.from = Math.min(Math.max(0, from), this.halt);
@@ -198,7 +199,7 @@ export class Screen {
     const { record, guess, player } = this;
     const frame = this.halt < 0 ? null : record.pictures[Math.max(0, player.place)];
     const scores = scoresOf(record, frame);
-    const { word, mark } = verdictWords(record, frame);
+    const { word, mark } = this.early ? { word: say('notJudged'), mark: '' } : verdictWords(record, frame);
     if (frame && guess) {
       captionGuesses(guess, { labels: this.hidden ? [] : frame.labels, each: null, meta: record.meta });
       const psnr = decibel(scores.psnr);
