@@ -14,6 +14,7 @@ from leakage.api.reading import UpdateReading, reading, unconfirmed
 from leakage.engine.core import Observation
 from leakage.engine.devices import differentiable
 from leakage.engine.federation import Federation, ThreatModel
+from leakage.engine.losses import client_loss
 from leakage.engine.privacy import PrivacyBudget, privacy_budget
 from leakage.evaluation.referee import Frame
 
@@ -33,6 +34,7 @@ class Result:
         baselines: the same scores of pictures that know nothing: grey, mean, noise; empty for an update alone
         verdict: word, why, meaning and rule of the plain verdict; None for an update alone
         threat_model: what the attacker was granted
+        loss: what the client minimises, which the attacker knows: "cross-entropy", or the name of the function that was given
         update: what the update says by itself: labels, numbers against unknowns, ranks
         note: the attack's own words
         steps: optimiser steps that it took
@@ -48,6 +50,7 @@ class Result:
     baselines: dict[str, dict[str, float]]
     verdict: dict[str, str] | None
     threat_model: ThreatModel
+    loss: str
     update: UpdateReading
     note: dict[str, Any] = field(default_factory=dict)
     steps: int = 0
@@ -70,8 +73,9 @@ class Result:
         else:
             came = f"an update alone, relative gradient distance {self.scores['relative_l2']:.2g}"
         proved = f", {sum(self.proved)} of {len(self.proved)} pictures proved" if any(self.proved) else ""
+        loss = "" if self.loss == "cross-entropy" else f", loss: {self.loss}"
         warned = " Warning: ".join(["", *self.fit.warnings]) if self.fit else ""
-        return f"Result({came}{proved}, {self.seconds:.1f} s){warned}"
+        return f"Result({came}{proved}{loss}, {self.seconds:.1f} s){warned}"
 
 
 def _equal(one: object, other: object) -> bool:
@@ -128,7 +132,7 @@ class AttackRun:
         return self._result
 
     def _summary(self) -> Result:
-        last = self._last
+        last, loss = self._last, client_loss(self._seen.model)
         assert last is not None
         with differentiable():
             update, fit = reading(self._seen), self._fit(last) if self._fit else None
@@ -141,6 +145,7 @@ class AttackRun:
             baselines=self._baselines,
             verdict=last.verdict,
             threat_model=self._federation.threat,
+            loss=loss if isinstance(loss, str) else loss.title,
             update=update,
             note=last.note,
             steps=last.step,

@@ -115,6 +115,7 @@ def test_labels_are_searched_where_they_cannot_be_read() -> None:
     loss = LOSSES["class weights"][0]
     found = leakage.attack(net(), X[:1], Y[:1], loss=loss, attack=leakage.plugin("dlg", steps=100), seed=2)
     assert found.scores["psnr"] > 25
+    assert (found.loss, ", loss: weighted, " in repr(found)) == ("weighted", True)
     with pytest.raises(ValueError, match=r"minimises another loss \(weighted\). Grant them"):
         leakage.attack(net(), X[:1], Y[:1], loss=loss, attack="inverting_gradients")
 
