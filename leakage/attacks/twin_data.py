@@ -14,6 +14,8 @@ from leakage.engine.losses import loss_of
 from leakage.engine.matching import flatten, from_pixels, to_pixels
 
 SEARCHES = ("Gauss-Newton", "L-BFGS")
+SAME = 0.01  # replayed gradients within so large a share of the one received are that one
+OTHER = "No twin is shown: replayed, the gradients of the two pictures are {:.2g} % and {:.2g} % away from the one received."
 ENDED = "Two pictures, one gradient. Started {:.2g} % away from the twin, the search ended {:.2g} % away."
 LARGE = "A gradient of {:,} numbers is too long for Gauss-Newton steps: L-BFGS searches instead, and sticks at bends before it arrives."
 OF_ONE = "A twin is worked out for one picture; of several R-GAP finds one mixture only. Choose a batch of 1."
@@ -87,6 +89,9 @@ class TwinData(Attack):
         views = {"the picture": answer.x, f"its twin{dim}": shown[0], "where the search ended": shown[1]}
         start, end = (float((at - z).norm() / z.norm()) for at in (begin, from_pixels(seen, last.x)))
         note = {**note, "start from the twin": start, "end from the twin": end, "event": ENDED.format(100 * start, 100 * end)}
+        gaps = [float(note[f"distance of {which}"]) for which in ("the picture", "the twin")]
+        if max(gaps) > SAME:
+            note["event"] = OTHER.format(*(100 * gap for gap in gaps))
         yield replace(answer, step=last.step, note=note, views=views)
 
 

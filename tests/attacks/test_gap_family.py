@@ -110,6 +110,15 @@ def test_in_float32_it_comes_as_near_as_the_digits_allow() -> None:
     assert "Two pictures, one gradient" in last.note["event"]
 
 
+def test_of_a_noisy_gradient_two_pictures_are_not_said_to_share_it() -> None:
+    with precision(torch.float64):
+        seen, rng = twins(smooth(channels=3, side=12)), torch.Generator().manual_seed(0)
+        sizes = {name: 0.1 * value.square().mean().sqrt() for name, value in seen.update.items()}
+        noisy = {name: value + sizes[name] * torch.randn(value.shape, generator=rng) for name, value in seen.update.items()}
+        last = moments(Part(id="twin_data", fields={"steps": 2}), replace(seen, update=noisy))[-1]
+    assert str(last.note["event"]).startswith("No twin is shown: replayed, the gradients of the two pictures are ")
+
+
 def test_dlgs_own_search_comes_nearer_to_the_twin_and_sticks() -> None:
     with precision(torch.float64):
         seen = twins(smooth(channels=3, side=12))

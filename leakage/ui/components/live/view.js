@@ -257,7 +257,7 @@ export class RunView {
     this.ladder.mark(shown?.seq);
     const of = isNumber(meta?.steps) ? ` of ${whole(Math.max(meta.steps, frame?.step ?? 0))}` : '';
     const extra = [duration(frame?.seconds), noteWords(frame?.note)].filter(Boolean).join(' · ');
-    const now = frame ? `step ${whole(frame.step)}${of}` : 'no pictures yet';
+    const now = frame ? `step ${whole(frame.step)}${of}` : isFinal(record) ? 'no picture' : 'no pictures yet';
     this.controls.now.textContent = now;
     this.controls.now.title = extra;
     this.part('guess-foot').textContent = `${meta?.way ?? ''}\n${extra}`;
