@@ -54,6 +54,9 @@ class Descent:
     """Adam on S guesses. The field's terms: `signed` and `soft` say what becomes of each pixel's slope, `jitter` is Langevin noise.
 
     `unknowns`: z is none of pictures, and its own `project` is done in place of the box.
+    `floor`: the distance at which the true pictures are expected, () or (S,); None: 0, or not known. A guess that is as near is not drawn
+    nearer, only to what the prior prefers: of all pictures that explain the update as well as the true ones would, it is the likeliest. A
+    search in `unknowns` without a prior ends there.
     """
 
     steps: int
@@ -68,6 +71,7 @@ class Descent:
     combine: str = "closest"
     unknowns: Unknowns | None = None
     latent_step: float = LATENTS
+    floor: Tensor | None = None
 
     def run(  # noqa: PLR0913  (the parts of an objective)
         self, seen: Observation, z: Tensor, labels: Tensor, match: Distance, prior: Prior | None, *, note: Note, rng: torch.Generator
@@ -120,7 +124,7 @@ class Descent:
         """What became of starts that diverged, and the answer."""
         count = len(end.x)
         best, broken = closest(end)
-        answer = Snapshot(self.steps, end.x[best], labels, end.match[best], {**note, "start": best + 1})
+        answer = Snapshot(end.step, end.x[best], labels, end.match[best], {**note, "start": best + 1})
         for lane in range(count):
             if broken[lane]:
                 then = "keep pixels between black and white, or choose smaller steps" if all(broken) else "another is shown"
@@ -145,10 +149,12 @@ class Descent:
         groups = [([z], self.step_size), *([(latents, self.latent_step)] if latents else [])]
         optimiser = torch.optim.Adam([{"params": leaves, "lr": size} for leaves, size in groups], fused=z.device.type != "mps")
         lowest, kept = torch.full((len(z),), math.inf, device=z.device, dtype=z.dtype), z.detach().clone()
+        ends, step = self.floor if unknowns and not (prior or unknowns.tv_weight) else None, 0
         for step in range(1, self.steps + 1):
             x = pixels(z)
             match = matched(x)  # (S,)
-            loss = match + prior(z) if prior else match
+            fit = match if self.floor is None else match.clamp(min=self.floor)
+            loss = fit + prior(z) if prior else fit
             if unknowns and unknowns.tv_weight:
                 loss = loss + unknowns.tv_weight * total_variation(x)
             slope, *more = torch.autograd.grad(loss.sum(), [z, *latents])
@@ -168,11 +174,13 @@ class Descent:
                     z.copy_(unknowns.project(z))
                 elif self.boxed and not unknowns:
                     torch.clamp(z, low, high, out=z)
+            if ends is not None and step % ELECT == 0 and bool((match <= ends).all()):
+                break
             if self.median and step % FILTERED == 0:
                 z.data.copy_(median_filter(z.detach()))
         last = kept if self.keep_best else z.detach()
         final = pixels(last)
-        yield Moment(self.steps, last, final, matched(final).detach(), over=True)
+        yield Moment(step, last, final, matched(final).detach(), over=True)
 
     def _turned(self, slope: Tensor, step: int, rng: torch.Generator) -> Tensor:
         """What Adam is given for a slope. Soft sign: tanh(s slope) / s, where s falls from 1 to 0 (package breaching).

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from leakage.engine.core import Observation, Snapshot
 from leakage.engine.devices import double
+from leakage.engine.discrepancy import expected_distance
 from leakage.engine.matching import flatten, to_pixels
 
 DAMPING = 1e-3  # at first, as a share of the mean of (J^T J)'s diagonal
@@ -23,12 +24,15 @@ def gauss_newton(seen: Observation, labels: Tensor, begin: Tensor, steps: int) -
 
     x <- x - (J^T J + damping)^-1 J^T r, where r holds all differences and J is their Jacobian. Behind ReLU and LeakyReLU the distance
     jumps where a unit changes its sign, and a search that must go down is caught there: here every step is taken, and the damping falls
-    tenfold with each that comes nearest so far. `loss` is the root of the distance; the last Snapshot is the nearest of all.
+    tenfold with each that comes nearest so far. `loss` is the root of the distance; the last Snapshot is the nearest of all. Behind
+    errors of a known size it ends where the true pictures would be.
     Source: Levenberg 1944, Marquardt 1963.
     """
     pixels = to_pixels(seen)
     target = {name: value for name, value in seen.as_gradient().items() if bool(value.any())}
     z, damping, step, nearest = begin.detach().clone(), DAMPING, 0, 0
+    sizes = {name: 1 / float(value.square().sum()) for name, value in target.items()}
+    floor = expected_distance("squared", target, seen.errors or {}, importance=sizes).sqrt()  # 0 where errors are not known
     best = Snapshot(0, pixels(z), labels, torch.tensor(math.inf))
     for step in range(steps + 1):
         z.requires_grad_()
@@ -39,7 +43,7 @@ def gauss_newton(seen: Observation, labels: Tensor, begin: Tensor, steps: int) -
         if now.loss < best.loss:
             damping = max(damping / 10, LEAST) if step else damping
             best, nearest = now, step
-        settled = float(best.loss) < NEAR and step - nearest >= PATIENCE
+        settled = (float(best.loss) < NEAR and step - nearest >= PATIENCE) or bool(now.loss <= floor)
         if settled or step == steps or not bool(now.loss.isfinite()):
             break
         z = z.detach() - descent(r, z, damping)

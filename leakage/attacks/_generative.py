@@ -14,7 +14,8 @@ from leakage.attacks._labels import labels_of
 from leakage.attacks.linear_layer import snapshot_of
 from leakage.engine.core import Attack, Observation, Snapshot, TrainedGenerator
 from leakage.engine.decoders import DIGITS, DIGITS_LATENT, digit_decoder
-from leakage.engine.matching import Distance, distance, grey_pictures
+from leakage.engine.discrepancy import Goal, goal_of
+from leakage.engine.matching import grey_pictures
 from leakage.engine.weights import drawing
 
 UNTRAINED = "untrained"  # the control: the network of the digits, drawn by the attack's own chance
@@ -116,13 +117,13 @@ class GenerativeSearch:
     seen: Observation
     prior: GenerativePrior
     labels: Tensor
-    match: Distance
+    goal: Goal
     note: Note
     rng: torch.Generator
 
     def latents(self, *, steps: int, step_size: float, starts: int, norm_weight: float) -> Search:
         """min over z of D(g(G(z), y), g*) + norm_weight |mean z^2 - 1|, from several starts at once."""
-        descent = Descent(steps, step_size, "cosine", signed=False, unknowns=Unknowns(self.prior.decode))
+        descent = Descent(steps, step_size, "cosine", signed=False, unknowns=Unknowns(self.prior.decode), floor=self.goal.floor)
         z = self.prior.sample(starts, self.seen, self.rng)
         search = descent.nearest(
             self.seen, z, self.labels, self.distances, lambda z: norm_weight * off_sphere(z), note=self.note, rng=self.rng
@@ -142,7 +143,7 @@ class GenerativeSearch:
             return near.clamp(0, 1) if stage == len(self.prior.stages) else near
 
         unknowns = Unknowns(lambda h: self.prior.decode(h, stage), project, tv_weight)
-        descent = Descent(steps, step_size, "cosine", signed=False, unknowns=unknowns)
+        descent = Descent(steps, step_size, "cosine", signed=False, unknowns=unknowns, floor=self.goal.floor)
         return (yield from descent.nearest(self.seen, start, self.labels, self.distances, None, note=self.note, rng=self.rng))
 
     def weights(self, z: Tensor, *, steps: int, step_size: float) -> Search:
@@ -153,12 +154,13 @@ class GenerativeSearch:
             x = resized(painted_with(network, flat, z.flatten(0, 1)), self.prior.image_shape)
             return x.view(*z.shape[:2], *x.shape[1:])
 
-        flat, descent = flat_weights(network), Descent(steps, step_size, "constant", signed=False, unknowns=Unknowns(decode))
+        flat, unknowns = flat_weights(network), Unknowns(decode)
+        descent = Descent(steps, step_size, "constant", signed=False, unknowns=unknowns, floor=self.goal.floor)
         return (yield from descent.nearest(self.seen, flat, self.labels, self.distances, None, note=self.note, rng=self.rng))
 
     def distances(self, x: Tensor) -> Tensor:
         """How far the gradients of pictures (S, B, C, H, W) are from the one received: (S,)."""
-        return self.match(replays(self.seen, x, self.labels))
+        return self.goal.distance(replays(self.seen, x, self.labels))
 
 
 class GenerativeAttack(Attack):
@@ -203,8 +205,8 @@ class GenerativeAttack(Attack):
         if isinstance(prior, str):
             yield replace(snapshot_of(seen, grey_pictures(seen), labels), note=note | {"event": prior})
             return
-        match = distance(self.distance, seen.as_gradient(), entry_weights=seen.entry_weights)
-        yield from self.paint(GenerativeSearch(seen, prior, labels, match, note | prior.note, rng))
+        goal = goal_of(seen, self.distance)
+        yield from self.paint(GenerativeSearch(seen, prior, labels, goal, note | prior.note | goal.note, rng))
 
     def paint(self, search: GenerativeSearch) -> Iterator[Snapshot]:
         """The attack, once its generator is at hand.

@@ -10,9 +10,11 @@ from torch import Tensor
 
 from leakage.attacks._examples import begun, example_classes
 from leakage.engine.core import Observation, Snapshot
+from leakage.engine.discrepancy import entries_compared, goal_of, left_by_fitting
 from leakage.engine.matching import diverged, nonsmooth_layer, normal_start, squared_distance, to_pixels
 
 SOLVED = 1e-4  # a start has succeeded when the distance is below this share of ||g*||^2
+FITTED = 0.9  # ... and ends when it has fitted known errors in this share of its unknowns: earlier, more is left of its noisy start
 PATIENCE = 20  # a start ends when over so many steps the distance fell by less than
 WARNING = "This model has {} layers, whose second derivative is 0 or does not exist; this search often sticks. Try Inverting Gradients."
 AGREE = 0.05  # two starts agree when their distances differ by less than this share
@@ -24,19 +26,22 @@ Note = Mapping[str, str | int | float]
 def descend(seen: Observation, rng: torch.Generator, *, labels: Tensor | None, note: Note, steps: int, tries: int) -> Iterator[Snapshot]:
     """Start after start until one succeeds, or two agree; a start that diverges or sticks says so. The last Snapshot is the best of all.
 
-    Noise or a protection that is not imitated keeps the distance from 0 for ever. Then good starts end at the same distance.
+    Noise or a protection that is not imitated keeps the distance from 0 for ever. Then good starts end at the same distance. Where the
+    attacker knows how large such errors are, a start that fits as well as the true pictures would has succeeded, and ends where it has
+    fitted as much of the errors as its unknowns can: nothing is preferred here that would choose among the guesses in between.
     Each start takes other examples of the classes, where the attacker owns some; when they are used up, noise.
     A model with bends is warned of at once: L-BFGS needs second derivatives, which are 0 between bends and do not exist at them.
     """
     warning = WARNING.format(nonsmooth_layer(seen.model)) if nonsmooth_layer(seen.model) else ""
     solved, classes = goal(seen), example_classes(seen) if labels is None else labels
+    until, errors = fitted_squares(seen), goal_of(seen, "squared").note
     ended: list[tuple[bool, float, Snapshot]] = []  # (lost, distance, answer) of every start
     taken = 0
     for start in range(1, tries + 1):
         last: Snapshot | None = None
         z, begins = begun(seen, normal_start(seen, rng)[None], classes, before=start - 1)
-        for moment in one_start(seen, rng, labels=labels, steps=steps, begin=z[0]):
-            last = replace(moment, step=taken + moment.step, note={"start": start, **note, **begins})
+        for moment in one_start(seen, rng, labels=labels, steps=steps, begin=z[0], until=until):
+            last = replace(moment, step=taken + moment.step, note={"start": start, **note, **begins, **errors})
             yield replace(last, note={**last.note, "event": warning}) if warning else last
             warning = ""
         assert last is not None
@@ -61,10 +66,23 @@ def descend(seen: Observation, rng: torch.Generator, *, labels: Tensor | None, n
 def goal(seen: Observation) -> float:
     """The distance at which a start has succeeded."""
     target = seen.as_gradient()
-    return SOLVED * float(squared_distance(target, seen.entry_weights)({name: torch.zeros_like(g) for name, g in target.items()}))
+    solved = SOLVED * float(squared_distance(target, seen.entry_weights)({name: torch.zeros_like(g) for name, g in target.items()}))
+    return max(solved, expected_squares(seen))
 
 
-def one_start(
+def expected_squares(seen: Observation) -> float:
+    """The distance at which the true pictures are expected; 0 where they fit exactly, or where the attacker does not know."""
+    floor = goal_of(seen, "squared").floor
+    return 0.0 if floor is None else float(floor)
+
+
+def fitted_squares(seen: Observation) -> float:
+    """What is left of these errors by a search of all pixels, which fits a part of them too."""
+    entries, unknowns = entries_compared(seen.as_gradient(), seen.entry_weights), seen.batch_size * math.prod(seen.image_shape)
+    return left_by_fitting(entries, unknowns, FITTED) * expected_squares(seen)
+
+
+def one_start(  # noqa: PLR0913  (where it begins and where it ends)
     seen: Observation,
     rng: torch.Generator,
     *,
@@ -72,10 +90,11 @@ def one_start(
     steps: int,
     begin: Tensor | None = None,
     line_search: str | None = None,
+    until: float = 0.0,
 ) -> Iterator[Snapshot]:
     """min over x (and over soft labels y when `labels` is None) of ||g(x, y) - g*||^2; ends early when settled or lost.
 
-    Starts from `begin` (B, C, H, W) in the model's normalised space, or else from N(0, 1).
+    ... or as near as `until`. Starts from `begin` (B, C, H, W) in the model's normalised space, or else from N(0, 1).
 
     torch.optim.LBFGS with step 1, 20 inner iterations, history 100 and no line search, as the DLG code runs it; with "strong_wolfe" every
     step goes down.
@@ -104,6 +123,8 @@ def one_start(
         loss = optimiser.step(closure)  # the distance of x, which this step leaves
         value = float(loss)
         yield Snapshot(step=step, x=x, y=y, loss=loss)
+        if value <= until:
+            return
         enough = 1 - (SETTLED if value <= solved else STUCK)
         if diverged(z.detach(), value) or (len(recent) == PATIENCE and value > enough * recent[0]):
             break

@@ -12,8 +12,8 @@ from leakage.attacks._generative import with_event
 from leakage.attacks._labels import labels_of
 from leakage.attacks._upsampling_generator import PainterSize, UpsamplingGenerator
 from leakage.engine.core import Attack, Observation, Snapshot, choice, flag, param
+from leakage.engine.discrepancy import goal_of
 from leakage.engine.labels import rule_field
-from leakage.engine.matching import distance
 from leakage.engine.weights import drawing
 
 FEWER = "The painter has {:,} weights and the model {:,}. The paper wants more of them than the model has: {}."
@@ -68,20 +68,20 @@ class CINet(Attack):
 
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
         labels, note = labels_of(seen, self.label_rule)
-        match = distance(self.distance, seen.as_gradient(), entry_weights=seen.entry_weights)
+        goal = goal_of(seen, self.distance)
         size, theirs = PainterSize(self.inputs, self.width, seen.image_shape), sum(weight.numel() for weight in seen.weights.values())
         size = size.beyond(theirs, batch=seen.batch_size) if self.grow else size
-        note |= {"painter's weights": size.weights, "model's weights": theirs}
+        note |= goal.note | {"painter's weights": size.weights, "model's weights": theirs}
         why = TOO_LARGE if self.grow else NOT_ASKED
         event: Note = {} if size.weights > theirs else {"event": FEWER.format(size.weights, theirs, why)}
         with drawing(int(torch.randint(2**31, (), generator=rng)), "generator"):
             painter = UpsamplingGenerator(size).to(seen.device, seen.dtype)
         v = torch.randn((seen.batch_size, self.inputs), generator=rng).to(seen.device, seen.dtype)
         unknowns = Unknowns(lambda flat: painted_with(painter, flat, v)[None], tv_weight=self.tv_weight)
-        descent = Descent(self.steps, self.step_size, self.schedule, signed=self.signed, unknowns=unknowns)
+        descent = Descent(self.steps, self.step_size, self.schedule, signed=self.signed, unknowns=unknowns, floor=goal.floor)
 
         def distances(x: Tensor) -> Tensor:
-            return match(replays(seen, x, labels))
+            return goal.distance(replays(seen, x, labels))
 
         search = descent.nearest(seen, flat_weights(painter), labels, distances, None, note=note, rng=rng)
         yield from with_event(search, event)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from leakage.attacks._adam import Note
 from leakage.attacks._generative import ASSUMED, GENERATORS, NUMBERS, GenerativeAttack, GenerativeSearch, Search, shifted
-from leakage.engine.core import Params, Snapshot, choice, param
+from leakage.engine.core import Observation, Snapshot, choice, param
 from leakage.engine.labels import rule_field
 from leakage.engine.matching import flatten
 
@@ -23,10 +23,9 @@ class GIFD(GenerativeAttack):
 
     G_k are the generator's stages behind the k-th; behind the last one h is the picture itself. Each h_k stays in the L1 ball around where
     it starts, whose radius is a share of ||h_k||_1. Adam along a cosine. D is the cosine distance. Every stage's answer is reported.
-    Which is kept: deeper stages always fit better, noise too. The truth's own distance under noise of s times the gradient's root mean
-    square is d(s) = 1 - 1 / sqrt(1 + s^2) on average, so the first stage k >= 1 is kept that is no further than d(s) + 0.005 and twice its
-    standard deviation (the discrepancy principle of Morozov 1966); if there is none, or no noise, the nearest. s follows from the noise
-    that the attacker expects and the size of g*.
+    Which is kept: deeper stages always fit better, noise too. The first stage k >= 1 is kept that is no further than the true pictures
+    would be on average (`engine/discrepancy.py`), plus 0.005 and twice the standard deviation of that; if there is none, or no noise, the
+    nearest. How large the errors are the attacker knows from the protection; who does not know it may expect `noise`.
     Unlike the paper: fewer and smaller steps, no masks of the cosine, and that rule, where it keeps the stage of least loss.
     Source: Fang et al. 2023, algorithm 1.
     """
@@ -47,7 +46,7 @@ class GIFD(GenerativeAttack):
     }
 
     generator: str = choice("digits", GENERATORS, ASSUMED)
-    noise: float = param(0.0, 0, 1000, "How strong the noise on what arrived is known to be (its standard deviation); 0: there is none.")
+    noise: float = param(0.0, 0, 1000, "What an attacker who does not know the protection takes the noise for (its standard deviation).")
     steps: int = param(*NUMBERS["steps"])
     step_size: float = param(*NUMBERS["step_size"])
     starts: int = param(*NUMBERS["starts"])
@@ -59,6 +58,10 @@ class GIFD(GenerativeAttack):
     tv_weight: float = param(0.001, 0, 10, "How strongly smooth pictures are preferred in the stages (weight of the total variation).")
     label_rule: str = rule_field()
 
+    def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
+        expected = {name: g.new_full((), self.noise**2) for name, g in seen.as_gradient().items()}
+        yield from super().run(replace(seen, errors=expected) if seen.errors is None and self.noise else seen, rng)
+
     def paint(self, search: GenerativeSearch) -> Iterator[Snapshot]:
         h, answers, count = torch.empty(0), list[Snapshot](), min(self.stages, len(search.prior.stages))
         for stage in range(count + 1):
@@ -67,7 +70,7 @@ class GIFD(GenerativeAttack):
                 h = search.prior.pass_stage(h, stage - 1).detach()
             h, last = yield from shifted(self._search(search, stage, h), begun, {"stage": stage})
             answers.append(replace(last, x=last.x.clone()))
-        kept, why = chosen([float(one.loss) for one in answers], *expected_distance(search.seen.as_gradient(), self.noise))
+        kept, why = chosen([float(one.loss) for one in answers], search.goal.floor, len(flatten(search.seen.as_gradient())))
         best = answers[kept]
         told: Note = {"stage": kept, "event": KEPT.format(kept, count, float(best.loss), why)}
         views = {f"stage {stage}": answer.x for stage, answer in enumerate(answers)}
@@ -82,23 +85,21 @@ class GIFD(GenerativeAttack):
         )
 
 
-def expected_distance(received: Params, noise: float) -> tuple[float, float]:
-    """1 - cos between a gradient of n entries and itself with noise of this standard deviation: its mean and its standard deviation.
+def deviation_of(expected: float, entries: int) -> float:
+    """The standard deviation of 1 - cos between a gradient of so many entries and itself with noise, from its mean.
 
-    r, the root mean square of what is received, has the noise in it: s^2 = noise^2 / (r^2 - noise^2), so d(s) = 1 - sqrt(1 - noise^2 / r^2)
-    (`GIFD`). With q = 1 + s^2 the standard deviation is s^2 q^(-3/2) sqrt((s^2 + 1/2) / n) to first order: cos = (1 + a) / sqrt(1 + 2 a +
-    s^2 (1 + b)), where a, the noise along the gradient, has variance s^2 / n, and b, the noise's length, 2 / n.
+    With s^2, the squared noise over the squared gradient, and q = 1 + s^2 the mean is 1 - q^(-1/2), and the standard deviation s^2 q^(-3/2)
+    sqrt((s^2 + 1/2) / n) to first order: cos = (1 + a) / sqrt(1 + 2 a + s^2 (1 + b)), where a, the noise along the gradient, has variance
+    s^2 / n, and b, the noise's length, 2 / n.
     """
-    flat = flatten(received)
-    share = min(1 - 1e-6, noise**2 / max(float(flat.square().mean()), torch.finfo(flat.dtype).tiny))  # of what is received that is noise
-    s2 = share / (1 - share)
-    return 1 - math.sqrt(1 - share), s2 * (1 + s2) ** -1.5 * math.sqrt((s2 + 0.5) / len(flat))
+    q = 1 / max(1 - expected, 1e-3) ** 2
+    return (q - 1) / (q * math.sqrt(q)) * math.sqrt((q - 0.5) / entries)
 
 
-def chosen(distances: list[float], expected: float, deviation: float) -> tuple[int, str]:
+def chosen(distances: list[float], floor: Tensor | None, entries: int) -> tuple[int, str]:
     """Which stage from 1 on is kept, and why: the first that is as near as the truth would be; the nearest where none is, or no noise."""
-    stages = range(1, len(distances))
+    stages, expected = range(1, len(distances)), 0.0 if floor is None else float(floor)
     for stage in stages if expected else ():
-        if distances[stage] <= expected + SLACK + SURE * deviation:
+        if distances[stage] <= expected + SLACK + SURE * deviation_of(expected, entries):
             return stage, f"is the first that is no further away than the truth would be behind the noise ({expected:.3f})"
     return min(stages, key=distances.__getitem__), f"comes nearest; the truth would be at {expected:.3f}"

@@ -11,8 +11,9 @@ from leakage.attacks._examples import begun
 from leakage.attacks._labels import labels_of
 from leakage.attacks._registration import registered_mean
 from leakage.engine.core import Attack, Observation, Snapshot, choice, flag, param
+from leakage.engine.discrepancy import goal_of
 from leakage.engine.labels import rule_field
-from leakage.engine.matching import distance, isotropic_variation, start, to_pixels
+from leakage.engine.matching import isotropic_variation, start, to_pixels
 from leakage.engine.statistics import batch_statistics
 
 FIRST = 10.0  # the first BatchNorm layer counts so many times as much
@@ -60,17 +61,18 @@ class GradInversion(Attack):
         labels, note = labels_of(seen, self.label_rule)
         z = torch.stack([start("normal", seen, rng) for _ in range(self.starts)])  # (S, B, C, H, W)
         z, begins = begun(seen, z, labels)
+        goal = goal_of(seen, self.distance)
         descent = Descent(
             steps=self.steps,
             step_size=self.step_size,
             schedule="cosine",
             signed=self.signed,
             jitter=self.noise,
+            floor=goal.floor,
         )
-        note |= begins
+        note |= begins | goal.note
         note["BatchNorm statistics"] = "used" if seen.statistics and self.bn_weight else "not used"
-        match = distance(self.distance, seen.as_gradient(), entry_weights=seen.entry_weights)
-        yield from descent.run(seen, z, labels, match, self._prior(seen), note=note, rng=rng)
+        yield from descent.run(seen, z, labels, goal.distance, self._prior(seen), note=note, rng=rng)
 
     def _prior(self, seen: Observation) -> Callable[[Tensor], Tensor]:
         pixels = to_pixels(seen)

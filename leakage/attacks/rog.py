@@ -10,8 +10,8 @@ from torch.nn import functional as F
 from leakage.attacks._adam import Descent, Unknowns, replays
 from leakage.attacks._labels import labels_of
 from leakage.engine.core import Attack, Observation, Snapshot, choice, param
+from leakage.engine.discrepancy import goal_of
 from leakage.engine.labels import rule_field
-from leakage.engine.matching import distance
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,13 +44,14 @@ class ROG(Attack):
 
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
         labels, note = labels_of(seen, self.label_rule)
-        match = distance(self.distance, seen.as_gradient(), entry_weights=seen.entry_weights)
+        goal = goal_of(seen, self.distance)
         channels, height, width = seen.image_shape
         small = (seen.batch_size, channels, -(-height // self.factor), -(-width // self.factor))
         z = torch.rand((1, *small), generator=rng).to(seen.device, seen.dtype)
         unknowns = Unknowns(lambda z: enlarged(z, (height, width)), lambda z: z.clamp(0, 1))
-        descent = Descent(self.steps, self.step_size, "cosine", signed=False, unknowns=unknowns)
-        yield from descent.nearest(seen, z, labels, lambda x: match(replays(seen, x, labels)), None, note=note, rng=rng)
+        descent = Descent(self.steps, self.step_size, "cosine", signed=False, unknowns=unknowns, floor=goal.floor)
+        note |= goal.note
+        yield from descent.nearest(seen, z, labels, lambda x: goal.distance(replays(seen, x, labels)), None, note=note, rng=rng)
 
 
 def enlarged(z: Tensor, sides: tuple[int, int]) -> Tensor:

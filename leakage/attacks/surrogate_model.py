@@ -12,8 +12,9 @@ from leakage.attacks._labels import labels_of
 from leakage.attacks._plots import path_view
 from leakage.engine.client import gradient_client
 from leakage.engine.core import Attack, Observation, Params, Snapshot, flag, param
+from leakage.engine.discrepancy import goal_of
 from leakage.engine.labels import rule_field
-from leakage.engine.matching import distance, start, total_variation
+from leakage.engine.matching import start, total_variation
 from leakage.engine.tensor_names import OF
 
 LOOKS = 4  # how often the path of alpha is drawn on the way
@@ -62,17 +63,18 @@ class SurrogateModel(Attack):
         labels, note = labels_of(seen, self.label_rule)
         between = Between(seen, alpha_start=self.alpha_start, per_layer=self.per_layer)
         whole = {name: g for name, g in seen.as_gradient().items() if OF not in name}  # of all clients together: one model in between
-        match, path = distance("cosine", whole, entry_weights=seen.entry_weights), list[Tensor]()
+        goal = goal_of(replace(seen, update=whole, to_gradient=lambda update: update), "cosine")
+        match, path = goal.distance, list[Tensor]()
 
         def matched(x: Tensor) -> Tensor:
             """How far the gradients at w_alpha of one guess (1, B, C, H, W) are from what arrived: (1,)."""
             path.append(between.clamped())
             return match({name: g.unsqueeze(0) for name, g in between.gradient(x[0], labels).items()})
 
-        descent = Descent(steps=self.steps, step_size=self.step_size, signed=False, latent_step=self.alpha_step)
+        descent = Descent(steps=self.steps, step_size=self.step_size, signed=False, latent_step=self.alpha_step, floor=goal.floor)
         with_alpha = replace(seen, latents={**seen.latents, **({"alpha": between.alpha} if self.alpha_step else {})})
         z, begins = begun(seen, start("normal", seen, rng).unsqueeze(0), labels)
-        note |= begins
+        note |= begins | goal.note
         drawn = {*(self.steps * look // LOOKS for look in range(1, LOOKS)), self.steps + 1}  # after so many looks at the path
         prior = (lambda z: self.tv_weight * total_variation(z)) if self.tv_weight else None
         for now in descent.nearest(with_alpha, z, labels, matched, prior, note=note, rng=rng):

@@ -5,7 +5,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from leakage.engine.core import AdaptiveStrategy, Client, ClientState, Params, StepRng, Update
+from leakage.engine.core import AdaptiveStrategy, Client, ClientState, Params, Received, StepRng, Update
+from leakage.engine.strategy import Errors
 
 
 def changed(client: Client, change: Callable[[Params], Params]) -> Client:
@@ -47,18 +48,37 @@ def within(client: Client, received: Params, below: Params, above: Params | None
     return changed(client, lambda update: {name: nearer(name, g) for name, g in update.items()})
 
 
+def as_before(incoming: Params, _received: Received) -> Params:
+    """The errors of a protection that every attacker who knows it imitates exactly, entry by entry: those that came in."""
+    return incoming
+
+
+def none_added(incoming: Params, received: Received) -> Params | None:
+    """Those of one that is imitated exactly as long as the gradient that it acts on is exact, and what it made of it arrived by itself."""
+    return {} if received.single and not incoming else None
+
+
+def added(incoming: Params, received: Received, variance: float) -> Params:
+    """The errors that came in, and independent ones of this variance in every entry."""
+    return {name: incoming.get(name, torch.zeros(())) + variance for name in received.update}
+
+
 def counted(state: ClientState, name: str) -> tuple[int, ClientState]:
     """How many local steps the client has taken, which its state counts under `name`, and the state after one more."""
     step = int(state.get(f"{name}.step", torch.tensor(0)))
     return step, {**state, f"{name}.step": torch.tensor(step + 1)}
 
 
-def averaging(name: str, surrogate: Callable[[Client, Params], Client] = lambda client, _received: client) -> AdaptiveStrategy:
+def averaging(
+    name: str,
+    surrogate: Callable[[Client, Params], Client] = lambda client, _received: client,
+    errors: Errors = lambda _incoming, _received: None,
+) -> AdaptiveStrategy:
     """The answer to noise that is fresh in every round: the mean of all that was received so far.
 
     Noise of deviation s is left with s / sqrt(rounds). It takes the pictures and the weights to stay the same: as far as the server moves
     the weights between rounds, the mean is of other gradients too. `surrogate`: what the mean is compared with, where it is not the
-    gradient itself, as after clipping.
+    gradient itself, as after clipping. `errors`: those of one round, each round's independent of the others'.
     """
 
     def total(received: Params, state: ClientState) -> ClientState:
@@ -72,8 +92,13 @@ def averaging(name: str, surrogate: Callable[[Client, Params], Client] = lambda 
         rounds = torch.tensor(int(state.get(f"{name}.rounds", 0)) + 1)
         return {**state, **total(received, state), f"{name}.rounds": rounds}
 
+    def of_the_mean(incoming: Params, received: Received) -> Params | None:
+        once = errors(incoming, received)
+        rounds = int(received.state.get(f"{name}.rounds", 0)) + 1
+        return None if once is None else {layer: variance / rounds for layer, variance in once.items()}
+
     words = "known: it is averaged over the rounds watched, right as far as pictures and weights stay the same"
-    return AdaptiveStrategy(words, surrogate, invert_update=invert_update, infer_state=infer_state, averaging=True)
+    return AdaptiveStrategy(words, surrogate, invert_update=invert_update, infer_state=infer_state, averaging=True, errors=of_the_mean)
 
 
 def shortened(update: Params, bound: float) -> Params:

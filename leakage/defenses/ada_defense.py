@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from leakage.defenses._each import changed
+from leakage.defenses._each import changed, none_added
 from leakage.engine.core import AdaptiveStrategy, Client, ClientState, Defense, Params, StepRng, Update, choice, param
 from leakage.engine.devices import double
 
@@ -83,7 +83,9 @@ class AdaDefense(Defense):
     def strategies(self) -> dict[str, AdaptiveStrategy]:
         return {
             "stand-in of the guess": AdaptiveStrategy(
-                "known: the guess is turned into a stand-in too, as in a first round", self.surrogate
+                "known: the guess is turned into a stand-in too, as in a first round",
+                self.surrogate,
+                errors=lambda incoming, received: none_added(incoming, received) if received.number == 1 else None,
             ),
             "read it off": AdaptiveStrategy(
                 "known: the gradient is worked out from the stand-in, and the moments with it, round by round",

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from leakage.defenses._each import changed, counted, shortened
+from leakage.defenses._each import changed, counted, none_added, shortened
 from leakage.engine.core import AdaptiveStrategy, Client, ClientState, Defense, Params, StepRng, Update, param
 from leakage.engine.matching import flatten
 
@@ -56,6 +56,7 @@ class AdaptiveClipping(Defense):
                 "known: the guess is shortened to the length of what arrived",
                 self.surrogate,
                 exact=True,
+                errors=none_added,
             ),
             "as it is": AdaptiveStrategy("known, but not what the limit was: the guess is not shortened"),
         }

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from leakage.defenses._each import counted
-from leakage.engine.core import Client, ClientState, Defense, Params, StepRng, Update, choice, param
+from leakage.engine.core import Client, ClientState, Defense, Params, Received, StepRng, Update, choice, param
 
 TENTHS = 9  # magnitudes are counted from 0 to 9
 FAR, STRONG = 150 / 331, 0.5  # what 9 means: a shift as a share of the side; a change of contrast
@@ -50,6 +50,10 @@ class ATS(Defense):
             return client(weights, self.transformed(x, step_rng(step)), y, state)
 
         return send
+
+    def errors(self, incoming: Params, received: Received) -> Params:
+        """None: the gradient is exactly that of the changed pictures, which are what a search finds."""
+        return incoming
 
     def transformed(self, x: Tensor, rng: torch.Generator) -> Tensor:
         """The pictures (B, C, H, W) as the network is shown them."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from torch import nn
 
 from leakage.defenses._each import changed, each_shortened, shortened
-from leakage.engine.core import Client, Defense, Params, StepRng, choice, param
+from leakage.engine.core import Client, Defense, Params, Received, StepRng, choice, param
 
 SCOPES = ("whole gradient", "each layer")
 
@@ -33,6 +33,10 @@ class Clipping(Defense):
 
     def surrogate(self, client: Client, received: Params) -> Client:
         return changed(client, self.clip)
+
+    def errors(self, incoming: Params, received: Received) -> Params | None:
+        """None of its own; how much shorter it makes those of a noisy gradient is not known."""
+        return None if incoming else {}
 
     def clip(self, update: Params) -> Params:
         """The shortened update."""

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from leakage.defenses._each import averaging, shortened
+from leakage.defenses._each import added, averaging, shortened
 from leakage.defenses._per_example import one_by_one, refuse_mixed_pictures
-from leakage.engine.core import AdaptiveStrategy, Client, Defense, Params, StepRng, param
+from leakage.engine.core import AdaptiveStrategy, Client, Defense, Params, Received, StepRng, param
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,8 +42,12 @@ class DPSGD(Defense):
     def surrogate(self, client: Client, received: Params) -> Client:
         return one_by_one(client, "dp_sgd", self._clip)
 
+    def errors(self, incoming: Params, received: Received) -> Params | None:
+        """(sigma clip / B)^2 in every entry, as each picture's own gradient is clipped before; of noisy ones it is not known."""
+        return None if incoming else added({}, received, (self.sigma * self.clip / received.pictures) ** 2)
+
     def strategies(self) -> dict[str, AdaptiveStrategy]:
-        return {**super().strategies(), "average the rounds": averaging("dp_sgd", self.surrogate)}
+        return {**super().strategies(), "average the rounds": averaging("dp_sgd", self.surrogate, self.errors)}
 
     def multiplier(self, tensors: int) -> float:
         return self.sigma

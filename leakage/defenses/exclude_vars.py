@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from leakage.defenses._each import changed
-from leakage.engine.core import Client, Defense, Params, StepRng, text
+from leakage.engine.core import Client, Defense, Params, Received, StepRng, text
 from leakage.engine.tensor_names import tensors_named
 
 
@@ -39,6 +39,11 @@ class ExcludeVars(Defense):
 
     def surrogate(self, client: Client, received: Params) -> Client:
         return changed(client, self.emptied)
+
+    def errors(self, incoming: Params, received: Received) -> Params:
+        """None of its own, and none in the tensors that stay."""
+        kept = tensors_named(self.names, received.update)
+        return {name: variance for name, variance in incoming.items() if name not in kept}
 
     def emptied(self, update: Params) -> Params:
         """The update with zeros for the tensors that stay."""

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from leakage.defenses._each import averaging, each_shortened
+from leakage.defenses._each import added, averaging, each_shortened
 from leakage.defenses._per_example import one_by_one, refuse_mixed_pictures
-from leakage.engine.core import AdaptiveStrategy, Client, Defense, Params, StepRng, param
+from leakage.engine.core import AdaptiveStrategy, Client, Defense, Params, Received, StepRng, param
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,8 +47,12 @@ class FedCDP(Defense):
     def surrogate(self, client: Client, received: Params) -> Client:
         return one_by_one(client, "fed_cdp", self._clip)
 
+    def errors(self, incoming: Params, received: Received) -> Params | None:
+        """(sigma C / B)^2 in every entry, with the bound of this step as in a first round; of noisy gradients it is not known."""
+        return None if incoming else added({}, received, (self.sigma * self.bound_at(received.step) / received.pictures) ** 2)
+
     def strategies(self) -> dict[str, AdaptiveStrategy]:
-        return {**super().strategies(), "average the rounds": averaging("fed_cdp", self.surrogate)}
+        return {**super().strategies(), "average the rounds": averaging("fed_cdp", self.surrogate, self.errors)}
 
     def multiplier(self, tensors: int) -> float:
         """Every tensor may be as long as the bound: together they are sqrt(tensors) times as long."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from leakage.defenses._each import as_before
 from leakage.engine.core import AdaptiveStrategy, Client, ClientState, Defense, Params, StepRng, Update, choice, generator, param
 
 SEEK = "known: all secret scales and shifts begin at their mean, from where attacks by Adam look for the true ones"
@@ -68,7 +69,7 @@ class FedKL(Defense):
 
     def strategies(self) -> dict[str, AdaptiveStrategy]:
         return {
-            "look for the scales": AdaptiveStrategy(SEEK, latent_init=self.expect, optimize_latents=True),
+            "look for the scales": AdaptiveStrategy(SEEK, latent_init=self.expect, optimize_latents=True, errors=as_before),
             "no scales": AdaptiveStrategy("known: the model is replayed without the secret scales and shifts"),
             "expected scales": AdaptiveStrategy(
                 "known: the model is replayed with the mean of all that keys can make of them", latent_init=self.expect

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from torch import nn
 
 from leakage.defenses._each import changed, shortened
-from leakage.engine.core import Client, Defense, Params, StepRng, choice, param
+from leakage.engine.core import Client, Defense, Params, Received, StepRng, choice, param
 
 SERVER, CLIENT = "by the server", "by the phone"
 
@@ -42,6 +42,10 @@ class FlowerCentralDP(Defense):
 
     def surrogate(self, client: Client, received: Params) -> Client:
         return changed(client, self.sent)
+
+    def errors(self, incoming: Params, received: Received) -> Params | None:
+        """None of its own; how much shorter a phone makes those of a noisy update is not known."""
+        return None if incoming and self.clipping == CLIENT else incoming
 
     def sent(self, update: Params) -> Params:
         """What reaches the server."""

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import nn
 
-from leakage.defenses._each import averaging, changed, drawn, shortened
-from leakage.engine.core import AdaptiveStrategy, Client, Defense, Params, StepRng, param
+from leakage.defenses._each import added, averaging, changed, drawn, shortened
+from leakage.engine.core import AdaptiveStrategy, Client, Defense, Params, Received, StepRng, param
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,8 +54,12 @@ class FlowerLocalDP(Defense):
     def surrogate(self, client: Client, received: Params) -> Client:
         return changed(client, lambda update: shortened(update, self.clip))
 
+    def errors(self, incoming: Params, received: Received) -> Params | None:
+        """s^2 in every entry; of an update that is noisy before it is shortened it is not known."""
+        return None if incoming else added({}, received, self.deviation**2)
+
     def strategies(self) -> dict[str, AdaptiveStrategy]:
-        mean = averaging("flower_local_dp")
+        mean = averaging("flower_local_dp", errors=self.errors)
         words = f"{mean.words}; the guess is shortened likewise"
         return {**super().strategies(), "average the rounds": replace(mean, words=words, surrogate=self.surrogate)}
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from leakage.defenses._each import at_random, averaging
-from leakage.engine.core import AdaptiveStrategy, Client, Defense, Published, StepRng, param
+from leakage.defenses._each import added, at_random, averaging
+from leakage.engine.core import AdaptiveStrategy, Client, Defense, Params, Published, Received, StepRng, param
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,5 +35,9 @@ class GaussianNoise(Defense):
 
         return at_random(client, step_rng, "gaussian_noise", noisy)
 
+    def errors(self, incoming: Params, received: Received) -> Params:
+        """The noise: scale^2 in every entry."""
+        return added(incoming, received, self.scale**2)
+
     def strategies(self) -> dict[str, AdaptiveStrategy]:
-        return {**super().strategies(), "average the rounds": averaging("gaussian_noise")}
+        return {**super().strategies(), "average the rounds": averaging("gaussian_noise", errors=self.errors)}

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from leakage.defenses._each import at_random, averaging
-from leakage.engine.core import AdaptiveStrategy, Client, Defense, Published, StepRng, param
+from leakage.defenses._each import added, at_random, averaging
+from leakage.engine.core import AdaptiveStrategy, Client, Defense, Params, Published, Received, StepRng, param
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,5 +36,9 @@ class LaplacianNoise(Defense):
 
         return at_random(client, step_rng, "laplacian_noise", noisy)
 
+    def errors(self, incoming: Params, received: Received) -> Params:
+        """The noise: 2 scale^2 in every entry."""
+        return added(incoming, received, 2 * self.scale**2)
+
     def strategies(self) -> dict[str, AdaptiveStrategy]:
-        return {**super().strategies(), "average the rounds": averaging("laplacian_noise")}
+        return {**super().strategies(), "average the rounds": averaging("laplacian_noise", errors=self.errors)}

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from leakage.defenses._each import at_random, averaging, changed
-from leakage.engine.core import AdaptiveStrategy, Client, Defense, Params, StepRng, param
+from leakage.engine.core import AdaptiveStrategy, Client, Defense, Params, Received, StepRng, param
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,9 +48,21 @@ class LDPFL(Defense):
         return changed(client, lambda update: {name: self.cut(g) for name, g in update.items()})
 
     def strategies(self) -> dict[str, AdaptiveStrategy]:
-        mean = averaging("ldp_fl")
+        mean = averaging("ldp_fl", errors=self._of_one_round)
         words = f"{mean.words}; the guess is cut off likewise"
         return {**super().strategies(), "average the rounds": replace(mean, words=words, surrogate=self.surrogate)}
+
+    def _of_one_round(self, _incoming: Params, received: Received) -> Params | None:
+        """(r / t)^2 - (v - c)^2, the mean over each tensor; of one round alone it is not known.
+
+        The mean m of R rounds has E (m - c)^2 = (v - c)^2 + ((r / t)^2 - (v - c)^2) / R, from which (v - c)^2 follows.
+        """
+        rounds = int(received.state.get("ldp_fl.rounds", 0)) + 1
+        if rounds == 1:
+            return None
+        most = (self.radius / self.certainty) ** 2
+        squares = {name: (g - self.center).square().mean() for name, g in received.update.items()}
+        return {name: (most - (square - most / rounds) / (1 - 1 / rounds)).clamp(0, most) for name, square in squares.items()}
 
     def pure_epsilon(self, entries: int) -> float:
         return entries * self.epsilon

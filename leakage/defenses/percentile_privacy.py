@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from leakage.defenses._each import changed, within
+from leakage.defenses._each import changed, none_added, within
 from leakage.engine.core import AdaptiveStrategy, Client, Defense, Params, StepRng, param
 
 STEPS = "Local steps that the phone reports with its update; the limit counts for each. FLARE takes 1 where none are reported."
@@ -53,8 +53,9 @@ class PercentilePrivacy(Defense):
                 "known: what arrived is compared, an entry at the limit may be larger, and one left out must be small",
                 lambda client, received: within(client, received, *self.slack(received)),
                 exact=True,
+                errors=none_added,
             ),
-            "what arrived": AdaptiveStrategy(self.imitation, self.surrogate),
+            "what arrived": AdaptiveStrategy(self.imitation, self.surrogate, errors=none_added),
         }
 
     def filtered(self, update: Params) -> Params:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from leakage.defenses._each import counted
+from leakage.defenses._each import as_before, counted
 from leakage.engine.client import join_loss
 from leakage.engine.core import AdaptiveStrategy, Client, ClientState, Defense, Params, StepRng, Update, param
 from leakage.engine.tensor_names import name_in_model
@@ -98,7 +98,9 @@ class Precode(Defense):
                 "known: only the layers before the gate are compared", entry_weights=_not_behind, title="compare before the gate"
             ),
             "leave the noise out": AdaptiveStrategy(self.imitation),
-            "look for the noise": AdaptiveStrategy(SEEK, latent_init=_silent, optimize_latents=True, latent_per_picture=True),
+            "look for the noise": AdaptiveStrategy(
+                SEEK, latent_init=_silent, optimize_latents=True, latent_per_picture=True, errors=as_before
+            ),
         }
 
     def defend(self, client: Client, model: nn.Module, step_rng: StepRng) -> Client:

@@ -5,8 +5,21 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from leakage.defenses._each import changed, counted, within
-from leakage.engine.core import AdaptiveStrategy, Client, ClientState, Defense, Params, Published, StepRng, Update, choice, flag, param
+from leakage.defenses._each import changed, counted, none_added, within
+from leakage.engine.core import (
+    AdaptiveStrategy,
+    Client,
+    ClientState,
+    Defense,
+    Params,
+    Published,
+    Received,
+    StepRng,
+    Update,
+    choice,
+    flag,
+    param,
+)
 
 LATEST = "pruning.latest."  # in a state: of the rounds before, what last arrived of every entry, by parameter
 SCOPES = ("each tensor", "whole gradient", "random")
@@ -64,11 +77,12 @@ class Pruning(Defense):
 
     def strategies(self) -> dict[str, AdaptiveStrategy]:
         return {
-            "what arrived": AdaptiveStrategy(self.imitation, self.surrogate),
+            "what arrived": AdaptiveStrategy(self.imitation, self.surrogate, errors=self.errors),
             "what arrived, and bounds": AdaptiveStrategy(
                 "known: entries that survived are compared, and the others must be smaller than those",
                 lambda client, received: within(client, received, self.slack(received)),
                 exact=True,
+                errors=lambda incoming, received: None if self._owes(received) else none_added(incoming, received),
             ),
             "collect the rounds": AdaptiveStrategy(
                 "known: entries that survived in any of the rounds watched are put together and compared",
@@ -79,8 +93,19 @@ class Pruning(Defense):
                     **{LATEST + name: g for name, g in _collected(received, state).items()},
                 },
                 averaging=True,
+                errors=self.errors,
             ),
         }
+
+    def errors(self, incoming: Params, received: Received) -> Params | None:
+        """None of its own, and none in entries that were pruned.
+
+        Not known of several gradients, nor what feedback adds, nor of the largest of noisy entries: their noise is larger than usual.
+        """
+        if self._owes(received) or not received.single or (incoming and self.scope != "random"):
+            return None
+        arrived = self.arrived(received.update)
+        return {name: variance * arrived[name] for name, variance in incoming.items()}
 
     def slack(self, received: Params) -> Params:
         """How far an entry can be from the one received: 0 where it arrived, else up to the smallest that did; by chance, anything."""
@@ -123,6 +148,10 @@ class Pruning(Defense):
     def threshold(self, sizes: Tensor) -> Tensor:
         """The smallest magnitude (n,) that is kept."""
         return sizes.kthvalue(self.dropped(len(sizes)) + 1).values
+
+    def _owes(self, received: Received) -> bool:
+        """Whether what was not sent earlier has been added to the gradient."""
+        return self.feedback and received.number > 1
 
     def _drawn(self, g: Tensor, rng: torch.Generator) -> Tensor:
         mask = torch.ones(g.numel(), dtype=torch.bool)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from leakage.defenses._each import changed
+from leakage.defenses._each import changed, none_added
 from leakage.engine.core import AdaptiveStrategy, Client, ClientState, Defense, Params, StepRng, Update, param
 from leakage.engine.stateless import StatelessModel
 from leakage.engine.tensor_names import OF, name_in_model
@@ -66,8 +66,12 @@ class Soteria(Defense):
 
     def strategies(self) -> dict[str, AdaptiveStrategy]:
         return {
-            "same columns": AdaptiveStrategy(self.imitation, self.surrogate),
-            "without that layer": AdaptiveStrategy("known: the table of the last layer is not compared at all", entry_weights=_without),
+            "same columns": AdaptiveStrategy(self.imitation, self.surrogate, errors=none_added),
+            "without that layer": AdaptiveStrategy(
+                "known: the table of the last layer is not compared at all",
+                entry_weights=_without,
+                errors=lambda incoming, received: incoming if received.single else None,
+            ),
         }
 
     def hidden(self, weight: Tensor) -> int:

@@ -32,6 +32,7 @@ from leakage.engine.plugin import param as param
 from leakage.engine.plugin import text as text
 from leakage.engine.protocol import Protocol as Protocol
 from leakage.engine.strategy import AdaptiveStrategy as AdaptiveStrategy
+from leakage.engine.strategy import Received as Received
 from leakage.spec.fields import Published as Published
 from leakage.spec.fields import Structure as Structure
 from leakage.spec.fields import Travels as Travels
@@ -192,6 +193,20 @@ class Defense(Plugin):
         """
         return client
 
+    def errors(self, incoming: Params, received: Received) -> Params | None:
+        """How far `surrogate` of the true pictures is from what arrives, as an attacker knows it who knows the defense.
+
+        Searches stop fitting where they come as near as that (`engine.discrepancy`).
+
+        Args:
+            incoming: the variances of errors that earlier defenses made, by parameter, of its shape or (); none where there are none.
+            received: what else the attacker knows.
+
+        Returns:
+            The expected squared error of each entry, in the same form; {} where the imitation is exact, None where it is not known.
+        """
+        return None
+
     def multiplier(self, tensors: int) -> float | None:
         """The noise multiplier of one picture's part in one gradient, if the defense promises differential privacy.
 
@@ -224,4 +239,4 @@ class Defense(Plugin):
         Returns:
             Name -> strategy; the first is taken unless the experiment names another.
         """
-        return {"imitate": AdaptiveStrategy(self.imitation, self.surrogate)}
+        return {"imitate": AdaptiveStrategy(self.imitation, self.surrogate, errors=self.errors)}

@@ -107,6 +107,8 @@ class Observation:
         entry_weights: how much each entry of the update counts when gradients are compared, by parameter; unnamed parameters count 1
         rehearse: (gradients of B pictures, B or 1 in front of every shape; seed) -> the average gradient as the attacker would read it, had
             a client with these been protected with other randomness; None: it knows of nothing that changes a gradient
+        errors: the expected squared error of each entry of `as_gradient()`, by parameter, of its shape or (): its difference from
+            `gradient` of the true pictures. {} where that is exact; None where the attacker does not know
         client_weights: computes the weights with which the client ended the round, one client's on average, as the attacker reads it
         learned: a network trained beforehand to undo updates: update -> pictures (B, C, H, W); or why there is none, in a sentence
         generator: a network that was trained beforehand to paint such pictures; or why there is none, in a sentence
@@ -130,6 +132,7 @@ class Observation:
     labels: Tensor | None = None
     statistics: Statistics | None = None
     entry_weights: Params = field(default_factory=dict)
+    errors: Params | None = None
     latents: Params = field(default_factory=dict)
     examples: dict[int, Tensor] = field(default_factory=dict)
     rehearse: Callable[[Params, int], Params] | None = None

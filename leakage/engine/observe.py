@@ -14,6 +14,7 @@ from leakage.engine.devices import exact_arithmetic
 from leakage.engine.federation import Federation
 from leakage.engine.observation import NO_GENERATOR
 from leakage.engine.statistics import batch_statistics, stored_statistics
+from leakage.engine.update_errors import expected_errors
 
 
 @dataclass(frozen=True)
@@ -158,6 +159,7 @@ class _Server:
             labels=labels,
             statistics=statistics,
             entry_weights=federation.entry_weights(attacked.update, self.shadow),
+            errors=expected_errors(federation, attacked, update, self.shadow),
             latents=latents,
             generator=federation.threat.generator or NO_GENERATOR,
             rehearse=self._rehearse(batch) if adaptive and federation.protections else None,

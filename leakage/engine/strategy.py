@@ -2,12 +2,39 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from torch import nn
 
 from leakage.engine.observation import Client, ClientState, Params
 
 ACCOMPLICE = "accomplice."  # in a state: the gradient of a client that works with the attacker, by parameter
+
+
+@dataclass(frozen=True)
+class Received:
+    """What an attacker knows when it works out how large a protection's errors are.
+
+    Args:
+        update: what it works with, by parameter: in each local step an average gradient, else what was sent.
+        weights: those of the attacked round, by parameter.
+        state: what the client carried, as far as the server can compute that.
+        pictures: of the local step, or of the client.
+        number: of the round, from 1 on.
+        step: the local step of this round, from 0 on.
+        single: whether all that arrived is what the protection made of one gradient, or of one client's update.
+    """
+
+    update: Params
+    weights: Params
+    state: ClientState
+    pictures: int
+    number: int = 1
+    step: int = 0
+    single: bool = True
+
+
+Errors: TypeAlias = Callable[[Params, Received], Params | None]
 
 
 @dataclass(frozen=True)
@@ -28,6 +55,8 @@ class AdaptiveStrategy:
         averaging: it puts together what arrived in the rounds up to the attacked one, so it needs more than one.
         exact: it works with the very numbers received, so nothing may have changed them after the defense; `invert_update` does too.
         colluding: it needs a client that works with the attacker: `state` holds that one's gradient, by ACCOMPLICE and parameter.
+        errors: (variances that come in, Received) -> the expected squared difference between what the attacker works with and its
+            replay of the true pictures: a tensor for each parameter that has one, of its shape or (); None: it does not know.
 
     Example:
         >>> import torch
@@ -48,6 +77,7 @@ class AdaptiveStrategy:
     exact: bool = False
     title: str = ""
     colluding: bool = False
+    errors: Errors = lambda _incoming, _received: None
 
     @property
     def only_imitates(self) -> bool:

@@ -216,6 +216,7 @@ def assumptions(experiment: Experiment, known: Catalog, meta: Introduction | Non
         *_examples(experiment, note),
         ("granted" if granted else "finds out", "The labels", "granted by a switch" if granted else _labels(note)),
         *([("assumed", "What such pictures look like", str(note["prior"]))] if "prior" in note else []),
+        *([("assumed", "How large the protection's errors are", str(note["errors"]))] if "errors" in note and protections else []),
         *_own_verdict(note),
     ]
     for part, defense, answer in zip(experiment.defenses, protections, answers, strict=True):

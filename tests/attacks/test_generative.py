@@ -25,12 +25,13 @@ from leakage.attacks._generative import (
     resized,
 )
 from leakage.attacks.ggl import GGL
-from leakage.attacks.gifd import chosen, expected_distance
+from leakage.attacks.gifd import chosen, deviation_of
 from leakage.data import generators
 from leakage.data.errors import CheckpointError
 from leakage.data.generators import FOLDER, MissingGeneratorError, find_card, verified_weights
 from leakage.engine.core import Observation, TrainedGenerator, generator
 from leakage.engine.decoders import DIGITS, DIGITS_LATENT, UnitTanh, digit_decoder, face_generator
+from leakage.engine.discrepancy import expected_distance, goal_of
 from leakage.engine.matching import cosine_distance, distance, total_variation
 from leakage.engine.observation import NO_GENERATOR
 from leakage.engine.weights import unpack
@@ -69,7 +70,7 @@ def painted(seed: int, model: Part = SMALL) -> tuple[Tensor, Observation]:
 
 
 def search_in(seen: Observation, prior: GenerativePrior, kind: str = "cosine") -> GenerativeSearch:
-    return GenerativeSearch(seen, prior, torch.tensor([3]), distance(kind, seen.as_gradient()), {}, generator(1, "attack"))
+    return GenerativeSearch(seen, prior, torch.tensor([3]), goal_of(seen, kind), {}, generator(1, "attack"))
 
 
 def ended(search: object) -> Tensor:
@@ -240,24 +241,26 @@ def test_the_distance_of_the_truth_behind_noise_is_as_the_formula_says(share: fl
     noise = share * float(g.square().mean().sqrt())
     received = [g + noise * torch.randn(n, generator=rng, dtype=torch.float64) for _ in range(2000)]
     distances = torch.tensor([float(1 - torch.cosine_similarity(one, g, 0)) for one in received])
-    said = torch.tensor([expected_distance({"w": one}, noise) for one in received[:200]]).mean(0)
+    errors = {"w": torch.tensor(noise**2)}
+    said = torch.stack([expected_distance("cosine", {"w": one}, errors) for one in received[:200]]).mean()
     assert expected == pytest.approx(1 - 1 / math.sqrt(1 + share**2), abs=0.0005)
-    assert float(said[0]) == pytest.approx(expected, abs=0.01)  # of what is received the noise's own length is known, but no more
+    assert float(said) == pytest.approx(expected, abs=0.01)  # of what is received the noise's own length is known, but no more
     assert float(distances.mean()) == pytest.approx(expected, abs=0.001)
-    assert float(said[1]) == pytest.approx(float(distances.std()), rel=0.1)  # first order, and 2,000 draws
+    assert deviation_of(float(said), n) == pytest.approx(float(distances.std()), rel=0.1)  # first order, and 2,000 draws
 
 
 def test_without_noise_or_behind_more_than_arrived_the_expected_distance_is_at_its_ends() -> None:
-    assert expected_distance({"w": torch.ones(4)}, 0.0) == (0.0, 0.0)
-    assert expected_distance({"w": torch.ones(4)}, 5.0)[0] == pytest.approx(1, abs=0.002)
-    assert expected_distance({"w": torch.zeros(4)}, 1.0)[0] == pytest.approx(1, abs=0.002)
+    assert float(expected_distance("cosine", {"w": torch.ones(4)}, {})) == deviation_of(0.0, 4) == 0.0
+    for received, variance in ((1.0, 25.0), (0.0, 1.0)):
+        assert float(expected_distance("cosine", {"w": torch.full((4,), received)}, {"w": torch.tensor(variance)})) == 1.0
 
 
 def test_the_first_stage_is_kept_that_fits_as_the_truth_would() -> None:
-    assert chosen([0.30, 0.31, 0.296, 0.2, 0.1], 0.293, 0.0)[0] == 2  # the first within 0.298, from stage 1 on
-    assert chosen([0.30, 0.31, 0.296, 0.2, 0.1], 0.293, 0.01)[0] == 1  # two standard deviations more
-    assert chosen([0.5, 0.40, 0.35, 0.38], 0.293, 0.0)[0] == 2  # none: the nearest
-    assert chosen([0.001, 0.004, 0.003, 0.002], 0.0, 0.0)[0] == 3  # no noise: the nearest
+    floor, many, few = torch.tensor(0.293), 10**9, 3000  # entries: the standard deviation is nearly 0, or 0.008
+    assert chosen([0.30, 0.31, 0.296, 0.2, 0.1], floor, many)[0] == 2  # the first within 0.298, from stage 1 on
+    assert chosen([0.30, 0.31, 0.296, 0.2, 0.1], floor, few)[0] == 1  # two standard deviations more
+    assert chosen([0.5, 0.40, 0.35, 0.38], floor, many)[0] == 2  # none: the nearest
+    assert chosen([0.001, 0.004, 0.003, 0.002], None, many)[0] == 3  # no noise: the nearest
 
 
 # ---------------------------------------------------------------- parts

@@ -1,0 +1,122 @@
+"""Where searches stop behind errors of a known size: the expected distance of the truth, and problems whose answer is known."""
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from problems import by_hand, generator
+
+from leakage.attacks._adam import Descent
+from leakage.attacks._lbfgs import expected_squares, fitted_squares, one_start
+from leakage.attacks._polish import polished
+from leakage.engine.core import Observation, Snapshot
+from leakage.engine.discrepancy import expected_distance, floors_of, goal_of, left_by_fitting, slack
+from leakage.engine.matching import DISTANCES, distance
+
+NORMAL = torch.Generator().manual_seed(3)
+
+
+@pytest.mark.parametrize("kind", DISTANCES)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_truth_is_as_far_as_expected(kind: str, weighted: bool) -> None:
+    g = {"a": torch.randn(4000, generator=NORMAL), "b": 3 * torch.randn(50, 20, generator=NORMAL)}
+    spread = {"a": torch.tensor(0.25), "b": torch.rand(50, 20, generator=NORMAL)}
+    importance = {"a": 1.0, "b": 0.5} if weighted else None
+    entry_weights = {"a": (torch.rand(4000, generator=NORMAL) > 0.5).float()} if weighted else None
+    measured, said = [], []
+    for _ in range(40):
+        received = {name: value + spread[name].sqrt() * torch.randn(value.shape, generator=NORMAL) for name, value in g.items()}
+        lanes = {name: value[None] for name, value in g.items()}
+        measured.append(float(distance(kind, received, importance, entry_weights)(lanes)))
+        said.append(float(expected_distance(kind, received, spread, importance=importance, entry_weights=entry_weights)))
+    assert sum(said) == pytest.approx(sum(measured), rel=0.05)
+
+
+def test_entries_that_do_not_count_may_be_wrong_by_any_amount() -> None:
+    errors, weights = {"w": torch.tensor([1.0, torch.inf])}, {"w": torch.tensor([2.0, 0.0])}
+    assert float(expected_distance("squared", {"w": torch.ones(2)}, errors, entry_weights=weights)) == 2.0
+
+
+def test_an_exact_update_has_no_floor_and_an_unknown_one_neither_but_says_so() -> None:
+    seen = by_hand(lambda x: x.flatten(), torch.ones(1))
+    exact, unknown = (goal_of(replace(seen, errors=errors), "squared") for errors in ({}, None))
+    assert exact.floor is unknown.floor is floors_of([exact, unknown]) is None
+    assert exact.note == {}
+    assert str(unknown.note["errors"]).startswith("not known")
+    known = goal_of(replace(seen, errors={"w": torch.tensor(0.04)}), "squared")
+    floors = floors_of([exact, known])
+    assert floors is not None
+    assert floors.tolist() == [-math.inf, pytest.approx(0.04)]
+
+
+# ---------------------------------------------------------------- a problem with a known answer: 25 pixels, each sent ten times
+
+SIDE, SEEN, SIGMA = 5, 10, 0.5
+PIXELS = SIDE**2
+
+
+def noisy(seed: int = 0) -> Observation:
+    """g(x) = ten copies of the pixels, received with noise N(0, SIGMA^2): least squares has the copies' mean for an answer."""
+    rng = torch.Generator().manual_seed(seed)
+    truth = torch.full((PIXELS,), 0.5)
+    received = truth.repeat(SEEN) + SIGMA * torch.randn(PIXELS * SEEN, generator=rng)
+    seen = by_hand(lambda x: x.flatten().repeat(SEEN), received, side=SIDE)
+    return replace(seen, errors={"w": torch.tensor(SIGMA**2)})
+
+
+def test_of_all_pictures_that_fit_as_well_as_the_truth_the_prior_chooses() -> None:
+    """min ||z - 0||^2 subject to ||g(z) - g*||^2 <= n sigma^2: z = c m, m the mean of the copies, on the boundary."""
+    seen = noisy()
+    goal = goal_of(seen, "squared")
+    assert goal.floor is not None
+    mean = seen.update["w"].view(SEEN, -1).mean(0)
+    least = float((seen.update["w"] - mean.repeat(SEEN)).square().sum())  # what a whole fit leaves
+    assert least < float(goal.floor)
+    away = math.sqrt((float(goal.floor) - least) / SEEN) / float(mean.norm())  # ||z - m|| of the boundary, in units of ||m||
+    descent = Descent(1500, 0.01, "cosine", signed=False, floor=goal.floor)
+    z = torch.zeros(1, 1, 1, SIDE, SIDE)
+
+    def far(x: torch.Tensor) -> torch.Tensor:
+        return goal.distance({"w": x.flatten(1).repeat(1, SEEN)})
+
+    *_, last = descent.nearest(seen, z, torch.tensor([7]), far, lambda z: z.flatten(1).square().sum(1), note={}, rng=generator(1))
+    assert float(last.loss) == pytest.approx(float(goal.floor), rel=0.01)
+    torch.testing.assert_close(last.x.flatten(), (1 - away) * mean, atol=0.02, rtol=0)
+
+
+def test_a_search_without_a_prior_ends_where_it_has_fitted_a_share_of_its_unknowns() -> None:
+    seen = noisy()
+    entries = PIXELS * SEEN
+    assert expected_squares(seen) == pytest.approx(entries * SIGMA**2)
+    assert left_by_fitting(entries, PIXELS) == 0.9
+    assert fitted_squares(seen) == pytest.approx(0.91 * entries * SIGMA**2)
+    *_, last = one_start(seen, generator(1), labels=torch.tensor([7]), steps=50, until=1e9)
+    assert last.step == 1
+    assert slack(200) == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_polishing_leaves_an_answer_that_fits_as_well_as_the_truth(known: bool) -> None:
+    """From a guess that fits as the truth does, the attacker who knows it does not polish; the other polishes, and takes it back."""
+    seen = noisy(seed=2)
+    truth = torch.full((1, 1, SIDE, SIDE), 0.5)
+    far = goal_of(seen, "squared")
+    match = far.distance({"w": truth.flatten().repeat(SEEN)[None]})[0]
+    assert far.reached(match)
+    if known:
+        return
+    answer = Snapshot(0, truth, torch.tensor([7]), match)
+    *_, last = polished(replace(seen, errors=None), answer, generator(1), steps=20)
+    torch.testing.assert_close(last.x, truth)
+    assert "read from what polishing leaves" in str(last.note["errors"])
+
+
+def test_polishing_goes_on_to_the_end_where_the_gradient_is_exact() -> None:
+    target = torch.linspace(0, 1, PIXELS)
+    seen = by_hand(lambda x: x.flatten().repeat(SEEN), target.repeat(SEEN), side=SIDE)
+    for errors in ({}, None):
+        answer = Snapshot(0, torch.full((1, 1, SIDE, SIDE), 0.5), torch.tensor([7]), torch.tensor(1.0))
+        *_, last = polished(replace(seen, errors=errors), answer, generator(1), steps=20)
+        torch.testing.assert_close(last.x.flatten(), target, atol=1e-5, rtol=0)
+        assert "errors" not in last.note
