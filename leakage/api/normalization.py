@@ -54,8 +54,9 @@ def _pair(given: object) -> tuple[object, object] | None:
 
 def _numbers(values: object, channels: int) -> Tensor | None:
     """One number for each channel, (C,); None where these are none."""
+    plain = values if hasattr(values, "__array__") or not isinstance(values, Iterable) else list(values)
     try:
-        flat = torch.as_tensor(values if not isinstance(values, Iterable) else list(values), dtype=torch.float64).detach().cpu().flatten()
+        flat = torch.as_tensor(plain, dtype=torch.float64).detach().cpu().flatten()
     except (TypeError, ValueError, RuntimeError):
         return None
     if isinstance(values, bool | str | bytes):

@@ -119,7 +119,7 @@ def check(name: str, make: zoo.Make, kind: str, side: int) -> None:
         result = leakage.attack(net, x, Y, **asked)
         assert bool(result.reconstruction.isfinite().all())
         if granted:
-            assert result.labels == Y.tolist()
+            assert sorted(result.labels) == Y.tolist()  # in the order of the pictures that the guesses fit best
         assert (result.update.labels is None) == (name in UNREADABLE)
     state, set_before, pixels, chance = before
     assert all(torch.equal(value, state[key]) for key, value in net.state_dict().items())
