@@ -66,7 +66,7 @@ def attack(  # noqa: PLR0913  (a call says what it means by their names)
         normalization: (mean, std), a number for each channel, or what holds both, as `transforms.Normalize`: what is done to pictures
             before they enter the model.
         batch_norm: BatchNorm uses its stored statistics (eval), or those of the batch, as in training (batch). Dropout is off in both.
-            auto: eval beside pictures; of an update alone both are tried for a moment, and the one that fits better is kept (`Fit`).
+            auto: eval beside pictures; of an update alone both are tried for a moment, and the one that fits better is kept: `Result.fit`.
         loss: what the client minimises, any function (logits (B, K), y) -> scalar; default the mean cross-entropy. The attacker knows it.
             Labels are read from the update for cross-entropy alone: with another loss grant them, or let dlg search them.
         seed: of all chance.

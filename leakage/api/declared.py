@@ -26,7 +26,7 @@ CANNOT = "What you declared cannot have made this update: "
 
 
 @dataclass(frozen=True)
-class Fit:
+class UpdateFit:
     """How well a reconstruction, under what was declared, explains an update alone.
 
     Args:
@@ -46,12 +46,12 @@ class Fit:
     warnings: tuple[str, ...] = ()
 
 
-def fit_of(arrival: Arrival, seen: Observation, batch_norm: Mode, last: Frame) -> Fit:
-    """The Fit of an attack's answer."""
+def fit_of(arrival: Arrival, seen: Observation, batch_norm: Mode, last: Frame) -> UpdateFit:
+    """The UpdateFit of an attack's answer."""
     y = torch.tensor(last.labels, device=seen.device) if seen.labels is None else seen.labels
     x = last.x.to(seen.device, seen.dtype)
     distance, cosine, length = _compared(seen, x, y)
-    found = Fit(distance, cosine, length, batch_norm)
+    found = UpdateFit(distance, cosine, length, batch_norm)
     if not arrival.terms.threat.adaptive:
         return found  # a naive attacker declares nothing
     plain = not arrival.terms.defenses and not arrival.terms.aggregation
@@ -68,7 +68,7 @@ def fit_of(arrival: Arrival, seen: Observation, batch_norm: Mode, last: Frame) -
             f"The reconstruction explains the update badly: relative distance {distance:.2g}, where 0 is exact. Either the search was too "
             "short, or the client did something else than declared: protocol, rate, steps, batch size, loss, normalization or a protection."
         ]
-    return Fit(distance, cosine, length, batch_norm, better, tuple(warnings))
+    return UpdateFit(distance, cosine, length, batch_norm, better, tuple(warnings))
 
 
 # ---------------------------------------------------------------- what the update says by itself

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from leakage.api.declared import Fit
+from leakage.api.declared import UpdateFit
 from leakage.api.model_errors import explained
 from leakage.api.progress import AttackProgress
 from leakage.api.reading import UpdateReading, reading, unconfirmed
@@ -55,7 +55,7 @@ class Result:
     note: dict[str, Any] = field(default_factory=dict)
     steps: int = 0
     seconds: float = 0.0
-    fit: Fit | None = None
+    fit: UpdateFit | None = None
     proved: tuple[bool, ...] = ()
     privacy: PrivacyBudget | None = None
 
@@ -105,7 +105,7 @@ class AttackRun:
         federation: Federation,
         baselines: dict[str, dict[str, float]],
         progress: AttackProgress | None = None,
-        fit: Callable[[Frame], Fit] | None = None,
+        fit: Callable[[Frame], UpdateFit] | None = None,
     ) -> None:
         self._frames, self._seen, self._federation, self._baselines = frames, seen, federation, baselines
         self._progress, self._fit = progress, fit

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from leakage.api.declared import Fit
+from leakage.api.declared import UpdateFit
 from leakage.api.model_errors import MODEL_ERRORS, first_line
 from leakage.engine.core import Observation
 from leakage.engine.labels import recover
@@ -56,7 +56,7 @@ def reading(seen: Observation) -> UpdateReading:
     )
 
 
-def unconfirmed(read: UpdateReading, fit: Fit) -> UpdateReading:
+def unconfirmed(read: UpdateReading, fit: UpdateFit) -> UpdateReading:
     """The same, its labels called unsure where the reconstruction does not explain the update: what was declared may be wrong."""
     if read.labels is None or not fit.warnings:
         return read

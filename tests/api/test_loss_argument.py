@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 import torch
+from once import Once
 from problems import smooth
-from test_refusals import Once
 from torch import Tensor, nn
 from torch.nn import functional as F
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import torch
+from once import Once
 from problems import smooth
 from torch import Tensor, nn
 
@@ -16,20 +17,6 @@ X, Y = smooth(2, 1, 6), torch.tensor([0, 2])
 
 def linear(**how: Any) -> nn.Sequential:
     return nn.Sequential(nn.Flatten(), nn.Linear(36, 3, **how))
-
-
-class Once(torch.autograd.Function):
-    """x^2, whose derivative cannot be differentiated."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
-        ctx.save_for_backward(x)
-        return x * x
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, slope: Tensor) -> Tensor:
-        return 2 * ctx.saved_tensors[0] * slope
 
 
 class Squares(nn.Module):
