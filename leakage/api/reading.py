@@ -18,7 +18,7 @@ class UpdateReading:
 
     Args:
         labels: the classes of the batch, sorted, by `rule`; None where the model gives no hold to read them
-        certainty: the share, 0 to 1, that is expected to be right at least; None where unknown
+        certainty: the fraction, 0 to 1, that is expected to be right; None where unknown
         numbers: how many numbers arrived that are not 0 ...
         unknowns: ... for so many unknown pixel values
         ranks: of every matrix among the gradients its numerical rank: without protection that of a linear layer is at most the batch size;

@@ -176,7 +176,9 @@ def rehearsed(seen: Observation) -> Tensor | None:
     second = stage.play(knows, "second", step=trust * (feature - stage.mean), trust=trust)
     alike = likeness(second.sizes, second.knows, sizes)
     expected, variance = fit(second.evidence, second.counts, alike)(stage.read(stage.slopes, stage.rows, trust)[0])
-    return count_probabilities(expected, variance, stage.size)
+    # Counts that cannot be are an update that no rehearsal resembles: all are then less certain, by as much as the worst is off.
+    beyond = float((expected - expected.clamp(0, stage.size)).square().max())
+    return count_probabilities(expected, variance + beyond, stage.size)
 
 
 def likeness(sizes: Tensor, knows: Tensor, seen: Tensor) -> Tensor:

@@ -5,6 +5,7 @@ rows dL/dW_c = mean_b (p_bc - [y_b = c]) h_b say the same, times the features h 
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ from leakage.engine.logit_layer import logit_layer
 from leakage.engine.losses import loss_of, slopes_by_class
 from leakage.networks.k_curve import Loss
 
+UNSURE = 0.5  # where the rehearsals expect less of their labels to be right, "best" reads by a published rule
 WORDS = {  # rule -> how the page names it for a batch
     "rehearsed": "counts learned from rehearsals of the client with known labels",
     "matched prior": "counts that fit the model's predictions (matched prior)",
@@ -31,7 +33,7 @@ WORDS = {  # rule -> how the page names it for a batch
 RULES = ("best", *WORDS)
 SINGLE = "iDLG: the most negative row"
 ONE_OUTPUT = "R-GAP: the sign of the last layer's gradient"
-FITS = 0.8  # from this fraction on, warranted by `warranted`, the counts are those of the matched prior
+FITS = 0.8  # the counts are those of the matched prior when it warrants this fraction of them, and the rehearsals expect it to be right
 
 
 @dataclass(frozen=True)
@@ -69,41 +71,57 @@ def rule_field() -> Any:
 def recover(seen: Observation, rule: str = "best") -> Recovered:
     """The B labels by one of RULES.
 
-    "best" of one picture: `single`, and of a batch: the matched prior, as long as the update shows no change after it was computed
-    (`intact`) and the counts fit the model's predictions (`warranted`). Else, behind a protection or for a trained model, "rehearsed". How
-    certain any rule's labels are is read from the rehearsals too. Where these cannot be played (another loss than cross-entropy, an
-    activation behind the last layer, numbers that are not finite), the matched prior, or without a bias the model prior; where the model's
-    prediction is not finite, "bias-corrected".
+    "best" of one picture: `single`, as long as the update shows no change after it was computed (`intact`). Of a batch: the matched prior,
+    if besides the counts fit the model's predictions (`warranted`) and the rehearsals expect them. Else, behind a protection or for a
+    trained model, "rehearsed"; where no rehearsal resembles the update, so that they expect little, `single` or "wainakh". How certain any
+    rule's labels are is read from the rehearsals too. Where these cannot be played (another loss than cross-entropy, an activation behind
+    the last layer, numbers that are not finite): the matched prior, or without a bias the model prior; where the model's prediction is not
+    finite, "bias-corrected".
 
     Raises:
         ValueError: for any other word, or where no layer's gradient speaks of labels.
     """
-    if rule not in RULES:
-        raise ValueError(f"The rule for labels must be one of {', '.join(RULES)}; got {rule!r}. Choose one of them.")
+    return recover_by(seen, (rule,))[rule]
+
+
+def recover_by(seen: Observation, rules: Sequence[str]) -> dict[str, Recovered]:
+    """The same by several rules, which share their rehearsals."""
+    for rule in rules:
+        if rule not in RULES:
+            raise ValueError(f"The rule for labels must be one of {', '.join(RULES)}; got {rule!r}. Choose one of them.")
     loss = loss_of(seen.model)  # another than cross-entropy and those of one output says so
     last, size = head(seen), seen.batch_size
     if size == 1 and last.bias is None and seen.num_classes == 2:
-        return one_output(last.slopes[1])
+        return dict.fromkeys(rules, one_output(last.slopes[1]))
     unchanged = intact(last)
-    if size == 1 and (unchanged or rule not in ("best", "rehearsed")):
-        return single(sign_free(last.slopes) if last.bias is None else last.bias)
+    alone = single(sign_free(last.slopes) if last.bias is None else last.bias) if size == 1 else None
+    if alone and (unchanged or not {"best", "rehearsed"} & set(rules)):
+        return dict.fromkeys(rules, alone)
     playable = loss == "cross-entropy" and logit_layer(seen).plain and all(bool(part.isfinite().all()) for part in last if part is not None)
     chances = rehearsed(seen) if playable else None
-    found, word = by_rule(rule, seen, last, None if chances is None else likeliest(chances)[0], unchanged=unchanged)
-    certainty = None if chances is None else expected_right(found, chances)
-    return Recovered(found.to(seen.device), word, certainty)
+    answers = dict[str, Recovered]()
+    for rule in rules:
+        unsure = rule == "best" and chances is not None and expected_right(likeliest(chances)[0], chances) < UNSURE
+        if alone and (unsure or rule not in ("best", "rehearsed")):
+            found, word = alone.labels, alone.rule
+        else:
+            found, word = by_rule("wainakh" if unsure else rule, seen, last, chances, unchanged=unchanged)
+        answers[rule] = Recovered(found.to(seen.device), word, None if chances is None else expected_right(found, chances))
+    return answers
 
 
-def by_rule(rule: str, seen: Observation, last: Head, rehearsals: Tensor | None, *, unchanged: bool) -> tuple[Tensor, str]:
-    """Labels (B,), sorted, and which rule found them, in words; `rehearsals`: the labels that these find, None where there are none."""
+def by_rule(rule: str, seen: Observation, last: Head, chances: Tensor | None, *, unchanged: bool) -> tuple[Tensor, str]:
+    """Labels (B,), sorted, and which rule found them, in words; `chances`: what the rehearsals say, None where there are none."""
     _, slopes, bias = last
     size, biased, rows = seen.batch_size, bias is not None, slopes.sum(1) if bias is None else bias  # (K,)
     prior_rule = "matched prior" if biased else "model prior"
     means = mean_predictions(seen) if rule in ("best", "rehearsed", "matched prior", "model prior") else None
     if rule in ("best", "rehearsed"):
         fits = rule == "best" and unchanged and biased and means is not None
-        if rehearsals is not None and means is not None and not (fits and warranted(shares(means, prior_rule, size), means) >= FITS):
-            return rehearsals, WORDS["rehearsed"]
+        if chances is not None and means is not None:
+            matched = shares(means, prior_rule, size)
+            if not (fits and warranted(matched, means) >= FITS and expected_right(matched, chances) >= FITS):
+                return likeliest(chances)[0], WORDS["rehearsed"]
         rule = prior_rule
     if "prior" in rule:
         rule = prior_rule if rule == "matched prior" else rule

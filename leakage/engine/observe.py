@@ -14,6 +14,7 @@ from leakage.engine.devices import exact_arithmetic
 from leakage.engine.federation import Federation
 from leakage.engine.observation import NO_GENERATOR
 from leakage.engine.statistics import batch_statistics, stored_statistics
+from leakage.engine.strategy import ACCOMPLICE
 from leakage.engine.update_errors import expected_errors
 
 
@@ -172,9 +173,11 @@ class _Server:
         some = next(iter(attacked.weights.values()))
         x, numbers = some.new_zeros((batch.size, *batch.image_shape)), torch.arange(batch.size, device=some.device)
 
+        accomplice = {name: value for name, value in self.shadow.items() if name.startswith(ACCOMPLICE)}
+
         def rehearse(gradients: Params, seed: int) -> Params:
             client = federation.rehearsal(self.model, gradients, attacked.update, seed=seed)
-            state, shadow = ClientState(), ClientState()
+            state, shadow = ClientState(), dict(accomplice)
             for number in range(1, federation.attacked_round + 1):
                 update, state = client(attacked.weights, x, numbers, state)
                 seen = Round(attacked.weights, update, shadow, batch.size)

@@ -291,5 +291,5 @@ def _labels(note: dict[str, Any]) -> str:
         return rule
     if certainty < 0.005:
         return f"{rule}; nothing promises that it is right here"
-    percent = "more than 99" if 0.99 < certainty < 1 else f"{certainty:.0%}"[:-1]
-    return f"{rule}, expected to be right for at least {percent} %"
+    percent = "more than 99" if 0.99 < certainty < 1 else f"about {certainty:.0%}"[:-1]
+    return f"{rule}, expected to be right for {percent} %"

@@ -157,6 +157,24 @@ def test_a_rehearsal_is_the_protection_again_and_for_the_pictures_that_are_meant
     assert naive.rehearse is None
 
 
+def test_labels_are_read_beside_an_accomplice() -> None:
+    model = nn.Sequential(nn.Flatten(), nn.Linear(64, 20), nn.Sigmoid(), nn.Linear(20, 10))
+    threat = ThreatModel(strategy="with an accomplice", accomplice=(smooth(1, seed=5), torch.tensor([3])))
+    sampling = load("defense", "minmax_sampling")(ratio=0.5)
+    federation = Federation.of(load("protocol", "fedsgd")(), [sampling], threat, seed=0)
+    found = recover(watch(model, smooth(2), torch.tensor([1, 3]), federation, num_classes=10))
+    assert found.certainty is not None  # it failed: a rehearsal lacked the accomplice's gradient
+    assert len(found.labels) == 2
+
+
+def test_what_no_rehearsal_resembles_is_read_by_a_published_rule_and_is_not_certain() -> None:
+    seen, y = protected(Part(id="ada_defense"), 0, model=Part(id="lenet"), size=1, adaptive=False)
+    found = recover(seen)  # all entries are 1 or -1: a naive attacker knows no gradient like it
+    assert found.labels.tolist() == y.tolist()  # the only negative row
+    assert found.certainty is not None
+    assert found.certainty < 0.5
+
+
 def test_the_update_of_a_hand_made_last_layer_is_read_behind_pruning_of_its_bias() -> None:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(3)

@@ -217,7 +217,7 @@ def test_the_ledger_says_what_is_imitated_and_what_is_mistaken(protocol: str, at
 def test_the_ledger_repeats_what_the_attack_says_of_itself() -> None:
     note = {"label rule": "a rule", "label certainty": 0.97, "attacker": "naive, repaired: state"}
     said = rows(Experiment(), note)
-    assert said["The labels"] == ("finds out", "a rule, expected to be right for at least 97 %")
+    assert said["The labels"] == ("finds out", "a rule, expected to be right for about 97 %")
     assert said["Naive or adaptive"][1].endswith("In the attack's own words: naive, repaired: state.")
     assert rows(Experiment(), {"label rule": "a rule"})["The labels"][1] == "a rule"
     assert "more than 99 %" in rows(Experiment(), {"label rule": "a rule", "label certainty": 0.999})["The labels"][1]
