@@ -18,7 +18,7 @@ from leakage.evaluation.referee import Frame
 
 FITS = 0.1  # relative distance up to which a reconstruction explains an update
 MISSES = 0.3  # ... and from which on other declarations are tried
-SHORTER = 3  # a direction fits and a length does not where the angle is this many times as small as the distance
+SHORTER = 6  # a direction fits and a length does not where the angle is this many times as small as the distance
 HALF = 0.5  # another declaration fits better where it leaves at most so much of the angle
 POLISH = 5  # L-BFGS steps by which a length may still be found
 ROUNDING = 0.02  # of the size of a gradient: what half precision and a sum over classes may leave
@@ -211,5 +211,5 @@ def _length_words(arrival: Arrival, length: float) -> str:
         causes = f"Another rate{example}, other local steps, momentum, or a loss that sums over pictures"
     return (
         f"The direction of the update fits and its length does not: it is {1 / length:.2g} times as long as what you declared makes of the "
-        f"reconstruction. {causes} would do this."
+        f"reconstruction. {causes} would do this; so may, for a trained network, a search that was too short."
     )
