@@ -8,6 +8,7 @@ LONG = frozenset(
         "tests/api/test_attack.py::test_importing_the_package_brings_no_torch_until_something_is_asked_of_it",
         "tests/api/test_attack.py::test_naive_and_adaptive_attackers_differ_behind_a_defense",
         "tests/api/test_refusals.py::test_what_cannot_be_attacked_is_refused_with_a_sentence",
+        "tests/api/test_any_module.py::test_dlgs_published_network_gives_a_picture_of_28_pixels_back",
         "tests/api/test_zoo.py::test_a_model_is_attacked_as_its_forward_computes_it_or_refused",
         "tests/api/test_zoo.py::test_in_float32_the_update_is_autograds_too",
         "tests/attacks/test_attack_settings.py::test_dlg_on_admm_fails_by_either_mistake_and_succeeds_without_both",
