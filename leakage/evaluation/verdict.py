@@ -15,16 +15,16 @@ ROOM = 1e-4  # SSIM or LPIPS between the best baseline and an exact copy, below 
 ROOM_MSE = 1e-6  # likewise, mean squared error: 60 dB
 DISTANCES = {"rank_pixel": "by pixels", "rank_ssim": "by SSIM", "rank_lpips": "by LPIPS"}  # what the line-up ranks by
 RULE = (
-    "A word of a leak needs two signs. First, the guess is nearer to the private picture than pictures that know nothing of it (grey, "
-    "black, white, its own mean colour, noise, blurred noise, the mean picture of the line-up): by PSNR or SSIM at least 15 % of the way "
-    "from the best of them to an exact copy. Second, among the 100 of the line-up the private picture is the nearest to the guess, by at "
-    "least half of the distances that count: of pixels, SSIM and LPIPS those by which none of the pictures that know nothing is first too. "
-    "In a batch luck has more tries, as each guess is held against the picture that it fits best: there the guess must also be 15 % "
-    "nearer than the others of the line-up, or two pictures of the batch, and a quarter of it, must show both signs. Without the second "
-    "sign, only a guess counts that is half of the way nearer than all of these. "
-    "Recognizable: it is also 30 % nearer than all of these, and by SSIM or LPIPS half of the way from pictures that know nothing to an "
-    "exact copy. Singled out: both signs, whatever it looks like. Partly: without the second sign. Otherwise: not shown by this attack. "
-    "A guess that knows nothing gets a word of a leak less than once in a hundred times. A batch is judged by its clearest picture."
+    "A guess counts as a leak if it passes two tests. First, it is nearer to the private picture than pictures that show nothing of it: "
+    "grey, black, white, noise, blurred noise, its mean colour, the mean picture of the line-up. By PSNR or SSIM it must go at least 15 % "
+    "of the way from the best of these to an exact copy. Second, among the pictures of the line-up the private one is the nearest to the "
+    "guess, by at least half of the distances that count: pixels, SSIM and LPIPS. A distance does not count where a picture that shows "
+    "nothing comes first too. In a batch luck has more tries. There the guess must also be 15 % nearer than the others of the line-up, or "
+    "two pictures and a quarter of the batch must pass both tests. A guess that is half of the way nearer than the others of the line-up "
+    "needs no first place. "
+    "Recognizable: it is also 30 % nearer than the others, and by SSIM or LPIPS half of the way from pictures that show nothing to an "
+    "exact copy. Singled out: it passes both tests, whatever it looks like. Partly: it counts without a first place. Otherwise: not shown "
+    "by this attack. Of 1,260 verdicts on guesses that knew nothing, 5 were wrong. A batch is judged by its clearest picture."
 )
 Scores = Mapping[str, Tensor]  # name -> one value per picture (B,), not a number where it is unknown
 
