@@ -17,7 +17,6 @@ from leakage.engine.core import (
     Protocol,
     Round,
     TrainedGenerator,
-    Update,
     generator,
 )
 from leakage.engine.loading import load
@@ -185,29 +184,6 @@ class Federation:
             if stage == "gradient":
                 client = self.protocol.client(client)
         return self.over.merge_clients([client] * self.over.members)
-
-    def rehearsal(self, model: nn.Module, gradients: Params, received: Params, *, seed: int) -> Client:
-        """A client, protected with the randomness of another seed, for which picture number y has row y of `gradients` (modulo their rows).
-
-        `received` is what arrived.
-        """
-        rows = len(next(iter(gradients.values())))
-
-        def alike(_weights: Params, _x: Tensor, y: Tensor, state: ClientState) -> Update:
-            return {name: g[y % rows].mean(0) if rows > 1 else g[0] for name, g in gradients.items()}, state
-
-        def member(number: int) -> Client:
-            client: Client = alike
-            for stage in STAGES:
-                for own in self.protections:
-                    if own.defense.stage == stage:
-                        step_rng = partial(generator, seed, "rehearsal", own.place, own.defense.id, number)
-                        client = own.defense.rehearse(client, model, step_rng, received)
-                if stage == "gradient":
-                    client = self.protocol.client(client, partial(generator, seed, "rehearsal", number))
-            return client
-
-        return self.over.merge_clients([member(number) for number in range(self.over.members)])
 
     @property
     def elementwise(self) -> bool:

@@ -15,7 +15,7 @@ RIDGE = 1e-6
 LEAST = 1e-4  # variance of a count: nothing is known better than to 0.01
 
 
-class Fit(NamedTuple):
+class CountFit(NamedTuple):
     """A linear fit of counts: evidence (K, F) -> expected counts evidence @ weights, with variance base + growth * expected."""
 
     weights: Tensor
@@ -69,7 +69,7 @@ def size_of(slopes: Tensor, rows: Tensor | None) -> Tensor:
     return torch.stack([total.log() / 2, (squares.square().sum().clamp(min=TINY * TINY) / total.square()).log() / 2])
 
 
-def fit(given: Tensor, counts: Tensor, likeness: Tensor) -> Fit:
+def fit(given: Tensor, counts: Tensor, likeness: Tensor) -> CountFit:
     """Weighted least squares of counts (S, K) by evidence (S, K, F) with a weight (S,) for each rehearsal, by ridge; then its errors.
 
     The squared errors, scaled up for the F numbers fitted, are fitted themselves: base + growth * expected.
@@ -86,4 +86,4 @@ def fit(given: Tensor, counts: Tensor, likeness: Tensor) -> Fit:
     squares = (expected - target).square() * effective / max(effective - features, features)
     line = torch.stack([torch.ones_like(expected), expected.clamp(min=0)], 1)
     base, growth = torch.linalg.lstsq(line * weight.sqrt()[:, None], (squares * weight.sqrt())[:, None]).solution[:, 0].tolist()
-    return Fit(weights, base, growth)
+    return CountFit(weights, base, growth)

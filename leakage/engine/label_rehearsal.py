@@ -84,7 +84,7 @@ class Disturbance:
         return changed, _pruned(rows, self.bias_zeros) + self.deviation * torch.randn(rows.shape, generator=rng).double()
 
 
-class Stage:
+class RehearsalSetup:
     """All that a rehearsal needs, computed once: the last layer, the probes' features, and other layers' gradients to stand beside it."""
 
     def __init__(self, seen: Observation) -> None:
@@ -161,24 +161,24 @@ class Stage:
 
 def rehearsed(seen: Observation) -> Tensor | None:
     """How likely each class is in the batch 0, 1, ... B times, (K, B + 1), as the rehearsals say; None where a number is not finite."""
-    stage, rng = Stage(seen), generator(0, "label rehearsal")
-    if not all(bool(part.isfinite().all()) for part in (stage.slopes, stage.features, stage.constant)):
+    setup, rng = RehearsalSetup(seen), generator(0, "label rehearsal")
+    if not all(bool(part.isfinite().all()) for part in (setup.slopes, setup.features, setup.constant)):
         return None
-    first = stage.play(KNOWS * torch.rand(FIRST, generator=rng).double().square(), "first")
-    _, sizes, feature = stage.read(stage.slopes, stage.rows, 0.0)
+    first = setup.play(KNOWS * torch.rand(FIRST, generator=rng).double().square(), "first")
+    _, sizes, feature = setup.read(setup.slopes, setup.rows, 0.0)
     alike = likeness(first.sizes, first.knows, sizes)
     # Move the probes to where the update shows the batch's mean feature, as far as what it shows can be believed (James-Stein).
-    shown = float((feature - stage.mean).square().mean())
+    shown = float((feature - setup.mean).square().mean())
     trust = max(0.0, 1 - float(first.misses.median()) / shown) if shown > 0 else 0.0
     middle = (alike * first.knows).sum() / alike.sum()
     spread = ((alike * (first.knows - middle).square()).sum() / alike.sum()).sqrt()
     knows = (middle + (0.3 + 1.5 * spread) * torch.randn(SECOND, generator=rng).double()).clamp(min=0)
-    second = stage.play(knows, "second", step=trust * (feature - stage.mean), trust=trust)
+    second = setup.play(knows, "second", step=trust * (feature - setup.mean), trust=trust)
     alike = likeness(second.sizes, second.knows, sizes)
-    expected, variance = fit(second.evidence, second.counts, alike)(stage.read(stage.slopes, stage.rows, trust)[0])
+    expected, variance = fit(second.evidence, second.counts, alike)(setup.read(setup.slopes, setup.rows, trust)[0])
     # Counts that cannot be are an update that no rehearsal resembles: all are then less certain, by as much as the worst is off.
-    beyond = float((expected - expected.clamp(0, stage.size)).square().max())
-    return count_probabilities(expected, variance + beyond, stage.size)
+    beyond = float((expected - expected.clamp(0, setup.size)).square().max())
+    return count_probabilities(expected, variance + beyond, setup.size)
 
 
 def likeness(sizes: Tensor, knows: Tensor, seen: Tensor) -> Tensor:

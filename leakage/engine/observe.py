@@ -13,6 +13,7 @@ from leakage.engine.core import Client, ClientState, Observation, Params, Round,
 from leakage.engine.devices import exact_arithmetic
 from leakage.engine.federation import Federation
 from leakage.engine.observation import NO_GENERATOR
+from leakage.engine.rehearsed_client import rehearsed_client
 from leakage.engine.statistics import batch_statistics, stored_statistics
 from leakage.engine.strategy import ACCOMPLICE
 from leakage.engine.update_errors import expected_errors
@@ -176,7 +177,7 @@ class _Server:
         accomplice = {name: value for name, value in self.shadow.items() if name.startswith(ACCOMPLICE)}
 
         def rehearse(gradients: Params, seed: int) -> Params:
-            client = federation.rehearsal(self.model, gradients, attacked.update, seed=seed)
+            client = rehearsed_client(federation, self.model, gradients, attacked.update, seed=seed)
             state, shadow = ClientState(), dict(accomplice)
             for number in range(1, federation.attacked_round + 1):
                 update, state = client(attacked.weights, x, numbers, state)

@@ -213,7 +213,7 @@ def test_an_experiment_file_becomes_frames_metrics_and_a_final_picture(tmp_path:
         ('{"pictures": [{"source": "upload", "id": "a", "label": 1}]}', "uploads live only on the page that received them"),
         ('{"pictures": [{"id": "nobody"}]}', "The gallery has no picture 'nobody'"),
         ("not json", "This is not an experiment file"),
-        (None, "No such file"),
+        (None, "there is no such file or folder. Check its name."),
     ],
 )
 def test_a_bad_file_ends_with_1_and_a_sentence(text: str | None, sentence: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

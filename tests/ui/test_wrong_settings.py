@@ -190,7 +190,7 @@ def test_the_command_line_names_it_and_runs_all_the_same(tmp_path: Path, caplog:
     for round_, named in ((1, True), (2, False)):
         (tmp_path / "asked.json").write_text(json.dumps({**tiny, **noise, "attacked_round": round_}))
         caplog.clear()
-        assert main(["run", str(tmp_path / "asked.json"), "--out", str(tmp_path / "out")]) == 0
+        assert main(["run", str(tmp_path / "asked.json"), "--out", str(tmp_path / f"round {round_}")]) == 0
         assert (
             "has a single round to work with: it puts together what arrived up to the attacked round, and the first" in caplog.text
         ) == named
