@@ -16,6 +16,7 @@ from leakage.spec.words import NO_LABELS
 CLOSE = 1e-3  # two results of the same sum in float32, in other orders, differ by less than this share
 UNREAD = "Labels cannot be read from this update: {}. Grant the labels instead."
 NONE_MAKES = "none of the model's linear layers makes its logits"
+DEAD = "no linear layer of the model changes its logits on the random pictures that were tried (dead units)"
 FROZEN = "{}, which makes the logits, has a weight that is frozen, so that its gradient is not sent"
 COMPUTED = "{}, which makes the logits, computes its {} from other parameters (a parametrization, weight norm or pruning)"
 ELSEWHERE = "{}, which makes the logits, has a {} that the model uses elsewhere too"
@@ -77,15 +78,17 @@ def _probed(seen: Observation) -> LogitLayer | str:
         logits: Tensor = seen.model(x)  # (B, K)
         v, w = (torch.randn(logits.shape, generator=rng).to(logits) for _ in range(2))
         v = v - v.mean(1, keepdim=True)  # what is added to all logits changes no prediction
+        alive = not calls
         for call in reversed(calls):
             through, other = (_derivatives(logits, [call.answer], along)[0] for along in (v, w))
+            alive = alive or other is None or bool(other.any())
             first, second = (_of_answers(along, call.answer) for along in (v, w))
             if through is None or other is None or first is None or second is None:
                 continue
             plain = _same(through, first)
             if plain or (_same(through * second, other * first) and bool((other * second >= 0).all()) and bool(other.any())):
                 return _readable(seen, call, _derivatives(logits, _parts(call), v), through, plain=plain)
-    return UNREAD.format(NONE_MAKES)
+    return UNREAD.format(NONE_MAKES if alive else DEAD)
 
 
 def _of_answers(v: Tensor, answer: Tensor) -> Tensor | None:

@@ -111,6 +111,14 @@ def tied_by_hand() -> nn.Module:
     return Net(nn.Linear(6, 6, bias=False), lambda net, h: net.head(F.linear(h, net.head.weight).tanh()))
 
 
+def dead() -> nn.Module:
+    net = Net(nn.Linear(6, 5), lambda net, h: net.head(h).relu())
+    with torch.no_grad():
+        net.head.weight.zero_()
+        net.head.bias.fill_(-1)  # ReLU lets no output through
+    return net
+
+
 def pruned() -> nn.Module:
     head = nn.Linear(6, 5)
     prune.l1_unstructured(head, "weight", 0.5)
@@ -123,6 +131,7 @@ UNREADABLE = {  # model -> why, in words
         lambda: nn.Sequential(*body(), nn.Unflatten(1, (6, 1, 1)), nn.Conv2d(6, 5, 1), nn.Flatten()),
         "none of the model's linear layers makes its logits",
     ),
+    "dead outputs": (dead, "no linear layer of the model changes its logits"),
     "a frozen weight": (lambda: Net(frozen("weight"), plain), r"head \(Linear\), which makes the logits, has a weight that is frozen"),
     "a weight norm": (lambda: Net(parametrizations.weight_norm(nn.Linear(6, 5)), plain), "computes its weight from other parameters"),
     "a spectral norm": (lambda: Net(parametrizations.spectral_norm(nn.Linear(6, 5)), plain), "computes its weight from other"),
