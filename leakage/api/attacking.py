@@ -81,6 +81,7 @@ def attack(  # noqa: PLR0913  (a call says what it means by their names)
 
     Raises:
         TypeError, ValueError: with a sentence that says what was wrong, what is expected, and which layer cannot work.
+        DoesNotApplyError: a ValueError, of an attack that cannot work on this setting, whatever the pictures are; the sentence says why.
 
     Example:
         >>> import torch, leakage

@@ -117,7 +117,8 @@ def test_a_gradient_that_leads_nowhere_gets_a_sentence_and_grey() -> None:
     seen = observed(smooth(side=8), model=Part(id="fcn3", fields={"activation": "relu"}))
     with torch.no_grad():  # dead units below the last two layers
         seen.model.linear2.weight.zero_()
-    last = climb(replace(seen, update={name: torch.ones_like(value) for name, value in seen.update.items()}))[-1]
+    ones = {name: torch.ones_like(value) for name, value in seen.update.items()}
+    last = climb(replace(seen, update=ones, labels=torch.tensor([7])))[-1]  # of outputs that are all 0 no label can be read
     assert "linear1" in last.note["event"]
     assert bool((last.x == 0.5).all())
 
