@@ -6,7 +6,7 @@ import pytest
 import torch
 from problems import GRANTED, LABELS, TINY, baselines_of, by_hand, moments, short, smooth
 
-from leakage.engine.core import Observation, Snapshot, generator
+from leakage.engine.core import DoesNotApplyError, Observation, Snapshot, generator
 from leakage.evaluation import metrics
 from leakage.evaluation.play import Frame, Scene
 from leakage.evaluation.received import describe, strip
@@ -111,11 +111,18 @@ def test_what_was_said_on_the_way_is_not_said_of_the_answer_of_a_stopped_run() -
 
 
 def test_what_an_attack_says_of_its_answer_stays_with_the_answer() -> None:
-    experiment = Experiment(attack=Part(id="linear_layer"))  # on LeNet it cannot work
-    first, answer = play(experiment, scene=scene_of(experiment, smooth(side=28)))
-    assert str(answer.note["event"]).startswith("This attack needs a network whose first layer is fully connected")
+    noise = Part(id="gaussian_noise", fields={"scale": 0.1})
+    experiment = Experiment(model=TINY, attack=Part(id="linear_layer"), defenses=(noise,), assume=GRANTED)
+    first, answer = play(experiment, scene=scene_of(experiment, smooth()))
+    assert str(answer.note["event"]).startswith("The gradient of what was read off is ")
     assert answer.note == first.note
-    assert answer.x[answer.x == 0.5].numel() == 28**2
+    assert torch.equal(answer.x, first.x)
+
+
+def test_an_attack_that_does_not_apply_leaves_no_frame() -> None:
+    experiment = Experiment(attack=Part(id="linear_layer"))  # LeNet begins with a convolution
+    with pytest.raises(DoesNotApplyError, match=r"^This attack needs a network whose first layer is fully connected"):
+        next(play(experiment, scene=scene_of(experiment, smooth(side=28))))
 
 
 def test_a_guess_that_is_no_number_is_scored_as_grey() -> None:
