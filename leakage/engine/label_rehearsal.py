@@ -59,8 +59,8 @@ class Disturbance:
     deviation: float
 
     @staticmethod
-    def of(last: Head) -> "Disturbance":
-        """That of the last layer of an update."""
+    def of(last: Head, *, plain: bool = True) -> "Disturbance":
+        """That of the last layer of an update. Where an activation follows it (not `plain`), its columns' sums say nothing."""
         there = last.slopes != 0
         inside = there[there.any(1)][:, there.any(0)]  # a class or a feature may be 0 by itself
         lacks = inside.numel() > 0 and 1 - float(inside.double().mean()) >= FEW
@@ -68,7 +68,7 @@ class Disturbance:
         zeros = 1 - float(there[:, there.any(0)].double().mean()) if lacks else 0.0
         lacking = 0.0 if last.bias is None or not lacks else float((last.bias == 0).double().mean())
         off, usual = float(last.slopes.double().sum(0).square().mean().sqrt()), float(last.slopes.double().square().mean().sqrt())
-        noisy = not lacks and off > ROUNDING * usual
+        noisy = plain and not lacks and off > ROUNDING * usual
         return Disturbance(zeros, lacking, off / len(last.slopes) ** 0.5 if noisy else 0.0)
 
     @property
@@ -206,9 +206,9 @@ def mean_feature(slopes: Tensor, rows: Tensor | None, usual: Tensor) -> Tensor:
     return torch.where(squares > 1e-3 * rows.dot(rows), rows @ slopes / squares.clamp(min=1e-300), usual)
 
 
-def intact(last: Head) -> bool:
+def intact(last: Head, *, plain: bool = True) -> bool:
     """Whether nothing shows that the last layer's gradient was changed after it was computed, but for its length."""
-    return Disturbance.of(last).none
+    return Disturbance.of(last, plain=plain).none
 
 
 def _pruned(values: Tensor, share: float) -> Tensor:

@@ -90,14 +90,14 @@ def recover_by(seen: Observation, rules: Sequence[str]) -> dict[str, Recovered]:
         if rule not in RULES:
             raise ValueError(f"The rule for labels must be one of {', '.join(RULES)}; got {rule!r}. Choose one of them.")
     loss = loss_of(seen.model)  # another than cross-entropy and those of one output says so
-    last, size = head(seen), seen.batch_size
+    last, plain, size = head(seen), logit_layer(seen).plain, seen.batch_size
     if size == 1 and last.bias is None and seen.num_classes == 2:
         return dict.fromkeys(rules, one_output(last.slopes[1]))
-    unchanged = intact(last)
+    unchanged = intact(last, plain=plain)
     alone = single(sign_free(last.slopes) if last.bias is None else last.bias) if size == 1 else None
     if alone and (unchanged or not {"best", "rehearsed"} & set(rules)):
         return dict.fromkeys(rules, alone)
-    playable = loss == "cross-entropy" and logit_layer(seen).plain and all(bool(part.isfinite().all()) for part in last if part is not None)
+    playable = loss == "cross-entropy" and plain and all(bool(part.isfinite().all()) for part in last if part is not None)
     chances = rehearsed(seen) if playable else None
     answers = dict[str, Recovered]()
     for rule in rules:
