@@ -87,7 +87,7 @@ def of_picture(held: Reference, number: int) -> Reference:
         return {name: value[number : number + 1] for name, value in every.items()}
 
     firsts = {name: found[number : number + 1] for name, found in held.firsts.items()}
-    return Reference(held.size, own(held.best), {}, firsts, own(held.others))
+    return Reference(held.size, own(held.best), {}, firsts, own(held.others), held.ssim_counts)
 
 
 def lineup_of(experiment: Experiment, x: torch.Tensor, y: torch.Tensor, uploads: Mapping[str, bytes] | None = None) -> Lineup:

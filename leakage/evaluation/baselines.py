@@ -130,7 +130,7 @@ def make_baselines(origins: Sequence[Origin], x: Tensor, y: Tensor, *, seed: int
         lineup.size,
     )
     if min(x.shape[2:]) < SMALLEST:
-        held = replace(held, ssim_counts=False, firsts={**held.firsts, "rank_ssim": [BLURRED_NOISE] * len(x)})
+        held = replace(held, ssim_counts=False)
     return Baselines(lineup, eye, {name: summary(scores[name]) for name in SHOWN if name in scores}, held)
 
 

@@ -39,7 +39,7 @@ class Reference:
     firsts  rank_pixel, rank_ssim, rank_lpips -> which picture that knows nothing is first of the line-up as well, "" for none; a distance
             that is missing here always counts
     others  psnr and ssim, (B,) each: the best that another picture of the line-up reaches
-    ssim_counts  whether the pictures are large enough that SSIM tells a guess from luck
+    ssim_counts  whether the pictures are large enough that SSIM tells a guess from luck; else it is ranked by, and is no sign of a leak
     """
 
     size: int
@@ -49,15 +49,19 @@ class Reference:
     others: Scores
     ssim_counts: bool = True
 
-    def counting(self, scores: Scores) -> Tensor:
-        """The ranks by every distance, (distances, B): not a number where one was not measured, or does not count."""
+    def ranks(self, scores: Scores) -> Tensor:
+        """The ranks by every distance, (distances, B): not a number where one was not measured, or one that knows nothing is first too."""
         ranks = [scores[name] if name in scores else unknown(scores["psnr"]) for name in DISTANCES]
         void = [[bool(other) for other in self.firsts.get(name, [""] * len(rank))] for name, rank in zip(DISTANCES, ranks, strict=True)]
         return torch.stack(ranks).masked_fill(torch.tensor(void), torch.nan)
 
+    def counting(self, scores: Scores) -> Tensor:
+        """The same of the distances that count for a verdict."""
+        return self.ranks(scores if self.ssim_counts else {**scores, "rank_ssim": unknown(scores["psnr"])})
+
     def rank(self, scores: Scores) -> Tensor:
-        """The median rank by the distances that count: (B,), not a number where none does."""
-        return self.counting(scores).nanquantile(0.5, dim=0)
+        """The median of `ranks`: (B,), not a number where there are none."""
+        return self.ranks(scores).nanquantile(0.5, dim=0)
 
     def first(self, scores: Scores) -> Tensor:
         """Whether the private picture is first by at least half of the distances that count: bool (B,)."""
@@ -130,7 +134,8 @@ def verdict(scores: Scores, held: Reference, *, cut_short: bool = False) -> dict
         why = f"Of {total} pictures {', '.join(counts) or 'none shown'}. The clearest: {numbers}."
     if evident[clearest] and not first[clearest]:
         why += " It is so much nearer to the private picture than all the others in the line-up that this needs no first place."
-    why += odd_rank(word, held.rank(scores), clearest)
+    if word in LEAKS or first[clearest]:  # else a rank of 1 is that of a distance which does not count, as `standing` says
+        why += odd_rank(word, held.rank(scores), clearest)
     return {"word": word, "why": why, "meaning": MEANING[word], "rule": RULE, "each": each}
 
 
@@ -157,6 +162,8 @@ def standing(scores: Scores, held: Reference, picture: int) -> str:
         other = held.firsts[name][picture] if name in held.firsts else ""
         if rank == rank and other:
             void.append(f"{how} {other} is first too")
+        elif rank == rank and name == "rank_ssim" and not held.ssim_counts:
+            void.append(f"{rank:g} {how}, which luck reaches in pictures so small")
         elif rank == rank:
             told.append(f"{rank:g} {how}")
     if not told:

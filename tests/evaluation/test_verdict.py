@@ -122,6 +122,16 @@ def test_where_no_distance_counts_only_an_unmistakable_picture_gets_a_word_and_t
     assert verdict(scores([0.59], [0.5], **ranks), reference)["word"] == NOT_SHOWN
 
 
+def test_small_pictures_are_ranked_by_ssim_which_is_no_sign_of_a_leak() -> None:
+    small = replace(held(rank_pixel=["grey"]), ssim_counts=False)
+    ranks = {"rank_pixel": [1.0], "rank_ssim": [1.0]}
+    copy, near = scores([1.0], [NAN], psnr=100.0, **ranks), scores([0.9], [NAN], psnr=10.8, **ranks)
+    assert small.rank(copy).tolist() == small.rank(near).tolist() == [1]
+    assert verdict(copy, small)["word"] == RECOGNIZABLE
+    assert (small.first(near).tolist(), verdict(near, small)["word"]) == ([False], NOT_SHOWN)
+    assert "by pixels grey is first too, 1 by SSIM, which luck reaches in pictures so small" in verdict(near, small)["why"]
+
+
 def test_of_a_batch_a_single_first_place_counts_only_where_the_guess_is_nearer_than_the_others_of_the_line_up() -> None:
     """SSIM 0.4: 25 % of the way from 0.2, 20 % from another picture at 0.25, 14 % from one at 0.3."""
 
