@@ -111,18 +111,18 @@ class RehearsalSetup:
         alone = list(single_gradients(seen.model, seen.weights, x, y))
         return {name: torch.stack([g[name].detach() for g in alone]) for name in alone[0]}
 
-    def read(self, slopes: Tensor, rows: Tensor | None, trust: float) -> tuple[Tensor, Tensor, Tensor]:
+    def read(self, slopes: Tensor, rows: Tensor | None, shrinkage: float) -> tuple[Tensor, Tensor, Tensor]:
         """Evidence (K, F), sizes (2,) and the mean feature (D,) that an update's last layer shows.
 
-        The probes are moved towards that mean feature, by the fraction `trust` of the way.
+        The probes are moved towards that mean feature, by the fraction `shrinkage` of the way.
         """
         shown = mean_feature(slopes, rows, self.mean)
-        moved = (self.features + trust * (shown - self.mean)).clamp(min=self.floor)
+        moved = (self.features + shrinkage * (shown - self.mean)).clamp(min=self.floor)
         prediction = (moved @ self.weight.T + self.constant).softmax(1).mean(0)
         return evidence(slopes, rows, moved.mean(0), prediction, self.size), size_of(slopes, rows), shown
 
-    def play(self, knows: Tensor, purpose: str, *, step: Tensor | float = 0.0, trust: float = 0.0) -> Rehearsed:
-        """A rehearsal for each of `knows` (S,), with the probes' features moved by `step` (D,), read with `trust`."""
+    def play(self, knows: Tensor, purpose: str, *, step: Tensor | float = 0.0, shrinkage: float = 0.0) -> Rehearsed:
+        """A rehearsal for each of `knows` (S,), with the probes' features moved by `step` (D,), read with `shrinkage`."""
         rng, found = generator(0, "label rehearsal", purpose), list[tuple[Tensor, ...]]()
         for number, alpha in enumerate(knows):
             y = torch.randint(len(self.slopes), (self.size,), generator=rng)
@@ -134,7 +134,7 @@ class RehearsalSetup:
             h = (drawn + step + raised @ self.toward).clamp(min=self.floor)  # (B, D)
             z = (h @ self.weight.T + self.constant).softmax(1) - labels
             slopes, rows = self._protected(z, h, number)
-            given, sizes, feature = self.read(slopes, rows, trust)
+            given, sizes, feature = self.read(slopes, rows, shrinkage)
             found.append((given, sizes, labels.sum(0), (feature - h.mean(0)).square().mean()))
         parts = [torch.stack(part) for part in zip(*found, strict=True)]
         return Rehearsed(parts[0], parts[1], parts[2], knows, parts[3])
@@ -169,13 +169,13 @@ def rehearsed(seen: Observation) -> Tensor | None:
     alike = likeness(first.sizes, first.knows, sizes)
     # Move the probes to where the update shows the batch's mean feature, as far as what it shows can be believed (James-Stein).
     shown = float((feature - setup.mean).square().mean())
-    trust = max(0.0, 1 - float(first.misses.median()) / shown) if shown > 0 else 0.0
+    shrinkage = max(0.0, 1 - float(first.misses.median()) / shown) if shown > 0 else 0.0
     middle = (alike * first.knows).sum() / alike.sum()
     spread = ((alike * (first.knows - middle).square()).sum() / alike.sum()).sqrt()
     knows = (middle + (0.3 + 1.5 * spread) * torch.randn(SECOND, generator=rng).double()).clamp(min=0)
-    second = setup.play(knows, "second", step=trust * (feature - setup.mean), trust=trust)
+    second = setup.play(knows, "second", step=shrinkage * (feature - setup.mean), shrinkage=shrinkage)
     alike = likeness(second.sizes, second.knows, sizes)
-    expected, variance = fit(second.evidence, second.counts, alike)(setup.read(setup.slopes, setup.rows, trust)[0])
+    expected, variance = fit(second.evidence, second.counts, alike)(setup.read(setup.slopes, setup.rows, shrinkage)[0])
     # Counts that cannot be are an update that no rehearsal resembles: all are then less certain, by as much as the worst is off.
     beyond = float((expected - expected.clamp(0, setup.size)).square().max())
     return count_probabilities(expected, variance + beyond, setup.size)
