@@ -14,6 +14,7 @@ from leakage.engine.client import weights_of
 from leakage.engine.core import Attack, Client, ClientState, Defense, Observation, Params, Round, Snapshot, StepRng, Update, generator
 from leakage.engine.devices import device_for, device_generator, double, exact_arithmetic, played_exactly
 from leakage.engine.federation import Federation, ThreatModel
+from leakage.engine.inapplicable import DoesNotApplyError
 from leakage.engine.matching import distance, normal_start
 from leakage.engine.observe import observe, ready
 from leakage.protocols.fedsgd import FedSGD
@@ -90,7 +91,10 @@ def waits(model: nn.Module, setting: Federation, attack: Attack, shape: tuple[in
         client = set(accelerator.waits)
         seen = with_generator(observe(model, x, y, setting, num_classes=10), attack)
         moments = attack.run(seen, generator(1, "attack"))
-        first = next(moments)
+        try:
+            first = next(moments)
+        except DoesNotApplyError:  # it takes no step here
+            return client
         accelerator.waits.clear()
         *_, last = first, *moments
         assert accelerator.holds(first.x)
