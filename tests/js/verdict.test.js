@@ -60,7 +60,7 @@ test('the recorded run: at every step its own verdict, and the end for its answe
 
 test('an attack that does not apply has no verdict, and says why', () => {
   const words = 'Does not apply: Choose the MLP with ReLU.';
-  const end = { kind: 'end', seq: 3, answer: null, ending: { how: 'inapplicable', words } };
+  const end = /** @type {any} */ ({ kind: 'end', seq: 3, answer: null, ending: { how: 'inapplicable', words } });
   const said = verdictWords(recordOf(frame(1, { verdict: verdict('partly') }), end));
   assert.deepEqual([said.mark, said.word, said.why], ['does not apply', 'does not apply', 'Choose the MLP with ReLU.']);
   assert.match(said.meaning, /It was not tried, and says nothing of what leaks/);
