@@ -25,7 +25,7 @@ class GIFD(GenerativeAttack):
     it starts, whose radius is a share of ||h_k||_1. Adam along a cosine. D is the cosine distance. Every stage's answer is reported.
     Which is kept: deeper stages always fit better, noise too. The first stage k >= 1 is kept that is no further than the true pictures
     would be on average (`engine/discrepancy.py`), plus 0.005 and twice the standard deviation of that; if there is none, or no noise, the
-    nearest. How large the errors are the attacker knows from the protection; who does not know it may expect `noise`.
+    nearest. An adaptive attacker knows from the protection how large the errors are; a naive attacker may expect `noise`.
     Unlike the paper: fewer and smaller steps, no masks of the cosine, and that rule, where it keeps the stage of least loss.
     Source: Fang et al. 2023, algorithm 1.
     """

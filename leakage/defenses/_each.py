@@ -49,7 +49,7 @@ def within(client: Client, received: Params, below: Params, above: Params | None
 
 
 def as_before(incoming: Params, _received: Received) -> Params:
-    """The errors of a protection that every attacker who knows it imitates exactly, entry by entry: those that came in."""
+    """The errors behind a protection that an adaptive attacker imitates exactly, entry by entry: only those that came in."""
     return incoming
 
 

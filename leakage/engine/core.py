@@ -194,7 +194,7 @@ class Defense(Plugin):
         return client
 
     def errors(self, incoming: Params, received: Received) -> Params | None:
-        """How far `surrogate` of the true pictures is from what arrives, as an attacker knows it who knows the defense.
+        """The expected squared difference, known to an adaptive attacker, between `surrogate` of the true pictures and what arrives.
 
         Searches stop fitting where they come as near as that (`engine.discrepancy`).
 

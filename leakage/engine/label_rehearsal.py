@@ -182,9 +182,9 @@ def rehearsed(seen: Observation) -> Tensor | None:
 
 
 def likeness(sizes: Tensor, knows: Tensor, seen: Tensor) -> Tensor:
-    """How much each of S rehearsals counts, (S,), by the distance of its sizes (S, 2) from those seen (2,), in units of what chance does.
+    """How much each of S rehearsals counts, (S,), by the distance of its sizes (S, 2) from those seen (2,), in units of random spread.
 
-    What chance does is what is left of the sizes' spread when their trend with `knows` is taken off. The unit grows until ENOUGH count.
+    The random spread is what is left of the sizes' spread without their trend with `knows`. The unit grows until ENOUGH rehearsals count.
     """
     trend = torch.stack([torch.ones_like(knows), knows, knows.square()], 1)
     left = sizes - trend @ torch.linalg.lstsq(trend, sizes).solution

@@ -80,7 +80,7 @@ def observe(
 
 
 def received(model: nn.Module, update: Params, federation: Federation, batch: Batch, *, labels: Tensor | None = None) -> Observation:
-    """The same of an update alone, that of a first round, from whoever sent it: of the truth only `labels` may be known.
+    """The same for an update alone, taken for that of a first round: of the truth only `labels` may be known.
 
     `update` has the names and shapes of the model's parameters. Raises ValueError when labels that are not here are to be granted, or exact
     statistics.

@@ -45,7 +45,7 @@ def pixel_map(model: nn.Module, number: int, image_shape: tuple[int, int, int]) 
     """How pixels make the value with this number of a model's computation; None where one of its numbers is no single pixel, scaled.
 
     Black, white and pictures of digits tell gain, offset and place. Random pictures have to come out as foreseen, also in a batch with
-    others: whoever normalises by a batch or by a picture's own mean is found out by that.
+    others: that shows a normalization by the batch or by the picture's own mean.
     """
     like, count = next(model.parameters()), torch.Size(image_shape).numel()
     digits = [torch.arange(count) // BASE**power % BASE for power in range(3) if BASE**power < count]

@@ -1,4 +1,4 @@
-"""How large the errors in an update are that its protections made, as far as an attacker knows who knows these."""
+"""The expected size of the errors that protections add to an update, as far as an adaptive attacker can compute it."""
 
 from dataclasses import dataclass, replace
 
