@@ -9,7 +9,7 @@ import torch
 from problems import moments, precision
 from torch import Tensor, nn
 
-from leakage.attacks._certificate import Layer
+from leakage.attacks._certificate import Layer, Proof
 from leakage.attacks._spear import descend, rank_of, sample, spectrum
 from leakage.engine.client import gradient_client, weights_of
 from leakage.engine.core import Observation, Snapshot
@@ -351,3 +351,8 @@ def test_faint_pictures_keep_their_digits() -> None:
     cut = spectrum(left * sizes @ right.T, 5)
     assert cut.rank == 3
     assert float((cut.left @ (cut.left.T @ left) - left).abs().max()) < 1e-9
+
+
+def test_pictures_whose_replayed_update_is_another_one_are_not_proved_however_many_units_agree() -> None:
+    assert Proof(3, 0.1, 0.01).proved == 0
+    assert Proof(3, 0.005, 0.01).proved == 3
