@@ -77,11 +77,12 @@ def attack(  # noqa: PLR0913  (a call says what it means by their names)
         progress: a function of (step, steps, loss), called at most ten times a second; True: a bar, drawn by tqdm.
 
     Returns:
-        A Result.
+        A Result. An attack that cannot work on this setting, whatever the pictures are, was not tried: then the verdict's word is
+        "does not apply", its `why` is the reason, and there are no pictures and no scores.
 
     Raises:
         TypeError, ValueError: with a sentence that says what was wrong, what is expected, and which layer cannot work.
-        DoesNotApplyError: a ValueError, of an attack that cannot work on this setting, whatever the pictures are; the sentence says why.
+        UnreadableLabelsError: a ValueError, of an attack that needs labels where the update says none; grant them.
 
     Example:
         >>> import torch, leakage
@@ -156,6 +157,7 @@ def frames(  # noqa: PLR0913  (as `attack`)
 
     Returns:
         An iterator of at most ten Frames a second, each with `x` (B, C, H, W), `step`, `loss`, `scores`; with `result` at its end.
+        There are no Frames where the attack does not apply: `result` says why.
 
     Raises:
         TypeError, ValueError: as in `attack`.

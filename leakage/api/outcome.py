@@ -1,5 +1,6 @@
 """What an attack comes to: frame by frame, and in the end."""
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
@@ -11,12 +12,13 @@ from leakage.api.declared import UpdateFit
 from leakage.api.model_errors import explained
 from leakage.api.progress import AttackProgress
 from leakage.api.reading import UpdateReading, reading, unconfirmed
-from leakage.engine.core import Observation
+from leakage.engine.core import DoesNotApplyError, Observation, UnreadableLabelsError
 from leakage.engine.devices import differentiable
 from leakage.engine.federation import Federation, ThreatModel
-from leakage.engine.losses import client_loss
+from leakage.engine.losses import classes_of, client_loss
 from leakage.engine.privacy import PrivacyBudget, privacy_budget
 from leakage.evaluation.referee import Frame
+from leakage.spec.words import INAPPLICABLE, MEANING
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -26,13 +28,16 @@ class Result:
     Two Results are equal when all of their fields but `seconds` are, tensors entry by entry: the same call with the same seed gives an
     equal Result. Printed, a Result is one line.
 
+    An attack that cannot work on the setting, whatever the pictures are, was not tried. Its Result has the verdict "does not apply", `why`
+    says what is missing, and there is no picture: the reconstruction has the shape (0, C, H, W), `scores` is empty, `fit` is None.
+
     Args:
         reconstruction: (B, C, H, W) in [0, 1]; beside private pictures in their order
-        labels: the class that the attacker took each picture for
+        labels: the class that the attacker took each picture for; of an attack that does not apply those that were granted, or else read
         scores: psnr (dB), mse, ssim, lpips, rank (place of the private picture in its line-up), label_accuracy and more, means over
             the batch; of an update alone only gradient distances: there is no truth to score against
         baselines: the same scores of pictures that know nothing: grey, mean, noise; empty for an update alone
-        verdict: word, why, meaning and rule of the plain verdict; None for an update alone
+        verdict: word, why, meaning and rule of the plain verdict; None for an update alone, to which the attack applies
         threat_model: what the attacker was granted
         loss: what the client minimises, which the attacker knows: "cross-entropy", or the name of the function that was given
         update: what the update says by itself: labels, numbers against unknowns, ranks
@@ -67,6 +72,8 @@ class Result:
     __hash__ = None  # type: ignore[assignment]  # it holds tensors and dicts
 
     def __repr__(self) -> str:
+        if self.verdict and self.verdict["word"] == INAPPLICABLE:
+            return f"Result({INAPPLICABLE}: {self.verdict['why']})"
         if self.verdict:
             rank = f", rank {self.scores['rank']:g}" if "rank" in self.scores else ""
             came = f"{self.verdict['word']}, {self.scores['psnr']:.1f} dB{rank}"
@@ -96,7 +103,10 @@ def _equal(one: object, other: object) -> bool:
 
 
 class AttackRun:
-    """An attack under way: iterate over its Frames, the last of which is final; then `result` is there. `leakage.frames` makes it."""
+    """An attack under way: iterate over its Frames, the last of which is final; then `result` is there. `leakage.frames` makes it.
+
+    An attack that does not apply has no Frames, and a Result that says why.
+    """
 
     def __init__(
         self,
@@ -110,14 +120,24 @@ class AttackRun:
         self._frames, self._seen, self._federation, self._baselines = frames, seen, federation, baselines
         self._progress, self._fit = progress, fit
         self._last: Frame | None = None
+        self._inapplicable = ""
+        self._began = time.perf_counter()
         self._result: Result | None = None
 
     def __iter__(self) -> "AttackRun":
         return self
 
     def __next__(self) -> Frame:
-        with differentiable(), explained(self._seen.model):
-            self._last = next(self._frames)
+        try:
+            with differentiable(), explained(self._seen.model):
+                self._last = next(self._frames)
+        except UnreadableLabelsError:  # the caller can grant them
+            raise
+        except DoesNotApplyError as error:
+            self._inapplicable = str(error)
+            if self._progress:
+                self._progress.close()
+            raise StopIteration from None
         if self._progress:
             self._progress.frame(self._last)
         return self._last
@@ -128,11 +148,34 @@ class AttackRun:
         if self._result is None:
             for _ in self:
                 pass
-            self._result = self._summary()
+            self._result = self._untried(self._inapplicable) if self._inapplicable else self._summary()
         return self._result
 
+    def _untried(self, why: str) -> Result:
+        """The Result of an attack that does not apply."""
+        seen = self._seen
+        with differentiable():
+            update = reading(seen)
+        return Result(
+            reconstruction=torch.empty(0, *seen.image_shape),
+            labels=(update.labels or []) if seen.labels is None else classes_of(seen.labels).tolist(),
+            scores={},
+            baselines=self._baselines,
+            verdict={"word": INAPPLICABLE, "why": why, "meaning": MEANING[INAPPLICABLE], "rule": ""},
+            threat_model=self._federation.threat,
+            loss=self._loss,
+            update=update,
+            seconds=time.perf_counter() - self._began,
+            privacy=privacy_budget(self._federation, seen.weights),
+        )
+
+    @property
+    def _loss(self) -> str:
+        loss = client_loss(self._seen.model)
+        return loss if isinstance(loss, str) else loss.title
+
     def _summary(self) -> Result:
-        last, loss = self._last, client_loss(self._seen.model)
+        last = self._last
         assert last is not None
         with differentiable():
             update, fit = reading(self._seen), self._fit(last) if self._fit else None
@@ -145,7 +188,7 @@ class AttackRun:
             baselines=self._baselines,
             verdict=last.verdict,
             threat_model=self._federation.threat,
-            loss=loss if isinstance(loss, str) else loss.title,
+            loss=self._loss,
             update=update,
             note=last.note,
             steps=last.step,

@@ -34,7 +34,12 @@ class AttackProgress:
         if frame.final or now >= self.due:
             self.tell(frame.step, self.steps, frame.loss)
             self.due = now + PAUSE
-        if frame.final and isinstance(self.tell, TqdmBar):
+        if frame.final:
+            self.close()
+
+    def close(self) -> None:
+        """No more frames come: a bar that is drawn ends."""
+        if isinstance(self.tell, TqdmBar):
             self.tell.drawn.close()
 
 

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from leakage.engine.inapplicable import DoesNotApplyError as DoesNotApplyError
+from leakage.engine.inapplicable import UnreadableLabelsError as UnreadableLabelsError
 from leakage.engine.model import Model as Model
 from leakage.engine.normalise import Normalise as Normalise
 from leakage.engine.observation import Client as Client

@@ -8,3 +8,7 @@ class DoesNotApplyError(ValueError):
     pictures are: the layer that it reads is missing or is followed by another activation, the batch has too many pictures, nothing was
     sent for that layer. An attack that tried and failed gives an answer instead: its picture, or grey, and what went wrong as an event.
     """
+
+
+class UnreadableLabelsError(DoesNotApplyError):
+    """The update says no labels, and this attack needs them: granted labels would make it apply. The message says why."""

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from leakage.engine.devices import exact_arithmetic
-from leakage.engine.inapplicable import DoesNotApplyError
+from leakage.engine.inapplicable import UnreadableLabelsError
 from leakage.engine.observation import Observation, generator
 from leakage.spec.words import NO_LABELS
 
@@ -52,18 +52,18 @@ def logit_layer(seen: Observation) -> LogitLayer:
     negative; and the derivatives by its weight and bias must be those of W h + b. So a layer that is shared or normalised is none.
 
     Raises:
-        DoesNotApplyError: no layer is, with the reason; then labels cannot be read from a gradient.
+        UnreadableLabelsError: no layer is, with the reason; then labels cannot be read from a gradient.
     """
     found = _FOUND.get(seen.model)
     if found is None:
         found = _FOUND[seen.model] = _probed(seen)
     if isinstance(found, str):
-        raise DoesNotApplyError(found)
+        raise UnreadableLabelsError(found)
     return found
 
 
 def last_layer(seen: Observation) -> tuple[str, str | None]:
-    """Names of the weight and the bias (or None) of the layer that makes the logits. Raises DoesNotApplyError as `logit_layer`."""
+    """Names of the weight and the bias (or None) of the layer that makes the logits. Raises UnreadableLabelsError as `logit_layer`."""
     found = logit_layer(seen)
     return found.weight, found.bias
 

@@ -1,7 +1,6 @@
 """`leakage.attack` on models and data of one's own: pictures, or an update alone; the model comes back unchanged."""
 
 import copy
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,9 +13,7 @@ from walk import leaks
 
 import leakage
 import leakage.api
-from leakage.attacks._read_layers import FIRST
 from leakage.attacks.inverting_gradients import InvertingGradients
-from leakage.engine.core import DoesNotApplyError
 from leakage.engine.federation import ThreatModel
 from leakage.protocols.fedavg import FedAvg
 from leakage.settings import ROOT
@@ -226,14 +223,6 @@ def test_an_update_by_hand_from_a_torch_optimiser_gives_the_picture() -> None:
     result = leakage.attack(model, update=moved, image_shape=(3, 8, 8), batch_size=1, attack="linear_layer", protocol=local)
     torch.testing.assert_close(result.reconstruction, x, atol=1e-3, rtol=0)
     assert result.labels == [2]
-
-
-@pytest.mark.parametrize("door", ["attack", "frames", "an update alone"])
-def test_an_attack_that_does_not_apply_raises_its_sentence_at_every_door(own: Own, x: Tensor, door: str) -> None:
-    alone = {"update": leakage.observe(own, x[:1], Y[:1]).update, "image_shape": (3, 48, 48), "batch_size": 1}
-    held = alone if door == "an update alone" else {"x": x[:1], "y": Y[:1]}
-    with pytest.raises(DoesNotApplyError, match=f"^{re.escape(FIRST.format('a convolution'))}$"):
-        list(leakage.frames(own, attack="linear_layer", **held)) if door == "frames" else leakage.attack(own, attack="linear_layer", **held)
 
 
 # ---------------------------------------------------------------- the package

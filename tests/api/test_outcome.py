@@ -10,7 +10,9 @@ from torch import nn
 
 import leakage
 from leakage.api import progress
-from leakage.engine.core import Snapshot
+from leakage.attacks._read_layers import FIRST
+from leakage.engine.core import Snapshot, UnreadableLabelsError
+from leakage.engine.federation import ThreatModel
 from leakage.evaluation.referee import proved
 
 SHORT = leakage.plugin("inverting_gradients", steps=25)
@@ -64,6 +66,45 @@ def test_a_proof_moves_with_its_picture() -> None:
     assert proved(found, torch.tensor([2, 0, 1])) == (False, True, False)
 
 
+# ---------------------------------------------------------------- attacks that do not apply
+
+
+def convolution() -> nn.Sequential:
+    """What the bias attack does not apply to."""
+    with torch.random.fork_rng():
+        torch.manual_seed(2)
+        return nn.Sequential(nn.Conv2d(3, 6, 3), nn.Sigmoid(), nn.Flatten(), nn.Linear(216, 5))
+
+
+@pytest.mark.parametrize("labels", ["read", "granted"])
+@pytest.mark.parametrize("alone", [False, True])
+def test_an_attack_that_does_not_apply_ends_in_a_result_that_says_why(*, alone: bool, labels: str) -> None:
+    model, why = convolution(), FIRST.format("a convolution")
+    held: dict[str, object] = {"x": X, "y": Y, "threat_model": ThreatModel(labels=labels == "granted")}
+    if alone:
+        held = {"update": leakage.observe(model, X, Y).update, "image_shape": (3, 8, 8), "batch_size": 1}
+        held["y"] = Y if labels == "granted" else None
+    result, run = (door(model, attack="linear_layer", **held) for door in (leakage.attack, leakage.frames))
+    assert list(run) == []  # nothing was tried
+    assert run.result == result
+    assert (result.verdict["word"], result.verdict["why"]) == ("does not apply", why)
+    assert result.reconstruction.shape == (0, 3, 8, 8)
+    assert (result.scores, result.note, result.steps, result.fit, result.proved) == ({}, {}, 0, None, ())
+    assert result.labels == result.update.labels == [3]
+    assert ("grey" in result.baselines) != alone
+    assert repr(result) == f"Result(does not apply: {why})"
+
+
+def test_labels_that_cannot_be_read_are_an_error_and_no_result() -> None:
+    """The caller can grant them; then the same attack gets as far as its layers."""
+    model = convolution()
+    model[3].weight.requires_grad_(False)
+    with pytest.raises(UnreadableLabelsError, match=r"has a weight that is frozen, so that its gradient is not sent\. Grant the labels"):
+        leakage.attack(model, X, Y, attack="linear_layer")
+    granted = leakage.attack(model, X, Y, attack="linear_layer", threat_model=ThreatModel(labels=True))
+    assert (granted.verdict["word"], granted.labels, granted.update.labels) == ("does not apply", [3], None)
+
+
 # ---------------------------------------------------------------- progress
 
 
@@ -86,6 +127,8 @@ def test_a_bar_is_drawn_where_tqdm_is_and_asked_for_where_it_is_not(
 ) -> None:
     leakage.attack(small(), X, Y, attack=SHORT, progress=True)
     assert "25/25" in capsys.readouterr().err
+    assert leakage.attack(convolution(), X, Y, attack="linear_layer", progress=True).steps == 0
+    assert "0step" in capsys.readouterr().err  # of an attack that does not apply, and closed
     monkeypatch.setitem(sys.modules, "tqdm", None)
     monkeypatch.setattr(progress.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ValueError, match="Install tqdm, or give a function"):
