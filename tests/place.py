@@ -67,10 +67,10 @@ def loaded(pid: int) -> str:
     return Path(f"/proc/{pid}/maps").read_text()
 
 
-def get(address: str, headers: dict[str, str] | None = None) -> Any:
+def get(address: str, headers: dict[str, str] | None = None, *, timeout: float = 20) -> Any:
     """The response, whatever its status; to be closed."""
     try:
-        return ASK.open(urllib.request.Request(address, headers=headers or {}), timeout=20)
+        return ASK.open(urllib.request.Request(address, headers=headers or {}), timeout=timeout)
     except urllib.error.HTTPError as error:
         return error
 

@@ -14,6 +14,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve
 import crowds
 import fairness
 import full_store
+import lesson_slides
 from _site import Site, until
 from _table import save, say, table
 
@@ -47,6 +48,10 @@ PARTS: dict[str, tuple[str, Callable[[], Rows]]] = {
         lambda: on_a_site(lambda site: [crowds.never_read(site, 60)]),
     ),
     "sessions": ("60 page sessions (the web process holds at most 250 MB)", lambda: on_a_site(lambda site: [crowds.sessions(site, 60)])),
+    "slides": (
+        "A picture of a run while one browser asks for 60 slides of the lessons (below 0.5 s)",
+        lambda: on_a_site(lambda site: [lesson_slides.measure(site, 60)]),
+    ),
     "store": ("A store of 64 MB under 500 runs of a batch of 8", lambda: [full_store.measure(500)]),
 }
 

@@ -1,41 +1,54 @@
-"""Downloads are made by threads of their own, few at a time, and kept for who asks next: they cost seconds, and pages come first."""
+"""What is drawn for one request, by threads of its own, two at a time, and kept: it costs seconds, and pages come first."""
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock
+from typing import Any, TypeVar
 
 from leakage.results.exports import Made
 from leakage.runs.store import OPEN, Run
 
+T = TypeVar("T", bound=Made | None)
 AT_A_TIME = 2
 KEPT = 32 * 2**20  # bytes
 
 
 class Downloads:
-    """Makes them, and keeps the last ones of runs that have ended and hold no uploads."""
+    """Makes files two at a time, each once for all who ask for it meanwhile, and keeps the last ones."""
 
     def __init__(self) -> None:
         self.threads = ThreadPoolExecutor(AT_A_TIME, "downloads")
-        self.made, self.lock = OrderedDict[tuple[object, ...], Made](), Lock()
+        self.made, self.lock = OrderedDict[Hashable, Any](), Lock()
+        self.under_way = dict[Hashable, Future[Any]]()
 
-    async def get(self, runs: Sequence[Run | None], name: str, make: Callable[[], Made | None]) -> Made | None:
-        """What `make` makes of these runs under this name, or has made before."""
-        return await asyncio.get_running_loop().run_in_executor(self.threads, self._get, key_of(runs, name), make)
-
-    def _get(self, key: tuple[object, ...] | None, make: Callable[[], Made | None]) -> Made | None:
+    async def get(self, key: Hashable | None, make: Callable[[], T]) -> T:
+        """What `make` makes, or has made before under this key. A key names the content; without one nothing is kept or shared."""
+        if key is None:
+            return await asyncio.get_running_loop().run_in_executor(self.threads, make)
         with self.lock:
-            if key and (kept := self.made.get(key)):
+            if kept := self.made.get(key):
                 self.made.move_to_end(key)
-                return kept
-        found = make()
-        if key and found and len(found.data) < KEPT:
+                return kept  # type: ignore[no-any-return]
+            if key not in self.under_way:
+                self.under_way[key] = self.threads.submit(self._make, key, make)
+            making = self.under_way[key]
+        shared: T = await asyncio.shield(asyncio.wrap_future(making))  # who leaves does not take it from those who wait for the same
+        return shared
+
+    def _make(self, key: Hashable, make: Callable[[], T]) -> T:
+        try:
+            found = make()
+            if isinstance(found, Made) and len(found.data) < KEPT:
+                with self.lock:
+                    self.made[key] = found
+                    while sum(len(one.data) for one in self.made.values()) > KEPT:
+                        self.made.popitem(last=False)
+            return found
+        finally:
             with self.lock:
-                self.made[key] = found
-                while sum(len(one.data) for one in self.made.values()) > KEPT:
-                    self.made.popitem(last=False)
-        return found
+                del self.under_way[key]
 
 
 def key_of(runs: Sequence[Run | None], name: str) -> tuple[object, ...] | None:

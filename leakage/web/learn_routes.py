@@ -1,6 +1,5 @@
 """The routes of the reader: the page of the lessons, each lesson as data, and the pictures of what was recorded for them."""
 
-import asyncio
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -11,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from leakage.learn.data_address import data_folder
+from leakage.learn.data_address import data_folder, data_version
 from leakage.learn.lessons import FOLDER as LESSONS
 from leakage.learn.lessons import lessons
 from leakage.learn.reader_data import reader_index, reader_lesson, thumbnail
@@ -21,6 +20,7 @@ from leakage.results.scripts import scripts
 from leakage.results.slides import gif, png
 from leakage.runs.service import Service
 from leakage.spec.experiment import SpecError
+from leakage.web.downloads import Downloads
 from leakage.web.reader_page import ENTRY, program_page
 from leakage.web.recorded_slides import recorded_slide
 from leakage.web.routes import download
@@ -37,7 +37,7 @@ class Learning:
     """Answers what the reader asks; `base` is the prefix of our routes, such as `/gle`, or nothing."""
 
     def __init__(self, service: Service, base: str = "") -> None:
-        self.service, self.base = service, base
+        self.service, self.base, self.drawn = service, base, Downloads()
 
     def routes(self) -> list[Route]:
         """The page, and the data below a folder that is named by its content."""
@@ -76,12 +76,13 @@ class Learning:
 
     async def handout(self, request: Request) -> Response:
         """A page to print."""
-        here = f"{request.url.scheme}://{request.url.netloc}{self.base}/learn/"
+        name, here = request.path_params["name"], f"{request.url.scheme}://{request.url.netloc}{self.base}/learn/"
+        links = HandoutLinks(f"{self.base}/learn", lambda lesson: here + lesson)
         try:
-            page = handout(request.path_params["name"], HandoutLinks(f"{self.base}/learn", lambda lesson: here + lesson))
+            made = await self.drawn.get((name, here, data_version()), lambda: Made("text/html", handout(name, links).encode()))
         except SpecError as error:
             return PlainTextResponse(str(error), 404)
-        return HTMLResponse(page, headers=NO_CACHE)
+        return HTMLResponse(made.data, headers=NO_CACHE)
 
     async def lesson(self, request: Request) -> Response:
         try:
@@ -102,8 +103,9 @@ class Learning:
             return PlainTextResponse("No such slide.", 404)
         if known is None:
             return PlainTextResponse("The list of attacks and protections is being made: try again in a few seconds.", 503)
-        made = await asyncio.to_thread(lambda: SLIDES[kind](recorded_slide(name, known)))
-        return download(Made(f"image/{kind}", made), f"leakage-{name}.{kind}", NO_CACHE)
+        key = (name, kind, known.version, data_version())
+        made = await self.drawn.get(key, lambda: Made(f"image/{kind}", SLIDES[kind](recorded_slide(name, known))))
+        return download(made, f"leakage-{name}.{kind}", NO_CACHE)
 
     async def story(self, request: Request) -> Response:
         """What was private beside what became of it."""

@@ -13,7 +13,7 @@ from leakage.results.scripts import ROUTE, scripts
 from leakage.runs.service import Service
 from leakage.runs.store import Run, Store
 from leakage.spec.experiment import SpecError
-from leakage.web.downloads import Downloads
+from leakage.web.downloads import Downloads, key_of
 from leakage.web.stream import Stream, ids_in_address, number
 
 FOREVER = {"Cache-Control": "private, max-age=31536000, immutable"}
@@ -45,7 +45,7 @@ class Routes:
             return picture(found, await asyncio.to_thread(self.service.private, run))
         if found and name.startswith("frames/") and name.endswith(".png") and (seq := number(name[7:-4])) is not None:
             return picture(found, await asyncio.to_thread(self.store.frame, run, seq))
-        export = await self.downloads.get([found], name, lambda: exports.make(self.store, run, name, self.service.catalog()))
+        export = await self.downloads.get(key_of([found], name), lambda: exports.make(self.store, run, name, self.service.catalog()))
         if found is None or export is None:
             return PlainTextResponse("Nothing to download: no such run, or it has no pictures yet.", 404)
         return download(export, f"leakage-{run[:6]}-{name}", None if found.shareable else UNKEPT)
@@ -58,18 +58,17 @@ class Routes:
         except SpecError as error:
             return PlainTextResponse(str(error), 503)
         runs = await asyncio.to_thread(lambda: [self.service.look(run) for run in ids])
-        export = await self.downloads.get(runs, name, lambda: comparison_exports.make(self.store, ids, name, known))
+        export = await self.downloads.get(key_of(runs, name), lambda: comparison_exports.make(self.store, ids, name, known))
         if export is None:
             return PlainTextResponse("Nothing to download: no such runs, or they have no pictures yet.", 404)
         return download(export, f"leakage-{name}", UNKEPT)
 
     async def answer(self, request: Request) -> Response:
         """An answer of the page Ask: a page to print, which opens in the browser, or a file that asks the same again."""
-        name = request.path_params["name"]
+        name, ids, given = request.path_params["name"], ids_in_address(request), dict(request.query_params)
         try:
-            made = await asyncio.to_thread(
-                answer_file.make, self.store, ids_in_address(request), name, self.service.ready(), dict(request.query_params)
-            )
+            known = self.service.ready()
+            made = await self.downloads.get(None, lambda: answer_file.make(self.store, ids, name, known, given))
         except SpecError as error:
             return PlainTextResponse(str(error), 400)
         if made is None:

@@ -1,0 +1,101 @@
+"""What is drawn for one request: two at a time, once for all who ask, and never in the way of another's picture."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from place import get, place, until
+
+from leakage.learn.data_address import data_folder
+from leakage.results.exports import Made
+from leakage.web.downloads import AT_A_TIME, Downloads
+from leakage.web.learn_routes import film_files
+
+MANY = 60
+
+
+def drawing(counts: list[int]) -> Callable[[], Made]:
+    """Draws for 50 ms; notes how many draw at this moment."""
+    lock, now = threading.Lock(), [0]
+
+    def make() -> Made:
+        with lock:
+            now[0] += 1
+            counts.append(now[0])
+        time.sleep(0.05)
+        with lock:
+            now[0] -= 1
+        return Made("text/plain", b"drawn")
+
+    return make
+
+
+def test_two_are_drawn_at_a_time_however_many_are_asked_for() -> None:
+    counts: list[int] = []
+    make, drawn = drawing(counts), Downloads()
+
+    async def ask() -> list[Made]:
+        return await asyncio.gather(*(drawn.get(("one", number), make) for number in range(10)))
+
+    assert len(asyncio.run(ask())) == len(counts) == 10
+    assert max(counts) == AT_A_TIME
+
+
+def test_those_who_ask_for_the_same_at_once_get_one_drawing_and_who_leaves_takes_it_from_nobody() -> None:
+    counts: list[int] = []
+    make, drawn = drawing(counts), Downloads()
+
+    async def ask() -> list[Made]:
+        leaving, *staying = [asyncio.ensure_future(drawn.get("same", make)) for _ in range(10)]
+        await asyncio.sleep(0.01)
+        leaving.cancel()
+        return await asyncio.gather(*staying)
+
+    assert [one.data for one in asyncio.run(ask())] == [b"drawn"] * 9
+    assert asyncio.run(drawn.get("same", make)).data == b"drawn"
+    assert counts == [1]
+
+
+def test_what_could_not_be_drawn_is_tried_again() -> None:
+    tries: list[int] = []
+
+    def make() -> Made:
+        tries.append(1)
+        if len(tries) == 1:
+            raise ValueError("damaged")
+        return Made("text/plain", b"drawn")
+
+    drawn = Downloads()
+    with pytest.raises(ValueError, match="damaged"):
+        asyncio.run(drawn.get("one", make))
+    assert asyncio.run(drawn.get("one", make)).data == b"drawn"
+    assert not drawn.under_way
+
+
+@pytest.mark.processes
+def test_another_picture_comes_while_one_browser_asks_for_sixty_slides(home: Path) -> None:
+    with place(home) as made, ThreadPoolExecutor(MANY) as browser:
+        server = made.serve(alone=True)
+        recorded = until(made.service.recorded, what="the recorded run is there")
+        private = f"/api/runs/{recorded}/private.png"
+        names = [name.removeprefix("runs/") for name in film_files() if name.startswith("runs/")]
+        slides = [f"{data_folder('')}/slides/{name}.{kind}" for kind in ("png", "gif") for name in names][:MANY]
+
+        def ask(path: str) -> int:
+            with get(server.address + path, timeout=120) as answer:
+                answer.read()
+                return int(answer.status)
+
+        asked = [browser.submit(ask, path) for path in slides]
+        until(lambda: any(one.done() for one in asked), what="the first slide is drawn")
+        assert ask(private) == 200
+        drawn = sum(one.done() for one in asked)
+        assert drawn < MANY / 2, f"the picture waited for {drawn} slides"
+        assert [one.result() for one in asked] == [200] * MANY
+        began = time.monotonic()
+        assert [ask(path) for path in slides[:10]] == [200] * 10
+        assert time.monotonic() - began < 1.0  # kept: ten take 2.5 s to be drawn
