@@ -9,7 +9,7 @@ from leakage.data.errors import PictureError
 from leakage.settings import PACKAGE
 
 NAME = 60  # letters of a file's name that a sentence repeats
-PATIENCE = 15.0  # seconds for one file: its process has 2 of its own, and waits for others on a busy machine
+PATIENCE = 15.0  # seconds for one file: its process has 4 of its own, and waits for others on a busy machine
 AT_ONCE = threading.BoundedSemaphore(2)  # a class that uploads together must not take all of the memory
 
 

@@ -259,7 +259,7 @@ try:
 except ValueError as refusal:
     sys.stdout.write(str(refusal))
 """
-    told = limited(code, png((4000, 4000, 8, 6, 0, 0, 0), bytes(16_001 * 4000)))  # 16 megapixels of red, green, blue and alpha
+    told = limited(code, png((8000, 6000, 8, 6, 0, 0, 0), bytes(32_001 * 6000)))  # 48 megapixels of red, green, blue and alpha: 192 MB
     assert told.stdout.decode() == (
         "large.png takes more time or memory to decode than a picture does. Save it again as PNG and upload that."
     ), told.stderr
