@@ -33,6 +33,7 @@ class Settings:
     ray_per_gpu: int = 4  # LEAKAGE_RAY_PER_GPU: workers that share one of its GPUs
     retry_lost: bool = False  # LEAKAGE_RETRY_LOST: 1: a run whose worker is lost begins anew, once; else it fails
     allowed_hosts: tuple[str, ...] = ()  # LEAKAGE_ALLOWED_HOSTS: names of this server, with commas; addresses are always allowed
+    proxies: tuple[str, ...] = ()  # LEAKAGE_PROXIES: addresses or networks of the reverse proxies in front, with commas; default none
     password: str = field(default="", repr=False)  # LEAKAGE_PASSWORD: what a visitor must know; default none
 
     @property
@@ -70,6 +71,9 @@ def settings() -> Settings:
             raise ValueError(f"{name} must be a whole number, got {value!r}.")
         return int(value) if value else default
 
+    def names(name: str) -> tuple[str, ...]:
+        return tuple(part.strip() for part in os.environ.get(name, "").split(",") if part.strip())
+
     cluster = os.environ.get("LEAKAGE_RAY", "")
     if cluster not in ("", "auto") and not cluster.startswith("ray://"):
         raise ValueError(f"LEAKAGE_RAY must be auto (a cluster that this machine belongs to) or ray://host:10001, got {cluster!r}.")
@@ -87,7 +91,8 @@ def settings() -> Settings:
         ray_workers=number("LEAKAGE_RAY_WORKERS", Settings.ray_workers),
         ray_per_gpu=max(1, number("LEAKAGE_RAY_PER_GPU", Settings.ray_per_gpu)),
         retry_lost=number("LEAKAGE_RETRY_LOST", 0) > 0,
-        allowed_hosts=tuple(name.strip() for name in os.environ.get("LEAKAGE_ALLOWED_HOSTS", "").split(",") if name.strip()),
+        allowed_hosts=names("LEAKAGE_ALLOWED_HOSTS"),
+        proxies=names("LEAKAGE_PROXIES"),
         password=os.environ.get("LEAKAGE_PASSWORD", ""),
     )
 

@@ -10,6 +10,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from leakage.results.markup import render
 from leakage.web.class_key import ClassKey
+from leakage.web.proxies import visitor
 from leakage.web.request_filter import is_secure
 from leakage.web.throttle import Throttle
 
@@ -67,7 +68,9 @@ class PasswordGate:
                 return PlainTextResponse("The form is too long.", 413)
         form = parse_qs(text.decode("utf-8", "replace"))
         wanted, given = form.get("next", [""])[0], form.get("password", [""])[0]
-        address, now = request.client.host if request.client else "", time.monotonic()
+        address, now = visitor(request), time.monotonic()
+        if self.key.is_cookie(request.cookies.get(COOKIE, "")):
+            return self.welcome(request, self.own(wanted))
         if wait := self.throttle.wait(address, now):
             return self.page(wanted, TOO_OFTEN.format(wait), 429, {"Retry-After": str(wait)})
         if not self.key.is_password(given):

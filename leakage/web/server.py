@@ -23,6 +23,7 @@ from leakage.web.hosts import Hosts
 from leakage.web.learn_routes import Learning
 from leakage.web.owner_cookie import OwnerCookie
 from leakage.web.password import PasswordGate
+from leakage.web.proxies import believe_only
 from leakage.web.request_filter import RequestFilter
 from leakage.web.routes import Routes
 from leakage.web.stream import Stream
@@ -37,8 +38,9 @@ def routes(base: str = "") -> list[Route]:
 
 
 def middleware(base: str = "") -> list[Middleware]:
-    """What every request passes, in this order. Raises ValueError where LEAKAGE_ALLOWED_HOSTS holds something else than names."""
+    """What every request passes, in this order. Raises ValueError where LEAKAGE_ALLOWED_HOSTS or LEAKAGE_PROXIES names nothing."""
     config = service().config
+    believe_only(config.proxies)
     stack = [Middleware(RequestFilter, hosts=Hosts(config.allowed_hosts)), Middleware(OwnerCookie)]
     if config.password:
         stack.insert(1, Middleware(PasswordGate, key=ClassKey(config), base=base))

@@ -2,6 +2,7 @@
 
 import os
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlencode
@@ -12,6 +13,7 @@ from homes import furnished
 from place import Server, place, until
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
+from starlette.requests import HTTPConnection
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
@@ -21,6 +23,7 @@ from websockets.sync.client import connect
 from leakage.settings import Settings
 from leakage.web.class_key import ClassKey, join_path
 from leakage.web.password import PasswordGate
+from leakage.web.proxies import visitor
 from leakage.web.throttle import PER_ADDRESS
 
 PASSWORD = "seven blue cups"
@@ -95,6 +98,18 @@ def test_wrong_passwords_are_throttled_and_the_right_one_too_until_then(gate: Te
         seconds = int(refused.headers["Retry-After"])
         assert 50 <= seconds <= 60
         assert f"Too many wrong passwords. Try again in {seconds} seconds." in refused.text
+
+
+def test_who_has_the_cookie_passes_the_login_however_many_wrong_ones_come_from_the_same_address(gate: TestClient, prefix: str) -> None:
+    assert type_in(gate, PASSWORD, prefix).status_code == 303
+    cookie = dict(gate.cookies)
+    gate.cookies.clear()
+    for _ in range(PER_ADDRESS):
+        type_in(gate, "wrong", prefix)
+    assert type_in(gate, PASSWORD, prefix).status_code == 429
+    gate.cookies.update(cookie)
+    assert type_in(gate, PASSWORD, prefix, f"{prefix}/ask").headers["Location"] == f"{prefix}/ask"
+    assert gate.get(f"{prefix}/compare").text == "inside"
 
 
 @pytest.mark.parametrize(
@@ -199,3 +214,69 @@ def test_a_real_server_shows_strangers_nothing_but_the_login(school: tuple[Serve
     assert f"Whoever opens {join_path(config)} on this server comes in without the password." in log
     assert PASSWORD not in log
     assert os.stat(config.home / "class.key").st_mode & 0o777 == 0o600
+
+
+# ---------------------------------------------------------------- seventy wrong ones
+
+WRONG_ONES = 70
+
+
+def typed_from(server: Server, source: str, password: str, **headers: str) -> httpx.Response:
+    """The answer to a password typed at this address of the loopback network, which needs no set-up on Linux."""
+    with httpx.Client(base_url=server.address, transport=httpx.HTTPTransport(local_address=source), timeout=20) as client:
+        sent = {"Origin": server.address, **{name.replace("_", "-"): value for name, value in headers.items()}}
+        return client.post("/login", data={"password": password}, headers=sent)
+
+
+@pytest.mark.processes
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux gives every process the addresses 127.0.0.0/8")
+def test_the_right_password_passes_beside_seventy_wrong_ones_from_elsewhere(home: Path) -> None:
+    with place(home, LEAKAGE_PASSWORD=PASSWORD) as made:
+        server = made.serve(alone=True)
+        config = Settings(home=home, slots=1, store_mb=16, memory_mb=0, password=PASSWORD)
+        found = [typed_from(server, "127.0.0.1", "wrong", X_Forwarded_For=f"203.0.113.{number}").status_code for number in range(35)]
+        assert found == [403] * PER_ADDRESS + [429] * (35 - PER_ADDRESS)  # a header that somebody made up is nobody's address
+        found = [typed_from(server, f"127.0.1.{number % 7 + 1}", "wrong").status_code for number in range(35)]
+        assert found == [403] * 35
+        assert typed_from(server, "127.0.0.1", PASSWORD).status_code == 429
+        assert typed_from(server, "127.0.2.1", PASSWORD).status_code == 303
+        with httpx.Client(base_url=server.address, transport=httpx.HTTPTransport(), timeout=20) as client:
+            assert client.get(join_path(config)).status_code == 303
+            assert client.get("/learn").status_code == 200
+
+
+@pytest.mark.processes
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux gives every process the addresses 127.0.0.0/8")
+def test_a_named_proxy_says_who_asks_and_what_stands_before_its_word_is_made_up(home: Path) -> None:
+    with place(home, LEAKAGE_PASSWORD=PASSWORD, LEAKAGE_PROXIES="127.0.0.1, 10.0.0.0/8") as made:
+        server = made.serve(alone=True)
+        for number in range(PER_ADDRESS):
+            wrong = typed_from(server, "127.0.0.1", "wrong", X_Forwarded_For=f"203.0.113.{number}, 192.0.2.7")
+            assert wrong.status_code == 403
+        assert typed_from(server, "127.0.0.1", PASSWORD, X_Forwarded_For="192.0.2.7").status_code == 429
+        assert typed_from(server, "127.0.0.1", PASSWORD, X_Forwarded_For="192.0.2.8").status_code == 303
+        assert typed_from(server, "127.0.2.1", PASSWORD, X_Forwarded_For="192.0.2.7").status_code == 303  # named is 127.0.0.1
+
+
+@pytest.mark.processes
+def test_a_proxy_that_is_no_address_ends_the_server_with_a_sentence(tmp_path: Path) -> None:
+    with place(tmp_path / "wrong", LEAKAGE_PROXIES="caddy") as made:
+        process = made.start(["-m", "streamlit", "run", "app.py", "--server.port", "0"], "server.log")
+        assert process.wait(60) == 1
+        log = (made.home / "server.log").read_text()
+    assert "LEAKAGE_PROXIES must be addresses or networks of reverse proxies" in log
+    assert "got 'caddy'" in log
+    assert "Traceback" not in log
+
+
+@pytest.mark.parametrize(
+    ("host", "one"),
+    [
+        ("192.0.2.7", "192.0.2.7"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("testclient", "testclient"),
+    ],
+)
+def test_one_visitor_is_an_address_or_the_network_that_a_visitor_is_given(host: str, one: str) -> None:
+    assert visitor(HTTPConnection({"type": "http", "client": (host, 5), "headers": []})) == one

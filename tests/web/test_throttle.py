@@ -1,6 +1,6 @@
-"""Wrong passwords: some a minute from one address, more from all together, and the time to wait is told to the second."""
+"""Wrong passwords: some a minute from one address, fewer where many try, and the time to wait is told to the second."""
 
-from leakage.web.throttle import Throttle
+from leakage.web.throttle import REMEMBERED, Throttle
 
 
 def test_an_address_waits_until_its_oldest_try_is_a_minute_old() -> None:
@@ -15,16 +15,29 @@ def test_an_address_waits_until_its_oldest_try_is_a_minute_old() -> None:
     assert throttle.wait("a", 60.0) == 10
 
 
-def test_all_together_wait_too_however_many_addresses_somebody_has() -> None:
+def test_where_many_try_each_address_that_was_wrong_waits_a_minute_and_nobody_else() -> None:
     throttle = Throttle(per_address=3, in_all=5)
     for number in range(5):
         throttle.note(f"address {number}", float(number))
-    assert throttle.wait("another", 10.0) == 50
-    assert throttle.wait("another", 60.0) == 0
+    assert throttle.wait("address 3", 10.0) == 53
+    assert throttle.wait("another", 10.0) == 0
+    assert throttle.wait("address 3", 61.0) == 0  # of the five, two are older than a minute
 
 
-def test_it_remembers_no_more_tries_than_it_needs() -> None:
+def test_it_forgets_what_is_older_than_a_minute_and_keeps_no_more_than_it_needs() -> None:
     throttle = Throttle(per_address=3, in_all=5)
     for number in range(1000):
-        throttle.note(str(number), 1.0)
-    assert len(throttle.tries) == 5
+        throttle.note("busy", 1.0 + number / 1000)
+        throttle.note(f"address {number}", 1.0 + number / 1000)
+    assert len(throttle.tries["busy"]) == 3
+    throttle.note("later", 70.0)
+    assert list(throttle.tries) == ["later"]
+
+
+def test_of_very_many_addresses_those_are_forgotten_that_were_wrong_first() -> None:
+    throttle = Throttle()
+    for number in range(REMEMBERED + 10):
+        throttle.note(f"address {number}", 1.0)
+    assert len(throttle.tries) == REMEMBERED
+    assert "address 9" not in throttle.tries
+    assert "address 10" in throttle.tries
