@@ -62,6 +62,7 @@ def perform(job: Job, device: torch.device) -> None:
             other_job.may_take(limit, runs=runs, since=job.run.started)
             with suppress(Exception), other_job.telling():  # what is wrong with one is no matter of the others
                 cases.append(prepare_scene(other_job, device))
+            job.fit = job.fit and other_job.fit
         for case in cases:
             case.job.computes_on(device)
             case.job.store.put_file(case.job.run.id, "private.png", contact_sheet(case.scene.x))

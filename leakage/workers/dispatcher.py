@@ -139,7 +139,7 @@ class Dispatcher:
             if worker.process.poll() is not None:
                 log.warning("worker %s (pid %d) ended with %s", slot, worker.process.pid, worker.process.returncode)
                 self.ended.append(self.slots.pop(slot))
-                if worker.process.returncode:  # else it has measured the machine, and makes room for a fresh one
+                if worker.process.returncode:  # else it makes room for a fresh one: it has measured the machine, or met its limit
                     self.backoffs[slot].ended(now - worker.born)
         for slot, backoff in self.backoffs.items():
             if slot not in self.slots and backoff.may_try:

@@ -14,6 +14,7 @@ from leakage.runs.endings import OVER, UNBEGUN
 from leakage.runs.events import EndEvent
 from leakage.runs.run_queue import BEFORE_IT_BEGAN
 from leakage.runs.store import Run, Store
+from leakage.workers.memory_limit import lift_memory_limit, met_limit
 from leakage.workers.pulse import Pulse
 
 MEMORY = "This needs more memory than one run may use here. Choose a smaller batch, a smaller picture or a narrower model."
@@ -28,14 +29,17 @@ class Job:
     """A run that this process has claimed. Within `with` it gives signs of life; what goes wrong there fails it with a sentence.
 
     so_far   what is kept of one that is stopped, in words
+    fit      whether this process can play another run: not after an error that nobody expected, above all for want of memory, which
+             leaves modules half imported and libraries without what they keep
     """
 
     def __init__(self, store: Store, run: Run, *, so_far: str) -> None:
         self.store, self.run, self.so_far = store, run, so_far
-        self.pulse, self.limit, self.runs, self.closed = Pulse(store, run), 0, 1, False
+        self.pulse, self.limit, self.runs, self.closed, self.fit = Pulse(store, run), 0, 1, False, True
 
     def __enter__(self) -> "Job":
-        self.pulse.start()
+        with self.telling():
+            self.pulse.start()
         return self
 
     def __exit__(self, _kind: object, error: BaseException | None, _where: object) -> None:
@@ -94,6 +98,9 @@ class Job:
         if isinstance(error, UnbegunError):  # nothing went wrong
             self.store.finish(self.run.id, "cancelled", message=BEFORE_IT_BEGAN.get(self.cut, UNBEGUN.format(self.limit)))
         else:
+            if met_limit(error):
+                lift_memory_limit()
+            self.fit = not met_limit(error) and (isinstance(error, ValueError) or is_full(error))
             log.error("run %s failed:\n%s", self.run.id, "".join(traceback.format_exception(error)))
             self.store.finish(self.run.id, "failed", message=sentence(error))
         self.closed = True
@@ -103,11 +110,7 @@ def sentence(error: Exception) -> str:
     """What went wrong, for a user."""
     if is_full(error):
         return FULL
-    if (
-        isinstance(error, MemoryError | torch.OutOfMemoryError)
-        or "not enough memory" in str(error)
-        or "can't allocate memory" in str(error)
-    ):
+    if met_limit(error):
         return MEMORY
     if isinstance(error, ValueError):
         return str(error)

@@ -30,7 +30,7 @@ class Pulse(threading.Thread):
     def run(self) -> None:
         told = math.inf  # when it was told to stop
         while not self.over.wait(0.25):
-            with contextlib.suppress(StoreError):  # a full disk is reported by the frames
+            with contextlib.suppress(StoreError, MemoryError):  # a full disk is reported by the frames, want of memory by the run
                 self.stopped, running = self.store.beat(self.run_id)
                 self.alone = running <= 1
                 told = min(told, time.monotonic()) if self.stopped else told

@@ -45,7 +45,7 @@ class RayWorker:
     def __init__(self, name: str, slots: int, per_gpu: int, version: str) -> None:
         self.name, self.slots, self.per_gpu, self.version = name, slots, per_gpu, version
         self.calls, self.leaving = OpenCalls(), False
-        self.ended: str | None = None  # why, once it has; empty: it was told to, or has measured this node
+        self.ended: str | None = None  # why, once it has; empty: it was told to, has measured this node, or is unfit for another run
         self.thread = threading.Thread(target=self._live, daemon=True)
         self.thread.start()
 
@@ -59,7 +59,7 @@ class RayWorker:
         try:
             self._work()
             self.ended = ""
-        except SystemExit:  # it has measured this node
+        except SystemExit:  # it has measured this node, or is unfit for another run
             self.ended = ""
         except BaseException:
             self.ended = traceback.format_exc()
@@ -81,11 +81,12 @@ class RayWorker:
     def _claim_and_perform(self) -> None:
         from leakage.engine.devices import best_device
         from leakage.workers import worker
+        from leakage.workers.memory_limit import limit_memory
 
         os.nice(worker.POLITE)
         device = best_device()
         if device.type == "cpu":
-            worker.limit_memory(settings().memory_mb)
+            limit_memory(settings().memory_mb)
         worker.limit_gpu(device, 1 / self.per_gpu)
         self.store = RemoteStore(self.calls)
         worker.work(cast(Store, self.store), self.name, device, going=lambda: not self.leaving, prepare=self._prepare)

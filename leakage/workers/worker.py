@@ -3,7 +3,6 @@
 import contextlib
 import logging
 import os
-import resource
 import signal
 import sys
 import time
@@ -26,6 +25,7 @@ from leakage.spec.tasks import InverterTraining, Ranks, parse_training
 from leakage.workers import attack_job, inverter_job, plugin_catalog, rank_job, training_job
 from leakage.workers.adapter import play
 from leakage.workers.job import Job
+from leakage.workers.memory_limit import limit_memory
 from leakage.workers.timing import measure
 
 POLITE = 10  # of 19: where cores are short, pages and their server come first
@@ -36,12 +36,14 @@ def nothing(_job: Job) -> None:
     """What a run on this machine needs is here."""
 
 
-def perform(store: Store, run: Run, device: torch.device, prepare: Callable[[Job], None] = nothing) -> None:
-    """Play one claimed run and close it, whatever happens."""
+def perform(store: Store, run: Run, device: torch.device, prepare: Callable[[Job], None] = nothing) -> bool:
+    """Play one claimed run and close it, whatever happens; answers whether this process is fit for another."""
     kind = KINDS[run.kind]
-    with contextlib.suppress(Exception), Job(store, run, so_far=kind.so_far) as job:  # the job has told of it
+    job = Job(store, run, so_far=kind.so_far)
+    with contextlib.suppress(Exception), job:  # the job has told of it
         prepare(job)
         kind.perform(job, device)
+    return job.fit
 
 
 def train(job: Job, device: torch.device) -> None:
@@ -82,16 +84,6 @@ KINDS = {
     "invert": Kind(train_attacker, "nothing of it is kept"),
     "rank": Kind(measure_ranks, "the ranks so far are shown"),
 }
-
-
-def limit_memory(megabytes: int) -> None:
-    """On Linux, cap what this process may allocate on top of what it holds now, so that a run fails with a sentence instead of swapping."""
-    if sys.platform != "linux":
-        return
-    with open("/proc/self/status") as status:
-        held = next(int(line.split()[1]) // 1024 for line in status if line.startswith("VmData"))
-    cap = (held + megabytes) * 2**20
-    resource.setrlimit(resource.RLIMIT_DATA, (cap, resource.getrlimit(resource.RLIMIT_DATA)[1]))
 
 
 def limit_gpu(device: torch.device, share: float) -> None:
@@ -168,7 +160,9 @@ def work(
     while going():
         run = claim(store, worker, short=takes_short_runs_only(int(slot)))
         if run:
-            perform(store, run, device, prepare)
+            if not perform(store, run, device, prepare):
+                log.warning("run %s left this process unfit for others: the next run gets a fresh one", run.id)
+                sys.exit()
             idle_since = time.monotonic()
         elif time.monotonic() - idle_since < 1 or next(todo, True):  # a chore done is None
             time.sleep(0.1)

@@ -46,7 +46,7 @@ ARGUED = {  # (file, name): why it stays
     ("tests/contracts/test_house.py", "Counter"): "collections.Counter: Python's own",
     ("*", "perf_counter"): "Python's own",
     ("*", "MemoryError"): "Python's own",
-    ("leakage/workers/job.py", "OutOfMemoryError"): "torch's own",
+    ("leakage/workers/memory_limit.py", "OutOfMemoryError"): "torch's own",
     ("leakage/results/arms.py", "guess"): "what the attack answered, a noun beside `private`; no strategy's latent_init",
 }
 

@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 from place import LONG, QUICK, Place, alive, another, damaged, noisy, place, until
+from stored import python
+from stored import run as row
 
 from leakage.runs.connections import FULL
 from leakage.runs.notes import RECORDINGS
+from leakage.runs.store import Store
 from leakage.spec.experiment import Assumptions, Experiment, Part
 from leakage.workers.dispatcher import LOST
 from leakage.workers.job import MEMORY
@@ -167,11 +170,37 @@ def test_a_store_at_its_limit_ends_the_run_with_a_sentence_and_nothing_else(home
 # ---------------------------------------------------------------- too little memory
 
 
-def test_a_run_too_large_for_the_memory_fails_with_a_sentence_and_the_next_one_works(home: Path) -> None:
+def test_a_run_that_met_the_memory_limit_does_not_poison_the_runs_of_others(home: Path) -> None:
+    """It left modules half imported and libraries without memory: up to four of six later runs failed in the same worker."""
     with place(home, LEAKAGE_MEMORY_MB="300") as made:
         made.dispatch()
         large = made.finished(made.submit(LARGE), within=90)
         assert (large.status, large.message) == ("failed", MEMORY)
-        small = made.finished(made.submit(QUICK))
-        assert (small.status, small.message) == ("done", "")
-        assert small.worker == large.worker, "the worker died of it"
+        models = ("convnet", "lenet", "resnet", "convnet", "lenet", "resnet")
+        short = Part(id="inverting_gradients", fields={"steps": 3})
+        asked = [Experiment(model=Part(id=id), attack=short, seed=seed) for seed, id in enumerate(models, 10)]
+        after = [made.finished(made.submit(one, f"owner {one.seed}")) for one in asked]
+        assert [(one.status, one.message) for one in after] == [("done", "")] * 6
+        assert len({one.worker for one in after}) == 1, "one fresh worker is enough"
+        assert large.worker not in {one.worker for one in after}
+
+
+def test_no_memory_left_for_the_signs_of_life_fails_the_run_with_a_sentence(tmp_path: Path) -> None:
+    """It stayed under way without signs of life, until the dispatcher ended the worker as lost."""
+    store = Store(tmp_path / "store.db")
+    store.add(row("a"), {})
+    process = python(NO_ROOM_FOR_A_THREAD, store.path)
+    assert process.communicate(timeout=60)[0].split() == ["fit:", "False"]
+    found = store.get("a")
+    assert found
+    assert (found.status, found.message) == ("failed", MEMORY)
+    store.close()
+
+
+NO_ROOM_FOR_A_THREAD = """
+    import threading, torch
+    from leakage.workers import memory_limit, worker
+    run = store.claim("0:1")
+    memory_limit.limit_memory(1)  # MB: the stack of a thread takes eight
+    print("fit:", worker.perform(store, run, torch.device("cpu")))
+"""
