@@ -17,7 +17,8 @@ if not runtime.exists():  # started by `streamlit run`: this file is the ASGI ap
     PagesManager.uses_pages_directory = False  # else a server's first visitor, coming by a link to a page, gets it without its frame
     try:
         keep_private(settings())  # before anything is written
-        app = st.App(__file__, routes=routes(base()), lifespan=lifespan, middleware=middleware(base()))
+        agent = bool(st.get_option("server.enableAgentApi"))
+        app = st.App(__file__, routes=routes(base()), lifespan=lifespan, middleware=middleware(base(), agent=agent))
     except (NewerStoreError, ValueError) as error:
         sys.exit(str(error))
 else:  # ... and, inside it, the script of every page

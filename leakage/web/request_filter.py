@@ -2,6 +2,7 @@
 
 import re
 from base64 import b64encode
+from collections.abc import Collection
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,6 +17,9 @@ from leakage.web.hosts import Address, Hosts
 READING = ("GET", "HEAD", "OPTIONS")
 DEFAULT_PORTS = {"http": 80, "https": 443}
 STARTS = ("http.response.start", "websocket.http.response.start")
+NEEDED = ("health", "host-config", "stream", "upload_file/", "bidi-components/")  # below _stcore/, by Streamlit's pages
+LOGIN = re.compile(r"/(auth/login|auth/logout|oauth2callback)/?$")  # by an identity provider, which is not used here
+AGENT = "agent/"  # drives the pages without a browser; Streamlit's option server.enableAgentApi
 NO_HOST = "A request needs one Host header with a name or an address in it."
 FOREIGN_HOST = (
     "This server does not answer to the name {!r}. If it is its own, its owner adds it to the environment variable "
@@ -28,10 +32,13 @@ FOREIGN_ORIGIN = (
 
 
 class RequestFilter:
-    """Refuses requests for another server and from pages of another one; closes Streamlit's metrics; adds headers to all answers."""
+    """Refuses requests for another server and from pages of another one; closes routes that no page needs; adds headers to all answers.
 
-    def __init__(self, app: ASGIApp, *, hosts: Hosts) -> None:
-        self.app, self.hosts, self.headers = app, hosts, protecting_headers()
+    switched_on   routes of Streamlit below `_stcore/` that are answered as well
+    """
+
+    def __init__(self, app: ASGIApp, *, hosts: Hosts, switched_on: Collection[str] = ()) -> None:
+        self.app, self.hosts, self.headers, self.switched_on = app, hosts, protecting_headers(), switched_on
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
@@ -58,9 +65,17 @@ class RequestFilter:
             return PlainTextResponse(FOREIGN_HOST.format(host.name), 421)
         if request.scope.get("method") not in READING and not from_here(request, host):  # a websocket has no method
             return PlainTextResponse(FOREIGN_ORIGIN, 403)
-        if request.scope["path"].rstrip("/").endswith("/_stcore/metrics"):
+        if is_closed(request.scope["path"], self.switched_on):
             return PlainTextResponse("There is nothing here.", 404)
         return None
+
+
+def is_closed(path: str, switched_on: Collection[str] = ()) -> bool:
+    """Whether nobody is answered there: all built-in routes of Streamlit that pages do not need, new ones of an update among them."""
+    if LOGIN.search(path):
+        return True
+    _, own, name = path.partition("/_stcore/")
+    return bool(own) and not any(name == one or (one.endswith("/") and name.startswith(one)) for one in (*NEEDED, *switched_on))
 
 
 def from_here(request: HTTPConnection, host: Address) -> bool:

@@ -24,7 +24,7 @@ from leakage.web.learn_routes import Learning
 from leakage.web.owner_cookie import OwnerCookie
 from leakage.web.password import PasswordGate
 from leakage.web.proxies import believe_only
-from leakage.web.request_filter import RequestFilter
+from leakage.web.request_filter import AGENT, RequestFilter
 from leakage.web.routes import Routes
 from leakage.web.stream import Stream
 
@@ -37,11 +37,14 @@ def routes(base: str = "") -> list[Route]:
     return [*Routes(service(), store(), _stream()).below(base), *Learning(service(), base).routes()]
 
 
-def middleware(base: str = "") -> list[Middleware]:
-    """What every request passes, in this order. Raises ValueError where LEAKAGE_ALLOWED_HOSTS or LEAKAGE_PROXIES names nothing."""
+def middleware(base: str = "", *, agent: bool = False) -> list[Middleware]:
+    """What every request passes, in this order; `agent`: Streamlit's agent interface is answered.
+
+    Raises ValueError where LEAKAGE_ALLOWED_HOSTS or LEAKAGE_PROXIES names nothing.
+    """
     config = service().config
     believe_only(config.proxies)
-    stack = [Middleware(RequestFilter, hosts=Hosts(config.allowed_hosts)), Middleware(OwnerCookie)]
+    stack = [Middleware(RequestFilter, hosts=Hosts(config.allowed_hosts), switched_on=(AGENT,) if agent else ()), Middleware(OwnerCookie)]
     if config.password:
         stack.insert(1, Middleware(PasswordGate, key=ClassKey(config), base=base))
         log.warning("Whoever opens %s%s on this server comes in without the password.", base, join_path(config))

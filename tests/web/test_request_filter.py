@@ -1,8 +1,11 @@
 """Pages of other servers, and other names of this one: what they ask of a real server, and what it answers."""
 
+import ast
 import http.client
 import re
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +19,7 @@ from starlette.testclient import TestClient
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
+from leakage.settings import ROOT
 from leakage.web.hosts import Hosts
 from leakage.web.request_filter import RequestFilter
 
@@ -194,8 +198,66 @@ def test_what_an_answer_says_itself_stays(small: TestClient, server: Served) -> 
     assert asked(server[1], "GET", "/api/plotly.min.js")[2]["Content-Type"].startswith("text/javascript")
 
 
-@pytest.mark.parametrize("path", ["/_stcore/metrics", "/_stcore/metrics/", "/_stcore/metrics?families=x", "/%5Fstcore/metrics"])
-def test_streamlits_metrics_are_closed(path: str, server: Served) -> None:
-    status, text, _ = asked(server[1], "GET", path)
-    assert (status, text) == (404, "There is nothing here.")
+# ---------------------------------------------------------------- routes that Streamlit brings along
+
+BUILT_IN = {  # every one of this Streamlit: whether a page of ours needs it
+    "/": True,  # its pages and their scripts
+    "/_stcore/health": True,
+    "/_stcore/host-config": True,
+    "/_stcore/stream": True,
+    "/_stcore/upload_file/{session_id}/{file_id}": True,
+    "/_stcore/bidi-components/{path:path}": True,
+    "/component/{path:path}": True,
+    "/media/{file_id:path}": True,
+    "/_stcore/metrics": False,
+    "/_stcore/agent/interact": False,
+    "/_stcore/agent/openapi.json": False,
+    "/_stcore/agent/mcp": False,
+    "/auth/login": False,
+    "/auth/logout": False,
+    "/oauth2callback": False,
+}
+LISTED = "import streamlit as st; print({route.path or '/' for route in st.App('app.py')._build_starlette_app().routes})"
+NOTHING = (404, "There is nothing here.")
+
+
+def test_every_built_in_route_is_in_the_table_so_that_an_update_opens_none_unseen() -> None:
+    listed = subprocess.run([sys.executable, "-c", LISTED], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert ast.literal_eval(listed.stdout) == set(BUILT_IN)
+
+
+@pytest.mark.parametrize(("path", "needed"), BUILT_IN.items())
+def test_built_in_routes_that_no_page_needs_answer_nothing_by_any_method(path: str, needed: bool, server: Served) -> None:
+    address = re.sub(r"\{[^}]*\}", "x", path)
+    for method in ("GET", "POST", "PUT", "DELETE", "OPTIONS"):
+        found = asked(server[1], method, address, Origin=server[1].address)[:2]
+        assert (found == NOTHING) == (not needed), method
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/_stcore/metrics/",
+        "/_stcore/metrics?families=x",
+        "/%5Fstcore/metrics",
+        "/_stcore/agent/",
+        "/_stcore/agent/new",
+        "/_stcore/new",
+        "/compare/_stcore/agent/mcp",
+        "/_stcore/healthy",
+        "/_stcore/",
+        "/_stcore/agent%2Fmcp",
+        "/_stcore/health/../agent/mcp",
+    ],
+)
+def test_closed_routes_are_closed_however_they_are_written_and_new_ones_too(path: str, server: Served) -> None:
+    assert asked(server[1], "GET", path)[:2] == NOTHING
     assert asked(server[1], "GET", "/_stcore/health")[0] == 200
+
+
+def test_the_agent_interface_answers_where_it_was_switched_on(tmp_path: Path) -> None:
+    with place(tmp_path / "agent", STREAMLIT_SERVER_ENABLE_AGENT_API="true") as home:
+        server = home.serve(alone=True)
+        assert asked(server, "GET", "/_stcore/agent/openapi.json")[0] == 200
+        assert asked(server, "POST", "/_stcore/agent/mcp")[0] == 403  # from a page of this server alone
+        assert asked(server, "GET", "/_stcore/metrics")[:2] == NOTHING
