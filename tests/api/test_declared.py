@@ -15,7 +15,7 @@ from leakage.engine.core import Params
 
 X, Y = smooth(2, 3, 12), torch.tensor([3, 7])
 SHAPE = (3, 12, 12)
-SEARCH = leakage.plugin("inverting_gradients", steps=250)
+SEARCH = leakage.plugin("inverting_gradients", steps=50)
 LOCAL = {"epochs": 3, "rate": 0.01}
 
 

@@ -101,7 +101,7 @@ def test_clipping_takes_the_loss_of_each_picture_alone(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in LOSSES if name != "multi-margin"])  # which has no second derivative
 def test_a_search_with_granted_labels_finds_the_picture(name: str) -> None:
     loss, y = LOSSES[name]
-    result = leakage.attack(net(), X[:1], y[:1], loss=loss, attack=leakage.plugin("inverting_gradients", steps=800), threat_model=GRANTED)
+    result = leakage.attack(net(), X[:1], y[:1], loss=loss, attack=leakage.plugin("inverting_gradients", steps=200), threat_model=GRANTED)
     assert result.scores["psnr"] > 30
     assert result.update.labels is None or name == "mixed labels"
 
@@ -123,7 +123,7 @@ def test_labels_are_searched_where_they_cannot_be_read() -> None:
 def test_labels_beside_an_update_alone_are_granted() -> None:
     loss, y = LOSSES["several labels"]
     update = leakage.observe(net(), X[:1], y[:1], loss=loss).update
-    asked: dict[str, Any] = {"image_shape": (3, 8, 8), "batch_size": 1, "attack": leakage.plugin("inverting_gradients", steps=800)}
+    asked: dict[str, Any] = {"image_shape": (3, 8, 8), "batch_size": 1, "attack": leakage.plugin("inverting_gradients", steps=200)}
     result = leakage.attack(net(), y=y[:1], update=update, loss=loss, **asked)
     assert result.threat_model.labels
     torch.testing.assert_close(result.reconstruction, X[:1], atol=0.05, rtol=0)

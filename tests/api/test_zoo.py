@@ -103,13 +103,13 @@ def flags(net: nn.Module) -> list[Any]:
     return [*layers, *((name, value.requires_grad, value.grad is None) for name, value in net.named_parameters())]
 
 
-def check(name: str, make: zoo.Make, kind: str, side: int) -> None:
-    """Play it with granted labels and with labels that are read."""
+def check(name: str, make: zoo.Make, kind: str, side: int, ways: tuple[bool, ...] = (True, False)) -> None:
+    """Play it with granted labels and with labels that are read, or in one of these ways."""
     net, x = built(make), pictures(side)
     true = expected(kind, built(make), x, Y)
     before = copy.deepcopy(dict(net.state_dict())), flags(net), x.clone(), torch.get_rng_state()
     assert error(leakage.observe(net, x, Y, **HOW[kind]).update, true) < CLOSE
-    for granted in (True, False):
+    for granted in ways:
         asked: dict[str, Any] = {"attack": InvertingGradients(steps=2), "threat_model": ThreatModel(labels=granted), **HOW[kind]}
         refusal = REFUSED.get(name) or (UNREADABLE.get(name) if not granted else None)
         if refusal:
@@ -128,10 +128,12 @@ def check(name: str, make: zoo.Make, kind: str, side: int) -> None:
     assert torch.equal(torch.get_rng_state(), chance)
 
 
+@pytest.mark.pairwise
+@pytest.mark.parametrize("granted", [True, False])
 @pytest.mark.parametrize("kind", HOW)
 @pytest.mark.parametrize("name", QUICK)
-def test_a_model_is_attacked_as_its_forward_computes_it_or_refused(name: str, kind: str) -> None:
-    check(name, TINY[name], kind, zoo.SIDE)
+def test_a_model_is_attacked_as_its_forward_computes_it_or_refused(name: str, kind: str, granted: bool) -> None:
+    check(name, TINY[name], kind, zoo.SIDE, (granted,))
 
 
 @pytest.mark.slow
