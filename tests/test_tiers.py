@@ -49,6 +49,14 @@ def test_of_two_parameters_and_of_one_nothing_can_be_left_out() -> None:
     assert covering([{"a": "1"}, {"a": "2"}]) == {0, 1}
 
 
+def test_of_two_parameters_that_are_apart_no_pairs_are_asked_for() -> None:
+    every = cases((7, 3, 7))
+    chosen = [every[number] for number in covering(every, ("a", "c"))]
+    asked = {pair for pair in pairs(every) if {name for name, _ in pair} != {"a", "c"}}
+    assert asked <= pairs(chosen)
+    assert len(chosen) == 21  # a covering of all pairs has 49 at least
+
+
 def test_beside_a_browser_the_tests_of_no_chain_give_way_and_without_one_nobody_does() -> None:
     browser, server, other = "tests/browser/test_lab.py::test_a", "tests/web/test_server.py::test_b[c]", "tests/api/test_attack.py::test_d"
     assert [gives_way(nodeid, browser) for nodeid in (browser, server, other)] == [False, False, True]

@@ -40,12 +40,14 @@ def gives_way(nodeid: str, first: str) -> bool:
     return not chain(nodeid) and chain(first) == "browser"
 
 
-def covering(cases: Sequence[dict[str, Hashable]]) -> set[int]:
+def covering(cases: Sequence[dict[str, Hashable]], apart: tuple[str, ...] = ()) -> set[int]:
     """The numbers of some cases in which every pair of values, of any two parameters, occurs that occurs in all of them.
 
-    Greedy: again and again the case with the most pairs that are new; of equals the first. So it is the same in every process.
+    Pairs of two parameters that are named `apart` are not asked for. Greedy: again and again the case with the most pairs that are new; of
+    equals the first. So it is the same in every process.
     """
-    pairs = [set(combinations(sorted(case.items(), key=lambda item: item[0]), min(2, len(case)))) for case in cases]
+    every = [combinations(sorted(case.items(), key=lambda item: item[0]), min(2, len(case))) for case in cases]
+    pairs = [{pair for pair in found if not apart or {name for name, _ in pair} != set(apart)} for found in every]
     queue = [(-len(found), number) for number, found in enumerate(pairs)]
     heapq.heapify(queue)
     covered: set[Hashable] = set()
@@ -65,10 +67,10 @@ def leave_to_the_grid(items: Sequence[pytest.Item]) -> None:
     """Mark with `grid` the cases of `pairwise` tests that a covering does not need."""
     products = defaultdict(list)
     for item in items:
-        if item.get_closest_marker("pairwise"):
-            products[item.nodeid.partition("[")[0]].append(item)
-    for cases in products.values():
-        needed = covering([{name: repr(value) for name, value in case.callspec.params.items()} for case in cases])
+        if mark := item.get_closest_marker("pairwise"):
+            products[item.nodeid.partition("[")[0], mark.args].append(item)
+    for (_, apart), cases in products.items():
+        needed = covering([{name: repr(value) for name, value in case.callspec.params.items()} for case in cases], apart)
         for number, case in enumerate(cases):
             if number not in needed:
                 case.add_marker(pytest.mark.grid)

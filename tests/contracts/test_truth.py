@@ -21,7 +21,7 @@ from leakage.workers.generator_adapter import with_generator
 PROTECTIONS = [(), *((Part(id=name),) for name in IDS["defense"])]
 
 
-@pytest.mark.pairwise
+@pytest.mark.pairwise("attack", "protection")  # the server holds the same of a protection whichever attack looks at it
 @pytest.mark.parametrize("attack", IDS["attack"])
 @pytest.mark.parametrize("protocol", IDS["protocol"])
 @pytest.mark.parametrize("known", [True, False])
