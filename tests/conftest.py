@@ -22,6 +22,7 @@ def pytest_configure(config: pytest.Config) -> None:
     torch.set_num_threads(1)
     home = tempfile.TemporaryDirectory(prefix="leakage-tests-", ignore_cleanup_errors=True)
     config.add_cleanup(home.cleanup)
+    os.environ["LEAKAGE_LPIPS_FROM"] = "off"  # no server that a test starts asks the network
     os.environ["LEAKAGE_HOME"] = home.name  # the user's own runs stay untouched
 
 

@@ -6,9 +6,9 @@ from http.client import HTTPException
 from pathlib import Path
 
 from leakage.data.images import PictureError
+from leakage.data.lpips_download import PATIENCE, download, source
 from leakage.data.lpips_weights import BACKBONES, Backbone, complaint, hub
 
-PATIENCE = 30  # seconds without an answer before a server counts as out of reach
 SETS = {  # name -> torchvision's class, the file to get by hand, and where its content belongs
     "mnist": (
         "MNIST",
@@ -58,25 +58,22 @@ def _data_set(name: str, folder: Path) -> Path:
 
 
 def _backbone(backbone: Backbone, folder: Path) -> Path:
-    """Raises RuntimeError when what arrives does not have the SHA-256 that its name promises."""
+    """Raises RuntimeError when what arrives does not have the SHA-256 that is expected."""
     for path, prefix in backbone.places(hub()):
         if complaint(path, prefix, backbone.command) is None:
             return path
-    folder.mkdir(exist_ok=True)
-    path = folder / backbone.file
     try:
-        importlib.import_module("torch.hub").download_url_to_file(backbone.address, str(path), backbone.prefix, progress=False)
+        return download(backbone, folder)
     finally:
-        if not any(folder.iterdir()):
+        if folder.is_dir() and not any(folder.iterdir()):
             folder.rmdir()
-    return path
 
 
 def _by_hand(name: str, folder: Path) -> str:
     if name in SETS:
         _, file, place = SETS[name]
         return f"get {file} and {place.format(folder=folder)}"
-    return f"get {_called(name).address} and put it into {folder / 'lpips'}"
+    return f"get {source()}{_called(name).file} and put it into {folder / 'lpips'}"
 
 
 def _called(name: str) -> Backbone:

@@ -8,23 +8,17 @@ from pathlib import Path
 
 from leakage.data.datasets import data_folder
 
-SERVER = "https://download.pytorch.org/models/"
-
 
 @dataclass(frozen=True)
 class Backbone:
-    """One network with torchvision's ImageNet weights. `prefix` is how the SHA-256 of its file begins, as the file's own name says."""
+    """One network with torchvision's ImageNet weights. `sha256` is that of its file, or how it begins, as the file's own name says."""
 
     net: str  # as LPIPS calls it
     title: str
     file: str
-    prefix: str
+    sha256: str
+    megabytes: int
     other: tuple[str, str] | None = None  # another file with the same features, below the data folder, and its SHA-256
-
-    @property
-    def address(self) -> str:
-        """Where it can be downloaded."""
-        return SERVER + self.file
 
     @property
     def command(self) -> str:
@@ -33,20 +27,21 @@ class Backbone:
 
     def places(self, hub: Path) -> list[tuple[Path, str]]:
         """Every path where it is looked for, with what its SHA-256 must begin with; `hub` is torch's own folder of downloads."""
-        available_nets = [(data_folder() / "lpips" / self.file, self.prefix), (hub / self.file, self.prefix)]
+        available_nets = [(data_folder() / "lpips" / self.file, self.sha256), (hub / self.file, self.sha256)]
         if self.other:
             available_nets.append((data_folder() / self.other[0], self.other[1]))
         return available_nets
 
 
 BACKBONES = (  # in the order of preference: the net its authors recommend, the one most papers also print, the smallest
-    Backbone("alex", "AlexNet", "alexnet-owt-7be5be79.pth", "7be5be79"),
-    Backbone("vgg", "VGG-16", "vgg16-397923af.pth", "397923af"),
+    Backbone("alex", "AlexNet", "alexnet-owt-7be5be79.pth", "7be5be79", 244),
+    Backbone("vgg", "VGG-16", "vgg16-397923af.pth", "397923af", 553),
     Backbone(
         "squeeze",
         "SqueezeNet",
         "squeezenet1_1-b8a52dc0.pth",
-        "b8a52dc0",
+        "b8a52dc049b60e4b6ab68ad0df457362afab8b6304b2febdc1650a5dab4d7e7b",
+        5,
         ("lpips_squeeze/squeezenet1_1_features.pth", "65848f4c678bba05bcc2fc7c35df775d303ffcbc3e24e770a727cb4296e10e84"),
     ),
 )

@@ -74,10 +74,11 @@ def perceptual(channels: int = 3) -> Perceptual:
         return Perceptual("", f"LPIPS off: it looks at grey or colour pictures, and these have {channels} channels.")
     backbone, path, wrong = lpips_weights.choose(lpips_weights.hub())
     if backbone is None or path is None:
-        command = lpips_weights.BACKBONES[-1].command
+        smallest = lpips_weights.BACKBONES[-1]
         if wrong:
             return Perceptual("", f"LPIPS off: {wrong}")
-        return Perceptual("", f"LPIPS off: backbone not on this machine. Run `{command}` to get it (5 MB), or lpips-alex, lpips-vgg.")
+        get = f"Run `{smallest.command}` to get it ({smallest.megabytes} MB), or lpips-alex, lpips-vgg."
+        return Perceptual("", f"LPIPS off: backbone not on this machine. {get}")
     loaded = _load(backbone.net, path, path.stat().st_mtime_ns)
     if isinstance(loaded, str):
         return Perceptual("", f"LPIPS off: {loaded}")

@@ -14,6 +14,7 @@ from typing import Any
 from starlette.middleware import Middleware
 from starlette.routing import Route
 
+from leakage.data.lpips_download import lpips_download
 from leakage.learn.restored import restore_all
 from leakage.runs.service import Service, service, store
 from leakage.spec.experiment import SpecError
@@ -53,11 +54,12 @@ def middleware(base: str = "", *, agent: bool = False) -> list[Middleware]:
 
 @contextlib.asynccontextmanager
 async def lifespan(_app: Any) -> AsyncIterator[dict[str, Any]]:
-    """While the server runs: poll the store for the open pages, and keep a dispatcher at work."""
+    """While the server runs: poll the store for the open pages, keep a dispatcher at work, and fetch what LPIPS needs, once."""
     try:
         restore_all(store())
     except SpecError as error:
         log.warning("the Lab opens without its recorded run: %s", error)
+    lpips_download().begin()
     watch = asyncio.create_task(dispatcher_watch().keep())
     async with _stream().polling():
         with farewell(_stream()):

@@ -4,16 +4,13 @@ import hashlib
 import math
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from urllib.error import URLError
 
 import pytest
 import torch
 from problems import baselines_of, smooth
 from torch.nn import functional as F
 
-from leakage.data import fetch, lpips_weights
-from leakage.data.images import PictureError
+from leakage.data import lpips_weights
 from leakage.evaluation import perceptual as module
 from leakage.evaluation.perceptual import Perceptual, perceptual
 from leakage.spec.experiment import Experiment
@@ -46,7 +43,7 @@ def stored(path: Path) -> str:
 def ready(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Perceptual:
     """LPIPS through that network, as if its hash were the published one."""
     digest = stored(folder / "lpips" / SQUEEZE.file)
-    monkeypatch.setattr(lpips_weights, "BACKBONES", (replace(SQUEEZE, prefix=digest[:8]),))
+    monkeypatch.setattr(lpips_weights, "BACKBONES", (replace(SQUEEZE, sha256=digest),))
     return perceptual()
 
 
@@ -122,7 +119,7 @@ def test_a_file_of_the_right_name_and_wrong_content_gives_no_number_but_a_senten
 def test_a_wrong_file_does_not_hide_a_genuine_one_and_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     digest = stored(folder / "lpips" / SQUEEZE.file)
     (folder / "lpips" / "alexnet-owt-7be5be79.pth").write_bytes(b"nothing")
-    monkeypatch.setattr(lpips_weights, "BACKBONES", (lpips_weights.BACKBONES[0], replace(SQUEEZE, prefix=digest[:8])))
+    monkeypatch.setattr(lpips_weights, "BACKBONES", (lpips_weights.BACKBONES[0], replace(SQUEEZE, sha256=digest)))
     found = perceptual()
     assert found.net == "squeeze"
     assert "alexnet-owt-7be5be79.pth is not the file that its name says" in found.words
@@ -136,38 +133,10 @@ def test_a_file_that_changes_is_looked_at_again(ready: Perceptual, folder: Path)
 
 def test_torchs_own_folder_of_downloads_is_looked_into(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     digest = stored(folder.parent / "torch" / "hub" / "checkpoints" / SQUEEZE.file)
-    monkeypatch.setattr(lpips_weights, "BACKBONES", (replace(SQUEEZE, prefix=digest[:8]),))
+    monkeypatch.setattr(lpips_weights, "BACKBONES", (replace(SQUEEZE, sha256=digest),))
     assert perceptual().net == "squeeze"
 
 
 def test_the_net_its_authors_recommend_comes_first() -> None:
     assert [backbone.net for backbone in lpips_weights.BACKBONES] == ["alex", "vgg", "squeeze"]
-    assert all(f"-{backbone.prefix}." in backbone.file for backbone in lpips_weights.BACKBONES)
-
-
-# ---------------------------------------------------------------- fetching
-
-
-def test_fetch_downloads_a_backbone_once_and_has_its_hash_checked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
-
-    def download(address: str, path: str, prefix: str, *, progress: bool) -> None:
-        asked.append((address, prefix, progress))
-        digest = stored(Path(path))
-        monkeypatch.setattr(fetch, "BACKBONES", (replace(SQUEEZE, prefix=digest[:8]),))
-
-    monkeypatch.setattr(fetch.importlib, "import_module", lambda _name: SimpleNamespace(download_url_to_file=download))
-    for _ in range(2):
-        assert fetch.fetch("lpips-squeeze", folder) == folder / "lpips" / SQUEEZE.file
-    assert asked == [("https://download.pytorch.org/models/squeezenet1_1-b8a52dc0.pth", "b8a52dc0", False)]
-
-
-def test_without_a_network_fetch_says_where_to_put_which_backbone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def download(*_: object, **__: object) -> None:
-        raise URLError("no route")
-
-    monkeypatch.setattr(fetch.importlib, "import_module", lambda _name: SimpleNamespace(download_url_to_file=download))
-    with pytest.raises(
-        PictureError, match=f"no route.* By hand: get https://download.pytorch.org/models/vgg16-397923af.pth .*{folder}/lpips"
-    ):
-        fetch.fetch("lpips-vgg", folder)
+    assert all(f"-{backbone.sha256[:8]}." in backbone.file for backbone in lpips_weights.BACKBONES)

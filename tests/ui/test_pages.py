@@ -16,6 +16,7 @@ from streamlit.testing.v1 import AppTest
 from visiting import Open, asked, fine, press_run, words
 
 from leakage.data.checkpoints import find
+from leakage.data.lpips_download import lpips_download
 from leakage.learn.restored import restore_all
 from leakage.runs.notes import SPEEDS
 from leakage.runs.owners import owner_of
@@ -65,6 +66,17 @@ def test_a_newcomer_sees_the_recorded_run(door: Service, visit: Open) -> None:
     assert "recorded" in words(at)
     assert "run" not in at.query_params
     assert door.store.queue() == []
+
+
+def test_what_becomes_of_the_network_that_lpips_lacks_is_said_below_a_run(
+    door: Service, visit: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    restore_all(door.store)  # played without LPIPS
+    state = lpips_download()
+    quiet = words(visit())
+    monkeypatch.setattr(state, "state", "fetched")
+    assert "LEAKAGE_LPIPS_FROM" not in quiet
+    assert "has come from download.pytorch.org; its SHA-256 is right" in words(visit())
 
 
 def test_no_picture_stands_beside_settings_that_did_not_make_it(door: Service, visit: Open) -> None:

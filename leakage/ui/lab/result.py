@@ -6,6 +6,7 @@ from functools import partial
 import streamlit as st
 
 from leakage.data.images import gallery
+from leakage.data.lpips_download import lpips_download
 from leakage.learn.restored import VERSION
 from leakage.results.changes import changes
 from leakage.runs.events import AttackEnd
@@ -130,7 +131,7 @@ def details(runs: list[Run], known: Catalog) -> None:
     if len(runs) == 1:
         actions(runs[0])
         questions(runs[0], experiments[0], known)
-        st.html(ledger(experiments[0], known, service().meta(runs[0].id), runs[0].outcome(AttackEnd)))
+        threat_model_table(runs[0], experiments[0], known)
     else:
         questions(runs[-1], experiments[-1], known)
         names = [escape(title) for title in titles]
@@ -138,8 +139,16 @@ def details(runs: list[Run], known: Catalog) -> None:
         for tab, run, experiment in zip(tabs, runs, experiments, strict=True):
             with tab:
                 actions(run, of=f"-{run.id}")
-                st.html(ledger(experiment, known, service().meta(run.id), run.outcome(AttackEnd)))
+                threat_model_table(run, experiment, known)
     glossary()
+
+
+def threat_model_table(run: Run, experiment: Experiment, known: Catalog) -> None:
+    """The ledger of a run, and whether the network that its LPIPS lacked is coming."""
+    meta = service().meta(run.id)
+    if meta and meta.lpips and not meta.lpips.net and (words := lpips_download().words):
+        st.caption(f":material/download: {escape(words)}")
+    st.html(ledger(experiment, known, meta, run.outcome(AttackEnd)))
 
 
 def actions(run: Run, of: str = "") -> None:
