@@ -20,7 +20,7 @@ CHAINS = {"tests/browser/": "browser"} | dict.fromkeys(
         *(f"tests/web/test_{name}.py" for name in ("dispatcher_watch", "downloads", "hostile_requests", "password", "request_filter")),
         *(f"tests/web/test_{name}.py" for name in ("server",)),
         *(f"tests/workers/test_{name}.py" for name in ("faults", "limits", "rank_job", "ray", "recorder", "timing")),
-        *(f"tests/workers/test_{name}.py" for name in ("training_job", "worker")),
+        *(f"tests/workers/test_{name}.py" for name in ("training_job", "worker", "yielding")),
     ),
     "processes",
 )

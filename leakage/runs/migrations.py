@@ -114,6 +114,11 @@ def let_codes_delete_uploads(db: Connection) -> None:
     db.execute("CREATE TABLE upload_codes (hash TEXT PRIMARY KEY, owner TEXT NOT NULL, upload TEXT NOT NULL, created REAL NOT NULL)")
 
 
+def let_runs_yield(db: Connection) -> None:
+    """9: since when a run is asked to let somebody else go first."""
+    db.execute("ALTER TABLE runs ADD COLUMN yields REAL")
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     create_tables,
     replace_numbers_that_are_not_finite,
@@ -123,4 +128,5 @@ MIGRATIONS: tuple[Migration, ...] = (
     hash_owner_cookies,
     let_a_full_store_make_room,
     let_codes_delete_uploads,
+    let_runs_yield,
 )

@@ -6,15 +6,16 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, TypeVar
 
-from leakage.runs import fair_order
 from leakage.runs.connections import Connection, StoreError, is_full
 from leakage.runs.event_log import EventLog, append, dumps
 from leakage.runs.events import EndEvent, RestartEvent, StateEvent
-from leakage.runs.fair_order import Had, Served, Waiting
 from leakage.runs.housekeeping import weigh
+from leakage.runs.last_slot import YIELD_AFTER, let_others_first, to_yield
 from leakage.runs.rows import Asked, Run, run_of
+from leakage.runs.turns import playing, slots_of, waiting_in_order, waiting_runs
 
 BEFORE_IT_BEGAN = {"stopped": "Cancelled before it began.", "over": "The time of its question was over before it began."}
+YIELDED = "Somebody else was waiting, and runs of yours held every slot: this one lets them go first, and then begins anew."
 T = TypeVar("T")
 BEAT = 1.0  # seconds between a worker's noted signs of life
 
@@ -89,7 +90,7 @@ class RunQueue(EventLog):
             return None
 
         def work(db: Connection) -> Run | None:
-            order = _order(db, short=short)
+            order = let_others_first(waiting_in_order(db, short=short), playing(db), slots_of(db), short=short)
             return self._begin(db, order[0].id, worker) if order else None
 
         return self._write_in_any_case(work)
@@ -119,26 +120,34 @@ class RunQueue(EventLog):
         return run_of(row) if row else None
 
     def requeue(self, run: str, why: str) -> bool:
-        """Let a running run begin anew, without what it told so far; whether it does. Only once, and not when it was to be stopped."""
+        """Let a running run begin anew, without what it told so far; whether it does. Once, whether or not it yielded; not when stopped."""
+        before = "SELECT 1 FROM events WHERE run = ? AND kind = 'restart' AND json_extract(body, '$.text') != ?"
+        return self.database.write_using_reserve(lambda db: not db.execute(before, (run, YIELDED)).fetchone() and _begin_anew(db, run, why))
 
-        def work(db: Connection) -> bool:
-            changed = db.execute(
-                "UPDATE runs SET status = 'queued', started = NULL, heartbeat = NULL, worker = NULL"
-                " WHERE id = ? AND status = 'running' AND cancelled IS NULL"
-                " AND id NOT IN (SELECT run FROM events WHERE run = runs.id AND kind = 'restart')",
-                (run,),
-            ).rowcount
-            if changed:
-                db.execute("DELETE FROM events WHERE run = ? AND kind != 'state'", (run,))  # the pictures of frames go with them
-                append(db, run, RestartEvent(text=why))
-                append(db, run, StateEvent(status="queued"))
-            return bool(changed)
+    def make_way(self) -> list[str]:
+        """Ask long runs of an owner who holds every slot to yield one of them to somebody who waits; answers which runs that are."""
+        runs = self._yielding(YIELD_AFTER)
+        if runs:
+            where = "id IN (SELECT value FROM json_each(?)) AND status = 'running' AND cancelled IS NULL"
+            values = (time.time(), dumps(runs))
+            self.database.write_using_reserve(lambda db: db.execute(f"UPDATE runs SET yields = ? WHERE {where}", values))
+        return runs
 
-        return self.database.write_using_reserve(work)
+    def _yielding(self, after: float) -> list[str]:
+        """The runs that yield to somebody who waits for so many seconds; none while some do already."""
+        db, now = self.database.read(), time.time()
+        if db.execute("SELECT 1 FROM runs WHERE status = 'running' AND yields IS NOT NULL").fetchone():
+            return []
+        return to_yield(playing(db), waiting_runs(db), slots_of(db), now, after=after)
+
+    def staying(self) -> list[Run]:
+        """The runs under way, but for those that yield to somebody who waits."""
+        leaving = self._yielding(0.0)
+        return [run for run in self.running() if not run.yields and run.id not in leaving]
 
     def queue(self) -> list[Run]:
         """The waiting runs, in the order in which they will begin."""
-        order = {one.id: place for place, one in enumerate(_order(self.database.read()))}
+        order = {one.id: place for place, one in enumerate(waiting_in_order(self.database.read()))}
         return sorted((run for run in self._runs("status = 'queued'") if run.id in order), key=lambda run: order[run.id])
 
     def _runs(self, where: str, *values: Any) -> list[Run]:
@@ -150,12 +159,14 @@ class RunQueue(EventLog):
     def beat(self, run: str) -> tuple[bool, int]:
         """A sign of life from the worker, noted once a second; answers (should it stop?, how many runs are running)."""
         db, now = self.database.read(), time.time()
-        row = db.execute("SELECT cancelled, heartbeat FROM runs WHERE id = ? AND status = 'running'", (run,)).fetchone()
+        row = db.execute(
+            "SELECT COALESCE(cancelled, yields) AS stop, heartbeat FROM runs WHERE id = ? AND status = 'running'", (run,)
+        ).fetchone()
         if row and now - (row["heartbeat"] or 0.0) >= BEAT:
             with self.database.write() as db:
                 db.execute("UPDATE runs SET heartbeat = ? WHERE id = ?", (now, run))
         count = db.execute("SELECT COUNT(*) FROM runs WHERE status = 'running'").fetchone()[0]
-        return row is None or row["cancelled"] is not None, count
+        return row is None or row["stop"] is not None, count
 
     def put_version(self, run: str, version: str) -> None:
         """From now on it is shared with who asks the same of this version."""
@@ -181,21 +192,43 @@ class RunQueue(EventLog):
         self.database.write_using_reserve(work)
 
     def finish(self, run: str, status: str, *, message: str = "", result: EndEvent | None = None) -> None:
-        """Close a running run; says so in an EndEvent when there is a result, and in a StateEvent. Later calls change nothing."""
+        """Close a running run; says so in an EndEvent when there is a result, and in a StateEvent. Later calls change nothing.
+
+        One that yields ("yielded", or stopped because it was asked to) begins anew instead, unless its owner has stopped it.
+        """
         end = result.model_copy(update={"status": status}) if result else None
 
         def work(db: Connection) -> None:
+            asked = "SELECT 1 FROM runs WHERE id = ? AND yields IS NOT NULL"
+            yields = status == "yielded" or (status == "cancelled" and db.execute(asked, (run,)).fetchone())
+            if yields and _begin_anew(db, run, YIELDED):
+                return
+            how = "cancelled" if yields else status
             changed = db.execute(
                 "UPDATE runs SET status = ?, message = ?, finished = ?, result = ? WHERE id = ? AND status = 'running'",
-                (status, message, time.time(), dumps(_of_row(end)) if end else None, run),
+                (how, message, time.time(), dumps(_of_row(end)) if end else None, run),
             ).rowcount
             if changed:
                 if end:
                     append(db, run, end)
-                append(db, run, StateEvent(status=status, message=message))
+                append(db, run, StateEvent(status=how, message=message))
                 weigh(db, run)
 
         self.database.write_using_reserve(work)
+
+
+def _begin_anew(db: Connection, run: str, why: str) -> bool:
+    """Put a running run, that was not stopped, back into the queue without what it told; whether it was one."""
+    changed = db.execute(
+        "UPDATE runs SET status = 'queued', started = NULL, heartbeat = NULL, worker = NULL, yields = NULL"
+        " WHERE id = ? AND status = 'running' AND cancelled IS NULL",
+        (run,),
+    ).rowcount
+    if changed:
+        db.execute("DELETE FROM events WHERE run = ? AND kind NOT IN ('state', 'restart')", (run,))  # frames' pictures go with them
+        append(db, run, RestartEvent(text=why))
+        append(db, run, StateEvent(status="queued"))
+    return bool(changed)
 
 
 def _share(db: Connection, run: Run) -> str | None:
@@ -220,30 +253,6 @@ def _check_caps(db: Connection, owner: str, more: int, caps: Caps) -> None:
         open_runs = found.fetchone()[0]
         if open_runs + more > limit:
             raise QueueFullError(cap, limit, open_runs, more)
-
-
-def _order(db: Connection, *, short: bool = False) -> list[Waiting]:
-    """The waiting runs (the short ones) in fair order."""
-    rows = [Waiting(*row) for row in db.execute("SELECT id, owner, estimate, created FROM runs WHERE status = 'queued' ORDER BY rowid")]
-    waiting = [one for one in rows if one.short or not short]
-    now = time.time()
-    return fair_order.in_order(waiting, _had(db, now), now) if waiting else []
-
-
-def _had(db: Connection, now: float) -> dict[str, Had]:
-    """What the owners of waiting runs had: of what runs, until it is to end."""
-    served = db.execute(
-        "SELECT owner, worker, MAX(started, :since),"
-        " CASE status WHEN 'running' THEN MAX(:now, started + COALESCE(estimate, :unknown)) ELSE finished END"
-        " FROM runs WHERE worker IS NOT NULL AND (status = 'running' OR finished > :since)",
-        {"now": now, "unknown": fair_order.UNKNOWN, "since": now - fair_order.WINDOW},
-    )
-    seconds = fair_order.seconds_had(Served(*row) for row in served)
-    began = db.execute(
-        "SELECT owner, MAX(started) FROM runs WHERE owner IN (SELECT owner FROM runs WHERE status = 'queued') AND started IS NOT NULL"
-        " GROUP BY owner"
-    )
-    return {owner: Had(seconds.get(owner, 0.0), last) for owner, last in began}
 
 
 def _of_row(end: EndEvent) -> dict[str, Any]:

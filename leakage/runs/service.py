@@ -269,7 +269,7 @@ class Service:
     def places(self) -> dict[str, Place]:
         """Where every run that waits stands, from one reading of the queue."""
         waiting = self.store.queue()
-        waits = estimates.waits(self.store, self.store.running(), waiting, self.slots) if waiting else []
+        waits = estimates.waits(self.store, self.store.staying(), waiting, self.slots) if waiting else []
         return {run.id: Place(place, wait) for place, (run, wait) in enumerate(zip(waiting, waits, strict=True), 1)}
 
     def estimate(self, task: Task) -> float | None:

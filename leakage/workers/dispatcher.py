@@ -121,6 +121,8 @@ class Dispatcher:
         self.ticked = now
         self.fill_slots(now)
         self.listing.look()
+        if way := self.store.make_way():
+            log.info("%d long runs of one owner yield a slot: somebody else waits", len(way))
         for run in self.store.running():
             self.look_after(run)
         if now - self.swept > HOUR:
@@ -181,14 +183,15 @@ class Dispatcher:
         slot, worker = next(((slot, worker) for slot, worker in self.occupied().items() if worker.plays(run)), ("", None))
         if worker:
             self.backoffs[slot].worked()
-            since_cancel = now - run.cancelled if run.cancelled else 0.0
+            told = run.cancelled or run.yields
+            since_cancel = now - told if told else 0.0
             if now - max(run.heartbeat, self.woke) > SILENCE or since_cancel > KILL_AFTER:
                 worker.kill()
             elif since_cancel > TERM_AFTER:
                 worker.terminate()
         # An earlier dispatcher's worker may still finish its run. Its process is not ours to touch: the number may be anybody's by now.
         elif (ended := self.has_ended(run)) or now - run.heartbeat > SILENCE:
-            if run.cancelled:
+            if run.cancelled or (run.yields and ended):
                 self.store.finish(run.id, "cancelled", message="Cancelled; what there was until then is kept.")
             elif not (ended and self.config.retry_lost and self.store.requeue(run.id, AGAIN)):  # who is silent may still write
                 self.store.finish(run.id, "failed", message=LOST)

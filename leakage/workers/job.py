@@ -15,7 +15,7 @@ from leakage.runs.events import EndEvent
 from leakage.runs.run_queue import BEFORE_IT_BEGAN
 from leakage.runs.store import Run, Store
 from leakage.workers.memory_limit import lift_memory_limit, met_limit
-from leakage.workers.pulse import Pulse
+from leakage.workers.pulse import Pulse, YieldedError
 
 MEMORY = "This needs more memory than one run may use here. Choose a smaller batch, a smaller picture or a narrower model."
 log = logging.getLogger(__name__)
@@ -95,7 +95,9 @@ class Job:
 
     def fail(self, error: Exception) -> None:
         """Close it with a sentence that a user can act on."""
-        if isinstance(error, UnbegunError):  # nothing went wrong
+        if isinstance(error, YieldedError):
+            self.store.finish(self.run.id, "yielded")
+        elif isinstance(error, UnbegunError):  # nothing went wrong
             self.store.finish(self.run.id, "cancelled", message=BEFORE_IT_BEGAN.get(self.cut, UNBEGUN.format(self.limit)))
         else:
             if met_limit(error):

@@ -17,6 +17,10 @@ PATIENCE = 10.0  # seconds a step may take after the run should have stopped
 log = logging.getLogger(__name__)
 
 
+class YieldedError(Exception):
+    """The run lets somebody else go first: nothing of it is kept, so nothing of it need be scored."""
+
+
 class Pulse(threading.Thread):
     """Signs of life every second; knows whether to stop and how many threads this run may use. Asked at every step, so it must be cheap."""
 
@@ -25,7 +29,7 @@ class Pulse(threading.Thread):
         self.store, self.run_id = store, run.id
         self.deadline = math.inf
         self.stopped, self.alone, self.over, self.late = False, True, threading.Event(), False
-        self.most, self.last_words = 1, STUCK
+        self.most, self.last_words, self.yields = 1, STUCK, False
 
     def run(self) -> None:
         told = math.inf  # when it was told to stop
@@ -33,7 +37,9 @@ class Pulse(threading.Thread):
             with contextlib.suppress(StoreError, MemoryError):  # a full disk is reported by the frames, want of memory by the run
                 self.stopped, running = self.store.beat(self.run_id)
                 self.alone = running <= 1
-                told = min(told, time.monotonic()) if self.stopped else told
+                if self.stopped and math.isinf(told):
+                    found = self.store.get(self.run_id)
+                    told, self.yields = time.monotonic(), bool(found and found.yields and not found.cancelled)
                 if time.monotonic() > min(told, self.deadline) + PATIENCE:  # only between two steps can a run stop by itself
                     log.error("run %s is stuck in one step: leaving", self.run_id)
                     self.store.finish(self.run_id, "cancelled", message=STUCK if self.stopped else self.last_words)
@@ -48,6 +54,8 @@ class Pulse(threading.Thread):
         return self.says_stop()
 
     def says_stop(self) -> bool:
-        """The same, without a word on threads: while a run is prepared, which is no step of its."""
+        """The same, without a word on threads: while a run is prepared, which is no step of its. Raises YieldedError where it yields."""
+        if self.yields:
+            raise YieldedError
         self.late = time.monotonic() > self.deadline
         return self.stopped or self.late

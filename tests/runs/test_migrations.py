@@ -87,7 +87,13 @@ def test_every_stored_run_has_the_numbers_that_it_had(old: Path) -> None:
     for row in before["runs"]:
         run = store.get(row["id"])
         assert run is not None
-        assert {**vars(run), "result": None} == {**row, "shareable": bool(row["shareable"]), "result": None, "thinned": None}
+        assert {**vars(run), "result": None} == {
+            **row,
+            "shareable": bool(row["shareable"]),
+            "result": None,
+            "thinned": None,
+            "yields": None,
+        }
         assert parse(run.experiment).model_dump()["attack"] == json.loads(row["experiment"])["attack"]
         assert store.holders(run.id) == [run.owner]
         assert store.labels(run.owner) == {}
