@@ -2,7 +2,7 @@
 
 import math
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 import torch
@@ -104,23 +104,19 @@ def one_start(  # noqa: PLR0913  (where it begins and where it ends)
     z = (normal_start(seen, rng) if begin is None else begin.detach().clone()).requires_grad_()  # (B, C, H, W)
     logits = torch.randn((seen.batch_size, seen.num_classes), generator=rng).to(seen.device, seen.dtype).requires_grad_()
     leaves = [z, logits] if labels is None else [z]
-    optimiser = torch.optim.LBFGS(leaves, lr=1, max_iter=20, history_size=100, line_search_fn=line_search)
 
     def classes() -> Tensor:
         return logits.softmax(1) if labels is None else labels  # (B, K) or (B,)
 
-    def closure() -> Tensor:
-        loss = distance(seen.gradient(pixels(z), classes()))
-        for leaf, slope in zip(leaves, torch.autograd.grad(loss, leaves), strict=True):
-            leaf.grad = slope.contiguous()
-        return loss.detach()
+    def far() -> Tensor:
+        return distance(seen.gradient(pixels(z), classes()))
 
-    solved = goal(seen)
+    solved, go = goal(seen), minimizer(leaves, far, line_search)
     recent: deque[float] = deque(maxlen=PATIENCE)
     step = 0
     for step in range(1, steps + 1):
         x, y = pixels(z.detach().clone()), classes().detach()
-        loss = optimiser.step(closure)  # the distance of x, which this step leaves
+        loss = go()  # the distance of x, which this step leaves
         value = float(loss)
         yield Snapshot(step=step, x=x, y=y, loss=loss)
         if value <= until:
@@ -129,4 +125,17 @@ def one_start(  # noqa: PLR0913  (where it begins and where it ends)
         if diverged(z.detach(), value) or (len(recent) == PATIENCE and value > enough * recent[0]):
             break
         recent.append(value)
-    yield Snapshot(step=step, x=pixels(z.detach()), y=classes().detach(), loss=closure())
+    yield Snapshot(step=step, x=pixels(z.detach()), y=classes().detach(), loss=far().detach())
+
+
+def minimizer(leaves: list[Tensor], objective: Callable[[], Tensor], line_search: str | None) -> Callable[[], Tensor]:
+    """What moves the leaves by one step of L-BFGS, 20 iterations, and returns the objective as it was before."""
+    optimiser = torch.optim.LBFGS(leaves, lr=1, max_iter=20, history_size=100, line_search_fn=line_search)
+
+    def closure() -> Tensor:
+        loss = objective()
+        for leaf, slope in zip(leaves, torch.autograd.grad(loss, leaves), strict=True):
+            leaf.grad = slope.contiguous()
+        return loss.detach()
+
+    return lambda: optimiser.step(closure)

@@ -1,46 +1,92 @@
-"""L-BFGS from an answer on: until the gradient fits exactly, or as well as the errors in it allow."""
+"""L-BFGS from an answer on: until the gradient fits exactly, or to the picture that weighs smoothness against the errors in it."""
 
 from collections.abc import Iterator
 from dataclasses import replace
 
 import torch
+from torch import Tensor
 
-from leakage.attacks._lbfgs import expected_squares, goal, one_start
+from leakage.attacks._lbfgs import FITTED, expected_squares, goal, minimizer, one_start
 from leakage.engine.core import Observation, Snapshot
 from leakage.engine.discrepancy import entries_compared, left_by_fitting, slack
-from leakage.engine.matching import from_pixels
+from leakage.engine.matching import from_pixels, squared_distance, to_pixels
 
-FITTED = 0.75  # of the unknowns: chosen on ten runs behind Gaussian noise of 0.003 to 0.03, from noise and from Adam's answers
-REACHED = "known from the protection: polishing ends before it fits them, after {} of {} steps"
-READ = "read from what polishing leaves, as of any least squares: the answer is from before it fits them, after {} of {} steps"
+GREY_LEVEL = 1 / 255  # differences between neighboring pixels that are smaller hardly count
+SETTLED = 1e-5  # polishing ends when one step lowers its objective by less
+KNOWN = "known from the protection: polishing weighs their expected squares, {:.2g} in all, against smoothness"
+READ = "read from what a fit to the end leaves: polishing weighs their squares, {:.2g} in all, against smoothness"
+PLAIN = "{}: polishing ends before it fits them"
 
 
 def polished(
-    seen: Observation, answer: Snapshot, rng: torch.Generator, *, steps: int, line_search: str | None = "strong_wolfe"
+    seen: Observation, answer: Snapshot, rng: torch.Generator, *, steps: int, line_search: str | None = "strong_wolfe", smooth: bool = True
 ) -> Iterator[Snapshot]:
-    """The answer, gone on from by at most so many steps of L-BFGS on the squared distance; the last Snapshot is the answer.
+    """The answer, gone on from by at most so many steps of L-BFGS; the last Snapshot is the answer.
 
-    Where the attacker knows how large the errors in the gradient are it ends when FITTED of the unknowns are fitted to them
-    (`left_by_fitting`). Where it does not know, it goes on to the end. If that fits the gradient (`_lbfgs.goal`), there were no errors.
-    Else the rest is taken for what a whole fit leaves of them, and the answer is the guess with which it would have ended had it known:
-    the one from which it began where that fits as well as the true pictures would.
+    An exact gradient is fitted to the end, by its squared distance. Behind errors of a known size `most_probable` goes on, or, without
+    smoothness, the same search that ends as DLG does, where it has fitted the errors in a share of its unknowns. An attacker who does not
+    know the errors fits to the end first. If that succeeds (`_lbfgs.goal`), there were none. Else what is left of them tells their size
+    (`left_by_fitting`), and polishing begins again, so that it takes twice as many steps.
     """
-    errors, kept = seen.errors, list[Snapshot]()
     entries, unknowns = entries_compared(seen.as_gradient(), seen.entry_weights), answer.x.numel()
-    share = left_by_fitting(entries, unknowns, FITTED)
-    until = share * expected_squares(seen)
+    expected, words, taken = expected_squares(seen), KNOWN, 0
     begin = from_pixels(seen, answer.x)
-    for moment in one_start(seen, rng, labels=answer.y, steps=steps, begin=begin, line_search=line_search, until=until):
-        kept = [*kept, moment] if errors is None else [*kept[-1:], moment]
-        yield replace(moment, note=answer.note)
-    last, words = kept[-1], REACHED
-    if errors is None and float(last.loss) > goal(seen):
-        words, whole = READ, float(last.loss) / left_by_fitting(entries, unknowns)
-        until = whole if float(kept[0].loss) <= whole * (1 + slack(entries)) else share * whole
-    nearest = next((place for place, moment in enumerate(kept) if float(moment.loss) <= until * (1 + slack(entries))), None)
-    if not until or nearest is None:
-        return
-    if nearest and float(kept[nearest - 1].loss) * float(kept[nearest].loss) < until**2:  # in ratio: a step may go far below
-        nearest -= 1
-    note = {**answer.note, "errors": words.format(kept[nearest].step - 1, steps)}
-    yield replace(kept[nearest], step=last.step, note=note)
+    if not expected:
+        for last in one_start(seen, rng, labels=answer.y, steps=steps, begin=begin, line_search=line_search):
+            yield replace(last, note=answer.note)
+        if seen.errors is not None or float(last.loss) <= goal(seen):
+            return
+        expected, words, taken = float(last.loss) / left_by_fitting(entries, unknowns), READ, last.step
+    note = {**answer.note, "errors": words.format(expected)}
+    if smooth:
+        moments = most_probable(seen, answer, expected, steps=steps)
+    else:
+        note["errors"] = PLAIN.format(words.split(":")[0])
+        until = left_by_fitting(entries, unknowns, FITTED) * expected
+        moments = one_start(seen, rng, labels=answer.y, steps=steps, begin=begin, line_search=line_search, until=until)
+    for moment in moments:
+        yield replace(moment, step=taken + moment.step, note=note)
+
+
+def most_probable(seen: Observation, answer: Snapshot, expected: float, *, steps: int) -> Iterator[Snapshot]:
+    """Minimize log TV(x) - 1/2 log(E - ||g(x) - g*||^2) by L-BFGS from the answer; E is the expected sum of squared errors.
+
+    The most probable picture behind normal errors, where differences between neighboring pixels have a Laplace distribution whose width
+    is not known (MacKay 1992, "Bayesian interpolation", for a normal prior). Of n squared errors with the sum E a picture that has fitted
+    gamma unknowns to the data leaves E (1 - gamma / n), and the differences have the mean width TV / gamma. So the slope of the posterior,
+    n / (2 E) d||g - g*||^2 + gamma / TV dTV with gamma = n (1 - ||g - g*||^2 / E), vanishes where that of the objective does.
+    No weight is chosen: it follows from E. The objective grows steeply towards E, so that an answer fits about as well as the true pictures
+    would, or better; where E is 0 in the limit, TV has no say.
+    Nearer to E than one standard deviation of the truth's squared distance, and beyond it, the logarithm goes on as a straight line.
+
+    Args:
+        seen: what arrived.
+        answer: where the search begins, and the labels that it keeps.
+        expected: E.
+        steps: of L-BFGS, at most, with 20 inner iterations each.
+    """
+    distance, pixels = squared_distance(seen.as_gradient(), seen.entry_weights), to_pixels(seen)
+    least = slack(entries_compared(seen.as_gradient(), seen.entry_weights)) / 2
+    z = from_pixels(seen, answer.x).detach().clone().requires_grad_()  # (B, C, H, W)
+
+    def far() -> Tensor:
+        return distance(seen.gradient(pixels(z), answer.y))
+
+    def objective() -> Tensor:
+        left = 1 - far() / expected
+        near = left.clamp(min=least)
+        return smooth_variation(pixels(z)).log() - (near.log() + (left - near) / least) / 2
+
+    go, before = minimizer([z], objective, "strong_wolfe"), float("inf")
+    for step in range(1, steps + 1):
+        value = float(go())  # of the objective, before this step
+        yield Snapshot(step=step, x=pixels(z.detach().clone()), y=answer.y, loss=far().detach())
+        if before - value < SETTLED:
+            return
+        before = value
+
+
+def smooth_variation(x: Tensor) -> Tensor:
+    """The total variation of x (B, C, H, W) with sqrt(d^2 + GREY_LEVEL^2) in place of |d|, which has no slope at 0; a scalar."""
+    across, down = x[..., 1:] - x[..., :-1], x[..., 1:, :] - x[..., :-1, :]
+    return torch.cat([d.flatten() for d in (across, down)]).square().add(GREY_LEVEL**2).sqrt().sum()

@@ -37,7 +37,7 @@ class RGapDLG(Attack):
             yield replace(first, note={**first.note, "way": "R-GAP"})
         assert first is not None
         best = replace(first, note={name: value for name, value in first.note.items() if name != "event"} | {"way": "R-GAP"})
-        for moment in polished(seen, first, rng, steps=self.steps, line_search=None):
+        for moment in polished(seen, first, rng, steps=self.steps, line_search=None, smooth=False):
             near = replace(moment, step=first.step + moment.step, loss=distance(seen, moment.x, first.y), note={**best.note, "way": "DLG"})
             yield near
             best = near if near.loss < best.loss else best

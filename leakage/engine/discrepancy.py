@@ -29,17 +29,11 @@ class Goal:
         distance: gradients of S guesses -> how far each is from what arrived, (S,).
         floor: the expected distance of the true pictures, (); None where they fit exactly, or where the attacker does not know.
         note: what the attacker assumes of the errors, for the page.
-        entries: how many are compared.
     """
 
     distance: Distance
     floor: Tensor | None
     note: dict[str, str | int | float]
-    entries: int = 1
-
-    def reached(self, found: Tensor) -> bool:
-        """Whether a guess at this distance fits as well as the true pictures would."""
-        return self.floor is not None and bool(found <= self.floor * (1 + slack(self.entries)))
 
 
 def goal_of(seen: Observation, kind: str, importance: Mapping[str, float] | None = None) -> Goal:
@@ -49,7 +43,7 @@ def goal_of(seen: Observation, kind: str, importance: Mapping[str, float] | None
     if not seen.errors:
         return Goal(compared, None, {} if seen.errors is not None else {"errors": UNKNOWN})
     floor = expected_distance(kind, target, seen.errors, importance=importance, entry_weights=seen.entry_weights)
-    return Goal(compared, floor, {"errors": KNOWN.format(float(floor))}, entries_compared(target, seen.entry_weights))
+    return Goal(compared, floor, {"errors": KNOWN.format(float(floor))})
 
 
 def floors_of(goals: Sequence[Goal]) -> Tensor | None:

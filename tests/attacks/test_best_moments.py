@@ -18,21 +18,23 @@ def ends(picture: str, force: str, *, adaptive: bool = True) -> tuple[float, flo
     return float(scores[-1]), float(scores.max()), str(frames[-1].note["errors"])
 
 
-@pytest.mark.parametrize(("picture", "least"), [("chelsea", 20.0), ("astronaut", 13.0)])
+@pytest.mark.parametrize(("picture", "least"), [("chelsea", 25.0), ("astronaut", 22.0)])
 def test_the_cat_and_the_astronaut_stay_what_they_were_before_polishing(picture: str, least: float) -> None:
-    """They ended at 12.6 and 11.8 dB: polishing fitted the noise."""
+    """They ended at 12.6 and 11.8 dB: polishing fitted the noise. Where it stopped in time they ended at 21.0 and 13.5."""
     end, best, words = ends(picture, "middle")
     assert end > least
     assert end > best - 1
     assert words.startswith("known from the protection")
 
 
-def test_who_does_not_know_the_noise_reads_it_from_what_polishing_leaves() -> None:
-    end, best, words = ends("chelsea", "middle", adaptive=False)
-    assert end > max(20, best - 1)
-    assert words.startswith("read from what polishing leaves")
+@pytest.mark.parametrize(("picture", "least"), [("chelsea", 25.0), ("astronaut", 22.0)])
+def test_an_attacker_who_does_not_know_the_noise_reads_it_from_what_polishing_leaves(picture: str, least: float) -> None:
+    end, best, words = ends(picture, "middle", adaptive=False)
+    assert end > max(least, best - 1)
+    assert words.startswith("read from what a fit to the end leaves")
 
 
-def test_weak_noise_leaves_polishing_its_use() -> None:
-    end, best, _ = ends("chelsea", "weak")
-    assert end > max(24, best - 1)
+@pytest.mark.parametrize(("force", "least"), [("weak", 30.0), ("strong", 16.0)])
+def test_polishing_follows_the_size_of_the_noise(force: str, least: float) -> None:
+    end, best, _ = ends("chelsea", force)
+    assert end > max(least, best - 1)
