@@ -1,21 +1,25 @@
 """Ask: what could be seen of whose pictures? The strongest known attackers try it, and the page says what they found."""
 
+import time
+
 import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from leakage.results import answer_file
-from leakage.results.answer import plan
+from leakage.results.asking import plan
+from leakage.results.durations import duration
 from leakage.runs.service import service
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment, Picture, SpecError
-from leakage.spec.question import Question
+from leakage.spec.question import Question, in_words_of
+from leakage.spec.threat_model import counted
 from leakage.ui.ask import answer_view, questions
 from leakage.ui.common import explain
 from leakage.ui.common.markdown import escape
 from leakage.ui.common.ready import catalog
 from leakage.ui.common.session import delete_all, owner
+from leakage.ui.compare.compared import find_runs
 from leakage.ui.lab.chooser import uploads_of
-from leakage.ui.lab.result import duration
 
 QUESTION = "Phones train together and send updates, never pictures. Could somebody at the server see the pictures all the same?"
 GROUP = "question"
@@ -30,10 +34,9 @@ def start(question: Question, own: list[Picture], known: Catalog) -> None:
         words = str(error)
     with st.container(key="run-bar", gap="small"):
         pressed = st.button("Ask", type="primary", icon=":material/help:", width="stretch", disabled=not planned, key="run-button")
-        groups = len({one.pictures for one in planned})
-        told = (
-            f"The strongest attackers first, on {groups} group{'s' * (groups > 1)} of pictures, {duration(60 * question.minutes)} at most"
-        )
+        groups = counted(len({one.pictures for one in planned}), "group")
+        told = f"The strongest attackers first, on {groups} of pictures, {duration(60 * question.minutes)} at most"
+        told += ", and the same pictures without protection" if question.defenses else ""
         st.caption(escape(words or told))
     with st.popover("Load an answer file", icon=":material/upload_file:", type="tertiary"):
         number = st.session_state.setdefault("answer-files", 0)
@@ -47,9 +50,11 @@ def start(question: Question, own: list[Picture], known: Catalog) -> None:
 
 def submit(planned: list[Experiment]) -> None:
     """Queue all, in their order, and put them into the address."""
-    uploads = {id: file for one in planned for id, file in uploads_of(one.pictures).items()}
+    uploads, pressed = {id: file for one in planned for id, file in uploads_of(one.pictures).items()}, time.time()
     try:
-        st.query_params["runs"] = ",".join(service().submit_all(planned, owner(), uploads=uploads, group=GROUP))
+        ids = service().submit_all(planned, owner(), uploads=uploads, group=GROUP)
+        st.query_params["runs"] = ",".join(ids)
+        st.session_state[answer_view.STORED] = [run.id for run in find_runs(",".join(ids)) if run.created < pressed]
     except SpecError as error:
         st.session_state["refused"] = str(error)
 
@@ -62,7 +67,8 @@ def again(file: UploadedFile) -> None:
         if known is None:
             return
         questions.load(question, known)
-        submit(plan(question, known, service().estimate, slots=service().slots))
+        repeated = answer_file.repeated(file.getvalue().decode(), known)
+        submit(repeated or plan(question, known, service().estimate, slots=service().slots))
     except (SpecError, UnicodeDecodeError) as error:
         st.session_state["refused"] = str(error)
     st.session_state["answer-files"] += 1  # an empty uploader
@@ -70,12 +76,14 @@ def again(file: UploadedFile) -> None:
 
 def page() -> None:
     """The whole page, top to bottom."""
-    st.markdown(f"#### {QUESTION}")
+    title = st.empty()
+    title.markdown(f"#### {QUESTION}")
     known = catalog()
     if known is None:
         return
     if questions.KEYS["who"] not in st.session_state:
         st.session_state["wrong"] = questions.read_url(known)
+    title.markdown(f"#### {escape(in_words_of(Question(called=st.session_state[questions.KEYS['called']]), QUESTION))}")
     for words in st.session_state.pop("wrong", []):
         st.warning(escape(words))
     left, right = st.columns([0.34, 0.66], gap="medium")

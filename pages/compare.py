@@ -4,6 +4,7 @@ import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from leakage.results import comparison_file
+from leakage.results.durations import duration
 from leakage.runs.service import service
 from leakage.spec.catalog import Catalog
 from leakage.spec.cautions import all_warnings
@@ -17,7 +18,6 @@ from leakage.ui.compare import compared, precomputed_results, variants, variants
 from leakage.ui.compare.plan import in_queue, plan
 from leakage.ui.lab.chooser import choose_pictures, choose_shape, uploads_of
 from leakage.ui.lab.client_choice import choose_setting
-from leakage.ui.lab.result import duration
 
 GROUP = "comparison"
 HERE_NOT = ("defense", "adaptive", "counter")  # menus of the lab alone

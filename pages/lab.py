@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from leakage.results.durations import duration
 from leakage.runs.service import service
 from leakage.spec.catalog import Catalog
 from leakage.spec.cautions import warnings
@@ -55,8 +56,8 @@ def start(experiment: Experiment | None, known: Catalog) -> None:
             experiment, words = None, str(error)
         if seconds:
             limit = experiment.max_seconds if experiment else 0
-            words = f"About {result.duration(seconds)} on this machine"
-            words += f", and {result.duration(limit)} at most: its time limit" if seconds > limit else ""
+            words = f"About {duration(seconds)} on this machine"
+            words += f", and {duration(limit)} at most: its time limit" if seconds > limit else ""
         if experiment:
             words = f"Attack: {known.get('attack', experiment.attack.id).title}. {words}"
         pressed = st.button(

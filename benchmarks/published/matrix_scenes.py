@@ -216,6 +216,7 @@ for scene in SCENES:
     print_cells(results)
     watched = max(WATCHED["rounds"] if cell.averages else 1 for cell in cells(scene))
     recipe = {"data": scene.source, "pictures": given.pictures, "seeds": 1, "attacks": scene.attacks, "watched": watched}
+    recipe |= {"protocol": scene.base.protocol.id}
     words = {"id": scene.id, "title": scene.title, "about": scene.about, "left_out": scene.left_out}
     written.append({**words, "recipe": recipe, "cells": results})
 (ROOT / "assets" / "matrix_scenes.json").write_text(json.dumps({"about": __doc__, "scenes": written}, indent=1) + "\n")

@@ -18,7 +18,7 @@ from leakage.data.errors import BROKEN
 from leakage.data.readers import Pixels, Rows
 
 __all__ = ["GALLERY_CLASSES", "DataSet", "Item", "PictureError", "Pixels", "Rows", "data_folder", "datasets", "training_pictures"]
-__all__ += ["class_names", "find", "fitted", "gallery", "portraits", "read", "sheet", "thumbnail", "tiles"]
+__all__ += ["class_names", "find", "fitted", "gallery", "is_grey", "portraits", "read", "sheet", "thumbnail", "tiles"]
 
 GALLERY_CLASSES = ["person", "cat", "cup", "rocket", "eye scan", "tissue scan", "face", "digit", "document", "thing"]
 
@@ -111,6 +111,12 @@ def fitted(picture: Pixels, size: int, channels: int) -> Pixels:
     if image.width != size:
         image = image.resize((size, size), Image.Resampling.LANCZOS if image.width > size else Image.Resampling.BICUBIC)
     return np.array(image).reshape(size, size, channels)
+
+
+def is_grey(upload: bytes) -> bool:
+    """Whether the channels of an upload, as it is kept, are equal in every pixel."""
+    picture = np.asarray(square(upload, "Your picture"))
+    return bool((picture == picture[..., :1]).all())
 
 
 def _data_set(source: str) -> DataSet:

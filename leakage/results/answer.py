@@ -1,75 +1,28 @@
-"""The answer to a question of the page Ask: what is run for it, worst first, and what may be said of what that came to."""
+"""The answer to a question of the page Ask: what its attacks and their controls came to, and what may be said of it."""
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from leakage.results import worst_case
-from leakage.results.comparison import Row, rows, scenario
-from leakage.results.differences import protection, sentence_case
-from leakage.results.precomputed import Line, matrix, reach, seen_words
-from leakage.results.utility import Cost, cost, with_defaults
+from leakage.results.asking import is_control
+from leakage.results.comparison import Row, rows
+from leakage.results.control import Control
+from leakage.results.labels_read import LabelsRead, labels_read
+from leakage.results.nearest import NAIVE, nearest
+from leakage.results.precomputed import reach, seen_words
+from leakage.results.promise import Promise, stated
 from leakage.runs.events import AttackEnd
 from leakage.runs.reader import RunReader
 from leakage.runs.store import OPEN, Run
 from leakage.spec.catalog import Catalog
-from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
-from leakage.spec.prepared import prepared
-from leakage.spec.question import ATTACKERS, STEPS, Question, groups
+from leakage.spec.experiment import Experiment
+from leakage.spec.threat_model import counted
 from leakage.spec.words import CUT_SHORT, INAPPLICABLE, LEAKS, MEANING, PARTLY, RECOGNIZABLE, SINGLED_OUT, VERDICTS
 
-MOST = 24  # runs of one answer
 SEVERITY = (*VERDICTS, CUT_SHORT, INAPPLICABLE)  # worst first
-GUESSED = 30.0  # seconds of a run that nobody has timed yet
-SHARE = 0.85  # of the time is planned for: workers have to start, and results to be scored
 LEAK, NOT_SAFE, ASKING, GONE = "leaks", "not shown safe", "not answered yet", "no answer"
-ANOTHER = (
-    "One picture of each phone, by the best attacker of the precomputed results: an untrained LeNet, CIFAR-10. Who puts "
-    "rounds together watches 16 of a server that stands still. What was not shown there is not shown safe."
-)
-NEVER = (
-    "Attacks that nobody has published, or that this program does not have: attackers who learned from other pictures of the same people, "
-    "and servers that send a model of their own making.",
-    "Other networks. All this is on the small demo network (LeNet), untrained; a wider one gives more away, a trained one often less.",
-    "Other pictures, larger ones, more rounds, more time.",
-)
-
-
-def plan(
-    question: Question, known: Catalog, estimate: Callable[[Experiment], float | None], *, slots: int, own: Sequence[Picture] = ()
-) -> list[Experiment]:
-    """What is run: the strongest attacker on every group of people, then the next one, as many as the time allows; at least one.
-
-    Raises SpecError where the question cannot be run.
-    """
-    tries = [_allowed(worst_case.tries(group.resolve(known), known), question) for group in groups(question, own)]
-    ordered = [own_tries[place] for place in range(max(map(len, tries))) for own_tries in tries if place < len(own_tries)]
-    left, planned = SHARE * 60 * question.minutes * slots, list[Experiment]()
-    for one in ordered[:MOST]:
-        left -= estimate(one) or GUESSED
-        if planned and left < 0:
-            break
-        planned.append(one)
-    return planned
-
-
-def _allowed(tries: list[Experiment], question: Question) -> list[Experiment]:
-    """Who knows a protection may also attack as if not; who does not know it may not, and does what it says of itself."""
-    if question.attacker != "naive":
-        return tries
-    unaware = [one for one in tries if not one.assume.adaptive]
-    return unaware or [one.model_copy(update={"assume": Assumptions(adaptive=False)}) for one in tries if not one.assume.strategy]
-
-
-@dataclass(frozen=True)
-class Alternative:
-    """Another protection: what the strongest attacker of the precomputed results got of it, and what it cost a training."""
-
-    title: str
-    stack: tuple[Part, ...]
-    chosen: bool
-    seen: str
-    attacker: str
-    cost: Cost
+PROVES_NOTHING = "Nothing recognized, and that proves nothing."
 
 
 @dataclass(frozen=True)
@@ -81,10 +34,17 @@ class Answer:
     total     how many pictures were attacked
     seconds   that the attacks took together
     best      the run that shows most; None while none has shown or ended
+    rows      of the attacks, without the controls
     cut       runs that did not come to their own answer: stopped, failed, or not done yet
     idle      id of an attack that does not apply here -> why: it was not tried
     begun     ids of the attacks that were begun
     tried     those among them that came to an answer, or showed something before
+    control   the same pictures without protection; None where no protection was asked about
+    labels    of how many pictures their label was named; None while no run has named any
+    promise   of differential privacy, as the runs state it; None where they state none
+    protected whether a protection was asked about
+    when      when its runs were computed, to be appended to a sentence
+    stronger  an attack that came further in the nearest precomputed rows than all that were tried, and how far; empty: none did
     """
 
     word: str
@@ -98,28 +58,52 @@ class Answer:
     begun: frozenset[str]
     tried: frozenset[str]
     idle: dict[str, str] = field(default_factory=dict)
+    control: Control | None = None
+    labels: LabelsRead | None = None
+    promise: Promise | None = None
+    protected: bool = False
+    when: str = ""
+    stronger: str = ""
+
+    @property
+    def recognized(self) -> int:
+        """How many pictures were recognizable or singled out."""
+        return sum(self.people.get(word, 0) for word in LEAKS)
 
     @property
     def headline(self) -> str:
-        """The answer in a sentence."""
+        """The answer in a few sentences."""
         if self.word == LEAK:
             return f"Leaks. {self.seen}"
         if self.word == ASKING:
-            return "Nothing shown by the attacks that have ended. Others are still running."
+            return "Nothing recognized by the attacks that have ended. Others are still running."
         if self.word == GONE:
             return "Some attacks of this answer were deleted, and what they found with them. Ask again."
         if self.idle and not self.begun:
-            return "Not shown safe. None of these attacks applies here, so none was tried, and nothing is known."
+            return "None of these attacks applies here, so none was tried, and nothing is known."
         if not self.tried:
-            return "Not shown safe. No attack came to an answer, so nothing is known."
-        found = sum(row.answered or row.shows for row in self.rows)
-        return f"Not shown safe. {self.seen} That is what {found} attack{'s' * (found > 1)} found, and no proof of safety."
+            return "No attack came to an answer, so nothing is known."
+        return " ".join([PROVES_NOTHING, self.seen, self.played, *self.doubts])
+
+    @property
+    def doubts(self) -> list[str]:
+        """Why a failed answer is weaker still: a stronger attack that was not played, a control that failed too."""
+        words = [f"A stronger known attack was not played to an answer: {self.stronger}."] if self.stronger else []
+        return words + ([self.control.doubt(self.recognized)] if self.control and self.control.doubt(self.recognized) else [])
+
+    @property
+    def played(self) -> str:
+        """How many attacks were played, how often, and how many of the planned runs have no answer."""
+        answered, runs = sum(row.answered or row.shows for row in self.rows), len(self.rows)
+        words = f"{counted(len(self.tried), 'attack')} {'was' if len(self.tried) == 1 else 'were'} played, in {counted(answered, 'run')}"
+        missing = runs - answered
+        return f"{words}; {missing} of {counted(runs, 'planned run')} came to no answer." if missing else f"{words}."
 
     @property
     def decision(self) -> str:
         """What somebody may go by who decides."""
         if self.word == LEAK:
-            return "Decide as if whoever runs the server had such pictures: sending updates in this way does not keep them private."
+            return "Decide as if the people who run the server had such pictures: sending updates in this way does not keep them private."
         return "Decide as if it may leak: a failed attack proves nothing." if self.word == NOT_SAFE else ""
 
     @property
@@ -131,38 +115,34 @@ class Answer:
     def seen(self) -> str:
         """What could be seen, of how many."""
         counts = [f"{count} {word}" for word, count in self.people.items() if word in (RECOGNIZABLE, SINGLED_OUT, PARTLY)]
-        of = f"Of {self.total} picture{'s' if self.total != 1 else ''}: "
-        return of + (", ".join(counts) if counts else "none shown by these attacks") + "."
+        return f"Of {counted(self.total, 'picture')}: {', '.join(counts) if counts else 'none shown by these attacks'}."
 
 
 def answer(reader: RunReader, runs: Sequence[Run], known: Catalog, *, gone: int = 0) -> Answer:
     """The answer as far as the runs have come; so many others of it are `gone`."""
-    told, worst, begun, tried = rows(reader, list(runs), known), dict[str, str](), set[str](), set[str]()
+    every = {run.id: Experiment.model_validate_json(run.experiment) for run in runs}
+    main = [run for run in runs if not is_control(every[run.id], list(every.values()))]
+    told, worst, begun, tried = rows(reader, main, known), dict[str, str](), set[str](), set[str]()
     idle = dict[str, str]()
-    seconds = 0.0
-    for run, row in zip(runs, told, strict=True):
-        end, asked = run.outcome(AttackEnd), Experiment.model_validate_json(run.experiment)
+    for run, row in zip(main, told, strict=True):
+        asked = every[run.id]
         if row.inapplicable:
             idle[asked.attack.id] = row.inapplicable
         elif run.started:
             begun.add(asked.attack.id)
         if row.answered or row.shows:
             tried.add(asked.attack.id)
-        seconds += (end.seconds or 0.0) if end else 0.0
-        words = end.verdict.each or (end.verdict.word,) * len(asked.pictures) if end and end.verdict else ()
-        for place, picture in enumerate(asked.pictures):
-            found = words[place] if place < len(words) else INAPPLICABLE if row.inapplicable else CUT_SHORT
-            key = picture.model_dump_json()
-            worst[key] = min(worst.get(key, INAPPLICABLE), found, key=SEVERITY.index)
+        for picture, found in words_of(run, row):
+            worst[picture] = min(worst.get(picture, INAPPLICABLE), found, key=SEVERITY.index)
     people = {word: count for word in SEVERITY if (count := sum(found == word for found in worst.values()))}
-    open_runs = sum(run.status in OPEN for run in runs)
+    open_runs = sum(run.status in OPEN for run in main)
     leaks = any(word in people for word in LEAKS)
     best = max(told, key=worst_case.reach_of, default=None)
     return Answer(
         word=LEAK if leaks else ASKING if open_runs else GONE if gone else NOT_SAFE,
         people=people,
         total=len(worst),
-        seconds=seconds,
+        seconds=sum(end.seconds or 0.0 for run in main if (end := run.outcome(AttackEnd))),
         best=best if best and best.verdict else None,
         rows=tuple(told),
         open=open_runs,
@@ -170,86 +150,66 @@ def answer(reader: RunReader, runs: Sequence[Run], known: Catalog, *, gone: int 
         idle={attack: why for attack, why in idle.items() if attack not in begun | tried},
         begun=frozenset(begun | tried),
         tried=frozenset(tried),
+        control=_control(reader, [run for run in runs if run not in main], known),
+        labels=labels_read(reader, main, told),
+        promise=stated([(meta.epsilon, every[run.id].rounds) for run in main if (meta := reader.meta(run.id))]),
+        protected=any(one.defenses for one in every.values()),
+        when=computed(runs),
+        stronger=stronger([every[run.id] for run in main], tried, known),
     )
 
 
-def is_about(question: Question, runs: Sequence[Run], known: Catalog) -> bool:
-    """Whether these runs were asked by this question: scenario, pictures and seeds are the same; of own pictures their number."""
-    asked = [Experiment.model_validate_json(run.experiment) for run in runs]
-    own = list(dict.fromkeys(picture for one in asked for picture in one.pictures))
-
-    def asked_of(one: Experiment) -> tuple[object, ...]:
-        pictures: object = one.pictures if question.who != "own" else len(one.pictures)
-        bare = scenario(one).model_copy(update={"pictures": Experiment().pictures, "max_seconds": Experiment().max_seconds})
-        return bare.digest(), pictures, one.seed
-
-    try:
-        expected = {asked_of(group.resolve(known)) for group in groups(question, own)}
-    except ValueError:
-        return False
-    return {asked_of(one) for one in asked} <= expected
+def computed(runs: Sequence[Run]) -> str:
+    """When runs were computed, to be appended to a sentence; "" while none has ended."""
+    ended = [run.finished for run in runs if run.finished]
+    if not ended:
+        return ""
+    first, last = (time.strftime("%Y-%m-%d %H:%M", time.gmtime(when)) for when in (min(ended), max(ended)))
+    return f", computed at {first} UTC" if first == last else f", computed from {first} to {last} UTC"
 
 
-def who(row: Row) -> str:
-    """The attack of a run, and by whom."""
-    words = worst_case.attacker_words(row)
-    return f"{row.attack}, by somebody who {words}" if words else row.attack
+def words_of(run: Run, row: Row) -> list[tuple[str, str]]:
+    """Every picture of a run as text, with the word of its verdict, or why it has none."""
+    end, asked = run.outcome(AttackEnd), Experiment.model_validate_json(run.experiment)
+    words = end.verdict.each or (end.verdict.word,) * len(asked.pictures) if end and end.verdict else ()
+    missing = INAPPLICABLE if row.inapplicable else CUT_SHORT
+    return [(picture.model_dump_json(), words[place] if place < len(words) else missing) for place, picture in enumerate(asked.pictures)]
 
 
-def not_tried(question: Question, told: Answer, known: Catalog) -> list[str]:
-    """What the answer says nothing of."""
-
-    def titles(ids: frozenset[str]) -> str:
-        return ", ".join(entry.short for entry in known.of("attack") if entry.id in ids)
-
-    every = frozenset(entry.id for entry in known.of("attack"))
-    words = []
-    if broken_off := titles(told.begun - told.tried):
-        words.append(f"Begun, and broken off before an answer: {broken_off}.")
-    words += [f"{titles(frozenset({attack}))} does not apply here, and was not tried: {why}" for attack, why in told.idle.items()]
-    if others := titles(every - told.begun - frozenset(told.idle)):
-        words.append(f"These attacks of this program: {others}.")
-    if told.cut:
-        words.append(
-            f"{told.cut} of {sum(not row.inapplicable for row in told.rows)} attacks did not come to their own answer. What they had shown "
-            "until then counts; what they had not shown says nothing."
-        )
-    return [*words, *NEVER]
-
-
-def alternatives(question: Question, reader: RunReader, known: Catalog) -> list[Alternative]:
-    """Every protection that was measured beforehand: what leaks to the best attacker, and what it costs a training."""
-    lines = [line for line in matrix(known) if line.duels]
-    asked = [with_defaults(part, known) for part in question.defenses]
-    summed = question.phones > 1  # a single phone says nothing of a sum, nor a sum of a single phone
-    own = [line for line in lines if [with_defaults(part, known) for part in line.stack] == asked and (line.phones > 1) == summed]
-    chosen = own[0] if own else None
-    return [one for line in lines if (one := _alternative(line, line is chosen, reader, known))]
-
-
-def _alternative(line: Line, chosen: bool, reader: RunReader, known: Catalog) -> Alternative | None:
-    cells = [(attack, cell) for attack, duel in line.duels.items() for cell in (duel.naive, duel.best) if cell and "psnr" in cell]
-    if not cells:
+def _control(reader: RunReader, runs: Sequence[Run], known: Catalog) -> Control | None:
+    """What the controls came to; None where there are none."""
+    if not runs:
         return None
-    attack, best = max(cells, key=lambda pair: reach(pair[1]))
-    behind = cost(reader, Experiment(defenses=line.stack), known)
-    title = known.get("attack", attack).short
-    return Alternative(
-        line.title, line.stack, chosen, sentence_case(seen_words(best)), f"{title}, {known.strategy_title(best['who'])}", behind
+    told = rows(reader, list(runs), known)
+    words = [word for run, row in zip(runs, told, strict=True) for _, word in words_of(run, row)]
+    return Control(
+        seen=sum(word in LEAKS for word in words),
+        total=len(words),
+        open=sum(run.status in OPEN for run in runs),
+        cut=sum(not row.answered and not row.shows for row in told),
+        attacks=tuple(dict.fromkeys(row.attack for row in told)),
     )
 
 
-def scenario_words(question: Question, known: Catalog) -> list[tuple[str, str]]:
-    """The question, line by line."""
-    shown = groups(question)[0] if question.who != "own" else Experiment()
-    kind = "Your own pictures" if question.who == "own" else prepared().ask.kinds[question.who].title
-    sums = f"{question.phones} phones, added up before the server sees them (secure aggregation)"
-    return [
-        ("Pictures", f"{kind}, {shown.size} px, {'grey' if shown.channels == 1 else 'in colour'}"),
-        ("Phones", sums if question.phones > 1 else "one phone by itself"),
-        ("In one update", f"{question.each} of each phone, {question.pictures} in all"),
-        ("What a phone does", STEPS[question.steps]),
-        ("Protection", sentence_case(protection(question.defenses, question.defenses, known))),
-        ("Attacker", ATTACKERS[question.attacker]),
-        ("Effort", f"{question.minutes} min on this machine"),
-    ]
+def stronger(experiments: Sequence[Experiment], played: set[str], known: Catalog) -> str:
+    """The attack that came further in the nearest rows than each of those that were played, by id, and how far; "" where none did.
+
+    Only attackers that the scenario permits count: one that averages rounds needs several, and a naive one stays naive.
+    """
+    if not experiments:
+        return ""
+    asked = next((one for one in experiments if one.assume.adaptive), experiments[0])
+    averaging = {name for entry in known.of("defense") for name in entry.averaging}
+    permitted = set(worst_case.attackers(asked, known)) - (averaging if asked.rounds == 1 else set())
+    permitted = permitted if asked.assume.adaptive else {NAIVE}
+    cells = {one.attack.id: one.cell for one in nearest(asked, known).attackers.values() if one.who in permitted}
+    for one in nearest(asked, known).attackers.values():
+        if one.who in permitted and reach(one.cell) > reach(cells[one.attack.id]):
+            cells[one.attack.id] = one.cell
+    furthest = max((reach(cell)[:-1] for attack, cell in cells.items() if attack in played), default=(-1.0, 0.0, 0.0))
+    others = {attack: cell for attack, cell in cells.items() if attack not in played and reach(cell)[:-1] > furthest}
+    if not others:
+        return ""
+    best = max(others, key=lambda attack: reach(others[attack]))
+    entry = known.find("attack", best)
+    return f"{entry.short if entry else best} ({seen_words(others[best])} in the nearest precomputed row)"

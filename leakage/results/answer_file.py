@@ -5,24 +5,33 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from markupsafe import Markup
 from PIL import Image
 
-from leakage.results.answer import ANOTHER, Answer, alternatives, answer, is_about, not_tried, scenario_words, who
+from leakage.results import comparison_file
+from leakage.results.advice import DEMANDS, RESIDUAL, TITLES
+from leakage.results.alternatives import ANOTHER, MARKED, alternatives
+from leakage.results.answer import Answer, answer
+from leakage.results.answer_words import lines, not_tried, scenario_words, who
 from leakage.results.arms import Arm, data, gather
+from leakage.results.asking import is_about, is_control, matches
 from leakage.results.comparison_report import OWN, outcome_words
 from leakage.results.exports import Made, saved
 from leakage.results.markup import render
+from leakage.results.promise import Promise
+from leakage.results.utility import epsilon_words
 from leakage.results.worst_case import reach_of
 from leakage.runs.store import Store
+from leakage.settings import settings
 from leakage.spec.catalog import Catalog
-from leakage.spec.experiment import SpecError
-from leakage.spec.question import Question, parse_question
+from leakage.spec.experiment import Experiment, SpecError
+from leakage.spec.question import Question, in_words_of, parse_question
 
 STYLE = Path(__file__).with_suffix(".css")
 PAPER = ("organisation", "date", "decision")
-HEADS = ("Attack", "Seed", "What it came to", "PSNR", "A grey picture", "Place in the line-up", "Computed on")
+HEADS = ("Attack", "Protection", "Seed", "What it came to", "PSNR", "A grey picture", "Place in the line-up", "Labels", "Computed on")
 LONGEST = 200  # characters of a free text
 
 
@@ -40,12 +49,28 @@ def make(store: Store, ids: Sequence[str], name: str, known: Catalog, given: Map
         raise SpecError("These runs answer another question than this one. Open the answer by its link, and print it from there.")
     told = answer(store, runs, known, gone=len(set(ids)) - len(arms))
     if name == "answer.json":
-        found = {
-            "question": asked.model_dump(mode="json"),
-            "answer": {"word": told.word, "people": told.people, "total": told.total, "inapplicable": told.idle},
-        }
+        found = {"question": asked.model_dump(mode="json"), "answer": _figures_of(told, asked)}
         return Made("application/json", json.dumps({**found, **data(arms, known)}, indent=2).encode())
     return Made("text/html", page(asked, told, arms, known, store, {name: given.get(name, "")[:LONGEST] for name in PAPER}).encode())
+
+
+def _figures_of(told: Answer, asked: Question) -> dict[str, Any]:
+    """The numbers of an answer as JSON."""
+    control, labels, promise = told.control, told.labels, told.promise
+    return {
+        "word": told.word,
+        "people": told.people,
+        "total": told.total,
+        "inapplicable": told.idle,
+        "control": {"recognized": control.seen, "total": control.total} if control else None,
+        "labels": {"named": labels.named, "total": labels.total, "blind": labels.blind} if labels else None,
+        "epsilon": _epsilon(promise, asked.uploads) if promise else None,
+        "stronger": told.stronger,
+    }
+
+
+def _epsilon(promise: Promise, uploads: int) -> dict[str, Any]:
+    return {"value": epsilon_words(promise.epsilon(uploads)), "uploads": uploads, "delta": promise.delta, "whom": promise.whom}
 
 
 def question(text: str) -> Question:
@@ -59,36 +84,56 @@ def question(text: str) -> Question:
     return parse_question(raw["question"])
 
 
+def repeated(text: str, known: Catalog) -> list[Experiment]:
+    """The very runs of such a file; none where it names none, where they show pictures that were brought along, or answer another question.
+
+    Raises SpecError where one of them cannot be run here.
+    """
+    asked = question(text)
+    if not json.loads(text).get("experiments") or asked.who == "own":
+        return []
+    found = comparison_file.experiments(text, known)
+    return found if matches(asked, found, known) else []
+
+
 def page(asked: Question, told: Answer, arms: Sequence[Arm], known: Catalog, store: Store, paper: Mapping[str, str]) -> str:
     """The answer as one HTML page: summary first, scenario, who decides, limits, then the numbers. It loads nothing."""
+    main = next(arm for arm in arms if not _is_control(arm, arms))
     return render(
         "results/answer_file.html.jinja",
         style=Markup(STYLE.read_text()),
         told=told,
-        best=who(told.best) if told.best and told.best.shows else "",
+        headline=in_words_of(asked, told.headline),
         scenario=scenario_words(asked, known),
+        lines=lines(told, asked, known),
         paper=[(name.capitalize(), text) for name, text in paper.items()],
-        own=OWN if any(arm.own for arm in arms) else "",
+        own=OWN.format(settings().upload_life) if any(arm.own for arm in arms) else "",
         figures=_figures(arms),
         limits=not_tried(asked, told, known),
-        alternatives=alternatives(asked, store, known),
+        demands=[(in_words_of(asked, words), TITLES[lesson]) for words, lesson in DEMANDS],
+        residual=[(in_words_of(asked, words), TITLES[lesson]) for words, lesson in RESIDUAL],
+        alternatives=alternatives(main.experiment, store, known),
         heads=HEADS,
         rows=[_numbers(arm) for arm in arms],
-        another=ANOTHER,
+        another=in_words_of(asked, f"{ANOTHER} {MARKED}"),
         made=time.strftime("%Y-%m-%d %H:%M", time.gmtime()),
     )
 
 
+def _is_control(arm: Arm, arms: Sequence[Arm]) -> bool:
+    return is_control(arm.experiment, [one.experiment for one in arms])
+
+
 def _figures(arms: Sequence[Arm]) -> list[tuple[str, str, str]]:
-    """Of every group of people the private pictures and the guess that shows most, as PNG, with its words."""
-    best: dict[str, Arm] = {}
+    """Of every group of people the private pictures and the guess that shows most, and its control, as PNG, with its words."""
+    best: dict[tuple[str, bool], Arm] = {}
     for arm in arms:
-        group = str(arm.experiment.pictures)
+        group = (str(arm.experiment.pictures), _is_control(arm, arms))
         if group not in best or reach_of(arm.row) > reach_of(best[group].row):
             best[group] = arm
     return [
-        (_png(arm.private), _png(arm.guess), f"{who(arm.row)}: {outcome_words(arm.row)}")
-        for arm in best.values()
+        (_png(arm.private), _png(arm.guess), f"{'Control, protection off. ' if control else ''}{who(arm.row)}: {outcome_words(arm.row)}")
+        for (_, control), arm in best.items()
         if arm.private and arm.guess
     ]
 
@@ -98,14 +143,17 @@ def _png(picture: Image.Image) -> str:
 
 
 def _numbers(arm: Arm) -> list[str]:
-    """One attack: which one, its seed, what it came to, in numbers, and those of a grey picture."""
-    psnr, grey, rank = arm.row.psnr, arm.row.grey.get("psnr"), arm.row.rank
+    """One attack: which one, on which protection, its seed, what it came to, in numbers, and those of a grey picture."""
+    row = arm.row
+    grey = row.grey.get("psnr")
     return [
-        who(arm.row),
+        who(row),
+        row.protection,
         str(arm.experiment.seed),
-        outcome_words(arm.row),
-        "–" if psnr is None else f"{psnr:.1f} dB",
+        outcome_words(row),
+        "–" if row.psnr is None else f"{row.psnr:.1f} dB",
         "–" if grey is None else f"{grey:.1f} dB",
-        "–" if rank is None else f"{rank:g}",
+        "–" if row.rank is None else f"{row.rank:g}",
+        "–" if row.label_accuracy is None else f"{row.label_accuracy:.0%}",
         "" if arm.meta is None else arm.meta.device,
     ]

@@ -70,7 +70,8 @@ class MeasuredScene:
     """One table of protections and attackers: all its cells share the model, what is sent, and where the pictures are from.
 
     about     that, in words; empty: a gradient of an untrained LeNet, CIFAR-10
-    recipe    data, pictures, seeds, attacks (their fields by id), watched (rounds that are put together; 1: nobody does)
+    recipe    data, pictures, seeds, attacks (their fields by id), watched (rounds that are put together; 1: nobody does), and protocol
+              (its id), where that is another than one gradient
     left_out  attacks that might be expected in it -> why they are not
     """
 
@@ -140,27 +141,6 @@ def seen_words(cell: Cell) -> str:
     """Of how many runs of one attacker what could be seen; where nothing, that this attack did not show it."""
     counts = [f"{cell[name]} of {cell['runs']} {word}" for name, word in SHOWING.items() if cell[name]]
     return ", ".join(counts) or f"{NOT_SHOWN} in {cell['runs']} runs"
-
-
-def measured_against(stack: Sequence[Part], known: Catalog) -> dict[tuple[str, str], Cell]:
-    """What was measured against these protections, or else against the same ones of another strength, or else against none.
-
-    By the attack's id and by who attacks: "naive", "imitate" for the first of a protection's strategies, the names of the others.
-    """
-    lines = [line for line in matrix(known) if line.duels and line.phones == 1]
-    ids = [part.id for part in stack]
-    own = [line for line in lines if _key(line.stack, known) == _key(stack, known)]
-    like = [line for line in lines if [part.id for part in line.stack] == ids]
-    line = next(iter([*own, *like, *(line for line in lines if not line.stack)]), None)
-    found: dict[tuple[str, str], Cell] = {}
-    for attack, duel in line.duels.items() if line else ():
-        knowing = dict(zip(["imitate", *list(duel.knowing)[1:]], duel.knowing.values(), strict=False))
-        naive = duel.naive if duel.naive and "psnr" in duel.naive else None
-        cells: dict[str, Cell | None] = {"naive": naive, **(knowing or {"imitate": naive})}
-        for who, cell in cells.items():
-            if reached := cell if cell and "psnr" in cell else naive:
-                found[attack, who] = reached
-    return found
 
 
 @dataclass(frozen=True)
@@ -238,6 +218,11 @@ def both(known: Catalog, attack: str) -> Iterator[tuple[AccuracyCost, Cell]]:
         cells = [cell for cell in (duel.naive, duel.best) if cell and "psnr" in cell] if duel else []
         if cells:
             yield cost, max(cells, key=lambda cell: cell["psnr"])
+
+
+def same_stack(one: Sequence[Part], other: Sequence[Part], known: Catalog) -> bool:
+    """Whether these are the same protections of the same strength, in the same order."""
+    return _key(one, known) == _key(other, known)
 
 
 def _key(stack: Sequence[Part], known: Catalog) -> str:

@@ -25,7 +25,10 @@ from leakage.spec.threat_model import format_value
 ACCURACY_COSTS = ROOT / "assets" / "price.json"
 RECIPE = ("model", "rounds", "pictures", "batch")  # what rows of the table that can be compared have in common
 INFINITE = "∞"
-NO_DIFFERENCE = "no difference beyond that of the seeds"
+UNCERTAIN = "{:.1f} percentage points {}; too few trainings to be certain"
+SAME_MEAN = "the same mean; too few trainings to be certain"
+SMALL = 1.0  # percentage points: where the difference lies within them with 95 % confidence, it is called small
+NO_DIFFERENCE = "differs by less than 1 percentage point"
 BUDGET = "Privacy budget (epsilon)"
 
 EPSILONS = {  # above a column -> what it says; in the order of `Cost.epsilons`
@@ -118,22 +121,26 @@ def epsilon_words(epsilon: float | None, digits: int = 2) -> str:
 
 
 def difference(behind: Sequence[float], plain: Sequence[float]) -> str:
-    """How accuracies behind a protection differ from those without, as far as so many seeds can tell.
+    """How accuracies behind a protection differ from those without, as far as so many trainings can tell.
 
     >>> difference([0.9, 0.91, 0.92], [0.97, 0.98, 0.99])
     'drop of 7.0 percentage points, 4.7 to 9.3 with 95 % confidence'
-    >>> difference([0.97, 0.975, 0.98], [0.97, 0.98, 0.99])
-    'no difference beyond that of the seeds'
+    >>> difference([0.2, 0.15, 0.94], [0.97, 0.98, 0.99])
+    '55.0 percentage points lower; too few trainings to be certain'
+    >>> difference([0.9755, 0.9736, 0.9752], [0.976, 0.9739, 0.9753])
+    'differs by less than 1 percentage point'
     >>> difference([0.5], [0.97, 0.98, 0.99])
-    'one seed: whether it differs is not known'
+    'one training: whether it differs is not known'
     """
     if (fewest := min(len(behind), len(plain))) < FEWEST:
-        return f"{seeds_words([fewest])}: whether it differs is not known"
+        return f"{'one training' if fewest == 1 else f'{fewest} trainings'}: whether it differs is not known"
     ends = sorted(100 * end for end in difference_interval(plain, behind))
-    if ends[0] <= 0 <= ends[1]:
+    if max(map(abs, ends)) < SMALL:
         return NO_DIFFERENCE
     lost = 100 * (mean(plain) - mean(behind))
-    low, high = sorted(map(abs, ends))
+    if ends[0] <= 0 <= ends[1]:
+        return SAME_MEAN if abs(lost) < 0.05 else UNCERTAIN.format(abs(lost), "lower" if lost > 0 else "higher")
+    low, high = sorted(min(abs(end), 100.0 * max(mean(plain), 1 - mean(plain))) for end in ends)  # no accuracy is below 0 or above 1
     return f"{'drop' if lost > 0 else 'gain'} of {abs(lost):.1f} percentage points, {low:.1f} to {high:.1f} with 95 % confidence"
 
 

@@ -1,36 +1,45 @@
 """The worst case: the strongest known attackers of a scenario, in the order in which they are tried, and what the best came to."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import product
 
 from leakage.results.comparison import Row, scenario
-from leakage.results.precomputed import Cell, measured_against, reach
+from leakage.results.nearest import IMITATE, NAIVE, Nearest, nearest
+from leakage.results.precomputed import reach
 from leakage.spec.catalog import Catalog, Entry
 from leakage.spec.cautions import warnings
 from leakage.spec.experiment import Experiment, Part
 from leakage.spec.threat_model import coincide
 from leakage.spec.words import VERDICTS
 
-NAIVE, IMITATE = "naive", "imitate"  # who attacks, as the precomputed results name it; every other name is a strategy
 UNKNOWN = (-1.0, 0.0, 0.0, 0.0)  # of what was not measured
 
 
-def tries(asked: Experiment, known: Catalog) -> list[Experiment]:
+def tries(asked: Experiment, known: Catalog, *, measured: bool = False) -> list[Experiment]:
     """The same scenario against every attack that fits it, by everybody who knows its protections or does not: the strongest first.
 
-    In order of what the precomputed results say of the same protections, or else of none (`precomputed.reach`). What was not measured
-    comes last: closed forms before searches, who knows the protection before who does not.
+    In order of what the precomputed results say of the nearest rows (`nearest`, `precomputed.reach`). What was not measured comes last:
+    closed forms before searches, who knows the protection before who does not.
+
+    Args:
+        asked: the scenario.
+        known: the plug-ins.
+        measured: whether every attack of the nearest rows is tried, with the fields by which it was measured, beside those that name
+            themselves among the strongest (`Attack.strongest`).
     """
-    attacks = [entry for entry in known.of("attack") if entry.strongest is not None and fits(entry, asked)]
-    measured = measured_against(asked.defenses, known)
+    rows = nearest(asked, known)
+    attacks = {entry.id: Part(id=entry.id, fields=entry.strongest) for entry in known.of("attack") if entry.strongest is not None}
+    if measured:
+        attacks |= {one.attack.id: one.attack for one in rows.attackers.values() if known.find("attack", one.attack.id)}
+    entries = [entry for entry in known.of("attack") if entry.id in attacks and fits(entry, asked)]
 
     def strength(pair: tuple[Entry, str]) -> tuple[bool, tuple[float, ...]]:
         entry, who = pair
         closed_form = not any(field.name == "steps" for field in entry.fields)
-        return closed_form and entry.id not in {attack for attack, _ in measured}, _reached(measured, entry.id, who)
+        return closed_form and entry.id not in {attack for attack, _ in rows.attackers}, _reached(rows, entry.id, who)
 
-    pairs = sorted(product(attacks, attackers(asked, known)), key=strength, reverse=True)
-    made = [_attacked(asked, entry, who).resolve(known) for entry, who in pairs]
+    pairs = sorted(product(entries, attackers(asked, known)), key=strength, reverse=True)
+    made = [_attacked(asked, attacks[entry.id], who).resolve(known) for entry, who in pairs]
     return [one for one in made if not warnings(one, known)]  # what does nothing here would be another one twice
 
 
@@ -40,7 +49,7 @@ def are_tries(experiments: Sequence[Experiment], known: Catalog) -> bool:
     for one in experiments:
         groups.setdefault((scenario(one).digest(), one.seed), []).append(one)
     try:
-        expected = [{one.digest() for one in tries(own[0], known)} for own in groups.values()]
+        expected = [{one.digest() for one in [*tries(own[0], known), *tries(own[0], known, measured=True)]} for own in groups.values()]
     except ValueError:  # a plug-in is gone since
         return False
     own = [{one.digest() for one in group} for group in groups.values()]
@@ -61,15 +70,15 @@ def fits(entry: Entry, asked: Experiment) -> bool:
     return all(facts[about] in allowed for about, allowed in entry.fits.items())
 
 
-def _attacked(asked: Experiment, entry: Entry, who: str) -> Experiment:
+def _attacked(asked: Experiment, attack: Part, who: str) -> Experiment:
     strategy = "" if who in (NAIVE, IMITATE) else who
     assume = asked.assume.model_copy(update={"adaptive": who != NAIVE, "strategy": strategy})
-    return asked.model_copy(update={"attack": Part(id=entry.id, fields=entry.strongest or {}), "assume": assume})
+    return asked.model_copy(update={"attack": attack, "assume": assume})
 
 
-def _reached(measured: Mapping[tuple[str, str], Cell], attack: str, who: str) -> tuple[float, ...]:
+def _reached(rows: Nearest, attack: str, who: str) -> tuple[float, ...]:
     """How far an attacker came: the first of a protection's strategies is `imitate` here."""
-    cell = measured.get((attack, who))
+    cell = rows.reached(attack, who)
     return reach(cell) if cell else UNKNOWN
 
 

@@ -60,6 +60,8 @@ class Entry:
     one_by_one: bool  # of a defense: it asks for the gradient of each picture by itself
     needs_step: str  # of a defense: what is said where it acts on all pictures of a step behind one that takes them one by one
     published: Published | None  # of a defense: from which strength on it was reported to stop DLG
+    noise_field: str  # of a defense: which field is the noise multiplier of one picture's part; empty: none is
+    private: bool  # of a defense: it promises differential privacy
     backfires: str  # of a defense: why an attacker does worse for knowing it, where that was measured
     smallest: int  # of a model: the shortest side of a picture that it can take, in pixels
     smallest_alone: int  # the same of a picture that is alone in a step whose statistics BatchNorm takes

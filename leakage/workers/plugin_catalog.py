@@ -62,6 +62,8 @@ def _entry(kind: str, name: str) -> Entry:
         one_by_one=getattr(plugin, "one_by_one", False),
         needs_step=getattr(plugin, "needs_step", ""),
         published=getattr(plugin, "published", None),
+        noise_field=getattr(plugin, "noise_field", ""),
+        private=kind == "defense" and any(own is not None for own in (plugin().multiplier(1), plugin().pure_epsilon(1))),
         backfires=getattr(plugin, "backfires", ""),
         smallest=getattr(plugin, "smallest", 0),
         smallest_alone=getattr(plugin, "smallest_alone", 0),

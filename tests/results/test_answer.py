@@ -9,8 +9,12 @@ import pytest
 from problems import CATALOG
 
 from leakage.results import answer_file
-from leakage.results.answer import ASKING, GONE, LEAK, MOST, NEVER, NOT_SAFE, Answer, alternatives, answer, is_about, not_tried, plan
+from leakage.results.alternatives import alternatives
+from leakage.results.answer import ASKING, GONE, LEAK, NOT_SAFE, PROVES_NOTHING, Answer, answer
+from leakage.results.answer_words import CHEATING, LEFT_OUT, lines, not_tried
+from leakage.results.asking import MOST, control, is_about, plan
 from leakage.results.differences import sentence_case
+from leakage.results.nearest import nearest
 from leakage.results.precomputed import matrix, reach, seen_words
 from leakage.runs.endings import inapplicable
 from leakage.runs.event_parts import FrameScores, VerdictWords
@@ -22,6 +26,7 @@ from leakage.spec.words import CUT_SHORT, NOT_SHOWN, PARTLY, RECOGNIZABLE, SINGL
 
 NOISE = Part(id="gaussian_noise", fields={"scale": 0.01})
 OFFICER = Question(phones=4, defenses=(NOISE,))
+CLINICS = Question(who="scans", called="clinics", phones=4, defenses=(Part(id="dp_sgd", fields={"sigma": 0.01}),))
 
 
 def planned(question: Question, seconds: float = 1.0, *, slots: int = 2) -> list[Experiment]:
@@ -40,23 +45,42 @@ def test_every_group_has_people_and_chance_of_its_own() -> None:
     assert all(one.aggregation and one.aggregation.fields["clients"] == 4 and one.defenses == (NOISE,) for one in found)
 
 
-def test_the_strongest_attacker_comes_first_on_every_group() -> None:
-    found = planned(OFFICER)
-    first = [(one.attack.id, one.assume.adaptive) for one in found[:3]]
-    assert first == [("inverting_gradients", True)] * 3
-    assert [one.seed for one in found[:3]] == [1, 2, 3]
+def test_the_strongest_attacker_comes_first_on_every_group_and_each_group_has_a_control() -> None:
+    """Of four phones the row of a sum says GRNN: it was named under "What was not tried", and is played first now."""
+    found = planned(CLINICS)
+    main, controls = found[0:6:2], found[1:6:2]
+    assert [(one.attack.id, one.attack.fields["steps"], one.assume.adaptive) for one in main] == [("grnn", 1200, True)] * 3
+    assert [one.seed for one in main] == [one.seed for one in controls] == [1, 2, 3]
+    assert [one.defenses for one in controls] == [()] * 3
+    assert [one.pictures for one in main] == [one.pictures for one in controls]
     assert len({one.digest() for one in found}) == len(found) <= MOST
 
 
-def test_as_many_are_run_as_the_time_allows_and_at_least_one() -> None:
+def test_every_attack_of_the_nearest_row_is_played_before_any_attacks_twice() -> None:
+    found = [one.attack.id for one in planned(CLINICS.model_copy(update={"minutes": 1})) if one.defenses]
+    different = len(set(found))
+    assert len(set(found[:different])) == different
+    assert {"rog", "grnn", "ci_net", "inverting_gradients", "idlg"} <= set(found)
+
+
+def test_the_attackers_of_clients_that_train_and_of_digits_are_those_of_their_tables() -> None:
+    assert "surrogate_model" in {one.attack.id for one in planned(Question(steps="several"))}
+    assert {"gias", "gifd", "ggl"} <= {one.attack.id for one in planned(Question(who="digits"))}
+    assert "gias" not in {one.attack.id for one in planned(Question())}
+
+
+def test_as_many_are_run_as_the_time_allows_and_at_least_one_with_its_control() -> None:
     assert len(planned(OFFICER, 60.0)) == 8  # 0.85 of 5 minutes on 2 slots are 510 s
     assert len(planned(OFFICER, 60.0, slots=1)) == 4
-    assert len(planned(OFFICER, 10_000.0)) == 1
+    assert [bool(one.defenses) for one in planned(OFFICER, 10_000.0)] == [True, False]
+    assert len(planned(Question(), 10_000.0)) == 1  # without a protection it is its own control
 
 
 def test_who_does_not_know_the_protection_attacks_as_if_there_were_none() -> None:
-    assert {one.assume.adaptive for one in planned(OFFICER.model_copy(update={"attacker": "naive"}))} == {False}
-    assert {one.assume.adaptive for one in planned(OFFICER)} == {True}  # nobody can compute noise again: the naive one would do the same
+    naive = [one for one in planned(OFFICER.model_copy(update={"attacker": "naive"})) if one.defenses]
+    assert {one.assume.adaptive for one in naive} == {False}
+    protected = [one for one in planned(OFFICER) if one.defenses]
+    assert {one.assume.adaptive for one in protected} == {True}  # nobody can compute noise again: the naive one would do the same
     pruned = Question(phones=4, defenses=(Part(id="pruning"),))
     assert {one.assume.adaptive for one in planned(pruned)} == {False, True}  # who knows it may also pass it over
 
@@ -71,7 +95,8 @@ def test_a_server_that_stands_still_is_watched_round_after_round() -> None:
 @pytest.mark.parametrize(
     ("question", "words"),
     [
-        (Question(phones=4, each=4), "At most 8 are tried here"),
+        (Question(phones=8, each=4), "At most 16 are tried here"),
+        (Question(phones=4, colluding=4), "Of 4 phones at most 3 can work with the server; given were 4"),
         (Question(who="own"), "1 different pictures are needed, 0 are here"),
         (Question(attacker="still", steps="several"), "Choose one step, or another attacker"),
     ],
@@ -151,27 +176,68 @@ def test_an_attack_that_does_not_apply_takes_nothing_from_what_others_showed(rea
     assert (told.people, told.cut) == ({PARTLY: 1, NOT_SHOWN: 1}, 0)
     assert told.seen == "Of 2 pictures: 1 partly."
     assert told.idle == {}  # the same attack was tried on other people
-    assert "1 attack found" in told.headline
+    assert "1 attack was played, in 1 run; 1 of 2 planned runs came to no answer." in told.headline
 
 
 def test_where_no_attack_came_to_an_answer_nothing_is_said_of_what_attacks_found(reader: Store) -> None:
     told = answer(reader, [ended(1, [CUT_SHORT], status="cancelled")], CATALOG)
-    assert told.headline == "Not shown safe. No attack came to an answer, so nothing is known."
+    assert told.headline == "No attack came to an answer, so nothing is known."
     assert told.tried == frozenset()
 
 
 def test_a_failed_attack_is_never_called_safe(reader: Store) -> None:
     told = answer(reader, [ended(1, [NOT_SHOWN])], CATALOG)
-    assert told.headline.startswith("Not shown safe. Of 1 picture: none shown by these attacks.")
-    assert told.headline.endswith("no proof of safety.")
-    assert set(NEVER) <= set(not_tried(Question(), told, CATALOG))
+    assert told.headline.startswith(f"{PROVES_NOTHING} Of 1 picture: none shown by these attacks. 1 attack was played, in 1 run.")
+    assert {CHEATING, *LEFT_OUT} <= set(not_tried(Question(), told, CATALOG))
+
+
+def test_a_stronger_attack_that_was_not_played_stands_in_the_headline(reader: Store) -> None:
+    """The marked row said that GRNN recognized 2 of 2, the headline spoke of other attacks alone."""
+    played = answering(CLINICS, [NOT_SHOWN] * 4)  # by GRNN
+    assert answer(reader, [played], CATALOG).stronger == ""
+    asked = Experiment.model_validate_json(played.experiment)
+    weak = asked.model_copy(update={"attack": Part(id="idlg")}).resolve(CATALOG)
+    told = answer(reader, [replace(played, experiment=weak.model_dump_json(), digest=weak.digest())], CATALOG)
+    words = "A stronger known attack was not played to an answer: GRNN (2 of 2 recognizable in the nearest precomputed row)."
+    assert words in told.headline
+    assert not_tried(CLINICS, told, CATALOG)[0] == "A stronger known attack: GRNN (2 of 2 recognizable in the nearest precomputed row)."
+
+
+@pytest.mark.parametrize(
+    ("words", "control_words", "doubt"),
+    [
+        ([NOT_SHOWN], [RECOGNIZABLE], ""),
+        ([NOT_SHOWN], [NOT_SHOWN], "without it nothing was recognized either"),
+        ([SINGLED_OUT], [RECOGNIZABLE], "without it 1 of 1 were recognized, no more"),
+    ],
+)
+def test_the_control_stands_beside_the_answer(reader: Store, words: list[str], control_words: list[str], doubt: str) -> None:
+    question = Question(defenses=(NOISE,))
+    main, other = answering(question, words), answering(question, control_words)
+    bare = control(Experiment.model_validate_json(main.experiment), CATALOG)
+    other = replace(other, id="control", experiment=bare.model_dump_json(), digest=bare.digest())
+    told = answer(reader, [main, other], CATALOG)
+    assert told.control
+    recognized = sum(word != NOT_SHOWN for word in control_words)
+    assert (told.control.seen, told.control.total, told.total) == (recognized, 1, 1)
+    line = dict(lines(told, question, CATALOG))["Control, protection off"]
+    assert line.startswith(f"{recognized} of 1 recognized, by ")
+    assert (doubt in line) if doubt else ("hardly" not in line)
+    assert ("hardly" in told.headline) == (bool(doubt) and told.word == NOT_SAFE)
+    assert is_about(question, [main, other], CATALOG)
+    assert not is_about(question, [other], CATALOG)  # a control alone answers nothing
+
+
+def test_where_time_ran_out_on_all_that_is_what_is_said(reader: Store) -> None:
+    told = answer(reader, [ended(1, [CUT_SHORT] * 8, status="cancelled")], CATALOG)
+    assert dict(lines(told, Question(phones=8), CATALOG))["Could be seen"] == "Time ran out on all 8: nothing is known"
 
 
 def test_what_was_not_tried_names_the_attacks_that_were_not_run(reader: Store) -> None:
     told: Answer = answer(reader, [ended(1, [NOT_SHOWN])], CATALOG)  # by iDLG
-    (first, *_) = not_tried(Question(), told, CATALOG)
-    assert "Inverting Gradients" in first
-    assert "iDLG (label first)" not in first
+    (others,) = [words for words in not_tried(Question(), told, CATALOG) if words.startswith("These attacks of this program: ")]
+    assert "Inverting Gradients" in others
+    assert "iDLG," not in others
 
 
 def test_what_was_begun_and_broken_off_is_told_apart_from_what_was_never_tried(reader: Store) -> None:
@@ -182,29 +248,29 @@ def test_what_was_begun_and_broken_off_is_told_apart_from_what_was_never_tried(r
     told = answer(reader, [broken_off, replace(early, result=limited), ended(3, [NOT_SHOWN])], CATALOG)
     assert (told.cut, sum(row.answered for row in told.rows)) == (2, 1)  # together all of them
     words = " ".join(not_tried(Question(), told, CATALOG))
-    assert "2 of 3 attacks did not come to their own answer. What they had shown until then counts" in words
+    assert "2 of 3 runs did not come to an answer of their own. What they had shown until then counts" in words
     alone = not_tried(Question(), answer(reader, [broken_off], CATALOG), CATALOG)
-    assert alone[0].startswith("Begun, and broken off before an answer: ")
-    assert "iDLG" in alone[0]
-    assert "iDLG (label first)" not in alone[1]
+    assert "Begun, and broken off before an answer: iDLG." in alone
+    assert not any("iDLG," in one for one in alone)
 
 
-def test_a_protection_is_marked_only_where_it_was_measured_with_a_sum_as_asked(reader: Store) -> None:
+def test_the_rows_of_the_protection_and_of_a_sum_are_marked(reader: Store) -> None:
     def marked(phones: Literal[1, 4], stack: tuple[Part, ...]) -> list[str]:
-        return [one.title for one in alternatives(Question(phones=phones, defenses=stack), reader, CATALOG) if one.chosen]
+        (asked, *_) = groups(Question(phones=phones, defenses=stack))
+        return [one.title for one in alternatives(asked, reader, CATALOG) if one.chosen]
 
     private = next(line.stack for line in matrix(CATALOG) if line.stack and line.stack[0].id == "dp_sgd")
     summed = {line.title for line in matrix(CATALOG) if line.phones > 1}
-    assert len(marked(1, private)) == 1
-    assert set(marked(1, private)).isdisjoint(summed)
-    assert set(marked(4, private)) <= summed
+    alone = marked(1, private)
+    assert len(alone) == 1
+    assert set(alone).isdisjoint(summed)
+    assert marked(4, private) == [*alone, "No protection, 4 phones added up"]
 
 
 def test_alternatives_are_those_of_the_precomputed_results_with_their_best_attacker(reader: Store) -> None:
-    found = alternatives(OFFICER, reader, CATALOG)
+    found = alternatives(groups(OFFICER)[0], reader, CATALOG)
     lines = {line.title: line for line in matrix(CATALOG)}
-    summed = "Gaussian noise 0.01, 4 phones added up"  # where that was measured
-    assert [one.title for one in found if one.chosen] == [summed if summed in lines else "Gaussian noise 0.01"]
+    assert [one.title for one in found if one.chosen] == ["Gaussian noise 0.01, 4 phones added up"]
     for one in found:
         cells = [
             cell for duel in lines[one.title].duels.values() for cell in (duel.naive, *duel.knowing.values()) if cell and "psnr" in cell
@@ -227,7 +293,7 @@ def test_the_file_asks_the_same_again_and_the_page_says_the_answer(reader: Store
     assert page
     text = page.data.decode()
     assert "&lt;b&gt;School&lt;/b&gt;" in text
-    assert text.index("Could somebody see") < text.index("The scenario") < text.index("What this does not say") < text.index("Every attack")
+    assert text.index("Could somebody see") < text.index("The scenario") < text.index("What was not tried") < text.index("Every attack")
     assert "Gaussian noise 0.01" in text
 
 

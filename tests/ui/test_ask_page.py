@@ -31,8 +31,9 @@ def test_a_newcomer_is_asked_five_things_and_nothing_runs_before_the_button(door
     ):
         assert step in said
     menu = at.selectbox(key="ask-protection").options
-    assert menu[:4] == [
+    assert menu[:5] == [
         "No protection",
+        "By epsilon, as vendors state it (differential privacy)",
         "Noise, weak: Gaussian noise 0.001",
         "Noise, middle: Gaussian noise 0.01",
         "Noise, strong: Gaussian noise 0.1",
@@ -98,5 +99,5 @@ def test_the_time_of_an_answer_begins_with_its_newest_open_run(visit: Open, door
 
 def test_what_is_too_much_is_refused_before_the_button(visit: Open, door: Service) -> None:
     at = visit(PAGE, phones="8", each="8")
-    assert "At most 8 are tried here" in words(at)
+    assert "At most 16 are tried here" in words(at)
     assert at.button(key="run-button").disabled

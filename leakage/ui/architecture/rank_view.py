@@ -7,6 +7,7 @@ import streamlit as st
 from leakage.networks.grammar import write
 from leakage.networks.rank import Analysis
 from leakage.networks.rank_cost import too_large
+from leakage.results.durations import duration
 from leakage.runs.event_parts import GradientRank
 from leakage.runs.service import service
 from leakage.runs.store import OPEN, Run
@@ -17,7 +18,6 @@ from leakage.ui.architecture import whole_gradient
 from leakage.ui.architecture.editor import Given
 from leakage.ui.common.markdown import escape
 from leakage.ui.common.session import owner
-from leakage.ui.lab.result import duration
 
 HOW = "Measured for random weights and a random derivative, in float64: the singular values above 10⁻¹² times the largest."
 AGREE = "The formula, where there is one, agrees."

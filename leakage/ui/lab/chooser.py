@@ -1,13 +1,14 @@
 """Step 1: which private pictures? Gallery, data sets and uploads, and a batch filled up from them."""
 
 import hashlib
+from collections.abc import Sequence
 from contextlib import suppress
 from itertools import accumulate
 
 import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
-from leakage.data.images import GALLERY_CLASSES, Item, PictureError, datasets, find, gallery, thumbnail
+from leakage.data.images import GALLERY_CLASSES, Item, PictureError, datasets, find, gallery, is_grey, thumbnail
 from leakage.data.uploads import check_upload, printable
 from leakage.runs.service import service
 from leakage.spec.experiment import MAX_BATCH, SIZES, Channels, Picture, Side
@@ -132,7 +133,7 @@ def uploaded() -> list[Item]:
     taken = take_picture(f"camera-{number}")
     st.caption(
         f"They go to the machine that runs this page and are kept here for {escape(service().config.upload_life)} at most, then deleted. "
-        "Deleting their run deletes them at once."
+        "Deleting their run deletes them at once. Use no real patient's picture."
     )
     before = _uploads()
     kept = _checked([*files, *([taken] if taken else [])], taken)
@@ -146,6 +147,11 @@ def uploaded() -> list[Item]:
             "forgotten you. It is shown here only, and never again."
         )
     return [_upload(name) for name in kept]
+
+
+def all_grey(pictures: Sequence[Picture]) -> bool:
+    """Whether each of these uploads is grey: its three channels are equal."""
+    return all(is_grey(_uploads()[picture.id]) for picture in pictures if picture.id in _uploads())
 
 
 def _checked(files: list[UploadedFile], taken: UploadedFile | None) -> dict[str, bytes]:

@@ -205,10 +205,3 @@ def load_settings(ids: str) -> None:
     runs = find_runs(ids)
     if runs and runs[-1].kind == "attack":
         forms.load(Experiment.model_validate_json(runs[-1].experiment))
-
-
-def duration(seconds: float) -> str:
-    """Rounded for people."""
-    if seconds < 90:
-        return f"{max(1, round(seconds))} s"
-    return f"{round(seconds / 60)} min"

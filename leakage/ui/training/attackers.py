@@ -8,6 +8,7 @@ import streamlit as st
 
 from leakage.data.datasets import TITLES
 from leakage.data.inverters import InverterCard, inverters
+from leakage.results.durations import duration
 from leakage.runs.events import InverterEnd
 from leakage.runs.service import service
 from leakage.runs.store import OPEN, Run
@@ -16,7 +17,6 @@ from leakage.spec.prepared import prepared
 from leakage.spec.tasks import InverterTraining, Training
 from leakage.ui.common.base_path import base
 from leakage.ui.common.markdown import Markdown, escape, link
-from leakage.ui.lab.result import duration
 from leakage.ui.training import under_way
 
 HELP = (

@@ -7,6 +7,7 @@ import streamlit as st
 
 from leakage.data import checkpoints
 from leakage.data.datasets import PictureError, datasets, training_files
+from leakage.results.durations import duration
 from leakage.runs.events import RoundEvent, TrainingEnd, TrainingEvent
 from leakage.runs.service import service
 from leakage.runs.store import OPEN, Run
@@ -16,7 +17,6 @@ from leakage.spec.tasks import Training
 from leakage.ui.common import forms, gone
 from leakage.ui.common.base_path import base
 from leakage.ui.common.markdown import Markdown, escape, link
-from leakage.ui.lab.result import duration
 from leakage.ui.training import attackers, under_way
 
 GUESSING = 0.1  # ten classes

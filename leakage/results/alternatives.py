@@ -1,0 +1,74 @@
+"""Every protection that was measured beforehand: what leaked to its best attacker, and what it cost a training."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from leakage.results.differences import sentence_case
+from leakage.results.nearest import Nearest, nearest
+from leakage.results.precomputed import Line, matrix, reach, seen_words
+from leakage.results.utility import Cost, cost
+from leakage.runs.reader import RunReader
+from leakage.spec.catalog import Catalog
+from leakage.spec.experiment import Experiment, Part
+
+ANOTHER = (
+    "One picture of each phone, by the best attacker of the precomputed results: an untrained LeNet, CIFAR-10. Who puts "
+    "rounds together watches 16 of a server that stands still. What was not shown there is not shown safe."
+)
+MARKED = "The rows nearest to your question are marked; their attackers are played first."
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """A protection of the precomputed results.
+
+    Args:
+        chosen: whether its row is one of the nearest to the question.
+        seen: what its best attacker saw, of how many runs.
+        attacker: that attacker.
+    """
+
+    title: str
+    stack: tuple[Part, ...]
+    chosen: bool
+    seen: str
+    attacker: str
+    cost: Cost
+
+
+def alternatives(asked: Experiment, reader: RunReader, known: Catalog) -> list[Alternative]:
+    """Every protection that was measured beforehand; the rows nearest to an experiment are marked. First come those of another table."""
+    rows = nearest(asked, known)
+    lines = [line for line in matrix(known) if line.duels]
+    others = [line for line in rows.lines if line not in lines]
+    return [one for line in [*others, *lines] if (one := _alternative(line, rows, reader, known))]
+
+
+def _alternative(line: Line, rows: Nearest, reader: RunReader, known: Catalog) -> Alternative | None:
+    cells = [(attack, cell) for attack, duel in line.duels.items() for cell in (duel.naive, duel.best) if cell and "psnr" in cell]
+    if not cells:
+        return None
+    attack, best = max(cells, key=lambda pair: reach(pair[1]))
+    behind = cost(reader, Experiment(defenses=line.stack), known)
+    attacker = f"{known.get('attack', attack).short}, {known.strategy_title(best['who'])}"
+    chosen = line in rows.lines
+    title = line.title
+    if rows.scene and chosen and rows.scene.about:
+        title = f"{title} ({rows.scene.title[:1].lower()}{rows.scene.title[1:]})"
+    return Alternative(title, line.stack, chosen, sentence_case(seen_words(best)), attacker, behind)
+
+
+def stronger(asked: Experiment, played: Sequence[str], known: Catalog) -> str:
+    """The attack that came further in the nearest rows than each of those that were played, by id, and how far; "" where there is none."""
+    rows = nearest(asked, known)
+    found = {True: (-1.0, 0.0, 0.0), False: (-1.0, 0.0, 0.0)}
+    best = None
+    for one in rows.attackers.values():
+        was = one.attack.id in played
+        if (showing := reach(one.cell)[:-1]) > found[was]:
+            found[was] = showing
+            best = one if not was else best
+    if best is None or found[False] <= found[True]:
+        return ""
+    entry = known.find("attack", best.attack.id)
+    return f"{entry.short if entry else best.attack.id} ({seen_words(best.cell)} in the precomputed results)"

@@ -1,0 +1,93 @@
+"""What is run for a question of the page Ask: every group of people, with its control, the strongest attacker first."""
+
+from collections.abc import Callable, Sequence
+
+from leakage.results import worst_case
+from leakage.results.comparison import scenario
+from leakage.runs.store import Run
+from leakage.spec.catalog import Catalog
+from leakage.spec.experiment import Assumptions, Experiment, Picture
+from leakage.spec.question import Question, groups
+
+MOST = 24  # runs of one answer
+GUESSED = 30.0  # seconds of a run that nobody has timed yet
+SHARE = 0.85  # of the time is planned for: workers have to start, and results to be scored
+
+
+def plan(
+    question: Question, known: Catalog, estimate: Callable[[Experiment], float | None], *, slots: int, own: Sequence[Picture] = ()
+) -> list[Experiment]:
+    """What is run: the strongest attack on every group, the control of every group, then the other attacks, as the time allows.
+
+    The first group is always attacked, and so is its control. Every attack is played once by its strongest attacker before it is played
+    by another.
+
+    Raises SpecError where the question cannot be run.
+    """
+    asked = [group.resolve(known) for group in groups(question, own)]
+    tries = [_each_attack_first(_allowed(worst_case.tries(group, known, measured=True), question)) for group in asked]
+    controls = [control(group, known) for group in asked] if question.defenses else []
+    others = [own_tries[index] for index in range(1, max(map(len, tries))) for own_tries in tries if index < len(own_tries)]
+    left, planned = SHARE * 60 * question.minutes * slots, list[Experiment]()
+    first = [own_tries[0] for own_tries in tries if own_tries]
+    ordered = [*(one for pair in zip(first, controls, strict=True) for one in pair), *others] if controls else [*first, *others]
+    for one in ordered[:MOST]:
+        left -= estimate(one) or GUESSED
+        if left < 0 and len(planned) >= (2 if controls else 1):
+            break
+        planned.append(one)
+    return planned
+
+
+def control(group: Experiment, known: Catalog) -> Experiment:
+    """The same pictures without protection, by the attack that is strongest there."""
+    bare = group.model_copy(update={"defenses": (), "assume": Assumptions()})
+    return worst_case.tries(bare, known, measured=True)[0]
+
+
+def is_control(experiment: Experiment, asked: Sequence[Experiment]) -> bool:
+    """Whether it is a control among these: it has no protection, and others have one."""
+    return not experiment.defenses and any(one.defenses for one in asked)
+
+
+def _allowed(tries: list[Experiment], question: Question) -> list[Experiment]:
+    """The attacks that the question permits. An adaptive attacker may also act naively.
+
+    A naive attacker gets the naive attacks; where there are none, the attacks without a named strategy, marked naive.
+    """
+    if question.attacker != "naive":
+        return tries
+    unaware = [one for one in tries if not one.assume.adaptive]
+    return unaware or [one.model_copy(update={"assume": Assumptions(adaptive=False)}) for one in tries if not one.assume.strategy]
+
+
+def _each_attack_first(tries: list[Experiment]) -> list[Experiment]:
+    """The strongest attacker of every attack, then the others; each in the order in which they came."""
+    seen, first, rest = set[str](), list[Experiment](), list[Experiment]()
+    for one in tries:
+        (rest if one.attack.id in seen else first).append(one)
+        seen.add(one.attack.id)
+    return first + rest
+
+
+def is_about(question: Question, runs: Sequence[Run], known: Catalog) -> bool:
+    """Whether these runs were asked by this question: scenario, pictures and seeds are the same; of own pictures their number."""
+    return matches(question, [Experiment.model_validate_json(run.experiment) for run in runs], known)
+
+
+def matches(question: Question, experiments: Sequence[Experiment], known: Catalog) -> bool:
+    """The same of experiments."""
+    own = list(dict.fromkeys(picture for one in experiments for picture in one.pictures))
+
+    def asked_of(one: Experiment) -> tuple[object, ...]:
+        pictures: object = one.pictures if question.who != "own" else len(one.pictures)
+        bare = scenario(one).model_copy(update={"pictures": Experiment().pictures, "max_seconds": Experiment().max_seconds})
+        return bare.digest(), pictures, one.seed
+
+    try:
+        found = [group.resolve(known) for group in groups(question, own)]
+        given = {asked_of(one.resolve(known)) for one in experiments}
+    except ValueError:
+        return False
+    main = {asked_of(one) for one in found}
+    return given <= main | {asked_of(one.model_copy(update={"defenses": ()})) for one in found} and bool(given & main)

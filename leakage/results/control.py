@@ -1,0 +1,40 @@
+"""The control of an answer: the same pictures without protection, attacked in the same way."""
+
+from dataclasses import dataclass
+
+HARDLY = "This test can hardly show that the protection helps: without it {} recognized{}."
+
+
+@dataclass(frozen=True)
+class Control:
+    """What the controls came to.
+
+    Args:
+        seen: how many pictures were recognizable or singled out without protection.
+        total: how many there are.
+        open: controls that still wait or run.
+        cut: controls that did not come to an answer.
+        attacks: by which attacks, in words.
+    """
+
+    seen: int
+    total: int
+    open: int
+    cut: int
+    attacks: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        """How many were recognized, and by what."""
+        words = f"{self.seen} of {self.total} recognized, by {' and '.join(self.attacks)}"
+        if self.open:
+            return f"{words}, so far: {self.open} of its runs {'has' if self.open == 1 else 'have'} not ended"
+        return f"{words}; {self.cut} of its runs came to no answer" if self.cut else words
+
+    def doubt(self, recognized: int) -> str:
+        """What it says of a protection behind which so many were recognized; "" where it shows that the attack works without it."""
+        if self.open or self.seen > recognized:
+            return ""
+        if not self.seen:
+            return HARDLY.format("nothing was", " either")
+        return HARDLY.format(f"{self.seen} of {self.total} were", ", no more")
