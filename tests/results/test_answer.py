@@ -14,7 +14,6 @@ from leakage.results.answer import ASKING, GONE, LEAK, NOT_SAFE, PROVES_NOTHING,
 from leakage.results.answer_words import CHEATING, LEFT_OUT, lines, not_tried
 from leakage.results.asking import MOST, control, is_about, plan
 from leakage.results.differences import sentence_case
-from leakage.results.nearest import nearest
 from leakage.results.precomputed import matrix, reach, seen_words
 from leakage.runs.endings import inapplicable
 from leakage.runs.event_parts import FrameScores, VerdictWords
