@@ -34,6 +34,7 @@ class Settings:
     retry_lost: bool = False  # LEAKAGE_RETRY_LOST: 1: a run whose worker is lost begins anew, once; else it fails
     allowed_hosts: tuple[str, ...] = ()  # LEAKAGE_ALLOWED_HOSTS: names of this server, with commas; addresses are always allowed
     proxies: tuple[str, ...] = ()  # LEAKAGE_PROXIES: addresses or networks of the reverse proxies in front, with commas; default none
+    connections: int = 512  # LEAKAGE_CONNECTIONS: connections that one address may have open at a time; a named proxy may have any number
     password: str = field(default="", repr=False)  # LEAKAGE_PASSWORD: what a visitor must know; default none
 
     @property
@@ -93,6 +94,7 @@ def settings() -> Settings:
         retry_lost=number("LEAKAGE_RETRY_LOST", 0) > 0,
         allowed_hosts=names("LEAKAGE_ALLOWED_HOSTS"),
         proxies=names("LEAKAGE_PROXIES"),
+        connections=max(1, number("LEAKAGE_CONNECTIONS", Settings.connections)),
         password=os.environ.get("LEAKAGE_PASSWORD", ""),
     )
 

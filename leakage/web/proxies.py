@@ -63,8 +63,12 @@ def believe_only(names: Iterable[str]) -> None:
 
 
 def visitor(request: HTTPConnection) -> str:
-    """The address that counts as one visitor: an IPv4 address, or the network of an IPv6 one."""
-    host = request.client.host if request.client else ""
+    """The address that counts as one visitor."""
+    return one_visitor(request.client.host if request.client else "")
+
+
+def one_visitor(host: str) -> str:
+    """What counts as one visitor of this address: an IPv4 address itself, or the network of an IPv6 one."""
     try:
         address = ip_address(host)
     except ValueError:

@@ -1,0 +1,116 @@
+"""Connections that say nothing: how many of them a real server keeps, for how long, and what it logs."""
+
+import asyncio
+import logging
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from place import Place, Server, place, until
+
+from leakage.web.connection_guard import HEAD_WITHIN, SILENT, ConnectionGuard, descriptors
+
+pytestmark = pytest.mark.processes
+MANY = 1100
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Place, Server]]:
+    with place(tmp_path_factory.mktemp("guarded"), LEAKAGE_PASSWORD="four words", LEAKAGE_CONNECTIONS="400") as made:
+        yield made, made.serve(alone=True)
+
+
+def knock(server: Server) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", int(server.address.rsplit(":", 1)[1])), timeout=20)
+
+
+def health(server: Server) -> float:
+    """Seconds until it answers that it is well."""
+    began = time.monotonic()
+    with server.get("/_stcore/health") as answer:
+        assert answer.status == 200
+    return time.monotonic() - began
+
+
+def has_ended(connection: socket.socket) -> bool:
+    """Whether the server has closed it."""
+    connection.settimeout(0.0)
+    try:
+        return connection.recv(1) == b""
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+
+
+def sockets_of(server: Server) -> int:
+    """The open sockets of the server's process."""
+    folder = Path(f"/proc/{server.process.pid}/fd")
+    return sum("socket" in str(link.readlink()) for link in folder.iterdir() if link.is_symlink())
+
+
+def test_silent_connections_do_not_stop_the_server(served: tuple[Place, Server]) -> None:
+    """With 1,024 descriptors they did: each one more wrote thousands of tracebacks, and the health page did not answer."""
+    made, server = served
+    before = sockets_of(server)
+    descriptors()
+    with ExitStack() as stack:
+        silent = [stack.enter_context(knock(server)) for _ in range(MANY)]
+        assert health(server) < 1.0
+        until(lambda: sockets_of(server) - before <= SILENT, within=5, what="those that are too many are closed")
+        open_still = [number for number, one in enumerate(silent) if not has_ended(one)]
+        assert set(open_still) <= set(range(MANY - SILENT, MANY)), "the oldest make room"
+        assert health(server) < 1.0
+        time.sleep(HEAD_WITHIN + 1.0)
+        assert all(has_ended(one) for one in silent)
+    log = (made.home / "server.log").read_bytes()
+    assert len(log) < 2**20
+    assert log.count(b"connections that have sent no request") == 1, "it is said once"
+
+
+def test_the_head_of_a_request_has_a_deadline_and_its_answer_has_none(served: tuple[Place, Server]) -> None:
+    _, server = served
+    with knock(server) as slow, knock(server) as quick:
+        slow.sendall(b"GET / HTTP/1.1\r\n")
+        quick.sendall(b"GET /_stcore/health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        assert quick.recv(15) == b"HTTP/1.1 200 OK"
+        time.sleep(HEAD_WITHIN / 2)
+        assert not has_ended(slow)
+        time.sleep(HEAD_WITHIN / 2 + 1.0)
+        assert has_ended(slow)
+
+
+def test_one_address_has_no_more_connections_than_were_set(served: tuple[Place, Server]) -> None:
+    """Each has asked for something and says nothing more: the 401st is closed, the 400 go on."""
+    _, server = served
+    with ExitStack() as stack:
+        busy = []
+        for number in range(401):
+            time.sleep(1.0 if number == 400 else 0.001)  # those before have been read
+            busy.append(one := stack.enter_context(knock(server)))
+            one.sendall(b"POST /login HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9\r\n\r\n")  # its body never comes
+        until(lambda: has_ended(busy[-1]), within=5, what="one too many is closed")
+        assert not any(has_ended(one) for one in busy[:-1])
+    assert health(server) < 1.0
+
+
+def test_a_named_proxy_may_have_any_number() -> None:
+    guard = ConnectionGuard(per_address=2, proxies=("10.0.0.0/8",))
+    assert [guard.proxies.trusts((address, 0)) for address in ("10.1.2.3", "127.0.0.1", "")] == [True, False, False]
+
+
+def test_that_there_is_no_descriptor_left_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    guard, loop = ConnectionGuard(per_address=2, proxies=()), asyncio.new_event_loop()
+    with caplog.at_level(logging.WARNING):
+        for _ in range(1000):
+            guard.refuse_quietly(
+                loop, {"message": "socket.accept() out of system resource", "exception": OSError(24, "Too many open files")}
+            )
+    assert [record.message for record in caplog.records] == ["no connection can be taken now: Too many open files"]
+    caplog.clear()
+    guard.refuse_quietly(loop, {"message": "something else"})
+    assert [record.message for record in caplog.records] == ["something else"]
+    loop.close()
