@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from problems import CATALOG, smooth
+from problems import CATALOG, GRANTED, smooth
 
 from leakage.attacks._dense import SCALES, TOGETHER, crossings
 from leakage.attacks.linear_layer import LinearLayer
@@ -61,6 +61,7 @@ def test_a_run_with_lfws_head_is_played_and_scored() -> None:
         pictures=(Picture(id="face-0", label=5748), Picture(id="astronaut", label=12)),
         outputs=5749,
         attack=Part(id="inverting_gradients", fields={"steps": 2}),
+        assume=GRANTED,
     ).resolve(CATALOG)
     scene = prepare(asked)
     *_, last = play(asked, scene=scene)
