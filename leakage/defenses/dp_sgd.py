@@ -28,7 +28,6 @@ class DPSGD(Defense):
     hint = "The limit alone changes little: set sigma to 0. At 1 no attack measured here shows a picture, and the model learns less."
     imitation = "it limits its own pictures likewise; the noise cannot be computed again"
     one_by_one = True
-    noise_field = "sigma"
     source = "https://arxiv.org/abs/1607.00133"
 
     clip: float = param(
@@ -49,6 +48,9 @@ class DPSGD(Defense):
 
     def strategies(self) -> dict[str, AdaptiveStrategy]:
         return {**super().strategies(), "average the rounds": averaging("dp_sgd", self.surrogate, self.errors)}
+
+    def multiplier(self, tensors: int) -> float:
+        return self.sigma
 
     def _clip(self, g: Params, _step: int) -> Params:
         return shortened(g, self.clip)

@@ -139,7 +139,6 @@ class Defense(Plugin):
     needs_step: ClassVar[str] = ""  # what is said where it acts on a step whose pictures another takes one by one; empty: it can do that
     published: ClassVar[Published | None] = None  # from which strength on it was reported to stop DLG
     backfires: ClassVar[str] = ""  # why an attacker does worse for knowing it, where that was measured
-    noise_field: ClassVar[str] = ""  # which field is the noise multiplier of one picture's part; empty: none is
 
     def change(self, model: nn.Module) -> nn.Module:
         """The model that is trained with this defense.
@@ -216,10 +215,9 @@ class Defense(Plugin):
             tensors: how many tensors the gradient has.
 
         Returns:
-            Standard deviation of the noise over the norm that one picture's part may have; None without a promise. Unless a defense
-            computes it, the value of its `noise_field`.
+            Standard deviation of the noise over the norm that one picture's part may have; None without a promise.
         """
-        return getattr(self, self.noise_field) if self.noise_field else None
+        return None
 
     def pure_epsilon(self, entries: int) -> float | None:
         """The epsilon of one upload, if it is promised with delta 0.

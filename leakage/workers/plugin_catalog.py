@@ -62,7 +62,7 @@ def _entry(kind: str, name: str) -> Entry:
         one_by_one=getattr(plugin, "one_by_one", False),
         needs_step=getattr(plugin, "needs_step", ""),
         published=getattr(plugin, "published", None),
-        noise_field=getattr(plugin, "noise_field", ""),
+        noise_field=noise_field(plugin) if kind == "defense" else "",
         private=kind == "defense" and any(own is not None for own in (plugin().multiplier(1), plugin().pure_epsilon(1))),
         backfires=getattr(plugin, "backfires", ""),
         smallest=getattr(plugin, "smallest", 0),
@@ -74,3 +74,13 @@ def _entry(kind: str, name: str) -> Entry:
         presets={name: dict(values) for name, values in plugin.presets.items()},
         fields=described(plugin),
     )
+
+
+def noise_field(plugin: type[Defense]) -> str:
+    """Which field of a defense is its noise multiplier as it stands, however many tensors there are; "" where none is."""
+    for field in described(plugin):
+        if field.type == "float" and field.low is not None and field.high is not None:
+            value = field.low + 0.37 * min(1.0, field.high - field.low)  # inside the range
+            if {plugin(**{field.name: value}).multiplier(tensors) for tensors in (1, 4)} == {value}:
+                return field.name
+    return ""
