@@ -19,7 +19,7 @@ CHAINS = {"tests/browser/": "browser"} | dict.fromkeys(
         "tests/runs/test_private_home.py",
         *(
             f"tests/web/test_{name}.py"
-            for name in ("connection_guard", "dispatcher_watch", "downloads", "hostile_requests", "password", "request_filter")
+            for name in ("connection_limits", "dispatcher_watch", "downloads", "hostile_requests", "password", "request_filter")
         ),
         *(f"tests/web/test_{name}.py" for name in ("server",)),
         *(f"tests/workers/test_{name}.py" for name in ("faults", "limits", "rank_job", "ray", "recorder", "timing")),

@@ -19,7 +19,7 @@ from leakage.learn.restored import restore_all
 from leakage.runs.service import Service, service, store
 from leakage.spec.experiment import SpecError
 from leakage.web.class_key import ClassKey, join_path
-from leakage.web.connection_guard import ConnectionGuard, guarding
+from leakage.web.connection_limits import ConnectionLimits, limiting
 from leakage.web.dispatcher_watch import DispatcherWatch
 from leakage.web.hosts import Hosts
 from leakage.web.learn_routes import Learning
@@ -62,9 +62,9 @@ async def lifespan(_app: Any) -> AsyncIterator[dict[str, Any]]:
         log.warning("the Lab opens without its recorded run: %s", error)
     lpips_download().begin()
     watch = asyncio.create_task(dispatcher_watch().keep())
-    guard = ConnectionGuard(per_address=service().config.connections, proxies=service().config.proxies)
+    limits = ConnectionLimits(per_address=service().config.connections, proxies=service().config.proxies)
     async with _stream().polling():
-        with farewell(_stream()), guarding(guard):
+        with farewell(_stream()), limiting(limits):
             yield {}
     watch.cancel()
 

@@ -28,17 +28,17 @@ NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 log = logging.getLogger(__name__)
 
 
-class ConnectionGuard:
+class ConnectionLimits:
     """Knows every open connection and closes what is too many: of one visitor at most `per_address`, of a named proxy any number."""
 
     def __init__(self, *, per_address: int, proxies: Iterable[str]) -> None:
         self.per_address, self.proxies = per_address, NamedProxies(nowhere, names=proxies)
-        self.open = defaultdict[str, dict[GuardedProtocol, None]](dict)  # in the order in which they came
+        self.open = defaultdict[str, dict[LimitedProtocol, None]](dict)  # in the order in which they came
         self.most = descriptors() - SPARE
         self.said: dict[str, float] = {}
         self.trimming: set[str] = set()  # addresses that are looked at in a moment
 
-    def admits(self, one: "GuardedProtocol") -> bool:
+    def admits(self, one: "LimitedProtocol") -> bool:
         """Note a new connection; whether it may stay. Where one must go, it is rather one that has said nothing."""
         self.open[one.address][one] = None
         here = [] if self.proxies.trusts((one.address, 0)) else self.alive(one.address)
@@ -72,14 +72,14 @@ class ConnectionGuard:
         """How many connections are known, some of which may have ended."""
         return sum(map(len, self.open.values()))
 
-    def alive(self, address: str) -> list["GuardedProtocol"]:
+    def alive(self, address: str) -> list["LimitedProtocol"]:
         """The open connections of an address, the oldest first; those that became websockets do not say when they end."""
         here = self.open[address]
         for one in [one for one in here if one.transport.is_closing()]:
             del here[one]
         return list(here)
 
-    def forget(self, one: "GuardedProtocol") -> None:
+    def forget(self, one: "LimitedProtocol") -> None:
         """A connection has ended."""
         here = self.open[one.address]
         here.pop(one, None)
@@ -102,11 +102,11 @@ class ConnectionGuard:
             loop.default_exception_handler(context)
 
 
-class GuardedProtocol(asyncio.Protocol):
+class LimitedProtocol(asyncio.Protocol):
     """Stands before uvicorn's protocol until a websocket takes the connection over."""
 
-    def __init__(self, inner: Any, guard: ConnectionGuard, loop: asyncio.AbstractEventLoop) -> None:
-        self.inner, self.guard, self.loop = inner, guard, loop
+    def __init__(self, inner: Any, limits: ConnectionLimits, loop: asyncio.AbstractEventLoop) -> None:
+        self.inner, self.limits, self.loop = inner, limits, loop
         self.address = ""
         self.transport: Any = None
         self.deadline: asyncio.TimerHandle | None = None
@@ -120,7 +120,7 @@ class GuardedProtocol(asyncio.Protocol):
     def connection_made(self, transport: Any) -> None:
         self.transport = transport
         self.address = one_visitor(str((transport.get_extra_info("peername") or ("",))[0]))
-        if not self.guard.admits(self):
+        if not self.limits.admits(self):
             self.refused = True
             transport.abort()
             return
@@ -150,7 +150,7 @@ class GuardedProtocol(asyncio.Protocol):
         self.inner.resume_writing()
 
     def connection_lost(self, error: Exception | None) -> None:
-        self.guard.forget(self)
+        self.limits.forget(self)
         if self.deadline:
             self.deadline.cancel()
         if not self.refused:
@@ -171,19 +171,19 @@ def descriptors() -> int:
 
 
 @contextlib.contextmanager
-def guarding(guard: ConnectionGuard) -> Iterator[None]:
-    """Every server that the running loop begins to serve with is guarded: uvicorn does that when the lifespan has begun."""
+def limiting(limits: ConnectionLimits) -> Iterator[None]:
+    """Every server that the running loop begins to serve with has these limits: uvicorn does that when the lifespan has begun."""
     loop: Any = asyncio.get_running_loop()
     create_server = loop.create_server
 
     @functools.wraps(create_server)
-    async def create_guarded(factory: Callable[[], Any], *given: Any, **named: Any) -> Any:
+    async def create_limited(factory: Callable[[], Any], *given: Any, **named: Any) -> Any:
         if named.get("ssl"):
             named = {"ssl_handshake_timeout": HEAD_WITHIN, **named}
-        return await create_server(lambda: GuardedProtocol(factory(), guard, loop), *given, **named)
+        return await create_server(lambda: LimitedProtocol(factory(), limits, loop), *given, **named)
 
-    loop.create_server = create_guarded
-    loop.set_exception_handler(guard.refuse_quietly)
+    loop.create_server = create_limited
+    loop.set_exception_handler(limits.refuse_quietly)
     try:
         yield
     finally:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from place import Place, Server, place, until
 
-from leakage.web.connection_guard import HEAD_WITHIN, SILENT, ConnectionGuard, descriptors
+from leakage.web.connection_limits import HEAD_WITHIN, SILENT, ConnectionLimits, descriptors
 
 pytestmark = pytest.mark.processes
 MANY = 1100
@@ -19,7 +19,7 @@ MANY = 1100
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Place, Server]]:
-    with place(tmp_path_factory.mktemp("guarded"), LEAKAGE_PASSWORD="four words", LEAKAGE_CONNECTIONS="400") as made:
+    with place(tmp_path_factory.mktemp("limited"), LEAKAGE_PASSWORD="four words", LEAKAGE_CONNECTIONS="400") as made:
         yield made, made.serve(alone=True)
 
 
@@ -98,19 +98,19 @@ def test_one_address_has_no_more_connections_than_were_set(served: tuple[Place, 
 
 
 def test_a_named_proxy_may_have_any_number() -> None:
-    guard = ConnectionGuard(per_address=2, proxies=("10.0.0.0/8",))
-    assert [guard.proxies.trusts((address, 0)) for address in ("10.1.2.3", "127.0.0.1", "")] == [True, False, False]
+    limits = ConnectionLimits(per_address=2, proxies=("10.0.0.0/8",))
+    assert [limits.proxies.trusts((address, 0)) for address in ("10.1.2.3", "127.0.0.1", "")] == [True, False, False]
 
 
 def test_that_there_is_no_descriptor_left_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
-    guard, loop = ConnectionGuard(per_address=2, proxies=()), asyncio.new_event_loop()
+    limits, loop = ConnectionLimits(per_address=2, proxies=()), asyncio.new_event_loop()
     with caplog.at_level(logging.WARNING):
         for _ in range(1000):
-            guard.refuse_quietly(
+            limits.refuse_quietly(
                 loop, {"message": "socket.accept() out of system resource", "exception": OSError(24, "Too many open files")}
             )
     assert [record.message for record in caplog.records] == ["no connection can be taken now: Too many open files"]
     caplog.clear()
-    guard.refuse_quietly(loop, {"message": "something else"})
+    limits.refuse_quietly(loop, {"message": "something else"})
     assert [record.message for record in caplog.records] == ["something else"]
     loop.close()
