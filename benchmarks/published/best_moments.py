@@ -5,14 +5,18 @@ the Lab's simple form does (LeNet, Inverting Gradients, 20 steps of polishing), 
 known from the protection), and a naive attacker; `simple`, every protection and strength of the simple form; `presets`; `ask`, the
 strongest known attackers of one person's picture; `recorded`, the frames of the recorded runs as they are stored.
 
-    python benchmarks/published/best_moments.py noise [--sigma 0.01] [--pictures 20]      about 15 minutes on one core for each sigma
+A share of the runs of all parts but `recorded` can be played on each of several cores, and the parts joined:
+
+    python benchmarks/published/best_moments.py noise --sigma 0.003 0.01 0.03             about 25 minutes of one core
+    python benchmarks/published/best_moments.py noise simple presets ask --share 3/16 --out parts
+    python benchmarks/published/best_moments.py --join parts
 """
 
 import argparse
 import json
 import sys
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -40,8 +44,11 @@ from leakage.workers.private_pictures import load
 
 FELL = 1.0  # dB
 WHO = ("exact", "known", "naive")
-FALLBACK = "the attacker does not see it: the rule stops at what it knows of the errors, not at the truth"
-NAIVE = "a naive attacker does not know the protection: what it fits is not what arrived"
+SIGMAS = (0.003, 0.01, 0.03)
+REASONS = {  # of every run that fell
+    "exact": "it fits the noise, as it takes the gradient for exact",
+}
+PLAYED = ("noise", "simple", "presets", "ask")
 PICTURES = (
     *("astronaut", "chelsea", "coffee", "scan-1", "face-3", "page-0", "digit-5", "rocket", "retina", "scan-4"),
     *("face-0", "page-7", "immunohistochemistry", "face-5", "face-8", "page-2", "digit-3", "digit-8", "scan-0", "scan-5"),
@@ -66,14 +73,28 @@ def ended(experiment: Experiment, *, exact: bool = False) -> dict[str, Any]:
     return {"end": now, "best": best, "best_step": step, "grey": grey, "errors": str(moment.note.get("errors", ""))}
 
 
-def reason(run: dict[str, Any], *, adaptive: bool) -> str:
-    """Why a run ends below its best moment; nothing where it does not."""
-    return "" if run["best"] - run["end"] <= FELL else FALLBACK if adaptive else NAIVE
+@dataclass(frozen=True)
+class Job:
+    """One run of a part: the columns that name it, the experiment, and whether its attacker takes the gradient for exact."""
+
+    part: str
+    names: Mapping[str, str | float]
+    experiment: Experiment
+    exact: bool = False
+
+    def play(self) -> dict[str, Any]:
+        """Its row."""
+        run = ended(self.experiment, exact=self.exact)
+        row = {**self.names, **run}
+        say(
+            f"{self.part} {' '.join(map(str, self.names.values()))}: {run['end']:.2f} dB, best {run['best']:.2f} at step {run['best_step']}"
+        )
+        return row
 
 
-def noise(sigma: float, count: int, attackers: list[str]) -> list[dict[str, Any]]:
+def noise(sigma: float, count: int, attackers: Sequence[str]) -> Iterator[Job]:
     """Pictures behind noise: some attackers of each."""
-    form, rows = prepared().simple.networks["small"], list[dict[str, Any]]()
+    form = prepared().simple.networks["small"]
     for name in PICTURES[:count]:
         base = Experiment(
             pictures=(Picture(id=name),),
@@ -82,10 +103,8 @@ def noise(sigma: float, count: int, attackers: list[str]) -> list[dict[str, Any]
             attack=form.protected,
         )
         for who in attackers:
-            run = ended(base.model_copy(update={"assume": Assumptions(adaptive=who != "naive")}), exact=who == "exact")
-            rows.append({"picture": name, "sigma": sigma, "who": who, **run, "why": reason(run, adaptive=who != "naive")})
-            say(f"{sigma} {name} {who}: {run['end']:.2f} dB, best {run['best']:.2f} at step {run['best_step']}, grey {run['grey']:.2f}")
-    return rows
+            experiment = base.model_copy(update={"assume": Assumptions(adaptive=who != "naive")})
+            yield Job("noise", {"picture": name, "sigma": sigma, "who": who}, experiment, exact=who == "exact")
 
 
 def runs_of(part: str) -> Iterator[tuple[str, Experiment]]:
@@ -107,14 +126,14 @@ def runs_of(part: str) -> Iterator[tuple[str, Experiment]]:
                 yield f"{defense.id}, {one.attack.id}, {who}", one
 
 
-def played(part: str) -> list[dict[str, Any]]:
-    """Runs of that part."""
-    rows = list[dict[str, Any]]()
-    for name, experiment in runs_of(part):
-        run = ended(experiment)
-        rows.append({"run": name, **run, "why": reason(run, adaptive=experiment.assume.adaptive)})
-        say(f"{name}: {run['end']:.2f} dB, best {run['best']:.2f} at step {run['best_step']} {rows[-1]['why']}")
-    return rows
+def jobs(parts: Sequence[str], sigmas: Sequence[float], pictures: int, attackers: Sequence[str]) -> Iterator[Job]:
+    """All runs of these parts."""
+    for part in parts:
+        if part == "noise":
+            for sigma in sigmas:
+                yield from noise(sigma, pictures, attackers)
+        elif part != "recorded":
+            yield from (Job(part, {"run": name}, experiment) for name, experiment in runs_of(part))
 
 
 def recorded() -> list[dict[str, Any]]:
@@ -126,9 +145,8 @@ def recorded() -> list[dict[str, Any]]:
             continue
         scores = [value for value in stored["columns"]["psnr"] if value is not None]
         run = {"end": stored["result"]["scores"]["psnr"], "best": max(scores), "title": stored["title"]}
-        adaptive = stored["experiment"]["assume"]["adaptive"]
         protections = [one["id"] for one in stored["experiment"]["defenses"]]
-        rows.append({"run": file.stem, **run, "protections": protections, "why": reason(run, adaptive=adaptive)})
+        rows.append({"run": file.stem, **run, "protections": protections})
     return rows
 
 
@@ -143,23 +161,60 @@ def medians(rows: list[dict[str, Any]]) -> list[list[Any]]:
     return found
 
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", choices=("noise", "simple", "presets", "ask", "recorded"))
-    parser.add_argument("--sigma", type=float, default=0.01)
-    parser.add_argument("--pictures", type=int, default=len(PICTURES))
-    parser.add_argument("--attackers", nargs="+", choices=WHO, default=list(WHO))
-    given = parser.parse_args()
-    torch.set_num_threads(1)
-    if given.part == "noise":
-        rows = noise(given.sigma, given.pictures, given.attackers)
-    else:
-        rows = recorded() if given.part == "recorded" else played(given.part)
+def reason(row: Mapping[str, Any]) -> str:
+    """Why a run that fell ended below its best moment."""
+    return REASONS[str(row.get("who", row.get("run")))]
+
+
+def merged(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The old rows, and the new ones in place of those with the same names."""
+    keyed = {tuple(row.get(name) for name in ("run", "picture", "sigma", "who")): row for row in [*old, *new]}
+    return list(keyed.values())
+
+
+def keep(found: Mapping[str, list[dict[str, Any]]]) -> None:
+    """Write the rows into the result file, and print the table of every part."""
     kept = ROOT / "benchmarks" / "results" / "best_moments.json"
     result = json.loads(kept.read_text()) if kept.exists() else {}
-    if given.part == "noise":
-        rows = [row for row in result.get("noise", []) if row["sigma"] != given.sigma] + rows
-        table(["sigma", "pictures", "before: as if exact", "after: errors known", "naive", "grey"], medians(rows))
-    else:
-        table(["run", "end", "best", "why"], [[row["run"], row["end"], row["best"], row["why"]] for row in rows])
-    save("best_moments", {**result, "about": __doc__, given.part: rows})
+    for part, rows in found.items():
+        rows = rows if part == "recorded" else merged(result.get(part, []), rows)
+        result[part] = [{**row, "why": reason(row) if row["best"] - row["end"] > FELL else ""} for row in rows]
+        if part == "noise":
+            table(["sigma", "pictures", "before: as if exact", "after: errors known", "naive", "grey"], medians(result[part]))
+        fell = [row for row in result[part] if row["best"] - row["end"] > FELL]
+        names = [" ".join(str(row[name]) for name in ("run", "picture", "sigma", "who") if name in row) for row in fell]
+        table([part, "end", "best", "why"], [[name, row["end"], row["best"], row["why"]] for name, row in zip(names, fell, strict=True)])
+    save("best_moments", {**result, "about": __doc__})
+
+
+def main() -> None:
+    """Play, join or sum up what the command line names."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", choices=(*PLAYED, "recorded"))
+    parser.add_argument("--sigma", type=float, nargs="+", default=list(SIGMAS))
+    parser.add_argument("--pictures", type=int, default=len(PICTURES))
+    parser.add_argument("--attackers", nargs="+", choices=WHO, default=list(WHO))
+    parser.add_argument("--share", default="1/1", help="which part of the runs, as 3/16: the third of every sixteen")
+    parser.add_argument("--out", type=Path, help="write the rows into this folder, for --join")
+    parser.add_argument("--join", type=Path, help="play nothing: take the rows from this folder")
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    found = dict[str, list[dict[str, Any]]]()
+    if given.join:
+        for file in sorted(given.join.glob("*.json")):
+            for part, rows in json.loads(file.read_text()).items():
+                found.setdefault(part, []).extend(rows)
+    place, count = map(int, given.share.split("/"))
+    for job in list(jobs(given.parts, given.sigma, given.pictures, given.attackers))[place - 1 :: count]:
+        found.setdefault(job.part, []).append(job.play())
+        if given.out:
+            given.out.mkdir(parents=True, exist_ok=True)
+            (given.out / f"{place}-of-{count}.json").write_text(json.dumps(found, indent=1))
+    if "recorded" in given.parts:
+        found["recorded"] = recorded()
+    if not given.out:
+        keep(found)
+
+
+if __name__ == "__main__":
+    main()
