@@ -1,6 +1,6 @@
 """Training: teach a model, centrally or as a federation, protected or not, and watch how good it gets. The lab can then attack it."""
 
-from typing import Literal, TypedDict
+from typing import Literal, TypeAlias, TypedDict
 
 import streamlit as st
 
@@ -10,13 +10,20 @@ from leakage.spec.catalog import Catalog
 from leakage.spec.tasks import Training
 from leakage.ui.common import forms
 from leakage.ui.common.markdown import escape
+from leakage.ui.common.more_data import show_missing
 from leakage.ui.training import attackers, training_view, under_way
 
-DATA: tuple[Literal["mnist", "cifar10"], ...] = ("mnist", "cifar10")
+Data: TypeAlias = Literal["digits", "mnist", "cifar10"]
+DATA: dict[Data, str] = {
+    "digits": "Handwritten digits that ship with the program: 1,500 to learn from, 297 to be tried on; 28 px, grey.",
+    "mnist": "Handwritten digits, 28 px, grey.",
+    "cifar10": "Animals and vehicles, 32 px, colour.",
+}
 SPLITS: dict[Literal["iid", "shards"], str] = {"iid": "At random", "shards": "Two classes or so each"}
 OPTIMISERS: dict[Literal["sgd", "adam"], str] = {"sgd": "SGD with momentum", "adam": "Adam"}
 SCHEDULES: tuple[Literal["cosine", "steps", "constant"], ...] = ("cosine", "steps", "constant")
 DEFAULT = Training()
+SMALL_BATCH = 16  # of the digits that ship, which are few: a pass through them is 94 steps
 
 
 class Recipe(TypedDict):
@@ -39,14 +46,16 @@ def settings(known: Catalog) -> Training | None:
         model = forms.choose(known, "model", "Model")
     with st.container(border=True, gap="small", key="step-2"):
         st.markdown("**2 · The pictures it learns from**")
-        data = st.segmented_control("Data set", DATA, default="mnist", required=True, format_func=TITLES.__getitem__, key="data")
+        missing = [name for name in DATA if training_view.missing(name)]
+        here = [name for name in DATA if name not in missing or name == st.session_state.get("data")]
+        first: Data = "mnist" if "mnist" in here else "digits"
+        data = st.segmented_control("Data set", here, default=first, required=True, format_func=TITLES.__getitem__, key="data")
         problem = training_view.missing(data)
-        st.caption(escape(problem or ("Handwritten digits, 28 px, grey." if data == "mnist" else "Animals and vehicles, 32 px, colour.")))
+        st.caption(escape(problem or DATA[data]))
+        show_missing(missing)
     with st.container(border=True, gap="small", key="step-3"):
         st.markdown("**3 · Who trains**")
-        rounds = st.number_input(
-            "Rounds", 1, 1000, 5, key="rounds", help="After each round the model is tried on all 10,000 test pictures."
-        )
+        rounds = st.number_input("Rounds", 1, 1000, 5, key="rounds", help="After each round the model is tried on the test pictures.")
         clients = st.number_input(
             "Clients",
             1,
@@ -92,7 +101,7 @@ def fine_settings(data: str) -> Recipe:
             "rate": st.number_input(
                 "Learning rate", 0.00001, 10.0, 0.1 if optimiser == "sgd" else 0.001, format="%g", key=f"rate-{optimiser}"
             ),
-            "batch": st.number_input("Batch size", 1, 1024, DEFAULT.batch, key="training-batch"),
+            "batch": st.number_input("Batch size", 1, 1024, SMALL_BATCH if data == "digits" else DEFAULT.batch, key=f"batch-{data}"),
             "server_rate": st.number_input(
                 "Step of the server",
                 0.0001,

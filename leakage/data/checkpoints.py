@@ -39,7 +39,7 @@ class Card:
     folder: Path
     model: str
     fields: dict[str, Any]
-    data: Literal["mnist", "cifar10"]
+    data: Literal["digits", "mnist", "cifar10"]
     image_shape: tuple[int, int, int]
     num_classes: int
     recipe: str

@@ -2,13 +2,13 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from leakage.data import face_files, readers
+from leakage.data import face_files, readers, shipped_digits
 from leakage.data.errors import PictureError as PictureError
 from leakage.data.readers import Pixels
 
@@ -23,8 +23,14 @@ orchid,otter,palm tree,pear,pickup truck,pine tree,plain,plate,poppy,porcupine,p
 shark,shrew,skunk,skyscraper,snail,snake,spider,squirrel,streetcar,sunflower,sweet pepper,table,tank,telephone,television,tiger,
 tractor,train,trout,tulip,turtle,wardrobe,whale,willow tree,wolf,woman,worm""".replace("\n", "").split(",")
 )
-TITLES = {"mnist": "MNIST", "cifar10": "CIFAR-10", "cifar100": "CIFAR-100", "faces": "Olivetti faces", "lfw": "LFW"}
-CLASSES = {"mnist": tuple("0123456789"), "cifar10": CIFAR10, "cifar100": CIFAR100, "faces": tuple(f"person {n}" for n in range(40))}
+TITLES = {"digits": "Digits", "mnist": "MNIST", "cifar10": "CIFAR-10", "cifar100": "CIFAR-100", "faces": "Olivetti faces", "lfw": "LFW"}
+CLASSES = {
+    "digits": tuple("0123456789"),
+    "mnist": tuple("0123456789"),
+    "cifar10": CIFAR10,
+    "cifar100": CIFAR100,
+    "faces": tuple(f"person {n}" for n in range(40)),
+}
 PLACES = {  # where the test pictures may lie below the data folder; the first is what the remedy names
     "mnist": tuple(f"{folder}/t10k-images-idx3-ubyte{end}" for folder in ("MNIST/raw", "mnist") for end in ("", ".gz")),
     "cifar10": (
@@ -39,8 +45,8 @@ PLACES = {  # where the test pictures may lie below the data folder; the first i
 }
 OF_PEOPLE = ("faces", "lfw")  # the label is who is in the picture
 BY_HAND = {  # what no command fetches
-    "faces": "get olivettifaces.mat from https://cs.nyu.edu/~roweis/data.html and put it into {}",
-    "lfw": "get lfw-funneled.tgz (Labeled Faces in the Wild) and unpack it, which gives {}",
+    "faces": "get olivettifaces.mat from https://cs.nyu.edu/~roweis/data.html and put it into faces/",
+    "lfw": "get lfw-funneled.tgz (Labeled Faces in the Wild) and unpack it as lfw-py/lfw_funneled/",
 }
 
 TRAINING = {  # where the training pictures may lie: the files that the first pattern with a match finds, all of them
@@ -94,8 +100,8 @@ class DataSet:
         first = PLACES[self.name][0]
         way = f"run `python -m leakage fetch {self.name}`"
         if self.name in BY_HAND:
-            way = BY_HAND[self.name].format(data_folder() / (Path(first).parent if Path(first).suffix else first))
-        return f"The pictures of {self.title} were not found in {data_folder()}: {way}, or set LEAKAGE_DATA to a folder with {first}."
+            way = f"{BY_HAND[self.name]} there"
+        return f"The pictures of {self.title} were not found in LEAKAGE_DATA: {way}, or set LEAKAGE_DATA to a folder with {first}."
 
     def count(self) -> int:
         """How many pictures there are."""
@@ -138,7 +144,9 @@ class DataSet:
             return ids.index(id)
         if ids or not id.isdecimal() or str(int(id)) != id or int(id) >= count:
             expected = f"a number from 0 to {count - 1}" if not ids else f"one of {count} like {ids[0]} or {ids[-1]}"
-            raise PictureError(f"{self.title} has no test picture {id!r} in {self.path}; expected is {expected}. Choose another picture.")
+            raise PictureError(
+                f"{self.title} has no test picture {id!r} in {place_of(self.path)}; expected is {expected}. Choose another picture."
+            )
         return int(id)
 
     def _ids(self) -> list[str]:
@@ -169,7 +177,7 @@ class DataSet:
         except readers.BROKEN as error:
             why, remedy = str(error) or type(error).__name__, f"delete it and run `python -m leakage fetch {self.name}`"
             remedy = "delete it, and put a whole one there" if self.name in BY_HAND else remedy
-            raise PictureError(f"{self.path} is damaged or cut short ({why}): {remedy}.") from error
+            raise PictureError(f"{place_of(self.path)} is damaged or cut short ({why}): {remedy}.") from error
 
 
 class Photographs(DataSet):
@@ -209,23 +217,54 @@ class Photographs(DataSet):
             return face_files.photographs(path, stamp)
 
 
+class ShippedDigits(DataSet):
+    """The digits that come with scikit-learn; `path`: the file in the package."""
+
+    @property
+    def remedy(self) -> str:
+        return "The digits of scikit-learn are missing: run `pip install -r requirements.txt`."
+
+    def count(self) -> int:
+        with self._reading():
+            return len(shipped_digits.tried_digits().labels)
+
+    def _rows(self, index: int) -> readers.Rows:
+        with self._reading():
+            return shipped_digits.tried_digits()
+
+
+def place_of(path: Path | None) -> str:
+    """A file as visitors of the page may read it: below the data folder, or its name alone."""
+    if path is None:
+        return "its file"
+    return str(path.relative_to(data_folder())) if path.is_relative_to(data_folder()) else path.name
+
+
 def datasets() -> dict[str, DataSet]:
-    """mnist, cifar10, cifar100, faces and lfw by name, found or not. Opens no file, so one that is damaged spoils no other."""
+    """digits, mnist, cifar10, cifar100, faces and lfw by name, found or not. Opens no file, so one that is damaged spoils no other."""
     folder = data_folder()
     is_available = {name: [path for place in places for path in sorted(folder.glob(place))] for name, places in PLACES.items()}
-    return {name: (Photographs if name == "lfw" else DataSet)(name, paths[0] if paths else None) for name, paths in is_available.items()}
+    found = {name: (Photographs if name == "lfw" else DataSet)(name, paths[0] if paths else None) for name, paths in is_available.items()}
+    digits = None
+    with suppress(PictureError):
+        digits = shipped_digits.digits_file()
+    return {"digits": ShippedDigits("digits", digits), **found}
 
 
 def training_files(name: str) -> list[Path]:
-    """The files with the training pictures of "mnist" or "cifar10" on this machine. Raises PictureError when there are none."""
+    """The files with the training pictures of "digits", "mnist" or "cifar10" on this machine. Raises PictureError when there are none."""
+    if name == "digits":
+        return [shipped_digits.digits_file()]
     for place in TRAINING[name]:
         if is_available := sorted(data_folder().glob(place)):
             return is_available
     expected = f"run `python -m leakage fetch {name}`, or set LEAKAGE_DATA to a folder with {TRAINING[name][0]}"
-    raise PictureError(f"The training pictures of {TITLES[name]} were not found in {data_folder()}: {expected}.")
+    raise PictureError(f"The training pictures of {TITLES[name]} were not found in LEAKAGE_DATA: {expected}.")
 
 
 def training_pictures(name: str) -> readers.Rows:
     """All training pictures (N, H, W, C) of a data set that are on this machine, with their labels (N,). Raises PictureError."""
+    if name == "digits":
+        return shipped_digits.training_digits()
     batches = [DataSet(name, path).rows() for path in training_files(name)]
     return readers.Rows(np.concatenate([batch.pixels for batch in batches]), np.concatenate([batch.labels for batch in batches]))

@@ -3,7 +3,6 @@
 import base64
 import gzip
 from functools import lru_cache
-from importlib.util import find_spec
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
@@ -15,7 +14,9 @@ from PIL import Image
 from leakage.data.datasets import DataSet, Item, PictureError, data_folder, datasets, training_pictures
 from leakage.data.decoder import square
 from leakage.data.errors import BROKEN
+from leakage.data.package_files import package_file
 from leakage.data.readers import Pixels, Rows
+from leakage.data.shipped_digits import digits_file
 
 __all__ = ["GALLERY_CLASSES", "DataSet", "Item", "PictureError", "Pixels", "Rows", "data_folder", "datasets", "training_pictures"]
 __all__ += ["class_names", "find", "fitted", "gallery", "is_grey", "portraits", "read", "sheet", "thumbnail", "tiles"]
@@ -128,7 +129,7 @@ def _data_set(source: str) -> DataSet:
 
 def _cut(file: str, left: int, top: int, side: int) -> Pixels:
     """A square of a photograph inside scikit-image: (side, side, 3)."""
-    with Image.open(_packaged("skimage", f"data/{file}")) as image:
+    with Image.open(package_file("skimage", f"data/{file}")) as image:
         return np.asarray(image.convert("RGB").crop((left, top, left + side, top + side)))
 
 
@@ -143,7 +144,7 @@ def _stored(id: str) -> Pixels:
         return _cut(*(PAGES if kind == "page" else SCANS)[int(number)])
     if kind == "face":
         return portraits()[FACES[int(number)]]
-    with gzip.open(_packaged("sklearn", "datasets/data/digits.csv.gz"), "rt") as file:
+    with gzip.open(digits_file(), "rt") as file:
         line = next(islice(file, int(number), None))  # the first ten samples are the digits in order; 64 values 0 to 16, then the digit
     values = np.array([float(value) for value in line.split(",")[:64]]).reshape(8, 8, 1)
     return np.round(values * (255 / 16)).astype(np.uint8)
@@ -152,17 +153,8 @@ def _stored(id: str) -> Pixels:
 @lru_cache(maxsize=1)
 def portraits() -> list[Pixels]:
     """The hundred faces in scikit-image, of which the gallery shows twelve: uint8 (25, 25, 1) each."""
-    faces = np.load(_packaged("skimage", "data/lfw_subset.npy"))[:100]  # (100, 25, 25), in [0, 1]; no faces follow
+    faces = np.load(package_file("skimage", "data/lfw_subset.npy"))[:100]  # (100, 25, 25), in [0, 1]; no faces follow
     return [*np.round(faces[..., None] * 255).astype(np.uint8)]
-
-
-def _packaged(package: str, file: str) -> Path:
-    """The path of a file inside an installed package, without importing it."""
-    spec = find_spec(package)
-    for folder in (spec and spec.submodule_search_locations) or ():
-        if (Path(folder) / file).is_file():
-            return Path(folder) / file
-    raise PictureError(f"The gallery needs {file} of the package {package}, which is missing: run `pip install -r requirements.txt`.")
 
 
 # ---------------------------------------------------------------- pictures for the page

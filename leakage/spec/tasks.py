@@ -32,7 +32,7 @@ class Training(Base):
 
     version: Literal[1] = VERSION
     model: Part = Part(id="lenet")
-    data: Literal["mnist", "cifar10"] = "mnist"
+    data: Literal["digits", "mnist", "cifar10"] = "mnist"
     pictures: int = Field(default=0, ge=0, le=60_000)  # of the training pictures, from the first; 0: all that this machine has
     rounds: int = Field(default=5, ge=1, le=1000)
     clients: int = Field(default=1, ge=1, le=100)
@@ -55,7 +55,7 @@ class Training(Base):
 
     @property
     def image_shape(self) -> tuple[int, int, int]:
-        return (1, 28, 28) if self.data == "mnist" else (3, 32, 32)
+        return (3, 32, 32) if self.data == "cifar10" else (1, 28, 28)
 
     @property
     def num_classes(self) -> int:

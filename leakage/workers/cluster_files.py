@@ -56,7 +56,7 @@ def needed_files(run: Run, config: Settings) -> dict[NeededFile, Path]:
         data += [folder / FACES] if (folder / FACES).is_file() else []
         weights = _weights(experiment.checkpoint)
     data = [file for path in data for file in files_of(path)]
-    needed = {_described("data", str(path.relative_to(folder)), path): path for path in data}
+    needed = {_described("data", str(path.relative_to(folder)), path): path for path in data if path.is_relative_to(folder)}
     needed |= {_described("checkpoints", f"{path.parent.name}/{path.name}", path): path for path in weights}
     backbone, path, _ = lpips_weights.choose(lpips_weights.hub())
     if run.kind == "attack" and backbone and path:

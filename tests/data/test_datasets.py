@@ -166,7 +166,7 @@ def test_a_number_beyond_the_test_set_is_answered_with_the_range(folder: Path, i
 def test_a_data_set_that_is_not_there_says_how_to_get_it(folder: Path, name: str) -> None:
     missing = datasets()[name]
     assert not missing.is_available
-    assert str(folder) in missing.remedy
+    assert str(folder) not in missing.remedy  # pages show it to visitors
     assert f"python -m leakage fetch {name}" in missing.remedy
     assert "LEAKAGE_DATA" in missing.remedy
     with pytest.raises(PictureError, match="were not found"):
@@ -174,7 +174,7 @@ def test_a_data_set_that_is_not_there_says_how_to_get_it(folder: Path, name: str
 
 
 def test_an_unknown_source_is_answered_with_the_known_ones() -> None:
-    with pytest.raises(PictureError, match="'imagenet'; expected is gallery, upload, mnist, cifar10, cifar100"):
+    with pytest.raises(PictureError, match="'imagenet'; expected is gallery, upload, digits, mnist, cifar10, cifar100"):
         find("imagenet", "0")
 
 

@@ -120,7 +120,7 @@ def test_an_empty_folder_is_told(folder: Path) -> None:
 def test_where_they_are_absent_one_sentence_says_how_to_get_them(folder: Path, name: str, piece: str) -> None:
     missing = datasets()[name]
     assert not missing.is_available
-    assert missing.remedy.startswith(f"The pictures of {missing.title} were not found in {folder}: get ")
+    assert missing.remedy.startswith(f"The pictures of {missing.title} were not found in LEAKAGE_DATA: get ")
     assert piece in missing.remedy
     assert "fetch" not in missing.remedy
     with pytest.raises(PictureError, match="were not found"):

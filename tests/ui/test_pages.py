@@ -2,6 +2,7 @@
 
 import dataclasses
 import io
+import os
 import shutil
 import time
 from pathlib import Path
@@ -524,6 +525,12 @@ def trained(door: Service, at: AppTest) -> Training:
     return Training.model_validate_json(run.experiment)
 
 
+@pytest.fixture
+def no_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine without data sets."""
+    monkeypatch.setenv("LEAKAGE_DATA", str(tmp_path / "no data"))
+
+
 def press_train(at: AppTest) -> AppTest:
     return next(button for button in at.button if button.label == "Train").click().run()
 
@@ -589,11 +596,30 @@ def test_an_attacker_can_be_trained_with_the_papers_width_and_passes(door: Servi
 
 
 @pytest.mark.usefixtures("digits")
-def test_a_data_set_that_is_not_here_says_how_to_get_it_and_cannot_be_trained_on(door: Service, visit: Open) -> None:
+def test_a_data_set_that_is_not_here_is_named_below_more_data_with_the_way_to_get_it(door: Service, visit: Open) -> None:
     at = visit("pages/training.py")
-    at.segmented_control(key="data").set_value("cifar10").run()
-    assert "leakage fetch cifar10" in words(at)
-    assert all(next(button for button in at.button if button.label == name).disabled for name in ("Train", "Train an attacker"))
+    assert at.segmented_control(key="data").options == ["Digits", "MNIST"]
+    assert "**CIFAR-10**: `python -m leakage fetch cifar10`" in words(at)
+
+
+@pytest.mark.usefixtures("no_data")
+def test_without_any_data_set_the_page_trains_on_the_digits_that_ship(door: Service, visit: Open) -> None:
+    at = visit("pages/training.py")
+    fine(at)
+    assert at.segmented_control(key="data").options == ["Digits"]
+    assert "The digits that ship are too few to train an attacker on." in words(at)
+    asked = trained(door, press_train(at))
+    assert (asked.data, asked.batch, asked.rounds) == ("digits", 16, 5)
+
+
+@pytest.mark.usefixtures("no_data")
+def test_without_any_data_set_the_lab_offers_what_is_there_and_no_path_of_the_machine(door: Service, visit: Open) -> None:
+    at = visit()
+    assert at.segmented_control(key="source").options == ["Gallery", "Your own"]
+    assert "**MNIST**: `python -m leakage fetch mnist`" in words(at)
+    named = visit(source="cifar10")  # by a link
+    assert "The pictures of CIFAR-10 were not found in LEAKAGE_DATA" in words(named)
+    assert os.environ["LEAKAGE_DATA"] not in words(named)
 
 
 @pytest.mark.usefixtures("digits")

@@ -294,7 +294,7 @@ def test_an_attack_needs_the_data_set_of_its_pictures_with_its_labels_and_nothin
 
 def test_what_is_missing_where_the_store_is_is_named(config: Settings, tmp_path: Path) -> None:
     digits = Experiment(pictures=(Picture(source="mnist", id="3"),))
-    with pytest.raises(PictureError, match=f"The pictures of MNIST were not found in {tmp_path / 'data'}"):
+    with pytest.raises(PictureError, match="The pictures of MNIST were not found in LEAKAGE_DATA"):
         needed_files(run("a", experiment=digits.model_dump_json()), config)
     with pytest.raises(CheckpointError, match="'mine@3' is not on this machine"):
         needed_files(run("b", experiment=Experiment(checkpoint="mine@3").model_dump_json()), config)

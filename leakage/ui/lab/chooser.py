@@ -16,6 +16,7 @@ from leakage.spec.lab_settings import PICKED
 from leakage.ui.common.base_path import base
 from leakage.ui.common.forms import KEPT, SOURCES
 from leakage.ui.common.markdown import Markdown, escape, link
+from leakage.ui.common.more_data import missing_sets, show_missing
 from leakage.ui.common.session import owner
 from leakage.ui.components.picker import picker, pressed
 from leakage.ui.lab.camera import TITLE, take_picture
@@ -39,9 +40,10 @@ def choose_pictures(*, counted: bool = True, count: int | None = None) -> tuple[
     picked takes the place of the first.
     """
     state = st.session_state
+    missing = missing_sets(list(SOURCES))
     source = st.segmented_control(
         "Where from",
-        list(SOURCES),
+        [name for name in SOURCES if name not in missing or name == state.get("source")],  # a link may name one that is missing
         default="gallery",
         required=True,
         format_func=SOURCES.__getitem__,
@@ -49,6 +51,7 @@ def choose_pictures(*, counted: bool = True, count: int | None = None) -> tuple[
         label_visibility="collapsed",
         width="stretch",
     )
+    show_missing(missing)
     offered: list[Item] = []
     try:
         offered = available(source or "gallery")

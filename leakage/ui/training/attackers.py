@@ -44,8 +44,11 @@ def ask(training: Training | None) -> None:
     """The button that trains an attacker of the model, pictures and protection that are chosen, in a way that is chosen beside it."""
     recipes = prepared().training.attackers
     chosen = st.selectbox("An attacker, trained as", recipes, key="attacker-recipe", help=RECIPES)
-    if st.button("Train an attacker", icon=":material/school:", width="stretch", disabled=training is None, help=HELP) and training:
-        task = InverterTraining(model=training.model, data=training.data, defenses=training.defenses, seed=training.seed)
+    data = training.data if training and training.data != "digits" else None
+    if training and not data:
+        st.caption("The digits that ship are too few to train an attacker on. It needs MNIST or CIFAR-10.")
+    if st.button("Train an attacker", icon=":material/school:", width="stretch", disabled=not data, help=HELP) and training and data:
+        task = InverterTraining(model=training.model, data=data, defenses=training.defenses, seed=training.seed)
         under_way.begin(InverterTraining.model_validate({**dict(task), **recipes[chosen]}))
 
 
