@@ -12,7 +12,12 @@ ROUNDING = 1e-5  # so far outside [0, 1] a pixel lies by rounding alone: resizin
 def pictures(x: object) -> Tensor:
     """Pictures (B, C, H, W) in [0, 1]. Raises TypeError, ValueError."""
     if not isinstance(x, Tensor):
-        raise TypeError(f"x must be a tensor of pictures (B, C, H, W); got a {type(x).__name__}.")
+        raise TypeError(
+            f"x must be a tensor of pictures (B, C, H, W) in [0, 1]; got a {type(x).__name__}. torchvision.transforms.functional.to_tensor "
+            "makes one picture of a photograph or an array (H, W, C), and torch.stack a batch of several."
+        )
+    check_dense("x", x)
+    x = x.detach().resolve_neg()
     if x.dtype in HALF:
         raise TypeError(f"x is {x.dtype}: half precision hides what an attack looks for. Give float32 or float64.")
     if not x.is_floating_point():
@@ -40,12 +45,17 @@ def labels(y: object, x: Tensor, num_classes: int, *, custom: bool = False) -> T
     """
     if not isinstance(y, Tensor) or y.is_complex() or y.dtype == torch.bool or (y.is_floating_point() and y.dim() != 2):
         kind = y.dtype if isinstance(y, Tensor) else type(y).__name__
-        raise TypeError(f"y must be a tensor of whole numbers, the class of each picture, or of probabilities (B, K); got {kind}.")
+        raise TypeError(
+            f"y must be a tensor of whole numbers, the class of each picture, or of probabilities (B, K); got {kind}. "
+            "torch.tensor makes one of a list or an array."
+        )
+    check_dense("y", y)
     wanted = (len(x), num_classes) if y.is_floating_point() else (len(x),)
     if y.shape != wanted:
         what = "probabilities" if y.is_floating_point() else "label"
         each = f"{num_classes} {what}" if y.is_floating_point() else f"one {what}"
-        raise ValueError(f"y must have {each} for each of the {len(x)} pictures, shape {wanted}; got {tuple(y.shape)}.")
+        remedy = " One-hot rows are probabilities: give them as floating-point numbers." if y.shape == (len(x), num_classes) else ""
+        raise ValueError(f"y must have {each} for each of the {len(x)} pictures, shape {wanted}; got {tuple(y.shape)}.{remedy}")
     if y.device != x.device:
         raise ValueError(f"y lies on {y.device} and x on {x.device}. Move both to one device.")
     if y.is_floating_point():
@@ -69,6 +79,15 @@ def _probabilities(y: Tensor, *, custom: bool) -> Tensor:
             "For several labels in one picture say by loss= which loss takes them."
         )
     return y
+
+
+def check_dense(name: str, value: Tensor) -> None:
+    """Raise TypeError for a tensor that is no block of numbers."""
+    kind = "a nested one" if value.is_nested else "one of device meta" if value.is_meta else f"one of layout {value.layout}"
+    if value.is_nested or value.is_meta or value.layout != torch.strided:
+        raise TypeError(
+            f"{name} must be a dense tensor that holds its numbers; got {kind}. Convert it: to_dense(), or torch.stack of its parts."
+        )
 
 
 def recordable(value: Tensor) -> Tensor:

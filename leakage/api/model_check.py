@@ -30,14 +30,16 @@ def prepared(model: nn.Module, x: Tensor, normalization: Constants | None) -> nn
     check_parameters(model, x)
     with torch.random.fork_rng(devices=[x.device] if x.device.type == "cuda" else []):
         own = copied(model)
+        if not any(True for _ in own.parameters()):
+            raise ValueError("The model has no parameter that is trained: a client would send nothing. Unfreeze some layers.")
         if normalization is not None:
             mean, std = (part.to(x.device, x.dtype) for part in constants_of(normalization, x.shape[1]))
             normalise_input(own, mean, std)
+        before = {name: value.detach().clone() for name, value in own.named_parameters()}
         _keep_input(own, x)
         logits = outputs(own, x)
+        _check_kept(own, before)
         check_reached(model, logits)
-        if not any(True for _ in own.parameters()):
-            raise ValueError("The model has no parameter that is trained: a client would send nothing. Unfreeze some layers.")
         if not logits.requires_grad:
             raise ValueError("The logits do not depend on the model's parameters in a way that can be differentiated. Do not detach them.")
         _freeze_unused(own, logits)
@@ -111,10 +113,23 @@ def _freeze_unused(model: nn.Module, logits: Tensor) -> None:
     try:
         used = torch.autograd.grad(logits.sum(), values, allow_unused=True)
     except MODEL_ERRORS as error:
-        raise ValueError(f"The model cannot be differentiated ({first_line(error)}). Exchange the operation that cannot.") from None
+        raise ValueError(
+            f"The model cannot be differentiated ({first_line(error)}). Exchange the operation that cannot, "
+            "or take off the hooks that layers have for their backward pass."
+        ) from None
     for name, slope in zip(names, used, strict=True):
         if slope is None:
             freeze(model, name)
+
+
+def _check_kept(model: nn.Module, before: dict[str, Tensor]) -> None:
+    """Raise ValueError where calling the model has changed a parameter."""
+    for name, value in model.named_parameters():
+        if not _equal(before[name], value):
+            raise ValueError(
+                f"Parameter {name} is changed by the model's own forward, as max_norm of an embedding does: what a client sends would hold "
+                "that change too. Take it out of forward."
+            )
 
 
 def _check_steady(model: nn.Module, x: Tensor) -> None:
@@ -123,6 +138,8 @@ def _check_steady(model: nn.Module, x: Tensor) -> None:
     with torch.no_grad():
         chance = torch.get_rng_state()
         first, second = _answers(model, x), _answers(model, x)
+        if torch.is_grad_enabled():
+            raise ValueError("The model's forward switches derivatives on and leaves them on. Write `with torch.enable_grad():` there.")
         drawn = not torch.equal(torch.get_rng_state(), chance)
     for name, value in model.named_buffers():
         if not _equal(before[name], value):

@@ -45,7 +45,12 @@ def copied(model: nn.Module) -> nn.Module:
         raise ValueError(
             f"The model cannot be copied ({first_line(error)}). Take out what it keeps beside its layers, or build it anew."
         ) from None
-    own = _unwrapped(own).eval().requires_grad_(True)
+    try:
+        own = _unwrapped(own).eval().requires_grad_(True)
+    except MODEL_ERRORS as error:
+        raise ValueError(
+            f"The model cannot be put into eval mode ({first_line(error)}). Let eval() set `training`, and do no more."
+        ) from None
     for name, value in model.named_parameters():
         if not value.requires_grad:
             freeze(own, name)
@@ -63,6 +68,8 @@ def check_parameters(model: nn.Module, x: Tensor) -> None:
     for name, value in model.named_parameters():
         if nn.parameter.is_lazy(value):
             raise ValueError(f"Parameter {name} has no shape yet: its layer is lazy. Call the model once on pictures of this shape first.")
+        if value.is_complex():
+            raise TypeError(f"Parameter {name} is {value.dtype}; expected is float32 or float64. Keep it as torch.view_as_real(...).")
         if value.dtype not in FLOATS:
             raise TypeError(f"Parameter {name} is {value.dtype}; expected is float32 or float64. Call model.float() first.")
         if value.device != x.device:

@@ -13,6 +13,16 @@ from leakage.api.second_derivative import twice
 from leakage.engine.capabilities import Capabilities, set_capabilities
 from leakage.engine.stateless import StatelessModel, TwiceDifferentiable
 
+OTHER = 0.9  # times the model's weights: others
+AGAIN = (
+    "The model computes layers once more in its backward pass (torch.utils.checkpoint), and would do so with its own weights in place of "
+    "those of a client that trains. Turn gradient checkpointing off: the numbers stay the same."
+)
+ANOTHER = (
+    "With other weights in place of its own the model answers another gradient of {} than with the same weights loaded: it keeps what it "
+    "has computed of its weights, or reaches them another way. Let forward take each parameter through self, whenever it is called."
+)
+ROUNDING = 1e-5  # of the longest gradient: what float32 leaves of one that is 0
 CLOSE = 1e-3  # what counts as the same numbers, as a share: float32 rounds sums in another order
 
 
@@ -23,23 +33,51 @@ def probed(model: nn.Module, x: Tensor) -> Capabilities:
         model(x)
     found = Capabilities(vectorised=False, channels_last=False, rewritten=rewriting.met)
     set_capabilities(model, found)
-    return Capabilities(vectorises(model, x), keeps_channels_last(model, x), found.rewritten)
+    fixed = why_fixed(model, x)
+    return Capabilities(not fixed and vectorises(model, x), keeps_channels_last(model, x), found.rewritten, fixed)
 
 
 def vectorises(model: nn.Module, x: Tensor) -> bool:
     """Whether several guesses can be played at once: `torch.func.vmap` knows every operation of the model, and gives the same numbers."""
     stateless = StatelessModel(model)
     own = {name: value.detach() for name, value in model.named_parameters()}
-    weights = {name: torch.stack([value, 0.9 * value]) for name, value in own.items()}
+    weights = {name: torch.stack([value, OTHER * value]).requires_grad_() for name, value in own.items()}
     pictures = torch.stack([x.detach(), 1 - x.detach()])
     try:
-        with torch.no_grad(), warnings.catch_warnings():
+        with warnings.catch_warnings():
             warnings.filterwarnings("error", "There is a performance drop")  # it would go one after the other, and say so each time
             both = vmap(stateless)(weights, pictures)
             alone = [stateless({name: value[lane] for name, value in weights.items()}, pictures[lane]) for lane in range(2)]
     except (*MODEL_ERRORS, UserWarning):
         return False
     return all(_close(one, other) for one, other in zip(both, alone, strict=True))
+
+
+def why_fixed(model: nn.Module, x: Tensor) -> str:
+    """Why a call with other weights in place of the model's own does not compute with these alone; empty where it does.
+
+    What layers compute once more in the backward pass, they compute with the model's own weights.
+    """
+    loaded = again(model)
+    with torch.no_grad():
+        for value in loaded.parameters():
+            value.mul_(OTHER)
+    weights = {name: value.detach().clone().requires_grad_() for name, value in loaded.named_parameters()}
+    try:
+        expected, found = _gradient(loaded, x), _gradient(model, x, weights)
+    except MODEL_ERRORS:  # with these weights it cannot be computed: that says nothing of others
+        return ""
+    noise = ROUNDING * max(float(value.norm()) for value in expected.values())  # a gradient that is 0 by construction is rounding alone
+    apart = {name: float((found[name] - value).norm()) for name, value in expected.items() if not _close(found[name], value)}
+    wrong = [name for name, distance in apart.items() if distance > noise]  # what is no number says nothing
+    if not wrong:
+        return ""
+    try:
+        with torch.autograd.graph.disable_saved_tensors_hooks(AGAIN):
+            StatelessModel(model).at_home(x.detach().clone())
+    except MODEL_ERRORS:
+        return AGAIN
+    return ANOTHER.format(wrong[0])
 
 
 def keeps_channels_last(model: nn.Module, x: Tensor) -> bool:
@@ -59,13 +97,17 @@ def _twice(model: nn.Module, x: Tensor) -> str | None:
     return twice(lambda picture: stateless.at_home(picture).square().sum(), x, list(model.parameters()))
 
 
-def _gradient(model: nn.Module, x: Tensor) -> dict[str, Tensor]:
-    logits = StatelessModel(model).at_home(x.detach().clone())
+def _gradient(model: nn.Module, x: Tensor, weights: dict[str, Tensor] | None = None) -> dict[str, Tensor]:
+    """The logits, and the gradient by parameter and by the pictures: with the model's own weights, or with others in their place."""
+    stateless, pictures = StatelessModel(model), x.detach().clone().requires_grad_()
+    logits = stateless.at_home(pictures * 1) if weights is None else stateless(weights, pictures * 1)  # a forward may change them in place
     y = torch.arange(len(x), device=x.device) % logits.shape[1]
-    values = list(model.parameters())
-    found = torch.autograd.grad(F.cross_entropy(logits, y), values)
-    return dict(zip([name for name, _ in model.named_parameters()], found, strict=True)) | {"the logits": logits.detach()}
+    held = (dict(model.named_parameters()) if weights is None else weights) | {"the pictures": pictures}
+    found = torch.autograd.grad(F.cross_entropy(logits, y), list(held.values()), allow_unused=True)
+    slopes = {name: torch.zeros_like(held[name]) if slope is None else slope for name, slope in zip(held, found, strict=True)}
+    return slopes | {"the logits": logits.detach()}
 
 
 def _close(one: Tensor, other: Tensor) -> bool:
+    one, other = one.detach(), other.detach()
     return float((one - other).norm()) <= CLOSE * float(other.norm()) + torch.finfo(other.dtype).tiny

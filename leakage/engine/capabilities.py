@@ -12,12 +12,14 @@ class Capabilities:
     Args:
         vectorised: several guesses can be played at once, by `torch.func.vmap`
         channels_last: its forward runs where the colors of a pixel lie side by side in memory
-        rewritten: it holds operations that are computed by other formulas, since torch differentiates them only once
+        rewritten: it holds operations that are computed by other formulas, since torch differentiates them only once or sparsely
+        fixed: why it cannot be computed with other weights in place of its own; empty where it can
     """
 
     vectorised: bool = True
     channels_last: bool = True
     rewritten: bool = False
+    fixed: str = ""
 
 
 def capabilities_of(model: nn.Module) -> Capabilities:

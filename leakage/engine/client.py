@@ -62,7 +62,7 @@ class Gradient:
         at_home = len(weights) == len(self._own) and all(map(operator.is_, weights.values(), self._own.values()))
         with torch.autocast(x.device.type, torch.bfloat16, enabled=self.bfloat16):
             with _hearing() as extra:
-                logits = self._stateless.at_home(x) if at_home else self._stateless(weights, x)  # (B, K)
+                logits = rows_of(self._stateless.at_home(x) if at_home else self._stateless(weights, x), x)  # (B, K)
             loss = sum(extra, batch_loss(self.loss, logits, y))
         return self._slopes(loss, weights, x, y), state
 
@@ -74,7 +74,7 @@ class Gradient:
 
         def forward(held: Params, pictures: Tensor) -> tuple[Tensor, Tensor]:
             with _hearing() as extra:
-                logits = self._stateless(held, pictures)
+                logits = rows_of(self._stateless(held, pictures), pictures)
             return logits, sum(extra, logits.new_zeros(()))
 
         with torch.autocast(x.device.type, torch.bfloat16, enabled=self.bfloat16):
@@ -95,8 +95,19 @@ class Gradient:
         if self.loss_log is not None:
             self.loss_log.append(loss.detach() * len(x))
         follow = torch.is_grad_enabled() and (x.requires_grad or y.requires_grad)
-        gradient = torch.autograd.grad(loss, [weights[name] for name in self._own], create_graph=follow)
+        held = [weights[name] for name in self._own]  # which of them are used may depend on the pictures: the others have a gradient of 0
+        gradient = torch.autograd.grad(loss, held, create_graph=follow, materialize_grads=True)
         return dict(zip(self._own, gradient, strict=True))
+
+
+def rows_of(logits: Tensor, x: Tensor) -> Tensor:
+    """The logits (B, K). Raises ValueError where the model does not answer a row for each picture x (B, C, H, W)."""
+    if logits.dim() != 2 or len(logits) != len(x):
+        raise ValueError(
+            f"The model answers shape {tuple(logits.shape)} for pictures of shape {tuple(x.shape)}; expected are logits (B, K), a row for "
+            "each picture, for any number of pictures. Name the axis in squeeze(), and keep the first one in view()."
+        )
+    return logits
 
 
 def gradient_client(model: nn.Module) -> Client:

@@ -126,7 +126,7 @@ def _columns(honest: nn.Module, x: Tensor, y: Tensor, directions: Tensor) -> Ten
         update = client.each(weights, moved, y.expand(count))
         slopes = [forward_ad.unpack_dual(gradient) for gradient in update.values()]  # type: ignore[no-untyped-call]
         parts = [torch.zeros_like(one.primal) if one.tangent is None else one.tangent for one in slopes]
-    return torch.cat([part.detach().flatten(1) for part in parts], 1)
+    return torch.cat([part.detach().reshape(len(part), -1) for part in parts], 1)
 
 
 def _singular_values(held: Tensor, pulse: Callable[[], bool]) -> Tensor:

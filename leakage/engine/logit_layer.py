@@ -7,12 +7,14 @@ from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from leakage.engine.devices import exact_arithmetic
 from leakage.engine.inapplicable import UnreadableLabelsError
 from leakage.engine.observation import Observation, generator
 from leakage.spec.words import NO_LABELS
 
+CONTRAST = 0.2  # of dark and of bright pictures
 CLOSE = 1e-3  # two results of the same sum in float32, in other orders, differ by less than this share
 UNREAD = "Labels cannot be read from this update: {}. Grant the labels instead."
 NONE_MAKES = "none of the model's linear layers makes its logits"
@@ -46,10 +48,11 @@ _FOUND: WeakKeyDictionary[nn.Module, LogitLayer | str] = WeakKeyDictionary()
 
 
 def logit_layer(seen: Observation) -> LogitLayer:
-    """The linear layer that makes the logits. Each model is probed once, with random pictures.
+    """The linear layer that makes the logits. Each model is probed once, with random pictures of several kinds.
 
-    Of the logits the derivative by its answers must be the identity, up to a number that is added to all logits, or else diagonal and not
-    negative; and the derivatives by its weight and bias must be those of W h + b. So a layer that is shared or normalised is none.
+    Which layer makes the logits must not depend on the pictures. Of the logits the derivative by its answers must be the identity, up to a
+    number that is added to all logits, or else diagonal and not negative; and the derivatives by its weight and bias must be those of
+    W h + b. So a layer that is shared or normalised is none.
 
     Raises:
         UnreadableLabelsError: no layer is, with the reason; then labels cannot be read from a gradient.
@@ -73,7 +76,25 @@ def _probed(seen: Observation) -> LogitLayer | str:
     if not any(isinstance(layer, nn.Linear) for layer in seen.model.modules()):
         return NO_LABELS
     rng = generator(0, "logit layer")
-    x = torch.rand((seen.batch_size, *seen.image_shape), generator=rng).to(seen.device, seen.dtype)
+    alive = [found for found in (_probed_by(seen, x, rng) for x in _pictures(seen, rng)) if found != UNREAD.format(DEAD)]
+    refusals = [found for found in alive if isinstance(found, str)]
+    if not alive:
+        return UNREAD.format(DEAD)
+    return refusals[0] if refusals else alive[0] if len(set(alive)) == 1 else UNREAD.format(NONE_MAKES)
+
+
+def _pictures(seen: Observation, rng: torch.Generator) -> Iterator[Tensor]:
+    """Batches of noise, of smooth pictures, of dark and of bright ones: a model may send them ways of their own."""
+    shape = (seen.batch_size, *seen.image_shape)
+    noise = [torch.rand(shape, generator=rng) for _ in range(3)]
+    coarse = [torch.rand((*shape[:2], 3, 3), generator=rng) for _ in range(2)]
+    smooth = [F.interpolate(one, shape[2:], mode="bilinear") for one in coarse]
+    for x in (noise[0], CONTRAST * noise[1], 1 - CONTRAST * noise[2], *smooth):
+        yield x.to(seen.device, seen.dtype)
+
+
+def _probed_by(seen: Observation, x: Tensor, rng: torch.Generator) -> LogitLayer | str:
+    """The same, by pictures x."""
     with exact_arithmetic(), torch.enable_grad(), _watched(seen.model) as calls:
         logits: Tensor = seen.model(x)  # (B, K)
         v, w = (torch.randn(logits.shape, generator=rng).to(logits) for _ in range(2))

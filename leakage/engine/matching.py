@@ -30,7 +30,7 @@ def flatten(update: Params) -> Tensor:
 
 def flatten_lanes(update: Params) -> Tensor:
     """All entries of S updates as (S, P)."""
-    return torch.cat([value.flatten(1) for value in update.values()], 1)
+    return torch.cat([value.reshape(len(value), -1) for value in update.values()], 1)
 
 
 def squared_distance(target: Params, entry_weights: Params | None = None) -> Distance:
@@ -90,7 +90,7 @@ def distance(kind: str, target: Params, importance: Mapping[str, float] | None =
     def per_layer(update: Params) -> Tensor:
         parts = []
         for name, value in kept.items():
-            g, wanted, share = update[name].flatten(1), value.flatten(), shares[name].flatten()
+            g, wanted, share = update[name].reshape(len(update[name]), -1), value.flatten(), shares[name].flatten()
             if kind == "largest":
                 parts.append((share * (g - wanted).abs()).amax(1))
             else:

@@ -1,6 +1,7 @@
 """A model called with other weights in place of its own, which stay as they are."""
 
-from collections.abc import Iterator
+import inspect
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ClassVar
 
@@ -23,10 +24,15 @@ class StatelessModel:
         self.model = model
         self._places = {names[0]: names for names in _places(model)}
         self._shared = any(len(names) > 1 for names in self._places.values())
-        self._rewritten = capabilities_of(model).rewritten
+        self._rewritten, self._fixed = capabilities_of(model).rewritten, capabilities_of(model).fixed
 
     def __call__(self, weights: dict[str, Tensor], x: Tensor) -> Tensor:
-        """The logits (B, K) with `weights`, by the names of parameters and buffers, in place of the model's own."""
+        """The logits (B, K) with `weights`, by the names of parameters and buffers, in place of the model's own.
+
+        Raises ValueError where the model cannot be computed with others than its own.
+        """
+        if self._fixed:
+            raise ValueError(self._fixed)
         if self._shared:
             weights = {place: value for name, value in weights.items() for place in self._places.get(name, [name])}
         with self.computing():
@@ -58,13 +64,25 @@ def _hardsigmoid(x: Tensor, inplace: bool = False) -> Tensor:
     return F.relu6(x + 3) / 6
 
 
-class TwiceDifferentiable(TorchFunctionMode):
-    """Within it Hardsigmoid, by whatever name a model calls it, is computed as min(max(x + 3, 0), 6) / 6.
+def _dense(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The same function, with a gradient that is dense."""
+    signature = inspect.signature(function)
 
-    The same numbers; but torch has no second derivative of its own operation.
+    def call(*given: Any, **named: Any) -> Tensor:
+        bound = signature.bind(*given, **named)
+        bound.arguments["sparse"] = False
+        return function(*bound.args, **bound.kwargs)
+
+    return call
+
+
+class TwiceDifferentiable(TorchFunctionMode):
+    """Within it Hardsigmoid, by whatever name a model calls it, is computed as min(max(x + 3, 0), 6) / 6, and embeddings are dense.
+
+    The same numbers; but torch has no second derivative of its own Hardsigmoid, and few operations for sparse gradients.
     """
 
-    _FORMULAS: ClassVar = {F.hardsigmoid: _hardsigmoid}
+    _FORMULAS: ClassVar = {F.hardsigmoid: _hardsigmoid, F.embedding: _dense(F.embedding), F.embedding_bag: _dense(F.embedding_bag)}
     met = False  # whether an operation was exchanged
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

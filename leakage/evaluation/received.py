@@ -35,6 +35,8 @@ def describe(update: Params, gradient: Params, singles: Iterable[Params]) -> dic
 def strip(values: Tensor) -> list[int]:
     """At most CELLS shades 0..255: the mean magnitude of neighbouring entries, on a logarithmic scale over three decades."""
     magnitude = values.detach().abs().flatten().cpu()
+    if not len(magnitude):
+        return []
     cells = torch.stack([part.mean() for part in magnitude.tensor_split(min(CELLS, len(magnitude)))])
     top = cells.max().clamp_min(1e-30)
     return ((cells / top).clamp_min(1e-3).log10() / 3 + 1).mul(255).round().int().tolist()

@@ -68,6 +68,18 @@ FOUND = {  # model -> names of weight and bias
 }
 
 
+class Routed(nn.Module):
+    """Each picture goes to one of three networks, by its pixels."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate, self.ways = nn.Linear(64, 3), nn.ModuleList([nn.Sequential(body(), nn.Linear(6, 5)) for _ in range(3)])
+
+    def forward(self, x: Tensor) -> Tensor:
+        way = self.gate(x.flatten(1)).argmax(1)
+        return torch.stack([(way == place).unsqueeze(1) * one(x) for place, one in enumerate(self.ways)]).sum(0)
+
+
 def twice_kept() -> nn.Module:
     net = Net(nn.Linear(6, 5), plain)
     net.add_module("again", net.head)
@@ -132,6 +144,7 @@ UNREADABLE = {  # model -> why, in words
         lambda: nn.Sequential(*body(), nn.Unflatten(1, (6, 1, 1)), nn.Conv2d(6, 5, 1), nn.Flatten()),
         "none of the model's linear layers makes its logits",
     ),
+    "pictures that go ways of their own": (Routed, "none of the model's linear layers makes its logits"),
     "dead outputs": (dead, "no linear layer of the model changes its logits"),
     "a frozen weight": (lambda: Net(frozen("weight"), plain), r"head \(Linear\), which makes the logits, has a weight that is frozen"),
     "a weight norm": (lambda: Net(parametrizations.weight_norm(nn.Linear(6, 5)), plain), "computes its weight from other parameters"),
