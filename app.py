@@ -8,24 +8,27 @@ if not runtime.exists():  # started by `streamlit run`: this file is the ASGI ap
     import streamlit as st
     from streamlit.runtime.pages_manager import PagesManager
 
-    from leakage.runs.connections import NewerStoreError
+    from leakage.runs.broken_home import BrokenHomeError, in_plain_words
+    from leakage.runs.connections import StoreError
     from leakage.runs.private_home import keep_private
     from leakage.settings import settings
     from leakage.ui.common.base_path import base
-    from leakage.web.server import lifespan, middleware, routes
+    from leakage.web.server import lifespan, middleware, routes, store_trouble
 
     PagesManager.uses_pages_directory = False  # else a server's first visitor, coming by a link to a page, gets it without its frame
     try:
         keep_private(settings())  # before anything is written
         agent = bool(st.get_option("server.enableAgentApi"))
-        app = st.App(__file__, routes=routes(base()), lifespan=lifespan, middleware=middleware(base(), agent=agent))
-    except (NewerStoreError, ValueError) as error:
-        sys.exit(str(error))
+        stack, trouble = middleware(base(), agent=agent), {StoreError: store_trouble}
+        app = st.App(__file__, routes=routes(base()), lifespan=lifespan, middleware=stack, exception_handlers=trouble)
+    except (BrokenHomeError, ValueError, OSError) as error:
+        sys.exit(str(in_plain_words(error, settings().home) or error))
 else:  # ... and, inside it, the script of every page
     import streamlit as st
 
-    from leakage.runs.connections import NewerStoreError
-    from leakage.settings import ROOT
+    from leakage.runs.broken_home import in_plain_words
+    from leakage.runs.connections import StoreError
+    from leakage.settings import ROOT, settings
     from leakage.ui.common.base_path import address_of
     from leakage.ui.common.markdown import escape
     from leakage.ui.common.session import enter
@@ -50,5 +53,7 @@ else:  # ... and, inside it, the script of every page
             st.error(escape(newer))  # and nothing else: what could be asked here is not what would be run
         else:
             page.run()
-    except NewerStoreError as error:  # a newer version has been started on the same runs
-        st.error(escape(error))
+    except StoreError as error:  # such as: a newer version has been started on the same runs; the disk is full
+        if not (told := in_plain_words(error, settings().store)):
+            raise
+        st.error(escape(told))

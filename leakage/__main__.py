@@ -10,6 +10,8 @@ from pathlib import Path
 from leakage.data import checkpoints
 from leakage.data.fetch import NAMES
 from leakage.results import admin, schemas
+from leakage.runs.broken_home import in_plain_words
+from leakage.runs.connections import StoreError
 from leakage.runs.event_types import TYPES, declarations
 from leakage.settings import INSTALLED, ROOT, settings
 from leakage.spec import catalog
@@ -103,8 +105,9 @@ def main(arguments: list[str]) -> int:
             make_site(given.out, given.address, pdf=given.pdf)
         else:
             write_docs()
-    except (ValueError, OSError, RuntimeError, MemoryError) as error:
-        log.error("%s", file_words(error) if isinstance(error, OSError) else error)
+    except (ValueError, OSError, RuntimeError, MemoryError, StoreError) as error:
+        told = in_plain_words(error, settings().store) if isinstance(error, StoreError) else None
+        log.error("%s", file_words(error) if isinstance(error, OSError) else told or error)
         return 1
     except KeyboardInterrupt:
         log.error("Stopped by hand.")

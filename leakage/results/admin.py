@@ -12,10 +12,12 @@ from pathlib import Path
 from leakage.results import exports
 from leakage.runs.endings import how_it_stands
 from leakage.runs.notes import RECORDINGS, SERVER, SLOTS
+from leakage.runs.salvage import kept_aside, remove_kept, save_if_damaged
 from leakage.runs.store import Run, Store
 from leakage.settings import Settings
 
-DAY = 24 * 3600.0
+HOUR, DAY = 3600.0, 24 * 3600.0
+WHOLE = "{} is not damaged, or not there yet."
 HERE = 60.0  # seconds since a server last said that it lives
 FILES = ("experiment.json", "curves.csv", "final.png")
 COLUMNS = ("id", "kind", "status", "asked", "seconds", "how")
@@ -26,6 +28,7 @@ def options(admin: argparse.ArgumentParser) -> None:
     """What follows `admin` on the command line."""
     actions = admin.add_subparsers(dest="action", required=True)
     actions.add_parser("status", help="how full the store is, what waits and runs, whether a server is here")
+    actions.add_parser("repair", help="look a store through, and save what can be read of a damaged one; no server may run meanwhile")
     clean = actions.add_parser("clean", help="remove what is old, and make room where it is tight")
     clean.add_argument("--uploads", type=float, metavar="DAYS", help="runs with uploads older than this; default LEAKAGE_UPLOAD_DAYS")
     clean.add_argument("--unseen", type=float, metavar="DAYS", help="runs of owners not seen for so long; default LEAKAGE_OWNER_DAYS")
@@ -34,13 +37,20 @@ def options(admin: argparse.ArgumentParser) -> None:
 
 
 def perform(given: argparse.Namespace, config: Settings) -> None:
-    """Do what `given` says. Raises FileExistsError for a folder that has something in it."""
+    """Do what `given` says. Raises FileExistsError for a folder that has something in it, and BrokenHomeError."""
+    if given.action == "repair":
+        salvaged = save_if_damaged(config, seconds=HOUR)
+        log.info("%s", salvaged.words(config) if salvaged else WHOLE.format(config.store))
+        return
     store = Store(config.store, max_mb=config.store_mb)
     try:
         if given.action == "status":
             for line in status(store, config):
                 log.info("%s", line)
         elif given.action == "clean":
+            kept = remove_kept(config, before=time.time() - given_or(given.uploads, config.upload_days) * DAY)
+            if kept:
+                log.info("%d files of damaged stores removed.", kept)
             for line in clean(store, given_or(given.uploads, config.upload_days), given_or(given.unseen, config.owner_days)):
                 log.info("%s", line)
         else:
@@ -65,6 +75,8 @@ def status(store: Store, config: Settings) -> Iterator[str]:
     yield f"home      {config.home}"
     yield f"server    {'here' if heard < HERE else 'not here'}, {store.note(SLOTS) or config.slots} slots"
     yield f"store     {used:.0f} of {config.store_mb} MB; {shutil.disk_usage(config.home).free / 2**30:.1f} GB free on the disk"
+    if kept := kept_aside(config):
+        yield f"kept      {', '.join(path.name for path in kept)}: damaged stores, kept for {config.upload_life}"
     yield f"runs      {len(runs)}: " + ", ".join(f"{states.count(state)} {state}" for state in sorted(set(states)))
     yield f"          {recorded} of them recorded, {sum(not run.shareable for run in runs)} with uploads, " + (
         f"{sum(run.thinned is not None for run in runs)} thinned to their answer"

@@ -93,9 +93,9 @@ def _caption(frame: FrameEvent) -> str:
 def _final(store: Store, run: Run) -> Made | None:
     answer, private = answer_of(store, run), private_grid(store, run)
     guess = as_grid(run, store.frame(run.id, answer)) if answer else None
-    if guess is None or private is None:
+    frame = next((frame for frame in store.frames(run.id) if frame.seq == answer), None)
+    if guess is None or private is None or frame is None:
         return None
-    frame = next(frame for frame in store.frames(run.id) if frame.seq == answer)
     return Made("image/png", saved(_beside(private, guess, _caption(frame), wide=WIDE), "PNG"))
 
 

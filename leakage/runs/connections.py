@@ -12,6 +12,8 @@ from pathlib import Path
 from sqlite3 import Connection, Row
 from typing import TypeAlias, TypeVar
 
+from leakage.runs.broken_home import BrokenHomeError, in_plain_words
+
 __all__ = ["Connection", "Database", "Migration", "NewerStoreError", "Row", "StoreError", "is_full"]
 
 PAGE = 4096  # bytes
@@ -35,7 +37,7 @@ NEWER = (
 log = logging.getLogger(__name__)
 
 
-class NewerStoreError(sqlite3.Error, RuntimeError):
+class NewerStoreError(BrokenHomeError):
     """The file belongs to a newer version of this program, which may mean other things by it: it is neither read nor written."""
 
 
@@ -56,12 +58,27 @@ class Database:
     """A file that these migrations have made, or brought up to date. Each thread has a connection of its own."""
 
     def __init__(self, path: Path, *, migrations: Sequence[Migration], max_mb: int) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
         self.path, self.pages, self.migrations = path, max_mb * 2**20 // PAGE, migrations
         self.reserve = path.with_suffix(".reserve")
         self.local = threading.local()
         self.make_room: Callable[[], bool] = lambda: False  # set by the store: it knows what can go
-        if self.schema(self.read()) < len(migrations):
+        try:
+            self.open()
+        except (OSError, sqlite3.Error) as error:
+            self.close()
+            raise in_plain_words(error, path) or error from None
+
+    def open(self) -> None:
+        """Open the file, or make it, and bring it up to date; on a full disk with the bytes that were set aside."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            version = self.schema(self.read())
+        except StoreError as error:
+            if not is_full(error) or not self.reserve.exists():
+                raise
+            self.reserve.unlink(missing_ok=True)
+            version = self.schema(self.read())
+        if version < len(self.migrations):
             self.write_using_reserve(self.migrate)
         self.set_reserve_aside()
 
@@ -87,12 +104,12 @@ class Database:
             db = sqlite3.connect(self.path, timeout=PATIENCE, isolation_level=None)
             try:
                 self.schema(db)
+                for pragma in (*PRAGMAS, f"max_page_count = {self.pages}"):
+                    set_pragma(db, pragma)
             except BaseException:
                 db.close()
                 raise
             db.row_factory = Row
-            for pragma in (*PRAGMAS, f"max_page_count = {self.pages}"):
-                set_pragma(db, pragma)
             self.local.db = db
         return self.local.db  # type: ignore[no-any-return]
 

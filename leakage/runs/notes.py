@@ -7,5 +7,6 @@ SERVER = "server"  # when the web server last said that it is alive
 RECORDED = "recorded"  # the id of the run that a newcomer sees first
 RECORDINGS = "recordings"  # which recorded runs are here: id -> digest of what was recorded
 LOG = "log"  # since when the write-ahead log holds what was deleted, because somebody read while it was to be emptied
+CLOCK = "clock"  # the time when the store was last swept: a clock that jumps is told by it
 CLUSTER = "cluster"  # where the workers are: the address of a Ray cluster, empty for this machine
 CLUSTER_NAMESPACE = "cluster namespace"  # under what name the workers of this store are known there

@@ -4,6 +4,7 @@ Of the same folder, the one on the disk is the newer: it was changed. Of two fol
 equal ones the one whose files, of those that a result depends on, were changed last.
 """
 
+import contextlib
 import fcntl
 import os
 import re
@@ -88,12 +89,16 @@ def take_lock(config: Settings) -> IO[str] | None:
     lock = lock_path(config).open("a+")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock.truncate(0)
+        lock.write(f"{os.getpid()} {Program.here().words}")
+        lock.flush()
     except BlockingIOError:
         lock.close()
         return None
-    lock.truncate(0)
-    lock.write(f"{os.getpid()} {Program.here().words}")
-    lock.flush()
+    except OSError:  # a full disk
+        with contextlib.suppress(OSError):
+            lock.close()
+        raise
     return lock
 
 

@@ -34,6 +34,7 @@ from leakage.runs.events import (
 from leakage.runs.notes import DEVICE, RECORDED, SLOTS
 from leakage.runs.queue_errors import in_words
 from leakage.runs.run_labels import Labels
+from leakage.runs.salvage import open_store
 from leakage.runs.store import Caps, Removed, Run, Store
 from leakage.runs.upload_codes import UploadCodes
 from leakage.runs.upload_limits import check_room
@@ -285,9 +286,8 @@ def _weights(experiment: Experiment) -> str:
 
 @cache
 def service() -> Service:
-    """The service of this process."""
-    config = settings()
-    return Service(Store(config.store, max_mb=config.store_mb), config)
+    """The service of this process. Raises BrokenHomeError."""
+    return Service(open_store(config := settings()), config)
 
 
 def store() -> Store:

@@ -10,7 +10,7 @@ from leakage.runs.connections import Connection, Database
 from leakage.runs.event_log import dumps
 from leakage.runs.housekeeping import Housekeeping, forget, sweep
 from leakage.runs.migrations import MIGRATIONS
-from leakage.runs.notes import LOG
+from leakage.runs.notes import CLOCK, LOG
 from leakage.runs.rows import OPEN, Label, Removed, Run
 from leakage.runs.run_queue import Caps, QueueFullError, RunQueue
 from leakage.spec.aliases import names_of
@@ -90,6 +90,18 @@ class Store(RunQueue):
             return forget(db, "id = ? AND id NOT IN (SELECT run FROM holders)", (run,)) > 0
 
         self._delete(work)
+
+    def keep_time(self, now: float, *, longest: float) -> None:
+        """Note the time; where it moved by more than `longest` seconds since it was last noted, or back, owners were seen later by as much.
+
+        Nobody could visit meanwhile, or the clock was wrong: the days of an absence are days on which the program runs.
+        """
+        before = self.note(CLOCK)
+        moved = now - float(before or now)
+        with self.database.write() as db:
+            if not 0 <= moved <= longest:
+                db.execute("UPDATE owners SET seen = seen + ?", (moved,))
+            db.execute("INSERT OR REPLACE INTO notes (name, body) VALUES (?, ?)", (CLOCK, dumps(now)))
 
     def sweep(self, *, uploads_before: float, unseen_before: float = 0.0) -> None:
         """Remove runs with uploads created before that time, and those whose owners were all last seen before the other."""

@@ -2,6 +2,7 @@
 
 import contextlib
 import hmac
+import logging
 import os
 import secrets
 from hashlib import sha256
@@ -10,6 +11,8 @@ from urllib.parse import urlencode
 
 from leakage.settings import Settings
 
+BYTES = 32
+log = logging.getLogger(__name__)
 NONE = "There is no link to join, because there is no class password: start the server with LEAKAGE_PASSWORD set."
 
 
@@ -47,11 +50,14 @@ def join_path(config: Settings) -> str:
 def home_key(path: Path) -> bytes:
     """The home's random key, made on first use; of several processes that make one at once, all get the same."""
     with contextlib.suppress(FileNotFoundError):
-        return path.read_bytes()
+        if len(key := path.read_bytes()) == BYTES:
+            return key
+        log.warning("%s is damaged: a new key takes its place, so that everybody gives the password once more.", path)
+        path.unlink(missing_ok=True)
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
     with os.fdopen(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
-        file.write(secrets.token_bytes(32))
+        file.write(secrets.token_bytes(BYTES))
     with contextlib.suppress(FileExistsError):
         os.link(draft, path)  # whole or not at all, and never over another's
     draft.unlink()

@@ -10,6 +10,8 @@ import sys
 import time
 
 from leakage.runs.backoff import Backoff
+from leakage.runs.broken_home import in_plain_words
+from leakage.runs.connections import StoreError
 from leakage.runs.programs import NEWER, Program, lock_holder
 from leakage.settings import ROOT, Settings
 from leakage.spec import catalog
@@ -40,6 +42,10 @@ class DispatcherWatch:
             try:
                 pause = self.look()
                 self.looks.reset()
+            except (StoreError, OSError) as error:
+                pause = max(WATCH, self.looks.failed())
+                told = in_plain_words(error, self.config.home) or error
+                log.warning("the dispatcher cannot be looked after; the next look is in %.0f s: %s", pause, told)
             except Exception:
                 pause = max(WATCH, self.looks.failed())
                 log.exception("the dispatcher cannot be looked after; the next look is in %.0f s", pause)

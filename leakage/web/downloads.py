@@ -26,7 +26,7 @@ class Downloads:
     async def get(self, key: Hashable | None, make: Callable[[], T]) -> T:
         """What `make` makes, or has made before under this key. A key names the content; without one nothing is kept or shared."""
         if key is None:
-            return await asyncio.get_running_loop().run_in_executor(self.threads, make)
+            return await asyncio.get_running_loop().run_in_executor(self.threads, _made_by, make)
         with self.lock:
             if kept := self.made.get(key):
                 self.made.move_to_end(key)
@@ -39,7 +39,7 @@ class Downloads:
 
     def _make(self, key: Hashable, make: Callable[[], T]) -> T:
         try:
-            found = make()
+            found = _made_by(make)
             if isinstance(found, Made) and len(found.data) < KEPT:
                 with self.lock:
                     self.made[key] = found
@@ -49,6 +49,14 @@ class Downloads:
         finally:
             with self.lock:
                 del self.under_way[key]
+
+
+def _made_by(make: Callable[[], T]) -> T:
+    """What it makes. A StopIteration would never arrive: asyncio passes on every other fault, and who asked would wait for ever."""
+    try:
+        return make()
+    except StopIteration as error:
+        raise RuntimeError("something that belongs to the run is missing") from error
 
 
 def key_of(runs: Sequence[Run | None], name: str) -> tuple[object, ...] | None:

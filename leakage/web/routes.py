@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
+from leakage.data.errors import PictureError
 from leakage.results import answer_file, comparison_exports, exports
 from leakage.results.scripts import ROUTE, scripts
 from leakage.runs.service import Service
@@ -45,7 +46,10 @@ class Routes:
             return picture(found, await asyncio.to_thread(self.service.private, run))
         if found and name.startswith("frames/") and name.endswith(".png") and (seq := number(name[7:-4])) is not None:
             return picture(found, await asyncio.to_thread(self.store.frame, run, seq))
-        export = await self.downloads.get(key_of([found], name), lambda: exports.make(self.store, run, name, self.service.catalog()))
+        try:
+            export = await self.downloads.get(key_of([found], name), lambda: exports.make(self.store, run, name, self.service.catalog()))
+        except PictureError as error:
+            return PlainTextResponse(str(error), 404)
         if found is None or export is None:
             return PlainTextResponse("Nothing to download: no such run, or it has no pictures yet.", 404)
         return download(export, f"leakage-{run[:6]}-{name}", None if found.shareable else UNKEPT)
@@ -58,7 +62,10 @@ class Routes:
         except SpecError as error:
             return PlainTextResponse(str(error), 503)
         runs = await asyncio.to_thread(lambda: [self.service.look(run) for run in ids])
-        export = await self.downloads.get(key_of(runs, name), lambda: comparison_exports.make(self.store, ids, name, known))
+        try:
+            export = await self.downloads.get(key_of(runs, name), lambda: comparison_exports.make(self.store, ids, name, known))
+        except PictureError as error:
+            return PlainTextResponse(str(error), 404)
         if export is None:
             return PlainTextResponse("Nothing to download: no such runs, or they have no pictures yet.", 404)
         return download(export, f"leakage-{name}", UNKEPT)
@@ -69,6 +76,8 @@ class Routes:
         try:
             known = self.service.ready()
             made = await self.downloads.get(None, lambda: answer_file.make(self.store, ids, name, known, given))
+        except PictureError as error:
+            return PlainTextResponse(str(error), 404)
         except SpecError as error:
             return PlainTextResponse(str(error), 400)
         if made is None:

@@ -12,10 +12,14 @@ from types import FrameType
 from typing import Any
 
 from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from leakage.data.lpips_download import lpips_download
 from leakage.learn.restored import restore_all
+from leakage.runs.broken_home import in_plain_words
+from leakage.runs.connections import StoreError
 from leakage.runs.service import Service, service, store
 from leakage.spec.experiment import SpecError
 from leakage.web.class_key import ClassKey, join_path
@@ -31,6 +35,7 @@ from leakage.web.routes import Routes
 from leakage.web.stream import Stream
 
 GRACE = 4.0  # seconds that a server takes at most to leave; event streams that are read are ended at once
+TROUBLE = "The runs of this server cannot be read now. Tell its owner, whose log says why, and try again later."
 log = logging.getLogger(__name__)
 
 
@@ -53,13 +58,20 @@ def middleware(base: str = "", *, agent: bool = False) -> list[Middleware]:
     return stack
 
 
+async def store_trouble(_request: Request, error: Exception) -> Response:
+    """What a route answers where the store cannot be read or written; the log says more of it."""
+    told = in_plain_words(error, service().config.store)
+    log.warning("a request was not answered: %s", told or error)
+    return PlainTextResponse(TROUBLE, 503)
+
+
 @contextlib.asynccontextmanager
 async def lifespan(_app: Any) -> AsyncIterator[dict[str, Any]]:
     """While the server runs: poll the store for the open pages, keep a dispatcher at work, and fetch what LPIPS needs, once."""
     try:
         restore_all(store())
-    except SpecError as error:
-        log.warning("the Lab opens without its recorded run: %s", error)
+    except (SpecError, StoreError) as error:
+        log.warning("the Lab opens without its recorded run: %s", in_plain_words(error, service().config.store) or error)
     lpips_download().begin()
     watch = asyncio.create_task(dispatcher_watch().keep())
     limits = ConnectionLimits(per_address=service().config.connections, proxies=service().config.proxies)

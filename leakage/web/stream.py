@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
 from leakage.results.comparison import MAX_ARMS
+from leakage.runs.broken_home import in_plain_words
 from leakage.runs.connections import StoreError
 from leakage.runs.events import StateEvent
 from leakage.runs.notes import SERVER
@@ -83,7 +84,7 @@ class Stream:
 
     async def poll(self) -> None:
         """Until the server leaves: hand new events to those who listen, and tell the dispatcher that this server lives."""
-        since, told = 0, 0.0
+        since, told, trouble = 0, 0.0, ""
         while not self.closing:
             try:
                 since, news = await reading(self.look, since, self.wanted())
@@ -94,8 +95,11 @@ class Stream:
                     if self.leads:
                         await reading(self.store.put_note, SERVER, told)  # may wait for a writer
                     await self.tell_places()
+                trouble = ""
             except StoreError as error:  # a full disk must not end all streams
-                log.warning("will look again: %s", error)
+                if str(error) != trouble:
+                    log.warning("will look again: %s", in_plain_words(error, self.store.path) or error)
+                trouble = str(error)
             except Exception:  # nor must anything else
                 log.exception("will look again")
             await asyncio.sleep(POLL)

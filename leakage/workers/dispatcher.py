@@ -18,10 +18,12 @@ from types import FrameType
 from typing import Protocol
 
 from leakage.runs.backoff import Backoff
-from leakage.runs.connections import NewerStoreError, StoreError
+from leakage.runs.broken_home import BrokenHomeError, in_plain_words
+from leakage.runs.connections import StoreError
 from leakage.runs.notes import CLUSTER, LOG, SERVER, SLOTS, SPEEDS
 from leakage.runs.private_home import keep_private
 from leakage.runs.programs import take_lock
+from leakage.runs.salvage import remove_kept
 from leakage.runs.store import Run, Store
 from leakage.runs.upload_codes import UploadCodes
 from leakage.settings import Settings, cores, settings
@@ -95,16 +97,19 @@ class Dispatcher:
 
     def loop(self, *, stay: bool) -> None:
         """Tick until told to leave, or, unless `stay`, until nobody needs us."""
-        needed = time.time()
+        needed, trouble = time.time(), ""
         while not self.leaving:
             try:
                 self.tick()
                 self.rest()
+                trouble = ""
                 seen = float(self.store.note(SERVER) or 0)
                 if stay or time.time() - seen < LEAVE_AFTER or self.store.queue() or self.store.running():
                     needed = time.time()
             except (StoreError, OSError) as error:  # a full disk, no more processes: better times may come
-                log.warning("will look again: %s", error)
+                if str(error) != trouble:
+                    log.warning("will look again: %s", in_plain_words(error, self.config.store) or error)
+                trouble = str(error)
                 time.sleep(TICK)
             if time.time() - needed > LEAVE_AFTER:
                 self.leaving = True
@@ -150,6 +155,8 @@ class Dispatcher:
     def sweep(self, now: float) -> None:
         """Remove what is too old."""
         old = now - self.config.upload_days * DAY + HOUR  # the next look is an hour away, and the page promises whole days
+        remove_kept(self.config, before=old)
+        self.store.keep_time(now, longest=2 * HOUR)
         self.store.sweep(uploads_before=old, unseen_before=now - self.config.owner_days * DAY)
         UploadCodes(self.store).sweep(before=old)
 
@@ -261,11 +268,13 @@ def main(arguments: list[str], make: Callable[[Settings], Dispatcher]) -> int:
 def command(make: Callable[[Settings], Dispatcher]) -> None:
     """What the command line calls: `main`, with its log and its errors in words."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s dispatch %(message)s")
-    keep_private(settings())
     try:
+        keep_private(settings())
         sys.exit(main(sys.argv[1:], make))
-    except NewerStoreError as error:
-        sys.exit(str(error))
+    except (BrokenHomeError, OSError) as error:
+        if told := in_plain_words(error, settings().home):
+            sys.exit(str(told))
+        raise
 
 
 if __name__ == "__main__":

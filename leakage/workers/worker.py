@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import torch
 
 from leakage.engine.devices import best_device
-from leakage.runs.connections import NewerStoreError, StoreError
+from leakage.runs.broken_home import BrokenHomeError
+from leakage.runs.connections import StoreError
 from leakage.runs.fair_order import takes_short_runs_only
 from leakage.runs.notes import DEVICE, SPEEDS
 from leakage.runs.private_home import keep_private
@@ -172,9 +173,9 @@ if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO, format="%(asctime)s worker %(message)s")
     os.nice(POLITE)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the web server; the dispatcher ends its workers itself
-    keep_private(settings())
     try:
+        keep_private(settings())
         config, shares = settings(), [float(word) for word in sys.argv[3:]]
         main(config, sys.argv[1], int(sys.argv[2]), *(shares or [share_of_slot(config.slots)]))
-    except NewerStoreError as error:
+    except BrokenHomeError as error:
         sys.exit(str(error))

@@ -72,3 +72,13 @@ def test_without_a_password_there_is_no_link(config: Settings) -> None:
     with pytest.raises(RuntimeError, match="LEAKAGE_PASSWORD"):
         join_path(dataclasses.replace(config, password=""))
     assert not (config.home / "class.key").exists()
+
+
+@pytest.mark.parametrize("damage", [b"", b"short"])
+def test_a_key_that_was_cut_is_made_anew_and_said(damage: bytes, config: Settings, caplog: pytest.LogCaptureFixture) -> None:
+    before = ClassKey(config)
+    (config.home / "class.key").write_bytes(damage)
+    after = ClassKey(config)
+    assert len(after.key) == 32
+    assert not after.is_cookie(before.cookie)
+    assert "class.key is damaged: a new key takes its place" in caplog.text
