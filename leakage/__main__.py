@@ -164,13 +164,12 @@ def make_site(out: Path, address: str, *, pdf: bool) -> None:
     """The folder, and how to open it."""
     if importlib.util.find_spec("jinja2") is None:
         raise RuntimeError('The site is written from templates, by Jinja2. Run `pip install "gradient-leakage-explorer[app]"`.')
-    from leakage.web.printing import print_all
-    from leakage.web.site import HOME, write_site
+    from leakage.web.site import HOME, add_pdfs, write_site
 
     size = write_site(out, plugin_catalog.describe(), address=address)
     log.info("%.1f MB are in %s: open its %s in a browser, or put the folder on any web host.", size / 1e6, out, HOME)
     if pdf:
-        log.info("%d PDF files are in %s.", print_all(out / "worksheets"), out / "worksheets")
+        log.info("%d PDF files are in %s.", add_pdfs(out), out / "worksheets")
 
 
 def write_docs() -> None:

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 BROWSERS = ("google-chrome", "google-chrome-stable", "chromium", "chromium-browser")
@@ -11,8 +12,8 @@ NEEDED = (
 )
 
 
-def print_all(folder: Path) -> int:
-    """Put a PDF beside every HTML file of a folder; how many. Raises RuntimeError where there is no Chromium, or no Playwright."""
+def print_all(files: Sequence[Path]) -> list[Path]:
+    """Put a PDF beside each of these HTML files; where they are. Raises RuntimeError where there is no Chromium, or no Playwright."""
     try:
         from playwright.sync_api import Error, sync_playwright
     except ImportError as error:
@@ -24,9 +25,8 @@ def print_all(folder: Path) -> int:
         except Error as error:
             raise RuntimeError(NEEDED.format(str(error).splitlines()[0])) from None
         page = browser.new_page()
-        files = sorted(folder.glob("*.html"))
         for file in files:
             page.goto(file.resolve().as_uri())
             page.pdf(path=file.with_suffix(".pdf"), prefer_css_page_size=True, print_background=True)
         browser.close()
-    return len(files)
+    return [file.with_suffix(".pdf") for file in files]

@@ -6,8 +6,7 @@ script that hands it over. Any web host serves the same folder.
 
 import hashlib
 import json
-import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from leakage.learn import grids, recordings
@@ -19,12 +18,14 @@ from leakage.results.markup import render
 from leakage.results.scripts import scripts
 from leakage.results.slides import png
 from leakage.spec.catalog import Catalog
+from leakage.web.printing import print_all
 from leakage.web.reader_page import ENTRY, folder_page, stylesheet
 from leakage.web.recorded_slides import recorded_slide
 from leakage.web.worksheets import HandoutLinks, handout, names
 
 HOME = "index.html"
 PROGRAM = "program.html"  # what links to the Lab lead to
+WRITTEN = "written.json"  # which files are ours, each with its hash: only these are replaced or deleted
 TOLD_BY = '"folder": true'  # a page of ours holds it
 
 
@@ -32,7 +33,8 @@ def write_site(out: Path, known: Catalog, *, address: str = "") -> int:
     """Write the folder anew; how many bytes it has.
 
     Args:
-        out: The folder. What an earlier call wrote there is deleted.
+        out: The folder. Of what an earlier call wrote there, files of the same name are replaced, and those that are no longer needed are
+            deleted, unless somebody changed them since. Nothing else is touched.
         known: The plug-ins: without its plug-in a beat is left out.
         address: Where a web host will have it, for the worksheets to print; nothing where it is opened from a disk.
 
@@ -40,18 +42,52 @@ def write_site(out: Path, known: Catalog, *, address: str = "") -> int:
         The size of all its files together.
 
     Raises:
-        ValueError: If the folder holds something else, or the reader has syntax that cannot be bundled.
+        ValueError: If the folder holds something else than a site, or the reader has syntax that cannot be bundled.
     """
-    earlier = out.is_dir() and any(out.iterdir())
-    if earlier and (not (out / HOME).is_file() or TOLD_BY not in (out / HOME).read_text()):
+    earlier, visible = written_files(out), out.is_dir() and any(not path.name.startswith(".") for path in out.iterdir())
+    if visible and (not (out / HOME).is_file() or TOLD_BY not in (out / HOME).read_text()):
         raise ValueError(f"{out} is neither empty nor an earlier site: name another folder, as in `--out lessons`.")
     made = {name: content if isinstance(content, bytes) else content.encode() for name, content in _files(known, address)}
-    if earlier:
-        shutil.rmtree(out)
+    for name in sorted(set(earlier) - set(made)):
+        delete_own(out, name, earlier[name])
     for name, content in made.items():
         (out / name).parent.mkdir(parents=True, exist_ok=True)
         (out / name).write_bytes(content)
-    return sum(len(content) for content in made.values())
+    note_written(out, {name: _sha256(content) for name, content in made.items()})
+    return sum(len(content) for content in made.values()) + (out / WRITTEN).stat().st_size
+
+
+def written_files(out: Path) -> dict[str, str]:
+    """The files that this program wrote there, and the SHA-256 of each."""
+    try:
+        noted = json.loads((out / WRITTEN).read_text())
+        return {str(name): str(digest) for name, digest in noted.items() if ".." not in Path(name).parts and not Path(name).is_absolute()}
+    except (OSError, ValueError, AttributeError):
+        return {}
+
+
+def note_written(out: Path, digests: Mapping[str, str]) -> None:
+    """Note them, for the next time."""
+    (out / WRITTEN).write_text(json.dumps(digests, indent=0, sort_keys=True))
+
+
+def delete_own(out: Path, name: str, digest: str) -> None:
+    """Delete a file that was written there, unless somebody changed it since; and the folders that it leaves empty."""
+    path = out / name
+    if not path.is_file() or path.is_symlink() or _sha256(path.read_bytes()) != digest:
+        return
+    path.unlink()
+    for folder in path.parents:
+        if folder == out or any(folder.iterdir()):
+            return
+        folder.rmdir()
+
+
+def add_pdfs(out: Path) -> int:
+    """Put a PDF beside every worksheet; how many. Raises RuntimeError where there is no Chromium, or no Playwright."""
+    made = print_all([out / "worksheets" / f"{name}.html" for name in names()])
+    note_written(out, written_files(out) | {path.relative_to(out).as_posix(): _sha256(path.read_bytes()) for path in made})
+    return len(made)
 
 
 def _files(known: Catalog, address: str) -> Iterator[tuple[str, str | bytes]]:
@@ -83,5 +119,9 @@ def _files(known: Catalog, address: str) -> Iterator[tuple[str, str | bytes]]:
         yield f"worksheets/{name}.html", handout(name, links)
 
 
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
 def _version(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
+    return _sha256(text.encode())[:12]

@@ -2,6 +2,7 @@
 
 import json
 import re
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from problems import CATALOG
 from leakage.learn.lessons import lessons
 from leakage.learn.reader_data import reader_lesson
 from leakage.learn.stories import front_door
-from leakage.web.site import HOME, write_site
+from leakage.web.site import HOME, note_written, write_site, written_files
 
 MOST = 5_000_000  # bytes
 
@@ -63,12 +64,37 @@ def test_every_link_leads_to_a_file_of_the_folder_and_none_to_a_network(folder: 
         assert [file for file in files if not (page.parent / file).is_file()] == [], page.name
 
 
-def test_a_worksheet_prints_the_address_of_its_host_or_the_file_to_open(folder: Path) -> None:
+def test_a_worksheet_prints_the_address_of_its_host_or_the_file_to_open_and_foreign_files_stay(folder: Path) -> None:
     assert ">https://example.org/leakage/#07-noise</a>" in (folder / "worksheets" / "07-noise.html").read_text()
-    (folder / "reader.old.js").write_text("")
-    write_site(folder, CATALOG)  # its own folder is written anew
+    foreign = {".git/config": "[core]", "CNAME": "lessons.example.org", "data/own.js": "mine", "worksheets/index.pdf": "printed by hand"}
+    for name, text in foreign.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text)
+    stale, changed = {"old/reader.old.js": "old", "old/kept.js": "old"}, folder / "old" / "kept.js"
+    (folder / "old").mkdir()
+    for name, text in stale.items():
+        (folder / name).write_text(text)
+    note_written(folder, written_files(folder) | {name: sha256(text.encode()).hexdigest() for name, text in stale.items()})
+    changed.write_text("old, and a line of somebody else")
+    write_site(folder, CATALOG)  # its own files are written anew
     assert ">index.html, lesson 7</a>" in (folder / "worksheets" / "07-noise.html").read_text()
     assert len(list(folder.glob("reader.*"))) == 2
+    assert {name: (folder / name).read_text() for name in foreign} == foreign
+    assert [path.name for path in (folder / "old").iterdir()] == ["kept.js"]
+    changed.write_text("old")
+    note_written(folder, written_files(folder) | {"old/kept.js": sha256(b"old").hexdigest(), "../site-beside": sha256(b"x").hexdigest()})
+    (folder.parent / "site-beside").write_bytes(b"x")
+    write_site(folder, CATALOG)
+    assert not changed.parent.exists()
+    assert (folder.parent / "site-beside").exists()  # a list that somebody changed leads to nothing outside
+
+
+def test_a_folder_that_holds_a_repository_and_nothing_else_is_taken(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "config").write_text("[core]")
+    write_site(tmp_path, CATALOG)
+    assert (tmp_path / ".git" / "config").read_text() == "[core]"
+    assert (tmp_path / HOME).is_file()
 
 
 def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path: Path) -> None:
