@@ -2,18 +2,30 @@
 
 Every defense with its default fields, an adaptive attacker with its first strategy and a naive one; FedSGD; CIFAR-10 test pictures drawn at
 random, so that labels are uniform and repeat; the fraction is that of multisets, 1 - sum_c |n_c - m_c| / (2 B). Untrained nets: another
-seed for every draw. Trained nets: the last stage of the shipped checkpoints. No attack is run. "gap" is the best rule's fraction less the
-chosen one's, where the best is picked afterwards, by net, batch and attacker. The second table bins the certainties of all rules' labels.
+seed for every draw. Trained nets: the last stage of the shipped checkpoints; no trained MLP ships, so there is none here. No attack is run.
+"gap" is the best rule's fraction less the chosen one's, where the best is picked afterwards, by net, batch and attacker. The second table
+bins the certainties of the chosen rule's labels, and of all rules' labels.
 
-    python benchmarks/published/labels_behind_protections.py [--draws 12] [--nets LeNet,MLP] [--batches 1,4,8] [--seed 0] [--name NAME]
+    python benchmarks/published/labels_behind_protections.py [--draws 12] [--nets "LeNet;MLP"] [--batches 1,4,8] [--seed 0] [--name NAME]
+
+On several cores: each plays a share of all readings and writes it down, one line of JSON a reading; then the shares are joined. All
+networks and attackers come by turns, so that shares take about as long, and shares that end early (--minutes) are a random sample.
+
+    for k in $(seq 16); do python benchmarks/published/labels_behind_protections.py --share $k/16 --folder parts --minutes 8 & done; wait
+    python benchmarks/published/labels_behind_protections.py --join parts
 """
 
 import argparse
+import json
+import random
 import statistics
 import sys
-from collections import defaultdict
+import time
+from collections import Counter, defaultdict
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import torch
@@ -21,6 +33,7 @@ from _table import save, say, table
 
 from leakage.data.checkpoints import cards
 from leakage.data.images import datasets
+from leakage.data.readers import Rows
 from leakage.engine.core import generator
 from leakage.engine.labels import RULES, recover_by
 from leakage.engine.loading import ids
@@ -28,40 +41,117 @@ from leakage.evaluation.metrics import label_overlap
 from leakage.spec.experiment import Assumptions, Experiment, Part
 from leakage.workers.adapter import observe
 
+RESNET = Part(id="he_resnet", fields=cards()["resnet-20-cifar10"].fields)
 NETS = {
     "LeNet": (Part(id="lenet"), ""),
-    "ConvNet-16": (Part(id="convnet"), ""),
-    "ResNet-20": (Part(id="he_resnet", fields=cards()["resnet-20-cifar10"].fields), ""),
     "MLP": (Part(id="mlp"), ""),
+    "ConvNet-16": (Part(id="convnet"), ""),
+    "ResNet-20": (RESNET, ""),
     "LeNet, trained": (Part(id="lenet"), "lenet-cifar10@20"),
     "ConvNet-16, trained": (Part(id="convnet"), "convnet-16-cifar10@24"),
-    "ResNet-20, trained": (Part(id="he_resnet", fields=cards()["resnet-20-cifar10"].fields), "resnet-20-cifar10@24"),
+    "ResNet-20, trained": (RESNET, "resnet-20-cifar10@24"),
 }
 EDGES = (0.0, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.97, 1.0)
+Reading = dict[str, Any]  # net, defense, batch, attacker and seed; then right and said by rule, and seconds; or what refused it
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--draws", type=int, default=12)
 parser.add_argument("--nets", default=";".join(NETS), help="separated by semicolons")
 parser.add_argument("--batches", default="1,4,8")
-parser.add_argument("--defenses", default="", help="separated by commas; all where empty")
+parser.add_argument("--defenses", default="", help='separated by commas, "none" among them; all where empty')
 parser.add_argument("--seed", type=int, default=0, help="of the first draw: other seeds are other pictures and weights")
 parser.add_argument("--name", default="labels_behind_protections", help="of the file in benchmarks/results")
-given = parser.parse_args()
-torch.set_num_threads(1)
+parser.add_argument("--share", default="1/1", help="K/N: play the Kth of N shares of the readings")
+parser.add_argument("--folder", type=Path, help="of the shares' files; a share that is there goes on where it stopped")
+parser.add_argument("--minutes", type=float, default=float("inf"), help="after which no reading is begun")
+parser.add_argument("--join", type=Path, help="put the shares of this folder together; nothing is played")
 
 
-def play(net: str, defense: str, size: int, seed: int, *, adaptive: bool) -> dict[str, tuple[float, float]]:
-    """Rule -> the fraction right and the certainty."""
-    chosen = torch.randperm(len(held.labels), generator=generator(seed, "truth"))[:size].numpy()
+@cache
+def cifar10() -> Rows:
+    """The test pictures."""
+    return datasets()["cifar10"].rows()
+
+
+def readings(given: argparse.Namespace) -> list[Reading]:
+    """What is to be read, draw after draw, in random order within each."""
+    defenses = given.defenses.split(",") if given.defenses else ["none", *ids("defense")]
+    found = list[Reading]()
+    for draw in range(given.draws):
+        own = [
+            {"net": net, "defense": defense, "batch": size, "attacker": attacker, "seed": given.seed + draw}
+            for net in given.nets.split(";")
+            for defense in defenses
+            for size in map(int, given.batches.split(","))
+            for attacker in ("adaptive", "naive")
+        ]
+        random.Random(draw).shuffle(own)
+        found += own
+    return found
+
+
+def play(asked: Reading) -> Reading:
+    """The fraction right and the certainty, by rule; one that refuses, or fails, is noted with its words."""
+    held = cifar10()
+    chosen = torch.randperm(len(held.labels), generator=generator(asked["seed"], "truth"))[: asked["batch"]].numpy()
     x = torch.from_numpy(held.pixels[chosen]).permute(0, 3, 1, 2).contiguous().float() / 255
     y = torch.from_numpy(held.labels[chosen]).long()
-    model, checkpoint = NETS[net]
-    defenses = (Part(id=defense),) if defense else ()
-    seen = observe(
-        Experiment(model=model, checkpoint=checkpoint, seed=seed, defenses=defenses, assume=Assumptions(adaptive=adaptive)), x, y
-    )
-    answers = recover_by(seen, RULES)
-    return {rule: (label_overlap(found.labels, y), -1.0 if found.certainty is None else found.certainty) for rule, found in answers.items()}
+    model, checkpoint = NETS[asked["net"]]
+    defenses = () if asked["defense"] == "none" else (Part(id=asked["defense"]),)
+    assume = Assumptions(adaptive=asked["attacker"] == "adaptive")
+    try:
+        seen = observe(Experiment(model=model, checkpoint=checkpoint, seed=asked["seed"], defenses=defenses, assume=assume), x, y)
+    except ValueError as error:  # the model has no place for it
+        return {**asked, "refused": str(error)}
+    began = time.perf_counter()
+    try:
+        answers = recover_by(seen, RULES)
+    except Exception as error:  # one reading that fails must not end all others; the table names it
+        return {**asked, "failed": f"{type(error).__name__}: {error}"}
+    return {
+        **asked,
+        "seconds": round(time.perf_counter() - began, 4),
+        "rule": answers["best"].rule,
+        "right": {rule: label_overlap(found.labels, y) for rule, found in answers.items()},
+        "said": {rule: found.certainty for rule, found in answers.items()},
+    }
+
+
+def play_share(given: argparse.Namespace) -> list[Reading]:
+    """Those of this share, each written down at once where a folder is given."""
+    own, of = map(int, given.share.split("/"))
+    asked, done, ends = readings(given)[own - 1 :: of], list[Reading](), time.monotonic() + 60 * given.minutes
+    file = given.folder / f"{own}-of-{of}.jsonl" if given.folder else None
+    if file:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        done = read(file)
+    for number, one in enumerate(asked[len(done) :], len(done) + 1):
+        if time.monotonic() > ends:
+            break
+        found = play(one)
+        done.append(found)
+        if file:
+            with file.open("a") as lines:
+                lines.write(json.dumps(found) + "\n")
+        if number % 50 == 0 or not file:
+            say(f"{number} of {len(asked)}: {found['net']}, {found['defense']}, {found['batch']}, {found['attacker']}: {words_of(found)}")
+    return done
+
+
+def read(file: Path) -> list[Reading]:
+    """The whole lines of a share; one that was cut off while it was written is dropped from the file."""
+    lines = file.read_text().splitlines(keepends=True) if file.exists() else []
+    whole = [line for line in lines if line.endswith("\n")]
+    if len(whole) < len(lines):
+        file.write_text("".join(whole))
+    return [json.loads(line) for line in whole]
+
+
+def words_of(found: Reading) -> str:
+    """What one reading came to."""
+    if "right" not in found:
+        return str(found.get("refused") or found.get("failed"))
+    return f"{found['right']['best']:.2f}, said {found['said']['best']}, best {max(found['right'].values()):.2f}"
 
 
 def mean(values: list[float]) -> float:
@@ -69,43 +159,68 @@ def mean(values: list[float]) -> float:
     return round(statistics.mean(values), 3)
 
 
-held = datasets()["cifar10"].rows()
-defenses = given.defenses.split(",") if given.defenses else ["", *ids("defense")]
-cells, said = list[dict[str, object]](), list[tuple[str, float, float]]()
-groups: dict[tuple[str, int, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-for net in given.nets.split(";"):
-    for defense in defenses:
-        for size in map(int, given.batches.split(",")):
-            for adaptive in (True, False):
-                try:
-                    draws = [play(net, defense, size, given.seed + draw, adaptive=adaptive) for draw in range(given.draws)]
-                except ValueError as error:  # the model has no place for it
-                    say(f"{net}, {defense}: {error}")
-                    break
-                right = {rule: mean([draw[rule][0] for draw in draws]) for rule in RULES}
-                certainty = mean([draw["best"][1] for draw in draws])
-                attacker = "adaptive" if adaptive else "naive"
-                cells.append(
-                    {"net": net, "defense": defense or "none", "batch": size, "attacker": attacker, "right": right, "said": certainty}
-                )
-                for rule in RULES:
-                    groups[net, size, attacker][rule] += [draw[rule][0] for draw in draws]
-                said += [(rule, draw[rule][1], draw[rule][0]) for draw in draws for rule in RULES if draw[rule][1] >= 0]
-                words = f"{right['best']:.2f}, said {certainty:.2f}, best {max(right.values()):.2f}"
-                say(f"{net}, {defense or 'none'}, {size}, {attacker}: {words}")
+def tables(done: list[Reading], given: argparse.Namespace) -> None:
+    """Print the gaps and the bins, and save them with the means of every cell."""
+    played = [one for one in done if "right" in one]
+    cells, groups = defaultdict[tuple[Any, ...], list[Reading]](list), defaultdict[tuple[Any, ...], list[Reading]](list)
+    for one in sorted(played, key=lambda one: (list(NETS).index(one["net"]), one["batch"], one["attacker"], one["defense"])):
+        groups[one["net"], one["batch"], one["attacker"]].append(one)
+        cells[one["net"], one["defense"], one["batch"], one["attacker"]].append(one)
+    rows = []
+    for group, own in groups.items():
+        right = {rule: mean([one["right"][rule] for one in own]) for rule in RULES}
+        rows.append([*group, len(own), *right.values(), round(max(right.values()) - right["best"], 3)])
+    say()
+    table(["net", "batch", "attacker", "readings", *RULES, "gap"], rows)
+    bins = []
+    for kind, wanted in (("chosen rule", {"best"}), ("all rules", set(RULES) - {"best"})):
+        said = [(one["said"][rule], one["right"][rule]) for one in played for rule in wanted if one["said"][rule] is not None]
+        for low, high in pairwise(EDGES):
+            inside = [(sure, right) for sure, right in said if low <= sure < high or sure == high == 1]
+            if inside:
+                bins.append([kind, f"{low:g} to {high:g}", len(inside), mean([s for s, _ in inside]), mean([r for _, r in inside])])
+    say()
+    table(["labels of", "said", "batches", "said, mean", "right, mean"], bins)
+    seconds = defaultdict[tuple[str, str], list[float]](list)
+    for one in played:
+        seconds[one["net"], one["attacker"]].append(one["seconds"])
+    times = [[*who, mean(found), round(max(found), 3)] for who, found in seconds.items()]
+    say()
+    table(["net", "attacker", "seconds, mean", "seconds, most"], times)
+    refused = Counter((one["net"], one["defense"], one["refused"]) for one in done if "refused" in one)
+    failed = Counter((one["net"], one["defense"], one["failed"]) for one in done if "failed" in one)
+    for word, found in (("Refused", refused), ("FAILED", failed)):
+        for (net, defense, why), number in found.items():
+            say(f"{word}, {number} times: {net}, {defense}: {why}")
+    save(
+        given.name,
+        {
+            "about": __doc__,
+            "readings": len(played),
+            "cells": [
+                {
+                    **dict(zip(("net", "defense", "batch", "attacker"), cell, strict=True)),
+                    "draws": len(own),
+                    "right": {rule: mean([one["right"][rule] for one in own]) for rule in RULES},
+                    "said": mean([one["said"]["best"] for one in own if one["said"]["best"] is not None] or [-1]),
+                }
+                for cell, own in cells.items()
+            ],
+            "groups": rows,
+            "bins": bins,
+            "seconds": times,
+            "refused": [[*what, number] for what, number in refused.items()],
+            "failed": [[*what, number] for what, number in failed.items()],
+        },
+    )
 
-rows = []
-for (net, size, attacker), found in groups.items():
-    fractions = {rule: mean(values) for rule, values in found.items()}
-    rows.append([net, size, attacker, *fractions.values(), round(max(fractions.values()) - fractions["best"], 3)])
-say()
-table(["net", "batch", "attacker", *RULES, "gap"], rows)
-bins = []
-for kind, wanted in (("chosen rule", {"best"}), ("all rules", set(RULES) - {"best"})):
-    for low, high in pairwise(EDGES):
-        inside = [(sure, right) for rule, sure, right in said if rule in wanted and (low <= sure < high or sure == high == 1)]
-        if inside:
-            bins.append([kind, f"{low:g} to {high:g}", len(inside), mean([s for s, _ in inside]), mean([r for _, r in inside])])
-say()
-table(["labels of", "said", "batches", "said, mean", "right, mean"], bins)
-save(given.name, {"about": __doc__, "draws": given.draws, "seed": given.seed, "cells": cells, "groups": rows, "bins": bins})
+
+if __name__ == "__main__":
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    if given.join:
+        tables([one for file in sorted(given.join.glob("*.jsonl")) for one in read(file)], given)
+    else:
+        done = play_share(given)
+        if given.share == "1/1":
+            tables(done, given)
