@@ -11,7 +11,10 @@ bins the certainties of the chosen rule's labels, and of all rules' labels.
 On several cores: each plays a share of all readings and writes it down, one line of JSON a reading; then the shares are joined. All
 networks and attackers come by turns, so that shares take about as long, and shares that end early (--minutes) are a random sample.
 
-    for k in $(seq 16); do python benchmarks/published/labels_behind_protections.py --share $k/16 --folder parts --minutes 8 & done; wait
+    for k in $(seq 16); do
+        python benchmarks/published/labels_behind_protections.py --share $k/16 --nets all --folder parts --minutes 8 &
+    done; wait
+    python benchmarks/published/label_certainty.py parts     # where the constants of the certainty are to be fitted anew
     python benchmarks/published/labels_behind_protections.py --join parts
 """
 
@@ -30,18 +33,24 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import torch
 from _table import save, say, table
+from torch import Tensor
 
 from leakage.data.checkpoints import cards
 from leakage.data.images import datasets
 from leakage.data.readers import Rows
-from leakage.engine.core import generator
-from leakage.engine.labels import RULES, recover_by
+from leakage.engine import labels
+from leakage.engine.core import Observation, generator
+from leakage.engine.label_certainty import calibrated
+from leakage.engine.label_counts import expected_right
+from leakage.engine.label_rehearsal import rehearsed
+from leakage.engine.labels import RULES
 from leakage.engine.loading import ids
 from leakage.evaluation.metrics import label_overlap
 from leakage.spec.experiment import Assumptions, Experiment, Part
 from leakage.workers.adapter import observe
 
 RESNET = Part(id="he_resnet", fields=cards()["resnet-20-cifar10"].fields)
+RESNET18 = Part(id="resnet", fields=cards()["resnet18-16-cifar10"].fields)
 NETS = {
     "LeNet": (Part(id="lenet"), ""),
     "MLP": (Part(id="mlp"), ""),
@@ -51,12 +60,18 @@ NETS = {
     "ConvNet-16, trained": (Part(id="convnet"), "convnet-16-cifar10@24"),
     "ResNet-20, trained": (RESNET, "resnet-20-cifar10@24"),
 }
+FITTED = {  # others, by whose readings label_certainty.py fits how certain labels are called
+    "LeNet, 5 rounds": (Part(id="lenet"), "lenet-cifar10@5"),
+    "ConvNet-16, 5 rounds": (Part(id="convnet"), "convnet-16-cifar10@5"),
+    "ResNet18-16": (RESNET18, ""),
+    "ResNet18-16, 20 rounds": (RESNET18, "resnet18-16-cifar10@20"),
+}
 EDGES = (0.0, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.97, 1.0)
 Reading = dict[str, Any]  # net, defense, batch, attacker and seed; then right and said by rule, and seconds; or what refused it
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--draws", type=int, default=12)
-parser.add_argument("--nets", default=";".join(NETS), help="separated by semicolons")
+parser.add_argument("--nets", default=";".join(NETS), help='separated by semicolons; "all": these, and those of label_certainty.py')
 parser.add_argument("--batches", default="1,4,8")
 parser.add_argument("--defenses", default="", help='separated by commas, "none" among them; all where empty')
 parser.add_argument("--seed", type=int, default=0, help="of the first draw: other seeds are other pictures and weights")
@@ -80,7 +95,7 @@ def readings(given: argparse.Namespace) -> list[Reading]:
     for draw in range(given.draws):
         own = [
             {"net": net, "defense": defense, "batch": size, "attacker": attacker, "seed": given.seed + draw}
-            for net in given.nets.split(";")
+            for net in (given.nets if given.nets != "all" else ";".join([*NETS, *FITTED])).split(";")
             for defense in defenses
             for size in map(int, given.batches.split(","))
             for attacker in ("adaptive", "naive")
@@ -96,25 +111,39 @@ def play(asked: Reading) -> Reading:
     chosen = torch.randperm(len(held.labels), generator=generator(asked["seed"], "truth"))[: asked["batch"]].numpy()
     x = torch.from_numpy(held.pixels[chosen]).permute(0, 3, 1, 2).contiguous().float() / 255
     y = torch.from_numpy(held.labels[chosen]).long()
-    model, checkpoint = NETS[asked["net"]]
+    model, checkpoint = {**NETS, **FITTED}[asked["net"]]
     defenses = () if asked["defense"] == "none" else (Part(id=asked["defense"]),)
     assume = Assumptions(adaptive=asked["attacker"] == "adaptive")
     try:
         seen = observe(Experiment(model=model, checkpoint=checkpoint, seed=asked["seed"], defenses=defenses, assume=assume), x, y)
     except ValueError as error:  # the model has no place for it
         return {**asked, "refused": str(error)}
-    began = time.perf_counter()
+    began, chances = time.perf_counter(), list[Tensor | None]()
+
+    def noted(seen: Observation) -> Tensor | None:
+        chances.append(rehearsed(seen))
+        return chances[-1]
+
+    labels.rehearsed = noted
     try:
-        answers = recover_by(seen, RULES)
+        answers = labels.recover_by(seen, RULES)
     except Exception as error:  # one reading that fails must not end all others; the table names it
         return {**asked, "failed": f"{type(error).__name__}: {error}"}
+    own = chances[0] if chances else None
     return {
         **asked,
         "seconds": round(time.perf_counter() - began, 4),
         "rule": answers["best"].rule,
         "right": {rule: label_overlap(found.labels, y) for rule, found in answers.items()},
         "said": {rule: found.certainty for rule, found in answers.items()},
+        "expected": None if own is None else {rule: expected_right(found.labels, own) for rule, found in answers.items()},
     }
+
+
+def said_now(one: Reading, rule: str) -> float | None:
+    """The certainty of a reading's labels by the constants of today: what the rehearsals said of them was written down."""
+    said: float | None = one["said"][rule]
+    return said if one["expected"] is None else calibrated(one["expected"][rule])
 
 
 def play_share(given: argparse.Namespace) -> list[Reading]:
@@ -161,7 +190,7 @@ def mean(values: list[float]) -> float:
 
 def tables(done: list[Reading], given: argparse.Namespace) -> None:
     """Print the gaps and the bins, and save them with the means of every cell."""
-    played = [one for one in done if "right" in one]
+    played = [one for one in done if "right" in one and one["net"] in NETS]
     cells, groups = defaultdict[tuple[Any, ...], list[Reading]](list), defaultdict[tuple[Any, ...], list[Reading]](list)
     for one in sorted(played, key=lambda one: (list(NETS).index(one["net"]), one["batch"], one["attacker"], one["defense"])):
         groups[one["net"], one["batch"], one["attacker"]].append(one)
@@ -174,7 +203,8 @@ def tables(done: list[Reading], given: argparse.Namespace) -> None:
     table(["net", "batch", "attacker", "readings", *RULES, "gap"], rows)
     bins = []
     for kind, wanted in (("chosen rule", {"best"}), ("all rules", set(RULES) - {"best"})):
-        said = [(one["said"][rule], one["right"][rule]) for one in played for rule in wanted if one["said"][rule] is not None]
+        found = [(said_now(one, rule), one["right"][rule]) for one in played for rule in sorted(wanted)]
+        said = [(sure, right) for sure, right in found if sure is not None]
         for low, high in pairwise(EDGES):
             inside = [(sure, right) for sure, right in said if low <= sure < high or sure == high == 1]
             if inside:
@@ -202,7 +232,7 @@ def tables(done: list[Reading], given: argparse.Namespace) -> None:
                     **dict(zip(("net", "defense", "batch", "attacker"), cell, strict=True)),
                     "draws": len(own),
                     "right": {rule: mean([one["right"][rule] for one in own]) for rule in RULES},
-                    "said": mean([one["said"]["best"] for one in own if one["said"]["best"] is not None] or [-1]),
+                    "said": mean([-1.0 if (sure := said_now(one, "best")) is None else sure for one in own]),
                 }
                 for cell, own in cells.items()
             ],

@@ -196,6 +196,12 @@ class Federation:
         return not self.adaptive or (self.elementwise and self.protocol.sends_gradient and self.over.members == 1)
 
     @property
+    def tells_pictures_apart(self) -> bool:
+        """Whether what arrives depends on the gradient of each picture, and not on their mean over the batch alone."""
+        one_step = self.protocol.sends_gradient and self.over.members == 1
+        return not one_step or any(own.defense.one_by_one for own in self.protections)
+
+    @property
     def same_model(self) -> bool:
         """Whether the attacked model is that of every federation of this seed: no protection changes it, and it is the first round."""
         return self.attacked_round == 1 and not self.changes

@@ -12,6 +12,7 @@ from torch import Tensor
 TINY = 1e-30
 STEPS = 3  # of the power iteration that finds the direction that all rows share
 RIDGE = 1e-6
+UNLIKE = 0.01  # share of every reading's variance that no other reading has
 LEAST = 1e-4  # variance of a count: nothing is known better than to 0.01
 
 
@@ -87,3 +88,28 @@ def fit(given: Tensor, counts: Tensor, likeness: Tensor) -> CountFit:
     line = torch.stack([torch.ones_like(expected), expected.clamp(min=0)], 1)
     base, growth = torch.linalg.lstsq(line * weight.sqrt()[:, None], (squares * weight.sqrt())[:, None]).solution[:, 0].tolist()
     return CountFit(weights, base, growth)
+
+
+def misfit(given: Tensor, counts: Tensor, likeness: Tensor, received: Tensor, found: Tensor) -> float:
+    """By how much an update's readings (K, F) contradict each other, as a multiple of what those of rehearsals do; 1 at least.
+
+    Of every count n the F readings that are expected, a + b n + c n^2, and their covariance are those of the rehearsals, (S, K, F) with
+    counts (S, K) and a weight (S,) for each. Their squared Mahalanobis distance from the readings received, given the counts found (K,),
+    has a mean over the classes; of rehearsals the mean of the same is known. Variances are enlarged by the ratio of both.
+    Source: Birge 1932 (the ratio of consistency by which errors are multiplied when measurements scatter more than these allow).
+    """
+    weight = likeness.repeat_interleave(counts.shape[1]).unsqueeze(1)
+    flat, base = given[..., :-1].flatten(0, 1), _powers(counts.flatten())  # the last reading is 1
+    curve = torch.linalg.lstsq(base * weight.sqrt(), flat * weight.sqrt()).solution
+    left = flat - base @ curve
+    covariance = (left * weight).T @ left / weight.sum()
+    least = LEAST * (flat.var(0) + LEAST * flat.square().mean(0))  # no reading shows a count better than `fit` says
+    scale = (covariance.diagonal() + least).clamp(min=TINY).sqrt()
+    inverse = torch.linalg.inv(covariance / scale / scale[:, None] + UNLIKE * torch.eye(len(scale), dtype=flat.dtype))
+    off = (received[:, :-1] - _powers(found) @ curve) / scale
+    usual, own = left / scale, float(((off @ inverse) * off).sum(1).mean())
+    return max(own / max(float((((usual @ inverse) * usual).sum(1, keepdim=True) * weight).sum() / weight.sum()), TINY), 1.0)
+
+
+def _powers(counts: Tensor) -> Tensor:
+    return torch.stack([torch.ones_like(counts), counts, counts.square()], 1)

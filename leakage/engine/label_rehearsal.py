@@ -16,15 +16,17 @@ from torch.nn import functional as F
 
 from leakage.engine.client import gradient_client, single_gradients
 from leakage.engine.core import Observation, Params, generator
-from leakage.engine.label_counts import count_probabilities
-from leakage.engine.label_evidence import evidence, fit, size_of
+from leakage.engine.label_counts import count_probabilities, likeliest
+from leakage.engine.label_evidence import evidence, fit, misfit, size_of
 from leakage.engine.label_probes import Head, head, predict, varied_pictures
 from leakage.engine.logit_layer import last_layer
 
 FIRST, SECOND = 32, 72  # rehearsals: to learn what resembles the update, and of such ones
 KNOWS = 10.0  # by so much, at most, a trained model's logit of the right class may exceed what it says of a probe
+DECIDED = 0.999  # of the labels, expected to be right: no more rehearsals are needed
 ENOUGH = 24.0  # rehearsals that have to resemble the update, counted by their weights
 FEW, ROUNDING = 0.01, 1e-4  # what counts as no zeros, and as no error of a column's sum, as shares
+EQUAL, ROWS = 1e-6, 3  # sizes that differ by less, relatively, are equal; in so many rows they are by no chance
 AT_ONCE = 2**25  # numbers in the gradients of single pictures that are kept
 
 
@@ -51,12 +53,15 @@ class Disturbance:
     """What an update shows by itself of having been changed: of dL/dW = (1/B) sum_b (p_b - e_(y_b)) h_b^T every column adds up to 0.
 
     zeros, bias_zeros   fraction of entries that are 0, of weight and bias, but for rows and columns of zeros alone
-    deviation           of noise that would explain the columns' sums; 0 where entries lack, or where they are rounding
+    limited, bias_limited   fraction of entries of the largest size, where at least three rows have some: a limit cut them off
+    deviation           of noise that would explain the columns' sums; 0 where entries lack or were cut off, or where they are rounding
     """
 
-    zeros: float
-    bias_zeros: float
-    deviation: float
+    zeros: float = 0.0
+    bias_zeros: float = 0.0
+    limited: float = 0.0
+    bias_limited: float = 0.0
+    deviation: float = 0.0
 
     @staticmethod
     def of(last: Head, *, plain: bool = True) -> "Disturbance":
@@ -67,21 +72,23 @@ class Disturbance:
         lacks = lacks or (last.bias is not None and bool(((last.bias == 0) & there.any(1)).any()))
         zeros = 1 - float(there[:, there.any(0)].double().mean()) if lacks else 0.0
         lacking = 0.0 if last.bias is None or not lacks else float((last.bias == 0).double().mean())
+        limited, bias_limited = _limited(last.slopes), 0.0 if last.bias is None else _limited(last.bias.unsqueeze(1))
         off, usual = float(last.slopes.double().sum(0).square().mean().sqrt()), float(last.slopes.double().square().mean().sqrt())
-        noisy = plain and not lacks and off > ROUNDING * usual
-        return Disturbance(zeros, lacking, off / len(last.slopes) ** 0.5 if noisy else 0.0)
+        noisy = plain and not (lacks or limited) and off > ROUNDING * usual
+        return Disturbance(zeros, lacking, limited, bias_limited, off / len(last.slopes) ** 0.5 if noisy else 0.0)
 
     @property
     def none(self) -> bool:
-        return self == Disturbance(0.0, 0.0, 0.0)
+        return self == Disturbance()
 
     def apply(self, slopes: Tensor, rows: Tensor | None, seed: int) -> tuple[Tensor, Tensor | None]:
-        """The same done to another last layer: as many of the smallest entries are 0, and noise is added."""
+        """The same done to another last layer: as many of the smallest entries are 0, of the largest cut off, and noise is added."""
         rng = generator(0, "label disturbance", seed)
-        changed = _pruned(slopes, self.zeros) + self.deviation * torch.randn(slopes.shape, generator=rng).double()
-        if rows is None:
-            return changed, None
-        return changed, _pruned(rows, self.bias_zeros) + self.deviation * torch.randn(rows.shape, generator=rng).double()
+        changed = self._noisy(_cut(_pruned(slopes, self.zeros), self.limited), rng)
+        return changed, None if rows is None else self._noisy(_cut(_pruned(rows, self.bias_zeros), self.bias_limited), rng)
+
+    def _noisy(self, values: Tensor, rng: torch.Generator) -> Tensor:
+        return values + self.deviation * torch.randn(values.shape, generator=rng).double()
 
 
 class RehearsalSetup:
@@ -100,12 +107,14 @@ class RehearsalSetup:
         self.toward = toward - toward.mean(0)
         self.mean = self.features.mean(0)  # (D,)
         self.beside = self._beside() if seen.rehearse else {}
+        self.scaled = False
 
     def _beside(self) -> Params:
         """The gradients of B probe pictures with random labels, each alone (B, ...); where they are many, their mean (1, ...)."""
         seen, rng = self.seen, generator(0, "label rehearsal", "beside")
         x, y = self.pictures[: self.size], torch.randint(len(self.slopes), (self.size,), generator=rng).to(seen.device)
-        if sum(weight.numel() for weight in seen.weights.values()) * self.size > AT_ONCE or _mixes(seen):
+        many = sum(weight.numel() for weight in seen.weights.values()) * self.size > AT_ONCE
+        if many or not seen.rehearses_each or _mixes(seen):
             together, _ = gradient_client(seen.model)(seen.weights, x, y, {})
             return {name: g.detach().unsqueeze(0) for name, g in together.items()}
         alone = list(single_gradients(seen.model, seen.weights, x, y))
@@ -114,8 +123,12 @@ class RehearsalSetup:
     def read(self, slopes: Tensor, rows: Tensor | None, shrinkage: float) -> tuple[Tensor, Tensor, Tensor]:
         """Evidence (K, F), sizes (2,) and the mean feature (D,) that an update's last layer shows.
 
-        The probes are moved towards that mean feature, by the fraction `shrinkage` of the way.
+        The probes are moved towards that mean feature, by the fraction `shrinkage` of the way. Where lengths say nothing (`scaled`), every
+        last layer is scaled to length 1 first.
         """
+        if self.scaled:
+            length = slopes.norm().clamp(min=1e-30)
+            slopes, rows = slopes / length, None if rows is None else rows / length
         shown = mean_feature(slopes, rows, self.mean)
         moved = (self.features + shrinkage * (shown - self.mean)).clamp(min=self.floor)
         prediction = (moved @ self.weight.T + self.constant).softmax(1).mean(0)
@@ -160,13 +173,23 @@ class RehearsalSetup:
 
 
 def rehearsed(seen: Observation) -> Tensor | None:
-    """How likely each class is in the batch 0, 1, ... B times, (K, B + 1), as the rehearsals say; None where a number is not finite."""
+    """How likely each class is in the batch 0, 1, ... B times, (K, B + 1), as the rehearsals say; None where a number is not finite.
+
+    Where the first rehearsals decide, no others are played.
+    """
     setup, rng = RehearsalSetup(seen), generator(0, "label rehearsal")
     if not all(bool(part.isfinite().all()) for part in (setup.slopes, setup.features, setup.constant)):
         return None
     first = setup.play(KNOWS * torch.rand(FIRST, generator=rng).double().square(), "first")
-    _, sizes, feature = setup.read(setup.slopes, setup.rows, 0.0)
-    alike = likeness(first.sizes, first.knows, sizes)
+    received, sizes, feature = setup.read(setup.slopes, setup.rows, 0.0)
+    # Longer or shorter than all rehearsals: something scaled the update by a factor that is not known. Then only proportions count.
+    setup.scaled = not bool(first.sizes[:, 0].min() <= sizes[0] <= first.sizes[:, 0].max())
+    used = slice(1 if setup.scaled else 0, 2)
+    alike = likeness(first.sizes[:, used], first.knows, sizes[used])
+    if not setup.scaled:
+        chances, ratio = _read_by(first, alike, received, setup.size)
+        if likeliest(chances)[1] > DECIDED and ratio == 1:
+            return chances
     # Move the probes to where the update shows the batch's mean feature, as far as what it shows can be believed (James-Stein).
     shown = float((feature - setup.mean).square().mean())
     shrinkage = max(0.0, 1 - float(first.misses.median()) / shown) if shown > 0 else 0.0
@@ -174,11 +197,20 @@ def rehearsed(seen: Observation) -> Tensor | None:
     spread = ((alike * (first.knows - middle).square()).sum() / alike.sum()).sqrt()
     knows = (middle + (0.3 + 1.5 * spread) * torch.randn(SECOND, generator=rng).double()).clamp(min=0)
     second = setup.play(knows, "second", step=shrinkage * (feature - setup.mean), shrinkage=shrinkage)
-    alike = likeness(second.sizes, second.knows, sizes)
-    expected, variance = fit(second.evidence, second.counts, alike)(setup.read(setup.slopes, setup.rows, shrinkage)[0])
-    # Counts that cannot be are an update that no rehearsal resembles: all are then less certain, by as much as the worst is off.
-    beyond = float((expected - expected.clamp(0, setup.size)).square().max())
-    return count_probabilities(expected, variance + beyond, setup.size)
+    received, sizes, _ = setup.read(setup.slopes, setup.rows, shrinkage)
+    return _read_by(second, likeness(second.sizes[:, used], second.knows, sizes[used]), received, setup.size)[0]
+
+
+def _read_by(played: Rehearsed, alike: Tensor, received: Tensor, batch_size: int) -> tuple[Tensor, float]:
+    """How likely every count is, (K, B + 1), given rehearsals with these weights (S,) and the readings received (K, F); and the misfit.
+
+    Readings beyond those of all rehearsals count as the nearest of them: beyond, nothing was learned.
+    """
+    received = received.clamp(played.evidence.amin((0, 1)), played.evidence.amax((0, 1)))
+    expected, variance = fit(played.evidence, played.counts, alike)(received)
+    taken = torch.bincount(likeliest(count_probabilities(expected, variance, batch_size))[0], minlength=len(expected)).double()
+    ratio = misfit(played.evidence, played.counts, alike, received, taken)
+    return count_probabilities(expected, ratio * variance, batch_size), ratio
 
 
 def likeness(sizes: Tensor, knows: Tensor, seen: Tensor) -> Tensor:
@@ -217,6 +249,21 @@ def _pruned(values: Tensor, share: float) -> Tensor:
     if dropped == 0:
         return values
     return values * (values.abs() > values.abs().flatten().kthvalue(min(dropped, values.numel())).values)
+
+
+def _limited(values: Tensor) -> float:
+    """The share of the values (K, D) that have the largest size, if these are in three rows or more; else 0."""
+    largest = values.abs() >= values.abs().max() * (1 - EQUAL)
+    return float(largest.double().mean()) if bool(values.any()) and int(largest.any(1).sum()) >= ROWS else 0.0
+
+
+def _cut(values: Tensor, share: float) -> Tensor:
+    """The values, that share of the largest cut off at the smallest of them."""
+    count = round(share * values.numel())
+    if count == 0:
+        return values
+    limit = float(values.abs().flatten().kthvalue(values.numel() - count + 1).values)
+    return values.clamp(-limit, limit)
 
 
 def _exact(value: Tensor) -> Tensor:

@@ -13,14 +13,14 @@ import torch
 from torch import Tensor
 
 from leakage.engine.core import Observation, choice
-from leakage.engine.label_counts import expected_right, likeliest
+from leakage.engine.label_certainty import certainty_of
+from leakage.engine.label_counts import likeliest
 from leakage.engine.label_probes import Head, Predictions, head, predict
 from leakage.engine.label_rehearsal import intact, rehearsed
 from leakage.engine.logit_layer import logit_layer
 from leakage.engine.losses import loss_of, slopes_by_class
 from leakage.networks.k_curve import Loss
 
-UNSURE = 0.5  # where the rehearsals expect less of their labels to be right, "best" reads by a published rule
 WORDS = {  # rule -> how the page names it for a batch
     "rehearsed": "counts learned from rehearsals of the client with known labels",
     "matched prior": "counts that fit the model's predictions (matched prior)",
@@ -42,7 +42,7 @@ class Recovered:
 
     labels      int64 (B,), sorted
     rule        its name, in words for the page
-    certainty   the fraction, 0 to 1, that the attacker expects to be right (`single`, `expected_right`); None where unknown
+    certainty   the fraction, 0 to 1, that the attacker expects to be right (`single`, `certainty_of`); None where unknown
     """
 
     labels: Tensor
@@ -73,10 +73,9 @@ def recover(seen: Observation, rule: str = "best") -> Recovered:
 
     "best" of one picture: `single`, as long as the update shows no change after it was computed (`intact`). Of a batch: the matched prior,
     if besides the counts fit the model's predictions (`warranted`) and the rehearsals expect them. Else, behind a protection or for a
-    trained model, "rehearsed"; where no rehearsal resembles the update, so that they expect little, `single` or "wainakh". How certain any
-    rule's labels are is read from the rehearsals too. Where these cannot be played (another loss than cross-entropy, an activation behind
-    the last layer, numbers that are not finite): the matched prior, or without a bias the model prior; where the model's prediction is not
-    finite, "bias-corrected".
+    trained model, "rehearsed". How certain any rule's labels are is read from the rehearsals too (`certainty_of`). Where these cannot be
+    played (another loss than cross-entropy, an activation behind the last layer, numbers that are not finite): the matched prior, or
+    without a bias the model prior; where the model's prediction is not finite, "bias-corrected".
 
     Raises:
         ValueError: for any other word, or where no layer's gradient speaks of labels.
@@ -101,12 +100,11 @@ def recover_by(seen: Observation, rules: Sequence[str]) -> dict[str, Recovered]:
     chances = rehearsed(seen) if playable else None
     answers = dict[str, Recovered]()
     for rule in rules:
-        unsure = rule == "best" and chances is not None and expected_right(likeliest(chances)[0], chances) < UNSURE
-        if alone and (unsure or rule not in ("best", "rehearsed")):
+        if alone and rule not in ("best", "rehearsed"):
             found, word = alone.labels, alone.rule
         else:
-            found, word = by_rule("wainakh" if unsure else rule, seen, last, chances, unchanged=unchanged)
-        answers[rule] = Recovered(found.to(seen.device), word, None if chances is None else expected_right(found, chances))
+            found, word = by_rule(rule, seen, last, chances, unchanged=unchanged)
+        answers[rule] = Recovered(found.to(seen.device), word, None if chances is None else certainty_of(found, chances))
     return answers
 
 
@@ -115,12 +113,14 @@ def by_rule(rule: str, seen: Observation, last: Head, chances: Tensor | None, *,
     _, slopes, bias = last
     size, biased, rows = seen.batch_size, bias is not None, slopes.sum(1) if bias is None else bias  # (K,)
     prior_rule = "matched prior" if biased else "model prior"
-    means = mean_predictions(seen) if rule in ("best", "rehearsed", "matched prior", "model prior") else None
+    fits = rule == "best" and unchanged and biased
+    means = mean_predictions(seen) if "prior" in rule or fits or (chances is None and rule in ("best", "rehearsed")) else None
     if rule in ("best", "rehearsed"):
-        fits = rule == "best" and unchanged and biased and means is not None
-        if chances is not None and means is not None:
+        if chances is not None:
+            if not fits or means is None:
+                return likeliest(chances)[0], WORDS["rehearsed"]
             matched = shares(means, prior_rule, size)
-            if not (fits and warranted(matched, means) >= FITS and expected_right(matched, chances) >= FITS):
+            if warranted(matched, means) < FITS or certainty_of(matched, chances) < FITS:
                 return likeliest(chances)[0], WORDS["rehearsed"]
         rule = prior_rule
     if "prior" in rule:

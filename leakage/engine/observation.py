@@ -136,6 +136,7 @@ class Observation:
     latents: Params = field(default_factory=dict)
     examples: dict[int, Tensor] = field(default_factory=dict)
     rehearse: Callable[[Params, int], Params] | None = None
+    rehearses_each: bool = True
     client_weights: Callable[[], Params] = dict
     learned: Callable[[Params], Tensor] | str = "No attacker was trained beforehand. Run it in the lab, or by `python -m leakage run`."
     generator: TrainedGenerator | str = NO_GENERATOR

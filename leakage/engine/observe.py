@@ -165,6 +165,7 @@ class _Server:
             latents=latents,
             generator=federation.threat.generator or NO_GENERATOR,
             rehearse=self._rehearse(batch) if adaptive and federation.protections else None,
+            rehearses_each=federation.tells_pictures_apart,
             client_weights=lambda: federation.client_weights(Round(weights, attacked.update, self.shadow, attacked.count)),
         )
 

@@ -1,5 +1,6 @@
 """Labels by rehearsal: behind protections whose effect on the last layer is known, and how certain it says to be."""
 
+import math
 from dataclasses import replace
 from itertools import product
 
@@ -11,7 +12,9 @@ from torch import Tensor, nn
 from leakage.engine.client import gradient_client, weights_of
 from leakage.engine.core import Observation, generator
 from leakage.engine.federation import Federation, ThreatModel
+from leakage.engine.label_certainty import OFFSET, calibrated
 from leakage.engine.label_counts import count_probabilities, expected_right, likeliest
+from leakage.engine.label_evidence import misfit
 from leakage.engine.label_probes import Head
 from leakage.engine.label_rehearsal import Disturbance, intact, likeness, mean_feature
 from leakage.engine.labels import WORDS, recover
@@ -167,12 +170,46 @@ def test_labels_are_read_beside_an_accomplice() -> None:
     assert len(found.labels) == 2
 
 
-def test_what_no_rehearsal_resembles_is_read_by_a_published_rule_and_is_not_certain() -> None:
-    seen, y = protected(Part(id="ada_defense"), 0, model=Part(id="lenet"), size=1, adaptive=False)
-    found = recover(seen)  # all entries are 1 or -1: a naive attacker knows no gradient like it
-    assert found.labels.tolist() == y.tolist()  # the only negative row
-    assert found.certainty is not None
-    assert found.certainty < 0.5
+def test_entries_that_a_limit_cut_off_are_rehearsed_with_that_limit() -> None:
+    last = last_layer_of([3, 1, 1, 0, 0, 0])  # rows -26/60, twice -2/60 and three times 10/60, times 1/20, 2/20, ..., 20/20
+    shown = Disturbance.of(last._replace(slopes=last.slopes.clamp(-0.1, 0.1)))
+    assert shown.limited == pytest.approx((16 + 3 * 9) / 120)  # from 5/20 in the first row, and from 12/20 in the last three
+    assert shown.deviation == 0  # that the columns do not add up is explained by the limit
+    again, _ = shown.apply(last.slopes.double(), last.bias, 0)
+    assert float(again.abs().max()) == pytest.approx(0.1)  # the smallest of these 43
+    assert Disturbance.of(last).limited == 0
+
+
+@pytest.mark.parametrize("defense", ["ada_defense", "percentile_privacy", "clipping"])
+def test_a_naive_attacker_reads_labels_where_lengths_were_changed(defense: str) -> None:
+    said, right = [], []
+    for seed in range(4):  # before: percentile_privacy 0.25 right at certainty 1.00
+        seen, y = protected(Part(id=defense), seed, model=Part(id="lenet"), adaptive=False)
+        found = recover(seen)
+        assert found.certainty is not None
+        said.append(found.certainty)
+        right.append(label_overlap(found.labels, y))
+    assert sum(right) / 4 >= 0.75
+    assert sum(said) / 4 <= sum(right) / 4 + 0.2  # 16 labels: a standard error of about 0.1
+
+
+def test_readings_that_contradict_each_other_enlarge_the_variance_and_others_do_not() -> None:
+    rng = generator(0, "misfit")
+    counts = torch.randint(3, (40, 5), generator=rng).double()
+    noise = 0.1 * torch.randn(40, 5, 2, generator=rng).double()
+    given = torch.cat([counts.unsqueeze(2) + noise, torch.ones(40, 5, 1).double()], 2)  # two readings of every count, and 1
+    alike, found = torch.ones(40).double(), torch.tensor([0.0, 1, 1, 2, 0]).double()
+    exact = torch.cat([found.unsqueeze(1).expand(5, 2), torch.ones(5, 1).double()], 1)
+    assert misfit(given, counts, alike, exact, found) == 1
+    apart = exact + 0.5 * torch.tensor([1.0, -1.0, 0.0]).double()  # each is five deviations off: 25 times the usual square
+    assert misfit(given, counts, alike, apart, found) == pytest.approx(25, rel=0.25)
+
+
+def test_certainty_grows_with_what_rehearsals_expect_and_keeps_its_ends() -> None:
+    grid = [calibrated(p / 20) for p in range(21)]
+    assert grid == sorted(grid)
+    assert (grid[0], grid[-1]) == (pytest.approx(0, abs=1e-4), pytest.approx(1, abs=1e-4))
+    assert calibrated(0.5) == pytest.approx(1 / (1 + math.exp(-OFFSET)))  # logit(1/2) = 0
 
 
 def test_the_update_of_a_hand_made_last_layer_is_read_behind_pruning_of_its_bias() -> None:
