@@ -24,7 +24,7 @@ import random
 import statistics
 import sys
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -188,6 +188,12 @@ def mean(values: list[float]) -> float:
     return round(statistics.mean(values), 3)
 
 
+def tally(done: list[Reading], kind: str) -> list[list[Any]]:
+    """Network, defense, "refused" or "failed" and why, and how often."""
+    found = [(one["net"], one["defense"], kind, one[kind]) for one in done if kind in one]
+    return [[*what, found.count(what)] for what in dict.fromkeys(found)]
+
+
 def tables(done: list[Reading], given: argparse.Namespace) -> None:
     """Print the gaps and the bins, and save them with the means of every cell."""
     played = [one for one in done if "right" in one and one["net"] in NETS]
@@ -217,11 +223,9 @@ def tables(done: list[Reading], given: argparse.Namespace) -> None:
     times = [[*who, mean(found), round(max(found), 3)] for who, found in seconds.items()]
     say()
     table(["net", "attacker", "seconds, mean", "seconds, most"], times)
-    refused = Counter((one["net"], one["defense"], one["refused"]) for one in done if "refused" in one)
-    failed = Counter((one["net"], one["defense"], one["failed"]) for one in done if "failed" in one)
-    for word, found in (("Refused", refused), ("FAILED", failed)):
-        for (net, defense, why), number in found.items():
-            say(f"{word}, {number} times: {net}, {defense}: {why}")
+    refused, failed = tally(done, "refused"), tally(done, "failed")
+    for *what, number in [*refused, *failed]:
+        say(f"{number} times {', '.join(map(str, what))}")
     save(
         given.name,
         {
@@ -239,8 +243,8 @@ def tables(done: list[Reading], given: argparse.Namespace) -> None:
             "groups": rows,
             "bins": bins,
             "seconds": times,
-            "refused": [[*what, number] for what, number in refused.items()],
-            "failed": [[*what, number] for what, number in failed.items()],
+            "refused": refused,
+            "failed": failed,
         },
     )
 
