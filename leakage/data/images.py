@@ -13,6 +13,7 @@ from PIL import Image
 
 from leakage.data.datasets import DataSet, Item, PictureError, data_folder, datasets, training_pictures
 from leakage.data.decoder import square
+from leakage.data.drawn_xrays import COUNT, xray
 from leakage.data.errors import BROKEN
 from leakage.data.package_files import package_file
 from leakage.data.readers import Pixels, Rows
@@ -63,7 +64,8 @@ def _gallery() -> dict[str, Item]:
         item(f"scan-{n}", f"Scan {n}", 4 if cut[0] == "retina.jpg" else 5, f"A part of a medical scan, number {n} of {len(SCANS)}.")
         for n, cut in enumerate(SCANS)
     ]
-    return {item.id: item for item in [*photos, faces[0], digits[0], *faces[1:], *digits[1:], *pages, *scans]}
+    xrays = [item(f"xray-{n}", f"X-ray {n} (drawn)", 9, f"A drawing like a chest X-ray, number {n} of {COUNT}.") for n in range(COUNT)]
+    return {item.id: item for item in [*photos, faces[0], digits[0], *faces[1:], *digits[1:], *pages, *scans, *xrays]}
 
 
 def gallery() -> list[Item]:
@@ -142,6 +144,8 @@ def _stored(id: str) -> Pixels:
     kind, number = id.split("-")
     if kind in ("page", "scan"):
         return _cut(*(PAGES if kind == "page" else SCANS)[int(number)])
+    if kind == "xray":
+        return xray(int(number))
     if kind == "face":
         return portraits()[FACES[int(number)]]
     with gzip.open(digits_file(), "rt") as file:

@@ -42,7 +42,7 @@ KINDS = {
     "scan": ("eye scan", "tissue scan"),
     "document": ("document",),
 }  # -> class names; the rest are photographs
-PHOTOGRAPH = "photograph"
+PHOTOGRAPH, XRAY = "photograph", "drawn X-ray"
 OLIVETTI = "faces/olivettifaces.mat"  # in the data folder, where somebody has put it: 40 people, ten pictures each
 Shape = tuple[int, int, int]  # (C, H, W)
 
@@ -159,6 +159,8 @@ def _gallery(kind: str, shape: Shape) -> Candidates:
 
 
 def _kind_in_gallery(item: Item) -> str:
+    if item.id.startswith("xray-"):  # their class is "thing"
+        return XRAY
     return PHOTOGRAPH if item.id in PHOTOS else kind_of(item.label)
 
 

@@ -10,7 +10,7 @@ from leakage.results.comparison import Row, rows
 from leakage.results.control import Control
 from leakage.results.labels_read import LabelsRead, labels_read
 from leakage.results.nearest import NAIVE, nearest
-from leakage.results.precomputed import reach, seen_words
+from leakage.results.precomputed import Cell, reach, seen_words
 from leakage.results.promise import Promise, stated
 from leakage.runs.events import AttackEnd
 from leakage.runs.reader import RunReader
@@ -202,9 +202,10 @@ def stronger(experiments: Sequence[Experiment], played: set[str], known: Catalog
     averaging = {name for entry in known.of("defense") for name in entry.averaging}
     permitted = set(worst_case.attackers(asked, known)) - (averaging if asked.rounds == 1 else set())
     permitted = permitted if asked.assume.adaptive else {NAIVE}
-    cells = {one.attack.id: one.cell for one in nearest(asked, known).attackers.values() if one.who in permitted}
+    cells = dict[str, Cell]()
     for one in nearest(asked, known).attackers.values():
-        if one.who in permitted and reach(one.cell) > reach(cells[one.attack.id]):
+        before = cells.get(one.attack.id)
+        if one.who in permitted and (before is None or reach(one.cell) > reach(before)):
             cells[one.attack.id] = one.cell
     furthest = max((reach(cell)[:-1] for attack, cell in cells.items() if attack in played), default=(-1.0, 0.0, 0.0))
     others = {attack: cell for attack, cell in cells.items() if attack not in played and reach(cell)[:-1] > furthest}

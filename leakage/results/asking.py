@@ -11,38 +11,49 @@ from leakage.spec.question import Question, groups
 
 MOST = 24  # runs of one answer
 GUESSED = 30.0  # seconds of a run that nobody has timed yet
+FEWEST = 3  # attacks on each group that have room before another group is attacked
 SHARE = 0.85  # of the time is planned for: workers have to start, and results to be scored
 
 
 def plan(
     question: Question, known: Catalog, estimate: Callable[[Experiment], float | None], *, slots: int, own: Sequence[Picture] = ()
 ) -> list[Experiment]:
-    """What is run: the strongest attack on every group, the control of every group, then the other attacks, as the time allows.
+    """What is run: the strongest attack on every group beside its control, then the other attacks, as the time allows.
 
-    The first group is always attacked, and so is its control. Every attack is played once by its strongest attacker before it is played
-    by another.
+    Every attack is played once by its strongest attacker before it is played by another. Where the time is short, fewer groups are
+    attacked: FEWEST attacks on each come first. An attack that takes longer than the whole time is left out, unless all do. The first
+    group is always attacked, and so is its control.
 
     Raises SpecError where the question cannot be run.
     """
-    asked = [group.resolve(known) for group in groups(question, own)]
-    tries = [_each_attack_first(_allowed(worst_case.tries(group, known, measured=True), question)) for group in asked]
-    controls = [control(group, known) for group in asked] if question.defenses else []
-    others = [own_tries[index] for index in range(1, max(map(len, tries))) for own_tries in tries if index < len(own_tries)]
-    left, planned = SHARE * 60 * question.minutes * slots, list[Experiment]()
-    first = [own_tries[0] for own_tries in tries if own_tries]
-    ordered = [*(one for pair in zip(first, controls, strict=True) for one in pair), *others] if controls else [*first, *others]
+
+    def seconds(one: Experiment) -> float:
+        return estimate(one) or GUESSED
+
+    asked, time_limit = [group.resolve(known) for group in groups(question, own)], SHARE * 60 * question.minutes
+
+    def in_time(tries: list[Experiment]) -> list[Experiment]:
+        return [one for one in tries if seconds(one) <= time_limit] or tries[:1]
+
+    tries = [in_time(_each_attack_first(_allowed(worst_case.tries(group, known, measured=True), question))) for group in asked]
+    controls = [in_time(unprotected(group, known))[0] for group in asked] if question.defenses else []
+    left, planned = time_limit * slots, list[Experiment]()
+    per_group = sum(map(seconds, [*tries[0][:FEWEST], *controls[:1]]))
+    most = max(1, min(len(asked), int(left // per_group)))
+    ordered = [one for group in range(most) for one in (*tries[group][:1], *controls[group : group + 1])]
+    ordered += [own[index] for index in range(1, max(map(len, tries))) for own in tries[:most] if index < len(own)]
     for one in ordered[:MOST]:
-        left -= estimate(one) or GUESSED
-        if left < 0 and len(planned) >= (2 if controls else 1):
+        left -= seconds(one)
+        if left < 0 and len(planned) >= 1 + len(controls[:1]):
             break
         planned.append(one)
     return planned
 
 
-def control(group: Experiment, known: Catalog) -> Experiment:
-    """The same pictures without protection, by the attack that is strongest there."""
+def unprotected(group: Experiment, known: Catalog) -> list[Experiment]:
+    """The same pictures without protection, by the attacks that are strongest there: the first is the control."""
     bare = group.model_copy(update={"defenses": (), "assume": Assumptions()})
-    return worst_case.tries(bare, known, measured=True)[0]
+    return _each_attack_first(worst_case.tries(bare, known, measured=True))
 
 
 def is_control(experiment: Experiment, asked: Sequence[Experiment]) -> bool:

@@ -35,11 +35,11 @@ class LabelsRead:
 
 
 def labels_read(reader: RunReader, runs: Sequence[Run], told: Sequence[Row]) -> LabelsRead | None:
-    """Of these runs and their rows; None while no run has named any label."""
+    """Of these runs and their rows; None while no run has come to an answer."""
     best, truth, classes = dict[str, int](), dict[str, list[str]](), 0
     for run, row in zip(runs, told, strict=True):
         meta, asked = reader.meta(run.id), Experiment.model_validate_json(run.experiment)
-        if row.label_accuracy is None or meta is None:
+        if row.label_accuracy is None or meta is None or not (row.answered or row.shows):  # a search that was cut off had not decided yet
             continue
         group = "".join(picture.model_dump_json() for picture in asked.pictures)
         best[group] = max(best.get(group, 0), round(row.label_accuracy * len(asked.pictures)))

@@ -9,7 +9,7 @@ from pydantic import Field
 from leakage.spec.experiment import Assumptions, Base, Channels, Experiment, Part, Picture, SpecError, parse_as
 from leakage.spec.prepared import prepared
 
-Who = Literal["faces", "documents", "scans", "digits", "own"]
+Who = Literal["faces", "documents", "scans", "xrays", "digits", "own"]
 Called = Literal["phones", "clinics", "sites"]
 Phones = Literal[1, 2, 4, 8, 12]
 Count = Literal[1, 2, 4, 8]

@@ -12,7 +12,7 @@ from leakage.results import answer_file
 from leakage.results.alternatives import alternatives
 from leakage.results.answer import ASKING, GONE, LEAK, NOT_SAFE, PROVES_NOTHING, Answer, answer
 from leakage.results.answer_words import CHEATING, LEFT_OUT, lines, not_tried
-from leakage.results.asking import MOST, control, is_about, plan
+from leakage.results.asking import MOST, is_about, plan, unprotected
 from leakage.results.differences import sentence_case
 from leakage.results.precomputed import matrix, reach, seen_words
 from leakage.runs.endings import inapplicable
@@ -73,6 +73,19 @@ def test_as_many_are_run_as_the_time_allows_and_at_least_one_with_its_control() 
     assert len(planned(OFFICER, 60.0, slots=1)) == 4
     assert [bool(one.defenses) for one in planned(OFFICER, 10_000.0)] == [True, False]
     assert len(planned(Question(), 10_000.0)) == 1  # without a protection it is its own control
+
+
+def test_where_time_is_short_fewer_groups_are_attacked_by_several_attacks() -> None:
+    found = planned(CLINICS, 100.0)  # 510 s are room for five runs
+    assert len({one.pictures for one in found}) == 1
+    assert [one.attack.id for one in found if one.defenses] == ["grnn", "ci_net", "rog", "inverting_gradients"]
+
+
+def test_an_attack_that_takes_longer_than_the_time_is_left_out() -> None:
+    """It took all of the time, and no attack came to an answer."""
+    found = plan(CLINICS, CATALOG, lambda one: 1000.0 if one.attack.id == "grnn" else 10.0, slots=2)
+    assert "grnn" not in {one.attack.id for one in found}
+    assert {"ci_net", "rog"} <= {one.attack.id for one in found}
 
 
 def test_who_does_not_know_the_protection_attacks_as_if_there_were_none() -> None:
@@ -213,7 +226,7 @@ def test_a_stronger_attack_that_was_not_played_stands_in_the_headline(reader: St
 def test_the_control_stands_beside_the_answer(reader: Store, words: list[str], control_words: list[str], doubt: str) -> None:
     question = Question(defenses=(NOISE,))
     main, other = answering(question, words), answering(question, control_words)
-    bare = control(Experiment.model_validate_json(main.experiment), CATALOG)
+    bare = unprotected(Experiment.model_validate_json(main.experiment), CATALOG)[0]
     other = replace(other, id="control", experiment=bare.model_dump_json(), digest=bare.digest())
     told = answer(reader, [main, other], CATALOG)
     assert told.control

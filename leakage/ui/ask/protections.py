@@ -76,8 +76,8 @@ def strength_words(question: Question, known: Catalog) -> list[str]:
     if not question.defenses:
         return ["What leaves the phone is sent as it is."]
     does = [known.get("defense", part.id).plain for part in question.defenses]
-    numbers = f"Strength: {protection_words(question.defenses, known)}."
-    return [" ".join(does), numbers, f"{_promised(question, known)}.", *_measured(question, known)]
+    strength = f"Strength: {protection_words(question.defenses, known)}."
+    return [" ".join([*does, strength]), f"{_promised(question, known)}.", *_measured(question, known)]
 
 
 def _promised(question: Question, known: Catalog) -> str:
