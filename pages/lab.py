@@ -68,13 +68,13 @@ def start(experiment: Experiment | None, known: Catalog) -> None:
             st.button("Reset to defaults", on_click=address.reset, args=(known,), icon=":material/restart_alt:", type="tertiary")
         for caution in warnings(experiment, known) if experiment else ():
             st.caption(f":material/warning: {escape(caution)}")
-    by_what_if = st.session_state.pop("go", False)
-    if experiment and (pressed or by_what_if):
+    beside = st.session_state.pop("go", "")  # a what-if was pressed: the run that stays in view
+    if experiment and (pressed or beside):
         try:
             run = service().submit(experiment, owner(), uploads=uploads_of(experiment.pictures))
             if run == run_shown():
                 st.toast("This is the run of these settings: the same seed gives the same run. Change the seed for another.")
-            st.session_state[address.NEXT] = {"run": run}
+            st.session_state[address.NEXT] = {"run": ",".join(dict.fromkeys([beside, run] if beside else [run]))}
         except SpecError as error:
             st.error(escape(error))
 

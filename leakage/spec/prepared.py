@@ -190,9 +190,13 @@ class SimpleProtection(Base):
 
 
 class SimpleForm(Base):
-    """What the Lab's simple form offers: networks and protections by the names in its own settings, and how many pictures."""
+    """What the Lab's simple form offers: networks and protections by the names in its own settings, and how many pictures.
+
+    local  how the phone trains that takes several steps before it sends
+    """
 
     networks: dict[str, SimpleNetwork]
+    local: Part
     counts: tuple[int, ...]
     protections: dict[str, SimpleProtection]
 

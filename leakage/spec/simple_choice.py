@@ -1,4 +1,4 @@
-"""The Lab's simple form as data: what its six choices ask for, and which choice, if any, asks for a given experiment. No torch."""
+"""The Lab's simple form as data: what its seven choices ask for, and which choice, if any, asks for a given experiment. No torch."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,6 +11,7 @@ from leakage.spec.lab_settings import NONE, with_usual_unnamed
 from leakage.spec.prepared import Strength, prepared
 
 Force: TypeAlias = Literal["weak", "middle", "strong"]
+ONE_STEP = Experiment().protocol
 FORCES: tuple[Force, ...] = get_args(Force)
 
 
@@ -23,6 +24,7 @@ class SimpleChoice:
     protection: str = NONE
     force: Force = "middle"
     adaptive: bool = True
+    local: bool = False  # the phone takes several steps before it sends
 
     def experiment(self, pictures: tuple[Picture, ...]) -> Experiment:
         """What it asks for."""
@@ -32,6 +34,7 @@ class SimpleChoice:
         return Experiment(
             pictures=pictures,
             model=network.model,
+            protocol=prepared().simple.local if self.local else ONE_STEP,
             defenses=(strength.defense,) if strength else (),
             attack=attack,
             assume=Assumptions(adaptive=self.adaptive, strategy=strategy),
@@ -46,10 +49,22 @@ class SimpleChoice:
 def choices(count: int) -> Iterator[SimpleChoice]:
     """Everything that can be chosen for so many pictures."""
     form = prepared().simple
-    for network, adaptive in product(form.networks if count in form.counts else (), (True, False)):
-        yield SimpleChoice(network, count, adaptive=adaptive)
+    for network, adaptive, local in product(form.networks if count in form.counts else (), (True, False), (False, True)):
+        yield SimpleChoice(network, count, adaptive=adaptive, local=local)
         for protection, force in product(form.protections, FORCES):
-            yield SimpleChoice(network, count, protection, force, adaptive)
+            yield SimpleChoice(network, count, protection, force, adaptive, local)
+
+
+def nearest_choice(experiment: Experiment, known: Catalog) -> SimpleChoice | None:
+    """The choice that asks for most of what this experiment asks for; None where no number of pictures of the form is this one's."""
+    wanted = experiment.model_dump()
+
+    def alike(choice: SimpleChoice) -> tuple[int, int]:
+        asked = choice.experiment(experiment.pictures)
+        parts = sum(one.id == other.id for (_, one), (_, other) in zip(asked.parts(), experiment.parts(), strict=False))
+        return parts, sum(value == wanted[name] for name, value in asked.model_dump().items())
+
+    return max(choices(len(experiment.pictures)), key=alike, default=None)
 
 
 def find_choice(experiment: Experiment, known: Catalog) -> SimpleChoice | None:

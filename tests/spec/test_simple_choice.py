@@ -17,7 +17,7 @@ def pictures(count: int) -> tuple[Picture, ...]:
 def test_every_choice_can_be_run_and_is_read_back_from_the_settings_that_it_writes(count: int) -> None:
     offered = list(choices(count))
     form = prepared().simple
-    assert len(set(offered)) == len(offered) == 2 * len(form.networks) * (1 + len(FORCES) * len(form.protections))
+    assert len(set(offered)) == len(offered) == 4 * len(form.networks) * (1 + len(FORCES) * len(form.protections))
     for choice in offered:
         settings = lab_settings(choice.experiment(pictures(count)).resolve(CATALOG))
         assert find_choice(experiment_of(settings, pictures(count), CATALOG), CATALOG) == choice
@@ -37,7 +37,7 @@ def test_the_lab_opens_with_a_choice_of_the_simple_form() -> None:
     [
         {"seed": 2},
         {"size": 64},
-        {"protocol": Part(id="fedavg")},
+        {"protocol": Part(id="fedavg", fields={"epochs": 3})},
         {"attack": Part(id="dlg")},
         {"attack": Part(id="idlg", fields={"steps": 299})},
         {"model": Part(id="vgg16")},

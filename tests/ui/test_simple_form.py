@@ -17,7 +17,7 @@ from leakage.spec.experiment import Experiment
 from leakage.spec.lab_settings import with_usual_unnamed
 from leakage.spec.prepared import prepared
 
-SIMPLE = {"simple-count", "simple-network", "simple-protection", "simple-adaptive"}
+SIMPLE = {"simple-local", "simple-count", "simple-network", "simple-protection", "simple-adaptive"}
 
 
 def keys(at: AppTest) -> set[str]:
@@ -50,10 +50,10 @@ def door_of(at: AppTest) -> dict[str, Any]:
     return next(data for node in at.get("bidi_component") if "stories" in (data := json.loads(node.proto.json or "{}")))  # type: ignore[union-attr]
 
 
-# ---------------------------------------------------------------- six choices
+# ---------------------------------------------------------------- seven choices
 
 
-def test_the_lab_opens_with_six_choices_and_asks_what_it_always_asked(door: Service, visit: Open) -> None:
+def test_the_lab_opens_with_seven_choices_and_asks_what_it_always_asked(door: Service, visit: Open) -> None:
     at = visit(itself=True)
     assert is_simple(at)
     assert keys(at) == SIMPLE | {"depth", "source"}
@@ -118,6 +118,7 @@ def test_simple_cannot_be_chosen_while_it_cannot_show_the_settings(door: Service
     assert not is_simple(at)
     assert at.query_params["expert"] == "1"
     assert at.button_group(key="depth").proto.disabled
+    assert "Simple has no choice for these settings" in words(at)
     next(button for button in at.button if button.label == "Reset to defaults").click().run()
     assert not at.button_group(key="depth").proto.disabled
     switch(at, expert=False)
@@ -134,9 +135,28 @@ def test_a_link_opens_simple_where_that_shows_it_and_expert_where_not(door: Serv
 
 def test_a_what_if_that_simple_cannot_show_opens_expert(door: Service, visit: Open) -> None:
     at = press_run(visit(itself=True))
-    at.button(key="what-if five local steps").click().run()
+    at.button(key="what-if a trained model").click().run()
     assert not is_simple(at)
-    assert asked(door, at).protocol.id == "fedavg"
+    assert asked(door, at).checkpoint
+    assert "Simple has no choice for these settings: " in words(at)
+    assert "instead of untrained" in words(at)
+
+
+def test_local_steps_are_a_choice_of_simple_and_their_what_if_stays_there(door: Service, visit: Open) -> None:
+    at = press_run(visit(itself=True))
+    assert at.button_group(key="simple-adaptive").proto.disabled
+    at.button(key="what-if five local steps").click().run()
+    assert is_simple(at)
+    assert at.button_group(key="simple-local").value is True
+    assert not at.button_group(key="simple-adaptive").proto.disabled  # how the phone trains can be known, or not
+    experiment = asked(door, at)
+    assert (experiment.protocol.id, experiment.protocol.fields["epochs"]) == ("fedavg", 5)
+    assert not asked(door, press_run(press(at, "adaptive", False))).assume.adaptive
+
+
+def test_a_number_of_pictures_that_simple_does_not_have_is_the_reason(door: Service, visit: Open) -> None:
+    at = visit(batch="3")
+    assert "Simple has no choice for these settings: it has 1, 4 or 8 pictures in one update." in words(at)
 
 
 def test_a_preset_shows_its_settings_in_simple_where_that_can(door: Service, visit: Open) -> None:

@@ -17,7 +17,7 @@ from leakage.spec.experiment import Experiment, Picture, SpecError, clients_of
 from leakage.spec.fields import Travels
 from leakage.spec.tasks import Ranks
 from leakage.spec.threat_model import ClientBehavior
-from leakage.ui.common import explain, forms, gone
+from leakage.ui.common import address, explain, forms, gone
 from leakage.ui.common.base_path import base
 from leakage.ui.common.markdown import Markdown, escape, link, ours
 from leakage.ui.common.session import owner
@@ -70,8 +70,12 @@ def show(ids: str | None, asked: Experiment | None, known: Catalog) -> None:
                 live = partial(presets.start, preset, live=True)
                 st.button("Compute both live", icon=":material/play_arrow:", key="live", type="tertiary", on_click=live)
     digest, title, told = st.session_state.get("what-if", ("", "", ""))
-    if [run.digest for run in runs] == [digest]:
+    if runs[-1].digest == digest:
         st.caption(f":material/difference: **What if … {escape(title)}?** {escape(told)}")
+    if len(runs) > 1 and not preset:
+        with st.container(horizontal=True, key="which-run"):
+            for which, run in zip(("first", "second"), runs, strict=True):
+                st.button(f"Only the {which}", on_click=show_alone, args=(run.id,), key=f"only-{which}", type="tertiary")
     if other:
         st.caption(":material/info: The settings ask for another run than the one below. Press **Run** to see it.")
     if any(run.thinned for run in runs):
@@ -130,10 +134,10 @@ def details(runs: list[Run], known: Catalog) -> None:
     titles = presets.titles(experiments, known)
     if len(runs) == 1:
         actions(runs[0])
-        questions(runs[0], experiments[0], known)
+        questions(runs, experiments[0], known)
         threat_model_table(runs[0], experiments[0], known)
     else:
-        questions(runs[-1], experiments[-1], known)
+        questions(runs, experiments[-1], known)
         names = [escape(title) for title in titles]
         tabs = st.tabs(names, default=names[-1], key="whose", on_change="rerun")  # keyed: the choice outlives the last redraw
         for tab, run, experiment in zip(tabs, runs, experiments, strict=True):
@@ -172,24 +176,30 @@ def actions(run: Run, of: str = "") -> None:
             st.code(f"{(st.context.url or '').split('?')[0]}?run={run.id}", language=None)
 
 
-def questions(run: Run, experiment: Experiment, known: Catalog) -> None:
-    """The strongest known attackers, and some what-ifs, each one click."""
+def questions(runs: list[Run], experiment: Experiment, known: Catalog) -> None:
+    """The strongest known attackers against the last of these runs, and some what-ifs of it, each one click. The first stays in view."""
     spare = [Picture(id=item.id) for item in gallery()]
     st.markdown("**What if …**")
     with st.container(horizontal=True):
-        strongest.button(run, experiment, known)
+        strongest.button(runs[-1], experiment, known)
         for title, (about, changed) in explain.what_ifs(experiment, known, spare).items():
             with suppress(SpecError):  # the run's trained model may be gone since
                 asked = changed.resolve(known)
                 told = f"{changes(experiment, asked, known)}."
                 words = f"{escape(about)}\n\nWhat changes: {escape(told)}"
-                st.button(f"… {escape(title)}?", help=words, on_click=ask, args=(asked, title, told), key=f"what-if {title}")
+                st.button(f"… {escape(title)}?", help=words, on_click=ask, args=(asked, title, told, runs[0].id), key=f"what-if {title}")
 
 
-def ask(experiment: Experiment, title: str, told: str) -> None:
-    """Put the experiment into the widgets and run it; the question and what it changes will stand above it."""
+def ask(experiment: Experiment, title: str, told: str, beside: str) -> None:
+    """Put the experiment into the widgets and run it beside another run; the question and what it changes will stand above both."""
     forms.load(experiment)
-    st.session_state["go"], st.session_state["what-if"] = True, (experiment.digest(), title, told)
+    st.session_state["go"], st.session_state["what-if"] = beside, (experiment.digest(), title, told)
+
+
+def show_alone(run: str) -> None:
+    """One of two runs, with its settings in the widgets."""
+    st.session_state[address.NEXT] = {"run": run}
+    load_settings(run)
 
 
 def glossary() -> None:

@@ -1,18 +1,19 @@
-"""The Lab's simple form: six choices in place of all settings. Each writes the very settings that Expert has widgets for."""
+"""The Lab's simple form: seven choices in place of all settings. Each writes the very settings that Expert has widgets for."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import streamlit as st
 
+from leakage.results.changes import changes
 from leakage.spec.catalog import Catalog, CatalogError
-from leakage.spec.experiment import Experiment, Picture
+from leakage.spec.experiment import Experiment, Picture, SpecError
 from leakage.spec.lab_settings import NONE, PICKED, experiment_of, lab_settings
 from leakage.spec.prepared import prepared
-from leakage.spec.simple_choice import FORCES, SimpleChoice, find_choice
+from leakage.spec.simple_choice import FORCES, SimpleChoice, find_choice, nearest_choice
 from leakage.ui.common import forms
-from leakage.ui.common.markdown import escape, ours
+from leakage.ui.common.markdown import Markdown, escape, ours
 from leakage.ui.common.session import KEPT
 from leakage.ui.lab.chooser import choose_pictures
 
@@ -21,8 +22,9 @@ DEPTHS = {False: "Simple", True: "Expert"}
 OWN = (PICKED, "source")  # settings whose widgets both forms have
 MANY = 3  # options in a row
 KNOWS = {True: "Knows it", False: "Does not know it"}
-SWITCH = """Simple: six choices, and the attack follows from them. Expert: all settings. To switch changes none of them. Where Simple cannot
-show the settings it cannot be chosen; "Reset to defaults" leads back."""
+SENDS = {False: "One step", True: "Five local steps"}
+SWITCH = """Simple: seven choices, and the attack follows from them. Expert: all settings. To switch changes none of them. Simple is grey
+where settings are chosen that it does not offer; the reason stands below."""
 
 
 def drawn_simply(known: Catalog) -> SimpleChoice | None:
@@ -49,7 +51,7 @@ def _experiment(known: Catalog, pictures: tuple[Picture, ...]) -> Experiment:
 
 def switch(known: Catalog) -> None:
     """Simple or Expert."""
-    state = st.session_state
+    state, shown = st.session_state, find_here(known) is not None
     state["depth"] = state[EXPERT]
     st.segmented_control(
         "How many settings",
@@ -58,10 +60,32 @@ def switch(known: Catalog) -> None:
         required=True,
         key="depth",
         on_change=lambda: state.update({EXPERT: state["depth"]}),
-        disabled=find_here(known) is None,
+        disabled=not shown,
         label_visibility="collapsed",
         help=SWITCH,
     )
+    if not shown:
+        st.caption(f":material/info: Simple has no choice for these settings{_beyond(known)}. **Reset to defaults** leads back to it.")
+
+
+def _beyond(known: Catalog) -> Markdown:
+    """What the nearest choice of Simple has otherwise, in words; empty where that cannot be said."""
+    count = max(st.session_state.get("batch", 1), len(st.session_state.get(PICKED, ())))
+    try:
+        here = _experiment(known, forms.DEFAULT.pictures * count)
+        nearest = nearest_choice(here, known)
+        if nearest is None:
+            return escape(f": it has {listing(prepared().simple.counts)} pictures in one update")
+        words = changes(nearest.experiment(here.pictures).resolve(known), here.resolve(known), known)
+    except (CatalogError, SpecError):
+        return escape("")
+    return escape(f": {words}" if words else "")
+
+
+def listing(numbers: Sequence[int]) -> str:
+    """Such as "1, 4 or 8"."""
+    *most, last = map(str, numbers)
+    return f"{', '.join(most)} or {last}"
 
 
 def settings(known: Catalog, choice: SimpleChoice) -> Experiment | None:
@@ -74,10 +98,13 @@ def settings(known: Catalog, choice: SimpleChoice) -> Experiment | None:
         networks = prepared().simple.networks
         _menu("network", "Network", {name: one.title for name, one in networks.items()}, choice, known)
         st.caption(ours(networks[choice.network].about))
+        _menu("local", "Before it sends, it takes", SENDS, choice, known)
         _protection(choice, known)
     with forms.card(3, "The attacker"):
-        _menu("adaptive", "The protection", KNOWS, choice, known, disabled=choice.protection == NONE)
-        if choice.protection == NONE:
+        plain = choice.protection == NONE and not choice.local
+        about = "The protection" if not choice.local else "How the phone trains" if choice.protection == NONE else "Training and protection"
+        _menu("adaptive", about, KNOWS, choice, known, disabled=plain)
+        if plain:
             st.caption("Without a protection there is nothing to know.")
     return _experiment(known, pictures) if pictures else None
 
