@@ -12,7 +12,7 @@ from leakage.workers.rejudge import rejudge
 
 
 def test_a_recording_keeps_its_word_when_it_is_judged_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """r03: a batch of eight that ends as noise; r13: a head in noise at 8.6 dB, first of its line-up and nearer by SSIM; r17: a copy."""
+    """r03: a batch of eight that ends as noise; r13: a head at 11.4 dB, first of its line-up and nearer by SSIM; r17: a copy."""
     written: dict[str, recordings.RunRecording] = {}
     monkeypatch.setattr(recordings, "write", lambda _folder, name, made, _film: written.update({name: made}))
     rejudge(["r03", "r13", "r17"])
