@@ -20,7 +20,7 @@ from leakage.results.asking import is_about, is_control, matches
 from leakage.results.comparison_report import OWN, outcome_words
 from leakage.results.exports import Made, saved
 from leakage.results.markup import render
-from leakage.results.promise import Promise
+from leakage.results.promise import Promise, promise_before
 from leakage.results.utility import epsilon_words
 from leakage.results.worst_case import reach_of
 from leakage.runs.store import Store
@@ -49,14 +49,14 @@ def make(store: Store, ids: Sequence[str], name: str, known: Catalog, given: Map
         raise SpecError("These runs answer another question than this one. Open the answer by its link, and print it from there.")
     told = answer(store, runs, known, gone=len(set(ids)) - len(arms))
     if name == "answer.json":
-        found = {"question": asked.model_dump(mode="json"), "answer": _figures_of(told, asked)}
+        found = {"question": asked.model_dump(mode="json"), "answer": _figures_of(told, asked, known)}
         return Made("application/json", json.dumps({**found, **data(arms, known)}, indent=2).encode())
     return Made("text/html", page(asked, told, arms, known, store, {name: given.get(name, "")[:LONGEST] for name in PAPER}).encode())
 
 
-def _figures_of(told: Answer, asked: Question) -> dict[str, Any]:
+def _figures_of(told: Answer, asked: Question, known: Catalog) -> dict[str, Any]:
     """The numbers of an answer as JSON."""
-    control, labels, promise = told.control, told.labels, told.promise
+    control, labels, promise = told.control, told.labels, promise_before(asked, known) or told.promise
     return {
         "word": told.word,
         "people": told.people,

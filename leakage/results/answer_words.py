@@ -131,7 +131,7 @@ def _control(told: Answer) -> str:
 def _privacy(told: Answer, question: Question, known: Catalog) -> str:
     if not question.defenses:
         return ""
-    if found := told.promise or promise_before(question, known):
+    if found := promise_before(question, known) or told.promise:  # the exact figure, or what the runs state
         return sentence(found, question.uploads)
     return "" if any(known.get("defense", part.id).private for part in question.defenses) else NONE_PROMISED
 

@@ -1,14 +1,17 @@
 """The precomputed rows nearest to an experiment, and how far each of their attackers came."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from leakage.data.images import GALLERY_CLASSES, PictureError, find
 from leakage.results.precomputed import Cell, Line, MeasuredScene, reach, same_stack, scenes
+from leakage.results.utility import with_defaults
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment, Part, Picture
 
 NAIVE, IMITATE = "naive", "imitate"  # who attacks, as the precomputed results name it; every other name is a strategy
+TINY = 1e-6  # beside a strength of 0
 KINDS = {"mnist": "digit"}  # data of a table -> the class of the gallery that shows the same
 
 
@@ -48,7 +51,7 @@ class Nearest:
 
 
 def nearest(asked: Experiment, known: Catalog) -> Nearest:
-    """The rows nearest to an experiment: same protection and strength, else same protection, else none; and of a sum one of a sum."""
+    """The rows nearest to an experiment: same protection and strength, else the nearest strength, else none; and of a sum one of a sum."""
     scene = _scene(asked, known)
     if scene is None:
         return Nearest()
@@ -98,8 +101,22 @@ def _lines(lines: Sequence[Line], asked: Experiment, known: Catalog) -> list[Lin
 def _of(stack: Sequence[Part], lines: Sequence[Line], known: Catalog) -> Line | None:
     ids = [part.id for part in stack]
     own = [line for line in lines if same_stack(line.stack, stack, known)]
-    like = [line for line in lines if [part.id for part in line.stack] == ids]
+    like = sorted((line for line in lines if [part.id for part in line.stack] == ids), key=lambda line: _apart(line.stack, stack, known))
     return next(iter([*own, *like, *(line for line in lines if not line.stack)]), None)
+
+
+def _apart(ones: Sequence[Part], others: Sequence[Part], known: Catalog) -> float:
+    """How far two strengths of the same protections are apart: the powers of e between their numbers, and 1 for each other word."""
+    total = 0.0
+    for one, other in zip(ones, others, strict=True):
+        a, b = (with_defaults(part, known).fields for part in (one, other))
+        for name in a:
+            x, y = a[name], b.get(name)
+            if isinstance(x, bool) or not isinstance(x, int | float) or not isinstance(y, int | float):
+                total += float(x != y)
+            else:
+                total += abs(math.log((abs(x) + TINY) / (abs(y) + TINY)))
+    return total
 
 
 def _cells(line: Line) -> Iterator[tuple[str, str, Cell]]:

@@ -33,7 +33,7 @@ def test_a_newcomer_is_asked_five_things_and_nothing_runs_before_the_button(door
     menu = at.selectbox(key="ask-protection").options
     assert menu[:5] == [
         "No protection",
-        "By epsilon, as vendors state it (differential privacy)",
+        "By epsilon (differential privacy)",
         "Noise, weak: Gaussian noise 0.001",
         "Noise, middle: Gaussian noise 0.01",
         "Noise, strong: Gaussian noise 0.1",
@@ -101,3 +101,45 @@ def test_what_is_too_much_is_refused_before_the_button(visit: Open, door: Servic
     at = visit(PAGE, phones="8", each="8")
     assert "At most 16 are tried here" in words(at)
     assert at.button(key="run-button").disabled
+
+
+def test_a_protection_is_asked_for_by_epsilon_after_all_uploads(visit: Open, door: Service) -> None:
+    at = visit(PAGE, epsilon="8", phones="4", called="clinics", who="scans", minutes="1")
+    at.number_input(key="ask-rounds").set_value(100).run()
+    fine(at)
+    said = words(at)
+    assert "Clinics train together" in said
+    assert "Strength: DP-SGD, clip 1, sigma 6.0" in said
+    assert "epsilon 0.6 for one upload, 8.0 after 100 uploads" in said
+    assert at.number_input(key="ask-epsilon").value == 8.0
+    at.button(key="run-button").click().run()
+    fine(at)
+    asked = experiments(door, at.query_params["runs"])
+    assert {bool(one.defenses) for one in asked} == {True, False}  # with its control
+    assert (at.query_params["epsilon"], at.query_params["rounds"]) == ("8", "100")
+    assert "protection" not in at.query_params
+
+
+def test_the_menu_is_found_by_the_words_differential_privacy(visit: Open, door: Service) -> None:
+    menu = visit(PAGE).selectbox(key="ask-protection").options
+    found = [name for name in menu if "differential" in name]
+    assert "DP-SGD, weak: sigma 0.01 (differential privacy)" in found
+    assert not any(name.startswith("Noise") for name in found)
+
+
+def test_what_a_strength_promises_follows_the_strength(visit: Open, door: Service) -> None:
+    weak, strong = (words(visit(PAGE, protection=f"dp_sgd:sigma={sigma}")) for sigma in ("0.01", "1.0"))
+    assert "epsilon above 200 for one upload" in weak
+    assert "no useful promise" in weak
+    assert "epsilon 4.4 for one upload" in strong
+    assert "no useful promise" not in strong
+    noise = words(visit(PAGE, protection="gaussian_noise"))
+    assert "Differential privacy: none is promised" in noise
+
+
+def test_equal_runs_that_are_stored_are_called_so(visit: Open, door: Service) -> None:
+    at = visit(PAGE, who="digits", minutes="1")
+    at.button(key="run-button").click().run()
+    assert "were computed before" not in words(at)
+    at.button(key="run-button").click().run()
+    assert "runs were computed before, and are shown as they were stored" in words(at)

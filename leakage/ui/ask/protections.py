@@ -54,7 +54,7 @@ def _menu(known: Catalog, chosen: str) -> dict[str, str]:
     names = named(known_keys([NONE, *strengths, *ready_made(known), *others], known), known)
     words = {key: _with_strength(strengths[key], name) if key in strengths else name for key, name in names.items()}
     found = {key: f"{name} ({PRIVATE})" if _private(key, known) else name for key, name in words.items()}
-    return {NONE: found.pop(NONE), BY_EPSILON: "By epsilon, as vendors state it (differential privacy)", **found}
+    return {NONE: found.pop(NONE), BY_EPSILON: "By epsilon (differential privacy)", **found}
 
 
 def _with_strength(strength: str, name: str) -> str:
