@@ -38,9 +38,7 @@ from leakage.spec.prepared import prepared
 from leakage.spec.question import Question, groups
 from leakage.spec.simple_choice import choices
 from leakage.workers import plugin_catalog
-from leakage.workers.adapter import observe, plugin
-from leakage.workers.generator_adapter import with_generator
-from leakage.workers.private_pictures import load
+from leakage.workers.adapter import prepare
 
 FELL = 1.0  # dB
 WHO = ("exact", "known", "naive")
@@ -74,12 +72,10 @@ def ended(experiment: Experiment, *, exact: bool = False) -> dict[str, Any]:
 
     exact  the attacker takes the gradient for exact, as before it knew how large a protection's errors are
     """
-    x, y = load(experiment, {})
-    seen, attack = observe(experiment, x, y), plugin("attack", experiment.attack)
-    if exact:
-        seen = replace(seen, errors={})
+    scene = prepare(experiment)
+    x, seen = scene.x, replace(scene.seen, errors={}) if exact else scene.seen
     best, step, now = -1.0, 0, -1.0
-    for moment in attack.run(with_generator(seen, attack), generator(experiment.seed, "attack")):
+    for moment in scene.attack.run(seen, generator(experiment.seed, "attack")):
         guess = pixels(moment)
         now = float(psnr(guess[pair(guess, x, kept=None)], x).mean())
         best, step = max((best, step), (now, moment.step))
