@@ -13,12 +13,14 @@ if not runtime.exists():  # started by `streamlit run`: this file is the ASGI ap
     from leakage.runs.private_home import keep_private
     from leakage.settings import settings
     from leakage.ui.common.base_path import base
+    from leakage.ui.common.uploaded_files import count_files
     from leakage.web.server import lifespan, middleware, routes, store_trouble
 
     PagesManager.uses_pages_directory = False  # else a server's first visitor, coming by a link to a page, gets it without its frame
     try:
         keep_private(settings())  # before anything is written
         agent = bool(st.get_option("server.enableAgentApi"))
+        count_files()
         stack, trouble = middleware(base(), agent=agent), {StoreError: store_trouble}
         app = st.App(__file__, routes=routes(base()), lifespan=lifespan, middleware=stack, exception_handlers=trouble)
     except (BrokenHomeError, ValueError, OSError) as error:

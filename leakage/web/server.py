@@ -21,6 +21,7 @@ from leakage.learn.restored import restore_all
 from leakage.runs.broken_home import in_plain_words
 from leakage.runs.connections import StoreError
 from leakage.runs.service import Service, service, store
+from leakage.runs.upload_quota import QUOTA
 from leakage.spec.experiment import SpecError
 from leakage.web.class_key import ClassKey, join_path
 from leakage.web.connection_limits import ConnectionLimits, limiting
@@ -33,6 +34,7 @@ from leakage.web.proxies import believe_only
 from leakage.web.request_filter import AGENT, RequestFilter
 from leakage.web.routes import Routes
 from leakage.web.stream import Stream
+from leakage.web.upload_gate import UploadGate
 
 GRACE = 4.0  # seconds that a server takes at most to leave; event streams that are read are ended at once
 TROUBLE = "The runs of this server cannot be read now. Tell its owner, whose log says why, and try again later."
@@ -52,6 +54,7 @@ def middleware(base: str = "", *, agent: bool = False) -> list[Middleware]:
     config = service().config
     believe_only(config.proxies)
     stack = [Middleware(RequestFilter, hosts=Hosts(config.allowed_hosts), switched_on=(AGENT,) if agent else ()), Middleware(OwnerCookie)]
+    stack.append(Middleware(UploadGate, quota=QUOTA, base=base))
     if config.password:
         stack.insert(1, Middleware(PasswordGate, key=ClassKey(config), base=base))
         log.warning("Whoever opens %s%s on this server comes in without the password.", base, join_path(config))

@@ -11,6 +11,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 from leakage.data.images import GALLERY_CLASSES, Item, PictureError, datasets, find, gallery, is_grey, thumbnail
 from leakage.data.uploads import check_upload, printable
 from leakage.runs.service import service
+from leakage.runs.upload_quota import SESSION_MB
 from leakage.spec.experiment import MAX_BATCH, SIZES, Channels, Picture, Side
 from leakage.spec.lab_settings import PICKED
 from leakage.ui.common.base_path import base
@@ -27,7 +28,6 @@ BATCH = (
     "How many pictures go into the one gradient. Press + on a picture to add it. A larger number adds the next pictures of the list, "
     "a smaller one takes out the last."
 )
-MAX_MB = 100  # of all files that are chosen at a time: the web server holds them while the page is open
 TOO_MANY = "These are {} files of {:.0f} MB; {} files of {} MB together are allowed. The last ones are left out: remove some."
 FRONT, BACK = 16, 9  # characters of a long file name that are shown: of its begin, and of its end with the kind of file
 
@@ -181,9 +181,9 @@ def _checked(files: list[UploadedFile], taken: UploadedFile | None) -> dict[str,
 def _allowed(files: list[UploadedFile]) -> list[UploadedFile]:
     """As many of these as may be chosen at a time: the first."""
     sizes = [*accumulate(file.size for file in files)]
-    most = min(MAX_BATCH, sum(size <= MAX_MB * 2**20 for size in sizes))
+    most = min(MAX_BATCH, sum(size <= SESSION_MB * 2**20 for size in sizes))
     if most < len(files):
-        st.error(escape(TOO_MANY.format(len(files), sizes[-1] / 2**20, MAX_BATCH, MAX_MB)))
+        st.error(escape(TOO_MANY.format(len(files), sizes[-1] / 2**20, MAX_BATCH, SESSION_MB)))
     return files[:most]
 
 
