@@ -1,6 +1,6 @@
 """Every protection that was measured beforehand: what leaked to its best attacker, and what it cost a training."""
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from leakage.results.differences import sentence_case
@@ -36,15 +36,20 @@ class Alternative:
     cost: Cost
 
 
-def alternatives(asked: Experiment, reader: RunReader, known: Catalog) -> list[Alternative]:
-    """Every protection that was measured beforehand; the rows nearest to an experiment are marked. First come those of another table."""
+def alternatives(
+    asked: Experiment, reader: RunReader, known: Catalog, named: Callable[[str], str] = lambda title: title
+) -> list[Alternative]:
+    """Every protection that was measured beforehand; the rows nearest to an experiment are marked. First come those of another table.
+
+    `named`: how the reader names who takes part.
+    """
     rows = nearest(asked, known)
     lines = [line for line in matrix(known) if line.duels]
     others = [line for line in rows.lines if line not in lines]
-    return [one for line in [*others, *lines] if (one := _alternative(line, rows, reader, known))]
+    return [one for line in [*others, *lines] if (one := _alternative(line, rows, reader, known, named))]
 
 
-def _alternative(line: Line, rows: Nearest, reader: RunReader, known: Catalog) -> Alternative | None:
+def _alternative(line: Line, rows: Nearest, reader: RunReader, known: Catalog, named: Callable[[str], str]) -> Alternative | None:
     cells = [(attack, cell) for attack, duel in line.duels.items() for cell in (duel.naive, duel.best) if cell and "psnr" in cell]
     if not cells:
         return None
@@ -55,20 +60,4 @@ def _alternative(line: Line, rows: Nearest, reader: RunReader, known: Catalog) -
     title = line.title
     if rows.scene and chosen and rows.scene.about:
         title = f"{title} ({rows.scene.title[:1].lower()}{rows.scene.title[1:]})"
-    return Alternative(title, line.stack, chosen, sentence_case(seen_words(best)), attacker, behind)
-
-
-def stronger(asked: Experiment, played: Sequence[str], known: Catalog) -> str:
-    """The attack that came further in the nearest rows than each of those that were played, by id, and how far; "" where there is none."""
-    rows = nearest(asked, known)
-    found = {True: (-1.0, 0.0, 0.0), False: (-1.0, 0.0, 0.0)}
-    best = None
-    for one in rows.attackers.values():
-        was = one.attack.id in played
-        if (showing := reach(one.cell)[:-1]) > found[was]:
-            found[was] = showing
-            best = one if not was else best
-    if best is None or found[False] <= found[True]:
-        return ""
-    entry = known.find("attack", best.attack.id)
-    return f"{entry.short if entry else best.attack.id} ({seen_words(best.cell)} in the precomputed results)"
+    return Alternative(named(title), line.stack, chosen, sentence_case(seen_words(best)), attacker, behind)

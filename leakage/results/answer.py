@@ -181,12 +181,13 @@ def _control(reader: RunReader, runs: Sequence[Run], known: Catalog) -> Control 
     if not runs:
         return None
     told = rows(reader, list(runs), known)
-    words = [word for run, row in zip(runs, told, strict=True) for _, word in words_of(run, row)]
+    ended = [(run, row) for run, row in zip(runs, told, strict=True) if row.answered or row.shows]
+    words = [word for run, row in ended for _, word in words_of(run, row)]
     return Control(
         seen=sum(word in LEAKS for word in words),
         total=len(words),
         open=sum(run.status in OPEN for run in runs),
-        cut=sum(not row.answered and not row.shows for row in told),
+        cut=len(told) - len(ended),
         attacks=tuple(dict.fromkeys(row.attack for row in told)),
     )
 

@@ -31,7 +31,7 @@ from leakage.spec.question import Question, in_words_of, parse_question
 
 STYLE = Path(__file__).with_suffix(".css")
 PAPER = ("organisation", "date", "decision")
-HEADS = ("Attack", "Protection", "Seed", "What it came to", "PSNR", "A grey picture", "Place in the line-up", "Labels", "Computed on")
+HEADS = ("Attack", "Attacker", "Protection", "Seed", "What it came to", "PSNR", "A grey picture", "Place in the line-up", "Labels")
 LONGEST = 200  # characters of a free text
 
 
@@ -99,6 +99,7 @@ def repeated(text: str, known: Catalog) -> list[Experiment]:
 def page(asked: Question, told: Answer, arms: Sequence[Arm], known: Catalog, store: Store, paper: Mapping[str, str]) -> str:
     """The answer as one HTML page: summary first, scenario, who decides, limits, then the numbers. It loads nothing."""
     main = next(arm for arm in arms if not _is_control(arm, arms))
+    measured = alternatives(main.experiment, store, known, lambda text: in_words_of(asked, text))
     return render(
         "results/answer_file.html.jinja",
         style=Markup(STYLE.read_text()),
@@ -112,7 +113,9 @@ def page(asked: Question, told: Answer, arms: Sequence[Arm], known: Catalog, sto
         limits=not_tried(asked, told, known),
         demands=[(in_words_of(asked, words), TITLES[lesson]) for words, lesson in DEMANDS],
         residual=[(in_words_of(asked, words), TITLES[lesson]) for words, lesson in RESIDUAL],
-        alternatives=alternatives(main.experiment, store, known),
+        alternatives=sorted(measured, key=lambda one: not one.chosen),
+        recipe=next((one.cost.recipe for one in measured if one.cost.recipe), ""),
+        devices=", ".join(dict.fromkeys(arm.meta.device for arm in arms if arm.meta)),
         heads=HEADS,
         rows=[_numbers(arm) for arm in arms],
         another=in_words_of(asked, f"{ANOTHER} {MARKED}"),
@@ -147,13 +150,13 @@ def _numbers(arm: Arm) -> list[str]:
     row = arm.row
     grey = row.grey.get("psnr")
     return [
-        who(row),
+        row.attack,
+        "" if row.attacker == "both" else row.attacker,
         row.protection,
         str(arm.experiment.seed),
         outcome_words(row),
-        "–" if row.psnr is None else f"{row.psnr:.1f} dB",
-        "–" if grey is None else f"{grey:.1f} dB",
+        "–" if row.psnr is None else f"{row.psnr:.1f}\u00a0dB",
+        "–" if grey is None else f"{grey:.1f}\u00a0dB",
         "–" if row.rank is None else f"{row.rank:g}",
         "–" if row.label_accuracy is None else f"{row.label_accuracy:.0%}",
-        "" if arm.meta is None else arm.meta.device,
     ]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from leakage.results import worst_case
 from leakage.results.answer import Answer
 from leakage.results.comparison import Row
-from leakage.results.differences import protection
+from leakage.results.differences import protection, sentence_case
 from leakage.results.durations import duration
 from leakage.results.promise import NONE_PROMISED, promise_before, sentence
 from leakage.spec.catalog import Catalog
@@ -98,7 +98,7 @@ def lines(told: Answer, question: Question, known: Catalog) -> list[tuple[str, s
     found = [
         ("Could be seen", people_words(told)),
         ("Control, protection off", _control(told)),
-        ("What each picture shows", told.labels.words if told.labels else ""),
+        ("What each picture shows", _labels(told, question)),
         ("Differential privacy", _privacy(told, question, known)),
         ("What that means", told.meaning),
         ("To decide", told.decision),
@@ -106,7 +106,7 @@ def lines(told: Answer, question: Question, known: Catalog) -> list[tuple[str, s
         ("How that is known", (shown and shown.words) or ""),
         ("With how much effort", effort(told)),
     ]
-    return [(about, in_words_of(question, words)) for about, words in found if words]
+    return [(about, sentence_case(in_words_of(question, words))) for about, words in found if words]
 
 
 def people_words(told: Answer) -> str:
@@ -119,6 +119,14 @@ def people_words(told: Answer) -> str:
     names = {NOT_SHOWN: "not shown by these attacks", CUT_SHORT: "on which time ran out", INAPPLICABLE: "attacked by none"}
     counts = ", ".join(f"{count} {names.get(word, word)}" for word, count in told.people.items())
     return f"{counts}, of {counted(told.total, 'picture')}"
+
+
+def _labels(told: Answer, question: Question) -> str:
+    if told.labels is None:
+        return ""
+    kind = prepared().ask.kinds.get(question.who)
+    private = kind.label if kind and told.labels.named > told.labels.blind else ""
+    return f"{told.labels.words}. Such a label may be {private}" if private else told.labels.words
 
 
 def _control(told: Answer) -> str:

@@ -29,9 +29,7 @@ class LabelsRead:
     def words(self) -> str:
         """In a sentence, with what a blind guess names."""
         words = f"guessed for {self.named} of {self.total} (blind guess: {self.blind} of {self.total})"
-        if self.blind == self.total:
-            return f"{words}. All are of one class, so this says little"
-        return f"{words}. In a clinic such a label may be a diagnosis" if self.named > self.blind else words
+        return f"{words}. All are of one class, so this says little" if self.blind == self.total else words
 
 
 def labels_read(reader: RunReader, runs: Sequence[Run], told: Sequence[Row]) -> LabelsRead | None:

@@ -141,11 +141,15 @@ class TrainingLinks(Base):
 
 
 class AskedKind(Base):
-    """A kind of picture that the page Ask asks about: pictures of the gallery by id, and whether they are in colour (3 channels)."""
+    """A kind of picture that the page Ask asks about: pictures of the gallery by id, and whether they are in colour (3 channels).
+
+    `label`: what the label of such a picture may be to the person it is about, to follow "such a label may be"; empty: nothing private.
+    """
 
     title: str
     channels: Channels
     pictures: tuple[str, ...]
+    label: str = ""
 
 
 class Ask(Base):

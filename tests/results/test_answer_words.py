@@ -124,7 +124,7 @@ def test_sixteen_pictures_of_one_update_are_asked_about_and_searches_that_cannot
 @pytest.mark.parametrize(
     ("named", "total", "blind", "words"),
     [
-        (8, 8, 4, "guessed for 8 of 8 (blind guess: 4 of 8). In a clinic such a label may be a diagnosis"),
+        (8, 8, 4, "guessed for 8 of 8 (blind guess: 4 of 8)"),
         (3, 8, 4, "guessed for 3 of 8 (blind guess: 4 of 8)"),
         (8, 8, 8, "guessed for 8 of 8 (blind guess: 8 of 8). All are of one class, so this says little"),
     ],

@@ -48,7 +48,7 @@ def change(ids: str, question: Question, known: Catalog) -> None:
     """What was measured beforehand of the protection that was asked about and of none; and of all others, folded away."""
     st.markdown("**Another experiment: what other protections would change, and cost**")
     own = [picture for run in find_runs(ids) for picture in experiment_of(run).pictures if picture.source == "upload"]
-    measured = alternatives(groups(question, list(dict.fromkeys(own)))[0], service(), known)
+    measured = alternatives(groups(question, list(dict.fromkeys(own)))[0], service(), known, lambda text: in_words_of(question, text))
     st.caption(escape(in_words_of(question, f"{ANOTHER} {MARKED}")))
     accuracy = next((one.cost.recipe for one in measured if one.cost.recipe), "")
     heads = [head if head != "Accuracy" else f"Accuracy of {accuracy}" for head in COLUMNS]
