@@ -6,7 +6,8 @@
 # --init reaps what ended workers leave behind. With an NVIDIA GPU (and the NVIDIA container toolkit) add: --gpus all
 # To let others in, use compose.yaml, which puts Caddy with TLS in front: docs/class-server.md. scripts/check_image.sh tries the image.
 
-# A Debian release is named, so that a new one is a choice and not a surprise.
+# A Debian release is named, so that a new one is a choice and not a surprise. For the very bytes of one image name its digest as well:
+# --build-arg BASE=python:3.13-slim-trixie@sha256:... (docs/updates.md).
 ARG BASE=python:3.13-slim-trixie
 FROM ${BASE}
 
@@ -27,10 +28,16 @@ ENV PIP_DISABLE_PIP_VERSION_CHECK=1 \
 
 WORKDIR /app
 
-# Before the code, so that a change of code does not install everything again. The default build takes the locked files, checked by
-# their hashes. With TORCH_INDEX the second call of pip finds torch in place and leaves it.
+# Before the code, so that a change of code does not install everything again. All files are those of the lock, checked by their hashes;
+# with TORCH_INDEX all but PyTorch and the libraries for GPUs that it brings, which that index has in builds of its own.
 COPY requirements.txt requirements.lock ./
-RUN if [ -n "$TORCH_INDEX" ]; then \
+RUN if [ -n "$TORCH_INDEX" ] && [ "$(uname -m)" = x86_64 ]; then \
+        awk '/^[^ #]/ { keep = !/^(torch|torchvision|triton|nvidia-[^=]*|cuda-[^=]*)==/ } keep' requirements.lock > /tmp/rest.lock \
+        && grep -E '^torch(vision)?==' requirements.txt > /tmp/torch.txt \
+        && pip install --no-deps --require-hashes -r /tmp/rest.lock \
+        && pip install --index-url "$TORCH_INDEX" -r /tmp/torch.txt \
+        && rm /tmp/rest.lock /tmp/torch.txt; \
+    elif [ -n "$TORCH_INDEX" ]; then \
         grep -E '^torch(vision)?==' requirements.txt > /tmp/torch.txt \
         && pip install --index-url "$TORCH_INDEX" -r /tmp/torch.txt \
         && rm /tmp/torch.txt \

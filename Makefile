@@ -25,6 +25,8 @@ TORCH_PINS = $(shell grep -E '^torch(vision)?==' requirements.txt)
 # The lock files name every package with its hashes, for Linux on x86-64 with pip's own index. Elsewhere the pins decide, and pip the rest.
 LOCKED := $(filter Linux-x86_64,$(shell uname -s)-$(shell uname -m))
 LOCK = $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --custom-compile-command "make lock"
+# With TORCH_INDEX the lock holds for all but PyTorch and the libraries for GPUs that it brings: that index has builds of its own.
+REST = /^[^ \#]/ { keep = !/^(torch|torchvision|triton|nvidia-[^=]*|cuda-[^=]*)==/ } keep
 from = $(if $(and $(LOCKED),$(if $(TORCH_INDEX),,yes)),--require-hashes -r $(1).lock,-r $(1).txt)
 
 # Compiled once, also where the environment forbids to keep that: else each of the dozens of processes compiles all modules anew.
@@ -102,6 +104,8 @@ define install
   { echo "$(VENV) holds $$($(PY) --version), and Python 3.11 or newer is needed: delete $(VENV) and run make again." >&2; exit 1; }
 @$(PY) -m pip --version >/dev/null 2>&1 || $(PY) -m ensurepip --upgrade
 @echo "Installing what is missing in $(VENV); the first time this takes some minutes."
+$(if $(and $(LOCKED),$(TORCH_INDEX)),@awk '$(REST)' requirements.lock > $(VENV)/rest.lock
+@$(PY) -m pip install --disable-pip-version-check --no-deps --require-hashes -r $(VENV)/rest.lock)
 $(if $(TORCH_INDEX),@$(PY) -m pip install --index-url $(TORCH_INDEX) $(TORCH_PINS))
 @$(PY) -m pip install --disable-pip-version-check $(1)
 endef

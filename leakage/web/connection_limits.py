@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from leakage.web.proxies import NamedProxies, one_visitor
+from leakage.web.request_filter import protecting_headers
 
 HEAD_WITHIN = 10.0  # seconds until the head of the first request must be there
 SILENT = 64  # connections of one address that have sent no request yet: beyond, the oldest of them are closed, after READ_WITHIN seconds
@@ -25,6 +26,7 @@ SPARE = 256  # descriptors kept for the store, pages' files and processes
 ENOUGH = 16384  # descriptors: what this process asks of the system at most
 EVERY = 60.0  # seconds between two lines of the log that say the same
 NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+HEADERS = protecting_headers()
 log = logging.getLogger(__name__)
 
 
@@ -107,6 +109,7 @@ class LimitedProtocol(asyncio.Protocol):
 
     def __init__(self, inner: Any, limits: ConnectionLimits, loop: asyncio.AbstractEventLoop) -> None:
         self.inner, self.limits, self.loop = inner, limits, loop
+        inner.send_400_response = self.refuse  # uvicorn's own carries none of our headers
         self.address = ""
         self.transport: Any = None
         self.deadline: asyncio.TimerHandle | None = None
@@ -126,6 +129,13 @@ class LimitedProtocol(asyncio.Protocol):
             return
         self.deadline = self.loop.call_later(HEAD_WITHIN, self.close_if_silent)
         self.inner.connection_made(transport)
+
+    def refuse(self, words: str) -> None:
+        """What comes is no request: say so, and close."""
+        headers = {"content-type": "text/plain; charset=utf-8", "content-length": str(len(words)), "connection": "close", **HEADERS}
+        head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        self.transport.write(f"HTTP/1.1 400 Bad Request\r\n{head}\r\n{words}".encode())
+        self.transport.close()
 
     def close_if_silent(self) -> None:
         """Its time is over."""

@@ -20,6 +20,7 @@ STARTS = ("http.response.start", "websocket.http.response.start")
 NEEDED = ("health", "host-config", "stream", "upload_file/", "bidi-components/")  # below _stcore/, by Streamlit's pages
 LOGIN = re.compile(r"/(auth/login|auth/logout|oauth2callback)/?$")  # by an identity provider, which is not used here
 AGENT = "agent/"  # drives the pages without a browser; Streamlit's option server.enableAgentApi
+NO_SOCKET = "No live connection is opened here."
 NO_HOST = "A request needs one Host header with a name or an address in it."
 FOREIGN_HOST = (
     "This server does not answer to the name {!r}. If it is its own, its owner adds it to the environment variable "
@@ -45,15 +46,27 @@ class RequestFilter:
             await self.app(scope, receive, send)
             return
 
+        request, opened = HTTPConnection(scope), False
+
         async def protected(message: Message) -> None:
+            nonlocal opened
+            if message["type"] == "websocket.close" and not opened:  # the server would refuse by itself, without our headers
+                await PlainTextResponse(NO_SOCKET, 403)(scope, receive, protected)
+                return
+            opened = opened or message["type"] == "websocket.accept"
             if message["type"] in STARTS:
-                headers = MutableHeaders(raw=list(message["headers"]))
+                headers = MutableHeaders(raw=[(name, self.secured(name, value, request)) for name, value in message["headers"]])
                 for name, value in self.headers.items():
                     headers.setdefault(name, value)
                 message = {**message, "headers": headers.raw}
             await send(message)
 
-        await (self.refusal(HTTPConnection(scope)) or self.app)(scope, receive, protected)
+        await (self.refusal(request) or self.app)(scope, receive, protected)
+
+    def secured(self, name: bytes, value: bytes, request: HTTPConnection) -> bytes:
+        """A header as it goes out: behind TLS every cookie travels by TLS alone, those that Streamlit sets among them."""
+        open_cookie = name.lower() == b"set-cookie" and not re.search(rb";\s*secure\b", value, re.IGNORECASE)
+        return value + b"; Secure" if open_cookie and is_secure(request) else value
 
     def refusal(self, request: HTTPConnection) -> Response | None:
         """What is answered to a request that goes no further."""

@@ -11,6 +11,7 @@ from functools import cache
 from types import FrameType
 from typing import Any
 
+from starlette.formparsers import MultiPartParser
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
@@ -29,6 +30,7 @@ from leakage.web.dispatcher_watch import DispatcherWatch
 from leakage.web.hosts import Hosts
 from leakage.web.learn_routes import Learning
 from leakage.web.owner_cookie import OwnerCookie
+from leakage.web.page_sessions import PageSessions, quiet
 from leakage.web.password import PasswordGate
 from leakage.web.proxies import believe_only
 from leakage.web.request_filter import AGENT, RequestFilter
@@ -37,6 +39,8 @@ from leakage.web.stream import Stream
 from leakage.web.upload_gate import UploadGate
 
 GRACE = 4.0  # seconds that a server takes at most to leave; event streams that are read are ended at once
+SOCKETS = "streamlit.web.server.starlette.starlette_websocket"  # the logger of its live connections
+IN_MEMORY = 16 * 2**20  # bytes of an upload: larger ones, which are refused, would be written to the disk as they come
 TROUBLE = "The runs of this server cannot be read now. Tell its owner, whose log says why, and try again later."
 log = logging.getLogger(__name__)
 
@@ -53,8 +57,14 @@ def middleware(base: str = "", *, agent: bool = False) -> list[Middleware]:
     """
     config = service().config
     believe_only(config.proxies)
-    stack = [Middleware(RequestFilter, hosts=Hosts(config.allowed_hosts), switched_on=(AGENT,) if agent else ()), Middleware(OwnerCookie)]
-    stack.append(Middleware(UploadGate, quota=QUOTA, base=base))
+    quiet(SOCKETS)
+    MultiPartParser.spool_max_size = IN_MEMORY
+    stack = [
+        Middleware(RequestFilter, hosts=Hosts(config.allowed_hosts), switched_on=(AGENT,) if agent else ()),
+        Middleware(OwnerCookie),
+        Middleware(PageSessions),
+        Middleware(UploadGate, quota=QUOTA, base=base),
+    ]
     if config.password:
         stack.insert(1, Middleware(PasswordGate, key=ClassKey(config), base=base))
         log.warning("Whoever opens %s%s on this server comes in without the password.", base, join_path(config))

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 import json
 import logging
 import time
@@ -11,6 +12,7 @@ from typing import Any, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from leakage.results.comparison import MAX_ARMS
 from leakage.runs.broken_home import in_plain_words
@@ -20,6 +22,7 @@ from leakage.runs.notes import SERVER
 from leakage.runs.owners import COOKIE
 from leakage.runs.service import Place, Service
 from leakage.runs.store import Store
+from leakage.web.proxies import one_visitor
 
 T = TypeVar("T")
 READERS = ThreadPoolExecutor(2, "readers")
@@ -53,6 +56,20 @@ class Listener:
             self.queue.get_nowait()
         self.queue.put_nowait(None)
         self.runs = set()
+
+
+class Followed(StreamingResponse):
+    """A stream of events; `leave` is called when it ends, also before its first event."""
+
+    def __init__(self, events: AsyncIterator[str], leave: Callable[[], None]) -> None:
+        super().__init__(events, media_type="text/event-stream", headers=LIVE)
+        self.leave = leave
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self.leave()
 
 
 class Places:
@@ -138,10 +155,13 @@ class Stream:
             return PlainTextResponse("since must be a whole number.", 400)
         if not await reading(self.known, ids):
             return PlainTextResponse("No such run; it may have been deleted.", 404)
-        owner = request.cookies.get(COOKIE) or (request.client.host if request.client else "")
+        owner = request.cookies.get(COOKIE) or one_visitor(request.client.host if request.client else "")
         if sum(listener.owner == owner for listener in self.listeners) >= MAX_LISTENERS:
             return PlainTextResponse(TOO_MANY_PAGES, 429)
-        return StreamingResponse(self.events(request, Listener(ids, owner), ids, since), media_type="text/event-stream", headers=LIVE)
+        listener = Listener(ids, owner)
+        self.listeners.add(listener)  # at once: of a hundred that ask at the same moment all would find room
+        leave = functools.partial(self.listeners.discard, listener)
+        return Followed(self.events(request, listener, ids, since), leave)
 
     def known(self, ids: Iterable[str]) -> bool:
         """Whether one of these runs is here. Who follows it looks at it: it makes room last."""
@@ -152,8 +172,7 @@ class Stream:
         return bool(here)
 
     async def events(self, request: Request, listener: Listener, ids: list[str], since: int) -> AsyncIterator[str]:
-        """What was before, page by page; then what comes."""
-        self.listeners.add(listener)  # first listen, then read what was before: nothing falls between
+        """What was before, page by page; then what comes. The listener listens already: nothing falls between."""
         try:
             while page := await reading(self.page, ids, since):
                 for since, text in page:  # noqa: B007 (the last one is where to go on)

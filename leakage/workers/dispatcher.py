@@ -44,6 +44,10 @@ WORKER = {  # the environment of a worker
 DAY, HOUR = 24 * 3600.0, 3600.0
 AGAIN = "The process that ran this stopped without a word, so it begins anew."
 LOST = "worker lost: the process that ran this stopped without a word. Its frames so far are kept. Press Run to try again."
+NO_TOKEN = (
+    "LEAKAGE_RAY is set, and RAY_AUTH_MODE is not token: whoever reaches the ports of this Ray cluster may run any program on its "
+    "machines. docs/scaling.md says how to switch its token on."
+)
 log = logging.getLogger(__name__)
 
 
@@ -277,9 +281,16 @@ def command(make: Callable[[Settings], Dispatcher]) -> None:
         raise
 
 
+def token_warning(config: Settings, environment: Mapping[str, str]) -> str:
+    """What is said where a Ray cluster lets everybody in who reaches it; nothing where none is used, or it asks for a token."""
+    return NO_TOKEN if config.ray and environment.get("RAY_AUTH_MODE") != "token" else ""
+
+
 if __name__ == "__main__":
     if settings().ray and not find_spec("ray"):
         sys.exit('LEAKAGE_RAY is set, and Ray is not installed here: pip install ".[ray]", or unset LEAKAGE_RAY.')
+    if warning := token_warning(settings(), os.environ):
+        print(warning, file=sys.stderr)
     if settings().ray:  # a program of its own, with this process id: this one stays light
         os.execv(sys.executable, [sys.executable, "-m", "leakage.workers.ray_dispatcher", *sys.argv[1:]])
     command(of_this_machine)

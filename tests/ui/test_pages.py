@@ -508,6 +508,20 @@ def test_a_data_set_that_is_not_here_is_explained(door: Service, visit: Open, mo
     assert at.button(key="run-button").disabled
 
 
+@pytest.mark.usefixtures("door")
+def test_a_damaged_photograph_of_a_data_set_is_left_out_and_told(visit: Open, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("LEAKAGE_DATA", str(tmp_path))
+    for person, content in (("Ada", encoded("JPEG")), ("Bob", b"no picture"), ("Cleo", encoded("JPEG"))):
+        (tmp_path / "lfw" / person).mkdir(parents=True)
+        (tmp_path / "lfw" / person / f"{person}_0001.jpg").write_bytes(content)
+    at = visit(source="lfw")
+    fine(at)
+    (told,) = [warning.value for warning in at.warning]
+    assert "1 of these pictures cannot be read and are left out" in told
+    assert "Bob" in told
+    assert not at.button(key="run-button").disabled
+
+
 def test_settings_in_force_are_read_from_the_environment(bare: Service, tmp_path: Path) -> None:
     assert bare.config == settings()
     assert bare.config.home == tmp_path

@@ -1,7 +1,7 @@
 """Step 1: which private pictures? Gallery, data sets and uploads, and a batch filled up from them."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from itertools import accumulate
 
@@ -60,9 +60,10 @@ def choose_pictures(*, counted: bool = True, count: int | None = None) -> tuple[
     new = pressed("picker")
     named = new or state.get(PICKED) or []
     wanted = [item for name in named if (item := resolve(name))]
-    shown = {name_of(item): item for item in [*(item for item in wanted if item not in offered), *offered]}
+    shown, thumbs = _readable([*(item for item in wanted if item not in offered), *offered])
     if not shown:
         return [], ()
+    wanted = [item for item in wanted if name_of(item) in shown]
     if count:
         wanted = wanted[-count:]
     size = count or (len(wanted) if new and counted else state.get("batch", 1) - (len(named) - len(wanted)))
@@ -73,7 +74,7 @@ def choose_pictures(*, counted: bool = True, count: int | None = None) -> tuple[
     if state.get("batch") != len(picked):
         state["batch"] = len(picked)
     cards = [
-        {"id": name, "title": item.title, "class_name": item.class_name, "alt": item.alt, "thumb": thumbnail(item, upload=_bytes(item))}
+        {"id": name, "title": item.title, "class_name": item.class_name, "alt": item.alt, "thumb": thumbs[name]}
         for name, item in shown.items()
     ]
     with st.container(height=184, border=False):
@@ -82,6 +83,20 @@ def choose_pictures(*, counted: bool = True, count: int | None = None) -> tuple[
         st.number_input("Batch size", 1, MAX_BATCH, key="batch", persist_state=KEPT, disabled=not counted, help=BATCH)
     items = [shown[name] for name in picked]
     return items, tuple(_picture(item) for item in items)
+
+
+def _readable(items: Iterable[Item]) -> tuple[dict[str, Item], dict[str, str]]:
+    """Those that can be read, and how each looks; what is wrong with the others is said once."""
+    shown, thumbs, wrong = dict[str, Item](), dict[str, str](), list[PictureError]()
+    for item in items:
+        try:
+            thumbs[name_of(item)] = thumbnail(item, upload=_bytes(item))
+            shown[name_of(item)] = item
+        except PictureError as error:
+            wrong.append(error)
+    if wrong:
+        st.warning(escape(f"{len(wrong)} of these pictures cannot be read and are left out. {wrong[0]}"))
+    return shown, thumbs
 
 
 def fitted(picked: list[str], offered: list[str], size: int) -> list[str]:
