@@ -87,9 +87,9 @@ class Answer:
 
     @property
     def doubts(self) -> list[str]:
-        """Why a failed answer is weaker still: a stronger attack that was not played, a control that failed too."""
+        """What a failed answer must be read beside: a stronger attack that was not played, and the control."""
         words = [f"A stronger known attack was not played to an answer: {self.stronger}."] if self.stronger else []
-        return words + ([self.control.doubt(self.recognized)] if self.control and self.control.doubt(self.recognized) else [])
+        return words + ([self.control.beside(self.recognized)] if self.control and self.control.total else [])
 
     @property
     def played(self) -> str:
@@ -182,10 +182,12 @@ def _control(reader: RunReader, runs: Sequence[Run], known: Catalog) -> Control 
         return None
     told = rows(reader, list(runs), known)
     ended = [(run, row) for run, row in zip(runs, told, strict=True) if row.answered or row.shows]
-    words = [word for run, row in ended for _, word in words_of(run, row)]
+    worst = dict[str, str]()
+    for picture, word in (pair for run, row in ended for pair in words_of(run, row)):
+        worst[picture] = min(worst.get(picture, INAPPLICABLE), word, key=SEVERITY.index)
     return Control(
-        seen=sum(word in LEAKS for word in words),
-        total=len(words),
+        seen=sum(word in LEAKS for word in worst.values()),
+        total=len(worst),
         open=sum(run.status in OPEN for run in runs),
         cut=len(told) - len(ended),
         attacks=tuple(dict.fromkeys(row.attack for row in told)),

@@ -43,7 +43,7 @@ NEVER = (
 )
 OTHER_TRAINING = (
     "The accuracy is that of a training of the same model behind the same protection, on the data and for the rounds that its column "
-    "names. It is not that of the update attacked here. Where the interval of a difference holds zero, seeds alone make as much."
+    'names. It is not that of the update attacked here. Where it says "too few trainings", seeds alone may make such a difference.'
 )
 BOUND = (
     "The privacy budget (epsilon) bounds what can be told of one picture, or of all that a phone holds where the protection says so, "

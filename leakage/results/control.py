@@ -33,6 +33,10 @@ class Control:
             return f"{words}, so far: {self.open} of its runs {'has' if self.open == 1 else 'have'} not ended"
         return f"{words}; {self.cut} more of its runs came to no answer" if self.cut else words
 
+    def beside(self, recognized: int) -> str:
+        """What a headline says of it, beside a protection behind which so many were recognized."""
+        return self.doubt(recognized) or f"Without the protection {self.seen} of {self.total} were recognized."
+
     def doubt(self, recognized: int) -> str:
         """What it says of a protection behind which so many were recognized; "" where it shows that the attack works without it."""
         if self.open or not self.total or self.seen > recognized:

@@ -236,6 +236,7 @@ def test_the_control_stands_beside_the_answer(reader: Store, words: list[str], c
     assert line.startswith(f"{recognized} of 1 recognized, by ")
     assert (doubt in line) if doubt else ("hardly" not in line)
     assert ("hardly" in told.headline) == (bool(doubt) and told.word == NOT_SAFE)
+    assert ("Without the protection 1 of 1 were recognized." in told.headline) == (not doubt)
     assert is_about(question, [main, other], CATALOG)
     assert not is_about(question, [other], CATALOG)  # a control alone answers nothing
 
@@ -332,3 +333,15 @@ def test_own_pictures_are_the_question_s_where_there_are_as_many(reader: Store) 
 def test_a_file_that_is_none_is_refused_with_a_sentence(text: str) -> None:
     with pytest.raises(SpecError):
         answer_file.question(text)
+
+
+def test_a_picture_in_two_groups_counts_once_in_the_control_too(reader: Store) -> None:
+    """Of eight pictures in three groups of four the control spoke of twelve."""
+    question = Question(defenses=(NOISE,))
+    main = answering(question, [NOT_SHOWN])
+    bare = unprotected(Experiment.model_validate_json(main.experiment), CATALOG)[0]
+    twice = [bare, bare.model_copy(update={"seed": 7})]
+    controls = [replace(main, id=f"control{one.seed}", experiment=one.model_dump_json(), digest=one.digest()) for one in twice]
+    told = answer(reader, [main, *controls], CATALOG)
+    assert told.control
+    assert (told.control.total, told.total) == (1, 1)
