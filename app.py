@@ -28,7 +28,7 @@ if not runtime.exists():  # started by `streamlit run`: this file is the ASGI ap
 else:  # ... and, inside it, the script of every page
     import streamlit as st
 
-    from leakage.runs.broken_home import in_plain_words
+    from leakage.runs.broken_home import of_the_store
     from leakage.runs.connections import StoreError
     from leakage.settings import ROOT, settings
     from leakage.ui.common.base_path import address_of
@@ -56,6 +56,6 @@ else:  # ... and, inside it, the script of every page
         else:
             page.run()
     except StoreError as error:  # such as: a newer version has been started on the same runs; the disk is full
-        if not (told := in_plain_words(error, settings().store)):
+        if not (told := of_the_store(error, settings())):
             raise
         st.error(escape(told))

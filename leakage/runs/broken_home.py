@@ -5,6 +5,8 @@ import os
 import sqlite3
 from pathlib import Path
 
+from leakage.settings import Settings
+
 DO = {
     "damaged": (
         "{0} is damaged ({1}). Its runs can be saved as far as they can be read: end the program, and start it again or run "
@@ -53,3 +55,8 @@ def in_plain_words(error: BaseException, path: Path) -> BrokenHomeError | None:
     if kind == "closed" and path.is_file() and not os.access(path.parent, os.W_OK):  # a file could not be made beside it
         kind = "read-only"
     return BrokenHomeError(DO[kind].format(path, error))
+
+
+def of_the_store(error: BaseException, config: Settings) -> BrokenHomeError | None:
+    """What is wrong with the store of this home; None where it is another fault."""
+    return in_plain_words(error, config.store)

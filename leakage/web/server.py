@@ -73,7 +73,7 @@ def middleware(base: str = "", *, agent: bool = False) -> list[Middleware]:
 
 async def store_trouble(_request: Request, error: Exception) -> Response:
     """What a route answers where the store cannot be read or written; the log says more of it."""
-    told = in_plain_words(error, service().config.store)
+    told = in_plain_words(error, store().path)
     log.warning("a request was not answered: %s", told or error)
     return PlainTextResponse(TROUBLE, 503)
 
@@ -84,7 +84,7 @@ async def lifespan(_app: Any) -> AsyncIterator[dict[str, Any]]:
     try:
         restore_all(store())
     except (SpecError, StoreError) as error:
-        log.warning("the Lab opens without its recorded run: %s", in_plain_words(error, service().config.store) or error)
+        log.warning("the Lab opens without its recorded run: %s", in_plain_words(error, store().path) or error)
     lpips_download().begin()
     watch = asyncio.create_task(dispatcher_watch().keep())
     limits = ConnectionLimits(per_address=service().config.connections, proxies=service().config.proxies)

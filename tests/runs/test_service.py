@@ -67,6 +67,26 @@ def test_equal_experiments_share_a_run_until_another_network_measures_them(door:
     assert door.submit(Experiment(), "me") != first
 
 
+def test_only_who_holds_a_run_alone_stops_it_and_nobody_deletes_anothers(door: Service) -> None:
+    mine = door.submit(Experiment(), "me")
+    door.delete(mine, "you")
+    door.cancel(mine, "you")
+    found = door.look(mine)
+    assert found is not None
+    assert (found.status, found.cancelled) == ("queued", None)
+    assert door.submit(Experiment(), "you") == mine  # shared: now neither of the two stops it for the other
+    door.cancel(mine, "me")
+    found = door.look(mine)
+    assert found is not None
+    assert (found.status, found.cancelled) == ("queued", None)
+    door.delete(mine, "you")
+    assert [run.id for run in door.mine("me")] == [mine]
+    door.cancel(mine, "me")
+    found = door.look(mine)
+    assert found is not None
+    assert found.status == "cancelled"
+
+
 def test_the_private_pictures_of_a_run_that_waits_are_those_that_were_asked_for(door: Service) -> None:
     file = io.BytesIO()
     Image.new("RGB", (40, 40), (200, 30, 30)).save(file, "PNG")
