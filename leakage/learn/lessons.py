@@ -62,10 +62,11 @@ class LessonFigure(Base):
 
 
 class Beat(Base):
-    """What all kinds share. `requires`: a plug-in, kind:id, without which the beat is left out."""
+    """What all kinds share. `requires`: a plug-in, kind:id, without which the beat is left out; `note`: for the person who teaches."""
 
     kind: str
     text: str
+    note: str = ""
     requires: str = Field(default="", pattern=r"^(\w+:\w+)?$")
 
     @property
@@ -152,6 +153,21 @@ AnyBeat = Annotated[
 
 # ---------------------------------------------------------------- lessons
 
+HALL = {  # by kind of beat, and of the first: minutes in front of a hall, and what to do there
+    "opening": (4, "Ask who has met it before; say it in your own words."),
+    "text": (1, "Say it in your own words."),
+    "play": (4, "Let it run without a word; k plays it again."),
+    "guess": (
+        7,
+        "One minute alone, on paper. Count hands with Shift and the digit. Two minutes with the neighbour, then v and count again. "
+        "r shows the answer.",
+    ),
+    "reveal": (3, "Ask what the owner of the phone would say."),
+    "try": (2, "Let the hall choose a value, and guess before you press it."),
+    "figure": (2, "Read the axes aloud first."),
+    "takeaway": (4, "Let somebody read it aloud. Then b, the worksheet and its solution; b and Esc at the end."),
+}
+
 
 class Expectation(Base):
     """What a recording must show, or the lesson is wrong: a score of `run`, or how far it lies above that of `over`, is within bounds."""
@@ -174,8 +190,17 @@ class Lesson(Base):
     expects: tuple[Expectation, ...] = ()
     caveat: str
     source: tuple[str, ...] = Field(min_length=1)
-    notes: str
     worksheet: tuple[tuple[str, str], ...] = Field(min_length=3, max_length=3)
+
+    @property
+    def notes(self) -> str:
+        """Those of all beats, for the person who teaches."""
+        return " ".join(beat.note for beat in self.beats if beat.note)
+
+    @property
+    def hall(self) -> tuple[tuple[int, str], ...]:
+        """Of each beat: its minutes in front of a hall, where a guess has two votes and talk between them, and what to do there."""
+        return tuple(HALL["opening" if not place else beat.kind] for place, beat in enumerate(self.beats))
 
     @property
     def runs(self) -> list[str]:
@@ -197,11 +222,11 @@ class Lesson(Base):
         yield "title", self.title
         for place, beat in enumerate(self.beats):
             yield f"beats.{place}.text", beat.text
+            yield f"beats.{place}.note", beat.note
             for number, option in enumerate(beat.options if isinstance(beat, GuessBeat) else ()):
                 yield f"beats.{place}.options.{number}.text", option.text
                 yield f"beats.{place}.options.{number}.why", option.why
         yield "caveat", self.caveat
-        yield "notes", self.notes
         for place, (question, answer) in enumerate(self.worksheet):
             yield f"worksheet.{place}.question", question
             yield f"worksheet.{place}.answer", answer

@@ -94,15 +94,16 @@ def stop_row(stop: str, steps: list[float | None]) -> int | None:
 # ---------------------------------------------------------------- one lesson
 
 
-def reader_lesson(id: str, known: Catalog | None) -> dict[str, Any]:
+def reader_lesson(name: str, known: Catalog | None) -> dict[str, Any]:
     """A lesson whole: beats, runs, grids, and what stands below them. Raises SpecError when there is none of that name."""
-    lesson = find_lesson(id)
+    lesson = find_lesson(name)
     beats = _shown_beats(lesson, known)
+    in_hall = {id(beat): {"hall": hall[0], "hall_note": hall[1]} for beat, hall in zip(lesson.beats, lesson.hall, strict=True)}
     return {
         "id": lesson.id,
         "title": lesson.title,
         "minutes": lesson.minutes,
-        "beats": [_beat(beat, lesson) for beat in beats],
+        "beats": [_beat(beat, lesson) | in_hall[id(beat)] for beat in beats],
         "caveat": filled(lesson.caveat, lesson),
         "source": list(lesson.source),
         "notes": filled(lesson.notes, lesson),
@@ -119,7 +120,7 @@ def _shown_beats(lesson: Lesson, known: Catalog | None) -> list[Beat]:
 
 def _beat(beat: Beat, lesson: Lesson) -> dict[str, Any]:
     raw = beat.model_dump(mode="json", exclude={"requires", "figure"})
-    raw["text"] = filled(beat.text, lesson)
+    raw["text"], raw["note"] = filled(beat.text, lesson), filled(beat.note, lesson)
     for option in raw.get("options", ()):
         option |= {name: filled(option[name], lesson) for name in ("text", "why")}
     with suppress(SpecError):  # it has not been drawn yet: the sentence alone

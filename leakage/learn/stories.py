@@ -39,11 +39,12 @@ class Story(Base):
 
 
 class FrontDoor(Base):
-    """The whole file. `film` is a recorded run, which halts at `stop`; `why` is the lesson that explains it."""
+    """The whole file. `film` is a recorded run, which halts at `stop`; `why` is the lesson that explains it, `teach` that of the guide."""
 
     film: str
     stop: Stop
     why: str
+    teach: str
     stories: tuple[Story, ...] = Field(min_length=12, max_length=12)
 
 
@@ -77,7 +78,7 @@ def door_data(known: Catalog | None, *, data: str, learn: str, lab: str | None, 
             "layers": received["layers"][:LAYERS],
             "seconds": run.seconds,
         },
-        "links": {"why": f"{learn}#{door.why}/1", "learn": learn, "teach": f"{learn}#{door.why}/1?present", "own": own},
+        "links": {"why": f"{learn}#{door.why}/1", "learn": learn, "teach": f"{learn}#{door.teach}/1?present", "own": own},
         "stories": [
             {
                 "title": story.title,

@@ -1,4 +1,4 @@
-"""Pages to print for those who teach: of every lesson a worksheet and its solution, and a plan for the whole, an A4 page each."""
+"""Pages to print for those who teach: of every lesson a worksheet, its solution and its course in a hall, and a plan for the whole."""
 
 import base64
 from collections.abc import Callable, Iterator
@@ -20,6 +20,8 @@ from leakage.spec.experiment import SpecError
 STYLE = Path(__file__).with_suffix(".css")
 PLAN = "index"  # the name of the plan, which leads to all the others
 SOLUTION = "-solution"  # after the id of the lesson
+HALL = "-plan"  # likewise
+KEYS = {"guess": "→, then Shift + 1 to 4, v, r", "takeaway": "→, then b", "play": "→, k to play again"}  # what is pressed at a beat
 LETTERS = "ABCD"
 SCALE = 8  # printed dots per pixel: a printer that smooths then smooths edges only
 ACROSS = 4  # pictures of a batch side by side
@@ -43,7 +45,7 @@ class PrintedPicture(NamedTuple):
 
 def names() -> list[str]:
     """What can be printed: the plan first."""
-    return [PLAN, *(f"{lesson.id}{end}" for lesson in lessons() for end in ("", SOLUTION))]
+    return [PLAN, *(f"{lesson.id}{end}" for lesson in lessons() for end in ("", SOLUTION, HALL))]
 
 
 def handout(name: str, links: HandoutLinks) -> str:
@@ -52,7 +54,9 @@ def handout(name: str, links: HandoutLinks) -> str:
         raise SpecError(f"There is no page {name!r} to print; expected is one of {', '.join(names())}.")
     if name == PLAN:
         return plan(links)
-    lesson = next(one for one in lessons() if one.id == name.removesuffix(SOLUTION))
+    lesson = next(one for one in lessons() if one.id == name.removesuffix(SOLUTION).removesuffix(HALL))
+    if name.endswith(HALL):
+        return hall_plan(lesson, links)
     return worksheet(lesson, links, solution=name.endswith(SOLUTION))
 
 
@@ -77,6 +81,30 @@ def worksheet(lesson: Lesson, links: HandoutLinks, *, solution: bool) -> str:
         caveat=filled(lesson.caveat, lesson),
         reader=f"{links.reader}#{lesson.id}",
         printed=links.printed(lesson.id),
+    )
+
+
+def hall_plan(lesson: Lesson, links: HandoutLinks) -> str:
+    """How a lesson is held in front of a hall, beat by beat: from which minute, what is pressed, seen and said. About 25 minutes."""
+    begins = [sum(minutes for minutes, _ in lesson.hall[:place]) for place in range(len(lesson.beats) + 1)]
+    return render(
+        "web/hall_plan.html.jinja",
+        style=_style(),
+        lesson=lesson,
+        number=int(lesson.id[:2]),
+        minutes=begins[-1],
+        beats=[
+            {
+                "when": f"{begins[place]} to {begins[place + 1]}",
+                "keys": KEYS.get(beat.kind, "→") if place else "f, s",
+                "kind": beat.kind,
+                "sees": filled(beat.text, lesson),
+                "notes": f"{filled(beat.note, lesson)} {lesson.hall[place][1]}".strip(),
+                "right": [LETTERS[at] for at, one in enumerate(beat.options) if one.right] if isinstance(beat, GuessBeat) else [],
+            }
+            for place, beat in enumerate(lesson.beats)
+        ],
+        reader=f"{links.reader}#{lesson.id}/1?present",
     )
 
 
@@ -137,5 +165,6 @@ def plan(links: HandoutLinks) -> str:
             for minutes, course in COURSES.items()
         ],
         solution=SOLUTION,
+        hall=HALL,
         reader=links.reader,
     )

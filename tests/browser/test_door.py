@@ -32,9 +32,15 @@ def test_a_newcomer_guesses_sees_the_lock_open_and_goes_on(site: str, chromium: 
     first = "h1, .gle-door-scene, .gle-door .gle-option, .gle-door-actions a"
     assert page.evaluate(BELOW, first) <= height  # nothing of it needs scrolling
     before = page.evaluate(TOPS, first)
+    page.wait_for_timeout(7_000)  # longer than anybody's patience: it waits
+    expect(opening).to_have_attribute("data-phase", "asked")
+    assert "blur" in page.locator(".gle-story").first.evaluate("(one) => getComputedStyle(one).filter")
+    assert page.locator(".gle-stage .gle-run").evaluate("(one) => getComputedStyle(one).visibility") == "hidden"
     page.get_by_role("button", name="The picture on the phone").click()
     expect(page.get_by_role("heading", name="It never left the phone.")).to_be_visible(timeout=10_000)
     expect(opening).to_have_attribute("data-phase", "open")
+    wait_for(page, "() => getComputedStyle(document.querySelector('.gle-story')).filter === 'none'", timeout=10_000)
+    assert page.locator(".gle-stage .gle-run").evaluate("(one) => getComputedStyle(one).visibility") == "visible"
     expect(page.locator(".gle-door .gle-option").nth(1)).to_contain_text("Your guess · ✓ The answer")
     after = page.evaluate(TOPS, first)
     assert max(abs(one - other) for one, other in zip(before, after, strict=True)) < 1  # nothing jumps

@@ -1,4 +1,4 @@
-// The front door: noise that halts and asks, the answer after a press or a while, a lock that opens at the end; one line for who knows it.
+// The front door: noise that halts and asks, the answer after a press, a lock that opens at the end; one line for who knows it.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { mount } from '../../leakage/ui/components/front/front.js';
@@ -81,13 +81,29 @@ test('a second press, or one that comes too late, changes nothing', async (t) =>
   assert.doesNotMatch(options()[2].textContent ?? '', /guess/);
 });
 
-test('without a press it plays on after six seconds', async (t) => {
-  const { page, phase, options } = await open(t);
+test('without a press it waits, and what shows the answer stays covered until it is seen', async (t) => {
+  const { page, host, one, phase, place, options } = await open(t);
+  const covered = () => [
+    host.dataset.covered,
+    one('.gle-stories').inert,
+    page.document.documentElement.classList.contains('gle-door-asks'),
+  ];
   await page.tick(2000);
-  await page.tick(4000);
+  await page.tick(600_000);
   assert.equal(phase(), 'asked');
-  await page.tick(800);
-  assert.equal(phase(), 'going');
+  assert.equal(STEPS[place()], 20);
+  assert.deepEqual(covered(), ['true', true, true]);
+  options()[1].click();
+  assert.deepEqual(covered(), ['true', true, true]); // the film still plays
+  await page.tick(3000);
+  assert.equal(phase(), 'open');
+  assert.deepEqual(covered(), ['false', false, false]);
+});
+
+test('who does not want to guess has it shown', async (t) => {
+  const { page, one, phase, options } = await open(t);
+  await page.tick(2000);
+  one('.gle-door-skip').click();
   await page.tick(3000);
   assert.equal(phase(), 'open');
   assert.doesNotMatch(

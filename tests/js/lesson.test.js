@@ -135,7 +135,7 @@ test('a right guess is told as that, and the way leads to the takeaway with cave
   assert.equal(one('.gle-words').textContent, 'Remember.');
   assert.equal(
     one('.gle-after').textContent,
-    'What this does not showCareful.SourcesA paperNotes for teachersSay it.To print: Worksheet SolutionA run: Slide (PNG) Animation (GIF)',
+    'What this does not showCareful.SourcesA paperNotes for teachersSay it.To print: Worksheet Solution Plan for a hallA run: Slide (PNG) Animation (GIF)',
   );
   assert.equal(all('.gle-dot[href]').length, 6);
   assert.equal(one('.gle-next').textContent, 'Next: Two');

@@ -14,10 +14,10 @@ const OPTIONS = [
 const LESSON = /** @type {any} */ ({
   ...{ id: '01-one', title: 'One', minutes: 8, caveat: 'Careful.', source: ['A paper'], notes: 'Say it.', runs: {}, grids: {} },
   beats: [
-    { kind: 'text', text: 'An idea.' },
-    { kind: 'guess', text: 'What?', options: OPTIONS },
-    { kind: 'text', text: 'That.' },
-    { kind: 'takeaway', text: 'Remember.' },
+    { kind: 'text', text: 'An idea.', hall: 4 },
+    { kind: 'guess', text: 'What?', options: OPTIONS, note: 'Hands at step 20.', hall_note: 'One minute alone.', hall: 7 },
+    { kind: 'text', text: 'That.', hall_note: 'In your own words.', hall: 1 },
+    { kind: 'takeaway', text: 'Remember.', hall: 4 },
   ],
 });
 
@@ -224,7 +224,11 @@ test('the speaker sees notes, the next beat, the answer, hands and a button for 
   assert.equal(other.document.title, 'Speaker view');
   const body = other.document.body;
   const text = () => body.textContent;
-  assert.match(text(), /One, 2 of 4What\?.*The answerA: this Because not\.✓ B: that Because\..*NextThat\..*Notes for teachersSay it\./s);
+  assert.match(
+    text(),
+    /One, 2 of 4What\?.*The answerA: this Because not\.✓ B: that Because\..*NextThat\..*Notes for teachersHands at step 20\.One minute alone\./s,
+  );
+  assert.match(text(), /planned for now: minute 4 of 16/); // the plan of a hall, not a reader's 8 minutes
   assert.doesNotMatch(text(), /Guesses/);
   [1, 1, 2].forEach(raise);
   press('3');
@@ -240,6 +244,8 @@ test('the speaker sees notes, the next beat, the answer, hands and a button for 
   assert.equal(view.opened, true);
   page.fire(named('→'), 'click');
   assert.equal(view.place, 2);
+  assert.match(text(), /minute 11 of 16.*Notes for teachersIn your own words\./s);
+  assert.doesNotMatch(text(), /step 20/); // each beat has its own
   assert.ok(named('→').isConnected); // the very button, so that it keeps the focus
   other.onkeydown({ key: 'PageDown', target: body, preventDefault: () => {} });
   assert.match(text(), /One, 4 of 4/);

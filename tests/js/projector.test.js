@@ -66,3 +66,28 @@ test('a stage that goes takes the view along', (t) => {
   key('f');
   assert.equal(on(), false);
 });
+
+test('while it is shown, the keys of a lesson move what plays, Space does not leave it, and b makes it black', (t) => {
+  const { page, stage, on, buttons, key } = show(t, 'a');
+  /** @type {string[]} */
+  const done = [];
+  const { player } = stage.views[0].controls;
+  for (const name of /** @type {const} */ (['forward', 'back', 'toggle'])) player[name] = () => void done.push(name);
+  key('n');
+  assert.deepEqual(done, []); // outside of it the page keeps its keys
+  /** @type {HTMLElement} */ (buttons()[0]).focus();
+  page.fire(buttons()[0], 'click');
+  assert.equal(on(), true);
+  assert.notEqual(page.document.activeElement, buttons()[0]); // Space would press it
+  for (const name of [' ', 'ArrowRight', 'PageDown', 'n', 'ArrowLeft', 'PageUp', 'p', 'k']) assert.equal(key(name).defaultPrevented, true);
+  assert.deepEqual(done, ['forward', 'forward', 'forward', 'forward', 'back', 'back', 'back', 'toggle']);
+  assert.equal(on(), true);
+  const black = /** @type {HTMLElement} */ (page.document.querySelector('.gle-projector-black'));
+  key('b');
+  assert.equal(black.hidden, false);
+  key('.');
+  assert.equal(black.hidden, true);
+  key('b');
+  key('Escape');
+  assert.deepEqual([on(), black.hidden], [false, true]);
+});

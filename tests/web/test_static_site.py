@@ -54,7 +54,7 @@ def test_the_front_door_stands_in_the_page_and_finds_its_pictures_in_the_folder(
 
 def test_every_link_leads_to_a_file_of_the_folder_and_none_to_a_network(folder: Path) -> None:
     pages = sorted(folder.rglob("*.html"))
-    assert len(pages) == 2 + 1 + 2 * len(lessons())
+    assert len(pages) == 2 + 1 + 3 * len(lessons())
     for page in pages:
         text = page.read_text()
         assert 'type="module"' not in text

@@ -1,18 +1,37 @@
-// The projector view: the stage alone and enlarged. A class on the document says so, and the styles do the rest; nothing is drawn or computed anew.
+// The projector view: the stage alone and enlarged, walked with the keys of a lesson. A class on the document says so, and the styles do the
+// rest; nothing is drawn or computed anew.
+
+import { element } from '../dom.js';
 
 const CLASS = 'gle-projecting';
+/** @typedef {import('./controls.js').Controls} Controls */
+/** @type {Record<string, (controls: Controls) => void>} as in a lesson: see reader/keys.js */
+const MOVES = {
+  ...Object.fromEntries(['ArrowRight', 'PageDown', ' ', 'n'].map((key) => [key, ({ player }) => player.forward()])),
+  ...Object.fromEntries(['ArrowLeft', 'PageUp', 'p'].map((key) => [key, ({ player }) => player.back()])),
+  k: ({ player }) => player.toggle(),
+};
+const BLACK = ['b', '.'];
 
 export class Projector {
   /**
    * @param {HTMLElement} host the stage
    * @param {AbortSignal} signal ends it
+   * @param {() => Controls[]} controls of the runs shown, or of all together
    */
-  constructor(host, signal) {
+  constructor(host, signal, controls = () => []) {
     this.host = host;
+    this.controls = controls;
+    this.black = element('div', 'gle-projector-black');
+    this.black.hidden = true;
+    document.body.append(this.black);
     const pressed = (/** @type {Event} */ { target }) => /** @type {Element | null} */ (target)?.closest?.('.gle-project');
     host.addEventListener('click', (event) => pressed(event) && this.set(!this.on), { signal });
-    document.addEventListener('keydown', (event) => this.key(event), { signal });
-    signal.addEventListener('abort', () => document.documentElement.classList.remove(CLASS));
+    document.addEventListener('keydown', (event) => this.key(event), { signal, capture: true }); // before the stage's own keys
+    signal.addEventListener('abort', () => {
+      document.documentElement.classList.remove(CLASS);
+      this.black.remove();
+    });
   }
 
   get on() {
@@ -22,6 +41,8 @@ export class Projector {
   /** @param {boolean} on */
   set(on) {
     document.documentElement.classList.toggle(CLASS, on);
+    this.black.hidden = true;
+    if (on) /** @type {HTMLElement | null} */ (document.activeElement)?.blur(); // else Space would press the button once more
     this.tell();
     this.host.scrollIntoView({ block: on ? 'start' : 'nearest' });
   }
@@ -32,7 +53,7 @@ export class Projector {
   }
 
   /**
-   * f shows it and takes it away, unless somebody writes; Escape takes it away.
+   * f shows it and takes it away, unless somebody writes; Escape takes it away; while it is shown, the keys of a lesson move what plays.
    * @param {KeyboardEvent} event
    */
   key(event) {
@@ -43,7 +64,10 @@ export class Projector {
     );
     if (key === 'f' && !writes) this.set(!this.on);
     else if (key === 'Escape' && this.on) this.set(false);
+    else if (this.on && !writes && BLACK.includes(key)) this.black.hidden = !this.black.hidden;
+    else if (this.on && !writes && MOVES[key]) this.controls().forEach(MOVES[key]);
     else return;
     event.preventDefault();
+    event.stopPropagation();
   }
 }

@@ -37,7 +37,9 @@ export class Stage {
     this.arrival = undefined;
     this.leaving = new AbortController();
     document.addEventListener('visibilitychange', () => this.watch(), { signal: this.leaving.signal });
-    this.projector = new Projector(this.host, this.leaving.signal);
+    this.projector = new Projector(this.host, this.leaving.signal, () =>
+      this.together ? [this.together.controls] : this.views.map(({ controls }) => controls),
+    );
   }
 
   /**

@@ -10,7 +10,11 @@ import { link } from './source.js';
 export function afterwards(lesson, source) {
   const box = element('section', 'gle-after');
   const notes = element('details', 'gle-notes');
-  const print = [link(source.handout(lesson.id), say('worksheet')), link(source.handout(`${lesson.id}-solution`), say('solution'))];
+  const print = [
+    link(source.handout(lesson.id), say('worksheet')),
+    link(source.handout(`${lesson.id}-solution`), say('solution')),
+    link(source.handout(`${lesson.id}-plan`), say('hallPlan')),
+  ];
   notes.append(element('summary', '', say('notes')), element('p', '', lesson.notes), line(say('toPrint'), print));
   for (const [id, run] of Object.entries(lesson.runs)) if (run.film) notes.append(line(`${run.title}:`, source.slides(id)));
   const sources = element('ul', '');

@@ -13,6 +13,8 @@ import { storyList } from './stories.js';
  * @property {boolean} [needs_program] the Lab and one's own picture do: they are told apart from what plays here
  */
 
+const COVERED = 'gle-door-asks'; // on the whole page; assets/style.css covers what lies outside of the door
+
 /**
  * @param {string} className
  * @param {string} href
@@ -33,9 +35,22 @@ export class Door {
   constructor(host, data, tryOwn) {
     this.data = data;
     this.tryOwn = tryOwn;
-    this.opening = data.small ? null : new Opening(data.film);
+    this.opening = data.small ? null : new Opening(data.film, () => this.cover(host, false));
     host.dataset.small = String(Boolean(data.small));
     host.replaceChildren(...(this.opening ? this.wide(this.opening) : this.line()));
+    this.cover(host, !data.small);
+  }
+
+  /**
+   * Until the question is answered, the pictures that show the answer are covered, here and in the rest of the page.
+   * @param {HTMLElement} host
+   * @param {boolean} on
+   */
+  cover(host, on) {
+    host.dataset.covered = String(on);
+    const list = /** @type {HTMLElement | null} */ (host.querySelector('.gle-stories'));
+    if (list) list.inert = on;
+    document.documentElement.classList.toggle(COVERED, on);
   }
 
   /**
@@ -52,7 +67,7 @@ export class Door {
     );
     opening.root.append(actions);
     const below = element('section', 'gle-door-below');
-    below.append(element('h2', '', say('stories')), this.stories());
+    below.append(element('h2', '', say('stories')), element('p', 'gle-door-covered', say('doorCovered')), this.stories());
     return [element('h1', '', say('doorQuestion')), opening.root, below];
   }
 
@@ -86,6 +101,7 @@ export class Door {
   }
 
   destroy() {
+    document.documentElement.classList.remove(COVERED);
     this.opening?.destroy();
   }
 }

@@ -7,7 +7,6 @@ import { duration, whole } from '../live/words.js';
 import { optionList } from './marking.js';
 import { say } from './phrases.js';
 
-const PATIENCE = 6000; // milliseconds that the question waits for a press
 const HASTE = 190; // milliseconds: what the film begins with is noise, or has been on the page before, and stands for a moment only
 const SPEED = 2; // two seconds before the question, and two after it
 const LOCK =
@@ -27,17 +26,19 @@ const LOCK =
  */
 
 export class Opening {
-  /** @param {Film} film */
-  constructor(film) {
+  /**
+   * @param {Film} film
+   * @param {() => void} [answered] the film has come to its end: what it ends with may be seen elsewhere too
+   */
+  constructor(film, answered = () => {}) {
     this.film = film;
+    this.answered = answered;
     this.calm = prefersCalm();
     this.gone = false;
     /** @type {HTMLImageElement | null} */
     this.image = null;
     /** @type {number | undefined} */
     this.chosen = undefined;
-    /** @type {ReturnType<typeof setTimeout> | undefined} */
-    this.timer = undefined;
     this.options = [
       { text: say('doorBlur'), right: false, why: '' },
       { text: say('doorSame'), right: true, why: '' },
@@ -57,6 +58,9 @@ export class Opening {
     this.headline.setAttribute('aria-live', 'polite');
     this.answers = element('div', 'gle-door-answers');
     this.foot = element('p', 'gle-door-foot');
+    this.skip = element('button', 'gle-door-skip', say('doorSkip'));
+    this.skip.type = 'button';
+    this.skip.addEventListener('click', () => this.phase === 'asked' && this.goOn());
     this.lay();
     this.turn('opening');
     this.open();
@@ -96,7 +100,8 @@ export class Opening {
     this.phase = phase;
     const revealed = phase === 'open';
     this.headline.textContent = say(revealed ? 'doorOpen' : phase === 'missing' ? 'doorMissing' : 'doorAsk');
-    this.foot.textContent = revealed ? say('recordedIn', { time: duration(this.film.seconds) }) : '';
+    this.foot.replaceChildren(revealed ? say('recordedIn', { time: duration(this.film.seconds) }) : phase === 'asked' ? this.skip : '');
+    if (revealed || phase === 'missing') this.answered();
     const focused = this.answers.contains(document.activeElement);
     const { options, chosen } = this;
     this.answers.replaceChildren(optionList({ options, chosen, revealed, choose: (option) => this.choose(option) }));
@@ -143,13 +148,11 @@ export class Opening {
     this.root.dataset.place = String(place);
   }
 
-  /** The film has come to rest: at the question, or at its end. Who asked for less motion is asked without a deadline. */
+  /** The film has come to rest: at the question, which waits for as long as somebody wants, or at its end. */
   rest() {
     if (this.player.mode !== 'still') return;
-    if (this.phase === 'opening') {
-      this.turn('asked');
-      if (!this.calm) this.timer = setTimeout(() => this.goOn(), PATIENCE);
-    } else if (this.phase === 'going') this.turn('open');
+    if (this.phase === 'opening') this.turn('asked');
+    else if (this.phase === 'going') this.turn('open');
   }
 
   /** @param {number} option */
@@ -160,14 +163,12 @@ export class Opening {
   }
 
   goOn() {
-    clearTimeout(this.timer);
     this.turn('going');
     this.go(this.film.halt, this.last);
   }
 
   destroy() {
     this.gone = true;
-    clearTimeout(this.timer);
     this.player.destroy();
     this.root.remove();
   }

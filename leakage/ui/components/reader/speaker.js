@@ -120,7 +120,8 @@ export class SpeakerWindow {
         element('p', '', `${right ? '✓ ' : ''}${letter(place)}: ${text} ${why}`);
       parts.unshift(element('h2', '', say('rightAnswer')), ...options.map(line), ...this.guesses());
     }
-    this.told.replaceChildren(...parts, element('h2', '', say('notes')), element('p', '', lesson.notes));
+    const notes = [walk.beat.note, walk.beat.hall_note].map((words) => element('p', '', words ?? ''));
+    this.told.replaceChildren(...parts, element('h2', '', say('notes')), ...notes);
     this.tick();
   }
 
@@ -139,9 +140,11 @@ export class SpeakerWindow {
   tick() {
     const { lesson, walk } = this.view;
     const minutes = (Date.now() - this.began) / 60_000;
-    const due = (lesson.minutes * walk.place) / lesson.beats.length;
+    const planned = lesson.beats.map(({ hall = lesson.minutes / lesson.beats.length }) => hall);
+    const sum = (/** @type {number[]} */ many) => many.reduce((all, one) => all + one, 0);
+    const due = sum(planned.slice(0, walk.place));
     this.clock.textContent = `${Math.floor(minutes)}:${String(Math.floor((minutes * 60) % 60)).padStart(2, '0')}`;
-    this.pace.textContent = say('pace', { due: Math.round(due), all: lesson.minutes });
+    this.pace.textContent = say('pace', { due: Math.round(due), all: Math.round(sum(planned)) });
   }
 
   close() {

@@ -2,7 +2,7 @@
 
 /**
  * @typedef {{ text: string, right: boolean, why: string }} Option
- * @typedef {{ kind: string, text: string, options?: Option[] }} Step a beat, as far as walking goes
+ * @typedef {{ kind: string, text: string, options?: Option[], note?: string, hall_note?: string, hall?: number }} Step a beat, as far as walking goes
  * @typedef {{ place: number, furthest: number, guesses: Record<string, number> }} Kept what is remembered of a lesson
  */
 
