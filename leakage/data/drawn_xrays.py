@@ -1,4 +1,4 @@
-"""Drawings that look like chest X-rays of eight people, none of whom exists: from ellipses and ribs, without a data set. No torch."""
+"""Drawings that look like chest X-rays of sixteen people, none of whom exists: from ellipses and ribs, without a data set. No torch."""
 
 from typing import cast
 
@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from leakage.data.readers import Pixels
 
-COUNT = 8
+COUNT = 16
 SIDE = 128  # pixels
 GOLDEN = (5**0.5 - 1) / 2  # its multiples, modulo 1, are spread evenly: every person's proportions are another
 Plane = NDArray[np.float64]  # (SIDE, SIDE)

@@ -12,7 +12,20 @@ from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Picture, SpecError
 from leakage.spec.lab_settings import NONE
 from leakage.spec.prepared import prepared
-from leakage.spec.question import ATTACKERS, CALLED, COUNTS, LAST_SEED, MINUTES, MOST_ROUNDS, PHONES, STEPS, Question, groups, in_words_of
+from leakage.spec.question import (
+    ATTACKERS,
+    CALLED,
+    COUNTS,
+    LAST_SEED,
+    MINUTES,
+    MOST_ROUNDS,
+    PHONES,
+    STEPS,
+    Question,
+    groups,
+    in_words_of,
+    strangers,
+)
 from leakage.ui.ask.protections import BY_EPSILON, EPSILON, PROTECTION, protection
 from leakage.ui.common import forms
 from leakage.ui.common.markdown import escape
@@ -36,7 +49,7 @@ def choose(known: Catalog) -> tuple[Question, list[Picture]]:
     with forms.card(1, "Whose pictures?"):
         who = _segments("who", list(_kinds()), _kinds().__getitem__, label="Whose pictures?")
         own = _own() if who == OWN else []
-        faces = st.empty()
+        faces = st.container()
     with forms.card(2, "How are they sent?"):
         called = _segments("called", CALLED, str.capitalize, label="Who takes part?", shown=True)
         summed = f"{called.capitalize()} whose updates are added up (secure aggregation)"
@@ -112,6 +125,8 @@ def _thumbnails(question: Question, place: Any) -> None:
         return
     items = [find(picture.source, picture.id) for picture in pictures]
     place.html(render("ui/ask/thumbnails.html.jinja", pictures=[(thumbnail(item), item.alt) for item in items]))
+    if others := strangers(question):
+        place.caption(f"{others:d} of these are of other kinds: this program has too few of this one.")
 
 
 # ---------------------------------------------------------------- in the address
