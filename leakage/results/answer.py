@@ -10,7 +10,7 @@ from leakage.results.comparison import Row, rows
 from leakage.results.control import Control
 from leakage.results.labels_read import LabelsRead, labels_read
 from leakage.results.nearest import NAIVE, nearest
-from leakage.results.precomputed import Cell, reach, seen_words
+from leakage.results.precomputed import SPREAD, Cell, reach, seen_words
 from leakage.results.promise import Promise, stated
 from leakage.runs.events import AttackEnd
 from leakage.runs.reader import RunReader
@@ -197,7 +197,8 @@ def _control(reader: RunReader, runs: Sequence[Run], known: Catalog) -> Control 
 def stronger(experiments: Sequence[Experiment], played: set[str], known: Catalog) -> str:
     """The attack that came further in the nearest rows than each of those that were played, by id, and how far; "" where none did.
 
-    Only attackers that the scenario permits count: one that averages rounds needs several, and a naive one stays naive.
+    Further: in more runs the picture was shown, or it was shown better by more than another seed makes. Only attackers that the scenario
+    permits count: one that averages rounds needs several, and a naive one stays naive.
     """
     if not experiments:
         return ""
@@ -210,8 +211,13 @@ def stronger(experiments: Sequence[Experiment], played: set[str], known: Catalog
         before = cells.get(one.attack.id)
         if one.who in permitted and (before is None or reach(one.cell) > reach(before)):
             cells[one.attack.id] = one.cell
-    furthest = max((reach(cell)[:-1] for attack, cell in cells.items() if attack in played), default=(-1.0, 0.0, 0.0))
-    others = {attack: cell for attack, cell in cells.items() if attack not in played and reach(cell)[:-1] > furthest}
+    *shares, psnr = max((reach(cell) for attack, cell in cells.items() if attack in played), default=(-1.0, 0.0, 0.0, 0.0))
+    further = {attack: reach(cell) for attack, cell in cells.items() if attack not in played}
+    others = {
+        attack: cells[attack]
+        for attack, own in further.items()
+        if [*own[:-1]] > shares or ([*own[:-1]] == shares and own[-1] > psnr + SPREAD)
+    }
     if not others:
         return ""
     best = max(others, key=lambda attack: reach(others[attack]))

@@ -61,7 +61,7 @@ def scenario_words(question: Question, known: Catalog) -> list[tuple[str, str]]:
         ("Who takes part", _phones(question)),
         ("In one update", f"{counted(question.each, 'picture')} of each phone, {question.pictures} in all"),
         ("What a phone does", STEPS[question.steps].replace("Several steps", f"{steps} steps")),
-        ("Uploads", f"{question.uploads:,} by each phone in the whole training"),
+        ("Uploads", f"{question.uploads:,} upload{'s' * (question.uploads > 1)} by each phone in the whole training"),
         ("Protection", _protection(question, known)),
         ("Attacker", ATTACKERS[question.attacker]),
         ("Effort", f"{question.minutes} min on this machine"),

@@ -91,7 +91,7 @@ def test_paper_keeps_the_strength_and_the_local_steps() -> None:
     told = dict(scenario_words(Question(steps="several", defenses=(Part(id="dp_sgd"),), rounds=100), CATALOG))
     assert told["Protection"] == "DP-SGD, clip 1, sigma 1"
     assert told["What a phone does"] == "5 steps by itself, then it sends (FedAvg)"
-    assert told["Uploads"] == "100 by each phone in the whole training"
+    assert told["Uploads"] == "100 uploads by each phone in the whole training"
 
 
 def test_grey_uploads_are_called_grey() -> None:
