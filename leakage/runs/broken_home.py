@@ -2,11 +2,13 @@
 
 import errno
 import os
+import shutil
 import sqlite3
 from pathlib import Path
 
 from leakage.settings import Settings
 
+ROOM = 65536  # bytes without which SQLite opens no file
 DO = {
     "damaged": (
         "{0} is damaged ({1}). Its runs can be saved as far as they can be read: end the program, and start it again or run "
@@ -54,6 +56,8 @@ def in_plain_words(error: BaseException, path: Path) -> BrokenHomeError | None:
         return BrokenHomeError(DO[kind].format(error.filename2 or error.filename or path, error.strerror))
     if kind == "closed" and path.is_file() and not os.access(path.parent, os.W_OK):  # a file could not be made beside it
         kind = "read-only"
+    if kind == "disk" and shutil.disk_usage(path.parent).free < ROOM:  # SQLite has the same name for a disk that takes nothing more
+        kind = "full"
     return BrokenHomeError(DO[kind].format(path, error))
 
 

@@ -15,6 +15,7 @@ from sqlite3 import Connection
 from leakage.runs.broken_home import BrokenHomeError, kind_of
 from leakage.runs.connections import PAGE
 from leakage.runs.migrations import MIGRATIONS
+from leakage.runs.notes import RECORDINGS
 from leakage.runs.programs import lock_path, take_lock
 from leakage.runs.store import Store
 from leakage.settings import Settings
@@ -22,7 +23,7 @@ from leakage.settings import Settings
 BESIDE = ("", "-wal", "-shm")  # what SQLite keeps beside a file
 MAGIC, TABLE_PAGES = b"SQLite format 3\0", (5, 13)  # see https://www.sqlite.org/fileformat.html
 KEPT = "store.damaged-{}.db"
-LOOK = 2.0  # seconds that a store is looked through at a start
+LOOK = 1.0  # seconds that a store is looked through at a start
 SKIPPED = 1_000_000  # numbers of events that are not used again: a browser may keep a picture under one for ever
 JSON_COLUMNS = {"runs": ("experiment", "result"), "events": ("body",), "notes": ("body",)}
 SAVED = "{} was damaged ({}). {} runs were saved into a new file{}. The damaged one is kept as {}, for {} at most: uploads may be in it."
@@ -91,6 +92,7 @@ def _save(config: Settings, why: str) -> Salvaged:
     for end in BESIDE:
         with contextlib.suppress(FileNotFoundError):
             shutil.copyfile(f"{path}{end}", f"{kept}{end}")
+            Path(f"{kept}{end}").chmod(0o600)
     _give_header(path)
     draft = path.with_suffix(".draft")
     draft.unlink(missing_ok=True)
@@ -100,6 +102,7 @@ def _save(config: Settings, why: str) -> Salvaged:
         runs = int(new.execute("SELECT COUNT(*) FROM runs").fetchone()[0])
     for end in BESIDE[1:]:
         Path(f"{path}{end}").unlink(missing_ok=True)
+    draft.chmod(0o600)
     draft.replace(path)
     return Salvaged(kept, why, runs, rows, lost)
 
@@ -140,6 +143,7 @@ def copy_readable(old: Connection, new: Connection) -> tuple[int, int]:
                 saved += new.execute(f"INSERT OR IGNORE INTO {table} (rowid, {', '.join(columns)}) VALUES ({blanks})", row).rowcount
         rows, held = rows + saved, held + max(saved, _count(old, table))
     rows -= _without_their_runs(new)
+    new.execute("DELETE FROM notes WHERE name = ?", (RECORDINGS,))  # what was recorded is put in anew: of it nothing need be missing
     for (last,) in new.execute("SELECT seq FROM sqlite_sequence WHERE name = 'events'").fetchall():
         new.execute("UPDATE sqlite_sequence SET seq = ? WHERE name = 'events'", (last + SKIPPED,))
     new.execute("COMMIT")

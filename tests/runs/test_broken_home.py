@@ -21,8 +21,10 @@ from told import end, frame
 
 from leakage.__main__ import main
 from leakage.data.images import sheet
+from leakage.learn.restored import restore_all
 from leakage.runs.broken_home import BrokenHomeError
 from leakage.runs.connections import PAGE
+from leakage.runs.notes import RECORDINGS
 from leakage.runs.programs import take_lock
 from leakage.runs.salvage import fault_of, kept_aside, remove_kept, save_if_damaged
 from leakage.runs.service import Service
@@ -95,6 +97,7 @@ def test_what_can_be_read_of_a_damaged_store_is_saved_and_the_damaged_file_is_ke
     salvaged = save_if_damaged(config)
     assert salvaged is not None
     assert salvaged.kept.read_bytes() == before
+    assert salvaged.kept.stat().st_mode & 0o777 == config.store.stat().st_mode & 0o777 == 0o600
     assert kept_aside(config) == [salvaged.kept]
     assert f"{config.store} was damaged" in salvaged.words(config)
     assert f"{salvaged.runs} runs were saved" in salvaged.words(config)
@@ -151,6 +154,22 @@ def test_a_kept_store_goes_when_its_uploads_would_have(config: Settings) -> None
     assert kept_aside(config) == []
     assert remove_kept(config, before=time.time()) == 0
     dispatcher.store.close()
+
+
+def test_recorded_runs_are_put_in_anew_after_their_store_was_saved(config: Settings) -> None:
+    store = Store(config.store)
+    restore_all(store)
+    (name, *_) = store.note(RECORDINGS)
+    pictures = len(store.frames(name))
+    store.close()
+    headless(config.store)
+    assert save_if_damaged(config)
+    store = Store(config.store)
+    with store.database.write() as db:
+        db.execute("DELETE FROM events WHERE run = ? AND kind = 'frame'", (name,))  # as if they could not be read
+    restore_all(store)
+    assert len(store.frames(name)) == pictures > 0
+    store.close()
 
 
 def test_a_row_that_is_no_json_any_more_stays_behind_with_what_belongs_to_it(config: Settings) -> None:
@@ -244,16 +263,18 @@ def test_programs_end_with_a_sentence_where_the_store_cannot_be_opened(program: 
 
 
 @pytest.mark.processes
-@pytest.mark.parametrize(("broken", "word"), [(read_only, "cannot be written"), (full, "is full")])
+@pytest.mark.parametrize(
+    ("broken", "there", "word"), [(read_only, True, "cannot be written"), (full, False, "is full"), (full, True, "is full")]
+)
 def test_programs_end_with_a_sentence_on_a_disk_that_takes_nothing(
-    broken: Callable[[Path], None], word: str, small_disk: Path, whole: Path
+    broken: Callable[[Path], None], there: bool, word: str, small_disk: Path, whole: Path
 ) -> None:
     home = small_disk / "home"
     home.mkdir()
-    if broken is read_only:
+    if there:  # without the bytes that are set aside for a full disk
         shutil.copy(whole, home / "store.db")
     broken(small_disk)
-    for program in (SERVER, ["-m", "leakage", "admin", "status"]):
+    for program in (SERVER, ["-m", "leakage", "admin", "status"]) if there else (SERVER,):
         told = ended(home, program)
         assert word in told
         assert str(home) in told
