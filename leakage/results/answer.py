@@ -89,7 +89,7 @@ class Answer:
     def doubts(self) -> list[str]:
         """What a failed answer must be read beside: a stronger attack that was not played, and the control."""
         words = [f"A stronger known attack was not played to an answer: {self.stronger}."] if self.stronger else []
-        return words + ([self.control.beside(self.recognized)] if self.control and self.control.total else [])
+        return words + ([self.control.in_headline(self.recognized)] if self.control and self.control.total else [])
 
     @property
     def played(self) -> str:

@@ -33,7 +33,7 @@ class Control:
             return f"{words}, so far: {self.open} of its runs {'has' if self.open == 1 else 'have'} not ended"
         return f"{words}; {self.cut} more of its runs came to no answer" if self.cut else words
 
-    def beside(self, recognized: int) -> str:
+    def in_headline(self, recognized: int) -> str:
         """What a headline says of it, beside a protection behind which so many were recognized."""
         return self.doubt(recognized) or f"Without the protection {self.seen} of {self.total} were recognized."
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
+from answers import CLINICS, NOISE, OFFICER, answering, ended, planned
 from problems import CATALOG
 
 from leakage.results import answer_file
@@ -16,21 +17,11 @@ from leakage.results.asking import MOST, is_about, plan, unprotected
 from leakage.results.differences import sentence_case
 from leakage.results.precomputed import matrix, reach, seen_words
 from leakage.runs.endings import inapplicable
-from leakage.runs.event_parts import FrameScores, VerdictWords
 from leakage.runs.events import AttackEnd
 from leakage.runs.store import Run, Store
 from leakage.spec.experiment import Experiment, Part, Picture, SpecError
 from leakage.spec.question import GROUPS, Question, groups
 from leakage.spec.words import CUT_SHORT, NOT_SHOWN, PARTLY, RECOGNIZABLE, SINGLED_OUT
-
-NOISE = Part(id="gaussian_noise", fields={"scale": 0.01})
-OFFICER = Question(phones=4, defenses=(NOISE,))
-CLINICS = Question(who="scans", called="clinics", phones=4, defenses=(Part(id="dp_sgd", fields={"sigma": 0.01}),))
-
-
-def planned(question: Question, seconds: float = 1.0, *, slots: int = 2) -> list[Experiment]:
-    return plan(question, CATALOG, lambda _: seconds, slots=slots)
-
 
 # ---------------------------------------------------------------- what is run
 
@@ -119,31 +110,6 @@ def test_what_cannot_be_asked_is_refused_with_the_remedy(question: Question, wor
 
 
 # ---------------------------------------------------------------- what may be said
-
-
-def ended(number: int, words: list[str], *, status: str = "done", seed: int = 1) -> Run:
-    """A run on as many pictures as words, which are their verdicts."""
-    asked = Experiment(pictures=tuple(Picture(id=f"face-{place}") for place in range(len(words))), seed=seed).resolve(CATALOG)
-    verdict = VerdictWords(
-        word=min(words, key=[RECOGNIZABLE, SINGLED_OUT, PARTLY, NOT_SHOWN, CUT_SHORT].index), why="", meaning="", rule=""
-    )
-    verdict = verdict.model_copy(update={"each": tuple(words)})
-    end = (
-        AttackEnd(answer=1, seconds=3.0, scores=FrameScores(psnr=10.0), verdict=verdict).model_dump(mode="json")
-        if status == "done"
-        else None
-    )
-    return Run(
-        id=f"run{number}", owner="me", kind="attack", digest=asked.digest(), version="1", experiment=asked.model_dump_json(), status=status,
-        result=end, created=0.0, grp=None, shareable=True, estimate=None,
-    )  # fmt: skip
-
-
-def answering(question: Question, words: list[str]) -> Run:
-    """The first run of a question, ended with these words."""
-    run = ended(1, words)
-    (asked, *_) = planned(question)
-    return replace(run, experiment=asked.model_dump_json(), digest=asked.digest())
 
 
 def run_of(experiment: Experiment) -> Run:

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
+from answers import CLINICS, NOISE, OFFICER, answering
 from problems import CATALOG
-from test_answer import CLINICS, NOISE, OFFICER, answering
 
 from leakage.results import answer_file
 from leakage.results.answer import answer
