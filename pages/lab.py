@@ -2,7 +2,6 @@
 
 import streamlit as st
 
-from leakage.results.durations import duration
 from leakage.runs.service import service
 from leakage.spec.catalog import Catalog
 from leakage.spec.cautions import warnings
@@ -55,9 +54,7 @@ def start(experiment: Experiment | None, known: Catalog) -> None:
         except SpecError as error:  # settings that are each allowed, and together are not
             experiment, words = None, str(error)
         if seconds:
-            limit = experiment.max_seconds if experiment else 0
-            words = f"About {duration(seconds)} on this machine"
-            words += f", and {duration(limit)} at most: its time limit" if seconds > limit else ""
+            words = result.estimate_words(seconds, experiment.max_seconds if experiment else 0)
         if experiment:
             words = f"Attack: {known.get('attack', experiment.attack.id).title}. {words}"
         pressed = st.button(

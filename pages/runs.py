@@ -76,7 +76,9 @@ def row(run: Run, label: Label, known: Catalog) -> None:
             )
             with st.popover("Rename", icon=":material/edit:", type="tertiary"):
                 st.text_input("Name", label.name, LONGEST, key=f"name-{run.id}", on_change=rename, args=given, help="Empty: its title.")
-            st.button("Delete", key=f"delete-{run.id}", icon=":material/delete:", type="tertiary", on_click=service().delete, args=given)
+            with st.popover("Delete", icon=":material/delete:", type="tertiary"):
+                st.markdown("It goes at once, with its pictures, and does not come back.")
+                st.button("Delete it", key=f"delete-{run.id}", type="primary", on_click=service().delete, args=given)
 
 
 def rename(run: str, whose: str) -> None:

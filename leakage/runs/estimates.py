@@ -3,6 +3,7 @@
 import heapq
 import json
 import math
+import os
 import time
 from collections.abc import Sequence
 from functools import lru_cache
@@ -14,6 +15,7 @@ from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment
 from leakage.spec.tasks import InverterTraining, Ranks, Task, Training
 
+LOADED = 1.5  # times as long, from which on the load is worth a word
 ENOUGH = 1.0  # seconds of a run that say how fast it is
 
 
@@ -30,6 +32,17 @@ def estimate(store: Store, task: Task, known: Catalog) -> float | None:
     if per_step is None:
         per_step = _measured(store, task, known)
     return None if per_step is None else planned(task, known) * per_step
+
+
+def load_now() -> float:
+    """How many times as long a run takes that begins now, because others use the machine: 1 where a core is free.
+
+    By the kernel's mean over the last minute of processes that run or wait for a core, and one more, for each core.
+    """
+    try:
+        return max(1.0, (os.getloadavg()[0] + 1) / (os.cpu_count() or 1))
+    except OSError:  # the kernel does not say
+        return 1.0
 
 
 def _lately(store: Store, experiment: Experiment, known: Catalog) -> float | None:

@@ -747,10 +747,15 @@ def test_the_training_page_lists_every_trained_model_with_its_way_into_the_lab(d
     assert said.count("[Attack it](/?model=") == 6
 
 
-def test_a_run_that_will_meet_its_time_limit_says_so(door: Service, visit: Open) -> None:
+def test_a_run_that_will_meet_its_time_limit_says_so_and_a_loaded_machine_takes_longer(
+    door: Service, visit: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "getloadavg", lambda: (0.0, 0.0, 0.0))
     door.store.put_note(SPEEDS, {"lenet": (1.0, 1.0)})
     at = visit(attack="inverting_gradients", max_seconds="60")
     assert "About 80 min on this machine, and 60 s at most: its time limit" in words(at)
+    monkeypatch.setattr(os, "getloadavg", lambda: (4.0 * (os.cpu_count() or 1) - 1, 0.0, 0.0))  # four times as many as there are cores
+    assert "About 320 min on this machine while others use it (80 min when it is idle), and 60 s at most" in words(at.run())
 
 
 def test_another_model_is_untrained_until_its_own_training_is_chosen(door: Service, visit: Open) -> None:

@@ -9,6 +9,8 @@ from leakage.data.images import gallery
 from leakage.data.lpips_download import lpips_download
 from leakage.learn.restored import VERSION
 from leakage.results.changes import changes
+from leakage.results.durations import duration
+from leakage.runs.estimates import LOADED, load_now
 from leakage.runs.events import AttackEnd
 from leakage.runs.service import service
 from leakage.runs.store import OPEN, Run
@@ -27,6 +29,8 @@ from leakage.ui.lab import fallback, presets, strongest
 from leakage.ui.lab.ledger import ledger
 
 MOST = 2  # runs side by side
+PLAYED = """It was computed on another machine. The same settings and the same seed, computed here, may end a few dB higher or lower:
+processors and numbers of threads round differently in the last digit, and a search of hundreds of steps makes that grow."""
 EVERY = 2.0  # seconds between two looks at runs that move: the stage hears of them at once, and each look costs a tenth of a core
 DOWNLOADS = {
     "final.png": "Picture",
@@ -65,7 +69,7 @@ def show(ids: str | None, asked: Experiment | None, known: Catalog) -> None:
     if all(run.version == VERSION for run in runs):
         which = "Recorded runs" if len(runs) > 1 else "A recorded run"
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.markdown(f"**{which}, played again.** Choose your own settings and press **Run**.", width="content")
+            st.markdown(f"**{which}, played again.** Choose your own settings and press **Run**.", width="content", help=PLAYED)
             if preset:
                 live = partial(presets.start, preset, live=True)
                 st.button("Compute both live", icon=":material/play_arrow:", key="live", type="tertiary", on_click=live)
@@ -215,3 +219,11 @@ def load_settings(ids: str) -> None:
     runs = find_runs(ids)
     if runs and runs[-1].kind == "attack":
         forms.load(Experiment.model_validate_json(runs[-1].experiment))
+
+
+def estimate_words(seconds: float, limit: float) -> str:
+    """How long a run takes on this machine as it stands, and on an idle one where that differs."""
+    load = load_now()
+    words = f"About {duration(seconds * load)} on this machine"
+    words += f" while others use it ({duration(seconds)} when it is idle)" if load > LOADED else ""
+    return words + (f", and {duration(limit)} at most: its time limit" if seconds * load > limit else "")
