@@ -12,8 +12,8 @@ from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment, Part
 
 ANOTHER = (
-    "One picture of each phone, by the best attacker of the precomputed results: an untrained LeNet, CIFAR-10. Who puts "
-    "rounds together watches 16 of a server that stands still. What was not shown there is not shown safe."
+    "One picture of each phone, by the best attacker of the precomputed results, on an untrained LeNet with pictures of CIFAR-10. An "
+    "attacker that averages rounds had 16 of them. What was not shown there is not shown safe."
 )
 MARKED = "The rows nearest to your question are marked; their attackers are played first."
 
