@@ -14,6 +14,7 @@ from leakage.runs.endings import how_it_stands
 from leakage.runs.notes import RECORDINGS, SERVER, SLOTS
 from leakage.runs.salvage import kept_aside, remove_kept, save_if_damaged
 from leakage.runs.store import Run, Store
+from leakage.runs.trained_models import MB, SHARE
 from leakage.settings import Settings
 
 HOUR, DAY = 3600.0, 24 * 3600.0
@@ -68,15 +69,18 @@ def status(store: Store, config: Settings) -> Iterator[str]:
     """How a store stands, a line for each thing."""
     runs, now = store.everything(), time.time()
     states, recorded = [run.status for run in runs], len(store.note(RECORDINGS) or {})
-    used = (1 - store.housekeeping.free()) * config.store_mb
+    used = (1 - store.housekeeping.free()) * (1 - SHARE) * config.store_mb
     waiting = [now - run.created for run in runs if run.status == "queued"]
     seen = list(store.owners().values())
     heard = now - float(store.note(SERVER) or 0)
     yield f"home      {config.home}"
     yield f"server    {'here' if heard < HERE else 'not here'}, {store.note(SLOTS) or config.slots} slots"
-    yield f"store     {used:.0f} of {config.store_mb} MB; {shutil.disk_usage(config.home).free / 2**30:.1f} GB free on the disk"
+    free = shutil.disk_usage(config.home).free / 2**30
+    yield f"store     {used:.0f} of {(1 - SHARE) * config.store_mb:.0f} MB; {free:.1f} GB free on the disk"
     if kept := kept_aside(config):
         yield f"kept      {', '.join(path.name for path in kept)}: damaged stores, kept for {config.upload_life}"
+    count, size = store.models.total()
+    yield f"models    {count} trained by runs take {size / MB:.1f} of {SHARE * config.store_mb:.1f} MB, which the store keeps for them"
     yield f"runs      {len(runs)}: " + ", ".join(f"{states.count(state)} {state}" for state in sorted(set(states)))
     yield f"          {recorded} of them recorded, {sum(not run.shareable for run in runs)} with uploads, " + (
         f"{sum(run.thinned is not None for run in runs)} thinned to their answer"
@@ -92,6 +96,7 @@ def clean(store: Store, uploads: float, unseen: float) -> Iterator[str]:
     store.sweep(uploads_before=now - uploads * DAY, unseen_before=now - unseen * DAY)
     yield f"{before - len(store.everything())} runs removed: uploads older than {uploads:g} days, owners not seen for {unseen:g}."
     yield f"{store.housekeeping.tidy()} old runs thinned to their answers or removed, to make room."
+    store.models.remove_unheld()
 
 
 def export(store: Store, out: Path) -> int:

@@ -57,8 +57,8 @@ def set_pragma(db: Connection, pragma: str) -> None:
 class Database:
     """A file that these migrations have made, or brought up to date. Each thread has a connection of its own."""
 
-    def __init__(self, path: Path, *, migrations: Sequence[Migration], max_mb: int) -> None:
-        self.path, self.pages, self.migrations = path, max_mb * 2**20 // PAGE, migrations
+    def __init__(self, path: Path, *, migrations: Sequence[Migration], max_mb: float) -> None:
+        self.path, self.pages, self.migrations = path, int(max_mb * 2**20) // PAGE, migrations
         self.reserve = path.with_suffix(".reserve")
         self.local = threading.local()
         self.make_room: Callable[[], bool] = lambda: False  # set by the store: it knows what can go

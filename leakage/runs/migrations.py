@@ -9,7 +9,9 @@ A step is never edited once a release has it, and uses nothing that may change l
 
 import hashlib
 import json
+import re
 import time
+from pathlib import Path
 
 from leakage.runs.connections import Connection, Migration
 
@@ -119,6 +121,22 @@ def let_runs_yield(db: Connection) -> None:
     db.execute("ALTER TABLE runs ADD COLUMN yields REAL")
 
 
+def count_trained_models(db: Connection) -> None:
+    """10: the folder of what a run has trained, and what each of them takes."""
+    db.execute("ALTER TABLE runs ADD COLUMN made TEXT")
+    db.execute("CREATE TABLE models (folder TEXT PRIMARY KEY, bytes INTEGER NOT NULL)")
+    home = Path(db.execute("PRAGMA database_list").fetchone()[2]).parent
+    for run, kind, text in db.execute("SELECT id, kind, experiment FROM runs WHERE kind IN ('train', 'invert')").fetchall():
+        asked = json.loads(text)
+        whole = re.sub(r'"max_seconds":\d+', '"max_seconds":3600', text) if kind == "train" else text
+        behind = [] if kind == "train" else ["-".join(part["id"] for part in asked["defenses"]) or "plain"]
+        name = "-".join([asked["model"]["id"], asked["data"], *behind, hashlib.sha256(whole.encode()).hexdigest()[:8]])
+        folder = f"{'checkpoints' if kind == 'train' else 'inverters'}/{name}"
+        size = sum(path.stat().st_size for path in (home / folder).glob("*"))
+        db.execute("UPDATE runs SET made = ? WHERE id = ?", (folder, run))
+        db.execute("INSERT OR IGNORE INTO models (folder, bytes) VALUES (?, ?)", (folder, size))
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     create_tables,
     replace_numbers_that_are_not_finite,
@@ -129,4 +147,5 @@ MIGRATIONS: tuple[Migration, ...] = (
     let_a_full_store_make_room,
     let_codes_delete_uploads,
     let_runs_yield,
+    count_trained_models,
 )

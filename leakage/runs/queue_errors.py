@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from leakage.runs.connections import FULL, StoreError, is_full
 from leakage.runs.housekeeping import TIGHT
 from leakage.runs.store import QueueFullError, Store
+from leakage.runs.trained_models import NoModelRoomError
 from leakage.settings import Settings
 from leakage.spec.experiment import SpecError
 
@@ -26,6 +27,8 @@ def in_words(store: Store, config: Settings) -> Iterator[None]:
         yield
     except QueueFullError as error:
         raise SpecError(TOO_MANY[error.cap].format(error.limit, error.open, error.asked)) from None
+    except NoModelRoomError as error:
+        raise SpecError(str(error)) from None
     except StoreError as error:
         if not is_full(error):
             raise

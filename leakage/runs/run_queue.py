@@ -12,6 +12,7 @@ from leakage.runs.events import EndEvent, RestartEvent, StateEvent
 from leakage.runs.housekeeping import weigh
 from leakage.runs.last_slot import YIELD_AFTER, let_others_first, to_yield
 from leakage.runs.rows import Asked, Run, run_of
+from leakage.runs.trained_models import TrainedModels, measure
 from leakage.runs.turns import playing, slots_of, waiting_in_order, waiting_runs
 
 BEFORE_IT_BEGAN = {"stopped": "Cancelled before it began.", "over": "The time of its question was over before it began."}
@@ -38,6 +39,8 @@ class QueueFullError(ValueError):
 
 class RunQueue(EventLog):
     """The part of a Store that is a queue for many processes."""
+
+    models: TrainedModels
 
     def add(self, run: Run, files: Mapping[str, bytes]) -> None:
         """Queue one run with its files (uploads), whatever else there is."""
@@ -81,6 +84,8 @@ class RunQueue(EventLog):
         db.execute("INSERT INTO holders (run, owner, since) VALUES (?, ?, ?)", (run.id, run.owner, run.created))
         db.executemany("INSERT INTO files (run, name, data) VALUES (?, ?, ?)", [(run.id, name, data) for name, data in files.items()])
         append(db, run.id, StateEvent(status="queued"))
+        if run.made:
+            self.models.admit(db, run.made, run.owner)
 
     # ------------------------------------------------------------ claiming
 
@@ -213,6 +218,7 @@ class RunQueue(EventLog):
                     append(db, run, end)
                 append(db, run, StateEvent(status=how, message=message))
                 weigh(db, run)
+                measure(db, run, self.database.path.parent)
 
         self.database.write_using_reserve(work)
 

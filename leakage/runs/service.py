@@ -2,7 +2,6 @@
 
 import math
 import secrets
-import shutil
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -45,8 +44,7 @@ from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment, SpecError
 from leakage.spec.tasks import InverterTraining, Ranks, Task, Training
 
-Made = dict[str, tuple[str, type[Training | InverterTraining]]]  # kind of run -> the folder of what it makes, and its task
-MADE: Made = {"train": ("checkpoints", Training), "invert": ("inverters", InverterTraining)}
+MADE = {Training: "checkpoints", InverterTraining: "inverters"}  # where what a task makes lies, below the home
 SEEN = 3600.0  # seconds between two notes that an owner is here
 NOT_READY = "The list of attacks and models is still being prepared. Try again in a few seconds."
 
@@ -179,6 +177,7 @@ class Service:
             shareable=not request.files,
             estimate=self.estimate(request.what),
             created=time.time(),
+            made=f"{MADE[type(request.what)]}/{request.what.name}" if isinstance(request.what, Training | InverterTraining) else None,
         )
 
     def look(self, run: str) -> Run | None:
@@ -250,11 +249,7 @@ class Service:
 
     def delete(self, run: str, owner: str) -> None:
         """Drop this owner's reference; the last one removes run, frames, uploads and what was trained. It is stopped first."""
-        found = self.look(run)
         self.store.drop(run, owner)
-        if found and found.kind in MADE and not self.store.equal(found.kind, found.digest):
-            name = MADE[found.kind][1].model_validate_json(found.experiment).name
-            shutil.rmtree(self.config.home / MADE[found.kind][0] / name, ignore_errors=True)
 
     def delete_all(self, owner: str) -> int:
         """Delete everything this owner holds; answers how many runs that were."""

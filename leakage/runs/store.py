@@ -13,6 +13,7 @@ from leakage.runs.migrations import MIGRATIONS
 from leakage.runs.notes import CLOCK, LOG
 from leakage.runs.rows import OPEN, Label, Removed, Run
 from leakage.runs.run_queue import Caps, QueueFullError, RunQueue
+from leakage.runs.trained_models import SHARE, TrainedModels
 from leakage.spec.aliases import names_of
 
 __all__ = ["OPEN", "Caps", "Label", "QueueFullError", "Removed", "Run", "Store"]
@@ -23,7 +24,8 @@ class Store(RunQueue):
     """The runs of one machine. Safe to use from several threads and processes."""
 
     def __init__(self, path: Path, *, max_mb: int = 4096) -> None:
-        super().__init__(Database(path, migrations=MIGRATIONS, max_mb=max_mb))
+        super().__init__(Database(path, migrations=MIGRATIONS, max_mb=max_mb * (1 - SHARE)))
+        self.models = TrainedModels(self.database, max_mb=max_mb)
         self.path = path
         self.close = self.database.close
         self.housekeeping = Housekeeping(self.database)
@@ -43,6 +45,10 @@ class Store(RunQueue):
             "SELECT name, data FROM files WHERE run = ? AND substr(name, 1, ?) = ?", (run, len(prefix), prefix)
         )
         return {row["name"]: row["data"] for row in rows}
+
+    def make_model_room(self, run: str, size: int) -> None:
+        """The model that this run trains is about to take so many bytes of the disk. Raises NoModelRoomError."""
+        self.models.make_room(run, size)
 
     # ------------------------------------------------------------ looking and deleting
 
@@ -129,6 +135,7 @@ class Store(RunQueue):
     def _delete(self, work: Callable[[Connection], bool]) -> None:
         if self.database.write_using_reserve(work):
             self.empty_log()
+        self.models.remove_unheld()
         self.database.set_reserve_aside()
 
     def empty_log(self) -> None:

@@ -168,6 +168,7 @@ class Dispatcher:
         """Keep room in the store, and nothing of what was deleted in the log."""
         if went := self.store.housekeeping.tidy():
             log.info("the store was nearly full: %d old runs were thinned to their answers or removed", went)
+        self.store.models.remove_unheld()
         if self.store.note(LOG):
             self.store.empty_log()
 

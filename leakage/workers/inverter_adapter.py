@@ -22,7 +22,7 @@ from leakage.engine.weights import pack, unpack
 from leakage.spec.tasks import InverterTraining
 from leakage.workers.adapter import federation, network
 from leakage.workers.learned_adapter import load_inverter
-from leakage.workers.training_folder import commit_of_code
+from leakage.workers.training_folder import any_room, commit_of_code
 
 HELD_OUT = 500  # test pictures by which it is measured
 TOGETHER = 64  # unprotected pictures whose gradients are computed at once
@@ -63,7 +63,9 @@ def updates(task: InverterTraining, pictures: Pictures, *, first_seed: int, puls
         yield setting.client(model, pulse=pulse)(weights, x[own], y[own], {})[0]
 
 
-def train_inverter(task: InverterTraining, folder: Path, *, pulse: Callable[[], bool] = lambda: False) -> Iterator[Epoch]:
+def train_inverter(
+    task: InverterTraining, folder: Path, *, pulse: Callable[[], bool] = lambda: False, room: Callable[[int], None] = any_room
+) -> Iterator[Epoch]:
     """Make the examples, learn from them, measure; the folder then holds card and weights. Yields an Epoch 0 when examples are there.
 
     Raises StoppedError when `pulse()` says stop, ValueError when a protection changes the model.
@@ -81,6 +83,7 @@ def train_inverter(task: InverterTraining, folder: Path, *, pulse: Callable[[], 
         pictures=(task.batch, *task.image_shape),
         seed=task.seed,
     )
+    room(sum(value.nbytes for value in shape.network().state_dict().values()))  # sooner than after the last epoch; half of it is kept
     features = torch.stack([shape.project(update) for update in updates(task, train, first_seed=task.seed + 1, pulse=pulse)])
     yield Epoch(0, float("nan"))
     grouped = in_groups(train[0], task.batch)
@@ -93,6 +96,7 @@ def train_inverter(task: InverterTraining, folder: Path, *, pulse: Callable[[], 
     data = pack(state, dtype=torch.float16)
     errors = errors_of(task, Inverter(shape, unpack(data, folder.name), folder.name), test, pulse=pulse)
     truth = in_groups(test[0], task.batch)
+    room(2 * len(data))
     folder.mkdir(parents=True, exist_ok=True)
     write(folder / WEIGHTS, data)
     write(

@@ -2,11 +2,13 @@
 
 import time
 from collections.abc import Callable
+from functools import partial
 
 from leakage.data.inverters import inverter_folder, read_inverter
 from leakage.engine.stopping import StoppedError
 from leakage.runs.events import InverterEnd, ProgressEvent, TrainingMetaEvent
 from leakage.runs.store import Run, Store
+from leakage.runs.trained_models import room_for
 from leakage.spec.tasks import InverterTraining
 from leakage.workers.inverter_adapter import train_inverter
 
@@ -18,7 +20,7 @@ def perform(store: Store, run: Run, pulse: Callable[[], bool]) -> InverterEnd:
     store.add_event(run.id, TrainingMetaEvent(rounds=task.epochs, device="cpu"))
     if not (folder / "card.json").exists():
         try:
-            for epoch in train_inverter(task, folder, pulse=pulse):
+            for epoch in train_inverter(task, folder, pulse=pulse, room=room_for(folder, partial(store.make_model_room, run.id))):
                 store.add_event(run.id, ProgressEvent(done=epoch.done, loss=epoch.loss, seconds=round(time.monotonic() - began, 1)))
         except StoppedError:
             return InverterEnd(seconds=round(time.monotonic() - began, 1))

@@ -20,7 +20,19 @@ from leakage.runs.store import Run
 from leakage.workers.cluster_files import changed_files
 
 OF_A_RUN = frozenset(
-    {"beat", "put_version", "add_event", "add_frame", "put_file", "files", "finish", "needed_files", "read_file", "keep_training"}
+    {
+        "beat",
+        "put_version",
+        "add_event",
+        "add_frame",
+        "put_file",
+        "files",
+        "finish",
+        "needed_files",
+        "read_file",
+        "keep_training",
+        "make_model_room",
+    }
 )
 CALLS = OF_A_RUN | {"claim", "claim_also", "get", "queue", "running", "note", "put_note"}  # the first argument of OF_A_RUN is its id
 ORPHANED, IDLE_ORPHANED = 600.0, 120.0  # seconds without an answer after which a worker, with a run or without, gives its place back

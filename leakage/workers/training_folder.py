@@ -4,6 +4,7 @@ import fcntl
 import hashlib
 import importlib.metadata
 import json
+import os
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -27,21 +28,35 @@ from leakage.workers.training_adapter import train as run_training
 
 PATIENCE = 20.0  # seconds in which somebody who was told to stop should have left the folder
 CARRIED = "memory/{}/"  # before the names of what a client carries, in the state's file
+FILES = 3  # the state, its next one while that is written, and the stages: so many times the weights at most
 STAGES = (1, 5)  # rounds after which the weights are kept, as float16; and after the last one, as float32
 
 
-def train(training: Training, folder: Path, *, device: torch.device, pulse: Callable[[], bool] = lambda: False) -> Iterator[Progress]:
+def any_room(_more: int) -> None:
+    """Who trains by hand has the whole disk."""
+
+
+def train(
+    training: Training,
+    folder: Path,
+    *,
+    device: torch.device,
+    pulse: Callable[[], bool] = lambda: False,
+    room: Callable[[int], None] = any_room,
+) -> Iterator[Progress]:
     """Yield progress and keep everything in `folder`; a training that was interrupted there goes on where its last full round ended.
 
-    One that has ended there is only told again. metrics.json holds one row per round. Raises CheckpointError when the folder holds
-    another training.
+    One that has ended there is only told again. metrics.json holds one row per round. `room` is called before so many bytes more are
+    written, and may refuse them. Raises CheckpointError when the folder holds another training.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with held(folder, pulse):
-        yield from _train(training, folder, device=device, pulse=pulse)
+        yield from _train(training, folder, device=device, pulse=pulse, room=room)
 
 
-def _train(training: Training, folder: Path, *, device: torch.device, pulse: Callable[[], bool]) -> Iterator[Progress]:
+def _train(
+    training: Training, folder: Path, *, device: torch.device, pulse: Callable[[], bool], room: Callable[[int], None]
+) -> Iterator[Progress]:
     commit = commit_of_code()  # of the code as it was loaded
     start, rows = resume(training, folder)
     for row in rows:
@@ -50,6 +65,7 @@ def _train(training: Training, folder: Path, *, device: torch.device, pulse: Cal
         return
     train_set, test_set = load(training)
     before = rows[-1]["seconds"] if rows else 0.0
+    room(FILES * sum(value.nbytes for value in build(training).state_dict().values()))  # sooner than after the first round
     for progress in run_training(training, train_set, test_set, device=device, start=start, pulse=pulse):
         word = replace(progress, seconds=before + progress.seconds)
         if word.weights is not None:
@@ -61,7 +77,9 @@ def _train(training: Training, folder: Path, *, device: torch.device, pulse: Cal
             carried = {
                 CARRIED.format(client) + name: value for client, state in enumerate(word.client_states) for name, value in state.items()
             }
-            write(folder / STATE, pack({**word.weights, **carried}, rounds=number))
+            state = pack({**word.weights, **carried}, rounds=number)
+            room(FILES * len(state))
+            write(folder / STATE, state)
         yield word
     if len(rows) == training.rounds:
         with suppress(Stopped):
@@ -71,18 +89,28 @@ def _train(training: Training, folder: Path, *, device: torch.device, pulse: Cal
 @contextmanager
 def held(folder: Path, pulse: Callable[[], bool]) -> Iterator[None]:
     """Nobody else trains in this folder meanwhile; one that was just told to stop is waited for. Raises CheckpointError."""
-    with (folder / "lock").open("w") as lock:
-        ends = time.monotonic() + PATIENCE
-        while True:
+    ends = time.monotonic() + PATIENCE
+    while True:
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / "lock").open("w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
             except BlockingIOError:
                 if pulse() or time.monotonic() > ends:
                     remedy = "Wait until it has ended, then ask again"
                     raise CheckpointError(f"Another process is at this training, in {folder}. {remedy}.") from None
                 time.sleep(0.2)
-        yield
+                continue
+            if _is_at(lock.fileno(), folder):
+                yield
+                return
+
+
+def _is_at(lock: int, folder: Path) -> bool:
+    """Whether this open lock lies in the folder still: a deleted training takes its folder and its lock with it."""
+    with suppress(FileNotFoundError):
+        return os.path.samestat(os.fstat(lock), (folder / "lock").stat())
+    return False
 
 
 def resume(training: Training, folder: Path) -> tuple[State | None, list[dict[str, Any]]]:

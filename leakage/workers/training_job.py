@@ -1,6 +1,7 @@
 """A training as a run: its rounds as events. What it learns lies in a folder of LEAKAGE_HOME, so that a stopped one can go on."""
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 
@@ -8,6 +9,7 @@ from leakage.data.images import training_pictures
 from leakage.engine.federated_training import Progress
 from leakage.runs.events import ProgressEvent, RoundEvent, TrainingEnd, TrainingMetaEvent
 from leakage.runs.store import Run, Store
+from leakage.runs.trained_models import room_for
 from leakage.settings import settings
 from leakage.spec.tasks import Training
 from leakage.workers.training_adapter import privacy
@@ -20,7 +22,7 @@ def perform(store: Store, run: Run, pulse: Callable[[], bool], device: torch.dev
     folder = settings().checkpoints / training.name
     store.add_event(run.id, TrainingMetaEvent(rounds=training.rounds, device=str(device)))
     last: Progress | None = None
-    for word in train(training, folder, device=device, pulse=pulse):
+    for word in train(training, folder, device=device, pulse=pulse, room=room_for(folder, partial(store.make_model_room, run.id))):
         done, seconds = round(word.done, 4), round(word.seconds, 1)
         if word.accuracy is None:
             store.add_event(run.id, ProgressEvent(done=done, loss=word.loss, seconds=seconds))

@@ -45,13 +45,16 @@ def test_status_counts_what_is_there(store: Store, tmp_path: Path) -> None:
     queued(store, "waiting", "waiting too", owner="you")
     for owner in ("me", "you"):
         store.see(owner)
+    store.add(run("training", "you", kind="train", made="checkpoints/a"), {})
+    store.make_model_room("training", 2 * 2**20)
     told = "\n".join(admin.status(store, Settings(home=tmp_path, slots=2, store_mb=64, memory_mb=0)))
     for words in (
         "server    not here, 2 slots",
-        "of 64 MB",
-        "runs      4: 2 done, 2 queued",
+        "of 56 MB",
+        "models    1 trained by runs take 2.0 of 8.0 MB",
+        "runs      5: 2 done, 3 queued",
         "1 of them recorded, 1 with uploads, 0 thinned",
-        "queue     2 wait",
+        "queue     3 wait",
         "owners    2; 2 here within the hour, 2 within a day",
     ):
         assert words in told

@@ -11,7 +11,7 @@ from place import LONG, QUICK, Place, alive, another, damaged, noisy, place, unt
 from stored import python
 from stored import run as row
 
-from leakage.runs.connections import FULL
+from leakage.runs.connections import FULL, PAGE
 from leakage.runs.notes import RECORDINGS
 from leakage.runs.store import Store
 from leakage.spec.experiment import Assumptions, Experiment, Part
@@ -158,7 +158,7 @@ def test_a_store_at_its_limit_ends_the_run_with_a_sentence_and_nothing_else(home
         made.dispatch()
         keepsake = made.finished(made.submit(QUICK))
         made.store.put_note(RECORDINGS, {keepsake.id: ""})  # so that it makes no room
-        free = int(made.store.housekeeping.free() * 3 * 2**20)
+        free = int(made.store.housekeeping.free() * made.store.database.pages * PAGE)
         made.store.put_file(keepsake.id, "ballast", b"x" * (free - 300_000))  # four pictures: a running run keeps 16 in any case
         runs_full(made, 1)
         runs_full(made, 2)

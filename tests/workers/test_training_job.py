@@ -144,3 +144,16 @@ def test_missing_pictures_are_a_sentence(school: Place) -> None:
     assert run.status == "failed"
     assert "The training pictures of CIFAR-10 were not found" in run.message
     assert "leakage fetch cifar10" in run.message
+
+
+def test_a_training_without_room_ends_with_a_sentence_and_leaves_its_room_to_others(home: Path) -> None:
+    """Of 16 MB one owner's models have 1 MB: LeNet's 60 kB fit, a wide ConvNet does not, of which three copies may lie there at once."""
+    with place(home, LEAKAGE_STORE_MB="16", LEAKAGE_DATA=str(write_digits(home / "data"))) as made:
+        made.dispatch()
+        wide = finished(made, SHORT.model_copy(update={"model": Part(id="convnet", fields={"width": 64})}))
+        assert (wide.status, wide.message[:41]) == ("failed", "Your trained models would hold 33.3 MB wi")  # 3 x 11,628,144 bytes
+        assert made.store.models.total()[1] == 0
+        assert finished(made, SHORT).status == "done"
+        count, size = made.store.models.total()
+        assert count == 2
+        assert size == sum(path.stat().st_size for path in made.config.checkpoints.rglob("*") if path.is_file())

@@ -1,0 +1,137 @@
+"""The room that trained models take: they count towards the store's limit, of each owner and in all, and go with the runs that made them.
+
+A run that trains notes its folder (`Run.made`, below the home). The table `models` says what each such folder takes, or is about to take,
+in bytes. A folder that no run names any more is removed. Until that is done, for a worker may still be at it, its row stays and it counts.
+"""
+
+import fcntl
+import json
+import shutil
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from leakage.runs.connections import Connection, Database
+from leakage.runs.housekeeping import FREE, MADE_ROOM, OLDEST, VIEWED, forget
+
+SHARE = 1 / 8  # of the store's limit: all trained models together; the file of runs has the rest
+OWN = SHARE / 2  # ... those of one owner
+MB = 2**20
+OWN_FULL = (
+    "Your trained models would hold {:.1f} MB with this one; {:.1f} MB are allowed. Delete trainings first, on the page Your runs, "
+    "or train a smaller model."
+)
+ALL_FULL = (
+    "There is no room for another trained model: with this one all of them would hold {:.1f} MB, and this server keeps {:.1f} MB. "
+    "Try again later, or train a smaller model; whoever runs the server can set LEAKAGE_STORE_MB."
+)
+GONE = "This training was deleted."
+UNHELD = "folder NOT IN (SELECT made FROM runs WHERE made IS NOT NULL)"
+HELD = "folder IN (SELECT made FROM runs) OR folder IN (SELECT value FROM json_each(:leaving))"  # not those that this makes go
+SUM = f"SELECT COALESCE(SUM(bytes), 0) AS bytes FROM models WHERE folder != :folder AND ({HELD})"
+OF_OWNER = " AND folder IN (SELECT made FROM runs JOIN holders ON holders.run = runs.id WHERE holders.owner = :owner)"
+
+
+class NoModelRoomError(ValueError):
+    """A trained model finds no room; says what is allowed, and what to do."""
+
+
+class TrainedModels:
+    """The trained models of a home whose store may take `max_mb` with them."""
+
+    def __init__(self, database: Database, *, max_mb: float) -> None:
+        self.database, self.home, self.limit = database, database.path.parent, max_mb * MB
+
+    def admit(self, db: Connection, folder: str, owner: str, size: int = 0) -> None:
+        """Note that this owner's model in that folder takes `size` bytes, or what is there now. Raises NoModelRoomError.
+
+        Where all models together are too many, trainings make room that nobody has looked at within the hour, the oldest first.
+        """
+        size = max(size, size_of(self.home / folder))
+        leaving = [row["folder"] for row in db.execute(f"SELECT folder FROM models WHERE {UNHELD}")]
+        values = {"folder": folder, "owner": owner, "leaving": json.dumps(leaving)}
+        least = max(size, 1)  # who asks for a training when nothing is left is refused at once
+        own = least + _bytes(db, SUM + OF_OWNER, values)
+        if own > OWN * self.limit:
+            raise NoModelRoomError(OWN_FULL.format(own / MB, OWN * self.limit / MB))
+        while (every := least + _bytes(db, SUM, values)) > SHARE * self.limit:
+            if not _forget_oldest(db, folder, self.limit):
+                raise NoModelRoomError(ALL_FULL.format(every / MB, SHARE * self.limit / MB))
+        db.execute("INSERT INTO models (folder, bytes) VALUES (?, ?) ON CONFLICT DO UPDATE SET bytes = excluded.bytes", (folder, size))
+
+    def make_room(self, run: str, size: int) -> None:
+        """The folder of this training is about to hold so many bytes. Raises NoModelRoomError, also where the run was deleted meanwhile."""
+
+        def work(db: Connection) -> None:
+            row = db.execute("SELECT made, owner FROM runs WHERE id = ?", (run,)).fetchone()
+            if row is None:
+                raise NoModelRoomError(GONE)
+            self.admit(db, row["made"], row["owner"], size)
+
+        self.database.write_using_reserve(work)
+        self.remove_unheld()
+
+    def remove_unheld(self) -> None:
+        """Remove the folders that no run names any more; one that a worker is still at is left for the next time."""
+        if self.database.read().execute(f"SELECT 1 FROM models WHERE {UNHELD}").fetchone():
+            self.database.write_using_reserve(self._remove_unheld)
+
+    def _remove_unheld(self, db: Connection) -> None:
+        for row in db.execute(f"SELECT folder FROM models WHERE {UNHELD}").fetchall():
+            if _removed(self.home / row["folder"]):
+                db.execute("DELETE FROM models WHERE folder = ?", (row["folder"],))
+
+    def total(self) -> tuple[int, int]:
+        """How many trained models there are, and bytes that they take."""
+        row = self.database.read().execute("SELECT COUNT(*) AS count, COALESCE(SUM(bytes), 0) AS bytes FROM models").fetchone()
+        return row["count"], row["bytes"]
+
+
+def measure(db: Connection, run: str, home: Path) -> None:
+    """A training has ended: what its folder holds is what it takes."""
+    row = db.execute("SELECT made FROM runs WHERE id = ?", (run,)).fetchone()
+    if row and row["made"]:
+        db.execute("UPDATE models SET bytes = ? WHERE folder = ?", (size_of(home / row["made"]), row["made"]))
+
+
+def size_of(folder: Path) -> int:
+    """Bytes of the files in a folder; 0 where there is none."""
+    found = 0
+    for path in folder.glob("*"):
+        with suppress(OSError):  # replaced meanwhile
+            found += path.stat().st_size
+    return found
+
+
+def room_for(folder: Path, make_room: Callable[[int], None]) -> Callable[[int], None]:
+    """What is called before `more` bytes are written into this folder."""
+    return lambda more: make_room(size_of(folder) + more)
+
+
+def _bytes(db: Connection, query: str, values: dict[str, Any]) -> int:
+    return int(db.execute(query, values).fetchone()["bytes"])
+
+
+def _forget_oldest(db: Connection, but: str, limit: float) -> bool:
+    """Delete the training that is missed least, by its run; whether there was one."""
+    row = db.execute(
+        f"SELECT id FROM runs WHERE {FREE} AND made IS NOT NULL AND made != :but AND COALESCE(viewed, 0) <= :hour_ago"
+        f" ORDER BY {OLDEST} LIMIT 1",
+        {"but": but, "hour_ago": time.time() - VIEWED, "quota": OWN * limit},
+    ).fetchone()
+    return bool(row) and forget(db, "id = :run", {"run": row["id"]}, why=MADE_ROOM) > 0
+
+
+def _removed(folder: Path) -> bool:
+    """Whether it is gone now; not where a worker holds its lock."""
+    try:
+        with (folder / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(folder)
+    except FileNotFoundError:
+        return not folder.exists()
+    except OSError:
+        return False
+    return True
