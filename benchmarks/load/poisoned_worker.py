@@ -77,4 +77,4 @@ def measure() -> list[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    save("load_poisoned", measure())
+    save("load_poisoned", {"memory_mb": MEMORY_MB, "rows": measure()})

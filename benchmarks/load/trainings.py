@@ -13,10 +13,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from _site import Site, until
-from _table import ROOT, save, say
-
-sys.path.insert(0, str(ROOT / "tests"))
-from digits import write_digits
+from _table import save, say
 
 from leakage.runs.store import OPEN, Store
 from leakage.spec.experiment import Part, SpecError
@@ -31,13 +28,13 @@ def measure() -> dict[str, Any]:
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         home = Path(folder)
         Store(home / "store.db", max_mb=STORE_MB).close()
-        site = Site(home, LEAKAGE_STORE_MB=str(STORE_MB), LEAKAGE_DATA=str(write_digits(home / "data")))
+        site = Site(home, LEAKAGE_STORE_MB=str(STORE_MB))
         try:
             until(site.service.catalog, 120)
             wide, asked, refused, most = Part(id="convnet", fields={"width": 16}), list[str](), list[str](), 0.0
             began = time.monotonic()
             for seed in range(TRAININGS):
-                task = Training(model=wide, pictures=300, rounds=1, batch=100, seed=seed)
+                task = Training(model=wide, data="digits", pictures=300, rounds=1, batch=100, seed=seed)
                 try:
                     asked.append(site.service.train(task, "one browser"))
                 except SpecError as error:

@@ -29,9 +29,12 @@ BEFORE = {"unasked_grown_mb": 1191.3, "asked_grown_mb": 1200.1}
 
 def wait(page: ClientConnection, kind: str) -> ForwardMsg:
     """The next message of that kind."""
-    while (message := ForwardMsg.FromString(page.recv(timeout=60))).WhichOneof("type") != kind:
-        pass
-    return message
+    while True:
+        data = page.recv(timeout=60)
+        assert isinstance(data, bytes)
+        message: ForwardMsg = ForwardMsg.FromString(data)
+        if message.WhichOneof("type") == kind:
+            return message
 
 
 def send(site: Site, address: str) -> int:
