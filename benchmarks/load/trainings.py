@@ -20,7 +20,7 @@ from leakage.spec.experiment import Part, SpecError
 from leakage.spec.tasks import Training
 
 STORE_MB, TRAININGS, MB = 64, 12, 2**20
-BEFORE: dict[str, Any] = {}
+BEFORE = {"done": 10, "without_room": 0, "models_mb": 7.2, "seconds": 200}  # two were not through after 200 s on a busy machine
 
 
 def measure() -> dict[str, Any]:

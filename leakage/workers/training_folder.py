@@ -78,7 +78,7 @@ def _train(
                 CARRIED.format(client) + name: value for client, state in enumerate(word.client_states) for name, value in state.items()
             }
             state = pack({**word.weights, **carried}, rounds=number)
-            room(FILES * len(state))
+            room(2 * len(state))  # beside the one before, and as the last stage
             write(folder / STATE, state)
         yield word
     if len(rows) == training.rounds:
