@@ -7,13 +7,22 @@ from torch.nn import functional as F
 TINY = 1e-300
 
 
-def count_probabilities(expected: Tensor, variance: Tensor, batch_size: int) -> Tensor:
-    """P(n_c = k) (K, B + 1) for n_c ~ N(expected_c, variance_c), both (K,), at whole numbers k from 0 to B, given sum_c n_c = B.
+def count_probabilities(expected: Tensor, variance: Tensor, batch_size: int, misfit: float = 1.0) -> Tensor:
+    """P(n_c = k) (K, B + 1) at whole numbers k from 0 to B, given sum_c n_c = B and what a linear fit says of each class.
 
-    Exact: the products over the classes before and after c are convolved along k (forward-backward), in float64.
+    expected, variance  (K,) each: the fit's mean of n_c and its variance, where every class was as likely as any
+    misfit  the factor by which what the fit says is to be weakened
+
+    Before the fit the counts are multinomial, of mean m = B / K and variance s^2 = m (1 - 1 / K). Were they normal, the fit would follow
+    from a likelihood L of log L(k) = (expected - m) (k - m) / v - (k - m)^2 (1 / v - 1 / s^2) / 2, with the fit's variance v, s^2 at most.
+    So the joint probability of counts is prod_c L_c(n_c)^(1 / misfit) / n_c!. The sum over the other classes is exact: the products over
+    the classes before and after c are convolved along k (forward-backward), in float64.
     """
-    number = torch.arange(batch_size + 1, dtype=torch.float64)
-    score = -(number - expected.double()[:, None]).square() / (2 * variance.double()[:, None])
+    number, share = torch.arange(batch_size + 1, dtype=torch.float64), 1 / len(expected)
+    mean, spread = batch_size * share, batch_size * share * (1 - share)
+    off, v = number - mean, variance.double().clamp(max=spread)[:, None]
+    score = (expected.double()[:, None] - mean) * off / v - off.square() * (1 / v - 1 / spread) / 2
+    score = score / misfit - (number + 1).lgamma()
     own = (score - score.amax(1, keepdim=True)).exp().clamp(min=TINY)  # (K, B + 1)
     start = F.one_hot(torch.tensor(0), batch_size + 1).double()
     before, after = [start], [start]

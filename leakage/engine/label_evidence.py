@@ -12,6 +12,8 @@ from torch import Tensor
 TINY = 1e-30
 STEPS = 3  # of the power iteration that finds the direction that all rows share
 RIDGE = 1e-6
+ORDINAL = 8  # readings, the last ones of all, that stay as they are where a protection stretches some rows or entries
+FOLDS = 4  # of the rehearsals, by which a fit is tested
 UNLIKE = 0.01  # share of every reading's variance that no other reading has
 LEAST = 1e-4  # variance of a count: nothing is known better than to 0.01
 
@@ -33,8 +35,9 @@ def evidence(slopes: Tensor, rows: Tensor | None, feature: Tensor, prediction: T
     """(K, F) of the weight's gradient (K, D) and the bias's (K,), given a mean feature (D,) and a mean prediction (K,).
 
     By class: the row along the mean feature, all entries or those alone that are not 0; its lowest entry; along the direction that all
-    rows share; its length; the bias. Each of these as it is, as a multiple of what all negative ones add up to, and its sign for the first
-    and the last; the mean prediction; and 1.
+    rows share; its length; the bias. Each of these as it is, and as a multiple of what all negative ones add up to. The last ORDINAL
+    compare more than they measure: the signs of the first, of the bias and of the lowest entry; the row's sum and its lowest entry beside
+    its own size; whether its lowest entry is among the B lowest; the mean prediction; and 1.
     """
     square = feature.dot(feature).clamp(min=TINY)
     along = slopes @ feature / square
@@ -59,7 +62,7 @@ def evidence(slopes: Tensor, rows: Tensor | None, feature: Tensor, prediction: T
     ]
     parts += [] if rows is None else [rows]
     shares = [part / -part.clamp(max=0).sum().clamp(max=-TINY) for part in parts]
-    signs = [(part < 0).to(part) for part in ([along] if rows is None else [along, rows])]
+    signs = [(part < 0).to(part) for part in (along, along if rows is None else rows, lowest)]
     return torch.stack([*parts, *shares, *signs, *alone, prediction, torch.ones_like(along)], 1)
 
 
@@ -71,23 +74,40 @@ def size_of(slopes: Tensor, rows: Tensor | None) -> Tensor:
 
 
 def fit(given: Tensor, counts: Tensor, likeness: Tensor) -> CountFit:
-    """Weighted least squares of counts (S, K) by evidence (S, K, F) with a weight (S,) for each rehearsal, by ridge; then its errors.
+    """Weighted least squares of counts (S, K) by evidence (S, K, F), whose last reading is 1, with a weight (S,) for each rehearsal.
 
-    The squared errors, scaled up for the F numbers fitted, are fitted themselves: base + growth * expected.
+    How much of the fit is chance is seen by cross-validation: counts are expected by fits to the other rehearsals, and the true counts'
+    slope over these, 0 to 1, shrinks the whole fit. Behind noise that hides all counts it is 0, and every class is as likely as any. The
+    squared errors left are fitted themselves: base + growth * expected. Source of the shrinkage: Copas 1983, section 3.
     """
-    classes, features = given.shape[1:]
-    flat, target = given.reshape(-1, features), counts.reshape(-1)
-    weight = likeness.repeat_interleave(classes)
-    scale = flat.square().mean(0).sqrt().clamp(min=TINY)
-    unit = flat / scale
-    left = (unit * weight[:, None]).T @ unit + RIDGE * weight.sum() * torch.eye(features, dtype=flat.dtype)
-    weights = torch.linalg.solve(left, (unit * weight[:, None]).T @ target) / scale
-    expected = flat @ weights
-    effective = float(weight.sum().square() / weight.square().sum())
-    squares = (expected - target).square() * effective / max(effective - features, features)
-    line = torch.stack([torch.ones_like(expected), expected.clamp(min=0)], 1)
-    base, growth = torch.linalg.lstsq(line * weight.sqrt()[:, None], (squares * weight.sqrt())[:, None]).solution[:, 0].tolist()
+    scale = given.flatten(0, 1).square().mean(0).sqrt().clamp(min=TINY)
+    unit = given / scale  # (S, K, F)
+    weighted = unit * likeness[:, None, None]
+    ridge = RIDGE * counts.shape[1] * likeness.sum() * torch.eye(given.shape[2], dtype=given.dtype)
+    folds = [slice(place, None, FOLDS) for place in range(FOLDS)]
+    sums = [(torch.einsum("skf,skg->fg", weighted[f], unit[f]), torch.einsum("skf,sk->f", weighted[f], counts[f])) for f in folds]
+    left, right = ridge + torch.stack([square for square, _ in sums]).sum(0), torch.stack([product for _, product in sums]).sum(0)
+    expected = torch.empty_like(counts)
+    for fold, (square, product) in zip(folds, sums, strict=True):
+        expected[fold] = unit[fold] @ torch.linalg.solve(left - square, right - product)
+    each = likeness.repeat_interleave(counts.shape[1])
+    slope, offset = _line(expected.flatten(), counts.flatten(), each)
+    weights = slope * torch.linalg.solve(left, right) / scale
+    weights[-1] += offset
+    expected = offset + slope * expected.flatten()
+    line = torch.stack([torch.ones_like(expected), expected.clamp(min=0)], 1) * each.sqrt()[:, None]
+    squares = (expected - counts.flatten()).square()
+    base, growth = torch.linalg.lstsq(line, (squares * each.sqrt())[:, None]).solution[:, 0].tolist()
     return CountFit(weights, base, growth)
+
+
+def _line(x: Tensor, y: Tensor, weight: Tensor) -> tuple[float, float]:
+    """Slope, 0 to 1, and offset of the weighted straight line of y over x, (N,) each."""
+    share = weight / weight.sum()
+    across, up = x - (share * x).sum(), y - (share * y).sum()
+    slope = float((share * across * up).sum() / (share * across.square()).sum().clamp(min=TINY))
+    slope = min(max(slope, 0.0), 1.0)
+    return slope, float((share * (y - slope * x)).sum())
 
 
 def misfit(given: Tensor, counts: Tensor, likeness: Tensor, received: Tensor, found: Tensor) -> float:

@@ -17,7 +17,7 @@ from torch.nn import functional as F
 from leakage.engine.client import gradient_client, single_gradients
 from leakage.engine.core import Observation, Params, generator
 from leakage.engine.label_counts import count_probabilities, likeliest
-from leakage.engine.label_evidence import evidence, fit, misfit, size_of
+from leakage.engine.label_evidence import ORDINAL, evidence, fit, misfit, size_of
 from leakage.engine.label_probes import Head, head, predict, varied_pictures
 from leakage.engine.logit_layer import last_layer
 
@@ -204,13 +204,19 @@ def rehearsed(seen: Observation) -> Tensor | None:
 def _read_by(played: Rehearsed, alike: Tensor, received: Tensor, batch_size: int) -> tuple[Tensor, float]:
     """How likely every count is, (K, B + 1), given rehearsals with these weights (S,) and the readings received (K, F); and the misfit.
 
-    Readings beyond those of all rehearsals count as the nearest of them: beyond, nothing was learned.
+    By all readings or by those alone that compare: whichever expects more labels to be right, once its own misfit has weakened it.
     """
-    received = received.clamp(played.evidence.amin((0, 1)), played.evidence.amax((0, 1)))
-    expected, variance = fit(played.evidence, played.counts, alike)(received)
+    found = [_read_from(played.evidence[..., first:], played.counts, alike, received[:, first:], batch_size) for first in (0, -ORDINAL)]
+    return max(found, key=lambda one: likeliest(one[0])[1])
+
+
+def _read_from(given: Tensor, counts: Tensor, alike: Tensor, received: Tensor, batch_size: int) -> tuple[Tensor, float]:
+    """The same by readings given (S, K, F). Those beyond all rehearsals count as the nearest of them: beyond, nothing was learned."""
+    received = received.clamp(given.amin((0, 1)), given.amax((0, 1)))
+    expected, variance = fit(given, counts, alike)(received)
     taken = torch.bincount(likeliest(count_probabilities(expected, variance, batch_size))[0], minlength=len(expected)).double()
-    ratio = misfit(played.evidence, played.counts, alike, received, taken)
-    return count_probabilities(expected, ratio * variance, batch_size), ratio
+    ratio = misfit(given, counts, alike, received, taken)
+    return count_probabilities(expected, variance, batch_size, ratio), ratio
 
 
 def likeness(sizes: Tensor, knows: Tensor, seen: Tensor) -> Tensor:

@@ -8,13 +8,14 @@ import pytest
 import torch
 from problems import observed, smooth
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from leakage.engine.client import gradient_client, weights_of
 from leakage.engine.core import Observation, generator
 from leakage.engine.federation import Federation, ThreatModel
 from leakage.engine.label_certainty import OFFSET, calibrated
 from leakage.engine.label_counts import count_probabilities, expected_right, likeliest
-from leakage.engine.label_evidence import misfit
+from leakage.engine.label_evidence import fit, misfit
 from leakage.engine.label_probes import Head
 from leakage.engine.label_rehearsal import Disturbance, intact, likeness, mean_feature
 from leakage.engine.labels import WORDS, recover
@@ -32,10 +33,37 @@ def test_count_probabilities_are_those_of_all_counts_that_add_up() -> None:
     every = torch.zeros(4, 5, dtype=torch.float64)
     for counts in product(range(5), repeat=4):
         if sum(counts) == 4:
-            chance = (-(torch.tensor(counts) - expected).square() / (2 * variance)).sum().exp()
+            off = torch.tensor(counts).double() - 1  # the mean of each of 4 counts that add up to 4; their variance is 1 - 1 / 4
+            likelihood = ((expected - 1) * off / variance - off.square() * (1 / variance - 4 / 3) / 2).sum().exp()
+            chance = likelihood / math.prod(math.factorial(k) for k in counts)
             for c, k in enumerate(counts):
                 every[c, k] += chance
     assert torch.allclose(count_probabilities(expected, variance, 4), every / every.sum(1, keepdim=True), atol=1e-12)
+
+
+@pytest.mark.parametrize(("variance", "misfit"), [(0.72, 1.0), (5.0, 1.0), (0.01, 1e12)])
+def test_where_nothing_is_known_each_count_is_binomial(variance: float, misfit: float) -> None:
+    expected = torch.linspace(0, 1.6, 10) if misfit > 1 else torch.full((10,), 0.8)
+    chances = count_probabilities(expected, torch.full((10,), variance), 8, misfit)
+    binomial = [math.comb(8, k) * 0.1**k * 0.9 ** (8 - k) for k in range(9)]
+    assert torch.allclose(chances, torch.tensor(binomial).double().expand(10, 9), atol=1e-7)
+    assert likeliest(chances)[1] == pytest.approx(1 - 0.9**8)  # eight classes, each there at least once with this probability
+
+
+def test_evidence_that_is_noise_makes_every_class_about_as_likely_as_any() -> None:
+    rng = torch.Generator().manual_seed(0)
+    said, told = list[float](), list[float]()
+    for _ in range(10):
+        given = torch.randn(73, 10, 20, generator=rng).double()
+        given[..., -1] = 1
+        counts = F.one_hot(torch.randint(10, (73,), generator=rng), 10).double()
+        expected, variance = fit(given[1:], counts[1:], torch.ones(72).double())(given[0])
+        said.append(float(count_probabilities(expected, variance, 1)[:, 1].amax()))
+        given[..., 0] += 100 * counts  # it shows the counts, and is taken in full
+        expected, variance = fit(given[1:], counts[1:], torch.ones(72).double())(given[0])
+        told.append(float(count_probabilities(expected, variance, 1)[counts[0].argmax(), 1]))
+    assert sum(said) / 10 < 0.15  # one in ten is right
+    assert min(told) > 0.99
 
 
 def test_the_likeliest_labels_are_the_best_of_all_and_expect_what_they_get() -> None:
