@@ -204,10 +204,10 @@ def rehearsed(seen: Observation) -> Tensor | None:
 def _read_by(played: Rehearsed, alike: Tensor, received: Tensor, batch_size: int) -> tuple[Tensor, float]:
     """How likely every count is, (K, B + 1), given rehearsals with these weights (S,) and the readings received (K, F); and the misfit.
 
-    By all readings or by those alone that compare: whichever expects more labels to be right, once its own misfit has weakened it.
+    By those readings alone that compare, where they contradict each other less than all do and expect more labels to be right; else by all.
     """
-    found = [_read_from(played.evidence[..., first:], played.counts, alike, received[:, first:], batch_size) for first in (0, -ORDINAL)]
-    return max(found, key=lambda one: likeliest(one[0])[1])
+    every, few = (_read_from(played.evidence[..., k:], played.counts, alike, received[:, k:], batch_size) for k in (0, -ORDINAL))
+    return few if few[1] < every[1] and likeliest(few[0])[1] > likeliest(every[0])[1] else every
 
 
 def _read_from(given: Tensor, counts: Tensor, alike: Tensor, received: Tensor, batch_size: int) -> tuple[Tensor, float]:
