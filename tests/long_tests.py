@@ -194,7 +194,7 @@ LONG = frozenset(
         "tests/web/test_routes.py::test_downloads_stay_small_whatever_the_run",
         "tests/web/test_static_site.py::test_a_folder_with_something_else_in_it_is_left_alone",
         "tests/web/test_static_site.py::test_a_lesson_is_a_script_that_hands_over_what_the_program_would_answer",
-        "tests/web/test_static_site.py::test_a_worksheet_prints_the_address_of_its_host_or_the_file_to_open",
+        "tests/web/test_static_site.py::test_a_worksheet_prints_the_address_of_its_host_or_the_file_to_open_and_foreign_files_stay",
         "tests/web/test_worksheets.py::test_a_solution_shows_how_the_first_run_ends_and_a_worksheet_what_is_known_at_the_guess",
         "tests/web/test_worksheets.py::test_a_worksheet_asks_and_its_solution_answers",
         "tests/workers/test_recorder.py::test_a_grid_that_was_interrupted_plays_only_what_is_missing",

@@ -27,7 +27,7 @@ LOOK = 1.0  # seconds that a store is looked through at a start
 SKIPPED = 1_000_000  # numbers of events that are not used again: a browser may keep a picture under one for ever
 JSON_COLUMNS = {"runs": ("experiment", "result"), "events": ("body",), "notes": ("body",)}
 SAVED = "{} was damaged ({}). {} runs were saved into a new file{}. The damaged one is kept as {}, for {} at most: uploads may be in it."
-LOST = ", {} of what it held could not be read"
+UNREAD = ", {} of what it held could not be read"
 IN_USE = (
     "{} is damaged ({}), and another process of this program uses it (see {}). End that process, which leaves by itself within a minute "
     "when no server runs, and start again: then what can be read is saved."
@@ -44,12 +44,12 @@ class Salvaged:
     why: str
     runs: int
     rows: int
-    lost: int
+    unread: int
 
     def words(self, config: Settings) -> str:
         """All of it in sentences."""
-        lost = LOST.format(f"{self.lost} rows" if self.lost > 1 else "1 row") if self.lost else ""
-        return SAVED.format(config.store, self.why, self.runs, lost, self.kept, config.upload_life)
+        unread = UNREAD.format(f"{self.unread} rows" if self.unread > 1 else "1 row") if self.unread else ""
+        return SAVED.format(config.store, self.why, self.runs, unread, self.kept, config.upload_life)
 
 
 def open_store(config: Settings) -> Store:
@@ -98,13 +98,13 @@ def _save(config: Settings, why: str) -> Salvaged:
     draft.unlink(missing_ok=True)
     with contextlib.closing(sqlite3.connect(draft, isolation_level=None)) as new:
         with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as old:
-            rows, lost = copy_readable(old, new)
+            rows, unread = copy_readable(old, new)
         runs = int(new.execute("SELECT COUNT(*) FROM runs").fetchone()[0])
     for end in BESIDE[1:]:
         Path(f"{path}{end}").unlink(missing_ok=True)
     draft.chmod(0o600)
     draft.replace(path)
-    return Salvaged(kept, why, runs, rows, lost)
+    return Salvaged(kept, why, runs, rows, unread)
 
 
 def _give_header(path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections import Counter
+from collections import defaultdict
 
 from starlette.requests import HTTPConnection
 from starlette.responses import PlainTextResponse
@@ -21,7 +21,7 @@ class PageSessions:
     """Counts the open websockets of each browser, and of each address the browsers without a cookie."""
 
     def __init__(self, app: ASGIApp) -> None:
-        self.app, self.open = app, Counter[str]()
+        self.app, self.open = app, defaultdict[str, int](int)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "websocket":
@@ -29,7 +29,7 @@ class PageSessions:
             return
         request = HTTPConnection(scope)
         who = request.cookies.get(COOKIE) or visitor(request)
-        if self.open[who] >= MOST:
+        if self.open.get(who, 0) >= MOST:
             await PlainTextResponse(TOO_MANY, 429)(scope, receive, send)
             return
 

@@ -5,7 +5,7 @@ import http.client
 import random
 import socket
 import time
-from collections import Counter
+from collections import defaultdict
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -68,8 +68,8 @@ def test_of_fifty_streams_that_one_browser_opens_at_once_no_more_than_the_limit_
     place, served = server
     place.store.add(run("followed"), {})
 
-    async def ask() -> Counter[int]:
-        limits, found = httpx.Limits(max_connections=None), Counter[int]()
+    async def ask() -> dict[int, int]:
+        limits, found = httpx.Limits(max_connections=None), defaultdict[int, int](int)
         async with httpx.AsyncClient(base_url=served.address, timeout=30, limits=limits) as web, asyncio.TaskGroup() as group:
             over = asyncio.Event()
 
