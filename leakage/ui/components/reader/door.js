@@ -26,6 +26,23 @@ function linkTo(className, href, words) {
   return link;
 }
 
+/** Whether this tab has seen the answer: who comes back from a story need not guess again. A browser that keeps nothing asks again. */
+function wasAnswered() {
+  try {
+    return sessionStorage.getItem(COVERED) === 'answered';
+  } catch {
+    return false;
+  }
+}
+
+function noteAnswered() {
+  try {
+    sessionStorage.setItem(COVERED, 'answered');
+  } catch {
+    // likewise
+  }
+}
+
 export class Door {
   /**
    * @param {HTMLElement} host which it fills
@@ -35,10 +52,15 @@ export class Door {
   constructor(host, data, tryOwn) {
     this.data = data;
     this.tryOwn = tryOwn;
-    this.opening = data.small ? null : new Opening(data.film, () => this.cover(host, false));
+    this.opening = data.small
+      ? null
+      : new Opening(data.film, () => {
+          noteAnswered();
+          this.cover(host, false);
+        });
     host.dataset.small = String(Boolean(data.small));
     host.replaceChildren(...(this.opening ? this.wide(this.opening) : this.line()));
-    this.cover(host, !data.small);
+    this.cover(host, !data.small && !wasAnswered());
   }
 
   /**
