@@ -77,10 +77,13 @@ def _probed(seen: Observation) -> LogitLayer | str:
         return NO_LABELS
     rng = generator(0, "logit layer")
     alive = [found for found in (_probed_by(seen, x, rng) for x in _pictures(seen, rng)) if found != UNREAD.format(DEAD)]
-    refusals = [found for found in alive if isinstance(found, str)]
     if not alive:
         return UNREAD.format(DEAD)
-    return refusals[0] if refusals else alive[0] if len(set(alive)) == 1 else UNREAD.format(NONE_MAKES)
+    refusals = [found for found in alive if isinstance(found, str)]
+    layers = [found for found in alive if isinstance(found, LogitLayer)]
+    if refusals or len({(layer.weight, layer.bias) for layer in layers}) > 1:
+        return refusals[0] if refusals else UNREAD.format(NONE_MAKES)
+    return layers[0]._replace(plain=all(layer.plain for layer in layers))  # an activation may leave some answers as they are
 
 
 def _pictures(seen: Observation, rng: torch.Generator) -> Iterator[Tensor]:
