@@ -107,6 +107,7 @@ class Observation:
         entry_weights: how much each entry of the update counts when gradients are compared, by parameter; unnamed parameters count 1
         rehearse: (gradients of B pictures, B or 1 in front of every shape; seed) -> the average gradient as the attacker would read it, had
             a client with these been protected with other randomness; None: it knows of nothing that changes a gradient
+        rehearses_each: whether `rehearse` looks at the pictures' gradients one by one, so that it needs all B; else their mean is enough
         errors: the expected squared error of each entry of `as_gradient()`, by parameter, of its shape or (): its difference from
             `gradient` of the true pictures. {} where that is exact; None where the attacker does not know
         client_weights: computes the weights with which the client ended the round, one client's on average, as the attacker reads it

@@ -123,7 +123,7 @@ def let_runs_yield(db: Connection) -> None:
 
 def count_trained_models(db: Connection) -> None:
     """10: the folder of what a run has trained, and what each of them takes."""
-    db.execute("ALTER TABLE runs ADD COLUMN made TEXT")
+    db.execute("ALTER TABLE runs ADD COLUMN model_folder TEXT")
     db.execute("CREATE TABLE models (folder TEXT PRIMARY KEY, bytes INTEGER NOT NULL)")
     home = Path(db.execute("PRAGMA database_list").fetchone()[2]).parent
     for run, kind, text in db.execute("SELECT id, kind, experiment FROM runs WHERE kind IN ('train', 'invert')").fetchall():
@@ -133,7 +133,7 @@ def count_trained_models(db: Connection) -> None:
         name = "-".join([asked["model"]["id"], asked["data"], *behind, hashlib.sha256(whole.encode()).hexdigest()[:8]])
         folder = f"{'checkpoints' if kind == 'train' else 'inverters'}/{name}"
         size = sum(path.stat().st_size for path in (home / folder).glob("*"))
-        db.execute("UPDATE runs SET made = ? WHERE id = ?", (folder, run))
+        db.execute("UPDATE runs SET model_folder = ? WHERE id = ?", (folder, run))
         db.execute("INSERT OR IGNORE INTO models (folder, bytes) VALUES (?, ?)", (folder, size))
 
 

@@ -35,7 +35,7 @@ class Run:
     cancelled: float | None = None
     result: dict[str, Any] | None = None
     thinned: float | None = None  # since when only its answer is kept
-    made: str | None = None  # the folder of what it trains, below the home
+    model_folder: str | None = None  # the folder of what it trains, below the home
     yields: float | None = None  # since when it is asked to let somebody else go first
 
     def outcome(self, kind: type[End]) -> End | None:

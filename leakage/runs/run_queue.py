@@ -84,8 +84,8 @@ class RunQueue(EventLog):
         db.execute("INSERT INTO holders (run, owner, since) VALUES (?, ?, ?)", (run.id, run.owner, run.created))
         db.executemany("INSERT INTO files (run, name, data) VALUES (?, ?, ?)", [(run.id, name, data) for name, data in files.items()])
         append(db, run.id, StateEvent(status="queued"))
-        if run.made:
-            self.models.admit(db, run.made, run.owner)
+        if run.model_folder:
+            self.models.admit(db, run.model_folder, run.owner)
 
     # ------------------------------------------------------------ claiming
 

@@ -145,7 +145,7 @@ def copy_readable(old: Connection, new: Connection) -> tuple[int, int]:
     rows -= _without_their_runs(new)
     new.execute("DELETE FROM notes WHERE name = ?", (RECORDINGS,))  # what was recorded is put in anew: of it nothing need be missing
     if new.execute("SELECT 1 FROM sqlite_schema WHERE name = 'models'").fetchone():  # of a lost run the model stays, as one trained by hand
-        new.execute("DELETE FROM models WHERE folder NOT IN (SELECT made FROM runs WHERE made IS NOT NULL)")
+        new.execute("DELETE FROM models WHERE folder NOT IN (SELECT model_folder FROM runs WHERE model_folder IS NOT NULL)")
     for (last,) in new.execute("SELECT seq FROM sqlite_sequence WHERE name = 'events'").fetchall():
         new.execute("UPDATE sqlite_sequence SET seq = ? WHERE name = 'events'", (last + SKIPPED,))
     new.execute("COMMIT")

@@ -177,7 +177,9 @@ class Service:
             shareable=not request.files,
             estimate=self.estimate(request.what),
             created=time.time(),
-            made=f"{MADE[type(request.what)]}/{request.what.name}" if isinstance(request.what, Training | InverterTraining) else None,
+            model_folder=f"{MADE[type(request.what)]}/{request.what.name}"
+            if isinstance(request.what, Training | InverterTraining)
+            else None,
         )
 
     def look(self, run: str) -> Run | None:

@@ -1,6 +1,6 @@
 """The room that trained models take: they count towards the store's limit, of each owner and in all, and go with the runs that made them.
 
-A run that trains notes its folder (`Run.made`, below the home). The table `models` says what each such folder takes, or is about to take,
+A run that trains notes its folder (`Run.model_folder`, below the home). The table `models` says what each such folder takes, or is about to take,
 in bytes. A folder that no run names any more is removed. Until that is done, for a worker may still be at it, its row stays and it counts.
 """
 
@@ -28,10 +28,10 @@ ALL_FULL = (
     "Try again later, or train a smaller model; whoever runs the server can set LEAKAGE_STORE_MB."
 )
 GONE = "This training was deleted."
-UNHELD = "folder NOT IN (SELECT made FROM runs WHERE made IS NOT NULL)"
-HELD = "folder IN (SELECT made FROM runs) OR folder IN (SELECT value FROM json_each(:leaving))"  # not those that this makes go
+UNHELD = "folder NOT IN (SELECT model_folder FROM runs WHERE model_folder IS NOT NULL)"
+HELD = "folder IN (SELECT model_folder FROM runs) OR folder IN (SELECT value FROM json_each(:leaving))"  # not those that this makes go
 SUM = f"SELECT COALESCE(SUM(bytes), 0) AS bytes FROM models WHERE folder != :folder AND ({HELD})"
-OF_OWNER = " AND folder IN (SELECT made FROM runs JOIN holders ON holders.run = runs.id WHERE holders.owner = :owner)"
+OF_OWNER = " AND folder IN (SELECT model_folder FROM runs JOIN holders ON holders.run = runs.id WHERE holders.owner = :owner)"
 
 
 class NoModelRoomError(ValueError):
@@ -65,10 +65,10 @@ class TrainedModels:
         """The folder of this training is about to hold so many bytes. Raises NoModelRoomError, also where the run was deleted meanwhile."""
 
         def work(db: Connection) -> None:
-            row = db.execute("SELECT made, owner FROM runs WHERE id = ?", (run,)).fetchone()
+            row = db.execute("SELECT model_folder, owner FROM runs WHERE id = ?", (run,)).fetchone()
             if row is None:
                 raise NoModelRoomError(GONE)
-            self.admit(db, row["made"], row["owner"], size)
+            self.admit(db, row["model_folder"], row["owner"], size)
 
         self.database.write_using_reserve(work)
         self.remove_unheld()
@@ -91,9 +91,9 @@ class TrainedModels:
 
 def measure(db: Connection, run: str, home: Path) -> None:
     """A training has ended: what its folder holds is what it takes."""
-    row = db.execute("SELECT made FROM runs WHERE id = ?", (run,)).fetchone()
-    if row and row["made"]:
-        db.execute("UPDATE models SET bytes = ? WHERE folder = ?", (size_of(home / row["made"]), row["made"]))
+    row = db.execute("SELECT model_folder FROM runs WHERE id = ?", (run,)).fetchone()
+    if row and row["model_folder"]:
+        db.execute("UPDATE models SET bytes = ? WHERE folder = ?", (size_of(home / row["model_folder"]), row["model_folder"]))
 
 
 def size_of(folder: Path) -> int:
@@ -117,7 +117,7 @@ def _bytes(db: Connection, query: str, values: dict[str, Any]) -> int:
 def _forget_oldest(db: Connection, but: str, limit: float) -> bool:
     """Delete the training that is missed least, by its run; whether there was one."""
     row = db.execute(
-        f"SELECT id FROM runs WHERE {FREE} AND made IS NOT NULL AND made != :but AND COALESCE(viewed, 0) <= :hour_ago"
+        f"SELECT id FROM runs WHERE {FREE} AND model_folder IS NOT NULL AND model_folder != :but AND COALESCE(viewed, 0) <= :hour_ago"
         f" ORDER BY {OLDEST} LIMIT 1",
         {"but": but, "hour_ago": time.time() - VIEWED, "quota": OWN * limit},
     ).fetchone()

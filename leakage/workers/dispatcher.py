@@ -291,7 +291,7 @@ if __name__ == "__main__":
     if settings().ray and not find_spec("ray"):
         sys.exit('LEAKAGE_RAY is set, and Ray is not installed here: pip install ".[ray]", or unset LEAKAGE_RAY.')
     if warning := token_warning(settings(), os.environ):
-        print(warning, file=sys.stderr)
+        sys.stderr.write(f"{warning}\n")
     if settings().ray:  # a program of its own, with this process id: this one stays light
         os.execv(sys.executable, [sys.executable, "-m", "leakage.workers.ray_dispatcher", *sys.argv[1:]])
     command(of_this_machine)

@@ -45,7 +45,7 @@ def test_status_counts_what_is_there(store: Store, tmp_path: Path) -> None:
     queued(store, "waiting", "waiting too", owner="you")
     for owner in ("me", "you"):
         store.see(owner)
-    store.add(run("training", "you", kind="train", made="checkpoints/a"), {})
+    store.add(run("training", "you", kind="train", model_folder="checkpoints/a"), {})
     store.make_model_room("training", 2 * 2**20)
     told = "\n".join(admin.status(store, Settings(home=tmp_path, slots=2, store_mb=64, memory_mb=0)))
     for words in (

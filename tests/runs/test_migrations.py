@@ -93,7 +93,7 @@ def test_every_stored_run_has_the_numbers_that_it_had(old: Path) -> None:
             "result": None,
             "thinned": None,
             "yields": None,
-            "made": None,
+            "model_folder": None,
         }
         assert parse(run.experiment).model_dump()["attack"] == json.loads(row["experiment"])["attack"]
         assert store.holders(run.id) == [run.owner]

@@ -31,7 +31,7 @@ def small(tmp_path: Path) -> Iterator[Store]:
 def trained(store: Store, name: str, owner: str, megabytes: float, **values: Any) -> Path:
     """A training that has ended, and its folder, written as a worker does."""
     folder = store.path.parent / "checkpoints" / name
-    store.add(run(name, owner, kind="train", made=f"checkpoints/{name}", **values), {})
+    store.add(run(name, owner, kind="train", model_folder=f"checkpoints/{name}", **values), {})
     store.claim_also([name], 1, "0:1")
     store.make_model_room(name, int(megabytes * MB))
     folder.mkdir(parents=True)
@@ -74,7 +74,7 @@ def test_all_models_together_have_a_limit_and_old_ones_that_nobody_looks_at_make
 
 def test_many_who_ask_at_once_do_not_get_the_same_room(small: Store) -> None:
     for name in "abc":
-        small.add(run(name, name, kind="train", made=f"checkpoints/{name}"), {})
+        small.add(run(name, name, kind="train", model_folder=f"checkpoints/{name}"), {})
     small.claim_also("abc", 3, "0:1")
     for name in "ab":
         small.make_model_room(name, 4 * MB)
@@ -85,7 +85,7 @@ def test_many_who_ask_at_once_do_not_get_the_same_room(small: Store) -> None:
 def test_a_training_of_an_owner_without_room_is_not_queued(small: Store) -> None:
     trained(small, "a", "me", 4)
     with pytest.raises(NoModelRoomError):
-        small.add(run("b", "me", kind="train", made="checkpoints/b"), {})
+        small.add(run("b", "me", kind="train", model_folder="checkpoints/b"), {})
     assert small.get("b") is None
     small.add(run("an attack", "me"), {})
 
@@ -110,7 +110,7 @@ def test_whatever_removes_a_run_removes_what_it_made(small: Store, how: str) -> 
 def test_two_runs_that_made_the_same_keep_it_until_the_last_is_gone(small: Store) -> None:
     """They differ in their time limit alone, so they train in one folder."""
     folder = trained(small, "a", "me", 1)
-    small.add(run("longer", "me", kind="train", made="checkpoints/a"), {})
+    small.add(run("longer", "me", kind="train", model_folder="checkpoints/a"), {})
     small.drop("a", "me")
     assert folder.exists()
     small.drop("longer", "me")
@@ -156,7 +156,7 @@ def test_trainings_of_earlier_versions_are_counted_once_the_store_is_opened(tmp_
     for kind, (task, place) in tasks.items():
         found = store.get(kind)
         assert found
-        assert found.made == f"{place}/{task.name}"
+        assert found.model_folder == f"{place}/{task.name}"
     assert store.models.total() == (2, 2000)
     store.drop("train", "me")
     assert not (tmp_path / "checkpoints" / tasks["train"][0].name).exists()

@@ -95,7 +95,7 @@ def _readable(items: Iterable[Item]) -> tuple[dict[str, Item], dict[str, str]]:
         except PictureError as error:
             wrong.append(error)
     if wrong:
-        st.warning(escape(f"{len(wrong)} of these pictures cannot be read and are left out. {wrong[0]}"))
+        st.warning(escape(f"{len(wrong)} of these pictures are damaged and left out. {wrong[0]}"))
     return shown, thumbs
 
 
