@@ -1,6 +1,6 @@
 """The room that trained models take: they count towards the store's limit, of each owner and in all, and go with the runs that made them.
 
-A run that trains notes its folder (`Run.model_folder`, below the home). The table `models` says what each such folder takes, or is about to take,
+A run that trains notes its folder (`Run.model_folder`, below the home). The table `models` says what each such folder takes, or will take,
 in bytes. A folder that no run names any more is removed. Until that is done, for a worker may still be at it, its row stays and it counts.
 """
 

@@ -517,7 +517,7 @@ def test_a_damaged_photograph_of_a_data_set_is_left_out_and_told(visit: Open, mo
     at = visit(source="lfw")
     fine(at)
     (told,) = [warning.value for warning in at.warning]
-    assert "1 of these pictures cannot be read and are left out" in told
+    assert "1 of these pictures are damaged and left out" in told
     assert "Bob" in told
     assert not at.button(key="run-button").disabled
 
