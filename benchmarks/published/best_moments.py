@@ -44,6 +44,7 @@ FELL = 1.0  # dB
 WHO = ("exact", "known", "naive")
 SIGMAS = (0.003, 0.01, 0.03)
 OPEN = "not looked into yet"
+NEAR_GREY = "its best moment is below the grey picture too: noise is all it fits, and the moment nearest to grey scores best"
 REASONS = {  # of runs that fell: all of these words stand in the row's names
     ("exact",): "it takes the gradient for exact, and fits the noise",
     ("r05",): "it takes five local steps for one gradient, near by direction but five times too long; polishing compares lengths",
@@ -58,6 +59,9 @@ REASONS = {  # of runs that fell: all of these words stand in the row's names
     ("r18",): "its first frame is the grey picture, from before a layer is solved; too few equations determine less than that",
     ("overturned", "first"): "the attack's two mistakes: it fits an update that the phone did not send, ever more closely",
     ("pruning", "naive"): "it takes entries that were set to zero for zeros: the residual is no noise but leans towards smaller gradients",
+    ("pruning", "adaptive", "steps"): "several pruned gradients are added up: the size of the errors is not known, so it fits to the end",
+    ("digit", "naive"): "a digit is sharp strokes on black, and smoothness takes some of these away",
+    ("stand-in", "first"): "as r15",
     ("soteria", "naive"): "it takes columns that were set to zero for zeros: the residual is no noise but lies in one layer",
 }
 PLAYED = ("noise", "simple", "presets", "ask")
@@ -126,7 +130,8 @@ def runs_of(part: str) -> Iterator[tuple[str, Experiment]]:
         for choice in choices(1):
             if choice.network == "small":
                 who = "adaptive" if choice.adaptive else "naive"
-                yield f"{choice.protection} {choice.force} {who}", choice.experiment((Picture(id="astronaut"),))
+                steps = " after local steps" if choice.local else ""
+                yield f"{choice.protection} {choice.force} {who}{steps}", choice.experiment((Picture(id="astronaut"),))
     else:
         known = plugin_catalog.describe()
         for defense in (Part(id="gaussian_noise", fields={"scale": 0.01}), Part(id="dp_sgd", fields={"sigma": 0.1})):
@@ -173,8 +178,9 @@ def medians(rows: list[dict[str, Any]]) -> list[list[Any]]:
 
 def reason(row: Mapping[str, Any]) -> str:
     """Why a run that fell ended below its best moment."""
-    words = f"{row.get('who', '')} {row.get('run', '')}".replace(",", " ").split()
-    return next((why for needed, why in REASONS.items() if set(needed) <= set(words)), OPEN)
+    words = f"{row.get('who', '')} {row.get('run', '')} {row.get('picture', '').split('-')[0]}".replace(",", " ").split()
+    known = (why for needed, why in REASONS.items() if set(needed) <= set(words))
+    return next(known, NEAR_GREY if row["best"] < row.get("grey", 0) else OPEN)
 
 
 def merged(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> list[dict[str, Any]]:
