@@ -91,7 +91,7 @@ def test_the_examples_of_a_class_are_others_of_it_and_none_is_private() -> None:
     asked = Experiment(pictures=(Picture(id=FACES[0]), Picture(id=FACES[1])), assume=OWNS)
     x, _ = load(asked, {})
     found = class_examples(asked, x)
-    assert sorted(found) == list(range(9))  # the gallery has no "thing"; the astronaut, its only person, is not private here
+    assert sorted(found) == list(range(10))  # the astronaut, the gallery's only person, is not private here
     assert found[6].shape == (MOST, 3, 32, 32)  # of ten faces that are left
     others, _ = load(Experiment(pictures=tuple(Picture(id=id) for id in FACES[2:])), {})
     assert all(bool((others == one).flatten(1).all(1).any()) for one in found[6])

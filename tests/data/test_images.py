@@ -58,10 +58,10 @@ def test_a_class_name_is_the_name_of_the_label() -> None:
     assert all(item.class_name == GALLERY_CLASSES[item.label] and item.source == "gallery" for item in gallery())
 
 
-def test_the_gallery_has_six_photographs_twelve_faces_ten_digits_ten_documents_and_eight_scans_each_with_a_sentence() -> None:
+def test_the_gallery_has_six_photographs_faces_digits_documents_scans_and_drawn_xrays_each_with_a_sentence() -> None:
     ids = [item.id for item in gallery()]
-    assert len(set(ids)) == len(ids) == 46
-    assert [sum(id.startswith(kind) for id in ids) for kind in ("face-", "digit-", "page-", "scan-")] == [12, 10, 10, 8]
+    assert len(set(ids)) == len(ids) == 62
+    assert [sum(id.startswith(kind) for id in ids) for kind in ("face-", "digit-", "page-", "scan-", "xray-")] == [12, 10, 10, 8, 16]
     assert all(item.alt.endswith(".") for item in gallery())
 
 

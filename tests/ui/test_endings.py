@@ -20,6 +20,7 @@ from leakage.attacks._read_layers import FIRST
 from leakage.evaluation.play import NO_GRADIENT
 from leakage.results import answer as asked
 from leakage.results import exports, worst_case
+from leakage.results.answer_words import not_tried
 from leakage.results.comparison import rows
 from leakage.results.comparison_exports import make
 from leakage.runs.endings import how_it_stands
@@ -209,10 +210,8 @@ def test_what_does_not_apply_has_no_verdict_no_scores_and_no_picture_anywhere(do
     told = asked.answer(door, [run], known)
     assert (told.word, told.tried, told.begun, told.cut) == (asked.NOT_SAFE, frozenset(), frozenset(), 0)
     assert told.people == {DOES_NOT_APPLY: 1}
-    assert told.headline == "Not shown safe. None of these attacks applies here, so none was tried, and nothing is known."
-    assert f"Bias attack does not apply here, and was not tried: {FIRST.format('a convolution')}" in asked.not_tried(
-        Question(), told, known
-    )
+    assert told.headline == "None of these attacks applies here, so none was tried, and nothing is known."
+    assert f"Bias attack does not apply here, and was not tried: {FIRST.format('a convolution')}" in not_tried(Question(), told, known)
 
 
 def test_where_nothing_was_shown_the_strongest_known_attackers_are_one_click_away(door: Service, visit: Open) -> None:
