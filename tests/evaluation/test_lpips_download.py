@@ -1,6 +1,5 @@
 """The network that LPIPS looks through comes by itself, from a local server that stands for the host: once, whole, checked, and said."""
 
-import asyncio
 import hashlib
 import http.server
 import socket
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from event_loop import run_async
 
 from leakage.data import fetch, lpips_download, lpips_weights
 from leakage.data.images import PictureError
@@ -147,7 +147,7 @@ def test_a_host_that_never_answers_holds_up_neither_the_start_nor_the_end(folder
         async def serve() -> None:
             one.begin()
 
-        asyncio.run(serve())
+        run_async(serve())
         assert time.monotonic() - begun < 0.5
         assert all(thread.daemon for thread in threading.enumerate() if thread.name == "lpips")  # the process need not wait for it
         deadline = time.monotonic() + 5

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from event_loop import run_async
 from place import Place, place, until
 
 import leakage
@@ -68,7 +69,7 @@ def test_the_watch_survives_any_exception_and_logs_it(
         watch.cancel()
 
     with held, caplog.at_level(logging.WARNING):
-        asyncio.run(asyncio.wait_for(watched(), 20))
+        run_async(asyncio.wait_for(watched(), 20))
     assert all("cannot be looked after" in record.getMessage() for record in caplog.records)
     assert all(said in record.getMessage() for record in caplog.records)
     assert all(bool(record.exc_info) == (not said) for record in caplog.records)  # what a sentence tells needs no traceback

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from event_loop import run_async
 from place import get, place, until
 
 from leakage.learn.data_address import data_folder
@@ -41,7 +42,7 @@ def test_two_are_drawn_at_a_time_however_many_are_asked_for() -> None:
     async def ask() -> list[Made]:
         return await asyncio.gather(*(drawn.get(("one", number), make) for number in range(10)))
 
-    assert len(asyncio.run(ask())) == len(counts) == 10
+    assert len(run_async(ask())) == len(counts) == 10
     assert max(counts) == AT_A_TIME
 
 
@@ -55,8 +56,8 @@ def test_those_who_ask_for_the_same_at_once_get_one_drawing_and_who_leaves_takes
         leaving.cancel()
         return await asyncio.gather(*staying)
 
-    assert [one.data for one in asyncio.run(ask())] == [b"drawn"] * 9
-    assert asyncio.run(drawn.get("same", make)).data == b"drawn"
+    assert [one.data for one in run_async(ask())] == [b"drawn"] * 9
+    assert run_async(drawn.get("same", make)).data == b"drawn"
     assert counts == [1]
 
 
@@ -71,8 +72,8 @@ def test_what_could_not_be_drawn_is_tried_again() -> None:
 
     drawn = Downloads()
     with pytest.raises(ValueError, match="damaged"):
-        asyncio.run(drawn.get("one", make))
-    assert asyncio.run(drawn.get("one", make)).data == b"drawn"
+        run_async(drawn.get("one", make))
+    assert run_async(drawn.get("one", make)).data == b"drawn"
     assert not drawn.under_way
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from event_loop import run_async
 from place import Place, Server, get, until
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -84,8 +85,8 @@ def test_of_fifty_streams_that_one_browser_opens_at_once_no_more_than_the_limit_
                 group.create_task(follow())
         return found
 
-    assert asyncio.run(ask()) == {200: MAX_LISTENERS, 429: 50 - MAX_LISTENERS}
-    until(lambda: asyncio.run(ask())[200] == MAX_LISTENERS, what="those that have left are no longer counted")
+    assert run_async(ask()) == {200: MAX_LISTENERS, 429: 50 - MAX_LISTENERS}
+    until(lambda: run_async(ask())[200] == MAX_LISTENERS, what="those that have left are no longer counted")
     place.store.drop("followed", "me")
 
 

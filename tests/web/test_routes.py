@@ -10,13 +10,13 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import uvicorn
+from event_loop import run_async
 from PIL import Image
 from place import QUICK, get, until
 from starlette.applications import Starlette
@@ -270,9 +270,7 @@ def test_the_queue_is_read_once_for_all_who_ask_at_once(site: Site, monkeypatch:
         await asyncio.sleep(0.05)
         return await asyncio.gather(first, *(places.now() for _ in range(30)))
 
-    with ThreadPoolExecutor(1) as thread:  # this one may have a loop of its own
-        answers = thread.submit(asyncio.run, ask()).result()
-    assert [found["a"].position for found in answers] == [1] * 31
+    assert [found["a"].position for found in run_async(ask())] == [1] * 31
     assert len(readings) == 2
 
 
