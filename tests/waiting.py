@@ -13,6 +13,12 @@ def wait_for(page: Page, true: str, *, arg: Any = None, timeout: float = 30_000)
     page.wait_for_function(true, arg=arg, timeout=timeout, polling=PAUSE)
 
 
+def uncover(page: Page) -> None:
+    """Have the front door show its answer without a guess: until then the recorded run below it is covered."""
+    page.get_by_role("button", name="Show it without a guess").click(timeout=60_000)
+    expect(page.locator(".gle-opening")).to_have_attribute("data-phase", "open", timeout=10_000)
+
+
 def press(what: Locator, seen: Locator) -> None:
     """Press until something is seen: while a page is still being drawn, a busy machine may lose a press, and a visitor presses again."""
     for _ in range(4):

@@ -4,7 +4,7 @@ import re
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
-from waiting import press, wait_for
+from waiting import press, uncover, wait_for
 
 STAGE = ".gle-stage"
 LONG = 120_000  # milliseconds: a run on a slow, busy machine
@@ -30,9 +30,12 @@ BESIDE = """() => {
 }"""  # of another run: whether the picture of the one before is still there, and whether it says that it waits
 
 
-def opened(browser: Browser, url: str, **options: object) -> Page:
+def opened(browser: Browser, url: str, *, first: bool = False, **options: object) -> Page:
+    """A page that shows a run. `first`: a first-time visitor has it uncovered."""
     page = browser.new_context(viewport={"width": 1440, "height": 900}, **options).new_page()
     page.goto(url)
+    if first:
+        uncover(page)
     expect(page.locator(".gle-run")).to_be_visible(timeout=60_000)
     return page
 
@@ -48,14 +51,14 @@ def press_run(page: Page) -> None:
 
 
 def test_the_recorded_run_plays_by_itself_within_two_seconds_of_the_stage(site: str, chromium: Browser) -> None:
-    page = opened(chromium, site)
+    page = opened(chromium, site, first=True)
     wait_for(page, "() => Number(document.querySelector('.gle-stage').dataset.frames) >= 3", timeout=10_000)
     assert state(page, "status") == "done"
     expect(page.get_by_text("A recorded run, played again.")).to_be_visible()
 
 
 def test_nothing_plays_by_itself_for_those_who_prefer_less_motion(site: str, chromium: Browser) -> None:
-    page = opened(chromium, site, reduced_motion="reduce")
+    page = opened(chromium, site, first=True, reduced_motion="reduce")
     wait_for(page, "() => document.querySelector('.gle-stage').dataset.psnr > '0'", timeout=10_000)
     page.wait_for_timeout(1500)
     assert state(page, "frames") == "1"
@@ -63,7 +66,7 @@ def test_nothing_plays_by_itself_for_those_who_prefer_less_motion(site: str, chr
 
 
 def test_a_new_run_begins_with_its_own_picture_and_nothing_of_the_one_before(site: str, chromium: Browser) -> None:
-    page = opened(chromium, site, reduced_motion="reduce")
+    page = opened(chromium, site, first=True, reduced_motion="reduce")
     expect(page.locator(STAGE)).to_have_attribute("data-mode", "still", timeout=20_000)
     wait_for(page, "() => (({ psnr, seq }) => Number(psnr) > 40 && seq)(document.querySelector('.gle-stage').dataset)")  # it is drawn
     page.evaluate(BESIDE)
@@ -102,7 +105,7 @@ def test_a_visitor_watches_idlg_find_a_picture_and_shares_the_link(site: str, ch
 
 
 def test_a_what_if_runs_a_batch_of_eight_and_stopping_keeps_the_best(site: str, chromium: Browser) -> None:
-    page = opened(chromium, site)
+    page = opened(chromium, site, first=True)
     page.get_by_role("button", name="… a batch of 8?").click()
     page.wait_for_url(re.compile(r"[?&]run="), timeout=30_000)
     wait_for(page, "() => document.querySelectorAll('.gle-guess canvas').length === 8", timeout=30_000)
@@ -155,7 +158,7 @@ def test_the_camera_is_asked_for_when_it_is_wanted_and_its_picture_becomes_the_b
 
 @pytest.mark.parametrize("width", [400, 1440])
 def test_nothing_is_wider_than_the_screen(site: str, chromium: Browser, width: int) -> None:
-    page = opened(chromium, site)
+    page = opened(chromium, site, first=True)
     page.set_viewport_size({"width": width, "height": 900})
     page.wait_for_timeout(1000)
     widest = page.evaluate("() => Math.max(...[...document.querySelectorAll('.stMain *')].map((e) => e.getBoundingClientRect().right))")
@@ -194,7 +197,10 @@ def test_the_picture_of_what_is_sent_follows_the_protocol_and_rests_for_those_wh
 
 
 def test_a_published_result_is_overturned_before_ones_eyes(site: str, chromium: Browser) -> None:
-    page = opened(chromium, site, reduced_motion="reduce")
+    page = chromium.new_context(viewport={"width": 1440, "height": 900}, reduced_motion="reduce").new_page()
+    page.goto(site)
+    expect(page.get_by_role("button", name="Show it without a guess")).to_be_visible(timeout=60_000)
+    expect(page.locator(".gle-run")).to_be_hidden()  # what was asked for is shown without a guess, unlike the recorded run
     page.get_by_role("button", name="A published result, overturned").click()
     page.wait_for_url(re.compile(r"[?&]run=[^&]+(,|%2C)"), timeout=30_000)
     naive, adaptive = page.locator(".gle-run").nth(0), page.locator(".gle-run").nth(1)

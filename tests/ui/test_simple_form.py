@@ -201,6 +201,15 @@ def test_a_newcomer_sees_the_whole_door_and_whoever_has_run_something_a_line(doo
     assert not door_of(visit(itself=True, who="you"))["small"]
 
 
+def test_a_newcomer_who_presses_a_preset_sees_a_line_at_once_and_its_runs_are_not_covered(door: Service, visit: Open) -> None:
+    restore_all(door.store)
+    at = visit(itself=True)
+    assert not door_of(at)["small"]
+    at.button(key="overturned").click().run()
+    fine(at)
+    assert door_of(at)["small"]
+
+
 @pytest.mark.parametrize(
     "address", [{"run": "r02"}, {"preset": "stand-in"}, {"seed": "7"}, {"expert": "1"}, {"pictures": "gallery:coffee"}]
 )

@@ -5,7 +5,7 @@ import streamlit as st
 from leakage.runs.service import service
 from leakage.spec.experiment import VERSION
 from leakage.spec.lab_settings import PICKED, lab_settings
-from leakage.ui.common import forms
+from leakage.ui.common import address, forms
 from leakage.ui.common.session import owner
 from leakage.ui.components.front import front
 
@@ -16,7 +16,7 @@ BARE = {"v": str(VERSION), PICKED: ",".join(lab_settings(forms.DEFAULT)[PICKED])
 
 
 def front_door() -> None:
-    """The whole door for a newcomer; one line for who has runs, came by a link, or has run something since."""
+    """The whole door for a newcomer; one line for who has runs, came by a link, or has asked for a run since."""
     front(service().catalog(), settings=SETTINGS, small=not is_newcomer())
 
 
@@ -25,6 +25,6 @@ def is_newcomer() -> bool:
     state, asked = st.session_state, st.query_params
     if KEY not in state:
         state[KEY] = all(BARE.get(name) == asked[name] for name in asked) and not service().mine(owner())
-    elif "run" in asked or any(state.get(name) for name in RUNS):
+    elif "run" in asked or state.get(address.NEXT, {}).get("run") or any(state.get(name) for name in RUNS):
         state[KEY] = False
     return bool(state[KEY])
