@@ -14,7 +14,7 @@ LEVELS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 VIOLATIONS = """
 async ([rules, ours]) => {
   const roots = [...document.body.querySelectorAll('[class*="gle-"]')]
-    .filter((one) => !one.parentElement.closest('[class*="gle-"]') && one.checkVisibility());
+    .filter((one) => !one.parentElement.closest('body [class*="gle-"]') && one.checkVisibility());
   const found = await axe.run(ours ? { include: roots } : document, { runOnly: rules, resultTypes: ['violations'] });
   return found.violations.flatMap(({ id, nodes }) => nodes.map(({ target }) => `${id}: ${target.join(' ')}`));
 }
