@@ -23,8 +23,9 @@ BESIDE = """() => {
     const picture = document.querySelector('.gle-guess canvas').toDataURL();
     window.beside = [];
     setInterval(() => {
-        const canvas = document.querySelector('.gle-guess canvas');
-        if (document.querySelector('.gle-run')?.dataset.run === before || !canvas) return;
+        const other = [...document.querySelectorAll('.gle-run')].find((run) => run.dataset.run !== before);
+        const canvas = other?.querySelector('.gle-guess canvas');
+        if (!canvas) return;
         window.beside.push([canvas.toDataURL() === picture, canvas.closest('figure').innerText.trim() === 'waiting']);
     }, 20);
 }"""  # of another run: whether the picture of the one before is still there, and whether it says that it waits
@@ -72,7 +73,7 @@ def test_a_new_run_begins_with_its_own_picture_and_nothing_of_the_one_before(sit
     page.evaluate(BESIDE)
     page.get_by_role("button", name="… prune 90 %?").click()
     page.wait_for_url(re.compile(r"[?&]run="), timeout=30_000)
-    wait_for(page, "() => document.querySelector('.gle-stage').dataset.status === 'running'", timeout=60_000)
+    wait_for(page, "() => [...document.querySelectorAll('.gle-run')].at(-1).dataset.status === 'running'", timeout=60_000)
     seen = page.evaluate("() => window.beside")
     assert any(waiting for _, waiting in seen)
     assert not any(same for same, _ in seen)  # the guess of the run before
@@ -108,11 +109,13 @@ def test_a_what_if_runs_a_batch_of_eight_and_stopping_keeps_the_best(site: str, 
     page = opened(chromium, site, first=True)
     page.get_by_role("button", name="… a batch of 8?").click()
     page.wait_for_url(re.compile(r"[?&]run="), timeout=30_000)
-    wait_for(page, "() => document.querySelectorAll('.gle-guess canvas').length === 8", timeout=30_000)
-    wait_for(page, "() => Number(document.querySelector('.gle-stage').dataset.frames) >= 3", timeout=30_000)
+    wait_for(
+        page, "() => [...document.querySelectorAll('.gle-run')].at(-1).querySelectorAll('.gle-guess canvas').length === 8", timeout=30_000
+    )
+    wait_for(page, "() => Number([...document.querySelectorAll('.gle-stage')].at(-1).dataset.frames) >= 3", timeout=30_000)
     page.get_by_role("button", name="Stop and keep the best so far").click()
-    wait_for(page, "() => document.querySelector('.gle-stage').dataset.status === 'cancelled'", timeout=15_000)
-    expect(page.locator(".gle-verdict")).to_be_visible()
+    wait_for(page, "() => [...document.querySelectorAll('.gle-run')].at(-1).dataset.status === 'cancelled'", timeout=15_000)
+    expect(page.locator(".gle-verdict").last).to_be_visible()
     page.get_by_role("link", name="Your runs").click()
     expect(page.get_by_text(re.compile("8 pictures: Inverting Gradients on LeNet")).first).to_be_visible(timeout=15_000)
     sure = page.get_by_role("button", name="Delete them")
