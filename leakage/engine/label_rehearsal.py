@@ -187,7 +187,7 @@ def rehearsed(seen: Observation) -> Tensor | None:
     used = slice(1 if setup.scaled else 0, 2)
     alike = likeness(first.sizes[:, used], first.knows, sizes[used])
     if not setup.scaled:
-        chances, ratio = _read_by(first, alike, received, setup.size)
+        chances, ratio = read_counts(first, alike, received, setup.size)
         if likeliest(chances)[1] > DECIDED and ratio == 1:
             return chances
     # Move the probes to where the update shows the batch's mean feature, as far as what it shows can be believed (James-Stein).
@@ -198,19 +198,19 @@ def rehearsed(seen: Observation) -> Tensor | None:
     knows = (middle + (0.3 + 1.5 * spread) * torch.randn(SECOND, generator=rng).double()).clamp(min=0)
     second = setup.play(knows, "second", step=shrinkage * (feature - setup.mean), shrinkage=shrinkage)
     received, sizes, _ = setup.read(setup.slopes, setup.rows, shrinkage)
-    return _read_by(second, likeness(second.sizes[:, used], second.knows, sizes[used]), received, setup.size)[0]
+    return read_counts(second, likeness(second.sizes[:, used], second.knows, sizes[used]), received, setup.size)[0]
 
 
-def _read_by(played: Rehearsed, alike: Tensor, received: Tensor, batch_size: int) -> tuple[Tensor, float]:
+def read_counts(played: Rehearsed, alike: Tensor, received: Tensor, batch_size: int) -> tuple[Tensor, float]:
     """How likely every count is, (K, B + 1), given rehearsals with these weights (S,) and the readings received (K, F); and the misfit.
 
     By those readings alone that compare, where they contradict each other less than all do and expect more labels to be right; else by all.
     """
-    every, few = (_read_from(played.evidence[..., k:], played.counts, alike, received[:, k:], batch_size) for k in (0, -ORDINAL))
+    every, few = (_read(played.evidence[..., k:], played.counts, alike, received[:, k:], batch_size) for k in (0, -ORDINAL))
     return few if few[1] < every[1] and likeliest(few[0])[1] > likeliest(every[0])[1] else every
 
 
-def _read_from(given: Tensor, counts: Tensor, alike: Tensor, received: Tensor, batch_size: int) -> tuple[Tensor, float]:
+def _read(given: Tensor, counts: Tensor, alike: Tensor, received: Tensor, batch_size: int) -> tuple[Tensor, float]:
     """The same by readings given (S, K, F). Those beyond all rehearsals count as the nearest of them: beyond, nothing was learned."""
     received = received.clamp(given.amin((0, 1)), given.amax((0, 1)))
     expected, variance = fit(given, counts, alike)(received)

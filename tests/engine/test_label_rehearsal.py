@@ -15,9 +15,9 @@ from leakage.engine.core import Observation, generator
 from leakage.engine.federation import Federation, ThreatModel
 from leakage.engine.label_certainty import OFFSET, calibrated
 from leakage.engine.label_counts import count_probabilities, expected_right, likeliest
-from leakage.engine.label_evidence import fit, misfit
+from leakage.engine.label_evidence import ORDINAL, fit, misfit
 from leakage.engine.label_probes import Head
-from leakage.engine.label_rehearsal import Disturbance, intact, likeness, mean_feature
+from leakage.engine.label_rehearsal import Disturbance, Rehearsed, intact, likeness, mean_feature, read_counts
 from leakage.engine.labels import WORDS, recover
 from leakage.engine.loading import load
 from leakage.engine.observe import observe as watch
@@ -64,6 +64,33 @@ def test_evidence_that_is_noise_makes_every_class_about_as_likely_as_any() -> No
         told.append(float(count_probabilities(expected, variance, 1)[counts[0].argmax(), 1]))
     assert sum(said) / 10 < 0.15  # one in ten is right
     assert min(told) > 0.99
+
+
+def readings(counts: Tensor, measured: Tensor, compared: Tensor, rng: torch.Generator) -> Tensor:
+    """Ten readings (..., K, 18) that measure one batch's counts, with much noise, seven that show which classes another has, and 1."""
+    noise = torch.randn(*counts.shape, 17, generator=rng).double() / torch.tensor([2.0] * 10 + [20.0] * 7).double()
+    told = torch.cat([measured.unsqueeze(-1).expand(*counts.shape, 10), (compared > 0).double().unsqueeze(-1).expand(*counts.shape, 7)], -1)
+    return torch.cat([told + noise, torch.ones(*counts.shape, 1).double()], -1)
+
+
+def test_readings_that_contradict_each_other_count_less_and_those_that_compare_are_taken_alone_where_they_agree() -> None:
+    rng = torch.Generator().manual_seed(0)
+    counts = F.one_hot(torch.randint(10, (72, 4), generator=rng), 10).sum(1).double()  # (S, K)
+    own = torch.tensor([0, 1, 0, 1, 0, 1, 0, 1, 0, 0]).double()
+    given = readings(counts, counts, counts, rng)
+    played = Rehearsed(given, torch.zeros(72, 2), counts, torch.zeros(72), torch.zeros(72))
+
+    def read(received: Tensor) -> tuple[list[int], float]:
+        labels, sure = likeliest(read_counts(played, torch.ones(72).double(), received, 4)[0])
+        return labels.tolist(), sure
+
+    agreeing = readings(own, own, own, rng)
+    labels, sure = read(agreeing)
+    assert (labels, sure > 0.95) == ([1, 3, 5, 7], True)
+    mixed = torch.stack([agreeing[torch.randperm(10, generator=rng), place] for place in range(17)] + [torch.ones(10).double()], -1)
+    stretched = torch.cat([mixed[:, :-ORDINAL], agreeing[:, -ORDINAL:]], -1)  # what measures is of other classes, what compares agrees
+    assert read(stretched)[0] == [1, 3, 5, 7]
+    assert read(mixed)[1] < 0.6  # every reading is of other classes: hardly more than a guess, which gets 1 - 0.9^4 = 0.34
 
 
 def test_the_likeliest_labels_are_the_best_of_all_and_expect_what_they_get() -> None:

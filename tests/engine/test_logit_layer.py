@@ -180,3 +180,11 @@ def test_a_probe_leaves_model_and_chance_as_they_were() -> None:
     assert torch.equal(torch.get_rng_state(), chance)
     assert all(value.grad is None for value in seen.model.parameters())
     assert not any(layer._forward_hooks for layer in seen.model.modules())
+
+
+def test_an_activation_that_leaves_the_answers_to_some_pictures_as_they_are_is_an_activation_all_the_same() -> None:
+    head = nn.Linear(64, 5)
+    nn.init.constant_(head.weight, 1 / 64)
+    nn.init.constant_(head.bias, -0.3)  # above 0 for pictures of mean brightness 0.5, below for dark ones
+    assert logit_layer(seen_by(nn.Sequential(nn.Flatten(), head))).plain
+    assert not logit_layer(seen_by(nn.Sequential(nn.Flatten(), head, nn.LeakyReLU(0.1)))).plain
