@@ -277,3 +277,13 @@ def test_the_update_of_a_hand_made_last_layer_is_read_behind_pruning_of_its_bias
     seen = replace(observed(smooth()), model=model, weights=weights, update=update, batch_size=4)
     assert recover(seen).labels.tolist() == [2, 2, 5, 7]
     assert recover(seen, "matched prior").labels.tolist() != [2, 2, 5, 7]
+
+
+def test_an_update_that_somebody_shortened_is_read_by_proportions() -> None:
+    """Read by lengths, each of the four draws has a label wrong."""
+    for seed in range(4):
+        seen, y = protected(
+            Part(id="gaussian_noise", fields={"scale": 0.001}), seed, model=Part(id="convnet", fields={"width": 8}), adaptive=False
+        )
+        shortened = replace(seen, update={name: g / 1000 for name, g in seen.update.items()})
+        assert label_overlap(recover(shortened).labels, y) == 1
