@@ -23,11 +23,12 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from _table import ROOT, WATCHED, Book, attacker, result, say, table
 
-from leakage.engine.accounting import DELTA, epsilon
+from leakage.engine.accounting import epsilon
 from leakage.evaluation.baselines import make_baselines
 from leakage.evaluation.play import Private, Scene, play, stage
 from leakage.results.precomputed import SHOWING
 from leakage.spec.experiment import Experiment, Part, Picture
+from leakage.spec.gaussian_privacy import DELTA
 from leakage.workers import plugin_catalog
 from leakage.workers.adapter import federation, network, origins, plugin
 from leakage.workers.private_pictures import load

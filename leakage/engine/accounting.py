@@ -3,9 +3,9 @@
 import math
 import warnings
 
-DELTA = 1e-5  # how often the guarantee may fail, wherever nothing else is said
+from leakage.spec.gaussian_privacy import DELTA, LARGEST
+
 MISSING = 'Epsilon is computed by the package opacus, which is not installed. Run `pip install "gradient-leakage-explorer[privacy]"`.'
-LARGEST = 200.0  # above, a number says nothing (e^200), and the accountant would need gigabytes
 
 
 class AccountantError(RuntimeError):
@@ -20,7 +20,8 @@ def epsilon(sigma: float, steps: int, *, delta: float = DELTA, sample_rate: floa
     of all rounds. It is not the central epsilon of a training, which only protects what leaves the server, and which random sampling
     (sample_rate < 1) makes smaller. One picture exchanged for another counts as `epsilon(sigma / 2, steps)`.
     With sample_rate 1, T sums say exactly what one with sigma / sqrt(T) does. The bound is tight to 0.02 (0.01 is the accountant's
-    margin). Infinite without noise, and where it would be above about LARGEST.
+    margin). Infinite without noise, and where it would be above about LARGEST,
+    for which the accountant would need gigabytes.
     Needs opacus (else AccountantError), which is imported here and not before: it takes 1 to 2 seconds beside torch and scipy.
     Source: Gopi et al. 2021, "Numerical composition of differential privacy".
     """

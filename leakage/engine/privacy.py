@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from leakage.engine import accounting
 from leakage.engine.core import Params
 from leakage.engine.federation import Federation
+from leakage.spec.gaussian_privacy import DELTA
 
 COUNTED = "every noisy sum in which a picture takes part is counted, none is left out by chance, and the noise stays secret"
 
@@ -41,8 +42,8 @@ def privacy_budget(federation: Federation, weights: Params) -> PrivacyBudget | N
             try:
                 value = accounting.epsilon(sigma, uses)
             except accounting.AccountantError as error:
-                return PrivacyBudget(None, accounting.DELTA, unit, uses, str(error))
-            return PrivacyBudget(value, accounting.DELTA, unit, uses)
+                return PrivacyBudget(None, DELTA, unit, uses, str(error))
+            return PrivacyBudget(value, DELTA, unit, uses)
         if pure is not None:
             return PrivacyBudget(pure * uses, 0.0, unit, uses)
     return None

@@ -4,10 +4,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from leakage.results.gaussian_privacy import DELTA, LARGEST, USEFUL, gaussian_epsilon, mu_of
 from leakage.runs.event_parts import PrivacyBound
 from leakage.spec.catalog import LOCAL_STEPS, Catalog
 from leakage.spec.experiment import Part
+from leakage.spec.gaussian_privacy import DELTA, LARGEST, USEFUL, gaussian_epsilon, mu_of
 from leakage.spec.prepared import prepared
 from leakage.spec.question import Question
 from leakage.spec.threat_model import counted

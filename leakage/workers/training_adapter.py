@@ -17,6 +17,7 @@ from leakage.engine.federation import Protection, changed, stacked
 from leakage.engine.recipe import TrainingRecipe
 from leakage.runs.event_parts import TrainingPrivacy, finite
 from leakage.spec.experiment import Part
+from leakage.spec.gaussian_privacy import DELTA
 from leakage.spec.tasks import Training
 from leakage.workers.adapter import load_checkpoint, plugin, untrained
 
@@ -90,7 +91,7 @@ def privacy(training: Training, pictures: int) -> TrainingPrivacy | None:
             sampled, unsampled, delta = pure * steps, pure * passes, 0.0
         elif sigma is not None:
             sampled, unsampled = accounting.epsilon(sigma, steps, sample_rate=rate), accounting.epsilon(sigma, passes)
-            delta = accounting.DELTA
+            delta = DELTA
         else:
             continue
         whom = own.defense.promise()

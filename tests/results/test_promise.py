@@ -6,10 +6,10 @@ import pytest
 from problems import CATALOG
 
 from leakage.engine.accounting import epsilon
-from leakage.results.gaussian_privacy import DELTA, delta_of, gaussian_epsilon, mu_of
 from leakage.results.promise import Promise, promise_before, promise_of, sentence, with_epsilon
 from leakage.runs.event_parts import PrivacyBound
 from leakage.spec.experiment import Part
+from leakage.spec.gaussian_privacy import DELTA, delta_of, gaussian_epsilon, mu_of
 from leakage.spec.question import Question
 
 

@@ -3,7 +3,7 @@
 import math
 
 DELTA = 1e-5  # how often the guarantee may fail
-LARGEST = 200.0  # above, a number says nothing
+LARGEST = 200.0  # above, a number says nothing (e^200)
 USEFUL = 10.0  # above, a promise is of no use: one answer may be e^10 = 22,000 times as likely with the picture as without it
 
 
