@@ -11,6 +11,7 @@ from torch.nn import functional as F
 from leakage.defenses._each import as_before, counted
 from leakage.engine.client import join_loss
 from leakage.engine.core import AdaptiveStrategy, Client, ClientState, Defense, Params, StepRng, Update, param
+from leakage.engine.random_layer import RandomLayer, drawn
 from leakage.engine.tensor_names import name_in_model
 
 NAME = "bottleneck"
@@ -22,7 +23,7 @@ NO_SEQUENCE = (
 ONE_BY_ONE = "PRECODE draws noise for all pictures of a step, and another protection takes them one by one. Name PRECODE before it."
 
 
-class Bottleneck(nn.Module):
+class Bottleneck(RandomLayer):
     """h (B, D) -> (mu, s) = encode(h) -> z = mu + softplus(s) eps (B, K) -> decode(z) (B, D); see `Precode`.
 
     eps is a buffer (K,) of zeros, in place of which the client puts its own, (B, K), and an attacker what it searches.
@@ -36,6 +37,10 @@ class Bottleneck(nn.Module):
         self.encode = nn.Linear(inputs, 2 * size)
         self.decode = nn.Linear(size, inputs)
         self.register_buffer("eps", torch.zeros(size), persistent=False)
+
+    def draw(self, pictures: int, rng: torch.Generator) -> dict[str, Tensor]:
+        """eps (pictures, K), from a normal distribution."""
+        return {"eps": torch.randn((pictures, len(self.eps)), generator=rng)}
 
     def forward(self, h: Tensor) -> Tensor:
         eps = self.eps[: len(h)] if self.eps.requires_grad else self.eps  # what is searched has a row for every picture of the client
@@ -104,12 +109,10 @@ class Precode(Defense):
         }
 
     def defend(self, client: Client, model: nn.Module, step_rng: StepRng) -> Client:
-        gate = next(name for name, layer in model.named_modules() if isinstance(layer, Bottleneck))
-
         def send(weights: Params, x: Tensor, y: Tensor, state: ClientState) -> Update:
             step, state = counted(state, "precode")
-            eps = torch.randn((len(x), self.size), generator=step_rng(step)).to(x)
-            return client({**weights, f"{gate}.eps": eps}, x, y, state)
+            noise = {name: value.to(x) for name, value in drawn(model, len(x), step_rng(step)).items()}
+            return client({**weights, **noise}, x, y, state)
 
         return send
 

@@ -7,32 +7,32 @@ from torch.nn import functional as F
 TINY = 1e-300
 
 
-def count_probabilities(expected: Tensor, variance: Tensor, batch_size: int, misfit: float = 1.0) -> Tensor:
-    """P(n_c = k) (K, B + 1) at whole numbers k from 0 to B, given sum_c n_c = B and what a linear fit says of each class.
+def count_probabilities(expected: Tensor, variance: Tensor, batch_size: int, weakened: float = 1.0) -> Tensor:
+    """P(n_c = k) (..., K, B + 1) at whole numbers k from 0 to B, given sum_c n_c = B and what a linear fit says of each class.
 
-    expected, variance  (K,) each: the fit's mean of n_c and its variance, where every class was as likely as any
-    misfit  the factor by which what the fit says is to be weakened
+    expected, variance  (..., K) each: the fit's mean of n_c and its variance, where every class was as likely as any
+    weakened  the factor by which what the fit says is to be weakened
 
     Before the fit the counts are multinomial, of mean m = B / K and variance s^2 = m (1 - 1 / K). Were they normal, the fit would follow
     from a likelihood L of log L(k) = (expected - m) (k - m) / v - (k - m)^2 (1 / v - 1 / s^2) / 2, with the fit's variance v, s^2 at most.
-    So the joint probability of counts is prod_c L_c(n_c)^(1 / misfit) / n_c!. The sum over the other classes is exact: the products over
+    So the joint probability of counts is prod_c L_c(n_c)^(1 / weakened) / n_c!. The sum over the other classes is exact: the products over
     the classes before and after c are convolved along k (forward-backward), in float64.
     """
-    number, share = torch.arange(batch_size + 1, dtype=torch.float64), 1 / len(expected)
+    classes = expected.shape[-1]
+    number, share = torch.arange(batch_size + 1, dtype=torch.float64), 1 / classes
     mean, spread = batch_size * share, batch_size * share * (1 - share)
-    off, v = number - mean, variance.double().clamp(max=spread)[:, None]
-    score = (expected.double()[:, None] - mean) * off / v - off.square() * (1 / v - 1 / spread) / 2
-    score = score / misfit - (number + 1).lgamma()
-    own = (score - score.amax(1, keepdim=True)).exp().clamp(min=TINY)  # (K, B + 1)
-    start = F.one_hot(torch.tensor(0), batch_size + 1).double()
+    off, v = number - mean, variance.double().clamp(max=spread)[..., None]
+    score = (expected.double()[..., None] - mean) * off / v - off.square() * (1 / v - 1 / spread) / 2
+    score = score / weakened - (number + 1).lgamma()
+    own = (score - score.amax(-1, keepdim=True)).exp().clamp(min=TINY)  # (..., K, B + 1)
+    start = F.one_hot(torch.tensor(0), batch_size + 1).double().expand_as(own[..., 0, :])
     before, after = [start], [start]
-    for one in own[:-1]:
-        before.append(_added(before[-1], one))
-    for one in own[1:].flip(0):
-        after.append(_added(after[-1], one))
-    rest = torch.stack([_added(left, right) for left, right in zip(before, reversed(after), strict=True)])  # the others together
-    joint = own * rest.flip(1)
-    return joint / joint.sum(1, keepdim=True).clamp(min=TINY)
+    for one in range(classes - 1):
+        before.append(_added(before[-1], own[..., one, :]))
+        after.append(_added(after[-1], own[..., classes - 1 - one, :]))
+    rest = torch.stack([_added(left, right) for left, right in zip(before, reversed(after), strict=True)], -2)  # the others together
+    joint = own * rest.flip(-1)
+    return joint / joint.sum(-1, keepdim=True).clamp(min=TINY)
 
 
 def likeliest(probabilities: Tensor) -> tuple[Tensor, float]:
@@ -56,7 +56,8 @@ def expected_right(labels: Tensor, probabilities: Tensor) -> float:
 
 
 def _added(one: Tensor, other: Tensor) -> Tensor:
-    """The distribution (B + 1,) of the sum of two independent counts, up to B, scaled to add up to 1."""
-    size = len(one)
-    total = F.conv1d(one[None, None], other.flip(0)[None, None], padding=size - 1)[0, 0, :size]
-    return total / total.sum().clamp(min=TINY)
+    """The distributions (..., B + 1) of the sums of two independent counts, up to B, scaled to add up to 1."""
+    size = one.shape[-1]
+    left, right = one.reshape(1, -1, size), other.reshape(-1, 1, size)
+    total = F.conv1d(left, right.flip(-1), padding=size - 1, groups=len(right))[0, :, :size]
+    return (total / total.sum(-1, keepdim=True).clamp(min=TINY)).reshape(one.shape)

@@ -15,20 +15,28 @@ RIDGE = 1e-6
 ORDINAL = 8  # readings, the last ones of all, that stay as they are where a protection stretches some rows or entries
 FOLDS = 4  # of the rehearsals, by which a fit is tested
 UNLIKE = 0.01  # share of every reading's variance that no other reading has
+RESEMBLES = 0.1  # of the largest weight of a rehearsal: those of less do not resemble the update
 LEAST = 1e-4  # variance of a count: nothing is known better than to 0.01
 
 
 class CountFit(NamedTuple):
-    """A linear fit of counts: evidence (K, F) -> expected counts evidence @ weights, with variance base + growth * expected."""
+    """A linear fit of counts: evidence (K, F) -> expected counts evidence @ weights, with variance base + growth * expected.
+
+    tested  (S, K), what fits to other rehearsals expect of each rehearsal
+    """
 
     weights: Tensor
     base: float
     growth: float
+    tested: Tensor
 
-    def __call__(self, evidence: Tensor) -> tuple[Tensor, Tensor]:
-        """Expected counts (K,) and their variances (K,)."""
-        expected = evidence @ self.weights
-        return expected, (self.base + self.growth * expected.clamp(min=0)).clamp(min=LEAST)
+    def __call__(self, evidence: Tensor) -> Tensor:
+        """Expected counts (K,)."""
+        return evidence @ self.weights
+
+    def variance(self, expected: Tensor) -> Tensor:
+        """Those of counts of which so many are expected."""
+        return (self.base + self.growth * expected.clamp(min=0)).clamp(min=LEAST)
 
 
 def evidence(slopes: Tensor, rows: Tensor | None, feature: Tensor, prediction: Tensor, batch_size: int) -> Tensor:
@@ -98,7 +106,7 @@ def fit(given: Tensor, counts: Tensor, likeness: Tensor) -> CountFit:
     line = torch.stack([torch.ones_like(expected), expected.clamp(min=0)], 1) * each.sqrt()[:, None]
     squares = (expected - counts.flatten()).square()
     base, growth = torch.linalg.lstsq(line, (squares * each.sqrt())[:, None]).solution[:, 0].tolist()
-    return CountFit(weights, base, growth)
+    return CountFit(weights, base, growth, expected.view_as(counts))
 
 
 def _line(x: Tensor, y: Tensor, weight: Tensor) -> tuple[float, float]:
@@ -110,12 +118,23 @@ def _line(x: Tensor, y: Tensor, weight: Tensor) -> tuple[float, float]:
     return slope, float((share * (y - slope * x)).sum())
 
 
-def misfit(given: Tensor, counts: Tensor, likeness: Tensor, received: Tensor, found: Tensor) -> float:
-    """By how much an update's readings (K, F) contradict each other, as a multiple of what those of rehearsals do; 1 at least.
+class Misfit(NamedTuple):
+    """By how much an update's readings contradict each other.
+
+    usual   as a multiple of what those of rehearsals do on average, 1 at least
+    most    as a multiple of what those of the rehearsal do that contradict each other most
+    """
+
+    usual: float
+    most: float
+
+
+def misfit(given: Tensor, counts: Tensor, likeness: Tensor, received: Tensor, found: Tensor) -> Misfit:
+    """By how much an update's readings (K, F) contradict each other.
 
     Of every count n the F readings that are expected, a + b n + c n^2, and their covariance are those of the rehearsals, (S, K, F) with
     counts (S, K) and a weight (S,) for each. Their squared Mahalanobis distance from the readings received, given the counts found (K,),
-    has a mean over the classes; of rehearsals the mean of the same is known. Variances are enlarged by the ratio of both.
+    has a mean over the classes; of rehearsals the same is known. Variances are enlarged by its ratio to their mean.
     Source: Birge 1932 (the ratio of consistency by which errors are multiplied when measurements scatter more than these allow).
     """
     weight = likeness.repeat_interleave(counts.shape[1]).unsqueeze(1)
@@ -127,8 +146,11 @@ def misfit(given: Tensor, counts: Tensor, likeness: Tensor, received: Tensor, fo
     scale = (covariance.diagonal() + least).clamp(min=TINY).sqrt()
     inverse = torch.linalg.inv(covariance / scale / scale[:, None] + UNLIKE * torch.eye(len(scale), dtype=flat.dtype))
     off = (received[:, :-1] - _powers(found) @ curve) / scale
-    usual, own = left / scale, float(((off @ inverse) * off).sum(1).mean())
-    return max(own / max(float((((usual @ inverse) * usual).sum(1, keepdim=True) * weight).sum() / weight.sum()), TINY), 1.0)
+    own = float(((off @ inverse) * off).sum(1).mean())
+    each = ((left / scale @ inverse) * (left / scale)).sum(1).view(len(given), -1).mean(1)  # (S,)
+    usual = float((each * likeness).sum() / likeness.sum())
+    most = float(each[likeness > RESEMBLES * likeness.max()].max())
+    return Misfit(max(own / max(usual, TINY), 1.0), own / max(most, TINY))
 
 
 def _powers(counts: Tensor) -> Tensor:

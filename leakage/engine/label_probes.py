@@ -4,11 +4,13 @@ import math
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.func import functional_call
 from torch.nn import functional as F
 
 from leakage.engine.core import Observation, generator
 from leakage.engine.logit_layer import last_layer
+from leakage.engine.random_layer import drawn
 
 PROBES, AREA, FEWEST = 64, 64 * 32 * 32, 16  # probe pictures: 64 of 32 x 32, fewer of larger ones
 
@@ -72,14 +74,23 @@ def _number(seen: Observation) -> int:
 
 
 def predict(seen: Observation, pictures: Tensor | None = None) -> Predictions:
-    """The model on pictures (P, C, H, W), the probes if None, B at a time: so BatchNorm may take its statistics."""
+    """The model on pictures (P, C, H, W), the probes if None, B at a time: so BatchNorm may take its statistics.
+
+    Layers that draw numbers on the phone draw others here, of the same distribution.
+    """
     pictures = probe_pictures(seen) if pictures is None else pictures
-    features: list[Tensor] = []
+    features, rng = list[Tensor](), generator(0, "label probes drawn")
     layer = seen.model.get_submodule(last_layer(seen)[0].rpartition(".")[0])
     hook = layer.register_forward_pre_hook(lambda _, given: features.append(given[0]))
     try:
         with torch.no_grad():
-            logits = torch.cat([seen.model(some) for some in pictures.split(seen.batch_size)])  # (P, K)
+            logits = torch.cat([_answer(seen.model, some, rng) for some in pictures.split(seen.batch_size)])  # (P, K)
     finally:
         hook.remove()
     return Predictions(logits, torch.cat(features))
+
+
+def _answer(model: nn.Module, pictures: Tensor, rng: torch.Generator) -> Tensor:
+    own = {name: value.to(pictures) for name, value in drawn(model, len(pictures), rng).items()}
+    answer: Tensor = functional_call(model, own, (pictures,)) if own else model(pictures)
+    return answer

@@ -8,7 +8,7 @@ Derived here; regression from simulations as in Beaumont et al. 2002 (approximat
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -17,16 +17,18 @@ from torch.nn import functional as F
 from leakage.engine.client import gradient_client, single_gradients
 from leakage.engine.core import Observation, Params, generator
 from leakage.engine.label_counts import count_probabilities, likeliest
-from leakage.engine.label_evidence import ORDINAL, evidence, fit, misfit, size_of
-from leakage.engine.label_probes import Head, head, predict, varied_pictures
+from leakage.engine.label_disturbance import Disturbance
+from leakage.engine.label_evidence import LEAST, ORDINAL, CountFit, Misfit, evidence, fit, misfit, size_of
+from leakage.engine.label_probes import head, predict, varied_pictures
 from leakage.engine.logit_layer import last_layer
 
 FIRST, SECOND = 32, 72  # rehearsals: to learn what resembles the update, and of such ones
 KNOWS = 10.0  # by so much, at most, a trained model's logit of the right class may exceed what it says of a probe
 DECIDED = 0.999  # of the labels, expected to be right: no more rehearsals are needed
 ENOUGH = 24.0  # rehearsals that have to resemble the update, counted by their weights
-FEW, ROUNDING = 0.01, 1e-4  # what counts as no zeros, and as no error of a column's sum, as shares
-EQUAL, ROWS = 1e-6, 3  # sizes that differ by less, relatively, are equal; in so many rows they are by no chance
+NOISES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)  # that may explain such readings, as multiples of the entries' size
+WEAKEST = 1e3  # by more than that no fit is weakened for being overconfident
+NEARLY = 1.5  # by so much readings may contradict each other more than by the noise that explains them best
 AT_ONCE = 2**25  # numbers in the gradients of single pictures that are kept
 
 
@@ -48,49 +50,6 @@ class Rehearsed:
     misses: Tensor
 
 
-@dataclass(frozen=True)
-class Disturbance:
-    """What an update shows by itself of having been changed: of dL/dW = (1/B) sum_b (p_b - e_(y_b)) h_b^T every column adds up to 0.
-
-    zeros, bias_zeros   fraction of entries that are 0, of weight and bias, but for rows and columns of zeros alone
-    limited, bias_limited   fraction of entries of the largest size, where at least three rows have some: a limit cut them off
-    deviation           of noise that would explain the columns' sums; 0 where entries lack or were cut off, or where they are rounding
-    """
-
-    zeros: float = 0.0
-    bias_zeros: float = 0.0
-    limited: float = 0.0
-    bias_limited: float = 0.0
-    deviation: float = 0.0
-
-    @staticmethod
-    def of(last: Head, *, plain: bool = True) -> "Disturbance":
-        """That of the last layer of an update. Where an activation follows it (not `plain`), its columns' sums say nothing."""
-        there = last.slopes != 0
-        inside = there[there.any(1)][:, there.any(0)]  # a class or a feature may be 0 by itself
-        lacks = inside.numel() > 0 and 1 - float(inside.double().mean()) >= FEW
-        lacks = lacks or (last.bias is not None and bool(((last.bias == 0) & there.any(1)).any()))
-        zeros = 1 - float(there[:, there.any(0)].double().mean()) if lacks else 0.0
-        lacking = 0.0 if last.bias is None or not lacks else float((last.bias == 0).double().mean())
-        limited, bias_limited = _limited(last.slopes), 0.0 if last.bias is None else _limited(last.bias.unsqueeze(1))
-        off, usual = float(last.slopes.double().sum(0).square().mean().sqrt()), float(last.slopes.double().square().mean().sqrt())
-        noisy = plain and not (lacks or limited) and off > ROUNDING * usual
-        return Disturbance(zeros, lacking, limited, bias_limited, off / len(last.slopes) ** 0.5 if noisy else 0.0)
-
-    @property
-    def none(self) -> bool:
-        return self == Disturbance()
-
-    def apply(self, slopes: Tensor, rows: Tensor | None, seed: int) -> tuple[Tensor, Tensor | None]:
-        """The same done to another last layer: as many of the smallest entries are 0, of the largest cut off, and noise is added."""
-        rng = generator(0, "label disturbance", seed)
-        changed = self._noisy(_cut(_pruned(slopes, self.zeros), self.limited), rng)
-        return changed, None if rows is None else self._noisy(_cut(_pruned(rows, self.bias_zeros), self.bias_limited), rng)
-
-    def _noisy(self, values: Tensor, rng: torch.Generator) -> Tensor:
-        return values + self.deviation * torch.randn(values.shape, generator=rng).double()
-
-
 class RehearsalSetup:
     """All that a rehearsal needs, computed once: the last layer, the probes' features, and other layers' gradients to stand beside it."""
 
@@ -108,6 +67,17 @@ class RehearsalSetup:
         self.mean = self.features.mean(0)  # (D,)
         self.beside = self._beside() if seen.rehearse else {}
         self.scaled = False
+
+    @property
+    def used(self) -> slice:
+        """The sizes (`size_of`) that tell which rehearsals resemble the update."""
+        return slice(1 if self.scaled else 0, 2)
+
+    @property
+    def length(self) -> float:
+        """Of the weight's gradient in the update, without the noise that is believed to be in it."""
+        square, entries = float(self.slopes.square().sum()), int((self.slopes != 0).sum())
+        return math.sqrt(max(square - entries * self.shown.deviation**2, square / 100))
 
     def _beside(self) -> Params:
         """The gradients of B probe pictures with random labels, each alone (B, ...); where they are many, their mean (1, ...)."""
@@ -152,12 +122,34 @@ class RehearsalSetup:
         parts = [torch.stack(part) for part in zip(*found, strict=True)]
         return Rehearsed(parts[0], parts[1], parts[2], knows, parts[3])
 
+    def compare(self, played: Rehearsed, shrinkage: float = 0.0) -> tuple[Tensor, Tensor]:
+        """How much each rehearsal counts (S,), by its likeness to the update; and the update's readings (K, F)."""
+        received, sizes, _ = self.read(self.slopes, self.rows, shrinkage)
+        return likeness(played.sizes[:, self.used], played.knows, sizes[self.used]), received
+
+    def explain(self, knows: Tensor, purpose: str) -> Rehearsed:
+        """Rehearsals with the least noise by which the update's readings contradict each other no more than those of some rehearsal.
+
+        Where no noise does, with the least by which they contradict each other nearly as little as by any.
+        """
+        shown, found = self.shown, list[tuple[Misfit, Disturbance, Rehearsed]]()
+        usual = float(self.slopes[self.slopes != 0].square().mean().sqrt())
+        for self.shown in [shown, *(replace(shown, deviation=noise * usual) for noise in NOISES if noise * usual > shown.deviation)]:
+            played = self.play(knows, purpose)
+            found.append((contradiction(played, *self.compare(played), self.size)[0], self.shown, played))
+            if found[-1][0].most <= 1:
+                return played
+        least = min(one.usual for one, *_ in found)
+        _, self.shown, played = next(one for one in found if one[0].usual <= NEARLY * least)
+        return played
+
     def _protected(self, z: Tensor, h: Tensor, seed: int) -> tuple[Tensor, Tensor | None]:
         """The last layer's gradient of a batch with these slopes (B, K) and features (B, D), as it would be read after the protection."""
         slopes, rows = z.T @ h / self.size, None if self.rows is None else z.mean(0)
         rehearse = self.seen.rehearse
         if rehearse is None:
-            return self.shown.apply(slopes, rows, seed)
+            factor = self.length / slopes.norm().clamp(min=1e-30) if self.scaled else 1.0
+            return self.shown.apply(factor * slopes, None if rows is None else factor * rows, seed)
         weight, bias = self.names
         whole = len(self.beside[weight]) == self.size
         own = {weight: z.unsqueeze(2) * h.unsqueeze(1) if whole else slopes.unsqueeze(0)}
@@ -180,16 +172,18 @@ def rehearsed(seen: Observation) -> Tensor | None:
     setup, rng = RehearsalSetup(seen), generator(0, "label rehearsal")
     if not all(bool(part.isfinite().all()) for part in (setup.slopes, setup.features, setup.constant)):
         return None
-    first = setup.play(KNOWS * torch.rand(FIRST, generator=rng).double().square(), "first")
-    received, sizes, feature = setup.read(setup.slopes, setup.rows, 0.0)
+    knows = KNOWS * torch.rand(FIRST, generator=rng).double().square()
+    first = setup.play(knows, "first")
+    _, sizes, feature = setup.read(setup.slopes, setup.rows, 0.0)
     # Longer or shorter than all rehearsals: something scaled the update by a factor that is not known. Then only proportions count.
     setup.scaled = not bool(first.sizes[:, 0].min() <= sizes[0] <= first.sizes[:, 0].max())
-    used = slice(1 if setup.scaled else 0, 2)
-    alike = likeness(first.sizes[:, used], first.knows, sizes[used])
     if not setup.scaled:
-        chances, ratio = read_counts(first, alike, received, setup.size)
-        if likeliest(chances)[1] > DECIDED and ratio == 1:
+        chances, found = read_counts(first, *setup.compare(first), setup.size)
+        if likeliest(chances)[1] > DECIDED and found.usual == 1:
             return chances
+    if seen.rehearse is None and not setup.shown.none:
+        first = setup.explain(knows, "first")
+    alike, _ = setup.compare(first)
     # Move the probes to where the update shows the batch's mean feature, as far as what it shows can be believed (James-Stein).
     shown = float((feature - setup.mean).square().mean())
     shrinkage = max(0.0, 1 - float(first.misses.median()) / shown) if shown > 0 else 0.0
@@ -197,26 +191,53 @@ def rehearsed(seen: Observation) -> Tensor | None:
     spread = ((alike * (first.knows - middle).square()).sum() / alike.sum()).sqrt()
     knows = (middle + (0.3 + 1.5 * spread) * torch.randn(SECOND, generator=rng).double()).clamp(min=0)
     second = setup.play(knows, "second", step=shrinkage * (feature - setup.mean), shrinkage=shrinkage)
-    received, sizes, _ = setup.read(setup.slopes, setup.rows, shrinkage)
-    return read_counts(second, likeness(second.sizes[:, used], second.knows, sizes[used]), received, setup.size)[0]
+    return read_counts(second, *setup.compare(second, shrinkage), setup.size)[0]
 
 
-def read_counts(played: Rehearsed, alike: Tensor, received: Tensor, batch_size: int) -> tuple[Tensor, float]:
+def read_counts(played: Rehearsed, alike: Tensor, received: Tensor, batch_size: int) -> tuple[Tensor, Misfit]:
     """How likely every count is, (K, B + 1), given rehearsals with these weights (S,) and the readings received (K, F); and the misfit.
 
     By those readings alone that compare, where they contradict each other less than all do and expect more labels to be right; else by all.
     """
-    every, few = (_read(played.evidence[..., k:], played.counts, alike, received[:, k:], batch_size) for k in (0, -ORDINAL))
-    return few if few[1] < every[1] and likeliest(few[0])[1] > likeliest(every[0])[1] else every
+    every, few = (_read(replace(played, evidence=played.evidence[..., k:]), alike, received[:, k:], batch_size) for k in (0, -ORDINAL))
+    return few if few[1].usual < every[1].usual and likeliest(few[0])[1] > likeliest(every[0])[1] else every
 
 
-def _read(given: Tensor, counts: Tensor, alike: Tensor, received: Tensor, batch_size: int) -> tuple[Tensor, float]:
-    """The same by readings given (S, K, F). Those beyond all rehearsals count as the nearest of them: beyond, nothing was learned."""
-    received = received.clamp(given.amin((0, 1)), given.amax((0, 1)))
-    expected, variance = fit(given, counts, alike)(received)
-    taken = torch.bincount(likeliest(count_probabilities(expected, variance, batch_size))[0], minlength=len(expected)).double()
-    ratio = misfit(given, counts, alike, received, taken)
-    return count_probabilities(expected, variance, batch_size, ratio), ratio
+def _read(played: Rehearsed, alike: Tensor, received: Tensor, batch_size: int) -> tuple[Tensor, Misfit]:
+    """The same by all readings given."""
+    found, counted, expected = contradiction(played, alike, received, batch_size)
+    weakened = found.usual * overconfidence(counted, played.counts, alike, batch_size)
+    return count_probabilities(expected, counted.variance(expected), batch_size, weakened), found
+
+
+def contradiction(played: Rehearsed, alike: Tensor, received: Tensor, batch_size: int) -> tuple[Misfit, CountFit, Tensor]:
+    """By how much the readings received (K, F) contradict each other; the fit to the rehearsals, and the counts (K,) that it expects.
+
+    Readings beyond all rehearsals count as the nearest of them: beyond, nothing was learned.
+    """
+    received = received.clamp(played.evidence.amin((0, 1)), played.evidence.amax((0, 1)))
+    counted = fit(played.evidence, played.counts, alike)
+    expected = counted(received)
+    taken = likeliest(count_probabilities(expected, counted.variance(expected), batch_size))[0]
+    taken_of = torch.bincount(taken, minlength=len(expected)).double()
+    return misfit(played.evidence, played.counts, alike, received, taken_of), counted, expected
+
+
+def overconfidence(counted: CountFit, counts: Tensor, alike: Tensor, batch_size: int) -> float:
+    """The factor, 1 at least, by which a fit is to be weakened for the true counts of rehearsals (S, K), left out of it, to be likeliest.
+
+    Each rehearsal counts by its weight (S,). Source: Guo et al. 2017, section 4.2 (temperature scaling).
+    """
+    variance, true = counted.variance(counted.tested), counts.long().unsqueeze(-1)
+
+    def likelihood(weakened: float) -> float:
+        chances = count_probabilities(counted.tested, variance, batch_size, weakened).gather(-1, true)
+        return float((alike * chances.clamp(min=LEAST).log().sum((1, 2))).sum())
+
+    found, best = 1.0, likelihood(1.0)
+    while found < WEAKEST and (next_best := likelihood(found * 2**0.5)) > best:
+        found, best = found * 2**0.5, next_best
+    return found
 
 
 def likeness(sizes: Tensor, knows: Tensor, seen: Tensor) -> Tensor:
@@ -242,34 +263,6 @@ def mean_feature(slopes: Tensor, rows: Tensor | None, usual: Tensor) -> Tensor:
         rows = slopes @ usual / usual.dot(usual).clamp(min=1e-300)
     squares = (rows.square().unsqueeze(1) * (slopes != 0)).sum(0)
     return torch.where(squares > 1e-3 * rows.dot(rows), rows @ slopes / squares.clamp(min=1e-300), usual)
-
-
-def intact(last: Head, *, plain: bool = True) -> bool:
-    """Whether nothing shows that the last layer's gradient was changed after it was computed, but for its length."""
-    return Disturbance.of(last, plain=plain).none
-
-
-def _pruned(values: Tensor, share: float) -> Tensor:
-    """The values, that share of the smallest set to 0."""
-    dropped = round(share * values.numel())
-    if dropped == 0:
-        return values
-    return values * (values.abs() > values.abs().flatten().kthvalue(min(dropped, values.numel())).values)
-
-
-def _limited(values: Tensor) -> float:
-    """The share of the values (K, D) that have the largest size, if these are in three rows or more; else 0."""
-    largest = values.abs() >= values.abs().max() * (1 - EQUAL)
-    return float(largest.double().mean()) if bool(values.any()) and int(largest.any(1).sum()) >= ROWS else 0.0
-
-
-def _cut(values: Tensor, share: float) -> Tensor:
-    """The values, that share of the largest cut off at the smallest of them."""
-    count = round(share * values.numel())
-    if count == 0:
-        return values
-    limit = float(values.abs().flatten().kthvalue(values.numel() - count + 1).values)
-    return values.clamp(-limit, limit)
 
 
 def _exact(value: Tensor) -> Tensor:

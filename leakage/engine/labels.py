@@ -15,8 +15,9 @@ from torch import Tensor
 from leakage.engine.core import Observation, choice
 from leakage.engine.label_certainty import certainty_of
 from leakage.engine.label_counts import likeliest
+from leakage.engine.label_disturbance import intact
 from leakage.engine.label_probes import Head, Predictions, head, predict
-from leakage.engine.label_rehearsal import intact, rehearsed
+from leakage.engine.label_rehearsal import rehearsed
 from leakage.engine.logit_layer import logit_layer
 from leakage.engine.losses import loss_of, slopes_by_class
 from leakage.networks.k_curve import Loss
@@ -148,10 +149,11 @@ def shares(means: Means, rule: str, batch_size: int) -> Tensor:
 def single(rows: Tensor) -> Recovered:
     """The label of one picture: dL/db_c = p_c - [c = y] is negative for the true class alone, so it is the smallest of `rows` (K,).
 
-    Certain when one row is negative and no other; else rounding or a protection hides it and nothing is warranted.
+    Certain when one row is negative and no other; else rounding or a protection hides it and nothing is warranted, or all rows are 0, as
+    where they did not arrive, and every class is as likely as any.
     Source: Zhao et al. 2020, section 3.
     """
-    return Recovered(rows.argmin().view(1), SINGLE, float((rows < 0).sum() == 1))
+    return Recovered(rows.argmin().view(1), SINGLE, float((rows < 0).sum() == 1) if rows.any() else 1 / len(rows))
 
 
 def one_output(slope: Tensor) -> Recovered:
