@@ -1,11 +1,7 @@
 """What every request must bring before a page or a route sees it, a Host and an Origin that are ours, and what every answer carries."""
 
 import re
-from base64 import b64encode
 from collections.abc import Collection
-from hashlib import sha256
-from importlib.util import find_spec
-from pathlib import Path
 
 from starlette.datastructures import MutableHeaders
 from starlette.requests import HTTPConnection
@@ -13,6 +9,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from leakage.web.hosts import Address, Hosts
+from leakage.web.streamlit_page import script_hashes
 
 READING = ("GET", "HEAD", "OPTIONS")
 DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -112,7 +109,7 @@ def protecting_headers() -> dict[str, str]:
     """The headers of every answer. The policy is as strict as Streamlit's front end lets it be."""
     policy = {
         "default-src": "'self'",
-        "script-src": " ".join(("'self'", "blob:", "'wasm-unsafe-eval'", *inline_scripts())),  # its components and messages
+        "script-src": " ".join(("'self'", "blob:", "'wasm-unsafe-eval'", *script_hashes())),  # its components and messages
         "style-src": "'self' 'unsafe-inline'",  # Streamlit and Plotly write their styles into the page
         "img-src": "'self' data: blob:",
         "font-src": "'self' data:",
@@ -128,12 +125,3 @@ def protecting_headers() -> dict[str, str]:
         "Content-Security-Policy": "; ".join(f"{name} {value}" for name, value in policy.items()),
         "Referrer-Policy": "same-origin",
     }
-
-
-def inline_scripts() -> list[str]:
-    """The hashes of the scripts that Streamlit's own page has in it, so that no other script in a page is run."""
-    streamlit = find_spec("streamlit")
-    if streamlit is None or streamlit.origin is None:
-        return []
-    page = (Path(streamlit.origin).parent / "static" / "index.html").read_bytes()
-    return [f"'sha256-{b64encode(sha256(script).digest()).decode()}'" for script in re.findall(rb"<script>(.*?)</script>", page, re.DOTALL)]

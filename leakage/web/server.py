@@ -36,6 +36,7 @@ from leakage.web.proxies import believe_only
 from leakage.web.request_filter import AGENT, RequestFilter
 from leakage.web.routes import Routes
 from leakage.web.stream import Stream
+from leakage.web.streamlit_page import page_routes
 from leakage.web.upload_gate import UploadGate
 
 GRACE = 4.0  # seconds that a server takes at most to leave; event streams that are read are ended at once
@@ -47,7 +48,7 @@ log = logging.getLogger(__name__)
 
 def routes(base: str = "") -> list[Route]:
     """Our GET routes, below a prefix such as `/gle`."""
-    return [*Routes(service(), store(), _stream()).below(base), *Learning(service(), base).routes()]
+    return [*page_routes(base), *Routes(service(), store(), _stream()).below(base), *Learning(service(), base).routes()]
 
 
 def middleware(base: str = "", *, agent: bool = False) -> list[Middleware]:

@@ -20,14 +20,14 @@ ENDLESS = "?attack=inverting_gradients&inverting_gradients.steps=5000&seed=3"
 
 
 def opened(chromium: Browser, url: str, scripts: str = "") -> tuple[Page, list[str]]:
-    """A page, and what its console tells of errors: without Streamlit's own, which asks below a page's path first where its server is."""
+    """A page, and what its console tells of errors."""
     page = chromium.new_context(viewport={"width": 1440, "height": 900}).new_page()
     if scripts:
         page.add_init_script(scripts)
     wrong: list[str] = []
 
     def tell(message: ConsoleMessage) -> None:
-        if message.type == "error" and not re.search(r"/\w+/_stcore/[\w-]+$", message.location["url"].removeprefix(f"{origin(url)}/gle")):
+        if message.type == "error":
             wrong.append(f"{message.text} {message.location['url']}")
 
     page.on("console", tell)

@@ -61,8 +61,9 @@ def refused(page: Page) -> list[str]:
 # ---------------------------------------------------------------- the policy
 
 
-def test_no_page_asks_for_what_its_policy_refuses(site: str, watched: Page) -> None:
-    found = {}
+def test_no_page_asks_for_what_its_policy_refuses_or_for_what_is_not_there(site: str, watched: Page) -> None:
+    found, missing = {}, list[str]()
+    watched.on("response", lambda answer: missing.append(answer.url) if answer.status >= 400 else None)
     for path, last in PAGES.items():
         watched.goto("about:blank")  # an address that differs after its # alone opens no page anew
         watched.goto(site + path)
@@ -70,6 +71,7 @@ def test_no_page_asks_for_what_its_policy_refuses(site: str, watched: Page) -> N
         watched.wait_for_timeout(1000)
         found[path] = refused(watched)
     assert found == {path: [] for path in PAGES}
+    assert missing == []  # before: two of Streamlit's questions for each page below the root
 
 
 def test_the_chart_of_a_page_without_a_live_stream_is_drawn_too(site: str, watched: Page) -> None:
