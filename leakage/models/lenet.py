@@ -30,7 +30,7 @@ class LeNet(Model):
     LeNet*: Zhu and Blaschko 2021, table 2.
     """
 
-    title = "Small demo network (LeNet)"
+    title = "Small network (LeNet)"
     short = "LeNet"
     plain = "A tiny network of three smooth layers, the classic victim: its gradient describes a picture almost completely."
     hint = "Smooth (sigmoid) layers make matching easy. Pictures come back nearly perfect from a single gradient."

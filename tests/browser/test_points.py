@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import pytest
 from place import LONG, Place, another
 from playwright.sync_api import Browser, Page, expect
 
@@ -13,6 +14,10 @@ BEGINS = re.compile(r"begins in about (\d+) s")
 WIDTHS = (
     "(names) => names.map((one) => document.querySelector(one).getBoundingClientRect()).map(({ left, right, top }) => [left, right, top])"
 )
+
+CUT_OFF = """() => [...document.querySelectorAll('.gle-pick-title, input, [data-testid=stMultiSelectTagsContainer] span, button, th, td')]
+    .filter((one) => one.offsetParent && one.scrollWidth > one.clientWidth + 1 && getComputedStyle(one).overflowX !== 'visible')
+    .map((one) => one.value || one.innerText)"""  # the words that are wider than their box
 
 
 def opened(chromium: Browser, address: str, *, width: int = 1280, height: int = 800) -> Page:
@@ -94,3 +99,13 @@ def test_a_run_gets_a_name_and_a_pin_and_stands_in_a_list_for_others(site: str, 
     address = page.get_by_role("link", name="Open it").get_attribute("href") or ""
     elsewhere = opened(chromium, address if address.startswith("http") else f"{site}{address}")  # another browser
     expect(elsewhere.get_by_role("link", name="One division")).to_be_visible(timeout=60_000)
+
+
+@pytest.mark.parametrize("page", ["?expert=1", "compare", "training", "ask"])
+def test_no_name_is_cut_off_on_a_laptop(site: str, chromium: Browser, page: str) -> None:
+    shown = opened(chromium, f"{site}/{page}")
+    expect(shown.locator("[class*=st-key-step-], h1, h2").first).to_be_visible(timeout=60_000)
+    if page in ("?expert=1", "compare"):
+        expect(shown.locator(".gle-pick").last).to_be_attached(timeout=30_000)
+    shown.wait_for_timeout(2000)  # the last widgets
+    assert shown.evaluate(CUT_OFF) == []

@@ -519,7 +519,7 @@ def test_what_differs_and_what_is_equal_is_said_in_words(look: Open) -> None:
     assert "no protection; Gaussian noise 0.01; Pruning 0.9; AdaDefense" in differing[1]
     assert (
         equal[1]
-        == " Astronaut, Guess and compare by direction (Inverting Gradients), Small demo network (LeNet), untrained, seed 1, and all else."
+        == " Astronaut, Guess and compare by direction (Inverting Gradients), Small network (LeNet), untrained, seed 1, and all else."
     )
     assert "- The attack: Guess and compare by direction (Inverting Gradients), steps 1000" in said
     worst = words(press(look()))

@@ -19,7 +19,7 @@ LINKS = [  # to the lab: an address, and what the page says of it
     ({"attack": "nope"}, ["attack=nope is not known here; Guess and compare (iDLG) is used instead."]),
     (
         {"model": "gpt", "protocol": "pigeon"},
-        ["model=gpt is not known here; Small demo network (LeNet)", "protocol=pigeon is not known here; One step (FedSGD)"],
+        ["model=gpt is not known here; Small network (LeNet)", "protocol=pigeon is not known here; One step (FedSGD)"],
     ),
     ({"defense": "amulet"}, ["defense=amulet is not known here; no protection is used instead."]),
     ({"inverting_gradients.stepz": "3"}, ["inverting_gradients.stepz is left out: Inverting Gradients has steps, step_size,"]),

@@ -104,7 +104,7 @@ def checkpoint(known: Catalog, model: Part) -> str:
 
 def trainings(model: Part) -> dict[str, str]:
     """How long this model can have been trained: not at all, or as the checkpoints on this machine; in words."""
-    offered = {UNTRAINED: "Untrained: weights drawn at random"}
+    offered = {UNTRAINED: "Untrained: random weights"}
     for id, card in checkpoints.cards().items():
         for stage in card.stages if card.model == model.id else ():
             length = f"{stage.rounds} {card.unit}{'' if stage.rounds == 1 else 's'}"
