@@ -1,9 +1,9 @@
-"""Fits how certain labels are called: the constants of leakage/engine/label_certainty.py, from shares of labels_behind_protections.py.
+"""Fits how certain labels are called: the constant of leakage/engine/label_certainty.py, from shares of labels_behind_protections.py.
 
-Certainty is sigmoid(a logit(p) + c) (Platt 1999), p the fraction that rehearsals expect to be right. a and c are those of largest
-likelihood of the fractions that are right, of all rules' labels, the chosen rule's counting as much as all others together. The networks
-of the fit (FITTED there) are others than those of the table, by which the second half of the output tests it. Readings that needed no
-rehearsal are left out.
+Certainty is sigmoid(logit(g) + a (logit(p) - logit(g))), p the fraction that rehearsals expect to be right, g that of a guess. The slope a
+is that of largest likelihood of the fractions that are right, of all rules' labels, the chosen rule's counting as much as all others
+together. The networks of the fit (FITTED there) are others than those of the table, by which the second half of the output tests it.
+Readings that needed no rehearsal are left out.
 
     python benchmarks/published/label_certainty.py parts       seconds
 """
@@ -16,33 +16,34 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import torch
 from _table import save, say, table
-from labels_behind_protections import EDGES, FITTED, Reading, mean, read
+from labels_behind_protections import CLASSES, EDGES, FITTED, Reading, mean, read
 from torch import Tensor
 
-from leakage.engine.label_certainty import CLOSEST
+from leakage.engine.label_certainty import logit
+from leakage.engine.label_counts import guessed_right
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("folder", type=Path, help="of the shares")
 
 
-def numbers(done: list[Reading], rules: set[str]) -> tuple[Tensor, Tensor, Tensor]:
-    """logit(p) and 1 (N, 2), the fractions right (N,) and weights (N,), of these rules."""
+def numbers(done: list[Reading], rules: set[str]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """logit(p), logit(g), the fractions right and weights, (N,) each, of these rules."""
     pairs = [(one, rule) for one in done for rule in one["right"] if rule in rules]
-    p = torch.tensor([one["expected"][rule] for one, rule in pairs]).double().clamp(CLOSEST, 1 - CLOSEST)
+    p = torch.tensor([logit(one["expected"][rule]) for one, rule in pairs]).double()
+    g = torch.tensor([logit(guessed_right(one["batch"], CLASSES)) for one, _ in pairs]).double()
     right = torch.tensor([one["right"][rule] for one, rule in pairs]).double()
     weight = torch.tensor([1.0 if rule == "best" else 1 / 7 for _, rule in pairs]).double()
-    return torch.stack([p.logit(), torch.ones_like(p)], 1), right, weight
+    return p, g, right, weight
 
 
-def fitted(given: Tensor, right: Tensor, weight: Tensor) -> Tensor:
-    """a and c (2,) by Newton's method, drawn to 1 and 0 by as much as one reading says."""
-    start = torch.tensor([1.0, 0.0]).double()
-    found = start.clone()
+def fitted(p: Tensor, g: Tensor, right: Tensor, weight: Tensor) -> float:
+    """The slope by Newton's method, drawn to 1 by as much as one reading says."""
+    found = 1.0
     for _ in range(100):
-        said = (given @ found).sigmoid()
-        slope = given.T @ (weight * (right - said)) - (found - start)
-        information = (given * (weight * said * (1 - said)).unsqueeze(1)).T @ given + torch.eye(2).double()
-        found = found + torch.linalg.solve(information, slope) / 2
+        said = (g + found * (p - g)).sigmoid()
+        slope = float((weight * (right - said) * (p - g)).sum()) - (found - 1)
+        information = float((weight * said * (1 - said) * (p - g).square()).sum()) + 1
+        found += slope / information / 2
     return found
 
 
@@ -62,13 +63,13 @@ if __name__ == "__main__":
     own = [one for one in found if one["net"] in FITTED]
     others = [one for one in found if one["net"] not in FITTED]
     every = set(found[0]["right"])
-    constants = fitted(*numbers(own, every))
-    say("SLOPE, OFFSET = " + ", ".join(f"{value:.3f}" for value in constants.tolist()))
+    slope = fitted(*numbers(own, every))
+    say(f"SLOPE = {slope:.3f}")
     rows = []
     for word, readings in (("fitted", own), ("others", others)):
         for kind, rules in (("chosen rule", {"best"}), ("all rules", every - {"best"})):
             if readings:
-                given, right, _ = numbers(readings, rules)
-                rows += [[word, kind, *row] for row in bins((given @ constants).sigmoid(), right)]
+                p, g, right, _ = numbers(readings, rules)
+                rows += [[word, kind, *row] for row in bins((g + slope * (p - g)).sigmoid(), right)]
     table(["networks", "labels of", "said", "batches", "said, mean", "right, mean"], rows)
-    save("label_certainty", {"about": __doc__, "readings": [len(own), len(others)], "constants": constants.tolist(), "bins": rows})
+    save("label_certainty", {"about": __doc__, "readings": [len(own), len(others)], "slope": slope, "bins": rows})

@@ -41,7 +41,7 @@ from leakage.data.readers import Rows
 from leakage.engine import labels
 from leakage.engine.core import Observation, generator
 from leakage.engine.label_certainty import calibrated
-from leakage.engine.label_counts import expected_right
+from leakage.engine.label_counts import expected_right, guessed_right
 from leakage.engine.label_rehearsal import rehearsed
 from leakage.engine.labels import RULES
 from leakage.engine.loading import ids
@@ -67,6 +67,7 @@ FITTED = {  # others, by whose readings label_certainty.py fits how certain labe
     "ResNet18-16, 20 rounds": (RESNET18, "resnet18-16-cifar10@20"),
 }
 EDGES = (0.0, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.97, 1.0)
+CLASSES = 10  # of CIFAR-10
 Reading = dict[str, Any]  # net, defense, batch, attacker and seed; then right and said by rule, and seconds; or what refused it
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -143,7 +144,7 @@ def play(asked: Reading) -> Reading:
 def said_now(one: Reading, rule: str) -> float | None:
     """The certainty of a reading's labels by the constants of today: what the rehearsals said of them was written down."""
     said: float | None = one["said"][rule]
-    return said if one["expected"] is None else calibrated(one["expected"][rule])
+    return said if one["expected"] is None else calibrated(one["expected"][rule], guessed_right(one["batch"], CLASSES))
 
 
 def play_share(given: argparse.Namespace) -> list[Reading]:

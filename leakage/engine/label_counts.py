@@ -1,5 +1,7 @@
 """How often each class is in a batch, as probabilities: from what is expected of every class, given that all counts add up."""
 
+from functools import cache
+
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -36,15 +38,29 @@ def count_probabilities(expected: Tensor, variance: Tensor, batch_size: int, wea
 
 
 def likeliest(probabilities: Tensor) -> tuple[Tensor, float]:
-    """Labels (B,), sorted, that match most of the batch on average, and the fraction of them that is expected to be right.
+    """Labels (B,), sorted, of the likeliest counts given P(n_c = k), (K, B + 1), and the fraction of them that is expected to be right."""
+    taken, fraction = likeliest_counts(probabilities)
+    return torch.arange(len(taken)).repeat_interleave(taken.long()), float(fraction)
 
-    Of P(n_c = k), (K, B + 1): taking class c m_c times gets min(m_c, n_c) right, on average sum_{k <= m_c} P(n_c >= k). So the B pairs
+
+def likeliest_counts(probabilities: Tensor) -> tuple[Tensor, Tensor]:
+    """Counts (..., K) that match most of the batch on average, and the fraction of it that is expected to be right (...,).
+
+    Of P(n_c = k), (..., K, B + 1): taking class c m_c times gets min(m_c, n_c) right, on average sum_{k <= m_c} P(n_c >= k). So the B pairs
     (c, k) of largest P(n_c >= k) are taken, which falls with k, and their mean is what is expected.
     """
-    at_least = probabilities.flip(1).cumsum(1).flip(1)[:, 1:].clamp(max=1)  # (K, B)
-    size = at_least.shape[1]
-    best = at_least.flatten().sort(descending=True, stable=True)
-    return (best.indices[:size] // size).sort().values, float(best.values[:size].mean())
+    at_least = probabilities.flip(-1).cumsum(-1).flip(-1)[..., 1:].clamp(max=1)  # (..., K, B)
+    size = at_least.shape[-1]
+    values, places = at_least.flatten(-2).sort(dim=-1, descending=True, stable=True)
+    taken = F.one_hot(places[..., :size] // size, at_least.shape[-2]).sum(-2)
+    return taken.double(), values[..., :size].mean(-1)
+
+
+@cache
+def guessed_right(batch_size: int, classes: int) -> float:
+    """The fraction of the likeliest labels that is right on average where nothing is known: of one picture 1 / K."""
+    nothing = torch.full((classes,), batch_size / classes), torch.full((classes,), torch.inf)
+    return likeliest(count_probabilities(*nothing, batch_size))[1]
 
 
 def expected_right(labels: Tensor, probabilities: Tensor) -> float:

@@ -16,9 +16,9 @@ from torch.nn import functional as F
 
 from leakage.engine.client import gradient_client, single_gradients
 from leakage.engine.core import Observation, Params, generator
-from leakage.engine.label_counts import count_probabilities, likeliest
+from leakage.engine.label_counts import count_probabilities, likeliest, likeliest_counts
 from leakage.engine.label_disturbance import Disturbance
-from leakage.engine.label_evidence import LEAST, ORDINAL, CountFit, Misfit, evidence, fit, misfit, size_of
+from leakage.engine.label_evidence import ORDINAL, CountFit, Misfit, evidence, fit, misfit, size_of
 from leakage.engine.label_probes import head, predict, varied_pictures
 from leakage.engine.logit_layer import last_layer
 
@@ -27,7 +27,7 @@ KNOWS = 10.0  # by so much, at most, a trained model's logit of the right class 
 DECIDED = 0.999  # of the labels, expected to be right: no more rehearsals are needed
 ENOUGH = 24.0  # rehearsals that have to resemble the update, counted by their weights
 NOISES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)  # that may explain such readings, as multiples of the entries' size
-WEAKEST = 1e3  # by more than that no fit is weakened for being overconfident
+WEAKEST, HALVINGS = 1e3, 7  # by more than that no fit is weakened for being overconfident; steps to find the factor
 NEARLY = 1.5  # by so much readings may contradict each other more than by the noise that explains them best
 AT_ONCE = 2**25  # numbers in the gradients of single pictures that are kept
 
@@ -224,20 +224,25 @@ def contradiction(played: Rehearsed, alike: Tensor, received: Tensor, batch_size
 
 
 def overconfidence(counted: CountFit, counts: Tensor, alike: Tensor, batch_size: int) -> float:
-    """The factor, 1 at least, by which a fit is to be weakened for the true counts of rehearsals (S, K), left out of it, to be likeliest.
+    """The factor, 1 at least, by which a fit is to be weakened to expect of rehearsals left out of it as many labels right as are.
 
-    Each rehearsal counts by its weight (S,). Source: Guo et al. 2017, section 4.2 (temperature scaling).
+    The rehearsals' counts are (S, K); each rehearsal counts by its weight (S,).
     """
-    variance, true = counted.variance(counted.tested), counts.long().unsqueeze(-1)
+    variance, share = counted.variance(counted.tested), alike / alike.sum()
 
-    def likelihood(weakened: float) -> float:
-        chances = count_probabilities(counted.tested, variance, batch_size, weakened).gather(-1, true)
-        return float((alike * chances.clamp(min=LEAST).log().sum((1, 2))).sum())
+    def expected(weakened: float) -> tuple[Tensor, float]:
+        taken, fraction = likeliest_counts(count_probabilities(counted.tested, variance, batch_size, weakened))
+        return taken, float((share * fraction).sum())
 
-    found, best = 1.0, likelihood(1.0)
-    while found < WEAKEST and (next_best := likelihood(found * 2**0.5)) > best:
-        found, best = found * 2**0.5, next_best
-    return found
+    taken, said = expected(1.0)
+    right = float((share * taken.minimum(counts).sum(1)).sum()) / batch_size
+    if said <= right:
+        return 1.0
+    low, high = 0.0, math.log(WEAKEST)
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if expected(math.exp(middle))[1] > right else (low, middle)
+    return math.exp(high)
 
 
 def likeness(sizes: Tensor, knows: Tensor, seen: Tensor) -> Tensor:
