@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect
+from waiting import wait_for
 
 from leakage.learn.lessons import lessons
 from leakage.settings import ROOT
@@ -222,4 +223,32 @@ def test_a_clicker_walks_blackens_and_reveals_and_the_speaker_follows(opened: Op
     page.keyboard.press("Escape")
     expect(page.locator("html.gle-presenting")).to_have_count(0)
     assert place(page) == 4  # whoever presented past a question is not held by it
+    assert wrong == []
+
+
+def test_a_lecturer_by_a_link_fills_the_screen_and_turns_the_beats_after_a_press_on_a_knob(opened: Opened) -> None:
+    page, wrong = opened("#02-search/1?present")
+    presenting, filled = page.locator("html.gle-presenting"), "() => document.fullscreenElement !== null"
+    expect(presenting).to_have_count(1, timeout=20_000)
+    page.keyboard.press("f")
+    wait_for(page, filled, timeout=5_000)
+    expect(presenting).to_have_count(1)
+    last = page.locator(".gle-dot").count()
+    page.goto(page.url.split("#")[0] + f"#02-search/{last - 1}?present")
+    knob = page.locator(".gle-value").nth(1)
+    expect(knob).to_be_visible()
+    knob.click()
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".gle-lesson")).to_have_attribute("data-place", str(last))
+    for key in ("ArrowRight", "PageDown", "Space"):
+        page.keyboard.press(key)
+    assert page.url.endswith(f"#02-search/{last}?present")
+    with page.context.expect_page():
+        page.keyboard.press("s")
+    page.bring_to_front()
+    if not page.evaluate(filled):  # a browser may leave the full screen for a new window
+        page.keyboard.press("f")
+        wait_for(page, filled, timeout=5_000)
+    page.keyboard.press("f")
+    expect(presenting).to_have_count(0)
     assert wrong == []

@@ -27,7 +27,12 @@ function present(t) {
   /** @type {string[]} */
   const moved = [];
   const source = sourceOf({ base: '', data: '/d', lessons: [] });
-  const around = { source, announce: () => {}, moved: (/** @type {string} */ hash) => moved.push(hash), next: null };
+  const around = {
+    source,
+    announce: () => {},
+    moved: (/** @type {string} */ hash) => moved.push(hash),
+    next: { id: '02-two', title: 'Two' },
+  };
   const view = new LessonView(LESSON, around);
   const presenter = new Presenter(view);
   page.document.body.append(view.root);
@@ -53,7 +58,20 @@ function present(t) {
   return { page, view, presenter, moved, one, all, texts, press, raise };
 }
 
-test('f begins and ends; F5 and Shift+F5, which clickers send, do not leave, and reload for a reader', (t) => {
+test('f fills the screen for those who came by a link, and leaves only what fills it', (t) => {
+  const { page, press, presenter, view } = present(t);
+  let filled = 0;
+  page.replace(page.document.documentElement, 'requestFullscreen', { value: async () => void (filled += 1) });
+  presenter.set(true); // as an address that ends with ?present does
+  press('f');
+  assert.deepEqual([view.presenting, filled], [true, 1]);
+  page.replace(page.document, 'fullscreenElement', { value: page.document.documentElement });
+  page.replace(page.document, 'exitFullscreen', { value: async () => {} });
+  press('f');
+  assert.deepEqual([view.presenting, filled], [false, 1]);
+});
+
+test('f begins and Escape ends; F5 and Shift+F5, which clickers send, do not leave, and reload for a reader', (t) => {
   const { page, moved, press, view } = present(t);
   let filled = 0;
   page.replace(page.document.documentElement, 'requestFullscreen', { value: async () => void (filled += 1) });
@@ -68,11 +86,15 @@ test('f begins and ends; F5 and Shift+F5, which clickers send, do not leave, and
 });
 
 test('a clicker walks past a question, and whoever only reads has none of these keys', (t) => {
-  const { press, view } = present(t);
+  const { moved, one, press, view } = present(t);
   for (const key of ['r', 'v', 'g', 'q', 's', 'b', '.', 'Escape']) assert.equal(press(key), false, key);
   press('f');
   for (const key of ['ArrowRight', 'PageDown', ' ']) assert.equal(press(key), true, key);
   assert.equal(view.place, 3);
+  for (const key of ['ArrowRight', 'PageDown', ' ']) assert.equal(press(key), true, key);
+  assert.equal(view.place, 3); // the end of a lesson: a link leads to the next
+  assert.ok(moved.every((hash) => hash.startsWith('#01-one')));
+  assert.equal(one('.gle-way-on').getAttribute('href'), '#02-two/1?present');
   for (const key of ['ArrowLeft', 'PageUp', 'p']) assert.equal(press(key), true, key);
   assert.equal(view.place, 0);
   press('n');
@@ -199,16 +221,28 @@ test('q shows the address of the lesson without its scheme, and says where other
   assert.equal(one('.gle-panel .gle-note'), null);
 });
 
-test('a knob that has the focus keeps its arrows and leaves a clicker its keys', (t) => {
-  const { page, press } = present(t);
-  const knob = page.document.createElement('input');
-  knob.type = 'radio';
-  page.document.body.append(knob);
-  press('f');
-  assert.equal(press('ArrowRight', { target: knob }), false);
+test('a knob keeps its arrows for a reader; while presenting they turn the beats after a press on it, but not in a field or on a slider', (t) => {
+  const { page, press, view } = present(t);
+  const made = (/** @type {string} */ html) => {
+    const box = page.document.createElement('div');
+    box.innerHTML = html;
+    page.document.body.append(box);
+    return box.firstElementChild;
+  };
+  const [radio, knob] = ['<input type="radio">', '<button>Turn</button>'].map(made);
+  const own = ['<input type="text">', '<input type="range">', '<select></select>', '<textarea></textarea>'].map(made);
+  assert.equal(press('ArrowRight', { target: radio }), false);
+  assert.equal(press(' ', { target: radio }), false);
   assert.equal(press(' ', { target: knob }), false);
-  assert.equal(press('PageDown', { target: knob }), true);
-  assert.equal(press('b', { target: knob }), true);
+  press('f');
+  for (const target of own) for (const key of ['ArrowRight', 'ArrowLeft', ' ']) assert.equal(press(key, { target }), false, key);
+  assert.equal(view.place, 0);
+  for (const target of [radio, knob]) assert.equal(press('ArrowRight', { target }), true);
+  assert.equal(view.place, 2);
+  assert.equal(press('ArrowLeft', { target: radio }), true);
+  assert.equal(press(' ', { target: knob }), true);
+  assert.equal(view.place, 2);
+  for (const key of ['ArrowUp', 'ArrowDown', 'Enter']) assert.equal(press(key, { target: radio }), false, key); // those choose
 });
 
 test('the speaker sees notes, the next beat, the answer, hands and a button for every key, which keep the focus', (t) => {

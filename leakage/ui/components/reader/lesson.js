@@ -89,12 +89,15 @@ export class LessonView {
     return say(kind === 'text' && place ? 'background' : TITLES[/** @type {keyof typeof TITLES} */ (kind)]);
   }
 
-  /** @param {number} by */
+  /**
+   * To the beat before or after. A reader goes on to the next lesson; who presents stays at the end, where a link leads on.
+   * @param {number} by
+   */
   step(by) {
     const { walk } = this;
     if (by > 0 && walk.place === walk.last) {
       const { next, moved } = this.around;
-      return moved(next ? (this.presenting ? writeHash(next.id, 0, true) : `#${next.id}`) : '#');
+      return this.presenting ? undefined : moved(next ? `#${next.id}` : '#');
     }
     this.go(walk.place + by);
   }
@@ -160,6 +163,7 @@ export class LessonView {
     /** @type {HTMLElement[]} */
     const parts = [kindly, words];
     if (walk.outcome) parts.unshift(outcomeOf(walk.outcome));
+    if (this.presenting && walk.place === walk.last) parts.push(...this.wayOn());
     if (options) {
       const chosen = walk.guesses.get(walk.place);
       const revealed = this.presenting ? this.opened : walk.revealed();
@@ -169,6 +173,15 @@ export class LessonView {
     }
     this.text.replaceChildren(...parts);
     if (focused >= 0) /** @type {HTMLElement | undefined} */ (this.text.querySelectorAll('.gle-option')[focused])?.focus();
+  }
+
+  /** The link to the next lesson, for those who present: they have no buttons. */
+  wayOn() {
+    const { next } = this.around;
+    if (!next) return [];
+    const link = element('a', 'gle-way-on', say('nextLesson', { title: next.title }));
+    link.href = writeHash(next.id, 0, true);
+    return [link];
   }
 
   get opened() {
@@ -213,7 +226,7 @@ export class LessonView {
    * @param {KeyboardEvent} event
    */
   key(event) {
-    if (isTaken(event)) return false;
+    if (isTaken(event, this.presenting)) return false;
     const name = nameOf(event);
     if (name === 'choose' && this.walk.beat.options?.[Number(event.key) - 1]) this.choose(Number(event.key) - 1);
     else if (name === 'next') this.step(1);

@@ -60,6 +60,7 @@ export function keyList() {
     }
     const side = element('section', '');
     side.append(element('h3', '', title), list);
+    if (keys === PRESENTING) side.append(element('p', 'gle-keys-focus', say('keysFocus')));
     box.append(side);
   }
   return box;

@@ -7,6 +7,9 @@ import { say } from './phrases.js';
 import { SpeakerWindow } from './speaker.js';
 import { writeHash } from './walk.js';
 
+/** Whether the page fills the screen, by its own wish or by the browser's key for it. */
+const isFilled = () => Boolean(document.fullscreenElement) || matchMedia('(display-mode: fullscreen)').matches;
+
 export class Presenter {
   /** @param {import('./lesson.js').LessonView} view */
   constructor(view) {
@@ -110,11 +113,12 @@ export class Presenter {
   key(event) {
     if (this.panel.root.open) return this.keyOver(event);
     const name = nameOf(event);
-    if (isTaken(event)) return false;
+    if (isTaken(event, this.on)) return false;
     if (name === 'fill' && event.key === 'F5') {
       if (!this.on) return false; // a reader's F5 reloads; clickers send it to begin
       this.fill();
-    } else if (name === 'fill') this.set(!this.on, true);
+    } else if (name === 'fill' && this.on && !isFilled()) this.fill();
+    else if (name === 'fill') this.set(!this.on, true);
     else if (name === 'help') this.acts.help();
     else if (!this.on) return false;
     else if (name === 'raise') this.raise(optionOf(event));
