@@ -13,7 +13,7 @@ const NO_TEXT = [/<[^>]*>/g, /[^{}]*\{[^{}]*:[^{}]*\}/g, /gle-[\w-]*/g]; // tags
 // What is heard or compared, but never shown:
 const KEYS = /^(Arrow(Left|Right)|Page(Up|Down)|Escape|Arrow)$/; // what a browser calls a key
 const DATA = ['labels hidden', 'TH', 'ABCD']; // the end of a lesson's "stop", the name of a tag, the letters of the options
-const UNSEEN = ['Error', 'closest', 'querySelector', 'querySelectorAll']; // messages for the console, selectors
+const UNSEEN = ['Error', 'closest', 'querySelector', 'querySelectorAll', 'matchMedia']; // messages for the console, selectors, questions to the browser
 
 /**
  * The literals of a module, with blanks for the values of templates.

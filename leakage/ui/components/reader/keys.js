@@ -55,17 +55,16 @@ export function nameOf(event) {
  */
 export const optionOf = ({ shiftKey, code }) => (shiftKey ? ['Digit1', 'Digit2', 'Digit3', 'Digit4'].indexOf(code) : -1);
 
-const PRESSED = 'a,button,summary,[type=radio],[type=checkbox]'; // Enter presses them too, and the arrows up and down choose
-
 /**
- * Whether a key belongs to the browser, or to what has the focus. While presenting, what was pressed last keeps no key that turns the beats.
+ * Whether a key belongs to the browser, or to what has the focus. While presenting, what was pressed
+ * last keeps no key that turns the beats: Enter presses it too, and the arrows up and down choose.
  * @param {KeyboardEvent} event
  * @param {boolean} [presenting]
  */
 export function isTaken({ key, target, altKey, ctrlKey, metaKey }, presenting = false) {
   const on = /** @type {Element | null} */ (target);
   if (altKey || ctrlKey || metaKey) return true;
-  if (key === 'Escape' || (presenting && on?.closest?.(PRESSED))) return false;
+  if (key === 'Escape' || (presenting && on?.closest?.('a, button, summary, input[type=radio], input[type=checkbox]'))) return false;
   if (on?.closest?.('input[type=radio]')) return key.startsWith('Arrow') || key === ' ';
   return Boolean(on?.closest?.('input, select, textarea, .gle-wide') || (key === ' ' && on?.closest?.('a, button, summary')));
 }
