@@ -8,6 +8,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 from leakage.results import answer_file
 from leakage.results.asking import plan
 from leakage.results.durations import duration
+from leakage.runs.estimates import load_now
 from leakage.runs.service import service
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment, Picture, SpecError
@@ -29,7 +30,7 @@ def start(question: Question, own: list[Picture], known: Catalog) -> None:
     """The button, what will be run, and a file as another way to ask."""
     planned, words = list[Experiment](), ""
     try:
-        planned = plan(question, known, service().estimate, slots=service().slots, own=own)
+        planned = plan(question, known, seconds_now, slots=service().slots, own=own)
     except SpecError as error:
         words = str(error)
     with st.container(key="run-bar", gap="small"):
@@ -46,6 +47,12 @@ def start(question: Question, own: list[Picture], known: Catalog) -> None:
         submit(planned)
     if refused := st.session_state.pop("refused", ""):
         st.error(escape(refused))
+
+
+def seconds_now(one: Experiment) -> float | None:
+    """How long it will take while others use this machine as they do now; None when nothing is known."""
+    alone = service().estimate(one)
+    return None if alone is None else alone * load_now()
 
 
 def submit(planned: list[Experiment]) -> None:
@@ -68,7 +75,7 @@ def again(file: UploadedFile) -> None:
             return
         questions.load(question, known)
         repeated = answer_file.repeated(file.getvalue().decode(), known)
-        submit(repeated or plan(question, known, service().estimate, slots=service().slots))
+        submit(repeated or plan(question, known, seconds_now, slots=service().slots))
     except (SpecError, UnicodeDecodeError) as error:
         st.session_state["refused"] = str(error)
     st.session_state["answer-files"] += 1  # an empty uploader

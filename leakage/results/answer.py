@@ -191,6 +191,7 @@ def _control(reader: RunReader, runs: Sequence[Run], known: Catalog) -> Control 
         open=sum(run.status in OPEN for run in runs),
         cut=len(told) - len(ended),
         attacks=tuple(dict.fromkeys(row.attack for row in told)),
+        how=max(told, key=worst_case.reach_of).words or "",
     )
 
 

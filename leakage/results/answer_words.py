@@ -59,7 +59,7 @@ def scenario_words(question: Question, known: Catalog) -> list[tuple[str, str]]:
     lines = [
         ("Pictures", f"{_pictures(question)}{others}"),
         ("Who takes part", _phones(question)),
-        ("In one update", f"{counted(question.each, 'picture')} of each phone, {question.pictures} in all"),
+        ("In one update", _sent(question)),
         ("What a phone does", STEPS[question.steps].replace("Several steps", f"{steps} steps")),
         ("Uploads", f"{question.uploads:,} upload{'s' * (question.uploads > 1)} by each phone in the whole training"),
         ("Protection", _protection(question, known)),
@@ -67,6 +67,11 @@ def scenario_words(question: Question, known: Catalog) -> list[tuple[str, str]]:
         ("Effort", f"{question.minutes} min on this machine"),
     ]
     return [(in_words_of(question, about), in_words_of(question, words)) for about, words in lines]
+
+
+def _sent(question: Question) -> str:
+    own = counted(question.each, "picture")
+    return own if question.phones == 1 else f"{own} of each phone, {question.pictures} in all"
 
 
 def _pictures(question: Question) -> str:
@@ -94,7 +99,7 @@ def _protection(question: Question, known: Catalog) -> str:
 
 def lines(told: Answer, question: Question, known: Catalog) -> list[tuple[str, str]]:
     """What was found: what could be seen, the control, labels, the privacy budget, and what that means."""
-    shown = told.best if told.best and told.best.shows else None
+    best = told.best
     found = [
         ("Could be seen", people_words(told)),
         ("Control, protection off", _control(told)),
@@ -102,8 +107,8 @@ def lines(told: Answer, question: Question, known: Catalog) -> list[tuple[str, s
         ("Differential privacy", _privacy(told, question, known)),
         ("What that means", told.meaning),
         ("To decide", told.decision),
-        ("Shown most by", who(shown) if shown else ""),
-        ("How that is known", (shown and shown.words) or ""),
+        ("Shown most by" if best and best.shows else "Came nearest", who(best) if best else ""),
+        ("How that is known", (best and best.words) or ""),
         ("With how much effort", effort(told)),
     ]
     return [(about, sentence_case(in_words_of(question, words))) for about, words in found if words]
@@ -133,7 +138,7 @@ def _control(told: Answer) -> str:
     if told.control is None:
         return NO_CONTROL if not told.protected else "Not run"
     doubt = told.control.doubt(told.recognized)
-    return f"{told.control.words}. {doubt}" if doubt else told.control.words
+    return " ".join([f"{told.control.words}.", *filter(None, [doubt, doubt and told.control.how])]) if doubt else told.control.words
 
 
 def _privacy(told: Answer, question: Question, known: Catalog) -> str:

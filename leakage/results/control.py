@@ -15,6 +15,7 @@ class Control:
         open: controls that still wait or run.
         cut: controls that did not come to an answer.
         attacks: by which attacks, in words.
+        how: how the verdict of the one that came nearest was found, in words.
     """
 
     seen: int
@@ -22,6 +23,7 @@ class Control:
     open: int
     cut: int
     attacks: tuple[str, ...]
+    how: str = ""
 
     @property
     def words(self) -> str:

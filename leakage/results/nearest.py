@@ -51,7 +51,7 @@ class Nearest:
 
 
 def nearest(asked: Experiment, known: Catalog) -> Nearest:
-    """The rows nearest to an experiment: same protection and strength, else the nearest strength, else none; and of a sum one of a sum."""
+    """The rows nearest to an experiment: same protection and strength, else the nearest strength, else none; of several pictures a sum."""
     scene = _scene(asked, known)
     if scene is None:
         return Nearest()
@@ -89,10 +89,15 @@ def _kind(picture: Picture) -> str:
 
 
 def _lines(lines: Sequence[Line], asked: Experiment, known: Catalog) -> list[Line]:
-    """The row of the protection; where updates are added up, that of such a sum, and unless it has the same protection the other too."""
+    """The row of the protection; of several pictures, that of a sum of several, and unless it has the same protection the other too.
+
+    The gradient of a batch is a sum over its pictures, as an aggregate is one over phones: both are as hard to take apart.
+    """
     played, ids = [line for line in lines if line.duels], [part.id for part in asked.defenses]
     alone = _of(asked.defenses, [line for line in played if line.phones == 1], known)
-    summed = _of(asked.defenses, [line for line in played if line.phones > 1], known) if asked.aggregation else None
+    summed = (
+        _of(asked.defenses, [line for line in played if line.phones > 1], known) if asked.aggregation or len(asked.pictures) > 1 else None
+    )
     if summed and [part.id for part in summed.stack] == ids:
         return [summed]
     return [line for line in (alone, summed) if line]

@@ -14,6 +14,7 @@ from leakage.spec.threat_model import counted
 
 NONE_PROMISED = "None is promised: no epsilon, however many uploads"
 NO_USE = "no useful promise"
+ODDS = "What arrives can multiply the odds that it was there by up to"
 ONE_PICTURE = "one picture, present or absent"
 
 
@@ -79,18 +80,23 @@ def _sums(question: Question, stage: str) -> int:
 
 
 def sentence(promise: Promise, uploads: int) -> str:
-    """The figures, and whether they promise anything.
+    """The figures, and what they promise: odds multiplied by e^epsilon at most, or nothing of use.
 
+    >>> sentence(Promise(1.0), 1).partition(". ")[2]
+    'What arrives can multiply the odds that it was there by up to 80'
     >>> sentence(Promise(1.0), 10)
     'epsilon 4.4 for one upload, 17.9 after 10 uploads, at delta 1e-05; of one picture, present or absent. Above 10: no useful promise'
-    >>> sentence(Promise(100.0), 1)
-    'epsilon above 200 for one upload, at delta 1e-05; of one picture, present or absent. Above 10: no useful promise'
     """
     one, all_ = promise.epsilon(1), promise.epsilon(uploads)
     words = f"epsilon {_figure(one)} for one upload"
     words += f", {_figure(all_)} after {counted(uploads, 'upload')}" if uploads > 1 else ""
-    judged = f"Above {USEFUL:g}: {NO_USE}" if all_ > USEFUL else ""
+    judged = f"Above {USEFUL:g}: {NO_USE}" if all_ > USEFUL else f"{ODDS} {_factor(all_)}"
     return ". ".join(filter(None, [f"{words}, at delta {promise.delta:g}; of {promise.whom}", judged]))
+
+
+def _factor(epsilon: float) -> str:
+    odds = math.exp(epsilon)
+    return f"{odds:,.0f}" if odds >= 10 else f"{odds:.1f}"
 
 
 def _figure(epsilon: float) -> str:

@@ -14,6 +14,7 @@ Called = Literal["phones", "clinics", "sites"]
 Phones = Literal[1, 2, 4, 8, 12]
 Count = Literal[1, 2, 4, 8]
 Minutes = Literal[1, 5, 30]
+Attacker = Literal["knows", "still", "naive"]
 CALLED: tuple[Called, ...] = get_args(Called)
 PHONES: tuple[Phones, ...] = get_args(Phones)
 COUNTS: tuple[Count, ...] = get_args(Count)
@@ -22,7 +23,7 @@ GROUPS: dict[int, int] = {1: 1, 5: 3, 30: 6}  # minutes -> groups of other peopl
 LAST_SEED = 2**31 - 1
 MOST = 16  # pictures in what the server sees
 MOST_ROUNDS = 100_000
-ATTACKERS = {
+ATTACKERS: dict[Attacker, str] = {
     "knows": "The people who run the server. They know how the phones protect themselves.",
     "still": "The same people, and the server cheats: it sends one model again and again, and averages what comes back.",
     "naive": "Somebody at the server who does not know the protection.",
@@ -53,7 +54,7 @@ class Question(Base):
     rounds: int = Field(default=1, ge=1, le=MOST_ROUNDS)
     defenses: tuple[Part, ...] = Field(default=(), max_length=4)
     epsilon: float | None = Field(default=None, gt=0, le=200)
-    attacker: Literal["knows", "still", "naive"] = "knows"
+    attacker: Attacker = "knows"
     minutes: Minutes = 5
     seed: int = Field(default=1, ge=0, le=LAST_SEED)
 

@@ -90,3 +90,11 @@ def test_two_attackers_of_one_attack_need_no_table_of_the_best() -> None:
     assert not several(pair)
     assert several([*pair, judged("noise", "adaptive", NOT_SHOWN, attack="b")])
     assert several([*pair, judged("noise", "adaptive", NOT_SHOWN, attack="a", answer="another")])
+
+
+def test_a_batch_is_attacked_as_a_sum_of_as_many_pictures_was_and_not_as_one_picture() -> None:
+    """iDLG, which reaches 44 dB of one picture and 6 of a sum of four, was the control of a batch of four."""
+    cells = [cell for cell in (load_results("matrix") or {})["cells"] if cell["defense"] is None and cell["who"] == "naive"]
+    summed = {cell["attack"]: reach(cell) for cell in cells if cell.get("phones", 1) > 1}
+    first = tries(Experiment(pictures=FOUR), CATALOG, measured=True)[0]
+    assert first.attack.id == max(summed, key=lambda attack: summed[attack])

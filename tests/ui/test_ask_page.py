@@ -127,6 +127,17 @@ def test_the_menu_is_found_by_the_words_differential_privacy(visit: Open, door: 
     assert not any(name.startswith("Noise") for name in found)
 
 
+def test_an_attacker_in_the_words_of_before_is_still_that_attacker(visit: Open, door: Service) -> None:
+    """While phones became clinics the browser sent the old words of the menu, and the page ended in a traceback."""
+    at = visit(PAGE, attacker="naive")
+    at.session_state["ask-called"] = "clinics"
+    at.session_state["ask-attacker"] = "The people who run the server. They know how the phones protect themselves."
+    at.run()
+    fine(at)
+    assert at.radio(key="ask-attacker").value == "knows"
+    assert "They know how the clinics protect themselves." in " ".join(at.radio(key="ask-attacker").options)
+
+
 def test_what_a_strength_promises_follows_the_strength(visit: Open, door: Service) -> None:
     weak, strong = (words(visit(PAGE, protection=f"dp_sgd:sigma={sigma}")) for sigma in ("0.01", "1.0"))
     assert "epsilon above 200 for one upload" in weak

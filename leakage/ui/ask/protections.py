@@ -30,9 +30,8 @@ def protection(question: Question, known: Catalog) -> Question:
     )
     if key == BY_EPSILON:
         st.session_state.setdefault(EPSILON, USUAL_EPSILON)
-        epsilon = st.number_input(
-            f"Epsilon after all {question.uploads:,} uploads", 0.1, 200.0, step=1.0, key=EPSILON, persist_state=forms.KEPT
-        )
+        uploads = f"all {question.uploads:,} uploads" if question.uploads > 1 else "the one upload"
+        epsilon = st.number_input(f"Epsilon after {uploads}", 0.1, 200.0, step=1.0, key=EPSILON, persist_state=forms.KEPT)
         question = question.model_copy(update={"epsilon": float(epsilon), "defenses": (with_epsilon(float(epsilon), question, known),)})
     else:
         question = question.model_copy(update={"defenses": stack_of(key, known)})

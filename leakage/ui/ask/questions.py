@@ -21,6 +21,8 @@ from leakage.spec.question import (
     MOST_ROUNDS,
     PHONES,
     STEPS,
+    Attacker,
+    Called,
     Question,
     groups,
     in_words_of,
@@ -68,12 +70,12 @@ def choose(known: Catalog) -> tuple[Question, list[Picture]]:
     told: dict[str, Any] = {"who": who, "called": called, "phones": phones, "colluding": colluding, "each": each, "steps": steps}
     told |= {"rounds": int(rounds), "channels": 1 if own and all_grey(own) else 3}
     with forms.card(3, "Which protection, and how strong?"):
-        protected = protection(Question(**told, attacker=st.session_state[KEYS["attacker"]]), known)
+        protected = protection(Question(**told, attacker=_attacker()), known)
     with forms.card(4, "Who attacks?"):
         attacker = st.radio(
             "Who attacks?",
             list(ATTACKERS),
-            format_func=lambda name: escape(in_words_of(protected, ATTACKERS[name])),
+            format_func=lambda name: _attacker_words(name, called),
             key=KEYS["attacker"],
             persist_state=forms.KEPT,
             label_visibility="collapsed",
@@ -85,6 +87,23 @@ def choose(known: Catalog) -> tuple[Question, list[Picture]]:
     if who != OWN:
         _thumbnails(question, faces)
     return question, own
+
+
+def _attacker() -> Attacker:
+    """The attacker that was chosen, by name, before its widget is drawn.
+
+    While phones become clinics, the browser may still send the words of before: Streamlit passes them on as they are.
+    """
+    key, chosen = KEYS["attacker"], st.session_state[KEYS["attacker"]]
+    if chosen not in ATTACKERS:
+        meant = [name for name in ATTACKERS for called in CALLED if _attacker_words(name, called) == chosen]
+        st.session_state[key] = meant[0] if meant else DEFAULT.attacker
+    found: Attacker = st.session_state[key]
+    return found
+
+
+def _attacker_words(name: Attacker, called: Called) -> str:
+    return escape(in_words_of(Question(called=called), ATTACKERS[name]))
 
 
 def _segments(name: str, options: Sequence[Any], words: Callable[[Any], str], *, label: str, shown: bool = False) -> Any:
