@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from problems import CATALOG
 
-from leakage.learn import claims
+from leakage.learn import claims, recordings
 from leakage.learn.lessons import (
     FOLDER,
     LONGEST,
@@ -31,6 +31,7 @@ from leakage.spec.aliases import LAB_RUN
 from leakage.spec.experiment import SpecError
 from leakage.spec.prepared import prepared
 
+OUTCOME = re.compile(r"without|recogni|fail|come back|comes back|found|lost|\bdb\b")  # what comes of a run; a title says what is played
 EACH = pytest.mark.parametrize("lesson", lessons(), ids=lambda lesson: lesson.id)
 
 
@@ -62,6 +63,26 @@ def test_a_guess_comes_before_its_reveal_and_nothing_is_shown_in_between(lesson:
     assert lesson.beats[0].kind == "text"
     assert lesson.beats[-1].kind == "takeaway"
     assert [beat.kind for beat in lesson.beats].count("takeaway") == 1
+
+
+@EACH
+def test_no_title_of_a_run_says_the_answer_of_the_guess_it_is_seen_beside(lesson: Lesson) -> None:
+    for place, beat in enumerate(lesson.beats):
+        if not isinstance(beat, GuessBeat):
+            continue
+        right = next(option.text for option in beat.options if option.right)
+        told = " ".join(earlier.text for earlier in lesson.beats[: place + 1])  # a word that was said before gives nothing away
+        said = set(re.findall(r"\w{5,}", right.lower())) - set(re.findall(r"\w+", told.lower()))
+        seen = [recordings.load(name).title.lower() for earlier in lesson.beats[:place] for name in earlier.plays]
+        assert [title for title in seen if said & set(re.findall(r"\w+", title))] == []
+        assert [title for title in seen if OUTCOME.search(title)] == []
+
+
+def test_the_text_beside_the_eight_pictures_does_not_say_what_becomes_of_them() -> None:
+    watch, reveal = (find_lesson("03-labels").beats[place].text for place in (1, 3))
+    assert "{r03.psnr}" not in watch
+    assert "{r03.psnr}" in reveal
+    assert not re.search("noise|fail", watch)
 
 
 @EACH
