@@ -74,9 +74,10 @@ def row(run: Run, label: Label, known: Catalog) -> None:
                 on_click=service().labels.pin,
                 args=given,
             )
-            with st.popover("Rename", icon=":material/edit:", type="tertiary"):
+            # Keys of their own: a popover that is open would else stay so on the next run, once this one is gone.
+            with st.popover("Rename", icon=":material/edit:", type="tertiary", key=f"renaming-{run.id}"):
                 st.text_input("Name", label.name, LONGEST, key=f"name-{run.id}", on_change=rename, args=given, help="Empty: its title.")
-            with st.popover("Delete", icon=":material/delete:", type="tertiary"):
+            with st.popover("Delete", icon=":material/delete:", type="tertiary", key=f"deleting-{run.id}"):
                 st.markdown("It goes at once, with its pictures, and does not come back.")
                 st.button("Delete it", key=f"delete-{run.id}", type="primary", on_click=service().delete, args=given)
 

@@ -24,9 +24,9 @@ CHUNK = 2**16
 TELLS = {
     "fetching": "The network that LPIPS looks through ({size} MB) is being fetched from {host}. Runs that begin after that have LPIPS.",
     "fetched": "The network that LPIPS looks through ({size} MB) has come from {host}; its SHA-256 is right. New runs have LPIPS.",
-    "failed": "The network that LPIPS looks through ({size} MB) could not be fetched from {host} ({reason}). The next start tries again.",
+    "failed": "The network that LPIPS looks through ({size} MB) could not be fetched from {host}. The next start tries again.",
 }
-SWITCH = " LEAKAGE_LPIPS_FROM=off switches the fetching off."
+SWITCH = "LEAKAGE_LPIPS_FROM=off switches the fetching off."
 log = logging.getLogger(__name__)
 
 
@@ -94,7 +94,7 @@ class LpipsDownload:
         except (OSError, HTTPException, RuntimeError, ValueError) as error:
             self.reason = " ".join(str(error).split())[:200] or type(error).__name__
             self.state = "failed"
-            log.warning("%s", self.words)
+            log.warning("%s The reason: %s. %s", self.words, self.reason, SWITCH)
         else:
             self.state = "fetched"
             log.info("%s is in %s.", self.backbone.file, path.parent)
@@ -105,7 +105,7 @@ class LpipsDownload:
         if self.state == "idle":
             return ""
         host = urlsplit(source()).netloc or source()
-        return TELLS[self.state].format(size=self.backbone.megabytes, host=host, reason=self.reason) + SWITCH
+        return TELLS[self.state].format(size=self.backbone.megabytes, host=host)
 
 
 @cache

@@ -95,7 +95,7 @@ def test_after_the_first_start_lpips_is_there_and_a_second_start_asks_nobody(hos
     assert [file.name for file in (folder / "lpips").iterdir()] == [SQUEEZE.file]
     assert perceptual().net == "squeeze"
     assert first.words.startswith(f"The network that LPIPS looks through (5 MB) has come from 127.0.0.1:{host.server.server_port}; ")
-    assert first.words.endswith("New runs have LPIPS. LEAKAGE_LPIPS_FROM=off switches the fetching off.")
+    assert first.words.endswith("New runs have LPIPS.")
     second = LpipsDownload()
     second.begin()
     assert ended(second).words == ""
@@ -108,7 +108,7 @@ def test_a_file_with_another_hash_or_far_too_large_is_not_kept(host: Host, folde
     one = LpipsDownload()
     one.begin()
     assert ended(one).state == "failed"
-    assert why in one.words
+    assert why in one.reason
     assert list((folder / "lpips").iterdir()) == []
     assert perceptual().words.startswith("LPIPS off: backbone not on this machine.")
 
@@ -122,7 +122,7 @@ def test_switched_off_nobody_is_asked_and_nothing_is_said(host: Host, folder: Pa
     assert not folder.exists()
 
 
-def test_without_a_network_it_stays_off_and_the_page_says_why(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_network_it_stays_off_and_the_page_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket() as free:  # a port that nobody listens to
         free.bind(("127.0.0.1", 0))
         monkeypatch.setenv("LEAKAGE_LPIPS_FROM", f"http://127.0.0.1:{free.getsockname()[1]}")
@@ -131,7 +131,7 @@ def test_without_a_network_it_stays_off_and_the_page_says_why(folder: Path, monk
         ended(one)
     assert one.state == "failed"
     assert "could not be fetched from 127.0.0.1:" in one.words
-    assert "Connection refused" in one.words
+    assert "Connection refused" in one.reason
     assert perceptual().words.startswith("LPIPS off: backbone not on this machine.")
 
 
@@ -155,7 +155,7 @@ def test_a_host_that_never_answers_holds_up_neither_the_start_nor_the_end(folder
             time.sleep(0.01)
         assert "is being fetched from 127.0.0.1:" in one.words
         assert ended(one).state == "failed"
-        assert "timed out" in one.words
+        assert "timed out" in one.reason
 
 
 def test_a_damaged_file_is_left_for_its_owner_to_look_at(host: Host, folder: Path) -> None:

@@ -1,6 +1,7 @@
 // The three places of a run, in the words that a visitor reads.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { labelsRight } from '../../leakage/ui/components/live/labels.js';
 import { layTiles } from '../../leakage/ui/components/live/pictures.js';
 import { captionGuesses, layBoth, markTwins, tellReceived, tellWhere } from '../../leakage/ui/components/live/zones.js';
 import { brushOf, openPage } from './page.js';
@@ -103,6 +104,13 @@ test('in a batch every guess has the word of its own verdict below itself; a sin
   layBoth({ truth, guess }, pictures.slice(1), 1);
   captionGuesses(guess, { labels: undefined, each: [21], words, meta: { ...META, pictures } });
   assert.deepEqual(marked(), ['']);
+});
+
+test('a label counts as right wherever it stands in the batch, once for each picture of its class', () => {
+  assert.deepEqual(labelsRight([2, 0, 1], [0, 1, 2]), [true, true, true]); // all of them, in another order
+  assert.deepEqual(labelsRight([1, 1, 1], [0, 1, 2]), [false, true, false]); // one picture of class 1: in its place
+  assert.deepEqual(labelsRight([3, 3, 0], [0, 3, 3]), [true, true, true]);
+  assert.deepEqual(labelsRight([5, 0, undefined], [0, 1, 2]), [false, true, false]);
 });
 
 test('what the server receives: strips, and how many numbers they stand for', (t) => {

@@ -1,5 +1,6 @@
 // The three places of a run: the private pictures, what is sent, and the attacker's guesses, in words and tiles.
 import { childrenOf, find } from '../dom.js';
+import { labelsRight } from './labels.js';
 import { captionTile, layTiles } from './pictures.js';
 import { drawLayers, drawSingles } from './strips.js';
 import { CUT_SHORT, decibel, isNumber, NOT_SHOWN, weight, whole } from './words.js';
@@ -68,18 +69,22 @@ export function tellReceived(root, { layers = [], singles = [], entries, bytes }
 }
 
 /**
- * Below every guess its class, whether that is right, and, at the answer, how close it is.
+ * Below every guess its class, whether that is a class of the batch, and, at the answer, how close it is.
  * @param {HTMLElement} grid
  * @param {{ labels?: number[], each?: (number | null)[] | null, words?: string[], meta: MetaEvent | null }} guessed words: of the
  *     verdict, for each picture
  */
 export function captionGuesses(grid, { labels, each, words = [], meta }) {
+  const right = labelsRight(
+    labels ?? [],
+    (meta?.pictures ?? []).map((picture) => picture.label),
+  );
   childrenOf(grid).forEach((tile, place) => {
     const guess = labels?.[place];
     const picture = meta?.pictures?.[place];
     const known = isNumber(guess) ? meta?.class_names?.[guess] : '';
     const name = known ?? `class ${guess}`;
-    const mark = !name || meta?.labels_granted ? '' : guess === picture?.label ? 'right' : 'wrong';
+    const mark = !name || meta?.labels_granted ? '' : right[place] ? 'right' : 'wrong';
     const of = `class ${known ?? guess}`;
     const told = !name ? '' : mark ? `, guessed ${of} (${mark})` : `, given ${of}`;
     const label = `Reconstruction${picture?.title ? ` of ${picture.title}` : ''}${told}`;

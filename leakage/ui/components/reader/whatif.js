@@ -1,5 +1,6 @@
 // A grid of what-ifs: knobs to turn, and the recorded answer at once; where a choice was not computed, the Lab computes it.
 import { element } from '../dom.js';
+import { labelsRight } from '../live/labels.js';
 import { drawSheet, layTiles } from '../live/pictures.js';
 import { decibel, isNumber } from '../live/words.js';
 import { Chart, tableOf } from './chart.js';
@@ -127,6 +128,7 @@ export class WhatIf {
    */
   tell({ batch, scores, labels, truth, word }, lab) {
     const names = this.grid.class_names;
+    const named = labelsRight(labels, truth);
     this.truth = element('div', 'gle-tiles');
     this.guess = element('div', 'gle-tiles');
     layTiles(
@@ -138,9 +140,9 @@ export class WhatIf {
     layTiles(
       this.guess,
       batch,
-      truth.map((label, place) => ({
+      truth.map((_label, place) => ({
         text: isNumber(labels[place]) ? (names[labels[place]] ?? '') : '',
-        mark: labels[place] === label ? 'right' : 'wrong',
+        mark: named[place] ? 'right' : 'wrong',
         label: say('reconstruction', { of: '', psnr, word }),
       })),
     );
