@@ -155,3 +155,19 @@ test('it listens as long as it is there, and no longer', (t) => {
   page.fire(cards()[0], 'click');
   assert.deepEqual([sought, page.open], [[], NOTHING]);
 });
+
+test('beside the answer the layer with too few equations is in view, and not before', (t) => {
+  const { page, made, cards } = ladder(t);
+  const layers = [{ ...LAYER, rank: 2400 }, LAYER, { ...LAYER, layer: 'conv1', rank: 2400 }];
+  const frames = layers.map((note, place) => kept(place + 1, { step: place + 1, note: { ...note, layer: `conv${3 - place}` }, views: { a: 'data:,' } })); // prettier-ignore
+  made.update({ frames: [...frames, kept(4, { step: 4, note: {}, views: { 'the answer': 'data:,' } })] });
+  cards().forEach((card, place) => page.lay(card, { offsetLeft: 100 * (place + 1), clientWidth: 100 }));
+  const decisive = () => cards().filter((card) => card.classList.contains('gle-decisive')).map(({ dataset }) => dataset.seq); // prettier-ignore
+  made.mark(3);
+  assert.deepEqual(decisive(), []);
+  made.mark(4);
+  assert.deepEqual(decisive(), ['2']);
+  assert.deepEqual(page.scrolled.map(({ options }) => options.left), [350, 250]); // prettier-ignore
+  made.mark(1);
+  assert.deepEqual(decisive(), []);
+});

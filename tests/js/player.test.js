@@ -128,6 +128,17 @@ test('a time lapse of five pictures shows one every 400 ms and ends at the answe
   assert.equal(page.jobs.size, 0);
 });
 
+test('pictures that are read stand for as long as is said', async (t) => {
+  const page = openPage(t);
+  const { player, log } = playerOf();
+  player.pause = 1500;
+  player.play(0);
+  await page.tick(1499);
+  assert.deepEqual(log.shown, [0]);
+  await page.tick(17); // the next animation frame
+  assert.deepEqual(log.shown, [0, 1]);
+});
+
 test('a time lapse of a run that goes on ends by following it', async (t) => {
   const page = openPage(t);
   const { player, log } = playerOf({ count: 3, running: true });

@@ -20,7 +20,7 @@ const [one, two, three] = ['one', 'two', 'three'].map(verdict);
 const said = (when, word) => ({ mark: word, word, why: `${when}why ${word}`, meaning: `meaning ${word}`, rule: `rule ${word}` });
 
 test('nothing to say yet: it comes when the attack has run, or is over', () => {
-  const waiting = { mark: '', word: 'verdict', why: 'Comes when the attack has run.', rule: '' };
+  const waiting = { mark: '', word: 'result', why: 'Comes when the attack has run.', rule: '' };
   const { meaning, ...words } = verdictWords(recordOf());
   assert.deepEqual(words, waiting);
   assert.match(meaning, /^It asks whether the stolen picture could be picked out of a line-up/);
@@ -96,13 +96,13 @@ test('an end without a verdict says so; looking back, so does a step', () => {
   const record = recordOf(running, frame(1), frame(2), { kind: 'end', seq: 3, answer: 2, verdict: null });
   assert.deepEqual(verdictWords(record), { mark: '', word: 'no verdict', why: '', meaning, rule: '' });
   const back = verdictWords(record, record.frames[0]);
-  assert.deepEqual([back.word, back.why, back.rule], ['verdict', 'No picture to judge yet at this step.', '']);
+  assert.deepEqual([back.word, back.why, back.rule], ['result', 'No picture to judge yet at this step.', '']);
 });
 
 test('from layer to layer there is no picture to judge', () => {
   const layer = { layer: 2 };
   const record = recordOf(running, frame(1, { verdict: one }), frame(2, { note: layer }));
-  assert.deepEqual([verdictWords(record).word, verdictWords(record).why], ['verdict', 'Comes when the attack is over.']);
+  assert.deepEqual([verdictWords(record).word, verdictWords(record).why], ['result', 'Comes when the attack is over.']);
   assert.equal(verdictWords(record, record.frames[1]).why, 'No picture to judge yet at this step.');
   assert.deepEqual(verdictWords(record, record.frames[0]), said('At this step: ', 'one'), 'that one has a picture');
   take(record, frame(3, { note: {} }));

@@ -18,7 +18,7 @@ test('before anything is known the place is laid out, with the words of the page
   await page.tick(20);
   assert.deepEqual(
     [text('title'), text('status-text'), text('facts'), text('now'), text('word')],
-    ['iDLG', 'Opening', '', 'no pictures yet', 'verdict'],
+    ['iDLG', 'Opening', '', 'no pictures yet', 'result'],
   );
   assert.deepEqual([one('truth').childElementCount, one('guess').childElementCount, one('layers').childElementCount], [3, 3, 8]);
   assert.deepEqual([text('private h4'), text('attacker .gle-where')], ['The private pictures', 'rebuilt from the weights alone']);

@@ -52,16 +52,21 @@ export class Ladder {
   }
 
   /**
-   * The card of the frame that is shown stands out; those after it wait.
+   * The card of the frame that is shown stands out; those after it wait. Beside the answer the layer with too few equations is in view.
    * @param {number | undefined} seq
    */
   mark(seq) {
     if (!isNumber(seq)) return;
-    for (const card of this.cards.values()) {
+    const cards = [...this.cards.values()];
+    const { seq: end, layer } = cards.at(-1)?.dataset ?? {};
+    const short = !layer && Number(end) <= seq ? cards.find(({ dataset }) => dataset.short) : undefined;
+    for (const card of cards) {
       const now = Number(card.dataset.seq) === seq;
       if (now && card.getAttribute('aria-current') !== 'step') {
-        this.host.scrollTo({ left: card.offsetLeft - this.host.offsetLeft - (this.host.clientWidth - card.clientWidth) / 2 });
+        const { offsetLeft, clientWidth } = short ?? card;
+        this.host.scrollTo({ left: offsetLeft - this.host.offsetLeft - (this.host.clientWidth - clientWidth) / 2 });
       }
+      card.classList.toggle('gle-decisive', card === short);
       if (now) card.setAttribute('aria-current', 'step');
       else card.removeAttribute('aria-current');
       card.classList.toggle('gle-later', Number(card.dataset.seq) > seq);
@@ -85,7 +90,7 @@ function rung({ seq, note = {} }, views) {
   const card = element('button', 'gle-rung');
   const pictures = element('span', 'gle-views');
   card.type = 'button';
-  card.dataset.seq = String(seq);
+  Object.assign(card.dataset, { seq: String(seq), layer: String(note.layer ?? '') });
   card.append(element('b', '', title), pictures);
   for (const name of names) {
     const figure = element('span', 'gle-view');
@@ -97,6 +102,7 @@ function rung({ seq, note = {} }, views) {
   }
   const { share, lines } = measured(note);
   if (isNumber(share)) card.append(rankBar(share));
+  if (isNumber(share) && share < 1) card.dataset.short = 'true'; // too few equations
   card.append(...lines.map((words) => element('small', 'gle-rung-line', words)));
   return card;
 }

@@ -22,6 +22,7 @@ export class Player {
     this.settled = settled;
     this.changed = changed;
     this.speed = 1;
+    this.pause = 0; // milliseconds per picture where each is read; 0: by how many there are
     this.count = 0;
     this.place = -1;
     this.answer = -1;
@@ -106,7 +107,7 @@ export class Player {
   /** @param {number} now */
   tick(now) {
     if (this.mode !== 'play') return;
-    const pause = clamp(LAPSE / this.count, FASTEST, SLOWEST) / this.speed;
+    const pause = (this.pause || clamp(LAPSE / this.count, FASTEST, SLOWEST)) / this.speed;
     const steps = Math.floor((now - this.last) / pause);
     const next = Math.min(this.place + clamp(steps, 0, 3), this.count - 1);
     if (steps > 0 && next === this.place) {

@@ -39,7 +39,7 @@ export function verdictWords(record, seen = null) {
   }
   const waiting = state.status === 'queued' || !state.status;
   const coming = waiting ? 'Comes when the attack has run.' : 'Comes when the attack is over.';
-  return { mark: '', word: 'verdict', why: back ? 'No picture to judge yet at this step.' : coming, meaning: ASKS, rule: '' };
+  return { mark: '', word: 'result', why: back ? 'No picture to judge yet at this step.' : coming, meaning: ASKS, rule: '' };
 }
 
 /**

@@ -72,7 +72,7 @@ export class Exhibits {
   addScreen(id, beat, from) {
     const { picture, lab } = this.from;
     const showing = { id, run: this.lesson.runs[id], film: picture('runs', id), lab, stop: beat.stop ?? 'answer' };
-    this.add(new Screen({ ...showing, from, curves: !beat.figure && (beat.runs?.length ?? 0) < 2 }));
+    this.add(new Screen({ ...showing, from, curves: !beat.figure && (beat.runs?.length ?? 0) < 2, answers: beat.kind === 'reveal' }));
   }
 
   /**

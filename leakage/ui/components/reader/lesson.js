@@ -144,11 +144,18 @@ export class LessonView {
     this.root.dataset.kind = walk.beat.kind;
     this.root.dataset.place = String(walk.place + 1);
     this.write();
-    this.root.dataset.staged = String(this.exhibits.show(walk.place));
+    this.stage();
     this.walkway();
     const { text, kind } = walk.beat;
     const title = this.titleOf(kind, walk.place);
     around.announce(say('beatChanged', { title, at: walk.place + 1, n: lesson.beats.length, text }));
+  }
+
+  /** What stands beside the words; beside the answer to a question what answers it, if that is the beat after it. */
+  stage() {
+    const { walk, lesson } = this;
+    const after = walk.beat.options && this.revealed && lesson.beats[walk.place + 1]?.kind === 'reveal';
+    this.root.dataset.staged = String(this.exhibits.show(walk.place + (after ? 1 : 0)));
   }
 
   /** The words: what came of a guess, the text, and the options of a question. */
@@ -166,7 +173,7 @@ export class LessonView {
     if (this.presenting && walk.place === walk.last) parts.push(...this.wayOn());
     if (options) {
       const chosen = walk.guesses.get(walk.place);
-      const revealed = this.presenting ? this.opened : walk.revealed();
+      const { revealed } = this;
       const votes = this.presenting ? this.hall.votesOf(walk.place) : [];
       parts.push(optionList({ options, chosen, revealed, votes, choose: (option) => this.choose(option) }));
       if (this.presenting && !revealed) parts.push(...raisedHands(this.hall.raised(walk.place), this.hall.isSecond(walk.place)));
@@ -188,6 +195,10 @@ export class LessonView {
     return this.presenting && this.hall.unveiled === this.walk.place;
   }
 
+  get revealed() {
+    return this.presenting ? this.opened : this.walk.revealed();
+  }
+
   /** Show a hall which option is right, or hide it again. */
   unveil() {
     if (this.walk.beat.options) this.poll(() => (this.hall.unveiled = this.opened ? -1 : this.walk.place));
@@ -200,6 +211,7 @@ export class LessonView {
   poll(change) {
     change();
     this.write();
+    this.stage();
     this.tellWatchers();
   }
 

@@ -14,6 +14,7 @@ import { recordOf, stopPlace } from './recording.js';
 
 const CURVE = 150; // pixels
 const HASTE = 300; // milliseconds
+const RUNG = 1500; // milliseconds that a rung of the ladder is read for
 
 /**
  * @typedef {import('./recording.js').Recording} Recording
@@ -25,13 +26,15 @@ const HASTE = 300; // milliseconds
  * @property {string} stop "first", "step N" or "answer", perhaps ", labels hidden"
  * @property {number} [from] the picture that the film goes on from
  * @property {boolean} [curves]
+ * @property {boolean} [answers] a question: a ladder is shown climbed, with the rung that decides
  */
 
 export class Screen {
   /** @param {Showing} showing */
-  constructor({ id, run, film, lab, stop, from = 0, curves = true }) {
+  constructor({ id, run, film, lab, stop, from = 0, curves = true, answers = false }) {
     this.run = run;
     this.calm = prefersCalm();
+    this.answers = answers;
     this.hidden = stop.endsWith('labels hidden');
     this.early = stop.startsWith('step '); // how it ends is a question still
     this.record = recordOf(id, run);
@@ -126,6 +129,7 @@ export class Screen {
     const host = element('div', 'gle-ladder');
     const { pictures, frames } = this.record;
     this.ladder = new Ladder(host, (seq) => this.player.seek(placeOf(pictures, seq)));
+    this.player.pause = RUNG;
     const last = pictures[Math.max(0, this.halt)].seq;
     this.ladder.update({ frames: this.halt < 0 ? [] : frames.filter(({ seq }) => seq <= last) });
     return host;
@@ -163,7 +167,7 @@ export class Screen {
     if (this.truth) drawSheet(this.image, this.truth, this.row(0));
     this.player.update({ count: this.halt + 1, place: Math.max(0, this.from), answer: this.halt, running: false });
     if (this.halt < 0) this.tell();
-    else if (this.halt === 0 || this.calm) this.player.seek(this.halt);
+    else if (this.halt === 0 || this.calm || (this.ladder && this.answers)) this.player.seek(this.halt);
     else this.begin();
   }
 
