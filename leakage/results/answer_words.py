@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 
 from leakage.results import worst_case
-from leakage.results.answer import Answer
+from leakage.results.answer import NOT_SAFE, Answer
 from leakage.results.comparison import Row
 from leakage.results.differences import protection, sentence_case
 from leakage.results.durations import duration
-from leakage.results.promise import NONE_PROMISED, promise_before, sentence
+from leakage.results.promise import NONE_PROMISED, Promise, promise_before, sentence
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment, Part
+from leakage.spec.gaussian_privacy import USEFUL
 from leakage.spec.prepared import prepared
 from leakage.spec.question import ATTACKERS, STEPS, Question, in_words_of, strangers
 from leakage.spec.threat_model import counted, format_value
@@ -29,6 +30,8 @@ LEFT_OUT = (
     "Other networks. All this is on the small demo network (LeNet), untrained; a wider one gives more away, a trained one often less.",
     "Other pictures, larger ones, more rounds, more time.",
 )
+HOLDS = "What differential privacy promises (above) holds against every attack: weigh whether that factor is small enough for you."
+HOLDS_NOT = "Nor does differential privacy at this strength promise anything of use (above): ask for a smaller epsilon."
 NO_CONTROL = "No protection was asked about: this answer is its own control"
 
 
@@ -106,7 +109,7 @@ def lines(told: Answer, question: Question, known: Catalog) -> list[tuple[str, s
         ("What each picture shows", _labels(told, question)),
         ("Differential privacy", _privacy(told, question, known)),
         ("What that means", told.meaning),
-        ("To decide", told.decision),
+        ("To decide", _decision(told, question, known)),
         ("Shown most by" if best and best.shows else "Came nearest", who(best) if best else ""),
         ("How that is known", (best and best.words) or ""),
         ("With how much effort", effort(told)),
@@ -141,10 +144,24 @@ def _control(told: Answer) -> str:
     return " ".join([f"{told.control.words}.", *filter(None, [doubt, doubt and told.control.how])]) if doubt else told.control.words
 
 
+def _promise(told: Answer, question: Question, known: Catalog) -> Promise | None:
+    """The exact figure of the protection asked about, or what the runs state; None where nothing is promised."""
+    return promise_before(question, known) or told.promise if question.defenses else None
+
+
+def _decision(told: Answer, question: Question, known: Catalog) -> str:
+    """What somebody may go by who decides: where no attack succeeded, also what the protection promises against every attack."""
+    promise = _promise(told, question, known)
+    if told.word != NOT_SAFE or promise is None:
+        return told.decision
+    useful = promise.epsilon(question.uploads) <= USEFUL
+    return f"{told.decision} {HOLDS if useful else HOLDS_NOT}"
+
+
 def _privacy(told: Answer, question: Question, known: Catalog) -> str:
     if not question.defenses:
         return ""
-    if found := promise_before(question, known) or told.promise:  # the exact figure, or what the runs state
+    if found := _promise(told, question, known):
         return sentence(found, question.uploads)
     return "" if any(known.get("defense", part.id).private for part in question.defenses) else NONE_PROMISED
 

@@ -142,3 +142,15 @@ def test_a_file_repeats_its_very_runs(reader: Store) -> None:
     assert [one.digest() for one in answer_file.repeated(made.data.decode(), CATALOG)] == [run.digest]
     other = made.data.decode().replace('"phones": 4', '"phones": 2')
     assert answer_file.repeated(other, CATALOG) == []
+
+
+@pytest.mark.parametrize(("sigma", "words"), [(0.01, "promise anything of use"), (6.0, "holds against every attack")])
+def test_where_nothing_was_shown_the_decision_weighs_what_privacy_promises(reader: Store, sigma: float, words: str) -> None:
+    """Epsilon above 200 and epsilon 0.6 had one decision."""
+    question = Question(defenses=(Part(id="dp_sgd", fields={"sigma": sigma}),))
+    run = first_run(question, "not shown")
+    reader.add(run, {})
+    said = dict(lines(answer(reader, [run], CATALOG), question, CATALOG))
+    assert words in said["To decide"]
+    assert said["Came nearest"].startswith("ROG")  # the strongest against DP-SGD in the precomputed results
+    assert "How that is known" in said

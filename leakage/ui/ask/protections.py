@@ -3,8 +3,8 @@
 import streamlit as st
 
 from leakage.results.answer_words import protection_words
-from leakage.results.nearest import nearest
-from leakage.results.precomputed import reach, same_stack, seen_words
+from leakage.results.nearest import Attacker, nearest
+from leakage.results.precomputed import MeasuredScene, reach, same_stack, seen_words
 from leakage.results.promise import NONE_PROMISED, promise_before, sentence, with_epsilon
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment, SpecError
@@ -97,6 +97,17 @@ def _measured(question: Question, known: Catalog) -> list[str]:
     own = [line for line in rows.lines if same_stack(line.stack, question.defenses, known)]
     if not own:
         return ["This strength was not measured beforehand."]
-    best = max(rows.attackers.values(), key=lambda one: reach(one.cell), default=None)
     cells = [cell for duel in own[0].duels.values() for cell in (duel.naive, duel.best) if cell and "psnr" in cell]
-    return [f"Measured beforehand at this strength: {seen_words(max(cells, key=reach))}."] if best and cells else []
+    if not cells or rows.scene is None:
+        return []
+    best = max(cells, key=reach)
+    attacker = next((one for one in rows.attackers.values() if one.cell is best), None)
+    by = f", by {_attacker_words(attacker, rows.scene, known)}" if attacker else ""
+    return [f"Measured beforehand at this strength ({rows.scene.title.lower()}): {seen_words(best)}{by}."]
+
+
+def _attacker_words(attacker: Attacker, scene: MeasuredScene, known: Catalog) -> str:
+    """The attack of a precomputed result, and over how many rounds where several were put together."""
+    averaging = {name for entry in known.of("defense") for name in entry.averaging}
+    rounds = f" over {scene.recipe['watched']} rounds" if attacker.who in averaging else ""
+    return f"{known.get('attack', attacker.attack.id).short}{rounds}"
