@@ -153,4 +153,3 @@ def test_where_nothing_was_shown_the_decision_weighs_what_privacy_promises(reade
     said = dict(lines(answer(reader, [run], CATALOG), question, CATALOG))
     assert words in said["To decide"]
     assert said["Came nearest"].startswith("ROG")  # the strongest against DP-SGD in the precomputed results
-    assert "How that is known" in said
