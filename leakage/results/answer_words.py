@@ -27,7 +27,7 @@ CHEATING_MORE = (
 LEFT_OUT = (
     "Attacks that nobody has published, or that this program does not have, and attackers who learned from other pictures of the same "
     "people.",
-    "Other networks. All this is on the small demo network (LeNet), untrained; a wider one gives more away, a trained one often less.",
+    "Other networks. All this is on the small network (LeNet), untrained; a wider one gives more away, a trained one often less.",
     "Other pictures, larger ones, more rounds, more time.",
 )
 HOLDS = "What differential privacy promises (above) holds against every attack: weigh whether that factor is small enough for you."

@@ -10,7 +10,7 @@ import { furthestPlace, HEADS, pictureAt, placeWords, waysOf } from './ways.js';
  * @typedef {import('./events.js').MetaEvent} MetaEvent
  */
 
-const APART = 'Of each run: above what is on the phones, below what the attacker makes of what they send.';
+const APART = 'Of each run: above the private pictures, below what the attacker makes of the update.';
 const BESIDE = 4; // so many runs have room for the private pictures beside them, as large as their guesses
 
 export class Together {
