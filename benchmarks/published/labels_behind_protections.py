@@ -1,7 +1,7 @@
 """Labels behind every protection: the fraction right by every rule, and how much of the chosen rule's labels was expected to be right.
 
 Every defense with its default fields, an adaptive attacker with its first strategy and a naive one; FedSGD; CIFAR-10 test pictures drawn at
-random, so that labels are uniform and repeat; the fraction is that of multisets, 1 - sum_c |n_c - m_c| / (2 B). Untrained nets: another
+random for every network, protection and batch, so that labels are uniform and repeat; the fraction is that of multisets, 1 - sum_c |n_c - m_c| / (2 B). Untrained nets: another
 seed for every draw. Trained nets: the last stage of the shipped checkpoints; no trained MLP ships, so there is none here. No attack is run.
 "gap" is the best rule's fraction less the chosen one's, where the best is picked afterwards, by net, batch and attacker. The second table
 bins the certainties of the chosen rule's labels, and of all rules' labels.
@@ -109,7 +109,8 @@ def readings(given: argparse.Namespace) -> list[Reading]:
 def play(asked: Reading) -> Reading:
     """The fraction right and the certainty, by rule; one that refuses, or fails, is noted with its words."""
     held = cifar10()
-    chosen = torch.randperm(len(held.labels), generator=generator(asked["seed"], "truth"))[: asked["batch"]].numpy()
+    drawn = generator(asked["seed"], "truth", asked["net"], asked["defense"], asked["batch"])  # both attackers attack the same pictures
+    chosen = torch.randperm(len(held.labels), generator=drawn)[: asked["batch"]].numpy()
     x = torch.from_numpy(held.pixels[chosen]).permute(0, 3, 1, 2).contiguous().float() / 255
     y = torch.from_numpy(held.labels[chosen]).long()
     model, checkpoint = {**NETS, **FITTED}[asked["net"]]
