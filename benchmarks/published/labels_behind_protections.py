@@ -1,10 +1,10 @@
 """Labels behind every protection: the fraction right by every rule, and how much of the chosen rule's labels was expected to be right.
 
 Every defense with its default fields, an adaptive attacker with its first strategy and a naive one; FedSGD; CIFAR-10 test pictures drawn at
-random for every network, protection and batch, so that labels are uniform and repeat; the fraction is that of multisets, 1 - sum_c |n_c - m_c| / (2 B). Untrained nets: another
-seed for every draw. Trained nets: the last stage of the shipped checkpoints; no trained MLP ships, so there is none here. No attack is run.
-"gap" is the best rule's fraction less the chosen one's, where the best is picked afterwards, by net, batch and attacker. The second table
-bins the certainties of the chosen rule's labels, and of all rules' labels.
+random for every network, protection and batch, so that labels are uniform and repeat; the fraction is that of multisets,
+1 - sum_c |n_c - m_c| / (2 B). Untrained nets: another seed for every draw. Trained nets: the last stage of the shipped checkpoints; no
+trained MLP ships, so there is none here. No attack is run. "gap" is the best rule's fraction less the chosen one's, where the best is
+picked afterwards, by net, batch and attacker. The second table bins the certainties of the chosen rule's labels, and of all rules' labels.
 
     python benchmarks/published/labels_behind_protections.py [--draws 12] [--nets "LeNet;MLP"] [--batches 1,4,8] [--seed 0] [--name NAME]
 
