@@ -3,7 +3,8 @@
 A rehearsal draws B probe features and B labels, computes the last layer's gradient that a batch of these has, lets the protection change
 it as the attacker knows it to (`Observation.rehearse`), and reads it as the update is read. A linear fit from readings to counts, over
 rehearsals that resemble the update, is applied to the update; its errors say how certain the counts are. So nothing is assumed of any
-protection: what it leaves of the last layer, and what can be made of it, the rehearsals show.
+protection: what it leaves of the last layer, and what can be made of it, the rehearsals show. A naive attacker changes its rehearsals as
+the update shows by itself that it was changed (`Disturbance`), and by noise where that explains why the readings contradict each other.
 Derived here; regression from simulations as in Beaumont et al. 2002 (approximate Bayesian computation), section 2.
 """
 
