@@ -54,12 +54,13 @@ def front_door() -> FrontDoor:
     return parse_as(FILE.read_bytes(), FrontDoor, "a file of stories")
 
 
-def door_data(known: Catalog | None, *, data: str, learn: str, lab: str | None, own: str | None = None) -> dict[str, Any]:
+def door_data(known: Catalog | None, *, data: str, learn: str, lab: str | None, handouts: str, own: str | None = None) -> dict[str, Any]:
     """What reader/door.js draws, as plain data.
 
     data   the address below which films and thumbnails lie
     learn  the address of the page Learn
     lab    the address of the Lab; None where there is none
+    handouts  the folder of the pages to print
     own    where somebody tries their own picture
 
     Raises SpecError where the film is missing.
@@ -78,7 +79,7 @@ def door_data(known: Catalog | None, *, data: str, learn: str, lab: str | None, 
             "layers": received["layers"][:LAYERS],
             "seconds": run.seconds,
         },
-        "links": {"why": f"{learn}#{door.why}/1", "learn": learn, "teach": f"{learn}#{door.teach}/1?present", "own": own},
+        "links": {"why": f"{learn}#{door.why}/1", "learn": learn, "teach": f"{handouts}/{door.teach}-plan.html", "own": own},
         "stories": [
             {
                 "title": story.title,

@@ -96,7 +96,7 @@ def _files(known: Catalog, address: str) -> Iterator[tuple[str, str | bytes]]:
     script_name, style_name = f"reader.{_version(script)}.js", f"reader.{_version(style)}.css"
     yield script_name, script
     yield style_name, style
-    door = door_data(known, data=".", learn="", lab=PROGRAM, own=PROGRAM)
+    door = door_data(known, data=".", learn="", lab=PROGRAM, handouts="worksheets", own=PROGRAM)
     about = {"base": "", "data": "", "folder": True, "lessons": reader_index(known), "door": {**door, "needs_program": True}}
     yield HOME, folder_page(about, script_name, style_name, home=HOME, pages={"Learn": HOME, "The program": PROGRAM})
     yield PROGRAM, render("web/program.html.jinja", style_file=style_name, home=HOME)

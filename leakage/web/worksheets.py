@@ -25,7 +25,12 @@ KEYS = {"guess": "→, then Shift + 1 to 4, v, r", "takeaway": "→, then b", "p
 LETTERS = "ABCD"
 SCALE = 8  # printed dots per pixel: a printer that smooths then smooths edges only
 ACROSS = 4  # pictures of a batch side by side
-COURSES = {45: ("02", "08", "12"), 90: ("02", "03", "04", "07", "08", "12"), 180: tuple(f"{number:02}" for number in range(1, 13))}
+COURSES = {  # minutes of a course -> its lessons
+    25: ("02",),
+    45: ("02", "08", "12"),
+    90: ("02", "03", "04", "07", "08", "12"),
+    180: tuple(f"{number:02}" for number in range(1, 13)),
+}
 
 
 class HandoutLinks(NamedTuple):
@@ -145,8 +150,13 @@ def _style() -> Markup:
     return Markup(STYLE.read_text())
 
 
+def _plan_of(course: tuple[str, ...]) -> str:
+    """The page with the minutes of a course; nothing where it has several lessons, each with a page of its own."""
+    return "".join(f"{lesson.id}{HALL}.html" for lesson in lessons() if course == (lesson.id[:2],))
+
+
 def plan(links: HandoutLinks) -> str:
-    """What whoever teaches wants to know before: lessons and their minutes, three courses, what to install, what to do in the room."""
+    """What whoever teaches wants to know before: lessons and their minutes, courses, what to install, what to do in the room."""
     return render(
         "web/plan.html.jinja",
         style=_style(),
@@ -156,12 +166,17 @@ def plan(links: HandoutLinks) -> str:
                 "number": int(lesson.id[:2]),
                 "title": lesson.title,
                 "minutes": lesson.minutes,
+                "in_hall": sum(minutes for minutes, _ in lesson.hall),
                 "courses": [lesson.id[:2] in course for course in COURSES.values()],
             }
             for lesson in lessons()
         ],
         courses=[
-            {"minutes": minutes, "of_lessons": sum(lesson.minutes for lesson in lessons() if lesson.id[:2] in course)}
+            {
+                "minutes": minutes,
+                "plan": _plan_of(course),
+                "of_lessons": sum(lesson.minutes for lesson in lessons() if lesson.id[:2] in course),
+            }
             for minutes, course in COURSES.items()
         ],
         solution=SOLUTION,

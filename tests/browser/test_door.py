@@ -45,6 +45,8 @@ def test_a_newcomer_guesses_sees_the_lock_open_and_goes_on(site: str, chromium: 
     after = page.evaluate(TOPS, first)
     assert max(abs(one - other) for one, other in zip(before, after, strict=True)) < 1  # nothing jumps
     assert page.evaluate("() => document.documentElement.scrollWidth") <= width
+    teach = page.get_by_role("link", name="Teach with this")
+    expect(teach).to_have_attribute("href", re.compile(r"/learn/worksheets/02-search-plan\.html$"))
     cards = page.locator(".gle-story")
     expect(cards).to_have_count(12)
     lefts = page.evaluate("() => [...document.querySelectorAll('.gle-story')].map((one) => one.getBoundingClientRect().left)")

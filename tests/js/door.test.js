@@ -15,7 +15,7 @@ const story = (/** @type {number} */ number) => ({
 });
 const DATA = {
   film: { address: '/data/runs/r02.webp', side: 32, steps: STEPS, halt: 3, entries: 15826, layers: [], seconds: 23.3 },
-  links: { why: '/learn#01-x/1', learn: '/learn', teach: '/learn#01-x/1?present', own: '#settings' },
+  links: { why: '/learn#01-x/1', learn: '/learn', teach: '/learn/worksheets/01-x-plan.html', own: '#settings' },
   stories: [1, 2, 3].map(story),
 };
 

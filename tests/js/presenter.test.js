@@ -101,6 +101,17 @@ test('a clicker walks past a question, and whoever only reads has none of these 
   assert.equal(press('x'), false);
 });
 
+test('the first keys are told for three seconds', async (t) => {
+  const { page, one, press } = present(t);
+  assert.equal(one('.gle-cue').hidden, true);
+  press('f');
+  assert.equal(one('.gle-cue').textContent, '→ next · r reveal · s speaker’s window · ? all keys');
+  await page.tick(2999);
+  assert.equal(one('.gle-cue').hidden, false);
+  await page.tick(1);
+  assert.equal(one('.gle-cue').hidden, true);
+});
+
 test('b and the full stop blacken the screen and bring it back', (t) => {
   const { one, press } = present(t);
   press('f');
@@ -289,6 +300,6 @@ test('what is left leaves no dialog, no black screen and no class on the page', 
   const { page, press, presenter, all } = present(t);
   press('f');
   presenter.destroy();
-  assert.deepEqual(all('.gle-panel, .gle-black'), []);
+  assert.deepEqual(all('.gle-panel, .gle-black, .gle-cue'), []);
   assert.equal(page.document.documentElement.className, '');
 });

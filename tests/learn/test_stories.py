@@ -38,7 +38,8 @@ def test_a_card_shows_the_private_picture_beside_the_answer(run: str) -> None:
 
 
 def test_the_door_tells_addresses_and_numbers_of_the_recording() -> None:
-    made = door_data(CATALOG, data="/gle/data", learn="/gle/learn", lab="/gle/")
+    made = door_data(CATALOG, data="/gle/data", learn="/gle/learn", lab="/gle/", handouts="/gle/learn/worksheets")
+    assert made["links"]["teach"] == "/gle/learn/worksheets/02-search-plan.html"
     film, recording = made["film"], recordings.load(front_door().film)
     assert len(film["steps"]) == len(recording.film.places)
     assert front_door().stop == f"step {film['steps'][film['halt']]:g}"
@@ -51,7 +52,7 @@ def test_the_door_tells_addresses_and_numbers_of_the_recording() -> None:
 
 
 def test_where_there_is_no_lab_no_card_leads_there() -> None:
-    assert {card["lab"] for card in door_data(CATALOG, data="d", learn="l", lab=None)["stories"]} == {None}
+    assert {card["lab"] for card in door_data(CATALOG, data="d", learn="l", lab=None, handouts="h")["stories"]} == {None}
 
 
 def test_a_title_that_is_too_long_is_refused() -> None:

@@ -82,7 +82,17 @@ def test_the_plan_has_the_courses_and_leads_to_every_page() -> None:
     minutes = {length: sum(lesson.minutes for lesson in lessons() if lesson.id[:2] in course) for length, course in COURSES.items()}
     assert all(minutes[length] < length for length in COURSES)
     assert " ".join(str(minutes[length]) for length in COURSES) in told
+    assert '<a href="02-search-plan.html">In 25&nbsp;min</a>' in plan
     assert plan.count("✓") == sum(len(course) for course in COURSES.values())
+
+
+@EACH
+def test_minutes_say_whether_they_are_of_a_reader_or_of_a_hall(lesson: Lesson) -> None:
+    in_hall = sum(minutes for minutes, _ in lesson.hall)
+    said = words(f"{lesson.id}-plan")
+    assert f"{lesson.title}: about {in_hall} min in a hall" in said
+    assert f"It takes {lesson.minutes} min to read, and about {in_hall} min in a hall" in said
+    assert f"in a hall, about {in_hall} min" in words(PLAN)
 
 
 def test_an_unknown_page_is_refused() -> None:

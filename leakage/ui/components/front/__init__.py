@@ -17,6 +17,7 @@ def _component() -> ComponentRenderer:
 
 def front(known: Catalog | None, *, settings: str, small: bool) -> None:
     """The door. `settings`: a CSS selector of where the visitor begins to choose; `small`: one line, for who has been here before."""
-    data = door_data(known, data=data_folder(base()), learn=f"{base()}/learn", lab=f"{base()}/", own="#settings")
+    learn = f"{base()}/learn"
+    data = door_data(known, data=data_folder(base()), learn=learn, lab=f"{base()}/", handouts=f"{learn}/worksheets", own="#settings")
     with st.container(key="front-line" if small else "front-door"):
         _component()(key="front", data={**data, "settings": settings, "small": small})

@@ -7,6 +7,8 @@ import { say } from './phrases.js';
 import { SpeakerWindow } from './speaker.js';
 import { writeHash } from './walk.js';
 
+const CUE = 3000; // milliseconds
+
 /** Whether the page fills the screen, by its own wish or by the browser's key for it. */
 const isFilled = () => Boolean(document.fullscreenElement) || matchMedia('(display-mode: fullscreen)').matches;
 
@@ -18,7 +20,11 @@ export class Presenter {
     this.guesses = new Map();
     this.black = element('div', 'gle-black');
     this.black.hidden = true;
-    document.body.append(this.black);
+    this.cue = element('p', 'gle-cue', say('cue'));
+    this.cue.hidden = true;
+    /** @type {ReturnType<typeof setTimeout> | undefined} */
+    this.cued = undefined;
+    document.body.append(this.black, this.cue);
     this.panel = new Panel();
     /** @type {Record<string, () => void>} what the keys do that walk no further */
     this.acts = {
@@ -69,6 +75,7 @@ export class Presenter {
     [view.walk.guesses, this.guesses] = [this.guesses, view.walk.guesses]; // a hall's guesses are not the reader's
     document.documentElement.classList.toggle('gle-presenting', on);
     this.black.hidden = true;
+    this.hint(on);
     this.panel.close();
     if (!on) this.speaker.close();
     if (pressed && on) this.fill();
@@ -76,6 +83,16 @@ export class Presenter {
     if (!view.text.childElementCount) return;
     if (pressed) view.around.moved(writeHash(view.lesson.id, view.place, on));
     view.go(view.place); // outside, an open question holds again
+  }
+
+  /**
+   * What the first keys do, for a moment.
+   * @param {boolean} on
+   */
+  hint(on) {
+    clearTimeout(this.cued);
+    this.cue.hidden = !on;
+    if (on) this.cued = setTimeout(() => (this.cue.hidden = true), CUE);
   }
 
   fill() {
@@ -148,7 +165,9 @@ export class Presenter {
   destroy() {
     document.documentElement.classList.remove('gle-presenting');
     this.speaker.close();
+    this.hint(false);
     this.black.remove();
+    this.cue.remove();
     this.panel.destroy();
   }
 }
