@@ -271,7 +271,7 @@ test('the speaker sees notes, the next beat, the answer, hands and a button for 
   const text = () => body.textContent;
   assert.match(
     text(),
-    /One, 2 of 4What\?.*The answerA: this Because not\.✓ B: that Because\..*NextThat\..*Notes for teachersHands at step 20\.One minute alone\./s,
+    /One, 2 of 4What\?.*Notes for teachersHands at step 20\.One minute alone\.The answerA: this Because not\.✓ B: that Because\..*NextThat\./s,
   );
   assert.match(text(), /planned for now: minute 4 of 16/); // the plan of a hall, not a reader's 8 minutes
   assert.doesNotMatch(text(), /Guesses/);

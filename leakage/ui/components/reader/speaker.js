@@ -45,6 +45,7 @@ export class SpeakerWindow {
     this.now = element('section', '');
     this.keys = element('section', 'keys');
     this.voting = element('section', 'keys');
+    this.notes = element('section', '');
     this.told = element('section', '');
     this.clock = element('span', 'clock');
     this.pace = element('span', '');
@@ -90,7 +91,7 @@ export class SpeakerWindow {
     page.head.replaceChildren(style);
     page.title = say('speaker'); // an element of the head
     const main = page.createElement('main');
-    main.append(this.now, this.keys, this.voting, this.told);
+    main.append(this.now, this.notes, this.told, this.keys, this.voting);
     page.body.replaceChildren(main);
     this.window.onkeydown = (event) => this.presenter.key(event) || this.view.key(event);
     this.began ||= Date.now();
@@ -121,7 +122,8 @@ export class SpeakerWindow {
       parts.unshift(element('h2', '', say('rightAnswer')), ...options.map(line), ...this.guesses());
     }
     const notes = [walk.beat.note, walk.beat.hall_note].map((words) => element('p', '', words ?? ''));
-    this.told.replaceChildren(...parts, element('h2', '', say('notes')), ...notes);
+    this.notes.replaceChildren(element('h2', '', say('notes')), ...notes); // first: they are read at a glance, the keys are known
+    this.told.replaceChildren(...parts);
     this.tick();
   }
 
