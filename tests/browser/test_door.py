@@ -68,3 +68,18 @@ def test_a_newcomer_guesses_sees_the_lock_open_and_goes_on(site: str, chromium: 
     page.get_by_role("link", name=re.compile("^Soteria's open door")).click()
     expect(page.locator(".gle-lesson")).to_have_attribute("data-place", "2", timeout=20_000)
     assert wrong == []
+
+
+@pytest.mark.parametrize("goes", ["Try your own", "a setting"])
+def test_who_goes_on_without_a_guess_sees_the_run_beside_the_settings(site: str, chromium: Browser, goes: str) -> None:
+    page, wrong = newcomer(chromium, site)
+    run = page.locator(".gle-stage .gle-run")
+    expect(run).to_be_attached(timeout=60_000)
+    expect(run).to_be_hidden()
+    if goes == "Try your own":
+        page.get_by_role("link", name=goes).click()
+    else:
+        page.locator(".st-key-step-1 button").first.click()
+    expect(run).to_be_visible()
+    expect(page.locator(".gle-opening")).to_have_attribute("data-phase", "open", timeout=20_000)
+    assert wrong == []

@@ -184,6 +184,33 @@ test('in the Lab, "Try your own" goes to the settings; a rerun with the same dat
   assert.deepEqual(page.open, NOTHING);
 });
 
+test('who goes on without a guess, by "Try your own" or by a setting, finds nothing covered', async (t) => {
+  for (const goes of ['.gle-door-own', '.menu']) {
+    const page = openPage(t);
+    page.serve = () => ({ width: 32, height: 224 });
+    const parent = page.component('front');
+    const column = page.document.body.appendChild(page.document.createElement('div'));
+    column.className = 'stColumn';
+    column.innerHTML = '<div class="settings"></div><button class="menu">Model</button>';
+    const front = mount(parent);
+    front.update({ ...DATA, small: false, settings: '.settings' }, () => {});
+    const root = page.document.documentElement;
+    const one = (/** @type {string} */ name) => /** @type {HTMLElement} */ (page.document.querySelector(name));
+    const covered = () => [root.classList.contains('gle-door-asks'), one('.gle-door').dataset.covered];
+    await page.tick(100); // before the question
+    assert.deepEqual(covered(), [true, 'true']);
+    page.fire(one(goes), 'pointerdown');
+    if (goes === '.gle-door-own') one(goes).click();
+    assert.deepEqual(covered(), [false, 'false']);
+    for (let n = 0; n < 8; n += 1) await page.tick(1000);
+    assert.equal(one('.gle-opening').dataset.phase, 'open'); // and it is not asked
+    front.destroy();
+    assert.deepEqual(page.open, NOTHING);
+    page.window.sessionStorage.clear();
+    column.remove();
+  }
+});
+
 test('where the program is missing, what needs it says so, and the line leads to no other page', async (t) => {
   const { links } = DATA;
   const { host } = await open(t, { data: { needs_program: true, links: { ...links, own: 'program.html' } } });

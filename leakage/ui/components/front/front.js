@@ -11,6 +11,20 @@ export class Front {
     this.key = '';
     /** @type {Door | null} */
     this.door = null;
+    this.settings = '';
+    this.leaving = new AbortController();
+    const how = { signal: this.leaving.signal, capture: true }; // some menus let no press through
+    for (const kind of ['pointerdown', 'keydown']) document.addEventListener(kind, (event) => this.hear(event), how);
+  }
+
+  /**
+   * Who turns to the settings goes on without a guess.
+   * @param {Event} event
+   */
+  hear(event) {
+    if (/** @type {KeyboardEvent} */ (event).key === 'Tab') return;
+    const column = this.settings && document.querySelector(this.settings)?.closest('.stColumn');
+    if (column && column.contains(/** @type {Node} */ (event.target))) this.door?.goOn();
   }
 
   /**
@@ -23,6 +37,7 @@ export class Front {
     this.key = key;
     this.door?.destroy();
     const { settings = '', ...door } = /** @type {Data} */ (data);
+    this.settings = settings;
     this.door = new Door(this.host, door, () => {
       const place = /** @type {HTMLElement | null} */ (document.querySelector(settings));
       place?.scrollIntoView({ behavior: prefersCalm() ? 'instant' : 'smooth', block: 'start' });
@@ -31,6 +46,7 @@ export class Front {
   }
 
   destroy() {
+    this.leaving.abort();
     this.door?.destroy();
   }
 }

@@ -50,6 +50,7 @@ export class Door {
    * @param {() => void} [tryOwn] goes there in place of the address `links.own`
    */
   constructor(host, data, tryOwn) {
+    this.host = host;
     this.data = data;
     this.tryOwn = tryOwn;
     this.opening = data.small
@@ -73,6 +74,14 @@ export class Door {
     const list = /** @type {HTMLElement | null} */ (host.querySelector('.gle-stories'));
     if (list) list.inert = on;
     document.documentElement.classList.toggle(COVERED, on);
+  }
+
+  /** Somebody goes on without a guess: the answer is shown, and nothing stays covered. */
+  goOn() {
+    if (this.host.dataset.covered !== 'true') return;
+    this.opening?.giveUp();
+    noteAnswered();
+    this.cover(this.host, false);
   }
 
   /**
@@ -101,6 +110,7 @@ export class Door {
     link.addEventListener('click', (event) => {
       if (!this.tryOwn) return;
       event.preventDefault();
+      this.goOn();
       this.tryOwn();
     });
     return [link];

@@ -39,6 +39,7 @@ export class Opening {
     this.image = null;
     /** @type {number | undefined} */
     this.chosen = undefined;
+    this.unasked = false; // somebody went on before the question came: it is not asked
     this.options = [
       { text: say('doorBlur'), right: false, why: '' },
       { text: say('doorSame'), right: true, why: '' },
@@ -60,7 +61,7 @@ export class Opening {
     this.foot = element('p', 'gle-door-foot');
     this.skip = element('button', 'gle-door-skip', say('doorSkip'));
     this.skip.type = 'button';
-    this.skip.addEventListener('click', () => this.phase === 'asked' && this.goOn());
+    this.skip.addEventListener('click', () => this.giveUp());
     this.lay();
     this.turn('opening');
     this.open();
@@ -151,7 +152,7 @@ export class Opening {
   /** The film has come to rest: at the question, which waits for as long as somebody wants, or at its end. */
   rest() {
     if (this.player.mode !== 'still') return;
-    if (this.phase === 'opening') this.turn('asked');
+    if (this.phase === 'opening') this.unasked ? this.goOn() : this.turn('asked');
     else if (this.phase === 'going') this.turn('open');
   }
 
@@ -160,6 +161,12 @@ export class Opening {
     if (this.phase !== 'asked') return;
     this.chosen = option;
     this.goOn();
+  }
+
+  /** No guess is made: it plays to its end. */
+  giveUp() {
+    this.unasked = true;
+    if (this.phase === 'asked') this.goOn();
   }
 
   goOn() {
