@@ -5,6 +5,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from leakage.results import comparison_file
 from leakage.results.durations import duration
+from leakage.runs.estimates import LOADED, load_now
 from leakage.runs.service import service
 from leakage.spec.catalog import Catalog
 from leakage.spec.cautions import all_warnings
@@ -81,8 +82,9 @@ def estimate(experiments: list[Experiment]) -> str:
     known = [one for one in seconds if one is not None]
     if len(known) < len(seconds):
         return f"{words}; no estimate yet for this model"
-    slots = service().slots
-    return f"{words}, about {duration(max(sum(known) / slots, *known))} on this machine, {slots} at a time"
+    slots, load = service().slots, load_now()
+    others = " while others use it" if load > LOADED else ""
+    return f"{words}, about {duration(load * max(sum(known) / slots, *known))} on this machine{others}, {slots} at a time"
 
 
 def submit(experiments: list[Experiment], *, anew: bool = False) -> None:

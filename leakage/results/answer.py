@@ -115,7 +115,9 @@ class Answer:
     def seen(self) -> str:
         """What could be seen, of how many."""
         counts = [f"{count} {word}" for word, count in self.people.items() if word in (RECOGNIZABLE, SINGLED_OUT, PARTLY)]
-        return f"Of {counted(self.total, 'picture')}: {', '.join(counts) if counts else 'none shown by these attacks'}."
+        unknown = self.people.get(CUT_SHORT, 0)
+        words = f"Of {counted(self.total - unknown, 'picture')}: {', '.join(counts) if counts else 'none shown by these attacks'}"
+        return f"{words}; time ran out on {unknown} more." if unknown else f"{words}."
 
 
 def answer(reader: RunReader, runs: Sequence[Run], known: Catalog, *, gone: int = 0) -> Answer:

@@ -31,7 +31,10 @@ from leakage.spec.question import Question, in_words_of, parse_question
 
 STYLE = Path(__file__).with_suffix(".css")
 PAPER = ("organisation", "date", "decision")
-HEADS = ("Attack", "Attacker", "Protection", "Seed", "What it came to", "PSNR", "A grey picture", "Place in the line-up", "Labels")
+HEADS = (
+    *("Attack", "Attacker", "Protection", "Seed", "What it came to"),
+    *("PSNR", "A grey picture", "Place in the line-up (1: picked out)", "Labels"),
+)
 LONGEST = 200  # characters of a free text
 
 
@@ -117,7 +120,8 @@ def page(asked: Question, told: Answer, arms: Sequence[Arm], known: Catalog, sto
         recipe=next((one.cost.recipe for one in measured if one.cost.recipe), ""),
         devices=", ".join(dict.fromkeys(arm.meta.device for arm in arms if arm.meta)),
         heads=HEADS,
-        rows=[_numbers(arm) for arm in arms],
+        rows=[_numbers(arm) for arm in arms if arm.run.started],
+        idle=sum(not arm.run.started for arm in arms),
         another=in_words_of(asked, f"{ANOTHER} {MARKED}"),
         made=time.strftime("%Y-%m-%d %H:%M", time.gmtime()),
     )

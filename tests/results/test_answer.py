@@ -169,6 +169,13 @@ def test_a_failed_attack_is_never_called_safe(reader: Store) -> None:
     assert {CHEATING, *LEFT_OUT} <= set(not_tried(Question(), told, CATALOG))
 
 
+def test_pictures_on_which_time_ran_out_are_not_called_not_shown(reader: Store) -> None:
+    """Of twelve pictures "none shown" was said where eight had not been attacked to an end."""
+    assert answer(reader, [ended(1, [NOT_SHOWN, CUT_SHORT, CUT_SHORT])], CATALOG).seen == (
+        "Of 1 picture: none shown by these attacks; time ran out on 2 more."
+    )
+
+
 def test_a_stronger_attack_that_was_not_played_stands_in_the_headline(reader: Store) -> None:
     """The marked row said that GRNN recognized 2 of 2, the headline spoke of other attacks alone."""
     played = answering(CLINICS, [NOT_SHOWN] * 4)  # by GRNN
