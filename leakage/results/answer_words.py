@@ -30,7 +30,7 @@ LEFT_OUT = (
     "Other networks. All this is on the small network (LeNet), untrained; a wider one gives more away, a trained one often less.",
     "Other pictures, larger ones, more rounds, more time.",
 )
-HOLDS = "What differential privacy promises (above) holds against every attack: weigh whether that factor is small enough for you."
+HOLDS = "What differential privacy promises (above) does not depend on the attack: weigh whether that factor is small enough for you."
 HOLDS_NOT = "Nor does differential privacy at this strength promise anything of use (above): ask for a smaller epsilon."
 NO_CONTROL = "No protection was asked about: this answer is its own control"
 

@@ -144,7 +144,7 @@ def test_a_file_repeats_its_very_runs(reader: Store) -> None:
     assert answer_file.repeated(other, CATALOG) == []
 
 
-@pytest.mark.parametrize(("sigma", "words"), [(0.01, "promise anything of use"), (6.0, "holds against every attack")])
+@pytest.mark.parametrize(("sigma", "words"), [(0.01, "promise anything of use"), (6.0, "does not depend on the attack")])
 def test_where_nothing_was_shown_the_decision_weighs_what_privacy_promises(reader: Store, sigma: float, words: str) -> None:
     """Epsilon above 200 and epsilon 0.6 had one decision."""
     question = Question(defenses=(Part(id="dp_sgd", fields={"sigma": sigma}),))
