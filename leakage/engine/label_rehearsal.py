@@ -168,8 +168,18 @@ class RehearsalSetup:
 def rehearsed(seen: Observation) -> Tensor | None:
     """How likely each class is in the batch 0, 1, ... B times, (K, B + 1), as the rehearsals say; None where a number is not finite.
 
-    Where the first rehearsals decide, no others are played.
+    An adaptive attacker may also act naively: it does where the update contradicts all rehearsals of the protection, and more than it
+    contradicts naive ones.
     """
+    found = _rehearsed(seen)
+    if found and seen.rehearse and found[1].most > 1:
+        naive = _rehearsed(replace(seen, rehearse=None))
+        found = naive if naive and naive[1].usual < found[1].usual else found
+    return found[0] if found else None
+
+
+def _rehearsed(seen: Observation) -> tuple[Tensor, Misfit] | None:
+    """The same by rehearsals of one kind, and how far they are contradicted. Where the first of them decide, no others are played."""
     setup, rng = RehearsalSetup(seen), generator(0, "label rehearsal")
     if not all(bool(part.isfinite().all()) for part in (setup.slopes, setup.features, setup.constant)):
         return None
@@ -179,9 +189,9 @@ def rehearsed(seen: Observation) -> Tensor | None:
     # Longer or shorter than all rehearsals: something scaled the update by a factor that is not known. Then only proportions count.
     setup.scaled = not bool(first.sizes[:, 0].min() <= sizes[0] <= first.sizes[:, 0].max())
     if not setup.scaled:
-        chances, found = read_counts(first, *setup.compare(first), setup.size)
-        if likeliest(chances)[1] > DECIDED and found.usual == 1:
-            return chances
+        found = read_counts(first, *setup.compare(first), setup.size)
+        if likeliest(found[0])[1] > DECIDED and found[1].usual == 1:
+            return found
     if seen.rehearse is None and not setup.shown.none:
         first = setup.explain(knows, "first")
     alike, _ = setup.compare(first)
@@ -192,7 +202,7 @@ def rehearsed(seen: Observation) -> Tensor | None:
     spread = ((alike * (first.knows - middle).square()).sum() / alike.sum()).sqrt()
     knows = (middle + (0.3 + 1.5 * spread) * torch.randn(SECOND, generator=rng).double()).clamp(min=0)
     second = setup.play(knows, "second", step=shrinkage * (feature - setup.mean), shrinkage=shrinkage)
-    return read_counts(second, *setup.compare(second, shrinkage), setup.size)[0]
+    return read_counts(second, *setup.compare(second, shrinkage), setup.size)
 
 
 def read_counts(played: Rehearsed, alike: Tensor, received: Tensor, batch_size: int) -> tuple[Tensor, Misfit]:
