@@ -276,6 +276,15 @@ def test_labels_behind_a_gate_that_draws_noise_are_read_by_probes_that_draw_thei
     assert sum(right) / 4 >= 0.85  # before: 0.72 of 48 readings
 
 
+def test_an_adaptive_attacker_acts_naively_where_the_update_contradicts_what_it_rehearses() -> None:
+    for seed in range(2):
+        seen, y = protected(Part(id="clipping"), seed, model=Part(id="lenet"))
+        turned = replace(seen, rehearse=lambda gradients, _: {name: -g.mean(0) for name, g in gradients.items()})  # no client sends that
+        naive, found = (recover(one, "rehearsed") for one in (replace(seen, rehearse=None), turned))
+        assert (found.labels.tolist(), found.certainty) == (naive.labels.tolist(), naive.certainty)
+        assert label_overlap(found.labels, y) >= 0.75
+
+
 def test_a_fit_that_says_too_small_a_variance_is_weakened_by_about_that_factor() -> None:
     rng = generator(0, "overconfidence")
     counts = F.one_hot(torch.randint(10, (200, 4), generator=rng), 10).sum(1).double()  # (S, K)
