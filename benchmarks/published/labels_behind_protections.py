@@ -14,6 +14,8 @@ networks and attackers come by turns, so that shares take about as long, and sha
     for k in $(seq 16); do
         python benchmarks/published/labels_behind_protections.py --share $k/16 --nets all --folder parts --minutes 8 &
     done; wait
+    python benchmarks/published/labels_behind_protections.py --share 1/1 --batches 1 --seed 10 --draws 4 --folder parts --defenses \
+        dp_sgd,fed_cdp,flower_local_dp,exclude_vars,ldp_fl,percentile_privacy,minmax_sampling     # more of the least certain ones
     python benchmarks/published/label_certainty.py parts     # where the constants of the certainty are to be fitted anew
     python benchmarks/published/labels_behind_protections.py --join parts
 """
