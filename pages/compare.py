@@ -4,8 +4,6 @@ import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from leakage.results import comparison_file
-from leakage.results.durations import duration
-from leakage.runs.estimates import LOADED, load_now
 from leakage.runs.service import service
 from leakage.spec.catalog import Catalog
 from leakage.spec.cautions import all_warnings
@@ -13,6 +11,7 @@ from leakage.spec.experiment import Experiment, SpecError
 from leakage.spec.lab_settings import PICKED
 from leakage.ui.common import address, explain, forms
 from leakage.ui.common.markdown import escape
+from leakage.ui.common.pace import about
 from leakage.ui.common.ready import catalog
 from leakage.ui.common.session import delete_all, owner
 from leakage.ui.compare import compared, precomputed_results, variants, variants_address
@@ -82,9 +81,8 @@ def estimate(experiments: list[Experiment]) -> str:
     known = [one for one in seconds if one is not None]
     if len(known) < len(seconds):
         return f"{words}; no estimate yet for this model"
-    slots, load = service().slots, load_now()
-    others = " while others use it" if load > LOADED else ""
-    return f"{words}, about {duration(load * max(sum(known) / slots, *known))} on this machine{others}, {slots} at a time"
+    slots = service().slots
+    return f"{words}, {about(max(sum(known) / slots, *known))}, {slots} at a time"
 
 
 def submit(experiments: list[Experiment], *, anew: bool = False) -> None:
