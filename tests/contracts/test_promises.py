@@ -55,7 +55,7 @@ SHOWN_BY = {
         "tests/runs/test_broken_home.py::test_a_clock_a_month_ahead_removes_no_run_of_who_is_here",
     ],
     "what is sent to us": [
-        "tests/browser/test_policy.py::test_no_page_asks_for_what_its_policy_refuses",
+        "tests/browser/test_policy.py::test_no_page_asks_for_what_its_policy_refuses_or_for_what_is_not_there",
         "tests/web/test_request_filter.py::test_answers_are_neither_guessed_at_nor_framed_nor_free_to_load_from_elsewhere",
     ],
     "what is read": [

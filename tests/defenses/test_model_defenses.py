@@ -105,7 +105,7 @@ def test_several_guesses_at_a_gated_client_are_replayed_together_like_each_alone
 
 def test_the_noise_of_the_gate_is_fresh_in_every_step_and_the_same_when_repeated() -> None:
     x, kept = smooth(3), list[Tensor]()
-    seen = observed(x, defenses=(PRECODE,), seed=SEED)
+    seen = observed(x, defenses=(Part(id="precode", fields={"size": 400}),), seed=SEED)
 
     def watched(weights: Params, _x: Tensor, _y: Tensor, state: ClientState) -> tuple[Params, ClientState]:
         kept.append(weights["bottleneck.eps"])

@@ -75,7 +75,7 @@ def choose(known: Catalog) -> tuple[Question, list[Picture]]:
         attacker = st.radio(
             "Who attacks?",
             list(ATTACKERS),
-            format_func=lambda name: _attacker_words(name, called),
+            format_func=lambda name: escape(_attacker_words(name, called)),
             key=KEYS["attacker"],
             persist_state=forms.KEPT,
             label_visibility="collapsed",
@@ -96,14 +96,14 @@ def _attacker() -> Attacker:
     """
     key, chosen = KEYS["attacker"], st.session_state[KEYS["attacker"]]
     if chosen not in ATTACKERS:
-        meant = [name for name in ATTACKERS for called in CALLED if _attacker_words(name, called) == chosen]
+        meant = [name for name in ATTACKERS for called in CALLED if escape(_attacker_words(name, called)) == chosen]
         st.session_state[key] = meant[0] if meant else DEFAULT.attacker
     found: Attacker = st.session_state[key]
     return found
 
 
 def _attacker_words(name: Attacker, called: Called) -> str:
-    return escape(in_words_of(Question(called=called), ATTACKERS[name]))
+    return in_words_of(Question(called=called), ATTACKERS[name])
 
 
 def _segments(name: str, options: Sequence[Any], words: Callable[[Any], str], *, label: str, shown: bool = False) -> Any:
