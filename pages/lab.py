@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from leakage.results.differences import sentence_case
 from leakage.runs.service import service
 from leakage.spec.catalog import Catalog
 from leakage.spec.cautions import warnings
@@ -9,6 +10,7 @@ from leakage.spec.experiment import Experiment, SpecError
 from leakage.spec.threat_model import ClientBehavior
 from leakage.ui.common import address, explain, forms
 from leakage.ui.common.markdown import escape
+from leakage.ui.common.pace import about
 from leakage.ui.common.ready import catalog
 from leakage.ui.common.session import BEFORE, COMING, SHOWN, delete_all, owner
 from leakage.ui.lab import newcomer, presets, result, simple_form
@@ -53,8 +55,8 @@ def start(experiment: Experiment | None, known: Catalog) -> None:
             seconds = service().estimate(experiment.resolve(known)) if experiment else None
         except SpecError as error:  # settings that are each allowed, and together are not
             experiment, words = None, str(error)
-        if seconds:
-            words = result.estimate_words(seconds, experiment.max_seconds if experiment else 0)
+        if seconds and experiment:
+            words = sentence_case(about(seconds, limit=experiment.max_seconds))
         if experiment:
             words = f"Attack: {known.get('attack', experiment.attack.id).title}. {words}"
         pressed = st.button(

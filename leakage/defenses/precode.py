@@ -111,8 +111,7 @@ class Precode(Defense):
     def defend(self, client: Client, model: nn.Module, step_rng: StepRng) -> Client:
         def send(weights: Params, x: Tensor, y: Tensor, state: ClientState) -> Update:
             step, state = counted(state, "precode")
-            noise = {name: value.to(x) for name, value in drawn(model, len(x), step_rng(step)).items()}
-            return client({**weights, **noise}, x, y, state)
+            return client({**weights, **drawn(model, x, step_rng(step))}, x, y, state)
 
         return send
 

@@ -20,8 +20,7 @@ def epsilon(sigma: float, steps: int, *, delta: float = DELTA, sample_rate: floa
     of all rounds. It is not the central epsilon of a training, which only protects what leaves the server, and which random sampling
     (sample_rate < 1) makes smaller. One picture exchanged for another counts as `epsilon(sigma / 2, steps)`.
     With sample_rate 1, T sums say exactly what one with sigma / sqrt(T) does. The bound is tight to 0.02 (0.01 is the accountant's
-    margin). Infinite without noise, and where it would be above about LARGEST,
-    for which the accountant would need gigabytes.
+    margin). Infinite without noise, and where it would be above about LARGEST, for which the accountant would need gigabytes.
     Needs opacus (else AccountantError), which is imported here and not before: it takes 1 to 2 seconds beside torch and scipy.
     Source: Gopi et al. 2021, "Numerical composition of differential privacy".
     """

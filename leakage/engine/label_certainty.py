@@ -1,9 +1,9 @@
 """How certain labels are: the fraction that rehearsals expect to be right, corrected by how much was right where they expected it.
 
 Rehearsals are played with made-up pictures, and those of a naive attacker without the protection, so they expect too much or too little.
-logit(certainty) = logit(g) + SLOPE (logit(p) - logit(g)), where p is the fraction expected and g the fraction that a guess gets right: who
-knows nothing says so. SLOPE was fitted to readings with known labels of networks, stages of training and pictures other than those that
-test it: benchmarks/published/label_certainty.py.
+logit(certainty) = logit(g) + SLOPE (logit(p) - logit(g)), where p is the fraction expected and g the fraction that a guess gets right. An
+attacker that knows nothing says the certainty of a guess. SLOPE was fitted to readings with known labels. Their networks, stages of
+training and pictures are others than those that test it: benchmarks/published/label_certainty.py.
 Source: Platt 1999, section 2 (probabilities from a classifier's output by a fitted sigmoid).
 """
 

@@ -49,7 +49,7 @@ def likeliest_counts(probabilities: Tensor) -> tuple[Tensor, Tensor]:
     Of P(n_c = k), (..., K, B + 1): taking class c m_c times gets min(m_c, n_c) right, on average sum_{k <= m_c} P(n_c >= k). So the B pairs
     (c, k) of largest P(n_c >= k) are taken, which falls with k, and their mean is what is expected.
     """
-    at_least = probabilities.flip(-1).cumsum(-1).flip(-1)[..., 1:].clamp(max=1)  # (..., K, B)
+    at_least = _at_least(probabilities)
     size = at_least.shape[-1]
     values, places = at_least.flatten(-2).sort(dim=-1, descending=True, stable=True)
     taken = F.one_hot(places[..., :size] // size, at_least.shape[-2]).sum(-2)
@@ -65,10 +65,15 @@ def guessed_right(batch_size: int, classes: int) -> float:
 
 def expected_right(labels: Tensor, probabilities: Tensor) -> float:
     """The fraction of labels (B,) that is expected to be right, given P(n_c = k) (K, B + 1): sum_c sum_{k <= m_c} P(n_c >= k) / B."""
-    at_least = probabilities.flip(1).cumsum(1).flip(1)[:, 1:].clamp(max=1)  # (K, B)
+    at_least = _at_least(probabilities)
     taken = torch.bincount(labels.cpu(), minlength=len(probabilities))  # m_c
     number = torch.arange(1, at_least.shape[1] + 1)
     return float((at_least * (number <= taken.unsqueeze(1))).sum()) / len(labels)
+
+
+def _at_least(probabilities: Tensor) -> Tensor:
+    """P(n_c >= k) (..., K, B) at k from 1 to B, given P(n_c = k) (..., K, B + 1)."""
+    return probabilities.flip(-1).cumsum(-1).flip(-1)[..., 1:].clamp(max=1)
 
 
 def _added(one: Tensor, other: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from leakage.engine.core import generator
 from leakage.engine.label_probes import Head
 
 FEW, ROUNDING = 0.01, 1e-4  # what counts as no zeros, and as no error of a column's sum, as shares
-AT_MOST = 1.2  # of the entries' size: the deviation of noise; columns whose sums are larger add up in step, which no noise does
+AT_MOST = 1.2  # of the entries' size: noise makes columns add up to no more
 EQUAL, ROWS = 1e-6, 3  # sizes that differ by less, relatively, are equal; in so many rows they are by no chance
 SHORTEST = 0.01  # fraction of its length that a gradient hidden in noise may have kept
 
@@ -21,6 +21,7 @@ class Disturbance:
     zeros, bias_zeros   fraction of entries that are 0, of weight and bias, but for rows and columns of zeros alone
     scattered           whether the entries that are 0 look as if drawn at random: classes and features have about as many of them
     limited, bias_limited   fraction of entries of the largest size, where at least three rows have some: a limit cut them off
+    uneven              whether columns add up to more than noise can explain: entries were scaled one by one
     deviation           of noise that would explain the columns' sums; 0 where entries lack, were cut off or are rounding.
                         Or of noise that would explain why readings contradict each other (`RehearsalSetup.explain`)
     shortest            fraction of its length that the gradient may have kept before noise was added. What adds noise mostly limits the
@@ -32,6 +33,7 @@ class Disturbance:
     scattered: bool = False
     limited: float = 0.0
     bias_limited: float = 0.0
+    uneven: bool = False
     deviation: float = 0.0
     shortest: float = 1.0
 
@@ -47,10 +49,11 @@ class Disturbance:
         scattered = lacks and _scattered(there)
         limited, bias_limited = _limited(last.slopes), 0.0 if last.bias is None else _limited(last.bias.unsqueeze(1))
         off, usual = float(last.slopes.double().sum(0).square().mean().sqrt()), float(last.slopes.double().square().mean().sqrt())
-        deviation = off / len(last.slopes) ** 0.5
-        if not plain or lacks or limited or off <= ROUNDING * usual or deviation > AT_MOST * usual:
-            deviation = 0.0
-        return Disturbance(zeros, lacking, scattered, limited, bias_limited, deviation, SHORTEST if deviation**2 > usual**2 / 2 else 1.0)
+        deviation = off / len(last.slopes) ** 0.5 if plain and not (lacks or limited) and off > ROUNDING * usual else 0.0
+        uneven = deviation > AT_MOST * usual
+        deviation = 0.0 if uneven else deviation
+        shortest = SHORTEST if deviation**2 > usual**2 / 2 else 1.0
+        return Disturbance(zeros, lacking, scattered, limited, bias_limited, uneven, deviation, shortest)
 
     @property
     def none(self) -> bool:

@@ -119,10 +119,10 @@ def _line(x: Tensor, y: Tensor, weight: Tensor) -> tuple[float, float]:
 
 
 class Misfit(NamedTuple):
-    """By how much an update's readings contradict each other.
+    """How strongly an update's readings contradict each other: their squared distance, see `misfit`, over that of rehearsals.
 
-    usual   as a multiple of what those of rehearsals do on average, 1 at least
-    most    as a multiple of what those of the rehearsal do that contradict each other most
+    usual   over the mean of the rehearsals; 1 at least
+    most    over the largest of all rehearsals that resemble the update
     """
 
     usual: float
@@ -130,7 +130,7 @@ class Misfit(NamedTuple):
 
 
 def misfit(given: Tensor, counts: Tensor, likeness: Tensor, received: Tensor, found: Tensor) -> Misfit:
-    """By how much an update's readings (K, F) contradict each other.
+    """How strongly an update's readings (K, F) contradict each other.
 
     Of every count n the F readings that are expected, a + b n + c n^2, and their covariance are those of the rehearsals, (S, K, F) with
     counts (S, K) and a weight (S,) for each. Their squared Mahalanobis distance from the readings received, given the counts found (K,),

@@ -4,7 +4,7 @@ import math
 from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.func import functional_call
 from torch.nn import functional as F
 
@@ -84,13 +84,8 @@ def predict(seen: Observation, pictures: Tensor | None = None) -> Predictions:
     hook = layer.register_forward_pre_hook(lambda _, given: features.append(given[0]))
     try:
         with torch.no_grad():
-            logits = torch.cat([_answer(seen.model, some, rng) for some in pictures.split(seen.batch_size)])  # (P, K)
+            some = [functional_call(seen.model, drawn(seen.model, x, rng), (x,)) for x in pictures.split(seen.batch_size)]
+            logits = torch.cat(some)  # (P, K)
     finally:
         hook.remove()
     return Predictions(logits, torch.cat(features))
-
-
-def _answer(model: nn.Module, pictures: Tensor, rng: torch.Generator) -> Tensor:
-    own = {name: value.to(pictures) for name, value in drawn(model, len(pictures), rng).items()}
-    answer: Tensor = functional_call(model, own, (pictures,)) if own else model(pictures)
-    return answer

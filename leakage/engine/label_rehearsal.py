@@ -128,7 +128,7 @@ class RehearsalSetup:
         received, sizes, _ = self.read(self.slopes, self.rows, shrinkage)
         return likeness(played.sizes[:, self.used], played.knows, sizes[self.used]), received
 
-    def explain(self, knows: Tensor, purpose: str) -> Rehearsed:
+    def explain(self, knows: Tensor) -> Rehearsed:
         """Rehearsals with the least noise by which the update's readings contradict each other no more than those of some rehearsal.
 
         Where no noise does, with the least by which they contradict each other nearly as little as by any.
@@ -136,7 +136,7 @@ class RehearsalSetup:
         shown, found = self.shown, list[tuple[Misfit, Disturbance, Rehearsed]]()
         usual = float(self.slopes[self.slopes != 0].square().mean().sqrt())
         for self.shown in [shown, *(replace(shown, deviation=noise * usual) for noise in NOISES if noise * usual > shown.deviation)]:
-            played = self.play(knows, purpose)
+            played = self.play(knows, "first")
             found.append((contradiction(played, *self.compare(played), self.size)[0], self.shown, played))
             if found[-1][0].most <= 1:
                 return played
@@ -193,7 +193,7 @@ def _rehearsed(seen: Observation) -> tuple[Tensor, Misfit] | None:
         if likeliest(found[0])[1] > DECIDED and found[1].usual == 1:
             return found
     if seen.rehearse is None and not setup.shown.none:
-        first = setup.explain(knows, "first")
+        first = setup.explain(knows)
     alike, _ = setup.compare(first)
     # Move the probes to where the update shows the batch's mean feature, as far as what it shows can be believed (James-Stein).
     shown = float((feature - setup.mean).square().mean())
@@ -229,9 +229,8 @@ def contradiction(played: Rehearsed, alike: Tensor, received: Tensor, batch_size
     received = received.clamp(played.evidence.amin((0, 1)), played.evidence.amax((0, 1)))
     counted = fit(played.evidence, played.counts, alike)
     expected = counted(received)
-    taken = likeliest(count_probabilities(expected, counted.variance(expected), batch_size))[0]
-    taken_of = torch.bincount(taken, minlength=len(expected)).double()
-    return misfit(played.evidence, played.counts, alike, received, taken_of), counted, expected
+    taken, _ = likeliest_counts(count_probabilities(expected, counted.variance(expected), batch_size))
+    return misfit(played.evidence, played.counts, alike, received, taken), counted, expected
 
 
 def overconfidence(counted: CountFit, counts: Tensor, alike: Tensor, batch_size: int) -> float:

@@ -14,7 +14,7 @@ class RandomLayer(nn.Module):
         raise NotImplementedError
 
 
-def drawn(model: nn.Module, pictures: int, rng: torch.Generator) -> Params:
-    """All that a phone draws for so many pictures, by the names in the model; nothing where no layer is random."""
+def drawn(model: nn.Module, x: Tensor, rng: torch.Generator) -> Params:
+    """All that a phone draws for its pictures x (B, C, H, W), by the names in the model; nothing where no layer is random."""
     layers = {name: layer for name, layer in model.named_modules() if isinstance(layer, RandomLayer)}
-    return {f"{name}.{buffer}": value for name, layer in layers.items() for buffer, value in layer.draw(pictures, rng).items()}
+    return {f"{name}.{buffer}": value.to(x) for name, layer in layers.items() for buffer, value in layer.draw(len(x), rng).items()}

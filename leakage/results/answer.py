@@ -206,8 +206,7 @@ def stronger(experiments: Sequence[Experiment], played: set[str], known: Catalog
     if not experiments:
         return ""
     asked = next((one for one in experiments if one.assume.adaptive), experiments[0])
-    averaging = {name for entry in known.of("defense") for name in entry.averaging}
-    permitted = set(worst_case.attackers(asked, known)) - (averaging if asked.rounds == 1 else set())
+    permitted = set(worst_case.attackers(asked, known)) - (worst_case.averaging(known) if asked.rounds == 1 else set())
     permitted = permitted if asked.assume.adaptive else {NAIVE}
     cells = dict[str, Cell]()
     for one in nearest(asked, known).attackers.values():

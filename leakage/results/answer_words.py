@@ -141,7 +141,7 @@ def _control(told: Answer) -> str:
     if told.control is None:
         return NO_CONTROL if not told.protected else "Not run"
     doubt = told.control.doubt(told.recognized)
-    return " ".join([f"{told.control.words}.", *filter(None, [doubt, doubt and told.control.how])]) if doubt else told.control.words
+    return " ".join(filter(None, [f"{told.control.words}.", doubt, told.control.how])) if doubt else told.control.words
 
 
 def _promise(told: Answer, question: Question, known: Catalog) -> Promise | None:

@@ -95,9 +95,8 @@ def _lines(lines: Sequence[Line], asked: Experiment, known: Catalog) -> list[Lin
     """
     played, ids = [line for line in lines if line.duels], [part.id for part in asked.defenses]
     alone = _of(asked.defenses, [line for line in played if line.phones == 1], known)
-    summed = (
-        _of(asked.defenses, [line for line in played if line.phones > 1], known) if asked.aggregation or len(asked.pictures) > 1 else None
-    )
+    several = asked.aggregation is not None or len(asked.pictures) > 1
+    summed = _of(asked.defenses, [line for line in played if line.phones > 1], known) if several else None
     if summed and [part.id for part in summed.stack] == ids:
         return [summed]
     return [line for line in (alone, summed) if line]

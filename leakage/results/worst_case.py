@@ -64,6 +64,11 @@ def attackers(asked: Experiment, known: Catalog) -> list[str]:
     return knowing if coincide(bare, known) and all(entry.idle for entry in own) else [*knowing, NAIVE]
 
 
+def averaging(known: Catalog) -> set[str]:
+    """The strategies, by name, that put together what arrived in several rounds."""
+    return {name for entry in known.of("defense") for name in entry.averaging}
+
+
 def fits(entry: Entry, asked: Experiment) -> bool:
     """Whether an attack is for experiments like this one."""
     facts = {"pictures": len(asked.pictures), "precision": asked.precision, "model": asked.model.id}

@@ -14,7 +14,6 @@ from leakage.settings import ROOT
 
 SCRIPT = b"<script>window.__streamlit = { BACKEND_BASE_URL: new URL('.', location.href).href }</script>"
 SCRIPTS = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
-DEFAULT = "lab"  # the page at the root itself, which asks there by itself
 
 
 def streamlit_page() -> bytes:
@@ -37,5 +36,4 @@ def page_routes(base: str = "") -> list[Route]:
     async def answer(_request: Request) -> HTMLResponse:
         return HTMLResponse(page, headers={"Cache-Control": "no-cache"})
 
-    names = sorted(file.stem for file in (ROOT / "pages").glob("*.py") if file.stem != DEFAULT)
-    return [Route(f"{base}/{name}", answer) for name in names]
+    return [Route(f"{base}/{file.stem}", answer) for file in sorted((ROOT / "pages").glob("*.py"))]

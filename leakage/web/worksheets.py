@@ -156,7 +156,7 @@ def _plan_of(course: tuple[str, ...]) -> str:
 
 
 def plan(links: HandoutLinks) -> str:
-    """What whoever teaches wants to know before: lessons and their minutes, courses, what to install, what to do in the room."""
+    """The page for teachers: lessons and their minutes, courses, what to install, what to do in the room."""
     return render(
         "web/plan.html.jinja",
         style=_style(),

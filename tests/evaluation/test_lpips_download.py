@@ -131,6 +131,7 @@ def test_without_a_network_it_stays_off_and_the_page_says_so(folder: Path, monke
         ended(one)
     assert one.state == "failed"
     assert "could not be fetched from 127.0.0.1:" in one.words
+    assert one.reason not in one.words  # that is for the log
     assert "Connection refused" in one.reason
     assert perceptual().words.startswith("LPIPS off: backbone not on this machine.")
 

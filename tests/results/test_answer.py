@@ -201,6 +201,8 @@ def test_the_control_stands_beside_the_answer(reader: Store, words: list[str], c
     main, other = answering(question, words), answering(question, control_words)
     bare = unprotected(Experiment.model_validate_json(main.experiment), CATALOG)[0]
     other = replace(other, id="control", experiment=bare.model_dump_json(), digest=bare.digest())
+    assert other.result
+    other = replace(other, result={**other.result, "verdict": {**other.result["verdict"], "why": "Place 3 of 100."}})
     told = answer(reader, [main, other], CATALOG)
     assert told.control
     recognized = sum(word != NOT_SHOWN for word in control_words)
@@ -209,6 +211,7 @@ def test_the_control_stands_beside_the_answer(reader: Store, words: list[str], c
     assert line.startswith(f"{recognized} of 1 recognized, by ")
     assert (doubt in line) if doubt else ("hardly" not in line)
     assert ("hardly" in told.headline) == (bool(doubt) and told.word == NOT_SAFE)
+    assert ("Place 3 of 100." in line) == bool(doubt)
     assert ("Without the protection 1 of 1 were recognized." in told.headline) == (not doubt)
     assert is_about(question, [main, other], CATALOG)
     assert not is_about(question, [other], CATALOG)  # a control alone answers nothing

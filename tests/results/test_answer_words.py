@@ -94,6 +94,18 @@ def test_paper_keeps_the_strength_and_the_local_steps() -> None:
     assert told["Uploads"] == "100 uploads by each phone in the whole training"
 
 
+def test_paper_counts_the_runs_that_never_began_in_place_of_a_line_for_each(reader: Store) -> None:
+    run = first_run(Question(), "not shown")
+    idle = replace(first_run(Question(), "cut"), id="idle", started=None)
+    for one in (run, idle):
+        reader.add(one, {})
+    made = answer_file.make(reader, [run.id, idle.id], "answer.html", CATALOG, {"question": Question().model_dump_json()})
+    assert made
+    page = made.data.decode()
+    assert "1 more planned run did not begin" in page
+    assert page.partition("Every attack")[2].count("<tr>") == 2  # the heads and one run
+
+
 def test_grey_uploads_are_called_grey() -> None:
     for channels, words in ((1, "grey"), (3, "in colour")):
         question = Question.model_validate({"who": "own", "channels": channels})

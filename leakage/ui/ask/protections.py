@@ -6,6 +6,7 @@ from leakage.results.answer_words import protection_words
 from leakage.results.nearest import Attacker, nearest
 from leakage.results.precomputed import MeasuredScene, reach, same_stack, seen_words
 from leakage.results.promise import NONE_PROMISED, promise_before, sentence, with_epsilon
+from leakage.results.worst_case import averaging
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment, SpecError
 from leakage.spec.lab_settings import NONE
@@ -102,12 +103,11 @@ def _measured(question: Question, known: Catalog) -> list[str]:
         return []
     best = max(cells, key=reach)
     attacker = next((one for one in rows.attackers.values() if one.cell is best), None)
-    by = f", by {_attacker_words(attacker, rows.scene, known)}" if attacker else ""
+    by = f", by {_attack_words(attacker, rows.scene, known)}" if attacker else ""
     return [f"Measured beforehand at this strength ({rows.scene.title.lower()}): {seen_words(best)}{by}."]
 
 
-def _attacker_words(attacker: Attacker, scene: MeasuredScene, known: Catalog) -> str:
+def _attack_words(attacker: Attacker, scene: MeasuredScene, known: Catalog) -> str:
     """The attack of a precomputed result, and over how many rounds where several were put together."""
-    averaging = {name for entry in known.of("defense") for name in entry.averaging}
-    rounds = f" over {scene.recipe['watched']} rounds" if attacker.who in averaging else ""
+    rounds = f" over {scene.recipe['watched']} rounds" if attacker.who in averaging(known) else ""
     return f"{known.get('attack', attacker.attack.id).short}{rounds}"

@@ -9,8 +9,6 @@ from leakage.data.images import gallery
 from leakage.data.lpips_download import lpips_download
 from leakage.learn.restored import VERSION
 from leakage.results.changes import changes
-from leakage.results.durations import duration
-from leakage.runs.estimates import LOADED, load_now
 from leakage.runs.events import AttackEnd
 from leakage.runs.service import service
 from leakage.runs.store import OPEN, Run
@@ -219,11 +217,3 @@ def load_settings(ids: str) -> None:
     runs = find_runs(ids)
     if runs and runs[-1].kind == "attack":
         forms.load(Experiment.model_validate_json(runs[-1].experiment))
-
-
-def estimate_words(seconds: float, limit: float) -> str:
-    """How long a run takes on this machine as it stands, and on an idle one where that differs."""
-    load = load_now()
-    words = f"About {duration(seconds * load)} on this machine"
-    words += f" while others use it ({duration(seconds)} when it is idle)" if load > LOADED else ""
-    return words + (f", and {duration(limit)} at most: its time limit" if seconds * load > limit else "")
