@@ -63,7 +63,7 @@ ALLOWED = {  # where a step may wait for the CPU, and why
                 ("low_precision", "_by_chance"),
                 ("minmax_sampling", "sampled"),
                 ("outpost", "perturbed"),
-                ("precode", "send"),
+                ("random_layer", "drawn"),
                 ("pruning", "_drawn"),
                 ("svt_privacy", "filtered"),
             )
