@@ -171,10 +171,12 @@ def test_a_file_that_uses_the_package_is_checked_strictly_against_it(site_packag
     right = "import leakage, torch\n\ndef psnr(model: torch.nn.Module, x: torch.Tensor) -> object:\n"
     right += "    found: leakage.Result = leakage.attack(model, x, torch.tensor([1]))\n"
     (tmp_path / "right.py").write_text(f"{right}    return found.scores[leakage.__version__]\n")
-    (tmp_path / "wrong.py").write_text(f"{right}    return found.nothing\n")
+    (tmp_path / "wrong.py").write_text(f"{right}    leakage.attack(model, x, sed=2)\n    return found.nothing\n")
     check = ("-m", "mypy", "--strict", "--follow-imports=silent", "--cache-dir", str(tmp_path / "cache"))
     assert "Success" in python(site_packages, *check, "right.py", cwd=tmp_path, timeout=500).stdout
-    assert '"Result" has no attribute "nothing"' in python(site_packages, *check, "wrong.py", cwd=tmp_path, timeout=500).stdout
+    wrong = python(site_packages, *check, "wrong.py", cwd=tmp_path, timeout=500).stdout
+    assert '"Result" has no attribute "nothing"' in wrong
+    assert 'Unexpected keyword argument "sed" for "attack"' in wrong
 
 
 EXTRAS = ("opacus", "lpips", "tqdm", "streamlit", "plotly", "jinja2", "ray", "pandas")  # what the bare package does without

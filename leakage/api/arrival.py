@@ -1,4 +1,4 @@
-"""An update alone, as it arrived: what the server can make of it under what is declared, or under something else."""
+"""An update that was recorded elsewhere, and what an attacker reads in it under the declared settings or under others."""
 
 from collections import deque
 from dataclasses import dataclass
@@ -8,12 +8,13 @@ import torch
 from torch import Tensor, nn
 
 from leakage.api import input_check
+from leakage.api.arguments import AttackArguments
 from leakage.api.loss_check import check_loss, custom_loss
 from leakage.api.model_check import outputs, prepared
 from leakage.api.model_copy import again
+from leakage.api.preparation import module_of, random_pictures
 from leakage.api.second_derivative import check_second_derivative
-from leakage.api.terms import Shape, Terms, module_of, probe_of
-from leakage.api.update_check import Update, update_of
+from leakage.api.update_check import update_of
 from leakage.engine.core import Attack, Observation, Params, generator
 from leakage.engine.devices import exact_arithmetic
 from leakage.engine.loading import load
@@ -21,85 +22,106 @@ from leakage.engine.losses import set_loss
 from leakage.engine.observe import Batch, ready, received
 from leakage.evaluation.referee import distances, pixels
 
-PROBE = 50  # steps of a short search
-CLEARLY = 0.6  # the statistics of the batch fit better where they leave at most so much of the distance
+SHORT_SEARCH = 50  # optimizer steps
+CLEARLY_BETTER = 0.6  # the batch's statistics fit clearly better below this fraction of the distance that the stored ones leave
 Mode = Literal["eval", "batch"]
 
 
 @dataclass(frozen=True)
 class Arrival:
-    """An update alone.
+    """An update that was recorded elsewhere.
 
-    model   a copy that is prepared; nothing is decided yet about its BatchNorm
-    sent    the update by parameter, as the protocol sends it
-    labels  those of its pictures, if they are known
-    probe   random pictures of the right shape
+    Args:
+        model: a prepared copy of the model, whose BatchNorm mode is not decided yet
+        sent: the update by parameter name, as the protocol sends it
+        arguments: of the call
+        batch: how many pictures there are, their shape and the number of classes
+        labels: (B,) or (B, K), if they are known
+        probe: random pictures (B, C, H, W)
     """
 
     model: nn.Module
     sent: Params
-    terms: Terms
+    arguments: AttackArguments
     batch: Batch
     labels: Tensor | None
     probe: Tensor
 
-    def observation(self, batch_norm: Mode, *, turned: bool = False) -> Observation:
-        """What the server holds. `turned`: of an update with the opposite sign."""
-        own = ready(again(self.model), self.terms.federation, self.probe, batch_norm=batch_norm)
-        sent = {name: -value for name, value in self.sent.items()} if turned else self.sent
-        return received(own, sent, self.terms.federation, self.batch, labels=self.labels)
+    def observation(self, batch_norm: Mode, *, negated: bool = False) -> Observation:
+        """Return what the server received, with BatchNorm in this mode; `negated`: the update with the opposite sign."""
+        federation = self.arguments.federation
+        model = ready(again(self.model), federation, self.probe, batch_norm=batch_norm)
+        sent = {name: -value for name, value in self.sent.items()} if negated else self.sent
+        return received(model, sent, federation, self.batch, labels=self.labels)
 
-    def short_search(self, batch_norm: Mode, *, turned: bool = False) -> dict[str, float]:
-        """How near a search of PROBE steps comes to the update: cosine and relative distance. Raises ValueError where it cannot search."""
-        seen = self.observation(batch_norm, turned=turned)
+    def short_search(self, batch_norm: Mode, *, negated: bool = False) -> dict[str, float]:
+        """Search for SHORT_SEARCH steps and return the distances to the update that remain: "cosine" and "relative_l2".
+
+        Raises:
+            ValueError: when the model cannot be searched.
+        """
+        seen = self.observation(batch_norm, negated=negated)
         check_second_derivative(seen.model, self.probe, torch.zeros(len(self.probe), dtype=torch.long, device=self.probe.device))
-        search: Attack = load("attack", "inverting_gradients")(steps=PROBE)
+        search: Attack = load("attack", "inverting_gradients")(steps=SHORT_SEARCH)
         with exact_arithmetic():
-            (last,) = deque(search.run(seen, generator(self.terms.seed, "attack")), maxlen=1)
+            (last,) = deque(search.run(seen, generator(self.arguments.seed, "attack")), maxlen=1)
             return distances(seen, pixels(last), last.y)
 
     def batch_norm(self) -> Mode:
-        """What is declared of BatchNorm; "auto": the batch's statistics if a short search fits clearly better with them, else the stored.
+        """Return the BatchNorm mode that is declared; for "auto" the batch's statistics if a short search fits clearly better with them.
 
-        A client that treats its pictures one by one cannot have used those of the batch.
+        A defense that processes the pictures separately cannot have used the statistics of the batch.
         """
-        if self.terms.batch_norm != "auto":
-            return self.terms.batch_norm
-        if not stores_statistics(self.model) or any(own.one_by_one for own in self.terms.defenses):
+        if self.arguments.batch_norm != "auto":
+            return self.arguments.batch_norm
+        if not stores_statistics(self.model) or any(item.defense.one_by_one for item in self.arguments.federation.protections):
             return "eval"
         try:
             stored, batch = (self.short_search(mode)["cosine"] for mode in MODES)
         except ValueError:  # this model cannot be searched, or its batch has no statistics
             return "eval"
-        return "batch" if batch < CLEARLY * stored else "eval"
+        return "batch" if batch < CLEARLY_BETTER * stored else "eval"
 
 
 MODES: tuple[Mode, Mode] = ("eval", "batch")
 
 
 def stores_statistics(model: nn.Module) -> bool:
-    """Whether a BatchNorm of the model has statistics that eval mode uses in place of the batch's."""
+    """Return whether a BatchNorm of the model stores statistics, which it uses in eval mode in place of the batch's."""
     norms = [layer for layer in model.modules() if isinstance(layer, nn.modules.batchnorm._BatchNorm)]
     return any(layer.running_mean is not None for layer in norms)
 
 
-def arrived(model: nn.Module, update: Update, terms: Terms, y: Tensor | None, image_shape: Shape | None, batch_size: int | None) -> Arrival:
-    """An update that somebody hands in; y: the labels of its pictures, if they are known. Raises TypeError, ValueError."""
+def received_update(arguments: AttackArguments) -> Arrival:
+    """Check an update that was recorded elsewhere, and prepare the model for it.
+
+    Args:
+        arguments: of `leakage.attack`: `update` with `image_shape` (C, H, W), `batch_size` and, if the attacker knows them, labels `y`.
+
+    Returns:
+        The update in the model's precision beside a prepared copy of the model.
+
+    Raises:
+        TypeError, ValueError: when the update does not fit the model, or the shape, the batch size or the labels are not allowed.
+    """
+    image_shape, batch_size, y = arguments.image_shape, arguments.batch_size, arguments.y
     if image_shape is None or len(image_shape) != 3 or not all(isinstance(side, int) and side > 0 for side in image_shape):
         raise ValueError(f"An update alone needs image_shape=(C, H, W), whole numbers above 0; got {image_shape!r}.")
     if not isinstance(batch_size, int) or batch_size < 1:
         raise ValueError(f"An update alone needs batch_size, a whole number above 0; got {batch_size!r}.")
-    probe = probe_of(module_of(model), image_shape, batch_size)
-    own = prepared(model, probe, terms.normalization)
-    logits = outputs(own, probe)
-    num_classes, loss = logits.shape[1], custom_loss(terms.loss, logits.shape[1])
+    assert arguments.update is not None
+    federation = arguments.federation
+    probe = random_pictures(module_of(arguments.model), image_shape, batch_size)
+    model = prepared(arguments.model, probe, arguments.normalization)
+    logits = outputs(model, probe)
+    num_classes, loss = logits.shape[1], custom_loss(arguments.loss, logits.shape[1])
     y = None if y is None else input_check.labels(y, probe, num_classes, custom=loss is not None)
     if loss:
-        set_loss(own, loss)
+        set_loss(model, loss)
         if y is not None:
             check_loss(loss, logits, y)
-    trained = terms.federation.changed(again(own)) if terms.federation.changes else own
-    sent = update_of(update, model, dict(trained.named_parameters()))
+    trained = federation.changed(again(model)) if federation.changes else model
+    sent = update_of(arguments.update, arguments.model, dict(trained.named_parameters()))
     input_check.check_length(sent)
     batch = Batch(batch_size, (image_shape[0], image_shape[1], image_shape[2]), num_classes)
-    return Arrival(own, sent, terms, batch, y, probe)
+    return Arrival(model, sent, arguments, batch, y, probe)

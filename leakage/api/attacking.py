@@ -1,23 +1,17 @@
-"""An attack on a model of your own: on pictures that you give, or on an update alone."""
+"""Attack a model of the caller: `attack` returns the result, `frames` each frame, `observe` what the attacker works with."""
 
-from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 
-from torch import Tensor, nn
-
-from leakage.api.arrival import arrived
+from leakage.api.arguments import AttackArguments, ObserveArguments, takes
+from leakage.api.arrival import received_update
 from leakage.api.declared import fit_of
 from leakage.api.model_errors import explained
-from leakage.api.normalization import Constants
 from leakage.api.outcome import AttackRun, Result
 from leakage.api.plugins import chosen
-from leakage.api.progress import Told, progress_of
-from leakage.api.terms import BatchNorm, Loss, Shape, check_fit, pictured, terms_of
-from leakage.api.update_check import Update
-from leakage.engine.core import Attack, Defense, Observation, Protocol
+from leakage.api.preparation import check_fit, prepare_batch
+from leakage.api.progress import progress_of
+from leakage.engine.core import Attack, Observation
 from leakage.engine.devices import differentiable
-from leakage.engine.federation import ThreatModel
 from leakage.engine.losses import classes_of
 from leakage.engine.observe import observe as observe_client
 from leakage.engine.observe import ready
@@ -26,63 +20,46 @@ from leakage.evaluation.lineup import OWN
 from leakage.evaluation.play import Private, play, play_blind, stage
 
 
-def attack(  # noqa: PLR0913  (a call says what it means by their names)
-    model: nn.Module,
-    x: Tensor | None = None,
-    y: Tensor | None = None,
-    *,
-    attack: str | Attack = "inverting_gradients",
-    defenses: Sequence[str | Defense] = (),
-    protocol: str | Protocol = "fedsgd",
-    aggregation: str | Protocol | None = None,
-    adaptive: bool = True,
-    threat_model: ThreatModel | None = None,
-    normalization: Constants | None = None,
-    batch_norm: BatchNorm = "auto",
-    loss: Loss | None = None,
-    seed: int = 1,
-    update: Update | None = None,
-    image_shape: Shape | None = None,
-    batch_size: int | None = None,
-    progress: bool | Told | None = None,
-) -> Result:
-    """Let a client send its update for private pictures, attack that update, and score what comes back.
+@takes(AttackArguments)
+def attack(arguments: AttackArguments) -> Result:  # noqa: D417  (its parameters are the fields of AttackArguments)
+    """Reconstruct private pictures from the update that a client sends for them, and score the reconstruction.
 
-    With `update`, `image_shape` and `batch_size` in place of x, an update from anywhere is attacked; nothing can be scored then.
-    Pictures, labels and model stay as they are: a copy is attacked. Plug-ins are named by their ids (docs/plugins.md), or given with fields
-    of their own, for example `leakage.plugin("fedavg", epochs=2, rate=0.01)`.
+    A client is simulated on the pictures `x` with labels `y`. Give `update`, `image_shape` and `batch_size` in place of `x` to attack an
+    update that was recorded elsewhere; its reconstruction cannot be scored. Pictures, labels and model stay unchanged: a copy of the
+    model is attacked. A plug-in is given by its id (docs/plugins.md), or with settings: `leakage.plugin("fedavg", epochs=2, rate=0.01)`.
 
     Args:
-        model: any network of logits (B, K), K >= 2, float32 or float64. Frozen parameters are not sent.
+        model: a network that returns logits (B, K), K >= 2, in float32 or float64. The client does not send frozen parameters.
         x: private pictures (B, C, H, W) in [0, 1], on the model's device.
-        y: their labels (B,), whole numbers from 0 to K - 1; or mixed ones, probabilities (B, K); or what `loss` takes, numbers (B, K).
-            Beside `update`: the labels, if the attacker knows them.
-        attack: how the server reconstructs.
-        defenses: what the client does before it sends, in this order.
-        protocol: what the client sends.
-        aggregation: laid over the protocol: the server sees a sum of several clients' updates ("secure_aggregation").
-        adaptive: whether the attacker knows protocol and defenses and imitates them; else (naive) it takes what arrives for a gradient.
+        y: labels (B,), whole numbers from 0 to K - 1; or class probabilities (B, K); or the numbers (B, K) that `loss` takes.
+            With `update`: the labels, if the attacker knows them.
+        defenses: what the client does to its update before it sends it, in this order.
+        protocol: how the client trains and what it sends.
+        aggregation: how the updates of several clients are combined before the server sees them ("secure_aggregation": their sum).
+        adaptive: True: the attacker knows protocol and defenses and imitates them; False (naive): it takes the update for a gradient.
         threat_model: everything that the attacker is granted, in place of `adaptive`.
-        normalization: (mean, std), a number for each channel, or what holds both, as `transforms.Normalize`: what is done to pictures
-            before they enter the model.
-        batch_norm: BatchNorm uses its stored statistics (eval), or those of the batch, as in training (batch). Dropout is off in both.
-            auto: eval beside pictures; of an update alone both are tried for a moment, and the one that fits better is kept: `Result.fit`.
-        loss: what the client minimises, any function (logits (B, K), y) -> scalar; default the mean cross-entropy. The attacker knows it.
-            Labels are read from the update for cross-entropy alone: with another loss grant them, or let dlg search them.
-        seed: of all chance.
-        update: what a client sent, as the protocol sends it: tensors or arrays, by the parameters' names or in the order of
-            `model.parameters()`. Prefixes of frameworks, buffers and frozen parameters are taken off.
-        image_shape: (C, H, W) of its pictures.
-        batch_size: how many they are.
-        progress: a function of (step, steps, loss), called at most ten times a second; True: a bar, drawn by tqdm.
+        normalization: of the pictures before they enter the model: (mean, std), a number for each channel, or an object that has both,
+            such as `transforms.Normalize`.
+        batch_norm: the statistics that BatchNorm uses: the stored ones ("eval") or those of the batch, as in training ("batch").
+            "auto": "eval" for pictures; for an update alone a short search tries both and keeps the better one (`Result.fit`).
+            Dropout is off in each case.
+        loss: what the client minimizes, any function (logits (B, K), y) -> scalar; by default the mean cross-entropy. The attacker
+            knows it. Labels are read from the update for cross-entropy only; for another loss grant the labels, or use `dlg`.
+        seed: of all random numbers.
+        attack: how the attacker reconstructs the pictures.
+        update: what a client sent, as `protocol` sends it: tensors or arrays, by parameter name or in the order of
+            `model.parameters()`. Prefixes of frameworks, buffers and frozen parameters are removed.
+        image_shape: (C, H, W) of the pictures behind `update`.
+        batch_size: the number of pictures behind `update`.
+        progress: a function of (step, steps, loss), called at most ten times a second; True: a progress bar by tqdm.
 
     Returns:
-        A Result. An attack that cannot work on this setting, whatever the pictures are, was not tried: then the verdict's word is
-        "does not apply", its `why` is the reason, and there are no pictures and no scores.
+        A Result. An attack that cannot work on this setting, whatever the pictures are, is not run: its verdict's word is
+        "does not apply", `why` gives the reason, and there are no pictures and no scores.
 
     Raises:
-        TypeError, ValueError: with a sentence that says what was wrong, what is expected, and which layer cannot work.
-        UnreadableLabelsError: a ValueError, of an attack that needs labels where the update says none; grant them.
+        TypeError, ValueError: when an argument is not allowed; the message names what is expected, and the layer that cannot work.
+        UnreadableLabelsError: a ValueError, when an attack needs labels that the update does not reveal; grant them.
 
     Example:
         >>> import torch, leakage
@@ -92,72 +69,16 @@ def attack(  # noqa: PLR0913  (a call says what it means by their names)
         >>> bool((result.reconstruction - x).abs().max() < 1e-4), result.labels
         (True, [2])
     """
-    return frames(
-        model,
-        x,
-        y,
-        attack=attack,
-        defenses=defenses,
-        protocol=protocol,
-        aggregation=aggregation,
-        adaptive=adaptive,
-        threat_model=threat_model,
-        normalization=normalization,
-        batch_norm=batch_norm,
-        loss=loss,
-        seed=seed,
-        update=update,
-        image_shape=image_shape,
-        batch_size=batch_size,
-        progress=progress,
-    ).result
+    return attack_run(arguments).result
 
 
-@differentiable()
-def frames(  # noqa: PLR0913  (as `attack`)
-    model: nn.Module,
-    x: Tensor | None = None,
-    y: Tensor | None = None,
-    *,
-    attack: str | Attack = "inverting_gradients",
-    defenses: Sequence[str | Defense] = (),
-    protocol: str | Protocol = "fedsgd",
-    aggregation: str | Protocol | None = None,
-    adaptive: bool = True,
-    threat_model: ThreatModel | None = None,
-    normalization: Constants | None = None,
-    batch_norm: BatchNorm = "auto",
-    loss: Loss | None = None,
-    seed: int = 1,
-    update: Update | None = None,
-    image_shape: Shape | None = None,
-    batch_size: int | None = None,
-    progress: bool | Told | None = None,
-) -> AttackRun:
-    """The same as `attack`, frame by frame.
-
-    Args:
-        model: as in `attack`, like all other arguments.
-        x: private pictures (B, C, H, W) in [0, 1]; or `update`, `image_shape` and `batch_size` in place of x and y.
-        y: their labels (B,) or (B, K).
-        attack: how the server reconstructs.
-        defenses: what the client does before it sends.
-        protocol: what the client sends.
-        aggregation: laid over the protocol.
-        adaptive: whether the attacker knows protocol and defenses.
-        threat_model: everything that the attacker is granted, in place of `adaptive`.
-        normalization: (mean, std), a number for each channel.
-        batch_norm: "auto", "eval" or "batch".
-        loss: what the client minimises.
-        seed: of all chance.
-        update: what a client sent.
-        image_shape: (C, H, W) of its pictures.
-        batch_size: how many they are.
-        progress: a function of (step, steps, loss), or True.
+@takes(AttackArguments, explained_by=attack.__doc__ or "")
+def frames(arguments: AttackArguments) -> AttackRun:
+    """Run an attack as `attack` does, frame by frame.
 
     Returns:
-        An iterator of at most ten Frames a second, each with `x` (B, C, H, W), `step`, `loss`, `scores`; with `result` at its end.
-        There are no Frames where the attack does not apply: `result` says why.
+        An iterator of at most ten Frames a second, each with `x` (B, C, H, W), `step`, `loss` and `scores`; `result` is the Result at
+        its end. An attack that does not apply has no Frames: `result` gives the reason.
 
     Raises:
         TypeError, ValueError: as in `attack`.
@@ -169,66 +90,41 @@ def frames(  # noqa: PLR0913  (as `attack`)
         >>> [frame.final for frame in run][-1], run.result.labels
         (True, [2])
     """
-    attacker: Attack = chosen("attack", attack)
-    told = progress_of(progress, attacker)
-    threat = threat_model or ThreatModel(adaptive=adaptive)
-    if update is not None and y is not None:
-        threat = replace(threat, labels=True)
-    terms = terms_of(defenses, protocol, aggregation, threat, normalization, batch_norm, loss, seed)
-    federation = terms.federation
-    if update is not None:
-        if x is not None:
+    return attack_run(arguments)
+
+
+@differentiable()
+def attack_run(arguments: AttackArguments) -> AttackRun:
+    """Return an attack that has not begun. Raises TypeError, ValueError."""
+    attacker: Attack = chosen("attack", arguments.attack)
+    progress = progress_of(arguments.progress, attacker)
+    federation, seed = arguments.federation, arguments.seed
+    if arguments.update is not None:
+        if arguments.x is not None:
             raise ValueError("Give either pictures (x), or an update: with both it is not said whose update it is.")
-        arrival = arrived(model, update, terms, y, image_shape, batch_size)
+        arrival = received_update(arguments)
         with explained(arrival.model):
             assumed = arrival.batch_norm()
             seen = arrival.observation(assumed)
             check_fit(seen.model, attacker, seen, arrival.probe)
-        return AttackRun(play_blind(attacker, seen, seed=seed), seen, federation, {}, told, partial(fit_of, arrival, seen, assumed))
-    if x is None or y is None:
+        return AttackRun(play_blind(attacker, seen, seed=seed), seen, federation, {}, progress, partial(fit_of, arrival, seen, assumed))
+    if arguments.x is None or arguments.y is None:
         raise ValueError("Give pictures and labels (x, y), or an update with its image_shape and batch_size.")
-    own, x, y, num_classes = pictured(model, x, y, terms)
-    private = Private(x, y, num_classes, terms.simulated)
-    with explained(own):
-        scene = stage(own, private, federation, attacker, lambda: make_baselines([OWN], x.float().cpu(), classes_of(y).cpu(), seed=seed))
+    model, x, y, num_classes = prepare_batch(arguments, arguments.model, arguments.x, arguments.y)
+    private = Private(x, y, num_classes, arguments.simulated_batch_norm)
+    with explained(model):
+        scene = stage(model, private, federation, attacker, lambda: make_baselines([OWN], x.float().cpu(), classes_of(y).cpu(), seed=seed))
         check_fit(scene.seen.model, attacker, scene.seen, x)
-    return AttackRun(play(scene), scene.seen, federation, scene.baselines.scores, told)
+    return AttackRun(play(scene), scene.seen, federation, scene.baselines.scores, progress)
 
 
+@takes(ObserveArguments, explained_by=attack.__doc__ or "")
 @differentiable()
-def observe(  # noqa: PLR0913  (as `attack`)
-    model: nn.Module,
-    x: Tensor,
-    y: Tensor,
-    *,
-    defenses: Sequence[str | Defense] = (),
-    protocol: str | Protocol = "fedsgd",
-    aggregation: str | Protocol | None = None,
-    adaptive: bool = True,
-    threat_model: ThreatModel | None = None,
-    normalization: Constants | None = None,
-    batch_norm: BatchNorm = "auto",
-    loss: Loss | None = None,
-    seed: int = 1,
-) -> Observation:
-    """What the server holds after the client has sent its update.
-
-    Args:
-        model: as in `attack`, like all other arguments.
-        x: private pictures (B, C, H, W) in [0, 1].
-        y: their labels (B,) or (B, K).
-        defenses: what the client does before it sends.
-        protocol: what the client sends.
-        aggregation: laid over the protocol.
-        adaptive: whether the attacker knows protocol and defenses.
-        threat_model: everything that the attacker is granted, in place of `adaptive`.
-        normalization: (mean, std), a number for each channel.
-        batch_norm: "auto", "eval" or "batch".
-        loss: what the client minimises.
-        seed: of all chance.
+def observe(arguments: ObserveArguments) -> Observation:
+    """Return what the server has after the client sent its update.
 
     Returns:
-        The Observation that an attack's `run` is given: `update` is a tensor for each parameter that is sent, of its shape.
+        The Observation that an attack's `run` is given; its `update` has a tensor of the parameter's shape for each parameter that is sent.
 
     Raises:
         TypeError, ValueError: as in `attack`.
@@ -240,8 +136,8 @@ def observe(  # noqa: PLR0913  (as `attack`)
         >>> {name: tuple(value.shape) for name, value in seen.update.items()}
         {'1.weight': (5, 48), '1.bias': (5,)}
     """
-    terms = terms_of(defenses, protocol, aggregation, threat_model or ThreatModel(adaptive=adaptive), normalization, batch_norm, loss, seed)
-    own, x, y, num_classes = pictured(model, x, y, terms)
-    federation = terms.federation
-    with explained(own):
-        return observe_client(ready(own, federation, x, batch_norm=terms.simulated), x, y, federation, num_classes=num_classes)
+    model, x, y, num_classes = prepare_batch(arguments, arguments.model, arguments.x, arguments.y)
+    federation = arguments.federation
+    with explained(model):
+        prepared = ready(model, federation, x, batch_norm=arguments.simulated_batch_norm)
+        return observe_client(prepared, x, y, federation, num_classes=num_classes)

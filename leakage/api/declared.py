@@ -52,9 +52,10 @@ def fit_of(arrival: Arrival, seen: Observation, batch_norm: Mode, last: Frame) -
     x = last.x.to(seen.device, seen.dtype)
     distance, cosine, length = _compared(seen, x, y)
     found = UpdateFit(distance, cosine, length, batch_norm)
-    if not arrival.terms.threat.adaptive:
+    if not arrival.arguments.federation.adaptive:
         return found  # a naive attacker declares nothing
-    plain = not arrival.terms.defenses and not arrival.terms.aggregation
+    federation = arrival.arguments.federation
+    plain = not federation.protections and not federation.over.is_aggregation
     warnings, better = contradictions(seen, arrival) if plain else [], dict[str, float]()
     angle = sqrt(max(0.0, 1 - cosine**2))
     if distance > MISSES and angle > MISSES:
@@ -81,7 +82,7 @@ def contradictions(seen: Observation, arrival: Arrival) -> list[str]:
     its absolute values sum to at most 2. So does the mean over pictures and over steps of SGD; each picture makes one class negative.
     The gradient of a linear layer is a sum of one outer product for each input that it was given, which bounds its rank.
     """
-    if arrival.terms.protocol.id not in ("fedsgd", "fedavg"):  # others add to the gradient of the loss
+    if arrival.arguments.federation.protocol.id not in ("fedsgd", "fedavg"):  # others add to the gradient of the loss
         return []
     found = _rank_words(seen, arrival)
     if client_loss(seen.model) == "cross-entropy":
@@ -106,7 +107,7 @@ def _head_words(last: Head, seen: Observation, arrival: Arrival) -> list[str]:
     large = size > 2 * (1 + ROUNDING)
     if turned:
         remedy = "Turn its sign: what is sent is the weights after training minus those before."
-        if arrival.terms.protocol.sends_gradient:
+        if arrival.arguments.federation.protocol.sends_gradient:
             remedy = 'It may be a difference of weights: declare protocol="fedavg" with its steps and rate.'
         elif large:
             remedy = 'It may be a gradient: declare protocol="fedsgd".'
@@ -124,7 +125,7 @@ def _head_words(last: Head, seen: Observation, arrival: Arrival) -> list[str]:
 
 def _rank_words(seen: Observation, arrival: Arrival) -> list[str]:
     """Of the first linear layer whose gradient has a higher rank than its inputs allow."""
-    steps, gradient = getattr(arrival.terms.protocol, "epochs", 1), seen.as_gradient()
+    steps, gradient = getattr(arrival.arguments.federation.protocol, "epochs", 1), seen.as_gradient()
     for name, count in _inputs_of(seen.model, arrival.probe).items():
         matrix, bound = gradient[f"{name}.weight" if name else "weight"].detach(), count * steps
         if bound >= min(matrix.shape):
@@ -181,7 +182,7 @@ def _otherwise(arrival: Arrival, batch_norm: Mode, angle: float) -> dict[str, fl
     found: dict[str, float] = {}
     for words, (mode, turned) in tries.items():
         try:
-            cosine = 1 - arrival.short_search(mode, turned=turned)["cosine"]
+            cosine = 1 - arrival.short_search(mode, negated=turned)["cosine"]
         except ValueError:
             continue
         left = sqrt(max(0.0, 1 - cosine**2)) if cosine > 0 else 1.0
@@ -203,7 +204,7 @@ def _length_stays(seen: Observation, x: Tensor, y: Tensor, before: float) -> boo
 
 
 def _length_words(arrival: Arrival, length: float) -> str:
-    protocol = arrival.terms.protocol
+    protocol = arrival.arguments.federation.protocol
     causes = "A loss that sums over pictures or weighs them (loss=), or a gradient that was scaled"
     if not protocol.sends_gradient:
         rate = getattr(protocol, "rate", None)

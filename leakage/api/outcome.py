@@ -47,6 +47,14 @@ class Result:
         fit: of an update alone, how well the reconstruction explains it under what was declared; its `warnings` say what fits better
         proved: for each picture whether the attack has proved, without the truth, that it is right
         privacy: epsilon and delta of differential privacy that the protections promise, for whom and on what assumption; None: none does
+
+    Example:
+        >>> import torch, leakage
+        >>> model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(48, 5))
+        >>> x, y = torch.rand(1, 3, 4, 4), torch.tensor([2])
+        >>> first, second = (leakage.attack(model, x, y, attack="linear_layer") for _ in range(2))
+        >>> first == second, first.reconstruction.shape, first.verdict["word"], first.fit
+        (True, torch.Size([1, 3, 4, 4]), 'recognizable', None)
     """
 
     reconstruction: Tensor

@@ -23,6 +23,13 @@ class Scores:
         baselines: the same of pictures that know nothing.
         verdict: word, why, meaning and rule of the plain verdict, and the word of each picture.
         order: `order[i]` is the guess that belongs to picture i.
+
+    Example:
+        >>> import torch, leakage
+        >>> x = torch.rand(1, 3, 16, 16, generator=torch.Generator().manual_seed(0))
+        >>> found = leakage.score(x, x)
+        >>> found.verdict["word"], sorted(found.baselines)
+        ('recognizable', ['blurred', 'grey', 'mean', 'mean_colour', 'noise'])
     """
 
     scores: dict[str, Any]

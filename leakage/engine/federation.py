@@ -39,6 +39,13 @@ class ThreatModel:
         statistics: of BatchNorm: none, those that the model stores (running), or those of the private batch itself (exact)
         accomplice: pictures (A, C, H, W) and labels (A,) of another client that works with the attacker; None: there is none
         generator: a network that was trained beforehand to paint such pictures; None: it has none
+
+    Example:
+        >>> import torch, leakage
+        >>> model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(48, 5))
+        >>> granted = leakage.ThreatModel(adaptive=False, labels=True)
+        >>> leakage.observe(model, torch.rand(1, 3, 4, 4), torch.tensor([2]), threat_model=granted).labels
+        tensor([2])
     """
 
     adaptive: bool = True

@@ -1,0 +1,166 @@
+"""The arguments of `leakage.attack`, `leakage.frames` and `leakage.observe`: each is written here once, with its type and its default."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import cached_property, wraps
+from inspect import cleandoc, signature
+from typing import Literal, ParamSpec, TypeVar, get_args
+
+from torch import Tensor, nn
+
+from leakage.api.normalization import Constants
+from leakage.api.plugins import chosen
+from leakage.api.progress import Told
+from leakage.api.update_check import Update
+from leakage.engine.core import Attack, Defense, Protocol
+from leakage.engine.federation import Federation, ThreatModel
+
+Shape = tuple[int, int, int]
+BatchNorm = Literal["auto", "eval", "batch"]
+Loss = Callable[[Tensor, Tensor], Tensor]  # (logits (B, K), y) -> a scalar
+Arguments = TypeVar("Arguments")
+Returned = TypeVar("Returned")
+P = ParamSpec("P")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ClientArguments:
+    """The keyword arguments that describe the client and what the attacker knows of it; `leakage.attack` explains each.
+
+    Raises:
+        TypeError, ValueError: when an argument has a value that is not allowed.
+    """
+
+    defenses: Sequence[str | Defense] = ()
+    protocol: str | Protocol = "fedsgd"
+    aggregation: str | Protocol | None = None
+    adaptive: bool = True
+    threat_model: ThreatModel | None = None
+    normalization: Constants | None = None
+    batch_norm: BatchNorm = "auto"
+    loss: Loss | None = None
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        if isinstance(self.defenses, str):
+            raise TypeError(f"defenses must be a list; got the word {self.defenses!r}. Write [{self.defenses!r}].")
+        if self.batch_norm not in get_args(BatchNorm):
+            raise ValueError(f"batch_norm must be auto, eval or batch; got {self.batch_norm!r}.")
+        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
+            raise ValueError(f"seed must be a whole number from 0 on; got {self.seed!r}.")
+
+    @property
+    def threat(self) -> ThreatModel:
+        """Everything that the attacker is granted."""
+        return self.threat_model or ThreatModel(adaptive=self.adaptive)
+
+    @property
+    def simulated_batch_norm(self) -> Literal["eval", "batch"]:
+        """The BatchNorm mode of a client that is simulated here: "auto" is eval."""
+        return "batch" if self.batch_norm == "batch" else "eval"
+
+    @cached_property
+    def federation(self) -> Federation:
+        """The plug-ins and the threat model as the engine takes them. Raises TypeError, ValueError."""
+        protocol: Protocol = chosen("protocol", self.protocol)
+        aggregation: Protocol | None = None if self.aggregation is None else chosen("protocol", self.aggregation)
+        if protocol.is_aggregation:
+            raise ValueError(f"{protocol.id} is laid over another protocol. Name it as aggregation.")
+        if aggregation and not aggregation.is_aggregation:
+            raise ValueError(f"{aggregation.id} is no aggregation. Name it as protocol.")
+        defenses: list[Defense] = [chosen("defense", defense) for defense in self.defenses]
+        strategies = [name for defense in defenses for name in defense.strategies()]
+        threat = self.threat
+        if threat.strategy and threat.strategy not in strategies:
+            expected = ", ".join(strategies) or "none"
+            raise ValueError(f"strategy: {threat.strategy!r} is none of these defenses; expected is one of {expected}.")
+        if threat.statistics not in ("none", "running", "exact"):
+            raise ValueError(f"statistics must be none, running or exact; got {threat.statistics!r}.")
+        return Federation.of(protocol, defenses, threat, seed=self.seed, over=aggregation)
+
+
+@dataclass(frozen=True, eq=False)
+class ObserveArguments(ClientArguments):
+    """The arguments of `leakage.observe`."""
+
+    model: nn.Module
+    x: Tensor
+    y: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class AttackArguments(ClientArguments):
+    """The arguments of `leakage.attack` and of `leakage.frames`: pictures `x` with labels `y`, or an update alone."""
+
+    model: nn.Module
+    x: Tensor | None = None
+    y: Tensor | None = None
+    _: KW_ONLY
+    attack: str | Attack = "inverting_gradients"
+    update: Update | None = None
+    image_shape: Shape | None = None
+    batch_size: int | None = None
+    progress: bool | Told | None = None
+
+    @property
+    def threat(self) -> ThreatModel:
+        """Everything that the attacker is granted; labels beside an update are granted too."""
+        threat = super().threat
+        return replace(threat, labels=True) if self.update is not None and self.y is not None else threat
+
+
+def takes(
+    arguments: Callable[P, Arguments], *, explained_by: str = ""
+) -> Callable[[Callable[[Arguments], Returned]], Callable[P, Returned]]:
+    """Give a function of one value the signature of the class that makes the value.
+
+    Callers, type checkers and `help` see the fields of the class as the parameters of the function.
+
+    Args:
+        arguments: a dataclass; its fields become the parameters.
+        explained_by: a docstring whose Args explain the parameters; empty where the function's docstring explains them itself.
+
+    Returns:
+        A decorator.
+
+    Example:
+        >>> @dataclass(frozen=True)
+        ... class Point:
+        ...     x: int
+        ...     y: int = 2
+        >>> @takes(Point)
+        ... def total(point: Point) -> int:
+        ...     return point.x + point.y
+        >>> total(1), str(signature(total))
+        (3, '(x: int, y: int = 2) -> int')
+        >>> total(1, z=1)
+        Traceback (most recent call last):
+        TypeError: total() got an unexpected keyword argument 'z'
+    """
+    parameters = signature(arguments)
+
+    def decorate(function: Callable[[Arguments], Returned]) -> Callable[P, Returned]:
+        @wraps(function)
+        def called(*given: P.args, **named: P.kwargs) -> Returned:
+            try:
+                parameters.bind(*given, **named)
+            except TypeError as error:  # it names this function, and not the class
+                raise TypeError(f"{function.__name__}() {error}") from None
+            return function(arguments(*given, **named))
+
+        public = parameters.replace(return_annotation=signature(function).return_annotation)
+        vars(called).update(__signature__=public)
+        if explained_by:
+            called.__doc__ = _explained(function.__doc__ or "", explained_by, list(public.parameters))
+        return called
+
+    return decorate
+
+
+def _explained(doc: str, source: str, names: list[str]) -> str:
+    """The docstring with these Args of another docstring before its Returns."""
+    args = cleandoc(source).partition("\nArgs:\n")[2].partition("\n\n")[0] + "\n"
+    texts = {match[1]: match[0] for match in re.finditer(r"^ {4}(\w+):.*\n(?: {8}.*\n)*", args, re.MULTILINE)}
+    before, returns, after = cleandoc(doc).partition("\nReturns:\n")
+    return f"{before}\nArgs:\n{''.join(texts[name] for name in names)}{returns}{after}"
