@@ -81,12 +81,12 @@ def attack(experiment: Experiment) -> dict[str, Any]:
     until = time.monotonic() + experiment.max_seconds
     late = False
 
-    def pulse() -> bool:
+    def should_stop() -> bool:
         nonlocal late
         late = time.monotonic() > until
         return late
 
-    *_, last = play(experiment, pulse=pulse, per_second=1)
+    *_, last = play(experiment, should_stop=should_stop, per_second=1)
     how = "limit" if late else last.ending or "answer"
     said = {name: last.scores.get(name) for name in ("psnr", "ssim", "rank", "identified")}
     word = (last.verdict or {}).get("word", "")

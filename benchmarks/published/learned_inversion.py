@@ -70,7 +70,7 @@ def ask(inverter: Inverter, task: InverterTraining) -> float:
     """The mean squared error on the digits, sent behind the task's protections."""
     _, (x, y) = pictures_of(task)
     x, y = x[: given.digits], y[: given.digits]
-    answers = [inverter(one)[0] for one in updates(task, (x, y), first_seed=TESTED, pulse=lambda: False)]
+    answers = [inverter(one)[0] for one in updates(task, (x, y), first_seed=TESTED, should_stop=lambda: False)]
     return float((torch.stack(answers) - x).square().mean())
 
 

@@ -17,6 +17,7 @@ from leakage.engine.decoders import DIGITS, DIGITS_LATENT, digit_decoder
 from leakage.engine.discrepancy import Goal, goal_of
 from leakage.engine.matching import grey_pictures
 from leakage.engine.weights import drawing
+from leakage.engine.with_result import WithResult
 
 UNTRAINED = "untrained"  # the control: the network of the digits, drawn by the attack's own chance
 GENERATORS = ("digits", UNTRAINED, "faces")
@@ -243,14 +244,12 @@ def with_event(search: Search, event: Note) -> Search:
 
 def shifted(search: Search, begun: int, note: Note) -> Generator[Snapshot, None, tuple[Tensor, Snapshot]]:
     """The same search as a part of a longer one, after `begun` steps, with more words. Returns what it returns, and the last Snapshot."""
-    last = next(search)
-    while True:
-        last = replace(last, step=begun + last.step, note=last.note | note)
+    moments, last = WithResult(search), None
+    for moment in moments:
+        last = replace(moment, step=begun + moment.step, note=moment.note | note)
         yield last
-        try:
-            last = next(search)
-        except StopIteration as over:
-            return over.value, last
+    assert last is not None
+    return moments.result, last
 
 
 def off_sphere(z: Tensor) -> Tensor:

@@ -18,6 +18,7 @@ from leakage.engine.link import Link
 from leakage.engine.losses import classes_of, loss_of
 from leakage.engine.matching import flatten, grey_pictures
 from leakage.engine.pixel_map import PixelMap
+from leakage.engine.with_result import WithResult
 
 MOST = 3  # lengths of the last layer's input that are followed, where there are several outputs
 BOX = 0.02  # pixels may leave [0, 1] by so much
@@ -96,11 +97,10 @@ class RGap(Attack):
         for step, link in enumerate([last, *links[-2::-1]]):
             try:
                 if step:
-                    search = ladder.all_down(climbs, link)
-                    while True:
-                        yield replace(blank, step=step, note={**note, "layer": link.name, "missed": next(search)})
-            except StopIteration as end:
-                climbs = end.value
+                    search = WithResult(ladder.all_down(climbs, link))
+                    for missed in search:
+                        yield replace(blank, step=step, note={**note, "layer": link.name, "missed": missed})
+                    climbs = search.result
             except TooLargeError as error:
                 raise DoesNotApplyError(TOO_LARGE.format(error)) from None
             if not climbs:

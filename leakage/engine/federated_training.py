@@ -18,6 +18,7 @@ from leakage.engine.core import ClientState, Params, generator
 from leakage.engine.fed_client import FedClient
 from leakage.engine.federation import Protection
 from leakage.engine.recipe import TrainingRecipe
+from leakage.engine.stopping import StoppedError
 
 PADDING = 4  # pixels around a picture before a crop of its old size is taken
 SHARDS = 2  # per client, of the pictures sorted by class
@@ -27,10 +28,6 @@ TELL = 1.0  # seconds between two words of progress within a round
 
 class TrainingError(ValueError):
     """A training that cannot go on; the message says why and what to do."""
-
-
-class Stopped(Exception):  # noqa: N818  (nothing went wrong)
-    """Raised in the middle of a measurement that was told to stop."""
 
 
 @dataclass(frozen=True)
@@ -73,9 +70,9 @@ def train(  # noqa: PLR0913  (what is trained, and how it is watched)
     *,
     protections: Sequence[Protection] = (),
     start: State | None = None,
-    pulse: Callable[[], bool] = lambda: False,
+    should_stop: Callable[[], bool] = lambda: False,
 ) -> Iterator[Progress]:
-    """Yield progress; goes on after `start` exactly as if it had never stopped, and ends when `pulse()` says so.
+    """Yield progress; goes on after `start` exactly as if it had never stopped, and ends when `should_stop()` returns True.
 
     `model` is as `Federation.changed` left it, on the device where it is to be trained, and is altered in place. Optimisers start afresh
     in every round, and each round's order, crops and flips come from a generator of its own.
@@ -102,7 +99,7 @@ def train(  # noqa: PLR0913  (what is trained, and how it is watched)
                     done = number + (client.number + share) / len(parts)
                     yield Progress(done, sum(losses) / len(losses), time.perf_counter() - began)
                     told = time.perf_counter()
-                if pulse():
+                if should_stop():
                     return
             sent.append(client.sent(weights, copy_of(model)))
         weights = stepped(weights, average_states(sent, [len(mine) for mine in parts]), model, training.server_rate)
@@ -110,8 +107,8 @@ def train(  # noqa: PLR0913  (what is trained, and how it is watched)
             raise TrainingError(f"The weights grew beyond all numbers in round {number + 1}. Choose a smaller learning rate.")
         model.load_state_dict(weights)
         try:
-            found = accuracy(model, test_set, pulse)
-        except Stopped:
+            found = accuracy(model, test_set, should_stop)
+        except StoppedError:
             return
         client_states = tuple(client.state for client in clients)
         yield Progress(number + 1, sum(losses) / len(losses), time.perf_counter() - began, found, weights, client_states)
@@ -205,13 +202,13 @@ def stepped(weights: Params, mean: Params, model: nn.Module, rate: float) -> Par
 
 
 @torch.no_grad()
-def accuracy(model: nn.Module, data: Pictures, pulse: Callable[[], bool] = lambda: False) -> float:
-    """Share of pictures whose class the model names right, in eval mode. Raises Stopped as soon as `pulse()` says so."""
+def accuracy(model: nn.Module, data: Pictures, should_stop: Callable[[], bool] = lambda: False) -> float:
+    """Share of pictures whose class the model names right, in eval mode. Raises StoppedError when `should_stop()` returns True."""
     model.eval()
     right = 0
     for x, y in zip(data.x.split(EVALUATED), data.y.split(EVALUATED), strict=True):
-        if pulse():
-            raise Stopped
+        if should_stop():
+            raise StoppedError
         right += int((model(x.float() / 255).argmax(1) == y).sum())
     return right / len(data.y)
 

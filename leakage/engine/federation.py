@@ -148,15 +148,15 @@ class Federation:
         """The model with what the protections put into it."""
         return changed(model, self.protections, seed=self.seed)
 
-    def client(self, model: nn.Module, *, pulse: Callable[[], bool] = lambda: False) -> Client:
+    def client(self, model: nn.Module, *, should_stop: Callable[[], bool] = lambda: False) -> Client:
         """The honest client, or the honest clients whose updates are summed, each with chances of its own.
 
-        `pulse` is asked before every local step; when it says stop: StoppedError.
+        `should_stop` is called before every local step. Raises StoppedError when it returns True.
         """
 
         def member(number: int) -> Client:
             who = () if number == 0 else (number,)
-            client = stoppable(gradient_client(model), pulse)
+            client = stoppable(gradient_client(model), should_stop)
             for stage in STAGES:
                 client = defended(client, stage, self.protections, model, seed=self.seed, who=number)
                 if stage == "gradient":

@@ -138,11 +138,12 @@ class Epoch:
 
 
 def learn(
-    shape: Shape, features: Tensor, pictures: Tensor, recipe: Recipe, pulse: Callable[[], bool] = lambda: False
+    shape: Shape, features: Tensor, pictures: Tensor, recipe: Recipe, should_stop: Callable[[], bool] = lambda: False
 ) -> Iterator[Epoch | Params]:
     """Train on features (N, m) and pictures (N, B, C, H, W): every Epoch, then the state for `Inverter`.
 
-    Adam, a rate that falls along a cosine, the error at the best order of the pictures. Raises StoppedError when `pulse()` says stop.
+    Adam, a rate that falls along a cosine, the error at the best order of the pictures. Raises StoppedError when `should_stop()` returns
+    True.
     """
     epochs, batch = recipe.epochs, recipe.batch
     network, rng = shape.network(), generator(shape.seed, "examples")
@@ -154,7 +155,7 @@ def learn(
     for epoch in range(1, epochs + 1):
         total = torch.zeros(())
         for part in torch.randperm(len(features), generator=rng).split(batch):
-            if pulse():
+            if should_stop():
                 raise StoppedError
             loss = least_error(network(features[part]).view(-1, *shape.pictures), pictures[part]).mean()
             optimiser.zero_grad()

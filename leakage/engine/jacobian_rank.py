@@ -70,13 +70,19 @@ class Spectrum:
 
 
 def spectrum(
-    model: nn.Module, x: Tensor, y: Tensor, *, directions: int | None = None, seed: int = 1, pulse: Callable[[int], bool] = lambda _: False
+    model: nn.Module,
+    x: Tensor,
+    y: Tensor,
+    *,
+    directions: int | None = None,
+    seed: int = 1,
+    should_stop: Callable[[int], bool] = lambda _: False,
 ) -> Spectrum:
     """The singular values of J for one picture x (1, C, H, W) with label y (1,), as the model takes it; computed in float64.
 
     `directions`: so many random ones at right angles stand for all, which is for pictures too large; None: every pixel value is one.
-    `pulse` is asked between pieces, and told how many directions have been moved; when it says stop: StoppedError. The model is left as it
-    was.
+    `should_stop` is called between pieces with the number of directions that were moved. Raises StoppedError when it returns True. The
+    model is left as it was.
     """
     tried, rng = basis(x, directions, seed), torch.Generator().manual_seed(seed)
     columns, rows = len(tried), sum(weight.numel() for weight in weights_of(model).values())
@@ -86,7 +92,7 @@ def spectrum(
     bucket, sign = torch.randint(kept, (rows,), generator=rng), 2.0 * torch.randint(2, (rows,), generator=rng).double() - 1
     honest, start = deepcopy(model).double(), 0
     for some in tried.split(max(1, TOGETHER // max(rows, _made(honest, x.double())))):
-        if pulse(start):
+        if should_stop(start):
             raise StoppedError
         piece = _columns(honest, x.double(), y, some)
         own = piece if exact else torch.zeros(len(piece), kept, dtype=torch.float64).index_add_(1, bucket, piece * sign)
@@ -94,7 +100,7 @@ def spectrum(
         start += len(piece)
     sent = Gradient(honest)(weights_of(honest), x.double(), y, {})[0]
     length = math.sqrt(sum(float(part.square().sum()) for part in sent.values()))
-    return Spectrum(_singular_values(held, lambda: pulse(columns)), exact, x.numel(), rows, length)
+    return Spectrum(_singular_values(held, lambda: should_stop(columns)), exact, x.numel(), rows, length)
 
 
 def basis(x: Tensor, directions: int | None, seed: int) -> Tensor:
@@ -129,11 +135,11 @@ def _columns(honest: nn.Module, x: Tensor, y: Tensor, directions: Tensor) -> Ten
     return torch.cat([part.detach().reshape(len(part), -1) for part in parts], 1)
 
 
-def _singular_values(held: Tensor, pulse: Callable[[], bool]) -> Tensor:
+def _singular_values(held: Tensor, should_stop: Callable[[], bool]) -> Tensor:
     """Of a matrix given by its columns (columns, rows): the square roots of the eigenvalues of J^T J, descending."""
     gram = torch.zeros(len(held), len(held), dtype=torch.float64)
     for part in held.split(max(1, TOGETHER // len(held)), dim=1):
-        if pulse():
+        if should_stop():
             raise StoppedError
         gram += part.double() @ part.double().T
     values: Tensor = torch.linalg.eigvalsh(gram)

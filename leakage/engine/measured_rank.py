@@ -24,10 +24,10 @@ FAINT = 1e-12
 AHEAD = 1.5  # rows that are read at once, for each column: so many are well conditioned
 
 
-def measured_rank(layer: Map, seed: int, *, pulse: Callable[[], bool] = lambda: False) -> int | None:
+def measured_rank(layer: Map, seed: int, *, should_stop: Callable[[], bool] = lambda: False) -> int | None:
     """The rank of all equations of one picture, |x| at most; None where the layer is too large.
 
-    `pulse` is asked before every decomposition; when it says stop: StoppedError.
+    `should_stop` is called before every decomposition. Raises StoppedError when it returns True.
     """
     if too_large(layer):
         return None
@@ -36,14 +36,14 @@ def measured_rank(layer: Map, seed: int, *, pulse: Callable[[], bool] = lambda: 
     k = torch.randn(layer.z, generator=rng, dtype=torch.float64)
     w = torch.randn(layer.z[0], channels, layer.size, layer.size, generator=rng, dtype=torch.float64)
     met = int(gradient_rows(k[:1], layer.size, layer.stride, layer.padding, (height, width)).any(0).sum())  # pixels that some place meets
-    known, rows = _rank(_gradient(k, layer), met, 0.0, pulse)
+    known, rows = _rank(_gradient(k, layer), met, 0.0, should_stop)
     if known == met:
         return channels * met
-    if pulse():
+    if should_stop():
         raise StoppedError
     free = torch.linalg.svd(rows).Vh[known:].reshape(-1, 1, height, width)  # N: (m, 1, H, W)
     longest = float(w.flatten(1).norm(dim=1).max())
-    return channels * known + _rank(_weight(w, free, layer), channels * (met - known), longest, pulse)[0]
+    return channels * known + _rank(_weight(w, free, layer), channels * (met - known), longest, should_stop)[0]
 
 
 def _gradient(k: Tensor, layer: Map) -> Iterator[Tensor]:
@@ -67,7 +67,7 @@ def _at_once(rows: int, columns: int) -> int:
     return max(1, round(AHEAD * columns / rows))
 
 
-def _rank(parts: Iterator[Tensor], full: int, scale: float, pulse: Callable[[], bool]) -> tuple[int, Tensor]:
+def _rank(parts: Iterator[Tensor], full: int, scale: float, should_stop: Callable[[], bool]) -> tuple[int, Tensor]:
     """The rank of the rows of all parts, `full` at most, and rows that span the same; parts that can add nothing are not read.
 
     Filters are drawn alike and independently, so a part adds at most what the one before it added: after one that adds nothing none does.
@@ -75,7 +75,7 @@ def _rank(parts: Iterator[Tensor], full: int, scale: float, pulse: Callable[[], 
     """
     held, rank = next(parts), 0
     while True:
-        if pulse():
+        if should_stop():
             raise StoppedError
         if len(held) > held.shape[1]:
             held = torch.linalg.qr(held, mode="r").R  # the same singular values

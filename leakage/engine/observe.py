@@ -57,16 +57,16 @@ def observe(
     federation: Federation,
     *,
     num_classes: int,
-    pulse: Callable[[], bool] = lambda: False,
+    should_stop: Callable[[], bool] = lambda: False,
 ) -> Observation:
     """All that the server holds after it has watched the client with (x, y) for the federation's rounds.
 
     The attacker's replay is built beside the client, never from it: the protocol, with each defense answered by a strategy, when it is
     adaptive; else FedSGD, and the update is taken for its gradient. `model` is `ready`, and from here on the attacker's: it holds the
-    weights of the attacked round, and what the attacker guesses of a defense. `pulse` is asked before every local step of every round;
-    when it says stop: StoppedError.
+    weights of the attacked round, and what the attacker guesses of a defense. `should_stop` is called before every local step of every
+    round; when it says stop: StoppedError.
     """
-    history = _watch(federation, federation.client(model, pulse=pulse), model, x, y)
+    history = _watch(federation, federation.client(model, should_stop=should_stop), model, x, y)
     if federation.attacked_round > 1:
         with torch.no_grad():
             for name, value in model.named_parameters():

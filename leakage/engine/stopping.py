@@ -1,4 +1,4 @@
-"""How work that takes long is ended from outside: a pulse, asked between two steps, that says stop."""
+"""How long work is stopped from outside: it calls `should_stop` between two steps, and raises StoppedError when that returns True."""
 
 from collections.abc import Callable
 
@@ -8,14 +8,14 @@ from leakage.engine.core import Client, ClientState, Params, Update
 
 
 class StoppedError(Exception):
-    """The pulse said stop before there was a result."""
+    """Work was stopped before it had a result."""
 
 
-def stoppable(client: Client, pulse: Callable[[], bool]) -> Client:
-    """The same client, which asks `pulse` before each of its calls; when it says stop: StoppedError."""
+def stoppable(client: Client, should_stop: Callable[[], bool]) -> Client:
+    """Return the client with a check before each of its calls. Raises StoppedError when `should_stop()` is true."""
 
     def send(weights: Params, x: Tensor, y: Tensor, state: ClientState) -> Update:
-        if pulse():
+        if should_stop():
             raise StoppedError
         return client(weights, x, y, state)
 

@@ -79,25 +79,25 @@ def stage(
     attack: Attack,
     baselines: Callable[[], Baselines],
     *,
-    pulse: Callable[[], bool] = lambda: False,
+    should_stop: Callable[[], bool] = lambda: False,
 ) -> Scene:
     """Let the client send its update from `model`, which is altered in place, and hand what arrives to the attacker.
 
-    `baselines` are made when the client has sent: a model too large for this machine fails before anything else takes memory.
-    `pulse` is asked before every local step of the client, and before the baselines are made; when it says stop: StoppedError.
+    `baselines` are made when the client has sent: a model too large for this machine fails before anything else takes memory. `should_stop`
+    is called before every local step of the client, and before the baselines are made. Raises StoppedError when it returns True.
     """
     x, y = private.x, private.y
     model = ready(model, federation, x, batch_norm=private.batch_norm)
     # The attacker's model may hold what it guesses of a protection that changes the model.
     honest = deepcopy(model) if federation.changes else model
-    seen = observe(model, x, y, federation, num_classes=private.num_classes, pulse=pulse)
+    seen = observe(model, x, y, federation, num_classes=private.num_classes, should_stop=should_stop)
     plain, _ = gradient_client(honest)(seen.weights, x, y, {})
     if not any(bool(gradient.any()) for gradient in plain.values()):
         raise ValueError(NO_GRADIENT)
     alone = len(x) > 1 and private.batch_norm == "eval"  # whose BatchNorm needs the others has no gradient of its own
     sent = seen.history[federation.attacked_round - 1].update
     singles = islice(single_gradients(honest, seen.weights, x, y), SHOWN if alone else 0)
-    if pulse():
+    if should_stop():
         raise StoppedError
     return Scene(
         attack=attack,
@@ -145,44 +145,44 @@ class Keeper:
         return self.referee.score(answer, ending="stopped" if stopped else "diverged" if lost else "answer")
 
 
-def play(scene: Scene, *, pulse: Callable[[], bool] = lambda: False, per_second: float = PER_SECOND) -> Iterator[Frame]:
+def play(scene: Scene, *, should_stop: Callable[[], bool] = lambda: False, per_second: float = PER_SECOND) -> Iterator[Frame]:
     """Run the attack and yield scored Frames, at most `per_second`; the last one is final.
 
-    It ends early when `pulse()` says so, which is asked at every step.
+    It ends early when `should_stop()`, called at every step, returns True.
     """
     moments = scene.attack.run(scene.seen, generator(scene.federation.seed, "attack"))
-    yield from played_exactly(_kept(moments, Keeper(scene.referee(), per_second, SHARE), pulse))
+    yield from played_exactly(_kept(moments, Keeper(scene.referee(), per_second, SHARE), should_stop))
 
 
-def play_blind(attack: Attack, seen: Observation, *, seed: int, pulse: Callable[[], bool] = lambda: False) -> Iterator[Frame]:
+def play_blind(attack: Attack, seen: Observation, *, seed: int, should_stop: Callable[[], bool] = lambda: False) -> Iterator[Frame]:
     """The same against an update of which nobody here holds the pictures: its Frames have no scores but the gradient distance."""
     moments = attack.run(seen, generator(seed, "attack"))
-    yield from played_exactly(_kept(moments, Keeper(BlindReferee(seen), PER_SECOND, SHARE), pulse))
+    yield from played_exactly(_kept(moments, Keeper(BlindReferee(seen), PER_SECOND, SHARE), should_stop))
 
 
-def _kept(moments: Iterator[Snapshot], keeper: Keeper, pulse: Callable[[], bool]) -> Iterator[Frame]:
+def _kept(moments: Iterator[Snapshot], keeper: Keeper, should_stop: Callable[[], bool]) -> Iterator[Frame]:
     stopped = False
     for moment in moments:
         frame = keeper.frame(moment)
         if frame:
             yield frame
-        stopped = pulse()
+        stopped = should_stop()
         if stopped:
             break
     yield keeper.final(stopped=stopped)
 
 
 def play_together(
-    scenes: Sequence[Scene], pulses: Sequence[Callable[[], bool]], *, per_second: float = PER_SECOND
+    scenes: Sequence[Scene], stop_checks: Sequence[Callable[[], bool]], *, per_second: float = PER_SECOND
 ) -> Iterator[tuple[int, Frame]]:
     """Several scenes of one attack that can be joined, in one loop: Frames with their places.
 
-    Each is stopped by its own pulse; the last Frame of each is final.
+    Each is stopped by its own callable of `stop_checks`; the last Frame of each is final.
     """
-    yield from played_exactly(_kept_together(scenes, pulses, per_second))
+    yield from played_exactly(_kept_together(scenes, stop_checks, per_second))
 
 
-def _kept_together(scenes: Sequence[Scene], pulses: Sequence[Callable[[], bool]], per_second: float) -> Iterator[tuple[int, Frame]]:
+def _kept_together(scenes: Sequence[Scene], stop_checks: Sequence[Callable[[], bool]], per_second: float) -> Iterator[tuple[int, Frame]]:
     rngs = [generator(scene.federation.seed, "attack") for scene in scenes]
     moments = scenes[0].attack.run_batched([scene.seen for scene in scenes], rngs)
     playing = {place: Keeper(scene.referee(), per_second, SHARE / len(scenes)) for place, scene in enumerate(scenes)}
@@ -192,7 +192,7 @@ def _kept_together(scenes: Sequence[Scene], pulses: Sequence[Callable[[], bool]]
         frame = playing[place].frame(moment)
         if frame:
             yield place, frame
-        if pulses[place]():
+        if stop_checks[place]():
             yield place, playing.pop(place).final(stopped=True)
             if not playing:
                 return

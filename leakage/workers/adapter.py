@@ -106,11 +106,11 @@ def prepare(
     *,
     uploads: Mapping[str, bytes] | None = None,
     device: torch.device | None = None,
-    pulse: Callable[[], bool] = lambda: False,
+    should_stop: Callable[[], bool] = lambda: False,
 ) -> Scene:
     """Load the pictures, let the client send its update, and note what pictures that know nothing would score.
 
-    Raises StoppedError when `pulse()` says stop, which is asked before every local step of the client.
+    Raises StoppedError when `should_stop()`, called before every local step of the client, returns True.
     """
     precision = PRECISIONS[experiment.precision]
     device = device_for(precision, device or best_device())
@@ -123,7 +123,7 @@ def prepare(
         federation(experiment),
         plugin("attack", experiment.attack),
         lambda: make_baselines(origins(experiment, uploads), x.cpu(), classes.cpu(), seed=experiment.seed),
-        pulse=pulse,
+        should_stop=should_stop,
     )
     seen = with_examples(scene.seen, experiment, x)
     seen = with_learned(seen, scene.federation) if scene.attack.learned else seen
@@ -134,11 +134,11 @@ def play(
     experiment: Experiment,
     *,
     scene: Scene | None = None,
-    pulse: Callable[[], bool] = lambda: False,
+    should_stop: Callable[[], bool] = lambda: False,
     per_second: float = PER_SECOND,
 ) -> Iterator[Frame]:
     """Prepare the experiment, unless its scene is given, and play it: see `evaluation.play.play`."""
-    yield from play_scene(scene or prepare(experiment, pulse=pulse), pulse=pulse, per_second=per_second)
+    yield from play_scene(scene or prepare(experiment, should_stop=should_stop), should_stop=should_stop, per_second=per_second)
 
 
 def batchable(experiment: Experiment) -> bool:

@@ -34,8 +34,8 @@ from leakage.runs.store import Run
 from leakage.settings import cores, settings
 from leakage.spec.experiment import Experiment, Picture, parse
 from leakage.workers.adapter import batchable, prepare
+from leakage.workers.heartbeat import STUCK
 from leakage.workers.job import Job, UnbegunError
-from leakage.workers.pulse import STUCK
 from leakage.workers.timing import fitting_threads, lanes_cost
 
 TWO = ("class 0", "class 1")  # of a model with one output
@@ -71,7 +71,7 @@ def perform(job: Job, device: torch.device) -> None:
             if len(cases) == 1:
                 run_single(first)
                 return
-            for place, frame in play_together([case.scene for case in cases], [case.job.pulse for case in cases]):
+            for place, frame in play_together([case.scene for case in cases], [case.job.heartbeat for case in cases]):
                 keep(cases[place], frame, alone=False)
 
 
@@ -98,13 +98,13 @@ class Case:
 def prepare_scene(job: Job, device: torch.device) -> Case:
     """What this run asks for. Raises UnbegunError when it is stopped meanwhile, or its time is over."""
     experiment = parse(job.run.experiment)
-    job.pulse.last_words = UNBEGUN.format(job.limit)
+    job.heartbeat.last_words = UNBEGUN.format(job.limit)
     uploads = {name.removeprefix("upload:"): data for name, data in job.store.files(job.run.id, "upload:").items()}
     try:
-        scene = prepare(experiment, uploads=uploads, device=device, pulse=job.pulse.says_stop)
+        scene = prepare(experiment, uploads=uploads, device=device, should_stop=job.heartbeat.should_stop)
     except StoppedError:
         raise UnbegunError from None
-    job.pulse.last_words = STUCK
+    job.heartbeat.last_words = STUCK
     return Case(job, experiment, scene)
 
 
@@ -130,8 +130,8 @@ def run_single(case: Case) -> None:
     """One run in a loop of its own."""
     fields = case.experiment.attack.fields
     if case.scene.seen.device.type == "cpu" and "steps" in fields:
-        case.job.pulse.most = fitting_threads(case.scene.seen, cores(), int(fields.get("starts", 1)))
-    for frame in play(case.scene, pulse=case.job.pulse):
+        case.job.heartbeat.most = fitting_threads(case.scene.seen, cores(), int(fields.get("starts", 1)))
+    for frame in play(case.scene, should_stop=case.job.heartbeat):
         keep(case, frame, alone=True)
 
 

@@ -43,7 +43,7 @@ def pictures_of(task: InverterTraining) -> tuple[Pictures, Pictures]:
     return tensors(train, task.pictures), tensors(test, HELD_OUT)
 
 
-def updates(task: InverterTraining, pictures: Pictures, *, first_seed: int, pulse: Callable[[], bool]) -> Iterator[Params]:
+def updates(task: InverterTraining, pictures: Pictures, *, first_seed: int, should_stop: Callable[[], bool]) -> Iterator[Params]:
     """What phones with `task.batch` of the pictures each would send: the same weights, fresh chances for every phone."""
     x, y = pictures
     experiment = task.experiment
@@ -52,7 +52,7 @@ def updates(task: InverterTraining, pictures: Pictures, *, first_seed: int, puls
     if not task.defenses and task.batch == 1:
         gradient = Gradient(model)
         for part, labels in zip(x.split(TOGETHER), y.split(TOGETHER), strict=True):
-            if pulse():
+            if should_stop():
                 raise StoppedError
             every = gradient.each(weights, part, labels)
             yield from ({name: value[place] for name, value in every.items()} for place in range(len(part)))
@@ -60,15 +60,15 @@ def updates(task: InverterTraining, pictures: Pictures, *, first_seed: int, puls
     for number in range(len(x) // task.batch):
         own = slice(number * task.batch, (number + 1) * task.batch)
         setting = federation(experiment.model_copy(update={"seed": first_seed + number}))
-        yield setting.client(model, pulse=pulse)(weights, x[own], y[own], {})[0]
+        yield setting.client(model, should_stop=should_stop)(weights, x[own], y[own], {})[0]
 
 
 def train_inverter(
-    task: InverterTraining, folder: Path, *, pulse: Callable[[], bool] = lambda: False, room: Callable[[int], None] = any_room
+    task: InverterTraining, folder: Path, *, should_stop: Callable[[], bool] = lambda: False, room: Callable[[int], None] = any_room
 ) -> Iterator[Epoch]:
     """Make the examples, learn from them, measure; the folder then holds card and weights. Yields an Epoch 0 when examples are there.
 
-    Raises StoppedError when `pulse()` says stop, ValueError when a protection changes the model.
+    Raises StoppedError when `should_stop()` returns True, ValueError when a protection changes the model.
     """
     commit, began = commit_of_code(), time.monotonic()
     setting = federation(task.experiment)
@@ -84,17 +84,17 @@ def train_inverter(
         seed=task.seed,
     )
     room(sum(value.nbytes for value in shape.network().state_dict().values()))  # sooner than after the last epoch; half of it is kept
-    features = torch.stack([shape.project(update) for update in updates(task, train, first_seed=task.seed + 1, pulse=pulse)])
+    features = torch.stack([shape.project(update) for update in updates(task, train, first_seed=task.seed + 1, should_stop=should_stop)])
     yield Epoch(0, float("nan"))
     grouped = in_groups(train[0], task.batch)
     state: Params = {}
-    for word in learn(shape, features, grouped, Recipe(task.epochs, task.rate, task.examples), pulse):
+    for word in learn(shape, features, grouped, Recipe(task.epochs, task.rate, task.examples), should_stop):
         if isinstance(word, Epoch):
             yield word
         else:
             state = word
     data = pack(state, dtype=torch.float16)
-    errors = errors_of(task, Inverter(shape, unpack(data, folder.name), folder.name), test, pulse=pulse)
+    errors = errors_of(task, Inverter(shape, unpack(data, folder.name), folder.name), test, should_stop=should_stop)
     truth = in_groups(test[0], task.batch)
     room(2 * len(data))
     folder.mkdir(parents=True, exist_ok=True)
@@ -139,9 +139,9 @@ def in_groups(values: Tensor, batch: int) -> Tensor:
     return values[:whole].view(-1, batch, *values.shape[1:])
 
 
-def errors_of(task: InverterTraining, inverter: Inverter, test: Pictures, *, pulse: Callable[[], bool] = lambda: False) -> Tensor:
+def errors_of(task: InverterTraining, inverter: Inverter, test: Pictures, *, should_stop: Callable[[], bool] = lambda: False) -> Tensor:
     """The mean squared error of each held-out answer, (N, B)."""
-    answers = torch.stack([inverter(update) for update in updates(task, test, first_seed=TESTED + task.seed, pulse=pulse)])
+    answers = torch.stack([inverter(update) for update in updates(task, test, first_seed=TESTED + task.seed, should_stop=should_stop)])
     return least_error(answers, in_groups(test[0], task.batch))
 
 

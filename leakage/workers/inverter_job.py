@@ -13,14 +13,16 @@ from leakage.spec.tasks import InverterTraining
 from leakage.workers.inverter_adapter import train_inverter
 
 
-def perform(store: Store, run: Run, pulse: Callable[[], bool]) -> InverterEnd:
+def perform(store: Store, run: Run, should_stop: Callable[[], bool]) -> InverterEnd:
     """Train, tell how it goes, and answer what the network reaches; nothing of one that was stopped."""
     task, began = InverterTraining.model_validate_json(run.experiment), time.monotonic()
     folder = inverter_folder(task.name)
     store.add_event(run.id, TrainingMetaEvent(rounds=task.epochs, device="cpu"))
     if not (folder / "card.json").exists():
         try:
-            for epoch in train_inverter(task, folder, pulse=pulse, room=room_for(folder, partial(store.make_model_room, run.id))):
+            for epoch in train_inverter(
+                task, folder, should_stop=should_stop, room=room_for(folder, partial(store.make_model_room, run.id))
+            ):
                 store.add_event(run.id, ProgressEvent(done=epoch.done, loss=epoch.loss, seconds=round(time.monotonic() - began, 1)))
         except StoppedError:
             return InverterEnd(seconds=round(time.monotonic() - began, 1))

@@ -14,8 +14,8 @@ from leakage.runs.endings import OVER, UNBEGUN
 from leakage.runs.events import EndEvent
 from leakage.runs.run_queue import BEFORE_IT_BEGAN
 from leakage.runs.store import Run, Store
+from leakage.workers.heartbeat import Heartbeat, YieldedError
 from leakage.workers.memory_limit import lift_memory_limit, met_limit
-from leakage.workers.pulse import Pulse, YieldedError
 
 MEMORY = "This needs more memory than one run may use here. Choose a smaller batch, a smaller picture or a narrower model."
 log = logging.getLogger(__name__)
@@ -35,18 +35,18 @@ class Job:
 
     def __init__(self, store: Store, run: Run, *, so_far: str) -> None:
         self.store, self.run, self.so_far = store, run, so_far
-        self.pulse, self.limit, self.runs, self.closed, self.fit = Pulse(store, run), 0, 1, False, True
+        self.heartbeat, self.limit, self.runs, self.closed, self.fit = Heartbeat(store, run), 0, 1, False, True
 
     def __enter__(self) -> "Job":
         with self.telling():
-            self.pulse.start()
+            self.heartbeat.start()
         return self
 
     def __exit__(self, _kind: object, error: BaseException | None, _where: object) -> None:
         if isinstance(error, Exception) and not self.closed:
             self.fail(error)
-        self.pulse.over.set()
-        self.pulse.join()
+        self.heartbeat.over.set()
+        self.heartbeat.join()
 
     @contextmanager
     def telling(self) -> Iterator[None]:
@@ -60,7 +60,7 @@ class Job:
     def may_take(self, seconds: int, *, runs: int = 1, since: float | None = None) -> None:
         """Limit its time, which began when it was claimed, or at `since` (seconds since 1970); `runs` share a loop and this limit."""
         begun = since or self.run.started or time.time()
-        self.limit, self.runs, self.pulse.deadline = seconds, runs, time.monotonic() + begun - time.time() + seconds
+        self.limit, self.runs, self.heartbeat.deadline = seconds, runs, time.monotonic() + begun - time.time() + seconds
 
     def computes_on(self, device: torch.device) -> None:
         """Note where it is computed, if that is another kind of device than was thought when it was asked for."""
@@ -71,8 +71,8 @@ class Job:
     @property
     def cut(self) -> str:
         """Why it ends before its time, if it does: stopped, as its message says how, or by its limit."""
-        if not self.pulse.stopped:
-            return "limit" if self.pulse.late else ""
+        if not self.heartbeat.stopped:
+            return "limit" if self.heartbeat.late else ""
         found = self.store.get(self.run.id)
         return (found and found.message) or "stopped"
 
@@ -84,7 +84,7 @@ class Job:
             "over": f"{OVER}; {self.so_far}.",
         }
         message = told.get(self.cut, "")
-        status = "cancelled" if self.pulse.stopped or not whole else "done"
+        status = "cancelled" if self.heartbeat.stopped or not whole else "done"
         self.store.finish(self.run.id, status, message=message, result=result)
         self.closed = True
 

@@ -26,19 +26,19 @@ NOISES = (1e-3, 1e-2)  # lengths of noise, in lengths of the gradient
 TELLINGS = 50  # times at most that it tells how far it is with the whole gradient
 
 
-def perform(store: Store, run: Run, pulse: Callable[[], bool]) -> RanksEnd:
+def perform(store: Store, run: Run, should_stop: Callable[[], bool]) -> RanksEnd:
     """Measure; answer ranks (by name, None of a layer that is too large), that of the whole gradient, seconds, and whether that is all."""
     asked, begun = Ranks.model_validate_json(run.experiment), time.monotonic()
     ranks, gradient, whole = dict[str, int | None](), None, False
     try:
         for number, layer in enumerate(asked.layers, 1):
-            if pulse():
+            if should_stop():
                 raise StoppedError
             store.add_event(run.id, TurnEvent(name=layer.name, number=number, layers=len(asked.layers)))
-            ranks[layer.name] = measured_rank(layer, asked.seed, pulse=pulse)
+            ranks[layer.name] = measured_rank(layer, asked.seed, should_stop=should_stop)
             store.add_event(run.id, RankEvent(name=layer.name, rank=ranks[layer.name]))
         if asked.directions:
-            gradient = in_numbers(whole_gradient(asked, _Teller(store, run.id, asked.directions, pulse)))
+            gradient = in_numbers(whole_gradient(asked, _Teller(store, run.id, asked.directions, should_stop)))
             store.add_event(run.id, GradientRankEvent(measured=gradient))
         whole = True
     except StoppedError:
@@ -46,15 +46,15 @@ def perform(store: Store, run: Run, pulse: Callable[[], bool]) -> RanksEnd:
     return RanksEnd(ranks=ranks, seconds=round(time.monotonic() - begun, 1), whole=whole, gradient=gradient)
 
 
-def whole_gradient(asked: Ranks, pulse: Callable[[int], bool] = lambda _: False) -> Spectrum:
-    """d(gradient)/d(picture) of the network, its weights drawn by the seed, at a picture of the gallery; `pulse`: see `spectrum`."""
+def whole_gradient(asked: Ranks, should_stop: Callable[[int], bool] = lambda _: False) -> Spectrum:
+    """d(gradient)/d(picture) of the network, its weights drawn by the seed, at a picture of the gallery; `should_stop`: see `spectrum`."""
     shape = (asked.channels, asked.size, asked.size)
     model = untrained(Part(id="custom", fields={"network": asked.network}), shape, asked.outputs, seed=asked.seed)
     if asked.outputs == 1:
         model.add_module("two", TwoClasses())
     x, classes = load(Experiment(pictures=(PICTURE,), size=asked.size, channels=asked.channels), {})
     label = torch.remainder(classes, max(asked.outputs, 2))
-    return spectrum(model, x, label, directions=asked.directions, seed=asked.seed, pulse=pulse)
+    return spectrum(model, x, label, directions=asked.directions, seed=asked.seed, should_stop=should_stop)
 
 
 def in_numbers(found: Spectrum) -> GradientRank:
@@ -71,13 +71,13 @@ def in_numbers(found: Spectrum) -> GradientRank:
 
 
 class _Teller:
-    """A pulse that tells a run's listeners how many directions have been moved, not too often."""
+    """A `should_stop` that also reports to a run's listeners, at intervals, how many directions have been moved."""
 
-    def __init__(self, store: Store, run: str, directions: int, pulse: Callable[[], bool]) -> None:
-        self.store, self.run, self.directions, self.pulse, self.told = store, run, directions, pulse, -math.inf
+    def __init__(self, store: Store, run: str, directions: int, should_stop: Callable[[], bool]) -> None:
+        self.store, self.run, self.directions, self.should_stop, self.told = store, run, directions, should_stop, -math.inf
 
     def __call__(self, done: int) -> bool:
         if done - self.told >= self.directions / TELLINGS:
             self.store.add_event(self.run, MovedEvent(done=done, directions=self.directions))
             self.told = done
-        return self.pulse()
+        return self.should_stop()

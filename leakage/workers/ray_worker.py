@@ -96,13 +96,13 @@ class RayWorker:
         from leakage.workers.job import UnbegunError
 
         def read(file: NeededFile) -> bytes:
-            if job.pulse.says_stop():
+            if job.heartbeat.should_stop():
                 raise UnbegunError
             return cast(bytes, self.store.read_file(job.run.id, file))
 
         ends = time.monotonic() + PATIENCE
         while (needed := self.store.needed_files(job.run.id)) is None:
-            if job.pulse.says_stop() or time.monotonic() > ends:
+            if job.heartbeat.should_stop() or time.monotonic() > ends:
                 raise CheckpointError("Another worker is at this training. Wait until it has ended, then ask again.")
             time.sleep(PATIENCE / 40)
         self.store.training = None

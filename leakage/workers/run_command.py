@@ -96,13 +96,13 @@ def run_file(experiment: Experiment, out: Path) -> Metrics:
     (out / "frames").mkdir(parents=True, exist_ok=True)
     deadline = time.monotonic() + experiment.max_seconds
     try:
-        scene = prepare(experiment, pulse=lambda: time.monotonic() > deadline)
+        scene = prepare(experiment, should_stop=lambda: time.monotonic() > deadline)
     except StoppedError:
         raise RuntimeError(UNBEGUN.format(experiment.max_seconds)) from None
     rows: list[MetricsFrame] = []
     answer, verdict, note = None, None, {}
     try:
-        for frame in play(experiment, scene=scene, pulse=lambda: time.monotonic() > deadline):
+        for frame in play(experiment, scene=scene, should_stop=lambda: time.monotonic() > deadline):
             (out / ("final.png" if frame.final else f"frames/{frame.step:06d}.png")).write_bytes(contact_sheet(frame.x))
             scores = FrameScores.model_validate(frame.scores, extra="forbid")
             rows.append(MetricsFrame(step=frame.step, seconds=frame.seconds, loss=frame.loss, labels=tuple(frame.labels), scores=scores))

@@ -59,12 +59,12 @@ def train(
     *,
     device: torch.device,
     start: State | None = None,
-    pulse: Callable[[], bool] = lambda: False,
+    should_stop: Callable[[], bool] = lambda: False,
 ) -> Iterator[Progress]:
     """Build the model and train it: see `federated_training.train`."""
     model = build(training).to(device)
     yield from federated_training.train(
-        recipe_of(training), model, train_set, test_set, protections=protections(training), start=start, pulse=pulse
+        recipe_of(training), model, train_set, test_set, protections=protections(training), start=start, should_stop=should_stop
     )
 
 

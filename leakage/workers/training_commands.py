@@ -47,7 +47,7 @@ def train_here(given: dict[str, Any]) -> None:
 
     training = parse_training(_asked(given, Training)).resolve(plugin_catalog.describe())
     folder = given["out"] or settings().checkpoints / training.name
-    for word in train(training, folder, device=best_device(), pulse=_until(training.max_seconds)):
+    for word in train(training, folder, device=best_device(), should_stop=_until(training.max_seconds)):
         if word.accuracy is not None:
             log.info(
                 "round %d of %d: loss %.3f, accuracy %.2f %%, %.0f s",
@@ -70,7 +70,7 @@ def train_attacker_here(given: dict[str, Any]) -> None:
 
     task = parse_as(_asked(given, InverterTraining), InverterTraining, "an attacker's training").resolve(plugin_catalog.describe())
     folder = given["out"] or inverter_folder(task.name)
-    for epoch in train_inverter(task, folder, pulse=_until(task.max_seconds)):
+    for epoch in train_inverter(task, folder, should_stop=_until(task.max_seconds)):
         told = f"epoch {epoch.done} of {task.epochs}: mean squared error {epoch.loss:.4f}"
         log.info("%s", told if epoch.done else f"{task.pictures} pictures were sent through the phone")
     card = read_inverter(folder / "card.json")
@@ -84,7 +84,7 @@ def _asked(given: dict[str, Any], task: type[BaseModel]) -> dict[str, Any]:
 
 
 def _until(seconds: float) -> Callable[[], bool]:
-    """A pulse that says stop once so many seconds have passed."""
+    """Return a `should_stop` that is true once so many seconds have passed."""
     deadline = time.monotonic() + seconds
     return lambda: time.monotonic() > deadline
 

@@ -18,7 +18,8 @@ from safetensors import safe_open
 
 from leakage.data.checkpoints import STATE, CheckpointError, write
 from leakage.engine.core import ClientState, Params
-from leakage.engine.federated_training import Pictures, Progress, State, Stopped, accuracy
+from leakage.engine.federated_training import Pictures, Progress, State, accuracy
+from leakage.engine.stopping import StoppedError
 from leakage.engine.weights import pack, put, unpack
 from leakage.settings import INSTALLED, ROOT
 from leakage.spec.tasks import Training
@@ -41,7 +42,7 @@ def train(
     folder: Path,
     *,
     device: torch.device,
-    pulse: Callable[[], bool] = lambda: False,
+    should_stop: Callable[[], bool] = lambda: False,
     room: Callable[[int], None] = any_room,
 ) -> Iterator[Progress]:
     """Yield progress and keep everything in `folder`; a training that was interrupted there goes on where its last full round ended.
@@ -50,12 +51,12 @@ def train(
     written, and may refuse them. Raises CheckpointError when the folder holds another training.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    with held(folder, pulse):
-        yield from _train(training, folder, device=device, pulse=pulse, room=room)
+    with held(folder, should_stop):
+        yield from _train(training, folder, device=device, should_stop=should_stop, room=room)
 
 
 def _train(
-    training: Training, folder: Path, *, device: torch.device, pulse: Callable[[], bool], room: Callable[[int], None]
+    training: Training, folder: Path, *, device: torch.device, should_stop: Callable[[], bool], room: Callable[[int], None]
 ) -> Iterator[Progress]:
     commit = commit_of_code()  # of the code as it was loaded
     start, rows = resume(training, folder)
@@ -66,7 +67,7 @@ def _train(
     train_set, test_set = load(training)
     before = rows[-1]["seconds"] if rows else 0.0
     room(FILES * sum(value.nbytes for value in build(training).state_dict().values()))  # sooner than after the first round
-    for progress in run_training(training, train_set, test_set, device=device, start=start, pulse=pulse):
+    for progress in run_training(training, train_set, test_set, device=device, start=start, should_stop=should_stop):
         word = replace(progress, seconds=before + progress.seconds)
         if word.weights is not None:
             number = round(word.done)
@@ -82,12 +83,12 @@ def _train(
             write(folder / STATE, state)
         yield word
     if len(rows) == training.rounds:
-        with suppress(Stopped):
-            finish(training, folder, train_set, test_set.to(device), commit=commit, pulse=pulse)
+        with suppress(StoppedError):
+            finish(training, folder, train_set, test_set.to(device), commit=commit, should_stop=should_stop)
 
 
 @contextmanager
-def held(folder: Path, pulse: Callable[[], bool]) -> Iterator[None]:
+def held(folder: Path, should_stop: Callable[[], bool]) -> Iterator[None]:
     """Nobody else trains in this folder meanwhile; one that was just told to stop is waited for. Raises CheckpointError."""
     ends = time.monotonic() + PATIENCE
     while True:
@@ -96,7 +97,7 @@ def held(folder: Path, pulse: Callable[[], bool]) -> Iterator[None]:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                if pulse() or time.monotonic() > ends:
+                if should_stop() or time.monotonic() > ends:
                     remedy = "Wait until it has ended, then ask again"
                     raise CheckpointError(f"Another process is at this training, in {folder}. {remedy}.") from None
                 time.sleep(0.2)
@@ -151,11 +152,11 @@ def finish(
     test_set: Pictures,
     *,
     commit: str,
-    pulse: Callable[[], bool],
+    should_stop: Callable[[], bool],
 ) -> None:
     """Write the last stage and the card, its accuracies measured on the files as they lie there; the state is no longer needed.
 
-    Raises Stopped when `pulse()` says so: then the training is not finished, and goes on here when it is asked for again.
+    Raises StoppedError when `should_stop()` returns True: then the training is not finished, and goes on here when it is asked for again.
     """
     model = build(training).to(test_set.x.device)
     last, _ = kept_in(folder / STATE, training.clients)
@@ -173,7 +174,7 @@ def finish(
                 "rounds": number,
                 "file": f"{number}.safetensors",
                 "sha256": hashlib.sha256(data).hexdigest(),
-                "accuracy": accuracy(model, test_set, pulse),
+                "accuracy": accuracy(model, test_set, should_stop),
                 "dtype": dtype.removeprefix("torch."),
             }
         )

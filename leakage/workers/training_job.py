@@ -16,13 +16,15 @@ from leakage.workers.training_adapter import privacy
 from leakage.workers.training_folder import train
 
 
-def perform(store: Store, run: Run, pulse: Callable[[], bool], device: torch.device) -> TrainingEnd:
+def perform(store: Store, run: Run, should_stop: Callable[[], bool], device: torch.device) -> TrainingEnd:
     """Train, tell how it goes, and answer the result: rounds, seconds, accuracy (None before the first round has ended), checkpoint."""
     training = Training.model_validate_json(run.experiment)
     folder = settings().checkpoints / training.name
     store.add_event(run.id, TrainingMetaEvent(rounds=training.rounds, device=str(device)))
     last: Progress | None = None
-    for word in train(training, folder, device=device, pulse=pulse, room=room_for(folder, partial(store.make_model_room, run.id))):
+    for word in train(
+        training, folder, device=device, should_stop=should_stop, room=room_for(folder, partial(store.make_model_room, run.id))
+    ):
         done, seconds = round(word.done, 4), round(word.seconds, 1)
         if word.accuracy is None:
             store.add_event(run.id, ProgressEvent(done=done, loss=word.loss, seconds=seconds))

@@ -30,6 +30,7 @@ from leakage.workers.memory_limit import limit_memory
 from leakage.workers.timing import measure
 
 POLITE = 10  # of 19: where cores are short, pages and their server come first
+NONE_LEFT = object()
 log = logging.getLogger(__name__)
 
 
@@ -51,23 +52,23 @@ def train(job: Job, device: torch.device) -> None:
     """Train, with all cores while alone."""
     job.computes_on(device)
     job.may_take(parse_training(job.run.experiment).max_seconds)
-    job.pulse.most = cores()
-    result = training_job.perform(job.store, job.run, job.pulse, device)
+    job.heartbeat.most = cores()
+    result = training_job.perform(job.store, job.run, job.heartbeat, device)
     job.done(result, whole=result.checkpoint is not None)
 
 
 def measure_ranks(job: Job, _device: torch.device) -> None:
     """Measure ranks, on one core."""
     job.may_take(Ranks.model_validate_json(job.run.experiment).max_seconds)
-    result = rank_job.perform(job.store, job.run, job.pulse)
+    result = rank_job.perform(job.store, job.run, job.heartbeat)
     job.done(result, whole=result.whole)
 
 
 def train_attacker(job: Job, _device: torch.device) -> None:
     """Train an attacker's network, with all cores while alone."""
     job.may_take(InverterTraining.model_validate_json(job.run.experiment).max_seconds)
-    job.pulse.most = cores()
-    result = inverter_job.perform(job.store, job.run, job.pulse)
+    job.heartbeat.most = cores()
+    result = inverter_job.perform(job.store, job.run, job.heartbeat)
     job.done(result, whole=result.inverter is not None)
 
 
@@ -103,8 +104,13 @@ def claim(store: Store, worker: str, *, short: bool) -> Run | None:
         return None
 
 
+def do_next(chores: Iterator[None]) -> bool:
+    """Do the next chore; False when none is left."""
+    return next(chores, NONE_LEFT) is not NONE_LEFT
+
+
 def chores(store: Store, slot: str, device: torch.device) -> Iterator[None]:
-    """What an idle worker does, one piece at a time, so that no run waits for all of it.
+    """Do what an idle worker does, one piece at a time, so that no run waits for all of it.
 
     First it plays one step, so that no user waits for what is loaded at first use; then the first worker measures this machine, once in
     its life, and ends. A plug-in that cannot be imported is no reason to die.
@@ -165,7 +171,7 @@ def work(
                 log.warning("run %s left this process unfit for others: the next run gets a fresh one", run.id)
                 sys.exit()
             idle_since = time.monotonic()
-        elif time.monotonic() - idle_since < 1 or next(todo, True):  # a chore done is None
+        elif time.monotonic() - idle_since < 1 or not do_next(todo):
             time.sleep(0.1)
 
 

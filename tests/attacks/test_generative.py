@@ -35,6 +35,7 @@ from leakage.engine.discrepancy import expected_distance, goal_of
 from leakage.engine.matching import cosine_distance, distance, total_variation
 from leakage.engine.observation import NO_GENERATOR
 from leakage.engine.weights import unpack
+from leakage.engine.with_result import WithResult
 from leakage.evaluation.metrics import psnr
 from leakage.spec.catalog import sources
 from leakage.spec.experiment import Experiment, Part, Picture
@@ -75,11 +76,10 @@ def search_in(seen: Observation, prior: GenerativePrior, kind: str = "cosine") -
 
 def ended(search: object) -> Tensor:
     """What a search returns."""
-    while True:
-        try:
-            next(search)
-        except StopIteration as over:
-            return over.value
+    values = WithResult(search)
+    for _ in values:
+        pass
+    return values.result
 
 
 # ---------------------------------------------------------------- what the generator can paint is found
@@ -159,12 +159,8 @@ def test_the_search_of_weights_changes_a_copy_of_the_generator_and_the_picture_f
     run = search.weights(z, steps=30, step_size=0.001)
     first = next(run)
     torch.testing.assert_close(first.x, prior.decode(z)[0])  # it begins as what was trained
-    weights, last = None, first
-    while weights is None:
-        try:
-            last = next(run)
-        except StopIteration as over:
-            weights = over.value
+    rest = WithResult(run)
+    (*_, last), weights = list(rest), rest.result
     assert float(last.loss) < 0.5 * start
     assert weights.shape == (1, len(before))
     assert float((weights[0] - before).abs().max()) > 0.001
@@ -176,12 +172,8 @@ def test_of_several_starts_the_nearest_is_gone_on_from() -> None:
     prior = known_by(seen)
     search = replace(search_in(seen, prior), rng=generator(2, "attack"))
     run = search.latents(steps=1, step_size=0.0001, starts=8, norm_weight=0.0)
-    z, last = None, None
-    while z is None:
-        try:
-            last = next(run)
-        except StopIteration as over:
-            z = over.value
+    values = WithResult(run)
+    (*_, last), z = list(values), values.result
     torch.testing.assert_close(prior.decode(z)[0], last.x)
     starts = prior.sample(8, seen, generator(2, "attack"))  # one step of 0.0001 later they are still in this order
     distances = [float(cosine_distance(seen.as_gradient())(seen.gradient(prior.decode(one[None])[0], search.labels))) for one in starts]

@@ -22,6 +22,7 @@ from leakage.engine.jacobian_rank import spectrum
 from leakage.engine.link import Link
 from leakage.engine.observe import observe, ready
 from leakage.engine.stretch import Search, Stretch, solve_stretch
+from leakage.engine.with_result import WithResult
 from leakage.networks.grammar import NetworkError, parse, unroll
 from leakage.networks.rank import analyse
 from leakage.spec.experiment import Experiment, Part
@@ -266,11 +267,10 @@ def doubled(gradient: Params, ending: str) -> Params:
 
 def end(search: Search[Any]) -> Any:
     """What a search comes to."""
-    while True:
-        try:
-            next(search)
-        except StopIteration as over:
-            return over.value
+    values = WithResult(search)
+    for _ in values:
+        pass
+    return values.result
 
 
 def test_gradient_rows_alone_count_no_rounding_as_equations() -> None:

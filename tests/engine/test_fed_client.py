@@ -302,15 +302,16 @@ STACK = (
 STATEFUL = Training(rounds=4, clients=2, rate=0.3, batch=50, pictures=500, decay=0, defenses=STACK)
 
 
-def run(training: Training, folder: Path, *, pulse: Callable[[], bool] = lambda: False) -> list[Progress]:
+def run(training: Training, folder: Path, *, should_stop: Callable[[], bool] = lambda: False) -> list[Progress]:
     """The words at the end of each round."""
-    return [word for word in training_folder.train(training, folder, device=CPU, pulse=pulse) if word.accuracy is not None]
+    return [word for word in training_folder.train(training, folder, device=CPU, should_stop=should_stop) if word.accuracy is not None]
 
 
 def test_what_clients_carry_is_kept_so_that_an_interrupted_training_ends_with_the_same_weights(digits: Path) -> None:
     run(STATEFUL, digits / "whole")
     asked = iter(range(10**6))
-    first = run(STATEFUL, digits / "parts", pulse=lambda: next(asked) >= 30)  # 10 steps and 3 blocks of test pictures a round: in the third
+    # 10 steps and 3 blocks of test pictures a round: stopped in the third
+    first = run(STATEFUL, digits / "parts", should_stop=lambda: next(asked) >= 30)
     assert [word.done for word in first] == [1, 2]
     state, _ = training_folder.resume(STATEFUL, digits / "parts")
     assert state is not None

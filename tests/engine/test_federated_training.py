@@ -185,9 +185,9 @@ def digits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 DIGITS = Training(rounds=6, rate=0.3, batch=32, decay=0)
 
 
-def run(training: Training, folder: Path, *, pulse: Callable[[], bool] = lambda: False) -> list[Progress]:
+def run(training: Training, folder: Path, *, should_stop: Callable[[], bool] = lambda: False) -> list[Progress]:
     """The words at the end of each round."""
-    return [word for word in training_folder.train(training, folder, device=CPU, pulse=pulse) if word.accuracy is not None]
+    return [word for word in training_folder.train(training, folder, device=CPU, should_stop=should_stop) if word.accuracy is not None]
 
 
 def test_lenet_learns_digits_and_its_card_says_how_well(digits: Path) -> None:
@@ -207,10 +207,11 @@ def test_lenet_learns_digits_and_its_card_says_how_well(digits: Path) -> None:
 def test_a_training_that_is_interrupted_twice_ends_with_the_same_files(digits: Path) -> None:
     whole = [(word.done, word.accuracy, word.loss) for word in run(DIGITS, digits / "whole")]
     steps = iter(range(10**6))
-    first = run(DIGITS, digits / "parts", pulse=lambda: next(steps) >= 120)  # 47 steps and 3 blocks of test pictures a round: in the third
+    # 47 steps and 3 blocks of test pictures a round: stopped in the third
+    first = run(DIGITS, digits / "parts", should_stop=lambda: next(steps) >= 120)
     assert [word.done for word in first] == [1, 2]
     assert not (digits / "parts" / "card.json").exists()
-    second = run(DIGITS, digits / "parts", pulse=lambda: next(steps) >= 230)
+    second = run(DIGITS, digits / "parts", should_stop=lambda: next(steps) >= 230)
     assert [word.done for word in second] == [1, 2, 3, 4]
     third = run(DIGITS, digits / "parts")
     assert [(word.done, word.accuracy, word.loss) for word in third] == whole
@@ -221,14 +222,14 @@ def test_a_training_that_is_interrupted_twice_ends_with_the_same_files(digits: P
 def test_a_training_stopped_while_it_is_tried_out_keeps_the_rounds_before(digits: Path) -> None:
     """47 steps and 3 blocks of test pictures a round; asked at each."""
     asked = iter(range(10**6))
-    words = run(DIGITS, digits / "out", pulse=lambda: next(asked) >= 50 + 48)
+    words = run(DIGITS, digits / "out", should_stop=lambda: next(asked) >= 50 + 48)
     assert [word.done for word in words] == [1]
     assert [word.done for word in run(DIGITS, digits / "out")] == [1, 2, 3, 4, 5, 6]
 
 
 def test_a_training_stopped_before_its_card_is_written_writes_it_when_asked_again(digits: Path) -> None:
     short, asked = DIGITS.model_copy(update={"rounds": 2}), iter(range(10**6))
-    words = run(short, digits / "out", pulse=lambda: next(asked) >= 2 * 50 + 1)
+    words = run(short, digits / "out", should_stop=lambda: next(asked) >= 2 * 50 + 1)
     assert [word.done for word in words] == [1, 2]
     assert not (digits / "out" / "card.json").exists()
     run(short, digits / "out")
@@ -239,7 +240,7 @@ def test_two_cannot_train_in_one_folder(digits: Path) -> None:
     begun = training_folder.train(DIGITS, digits / "out", device=CPU)
     next(begun)
     with pytest.raises(CheckpointError, match=r"Another process is at this training, in .* Wait until it has ended"):
-        run(DIGITS, digits / "out", pulse=lambda: True)
+        run(DIGITS, digits / "out", should_stop=lambda: True)
     begun.close()
     assert run(DIGITS, digits / "out")[-1].done == 6
 

@@ -104,7 +104,7 @@ def test_it_stops_when_told_and_leaves_the_model_as_it_was() -> None:
     model, x = network("conv 3@4 p1", 1, 8), picture(1, 8)
     before = {name: value.clone() for name, value in model.state_dict().items()}
     with pytest.raises(StoppedError):
-        spectrum(model, x, LABEL, pulse=lambda _: True)
+        spectrum(model, x, LABEL, should_stop=lambda _: True)
     spectrum(model, x, LABEL)
     assert all(torch.equal(value, before[name]) and value.dtype == before[name].dtype for name, value in model.state_dict().items())
     assert model.training

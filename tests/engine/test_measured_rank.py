@@ -59,7 +59,7 @@ def test_it_is_the_same_when_one_filter_is_read_at_a_time(one: Map, monkeypatch:
 )
 def test_no_part_is_read_that_can_add_nothing(text: str, shape: tuple[int, int, int], rank: int) -> None:
     asked: list[int] = []
-    assert measured_rank(layer(text, *shape), seed=1, pulse=lambda: asked.append(1) is not None) == rank
+    assert measured_rank(layer(text, *shape), seed=1, should_stop=lambda: asked.append(1) is not None) == rank
     assert len(asked) == 1  # the gradient's first part holds it all
 
 
@@ -79,7 +79,7 @@ def test_reading_ends_with_a_part_that_adds_nothing() -> None:
 def test_it_stops_between_two_decompositions(steps: int) -> None:
     left = iter([False] * steps)
     with pytest.raises(StoppedError):
-        measured_rank(layer("conv 3@3", 3, 9, 9), seed=1, pulse=lambda: next(left, True))
+        measured_rank(layer("conv 3@3", 3, 9, 9), seed=1, should_stop=lambda: next(left, True))
 
 
 @pytest.mark.parametrize(

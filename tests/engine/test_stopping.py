@@ -15,16 +15,16 @@ MEMBERS = LOCAL.model_copy(update={"aggregation": Part(id="secure_aggregation", 
 
 
 @pytest.mark.parametrize("experiment", [LOCAL, MEMBERS], ids=["one phone", "two phones in a sum"])
-def test_the_pulse_is_asked_before_every_local_step_of_every_round(experiment: Experiment) -> None:
+def test_should_stop_is_called_before_every_local_step_of_every_round(experiment: Experiment) -> None:
     """Two pictures in mini-batches of one: two steps an epoch, whoever holds them."""
     asked = list[int]()
 
-    def pulse() -> bool:
+    def should_stop() -> bool:
         asked.append(1)
         return False
 
     x, y = smooth(2), LABELS[:2]
-    seen = observe(initial_model(experiment, x), x, y, federation(experiment), num_classes=10, pulse=pulse)
+    seen = observe(initial_model(experiment, x), x, y, federation(experiment), num_classes=10, should_stop=should_stop)
     assert len(asked) == 2 * EPOCHS * ROUNDS
     plain = observe(initial_model(experiment, x), x, y, federation(experiment), num_classes=10)
     assert all(torch.equal(seen.update[name], plain.update[name]) for name in plain.update)
@@ -34,11 +34,11 @@ def test_the_pulse_is_asked_before_every_local_step_of_every_round(experiment: E
 def test_no_step_is_taken_after_it_says_stop(step: int) -> None:
     asked = list[int]()
 
-    def pulse() -> bool:
+    def should_stop() -> bool:
         asked.append(1)
         return len(asked) == step
 
     x = smooth(2)
     with pytest.raises(StoppedError):
-        observe(initial_model(LOCAL, x), x, LABELS[:2], federation(LOCAL), num_classes=10, pulse=pulse)
+        observe(initial_model(LOCAL, x), x, LABELS[:2], federation(LOCAL), num_classes=10, should_stop=should_stop)
     assert len(asked) == step

@@ -16,8 +16,8 @@ from leakage.settings import Settings
 from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
 from leakage.workers import attack_job, plugin_catalog
 from leakage.workers.adapter import batchable, play, prepare
+from leakage.workers.heartbeat import Heartbeat
 from leakage.workers.job import Job
-from leakage.workers.pulse import Pulse
 from leakage.workers.worker import perform
 
 NAIVE = Assumptions(adaptive=False)
@@ -186,9 +186,9 @@ def test_a_loop_has_one_limit_that_of_one_run_times_what_its_steps_cost(
     queue(ARMS[:3])
     left = list[float]()
 
-    def look_at(scenes: list[Scene], pulses: list[Pulse]) -> Iterator[tuple[int, Frame]]:
-        left.extend(pulse.deadline - time.monotonic() for pulse in pulses)
-        return play_together(scenes, pulses)
+    def look_at(scenes: list[Scene], heartbeats: list[Heartbeat]) -> Iterator[tuple[int, Frame]]:
+        left.extend(one.deadline - time.monotonic() for one in heartbeats)
+        return play_together(scenes, heartbeats)
 
     monkeypatch.setattr(attack_job, "play_together", look_at)
     work(store)

@@ -61,7 +61,7 @@ def test_a_cancelled_run_answers_with_the_lowest_loss_and_not_with_the_best_pict
     scene = scene_of(experiment, first, seen=seen)
     monkeypatch.setattr("leakage.evaluation.play.SHARE", 1e9)  # every frame is kept, however long that takes
     kept: list[Frame] = []
-    for frame in play(experiment, scene=scene, pulse=lambda: kept[-1].note["start"] == 2, per_second=1e9):
+    for frame in play(experiment, scene=scene, should_stop=lambda: kept[-1].note["start"] == 2, per_second=1e9):
         kept.append(frame)
     *frames, answer = kept
     lowest = min(frames, key=lambda frame: frame.loss)
@@ -104,7 +104,7 @@ def test_what_was_said_on_the_way_is_not_said_of_the_answer_of_a_stopped_run() -
     experiment = Experiment(attack=Part(id="idlg", fields={"steps": 30, "tries": 4}))
     seen = by_hand(lambda x: x**2 + 1, torch.zeros(1, 1, 1, 1))  # never 0: a start is said to be stuck
     kept: list[Frame] = []
-    for frame in play(experiment, scene=scene_of(experiment, smooth(side=1), seen=seen), pulse=lambda: "event" in kept[-1].note):
+    for frame in play(experiment, scene=scene_of(experiment, smooth(side=1), seen=seen), should_stop=lambda: "event" in kept[-1].note):
         kept.append(frame)
     assert ["event" in frame.note for frame in kept] == [*[False] * (len(kept) - 2), True, False]
     assert kept[-1].note["label rule"]

@@ -45,7 +45,7 @@ def gain(defense: str, sent: list[dict[str, Tensor]], baseline: Tensor) -> float
 
 def sent(defense: str, **changed: object) -> list[dict[str, Tensor]]:
     task, x, y, _ = digits(defense)
-    return list(updates(task.model_copy(update=changed), (x, y), first_seed=TESTED + 7, pulse=lambda: False))
+    return list(updates(task.model_copy(update=changed), (x, y), first_seed=TESTED + 7, should_stop=lambda: False))
 
 
 @pytest.mark.parametrize("defense", ["", "ada_defense"])
@@ -100,7 +100,7 @@ def test_one_that_is_trained_here_is_found_by_the_attack(tmp_path: Path, monkeyp
 def test_a_training_that_is_stopped_leaves_nothing_and_one_whose_phones_differ_is_refused(tmp_path: Path) -> None:
     task = InverterTraining(pictures=100).resolve(CATALOG)
     with pytest.raises(StoppedError):
-        list(train_inverter(task, tmp_path / "stopped", pulse=lambda: True))
+        list(train_inverter(task, tmp_path / "stopped", should_stop=lambda: True))
     assert not (tmp_path / "stopped").exists()
     secret = InverterTraining(pictures=100, defenses=(Part(id="precode"),)).resolve(CATALOG)
     with pytest.raises(ValueError, match="puts something of its own into the model"):

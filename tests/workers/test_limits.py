@@ -57,8 +57,8 @@ def test_a_run_can_be_stopped_while_it_is_prepared(dispatcher: Place) -> None:
 
 STUCK_BEFORE_IT_BEGAN = """
     import torch
-    from leakage.workers import attack_job, job, pulse
-    pulse.PATIENCE = 0.5
+    from leakage.workers import attack_job, heartbeat, job
+    heartbeat.PATIENCE = 0.5
     attack_job.prepare = lambda *_, **__: time.sleep(60)  # one step
     with job.Job(store, store.claim("0:1"), so_far="") as mine:
         attack_job.perform(mine, torch.device("cpu"))
@@ -87,9 +87,9 @@ def test_a_limit_begins_at_the_claim(tmp_path: Path) -> None:
     job = Job(store, run, so_far="")
     time.sleep(0.3)
     job.may_take(10)
-    assert 9.5 < job.pulse.deadline - time.monotonic() <= 9.7
+    assert 9.5 < job.heartbeat.deadline - time.monotonic() <= 9.7
     job.may_take(10, since=time.time() - 4)  # the claim of the first in its loop
-    assert 5.9 < job.pulse.deadline - time.monotonic() <= 6.0
+    assert 5.9 < job.heartbeat.deadline - time.monotonic() <= 6.0
     store.close()
 
 

@@ -365,7 +365,7 @@ def test_a_worker_asks_for_a_core_or_for_a_share_of_a_gpu_where_there_is_one() -
 
 def test_all_that_a_worker_asks_of_its_store_can_be_asked_from_afar() -> None:
     folder, asked = Path(remote_store.__file__).parent, set()
-    for module in ("worker", "job", "attack_job", "training_job", "rank_job", "pulse"):
+    for module in ("worker", "job", "attack_job", "training_job", "rank_job", "heartbeat"):
         for node in ast.walk(ast.parse((folder / f"{module}.py").read_text())):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
                 owner = node.func.value

@@ -20,7 +20,7 @@ from leakage.runs.notes import SPEEDS
 from leakage.runs.store import Run, Store
 from leakage.spec.experiment import Experiment, Part, Picture
 from leakage.workers.dispatcher import KILL_AFTER, LOST
-from leakage.workers.pulse import STUCK
+from leakage.workers.heartbeat import STUCK
 from leakage.workers.worker import POLITE, chores
 
 
@@ -211,12 +211,12 @@ def test_a_run_that_is_deleted_stops(dispatcher: Place) -> None:
 
 
 STUCK_WORKER = """
-    from leakage.workers import pulse as pulses
-    pulses.PATIENCE = 0.5
+    from leakage.workers import heartbeat
+    heartbeat.PATIENCE = 0.5
     run = store.claim("0:1")
-    pulse = pulses.Pulse(store, run)
-    pulse.deadline = time.monotonic() + float(sys.argv[2])
-    pulse.start()
+    beat = heartbeat.Heartbeat(store, run)
+    beat.deadline = time.monotonic() + float(sys.argv[2])
+    beat.start()
     time.sleep(60)  # one step
 """
 

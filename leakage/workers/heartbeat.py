@@ -21,7 +21,7 @@ class YieldedError(Exception):
     """The run lets somebody else go first: nothing of it is kept, so nothing of it need be scored."""
 
 
-class Pulse(threading.Thread):
+class Heartbeat(threading.Thread):
     """Signs of life every second; knows whether to stop and how many threads this run may use. Asked at every step, so it must be cheap."""
 
     def __init__(self, store: Store, run: Run) -> None:
@@ -51,9 +51,9 @@ class Pulse(threading.Thread):
         threads = self.most if self.alone else 1
         if torch.get_num_threads() != threads:
             torch.set_num_threads(threads)
-        return self.says_stop()
+        return self.should_stop()
 
-    def says_stop(self) -> bool:
+    def should_stop(self) -> bool:
         """The same, without a word on threads: while a run is prepared, which is no step of its. Raises YieldedError where it yields."""
         if self.yields:
             raise YieldedError
