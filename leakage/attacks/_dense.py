@@ -21,7 +21,7 @@ from leakage.engine.tensor_names import OF, name_in_model
 from leakage.networks.k_curve import Loss
 
 ALIKE = 1e-4  # rows of a unit in two sums are the same one where they differ by less than this share
-SLOPES: dict[type[nn.Module], Callable[[Any, Tensor], Tensor]] = {  # act' as a function of what act returned
+DERIVATIVES: dict[type[nn.Module], Callable[[Any, Tensor], Tensor]] = {  # act' as a function of what act returned
     nn.ReLU: lambda _, x: (x > 0).to(x),
     nn.LeakyReLU: lambda activation, x: torch.where(x > 0, 1.0, activation.negative_slope).to(x),
     nn.Sigmoid: lambda _, x: (x * (1 - x)).clamp(min=0),
@@ -35,7 +35,7 @@ NOTHING = "receives no gradient (dead units, nothing left to learn, or its phone
 
 @dataclass(frozen=True)
 class Dense:
-    """A linear layer and what bends its output (None: nothing).
+    """A linear layer and the activation of its output (None: it has none).
 
     weight   (m, n)
     bias     whether it has one
@@ -46,9 +46,9 @@ class Dense:
     bias: bool
     activation: nn.Module | None = None
 
-    def slope(self, x: Tensor) -> Tensor:
+    def derivative(self, x: Tensor) -> Tensor:
         """act'(z) where act(z) = x."""
-        return torch.ones_like(x) if self.activation is None else SLOPES[type(self.activation)](self.activation, x)
+        return torch.ones_like(x) if self.activation is None else DERIVATIVES[type(self.activation)](self.activation, x)
 
 
 def exact(value: Tensor) -> Tensor:
@@ -66,11 +66,11 @@ def received(gradient: Params, name: str) -> Tensor:
 
 def rows_of(gradient: Params, name: str, threshold: float) -> tuple[Tensor, Tensor]:
     """The rows of a layer with a bias that are used: dL/dW (m, n) and dL/db (m,). Raises DoesNotApplyError where there are none."""
-    slopes, d = received(gradient, f"{name}.weight"), received(gradient, f"{name}.bias")
+    weight_gradient, d = received(gradient, f"{name}.weight"), received(gradient, f"{name}.bias")
     if not d.any():
         raise DoesNotApplyError(f"The bias of {name} {NOTHING}")
     used = kept(d, threshold)
-    return slopes[used], d[used]
+    return weight_gradient[used], d[used]
 
 
 def rows_of_sums(gradient: Params, name: str, threshold: float) -> list[tuple[Tensor, Tensor]]:
@@ -83,25 +83,25 @@ def rows_of_sums(gradient: Params, name: str, threshold: float) -> list[tuple[Te
     beside = [front for front in fronts if front + bias in gradient and gradient[front + bias].any()]
     sums = [(received(gradient, front + weight), received(gradient, front + bias)) for front in ("", *beside)]
     used = [kept(d, threshold) for _, d in sums]
-    for place, (slopes, d) in enumerate(sums):
+    for place, (weight_gradient, d) in enumerate(sums):
         for smaller in range(place + 1, len(sums)):
-            left, right = slopes * sums[smaller][1][:, None], sums[smaller][0] * d[:, None]  # equal where dW / d are
+            left, right = weight_gradient * sums[smaller][1][:, None], sums[smaller][0] * d[:, None]  # equal where dW / d are
             used[place] &= ~(used[smaller] & ((left - right).norm(dim=1) <= ALIKE * right.norm(dim=1)))
-    return [(slopes[rows], d[rows]) for (slopes, d), rows in zip(sums, used, strict=True)]
+    return [(weight_gradient[rows], d[rows]) for (weight_gradient, d), rows in zip(sums, used, strict=True)]
 
 
 def back(layers: Sequence[Dense], gradient: Params, x: Tensor, d: Tensor) -> Tensor:
-    """The input (n,) of the first of `layers`, given the input x and the slope d = dL/dz of the last. Raises DoesNotApplyError."""
+    """The input (n,) of the first of `layers`, given the input x and the gradient d = dL/dz of the last. Raises DoesNotApplyError."""
     for below, layer in reversed(list(pairwise(layers))):
-        d = (d @ exact(layer.weight)) * below.slope(x)
+        d = (d @ exact(layer.weight)) * below.derivative(x)
         if not d.any():
             raise DoesNotApplyError(f"No gradient passes through {below.name}: its units are dead, so what is below cannot be read off.")
         x = estimate("least squares", received(gradient, f"{below.name}.weight"), d)
     return x
 
 
-def from_loss(layer: Dense, slopes: Tensor, loss: Loss = "cross-entropy") -> list[tuple[Tensor, Tensor]]:
-    """Input x and slope d = dL/dz of a last layer without a bias, from its gradient d x^T and the loss: candidates, the likeliest first.
+def from_loss(layer: Dense, weight_gradient: Tensor, loss: Loss = "cross-entropy") -> list[tuple[Tensor, Tensor]]:
+    """Input x and gradient d = dL/dz of a last layer without a bias, from its gradient d x^T and the loss: candidates, the likeliest first.
 
     The gradient (K, n) is s k h^T with unit vectors k, h: x = t h and d = k s / t, up to a common sign and the scale t. Cross-entropy says
     d = act'(z) * (softmax(act(z)) - e_y) at z = W x, whose most negative entry is the label's. For either sign t is a root of
@@ -109,11 +109,13 @@ def from_loss(layer: Dense, slopes: Tensor, loss: Loss = "cross-entropy") -> lis
     `loss` is that of one output. Raises DoesNotApplyError where the gradient is 0.
     Source: Zhu and Blaschko 2021, section 3.1, for one output.
     """
-    if not slopes.any():
+    if not weight_gradient.any():
         raise DoesNotApplyError(f"{layer.name} {NOTHING}")
-    if len(slopes) == 1:
-        return [(top.x, top.k) for top in one_output(exact(layer.weight), slopes, [0, 1], layer.slope, loss)]
-    left, size, right = rank_one(slopes)
+    if len(weight_gradient) == 1:
+        return [
+            (last_layer.x, last_layer.k) for last_layer in one_output(exact(layer.weight), weight_gradient, [0, 1], layer.derivative, loss)
+        ]
+    left, size, right = rank_one(weight_gradient)
     found: list[tuple[float, Tensor, Tensor]] = []
     for sign in (1, -1):
         k, z = sign * left, exact(layer.weight) @ (sign * right)
@@ -123,7 +125,7 @@ def from_loss(layer: Dense, slopes: Tensor, loss: Loss = "cross-entropy") -> lis
             """t d(t) - s k for scales (T,): (T, K)."""
             t = t.unsqueeze(1)
             out = t * z if layer.activation is None else layer.activation(t * z)
-            return t * layer.slope(out) * (out.softmax(1) - label) - size * k
+            return t * layer.derivative(out) * (out.softmax(1) - label) - size * k
 
         def along(t: Tensor, gap: Callable[[Tensor], Tensor] = gap, k: Tensor = k) -> Tensor:
             return gap(t) @ k

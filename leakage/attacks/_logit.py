@@ -10,7 +10,7 @@ from leakage.networks.k_curve import Loss
 
 
 @dataclass(frozen=True)
-class Top:
+class LastLayer:
     """One explanation of the last layer's gradient k x^T.
 
     label    the class
@@ -26,18 +26,18 @@ class Top:
 
 
 def one_output(
-    weight: Tensor, gradient: Tensor, labels: list[int], slope: Callable[[Tensor], Tensor], loss: Loss = "cross-entropy"
-) -> list[Top]:
+    weight: Tensor, gradient: Tensor, labels: list[int], derivative: Callable[[Tensor], Tensor], loss: Loss = "cross-entropy"
+) -> list[LastLayer]:
     """Every explanation of the gradient (1, D) of a single output without a bias, for the labels that are possible.
 
-    mu l'(mu) = <gradient, weight> for the loss l; then k = +-l'(mu). `slope` is that of the bend behind the output, as a function of what
-    comes out; the bend must be homogeneous (ReLU, LeakyReLU).
+    mu l'(mu) = <gradient, weight> for the loss l; then k = +-l'(mu). `derivative` is that of the activation behind the output, as a
+    function of what comes out; the activation must be homogeneous (ReLU, LeakyReLU).
     Source: Zhu and Blaschko 2021, section 3.1 and figure 1.
     """
     found = []
     for label in labels:
         sign = 2 * label - 1
         for mu in k_curve.nearest(loss, float((gradient * weight).sum())):
-            k = sign * k_curve.slope(loss, mu) * slope(gradient.new_tensor([sign * mu]))
-            found.append(Top(label, k, gradient[0] / k, mu))
+            k = sign * k_curve.derivative(loss, mu) * derivative(gradient.new_tensor([sign * mu]))
+            found.append(LastLayer(label, k, gradient[0] / k, mu))
     return found

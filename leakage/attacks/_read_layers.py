@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import nn
 
-from leakage.attacks._dense import SLOPES, Dense
+from leakage.attacks._dense import DERIVATIVES, Dense
 from leakage.engine.chain import activation_of, is_last
 from leakage.engine.computation import Computation, Step, computation, probes
 from leakage.engine.core import Observation, generator
@@ -103,7 +103,7 @@ class Reading:
             activation = activation_of(step, value)
             if step.function == "linear" and step.layer is not None and value.dim() == 2:
                 layers.append(self._dense(step))
-            elif type(activation) in SLOPES and layers[-1].activation is None:
+            elif type(activation) in DERIVATIVES and layers[-1].activation is None:
                 layers[-1] = replace(layers[-1], activation=activation)
             elif not isinstance(activation, nn.Identity):
                 return layers, step.kind

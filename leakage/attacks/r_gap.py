@@ -6,15 +6,15 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from leakage.attacks._climb import BALANCED, SYSTEMS, Climb, Ladder
 from leakage.attacks._dense import Dense, from_loss
 from leakage.attacks._labels import labels_of
-from leakage.attacks._logit import Top, one_output
+from leakage.attacks._logit import LastLayer, one_output
+from leakage.attacks._recursion import BALANCED, SYSTEMS, Recursion, RecursionStep
 from leakage.engine.chain import Chain, NoChainError, chain
+from leakage.engine.chain_layer import ChainLayer
 from leakage.engine.core import Attack, Observation, Params, Snapshot, choice
 from leakage.engine.equations import Solved, TooLargeError
 from leakage.engine.inapplicable import DoesNotApplyError
-from leakage.engine.link import Link
 from leakage.engine.losses import classes_of, loss_of
 from leakage.engine.matching import flatten, grey_pictures
 from leakage.engine.pixel_map import PixelMap
@@ -44,7 +44,7 @@ STUCK = "From layer {} on all layers together have equations enough, but the sea
 
 @dataclass(frozen=True, kw_only=True)
 class RGap(Attack):
-    """Recursion from the last layer: z = bend^-1(x of the layer above), k = (W^T k above) * bend'(z), then x from linear equations.
+    """Recursion from the last layer, a the activation: z = a^-1(x of the layer above), k = (W^T k above) * a'(z); x from linear equations.
 
     A linear layer gives x by least squares over the rows of k x^T. A convolution gives gradient equations (k against dL/dw) and weight
     equations (w * x = z), without those of a ReLU's zeros. The logit follows from <g, w> = mu l'(mu): one root for mu < 0, two for mu > 0,
@@ -82,7 +82,7 @@ class RGap(Attack):
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
         labels, note = labels_of(seen, "best")
         read = solvable_chain(seen)
-        links = list(read.links)
+        layers = list(read.layers)
         grey = grey_pictures(seen)
         blank = Snapshot(0, grey, labels, distance(seen, grey, labels), note)
         if seen.batch_size > 1:
@@ -90,63 +90,65 @@ class RGap(Attack):
             yield blank
         weights = {name: value.detach().cpu().double() for name, value in seen.weights.items()}
         gradient = {name: value.detach().cpu().double() for name, value in seen.as_gradient().items()}
-        last = links[-1]
-        tops = self._tops(seen, last, weights, gradient, labels, note)
-        climbs = [Climb(top, last, top.x.view(last.x), last.pull(weights, top.k)) for top in tops]
-        ladder, short = Ladder(weights, gradient, self.system), ""
-        for step, link in enumerate([last, *links[-2::-1]]):
+        last = layers[-1]
+        steps = [
+            RecursionStep(solution, last, solution.x.view(last.x), last.input_gradient(weights, solution.k))
+            for solution in self._last_layers(seen, last, weights, gradient, labels, note)
+        ]
+        recursion, short = Recursion(weights, gradient, self.system), ""
+        for depth, layer in enumerate([last, *layers[-2::-1]]):
             try:
-                if step:
-                    search = WithResult(ladder.all_down(climbs, link))
+                if depth:
+                    search = WithResult(recursion.next_steps(steps, layer))
                     for missed in search:
-                        yield replace(blank, step=step, note={**note, "layer": link.name, "missed": missed})
-                    climbs = search.result
+                        yield replace(blank, step=depth, note={**note, "layer": layer.name, "missed": missed})
+                    steps = search.result
             except TooLargeError as error:
                 raise DoesNotApplyError(TOO_LARGE.format(error)) from None
-            if not climbs:
-                yield replace(blank, step=step + 1, note={**note, "event": BROKEN.format(link.name)})
+            if not steps:
+                yield replace(blank, step=depth + 1, note={**note, "event": BROKEN.format(layer.name)})
                 return
-            best = climbs[0]
-            told = {**note, **best.note, "explanations": len(climbs)}
+            best = steps[0]
+            told = {**note, **best.note, "explanations": len(steps)}
             if best.solved and best.short not in ("", short):
                 short, of = best.short, best.solved
-                told["event"] = SHORT.format(short, of.equations, of.rank, of.unknowns) if short == link.name else APART.format(short)
-            if link is links[0] and best.open and best.solved:
-                told["event"] = _left(best.open.links[-1].name, best.solved)
-            yield replace(blank, step=step + 1, note=told, views={f"{link.name}, {climb.words}": climb.x for climb in climbs})
-        yield self._answer(seen, read.pixels, climbs, replace(blank, step=len(links), note=note))
+                told["event"] = SHORT.format(short, of.equations, of.rank, of.unknowns) if short == layer.name else APART.format(short)
+            if layer is layers[0] and best.open and best.solved:
+                told["event"] = _left(best.open.layers[-1].name, best.solved)
+            yield replace(blank, step=depth + 1, note=told, views={f"{layer.name}, {step.words}": step.x for step in steps})
+        yield self._answer(seen, read.pixels, steps, replace(blank, step=len(layers), note=note))
 
-    def _tops(
-        self, seen: Observation, last: Link, weights: Params, gradient: Params, labels: Tensor, note: dict[str, str | int | float]
-    ) -> list[Top]:
+    def _last_layers(
+        self, seen: Observation, last: ChainLayer, weights: Params, gradient: Params, labels: Tensor, note: dict[str, str | int | float]
+    ) -> list[LastLayer]:
         """Every explanation of the last layer's gradient."""
-        weight, slopes, k = weights[f"{last.name}.weight"], gradient[f"{last.name}.weight"], gradient.get(f"{last.name}.bias")
+        weight, weight_gradient, k = weights[f"{last.name}.weight"], gradient[f"{last.name}.weight"], gradient.get(f"{last.name}.bias")
         label = int(classes_of(labels)[0])
         if k is not None:
-            return [Top(label, k, k @ slopes / k.square().sum())]
+            return [LastLayer(label, k, k @ weight_gradient / k.square().sum())]
         if len(weight) > 1:
-            ends = from_loss(Dense(last.name, weight, bias=False, activation=last.activation), slopes, loss_of(seen.model))
-            return [Top(int(d.argmin()), d, x) for x, d in ends[:MOST]]
+            ends = from_loss(Dense(last.name, weight, bias=False, activation=last.activation), weight_gradient, loss_of(seen.model))
+            return [LastLayer(int(d.argmin()), d, x) for x, d in ends[:MOST]]
         sure = seen.labels is not None or note.get("label certainty") == 1
         labels_left = [label] if sure else [label, 1 - label]
-        return one_output(weight, slopes, labels_left, lambda out: last.slope(last.before(out)), loss_of(seen.model))
+        return one_output(weight, weight_gradient, labels_left, lambda out: last.derivative(last.inverse(out)), loss_of(seen.model))
 
-    def _answer(self, seen: Observation, pixels: PixelMap, climbs: list[Climb], blank: Snapshot) -> Snapshot:
+    def _answer(self, seen: Observation, pixels: PixelMap, steps: list[RecursionStep], blank: Snapshot) -> Snapshot:
         """The explanation whose pixels are pixels; all of them beside it where that does not decide."""
-        shown = [pixels.pixels(climb.x.flatten()).view(1, *seen.image_shape).to(seen.device, seen.dtype) for climb in climbs]
+        shown = [pixels.pixels(step.x.flatten()).view(1, *seen.image_shape).to(seen.device, seen.dtype) for step in steps]
         beyond = [float(torch.maximum(-x, x - 1).max()) for x in shown]
         inside = [place for place, far in enumerate(beyond) if far <= BOX]
         chosen = inside[0] if inside else beyond.index(min(beyond))
-        top, note = climbs[chosen].top, {**blank.note, "explanations": len(climbs)}
+        last_layer, note = steps[chosen].last_layer, {**blank.note, "explanations": len(steps)}
         if seen.batch_size > 1:
             note["event"] = MIXTURE
         if len(inside) > 1:
             note["event"] = UNDECIDED.format(len(inside))
-        if top.mu is not None:
-            note["mu"] = top.mu
+        if last_layer.mu is not None:
+            note["mu"] = last_layer.mu
         x = shown[chosen].expand(seen.batch_size, -1, -1, -1)
-        labels = blank.y if seen.batch_size > 1 or blank.y.dim() == 2 else torch.full_like(blank.y, top.label)
-        names = [climb.words for climb in climbs] if len(climbs) > 1 else ["the answer"]
+        labels = blank.y if seen.batch_size > 1 or blank.y.dim() == 2 else torch.full_like(blank.y, last_layer.label)
+        names = [step.words for step in steps] if len(steps) > 1 else ["the answer"]
         views = dict(zip(names, shown, strict=True))
         return Snapshot(blank.step, x, labels, distance(seen, x, labels), note, views)
 
@@ -157,14 +159,14 @@ def solvable_chain(seen: Observation) -> Chain:
         read = chain(seen.model, seen.image_shape)
     except NoChainError as error:
         raise DoesNotApplyError(NOT_A_CHAIN.format(error)) from None
-    if not read.links or not isinstance(read.links[-1].layer, torch.nn.Linear):  # there the climb begins
-        raise DoesNotApplyError(NOT_A_CHAIN.format(f"{read.links[-1].name if read.links else 'nothing'} at its end"))
+    if not read.layers or not isinstance(read.layers[-1].module, torch.nn.Linear):  # there the recursion begins
+        raise DoesNotApplyError(NOT_A_CHAIN.format(f"{read.layers[-1].name if read.layers else 'nothing'} at its end"))
     gradient = seen.as_gradient()
     if not all(bool(value.isfinite().all()) for value in gradient.values()):
         raise DoesNotApplyError(UNREADABLE)
-    silent = [part.name for link in read.links for part in link.weighted if not bool(gradient[f"{part.name}.weight"].any())]
+    silent = [part.name for layer in read.layers for part in layer.weighted if not bool(gradient[f"{part.name}.weight"].any())]
     if silent:
-        raise DoesNotApplyError(SILENT if silent[-1] == read.links[-1].name else MISSING.format(silent[-1]))
+        raise DoesNotApplyError(SILENT if silent[-1] == read.layers[-1].name else MISSING.format(silent[-1]))
     return read
 
 

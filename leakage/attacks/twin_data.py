@@ -17,7 +17,7 @@ SEARCHES = ("Gauss-Newton", "L-BFGS")
 SAME = 0.01  # replayed gradients within so large a share of the one received are that one
 OTHER = "No twin is shown: replayed, the gradients of the two pictures are {:.2g} % and {:.2g} % away from the one received."
 ENDED = "Two pictures, one gradient. Started {:.2g} % away from the twin, the search ended {:.2g} % away."
-LARGE = "A gradient of {:,} numbers is too long for Gauss-Newton steps: L-BFGS searches instead, and sticks at bends before it arrives."
+LARGE = "A gradient of {:,} numbers is too long for Gauss-Newton steps: L-BFGS searches instead, and sticks at kinks before it arrives."
 OF_ONE = "A twin is worked out for one picture; of several R-GAP finds one mixture only. Choose a batch of 1."
 NONE = "There is one explanation of this gradient only, so no twin. A twin needs the label that the network says itself."
 NEVER = "This network's gradients have one explanation each, so no twin: it has {}. Choose one output without biases, ReLU, no hinge loss."
@@ -27,12 +27,13 @@ NEVER = "This network's gradients have one explanation each, so no twin: it has 
 class TwinData(Attack):
     """The picture at the other root of the logit, and DLG started near it.
 
-    In a network without biases whose bends are ReLU or LeakyReLU, with one output and mu > 0, the picture x and a x have the same gradient,
-    where a = mu2 / mu1 for the two roots of mu l'(mu) = c; l is the logistic or the exponential loss. Both are worked out by R-GAP, whose
-    answer is the one that is more like a picture (less outside [0, 1]). Near the other, with noise of `noise` times its deviation, DLG's
-    distance is minimised: it ends at the twin. Gauss-Newton steps arrive in about ten; of the gallery's pictures one in seven leads them
-    astray, for where a unit changes its sign the distance jumps. L-BFGS, DLG's own, comes nearer, sticks there and creeps in between. In an
-    untrained network mu1 is small and a often 20 to 300, where L-BFGS of step 1 leaps away: unlike DLG it searches along every line.
+    In a network without biases whose activations are ReLU or LeakyReLU, with one output and mu > 0, the picture x and a x have the same
+    gradient, where a = mu2 / mu1 for the two roots of mu l'(mu) = c; l is the logistic or the exponential loss. Both are worked out by
+    R-GAP, whose answer is the one that is more like a picture (less outside [0, 1]). Near the other, with noise of `noise` times its
+    deviation, DLG's distance is minimised: it ends at the twin. Gauss-Newton steps arrive in about ten; of the gallery's pictures one in
+    seven leads them astray, for where a unit changes its sign the distance jumps. L-BFGS, DLG's own, comes nearer, sticks there and creeps
+    in between. In an untrained network mu1 is small and a often 20 to 300, where L-BFGS of step 1 leaps away: unlike DLG it searches along
+    every line.
     Source: Zhu and Blaschko 2021, appendix B.
     """
 
@@ -47,7 +48,9 @@ class TwinData(Attack):
     loss_name = "relative gradient distance"
 
     search: str = choice(
-        "Gauss-Newton", SEARCHES, "How DLG's distance is minimised. L-BFGS is DLG's own; at the network's bends it sticks."
+        "Gauss-Newton",
+        SEARCHES,
+        "How DLG's distance is minimised. L-BFGS is DLG's own; at kinks of the network it sticks.",
     )
     steps: int = param(24, 1, 2000, "Steps of the search, started near the twin. It ends early when it has arrived.")
     noise: float = param(0.01, 0, 1, "Noise added to the twin before the search starts, as a share of its own deviation.")
@@ -97,10 +100,10 @@ class TwinData(Attack):
 
 def unscalable(seen: Observation) -> str:
     """What keeps x and a x from having one gradient, whatever x is; "" where nothing does. Raises DoesNotApplyError of no chain."""
-    links = solvable_chain(seen).links
-    parts = [part for link in links for part in link.weighted]
-    curved = any(one.activation is not None and one.kink is None for one in (*links, *parts))
+    layers = solvable_chain(seen).layers
+    parts = [part for layer in layers for part in layer.weighted]
+    curved = any(one.activation is not None and one.kink is None for one in (*layers, *parts))
     biased = any(f"{part.name}.bias" in seen.weights or part.norm for part in parts)
-    several, hinge = links[-1].z != (1,), loss_of(seen.model) == "hinge"
+    several, hinge = layers[-1].z != (1,), loss_of(seen.model) == "hinge"
     found = {"several outputs": several, "biases or norms": biased, "an activation with a curve": curved, "a hinge loss": hinge}
     return next((what for what, there in found.items() if there), "")

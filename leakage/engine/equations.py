@@ -90,7 +90,7 @@ class Sums:
 
 
 @dataclass(frozen=True)
-class Said:
+class ConvolutionEquations:
     """What one convolution w of an input says of it: by its gradient g = dL/dw, where k = dL/dz, and by its output z.
 
     k, g      k (Co, Ho, Wo) and g (Co, Ci, s, s); None where no gradient is sent, as of a skip that has no weights
@@ -113,7 +113,7 @@ class Said:
         return int(self.known.sum()) + (0 if self.g is None else self.g.numel()) + (0 if self.sums is None else len(self.sums.total))
 
 
-def solve_together(said: Sequence[Said], sides: tuple[int, int]) -> Solved:
+def solve_together(systems: Sequence[ConvolutionEquations], sides: tuple[int, int]) -> Solved:
     """The input (Ci, H, W) that several convolutions share, from all that they say; the first of them has a gradient.
 
     The gradient rows are one matrix K0 for all input channels, so its singular vectors are split: along the firm ones every channel
@@ -121,12 +121,12 @@ def solve_together(said: Sequence[Said], sides: tuple[int, int]) -> Solved:
     multiplied by max|w| / max|k|. Where that has not full rank the shortest solution is taken (from singular values).
     Raises TooLargeError.
     """
-    channels, (first, *_) = said[0].w.shape[1], said
+    channels, (first, *_) = systems[0].w.shape[1], systems
     assert first.k is not None
     places = sides[0] * sides[1]
-    _fit(places * max(places, sum(len(one.w) * one.w.shape[-1] ** 2 for one in said if one.k is not None)))
+    _fit(places * max(places, sum(len(one.w) * one.w.shape[-1] ** 2 for one in systems if one.k is not None)))
     most = first.k.abs().max()
-    parts = [_gradient_part(one, most, sides) for one in said if one.k is not None]
+    parts = [_gradient_part(one, most, sides) for one in systems if one.k is not None]
     rows, right = torch.cat([part[0] for part in parts]), torch.cat([part[1] for part in parts])  # (sum of Co s^2, H W), (.., Ci)
     u, s, v = torch.linalg.svd(rows, full_matrices=False)
     firm = s > FIRM * s[0] if len(s) and s[0] > 0 else torch.zeros_like(s, dtype=torch.bool)
@@ -138,19 +138,19 @@ def solve_together(said: Sequence[Said], sides: tuple[int, int]) -> Solved:
     if rest:
         across = torch.linalg.qr(along.T, mode="complete").Q[:, len(along) :]  # (H W, m): what the firm rows leave open
         ratio = first.w.abs().max() / most.clamp(min=TINY)
-        _fit(channels * rest * sum(one.z.numel() for one in said if one.known.any() or one.sums))
-        outputs = [_output_part(one, ratio, across.T.view(rest, 1, *sides), x.T.view(channels, *sides)) for one in said]
+        _fit(channels * rest * sum(one.z.numel() for one in systems if one.known.any() or one.sums))
+        outputs = [_output_part(one, ratio, across.T.view(rest, 1, *sides), x.T.view(channels, *sides)) for one in systems]
         soft = (s[~firm, None] * v[~firm]) @ across * ratio  # (q, m)
         soft_right = told[~firm] * ratio  # (q, Ci)
         system = torch.cat([*(part[0] for part in outputs), _each(soft, channels)])  # (N, Ci m)
         # Without outputs nothing else shows which rows are rounding of 0: those of gamma follow from the gradient rows.
-        floor = 0.0 if any(bool(one.known.any()) for one in said) else float(s[0] * ratio) / SINGULAR
+        floor = 0.0 if any(bool(one.known.any()) for one in systems) else float(s[0] * ratio) / SINGULAR
         found, held, bad = least_squares(system, torch.cat([*(part[1] for part in outputs), soft_right.T.flatten()]), floor)
         x = x + across @ found.view(channels, rest).T
         rank, condition = rank + held, max(condition, bad)
     shown = x.T.reshape(channels, *sides)
-    off = max(_share(rows @ x - right, right), *(_missed(one, shown) for one in said))
-    return Solved(shown, sum(one.equations for one in said), channels * len(x), rank, condition, off)
+    off = max(_share(rows @ x - right, right), *(_missed(one, shown) for one in systems))
+    return Solved(shown, sum(one.equations for one in systems), channels * len(x), rank, condition, off)
 
 
 def _fit(count: int) -> None:
@@ -159,7 +159,7 @@ def _fit(count: int) -> None:
         raise TooLargeError
 
 
-def _gradient_part(one: Said, most: Tensor, sides: tuple[int, int]) -> tuple[Tensor, Tensor]:
+def _gradient_part(one: ConvolutionEquations, most: Tensor, sides: tuple[int, int]) -> tuple[Tensor, Tensor]:
     """K0 and its right side (Co s^2, Ci), scaled to derivatives as large as `most`."""
     assert one.k is not None
     assert one.g is not None
@@ -168,7 +168,7 @@ def _gradient_part(one: Said, most: Tensor, sides: tuple[int, int]) -> tuple[Ten
     return rows * scale, one.g.permute(0, 2, 3, 1).flatten(0, 2) * scale
 
 
-def _output_part(one: Said, ratio: Tensor, basis: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+def _output_part(one: ConvolutionEquations, ratio: Tensor, basis: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
     """What its known outputs, and its sums times `ratio`, say of the part of x along a basis (m, 1, H, W): rows, and what is left.
 
     Rows (N, Ci m): the basis through the convolution, one input channel after the other. What is left (N,): of that which x does not make.
@@ -190,7 +190,7 @@ def _output_part(one: Said, ratio: Tensor, basis: Tensor, x: Tensor) -> tuple[Te
     return torch.cat(rows), torch.cat(left)
 
 
-def _missed(one: Said, x: Tensor) -> float:
+def _missed(one: ConvolutionEquations, x: Tensor) -> float:
     """By which share its outputs, and sums, are missed."""
     again = F.conv2d(x[None], one.w, stride=one.stride, padding=one.padding)[0]
     off = _share((again - one.z)[one.known], one.z[one.known])

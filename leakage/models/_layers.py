@@ -6,7 +6,7 @@ from typing import Literal
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from leakage.engine.link import Residual
+from leakage.engine.chain_layer import Residual
 from leakage.models._parts import ACTIVATIONS
 
 SMALL = 20_000  # a convolution that reads at most so many numbers, repetitions counted, is 1.4 times as fast as one matrix product

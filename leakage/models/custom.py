@@ -6,8 +6,8 @@ from math import prod
 
 from torch import nn
 
+from leakage.engine.chain_layer import GlobalMean
 from leakage.engine.core import Model, choice, flag, text
-from leakage.engine.link import GlobalMean
 from leakage.models._layers import Conv2d, ConvNorm, ResidualBlock, Style
 from leakage.models._parts import ACTIVATION_HELP, ACTIVATIONS, BIAS_HELP, NORMALISATIONS, NORMALISE_HELP, normalisation
 from leakage.networks.grammar import Block, Conv, Linear, Pool, Step, parse, unroll

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from leakage.engine.chain_layer import GlobalMean
 from leakage.engine.core import Model, choice
-from leakage.engine.link import GlobalMean
 from leakage.models._layers import NORM_HELP, NORMS, PADDING_HELP, PADDINGS, ConvNorm, Style
 from leakage.models._parts import ACTIVATION_HELP, ACTIVATIONS, NORMALISATIONS, NORMALISE_HELP, normalisation
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from torch import nn
 
+from leakage.engine.chain_layer import GlobalMean
 from leakage.engine.core import Model, choice, param
-from leakage.engine.link import GlobalMean
 from leakage.models._layers import NORM_HELP, NORMS, PADDING_HELP, PADDINGS, ConvNorm, ResidualBlock, Style
 from leakage.models._parts import ACTIVATION_HELP, ACTIVATIONS, NORMALISATIONS, NORMALISE_HELP, normalisation
 

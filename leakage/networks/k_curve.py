@@ -19,7 +19,7 @@ TURNS = {  # where c is lowest: mu = 1 + exp(-mu); mu = 1; and as near below 1, 
 }
 
 
-def slope(loss: Loss, mu: float) -> float:
+def derivative(loss: Loss, mu: float) -> float:
     """l'(mu) of log(1 + exp(-mu)), which is the cross-entropy of logits 0 and z; of exp(-mu); of max(0, 1 - mu)."""
     if loss == "cross-entropy":
         return -1 / (1 + math.exp(mu))
@@ -32,7 +32,7 @@ def curve(loss: Loss, mu: float) -> float:
     >>> [round(curve(loss, 0.5), 4) for loss in LOSSES]
     [-0.1888, -0.3033, -0.5]
     """
-    return mu * slope(loss, mu)
+    return mu * derivative(loss, mu)
 
 
 def roots(loss: Loss, c: float) -> list[float]:

@@ -28,7 +28,7 @@ def seen_by(asked: Experiment, x: torch.Tensor) -> tuple[Observation, torch.Tens
     return observe(asked, x, y), y
 
 
-def climb(seen: Observation, **fields: str) -> list[Snapshot]:
+def solved_by(seen: Observation, **fields: str) -> list[Snapshot]:
     return list(plugin("attack", Part(id="r_gap", fields=fields)).run(seen, generator(1, "attack")))
 
 
@@ -59,7 +59,7 @@ def test_the_picture_is_exact_where_the_equations_suffice(model: Part, side: int
     with precision(torch.float64):
         x = smooth(channels=3, side=side)
         seen, y = seen_by(experiment(model, task), x)
-        last = climb(seen)[-1]
+        last = solved_by(seen)[-1]
     assert error(last.x, x) < 1e-18
     assert last.y.tolist() == y.tolist()
     assert float(last.loss) < 1e-9
@@ -68,14 +68,14 @@ def test_the_picture_is_exact_where_the_equations_suffice(model: Part, side: int
 def test_a_float32_gradient_gives_the_picture_as_exactly_as_it_is_itself() -> None:
     x = smooth(channels=3, side=12)
     seen, _ = seen_by(experiment(STAR, "flipped"), x)
-    assert error(climb(seen)[-1].x, x) < 1e-8
+    assert error(solved_by(seen)[-1].x, x) < 1e-8
 
 
 def test_every_layer_of_the_recursion_is_shown_with_its_equations() -> None:
     with precision(torch.float64):
         x = smooth(channels=3, side=12)
         seen, _ = seen_by(experiment(STAR, "flipped"), x)
-        shown = climb(seen)
+        shown = solved_by(seen)
     assert [moment.note["layer"] for moment in shown[:-1]] == ["linear", "conv3", "conv2", "conv1"]
     first = shown[3].note
     assert first["unknowns"] == first["rank"] == 3 * 12 * 12
@@ -91,7 +91,7 @@ def test_with_too_few_equations_it_says_so_and_the_rank_is_that_of_the_system() 
         x = smooth(channels=3, side=12)
         asked = experiment(Part(id="rgap_net", fields={"net": "B"}), "flipped")
         seen, _ = seen_by(asked, x)
-        shown = climb(seen)
+        shown = solved_by(seen)
         weight = seen.weights["conv1.weight"].detach()
         k = torch.randn(3, 9, 9)
         system = torch.cat([torch.block_diag(*[gradient_rows(k, 4, 1, 0, (12, 12))] * 3), weight_rows(weight, 1, 0, (12, 12))])
@@ -103,14 +103,14 @@ def test_with_too_few_equations_it_says_so_and_the_rank_is_that_of_the_system() 
 
 def test_to_a_network_that_is_no_chain_it_does_not_apply() -> None:
     with pytest.raises(DoesNotApplyError, match="This network has block1-1"):
-        climb(observed(smooth(channels=3, side=32), model=Part(id="he_resnet")))
+        solved_by(observed(smooth(channels=3, side=32), model=Part(id="he_resnet")))
 
 
 @pytest.mark.parametrize(("filling", "where"), [(0.0, "The last layer's gradient is zero"), (math.nan, "numbers that are not finite")])
 def test_to_a_gradient_of_nothing_it_does_not_apply(filling: float, where: str) -> None:
     seen = observed(smooth(side=8), model=Part(id="fcn3"))
     with pytest.raises(DoesNotApplyError, match=where):
-        climb(replace(seen, update={name: torch.full_like(value, filling) for name, value in seen.update.items()}))
+        solved_by(replace(seen, update={name: torch.full_like(value, filling) for name, value in seen.update.items()}))
 
 
 def test_a_gradient_that_leads_nowhere_gets_a_sentence_and_grey() -> None:
@@ -118,7 +118,7 @@ def test_a_gradient_that_leads_nowhere_gets_a_sentence_and_grey() -> None:
     with torch.no_grad():  # dead units below the last two layers
         seen.model.linear2.weight.zero_()
     ones = {name: torch.ones_like(value) for name, value in seen.update.items()}
-    last = climb(replace(seen, update=ones, labels=torch.tensor([7])))[-1]  # of outputs that are all 0 no label can be read
+    last = solved_by(replace(seen, update=ones, labels=torch.tensor([7])))[-1]  # of outputs that are all 0 no label can be read
     assert "linear1" in last.note["event"]
     assert bool((last.x == 0.5).all())
 
@@ -126,7 +126,7 @@ def test_a_gradient_that_leads_nowhere_gets_a_sentence_and_grey() -> None:
 def test_of_a_batch_it_finds_one_mixture_in_the_span_of_the_pictures() -> None:
     with precision(torch.float64):
         x = smooth(2, channels=1, side=8)
-        shown = climb(observed(x, model=Part(id="fcn3", fields={"activation": "leaky_relu"})))
+        shown = solved_by(observed(x, model=Part(id="fcn3", fields={"activation": "leaky_relu"})))
         mixture = shown[-1].x[0].flatten()
         weights = torch.linalg.lstsq(x.flatten(1).T, mixture[:, None]).solution
         off = (x.flatten(1).T @ weights)[:, 0] - mixture
@@ -142,7 +142,7 @@ def test_a_true_label_leaves_two_pictures_of_one_gradient_and_pixels_decide_betw
     with precision(torch.float64):
         x = smooth(channels=3, side=12)
         seen, _ = seen_by(experiment(NET_A, "two"), x)
-        last = climb(seen)[-1]
+        last = solved_by(seen)[-1]
         (one, two) = last.views.values()
         ratio = float((one / two).mean())
         gradients: list[Params] = [seen.gradient(picture, last.y) for picture in (one, two)]
@@ -161,7 +161,7 @@ def test_where_both_pictures_are_pictures_none_is_called_the_answer() -> None:
         with torch.no_grad():  # mu = 1.2: the twin, at the root 1.36, is 1.14 times as bright
             seen.model.linear.weight.mul_(1.2 / seen.model(x)[0, 1].abs())
         seen = replace(seen, update={name: value.detach() for name, value in seen.replay(x, y).items()})
-        last = climb(seen)[-1]
+        last = solved_by(seen)[-1]
         errors = sorted(error(picture, x) for picture in last.views.values())
     assert "2 pictures explain this gradient" in last.note["event"]
     assert errors[0] < 1e-18 < 1e-4 < errors[1]
@@ -172,14 +172,14 @@ def test_a_label_that_is_not_certain_is_found_by_its_equations() -> None:
         x = smooth(channels=3, side=12)
         for seed in range(1, 7):
             seen, y = seen_by(experiment(STAR, "flipped", seed=seed), x)
-            assert climb(seen)[-1].y.tolist() == y.tolist()
+            assert solved_by(seen)[-1].y.tolist() == y.tolist()
 
 
 def test_a_granted_label_is_used() -> None:
     with precision(torch.float64):
         x = smooth(channels=3, side=12)
         seen, y = seen_by(experiment(STAR, "flipped", assume=Assumptions(labels=True)), x)
-        last = climb(seen)[-1]
+        last = solved_by(seen)[-1]
     assert last.note["label rule"] == "granted"
     assert last.y.tolist() == y.tolist()
 

@@ -11,17 +11,17 @@ import torch
 from problems import precision, smooth, trained_norms
 from torch import nn
 
-from leakage.attacks._climb import Climb, Ladder, agreeing
-from leakage.attacks._logit import Top
+from leakage.attacks._logit import LastLayer
+from leakage.attacks._recursion import Recursion, RecursionStep, agreeing
 from leakage.attacks.r_gap import RGap
 from leakage.engine.chain import chain
+from leakage.engine.chain_layer import ChainLayer
 from leakage.engine.core import Observation, Params, Snapshot, generator
-from leakage.engine.equations import Said, Sums, solve_together
+from leakage.engine.equations import ConvolutionEquations, Sums, solve_together
 from leakage.engine.inapplicable import DoesNotApplyError
 from leakage.engine.jacobian_rank import spectrum
-from leakage.engine.link import Link
 from leakage.engine.observe import observe, ready
-from leakage.engine.stretch import Search, Stretch, solve_stretch
+from leakage.engine.segment import Search, Segment, solve_segment
 from leakage.engine.with_result import WithResult
 from leakage.networks.grammar import NetworkError, parse, unroll
 from leakage.networks.rank import analyse
@@ -74,7 +74,7 @@ def seen_by(side: int, activation: str, text: str, *, seed: int = 1, bias: bool 
     return observe(net, x, torch.tensor([7]), federation(asked), num_classes=10), x
 
 
-def climb(seen: Observation, system: str = "together") -> list[Snapshot]:
+def solved_by(seen: Observation, system: str = "together") -> list[Snapshot]:
     """Its snapshots, those of a search under way left out."""
     return [moment for moment in RGap(system=system).run(seen, generator(1, "attack")) if "missed" not in moment.note]
 
@@ -83,17 +83,18 @@ def error(guess: torch.Tensor, truth: torch.Tensor) -> float:
     return float((guess - truth).square().mean())
 
 
-def below(seen: Observation, x: torch.Tensor) -> tuple[Stretch, Params, Params]:
-    """All links below the last one as one stretch, with what is true of its output."""
+def below(seen: Observation, x: torch.Tensor) -> tuple[Segment, Params, Params]:
+    """All layers below the last one as one segment, with what is true of its output."""
     weights = {name: value.detach() for name, value in seen.weights.items()}
-    *links, last = chain(seen.model, seen.image_shape).links
+    *layers, last = chain(seen.model, seen.image_shape).layers
     out = x[0]
-    for link in links:
-        z = link.map(weights, out)
-        out = link.activate(z).view(link.z)
+    for layer in layers:
+        z = layer.map(weights, out)
+        out = layer.activate(z).view(layer.z)
     k = seen.model(x).softmax(1)[0].detach() - nn.functional.one_hot(torch.tensor(7), 10)
-    top = links[-1]
-    return Stretch(tuple(links), z, top.known(z), last.pull(weights, k).view(top.z) * top.slope(z)), weights, seen.as_gradient()
+    upper = layers[-1]
+    k = last.input_gradient(weights, k).view(upper.z) * upper.derivative(z)
+    return Segment(tuple(layers), z, upper.known(z), k), weights, seen.as_gradient()
 
 
 # ---------------------------------------------------------------- five networks
@@ -109,7 +110,7 @@ def test_the_picture_is_exact_where_the_equations_suffice(which: int, seed: int)
     side, _, text = DRAWN[which]
     with precision(torch.float64):
         seen, x = seen_by(*DRAWN[which], seed=seed)
-        last = climb(seen)[-1]
+        last = solved_by(seen)[-1]
         found = spectrum(seen.model, x, torch.tensor([7]))
     counted = analyse(unroll(parse(text), (3, side, side), 10))
     assert counted.index is not None
@@ -126,7 +127,7 @@ def test_where_the_index_is_above_0_the_whole_gradient_is_short_too_and_the_answ
     assert counted.index == 1620 - 320 - (1620 - 432)  # the mean: its own 320 outputs, and 1188 equations handed on by conv1
     with precision(torch.float64):
         seen, x = seen_by(*DRAWN[2])
-        *_, first, last = climb(seen)
+        *_, first, last = solved_by(seen)
         found = spectrum(seen.model, x, torch.tensor([7]))
     assert found.rank < found.unknowns == 432
     assert "From layer mean2 on all layers together" in first.note["event"]
@@ -136,7 +137,7 @@ def test_where_the_index_is_above_0_the_whole_gradient_is_short_too_and_the_answ
 def test_pixels_that_no_filter_meets_stay_unknown_and_all_others_are_exact() -> None:
     with precision(torch.float64):
         seen, x = seen_by(*DRAWN[4])
-        *_, first, last = climb(seen)
+        *_, first, last = solved_by(seen)
         found = spectrum(seen.model, x, torch.tensor([7]))
     assert found.rank == first.note["rank"] == 3 * 9 * 9  # filters of 3 at a stride of 2 end at the ninth of ten pixels
     assert "430 equations determine 243 of 300 unknowns" in first.note["event"]
@@ -162,7 +163,7 @@ def test_pixels_that_no_filter_meets_stay_unknown_and_all_others_are_exact() -> 
 def test_norms_and_skips_are_undone_exactly_layer_by_layer(side: int, activation: str, text: str, bias: bool) -> None:
     with precision(torch.float64):
         seen, x = seen_by(side, activation, text, bias=bias)
-        shown = climb(seen, "balanced")
+        shown = solved_by(seen, "balanced")
     assert error(shown[-1].x, x) < 1e-18
     assert all(moment.note["rank"] == moment.note["unknowns"] for moment in shown[1:-1])
 
@@ -179,7 +180,7 @@ def test_norms_and_skips_are_undone_exactly_layer_by_layer(side: int, activation
 def test_a_layer_that_is_short_is_solved_with_those_below_it(activation: str, text: str) -> None:
     with precision(torch.float64):
         seen, x = seen_by(12 if "@4 " in text else 8, activation, text)
-        alone, together = (climb(seen, system)[-1] for system in ("balanced", "together"))
+        alone, together = (solved_by(seen, system)[-1] for system in ("balanced", "together"))
     assert error(alone.x, x) > 1e-5
     assert error(together.x, x) < 1e-12
 
@@ -187,7 +188,7 @@ def test_a_layer_that_is_short_is_solved_with_those_below_it(activation: str, te
 def test_a_block_whose_last_gradient_is_too_short_is_solved_as_a_whole() -> None:
     with precision(torch.float64):
         seen, x = seen_by(10, "leaky_relu", "conv 3@6 p1 - block 6 norm")  # 54 rows for 100 places
-        shown = climb(seen, "balanced")
+        shown = solved_by(seen, "balanced")
     block = next(moment.note for moment in shown if moment.note.get("layer") == "block2")
     assert block["equations"] == 600 + 2 * (6 * 6 * 9 + 6 + 6)  # outputs; weights, gamma and beta of two convolutions
     assert error(shown[-1].x, x) < 1e-18
@@ -204,10 +205,10 @@ def test_a_norm_of_its_own_is_folded_into_the_convolution_before_it() -> None:
     with precision(torch.float64):
         net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.Tanh(), nn.Flatten(), nn.Linear(288, 10)).eval()
         trained_norms(net)
-        link, _ = chain(net, (3, 8, 8)).links
+        layer, _ = chain(net, (3, 8, 8)).layers
         x = smooth(channels=3, side=8)
-        assert link.norm is not None
-        assert torch.allclose(link.map(dict(net.named_parameters()), x[0]), net[1](net[0](x))[0])
+        assert layer.norm is not None
+        assert torch.allclose(layer.map(dict(net.named_parameters()), x[0]), net[1](net[0](x))[0])
 
 
 def test_gammas_gradient_holds_of_the_true_picture_and_adds_no_rank_to_that_of_the_weights() -> None:
@@ -217,29 +218,31 @@ def test_gammas_gradient_holds_of_the_true_picture_and_adds_no_rank_to_that_of_t
         y = nn.functional.conv2d(x[None], w)[0]
         z = (y - mean.view(-1, 1, 1)) / deviation.view(-1, 1, 1) * gamma.view(-1, 1, 1)
         k = torch.randn_like(z)
-        g, slope = torch.autograd.grad((z * k).sum(), (w, gamma))
+        g, gamma_gradient = torch.autograd.grad((z * k).sum(), (w, gamma))
         scale, factors = (gamma / deviation).detach().view(-1, 1, 1), k / deviation.view(-1, 1, 1)
-        sums = Sums(w.detach(), factors, slope + mean * factors.sum((1, 2)))
+        sums = Sums(w.detach(), factors, gamma_gradient + mean * factors.sum((1, 2)))
         assert torch.allclose((factors * y).sum((1, 2)), sums.total)
         out = (y * scale).detach()
-        said = Said(w.detach() * scale[..., None], out, torch.ones_like(out, dtype=torch.bool), k * scale, g)
-        without, with_it = (solve_together([one], (8, 8)) for one in (said, replace(said, sums=sums)))
+        system = ConvolutionEquations(w.detach() * scale[..., None], out, torch.ones_like(out, dtype=torch.bool), k * scale, g)
+        without, with_it = (solve_together([one], (8, 8)) for one in (system, replace(system, sums=sums)))
         assert without.rank == with_it.rank < 192
         assert with_it.equations == without.equations + 2
         assert with_it.residual < 1e-12
-        wrong = replace(said, sums=replace(sums, total=2 * sums.total))
+        wrong = replace(system, sums=replace(sums, total=2 * sums.total))
         assert solve_together([wrong], (8, 8)).residual > 1e-3
 
 
 def test_betas_gradient_shows_a_wrong_derivative() -> None:
     with precision(torch.float64):
         seen, x = seen_by(8, "tanh", "conv 3@8 p1 norm")
-        stretch, weights, gradient = below(seen, x)
-        (link,), last = stretch.links, chain(seen.model, seen.image_shape).links[-1]
-        out = link.activate(stretch.z)
-        top = Top(7, seen.model(x).softmax(1)[0].detach() - nn.functional.one_hot(torch.tensor(7), 10), out.flatten())
-        climbed = Climb(top, last, out, last.pull(weights, top.k))
-        off = [end(Ladder(weights, sent, "balanced").down(climbed, link)).residual for sent in (gradient, doubled(gradient, "norm.bias"))]
+        segment, weights, gradient = below(seen, x)
+        (layer,), last = segment.layers, chain(seen.model, seen.image_shape).layers[-1]
+        out = layer.activate(segment.z)
+        solution = LastLayer(7, seen.model(x).softmax(1)[0].detach() - nn.functional.one_hot(torch.tensor(7), 10), out.flatten())
+        step = RecursionStep(solution, last, out, last.input_gradient(weights, solution.k))
+        off = [
+            end(Recursion(weights, sent, "balanced").next_step(step, layer)).residual for sent in (gradient, doubled(gradient, "norm.bias"))
+        ]
     assert off[0] < 1e-12
     assert off[1] == pytest.approx(0.5)  # ||k - 2 k|| / ||2 k||, k summed over all places
 
@@ -247,15 +250,15 @@ def test_betas_gradient_shows_a_wrong_derivative() -> None:
 def test_an_explanation_whose_layers_were_short_proves_nothing_against_others() -> None:
     with precision(torch.float64):
         seen, x = seen_by(8, "tanh", "conv 3@8 p1 norm")
-        stretch, weights, gradient = below(seen, x)
-        (link,), last = stretch.links, chain(seen.model, seen.image_shape).links[-1]
-        out = link.activate(stretch.z)
-        top = Top(7, seen.model(x).softmax(1)[0].detach() - nn.functional.one_hot(torch.tensor(7), 10), out.flatten())
-        tested = Climb(top, last, out, last.pull(weights, top.k))
-        ladder, short = Ladder(weights, gradient, "balanced"), replace(tested, short="mean2")
-        assert len(end(ladder.all_down([tested, tested], link))) == 1
-        assert len(end(ladder.all_down([short, tested], link))) == 2
-    unheld = replace(tested, open=stretch)
+        segment, weights, gradient = below(seen, x)
+        (layer,), last = segment.layers, chain(seen.model, seen.image_shape).layers[-1]
+        out = layer.activate(segment.z)
+        solution = LastLayer(7, seen.model(x).softmax(1)[0].detach() - nn.functional.one_hot(torch.tensor(7), 10), out.flatten())
+        tested = RecursionStep(solution, last, out, last.input_gradient(weights, solution.k))
+        recursion, short = Recursion(weights, gradient, "balanced"), replace(tested, short="mean2")
+        assert len(end(recursion.next_steps([tested, tested], layer))) == 1
+        assert len(end(recursion.next_steps([short, tested], layer))) == 2
+    unheld = replace(tested, open=segment)
     assert agreeing([short, unheld]) == [short, unheld]
     assert agreeing([tested, unheld]) == [tested]
 
@@ -280,41 +283,41 @@ def test_gradient_rows_alone_count_no_rounding_as_equations() -> None:
         w = torch.rand(9, 2, 3, 3).requires_grad_()
         (g,) = torch.autograd.grad((nn.functional.conv2d(x[None], w, padding=1)[0] * k).sum(), w)
         nothing = torch.zeros(9, 6, 6, dtype=torch.bool)
-        found = solve_together([Said(w.detach(), torch.zeros(9, 6, 6), nothing, k, g, padding=1)], (6, 6))
+        found = solve_together([ConvolutionEquations(w.detach(), torch.zeros(9, 6, 6), nothing, k, g, padding=1)], (6, 6))
         assert found.rank == 2 * 16
         assert torch.allclose(found.x[:, :4, :4], x[:, :4, :4])
         assert found.x[:, 4:].abs().max() < 1e-9  # of several solutions the shortest
 
 
-def test_the_equations_of_a_stretch_hold_of_the_truth_and_are_as_many_as_were_sent() -> None:
+def test_the_equations_of_a_segment_hold_of_the_truth_and_are_as_many_as_were_sent() -> None:
     with precision(torch.float64):
         seen, x = seen_by(8, "relu", "conv 3@6 p1 norm - block 8 /2 norm - mean 2")
-        stretch, weights, gradient = below(seen, x)
+        segment, weights, gradient = below(seen, x)
         sent = sum(value.numel() for name, value in gradient.items() if name != "linear.weight")
-        assert stretch.equations(gradient) == 8 * 2 * 2 + sent
-        assert stretch.off(weights, gradient, x[0]) < 1e-12
-        assert stretch.off(weights, gradient, x[0] + 0.01) > 1e-3
+        assert segment.equations(gradient) == 8 * 2 * 2 + sent
+        assert segment.off(weights, gradient, x[0]) < 1e-12
+        assert segment.off(weights, gradient, x[0] + 0.01) > 1e-3
 
 
 def test_a_search_yields_after_every_step_so_that_it_can_be_stopped() -> None:
     with precision(torch.float64):
         seen, x = seen_by(8, "tanh", "conv 3@24 p1 norm - mean 2")
-        stretch, weights, gradient = below(seen, x)
-        missed = list(solve_stretch(stretch, weights, gradient, torch.full_like(x[0], 0.5)))
+        segment, weights, gradient = below(seen, x)
+        missed = list(solve_segment(segment, weights, gradient, torch.full_like(x[0], 0.5)))
     assert 2 <= len(missed) <= 40
     assert all(after < before for before, after in pairwise(missed))
 
 
 def test_a_rounded_kink_comes_back_to_the_kink() -> None:
-    link = Link("conv", nn.Conv2d(1, 1, 1), (1, 1, 2), (1, 1, 2), nn.LeakyReLU(0.2))
+    layer = ChainLayer("conv", nn.Conv2d(1, 1, 1), (1, 1, 2), (1, 1, 2), nn.LeakyReLU(0.2))
     z = torch.tensor([[[-3.0, 3.0]]])
-    assert torch.allclose(link.activate(z, 1e-3), link.activate(z))
-    assert torch.allclose(link.activate(z, 1.0) - link.activate(z), torch.full((1, 1, 2), 0.8 * 3 * math.log(1 + math.exp(-1))))
+    assert torch.allclose(layer.activate(z, 1e-3), layer.activate(z))
+    assert torch.allclose(layer.activate(z, 1.0) - layer.activate(z), torch.full((1, 1, 2), 0.8 * 3 * math.log(1 + math.exp(-1))))
 
 
 def test_a_short_layer_that_is_too_large_to_be_solved_with_those_below_it_is_said_to_be_guessed() -> None:
     seen, _ = seen_by(32, "tanh", "conv 3@12 p1 norm - mean 2")  # 3,420 equations in 3,072 unknowns: beyond ten seconds for a step
-    told = [str(moment.note["event"]) for moment in climb(seen) if "event" in moment.note]
+    told = [str(moment.note["event"]) for moment in solved_by(seen) if "event" in moment.note]
     assert len(told) == 1
     assert told[0].startswith("Layer mean2 has too few equations, and is too large to be solved together")
 
@@ -328,4 +331,4 @@ def test_means_that_are_not_of_squares_side_by_side_have_no_place_in_a_chain() -
 def test_to_a_layer_too_large_for_memory_it_does_not_apply() -> None:
     seen, _ = seen_by(64, "leaky_relu", "conv 3@8 p1")  # 3 (64^2 - 72) unknowns that 32,768 weight rows must determine
     with pytest.raises(DoesNotApplyError, match="The equations of conv1 do not fit into memory"):
-        climb(seen)
+        solved_by(seen)

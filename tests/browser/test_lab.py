@@ -245,11 +245,11 @@ def test_a_batch_stands_in_pairs_each_private_picture_above_its_guess(site: str,
     expect(page.locator(".gle-network .gle-where")).to_have_text("over the network: the gradient")
 
 
-def test_the_recursion_climbs_layer_by_layer_and_each_can_be_looked_at_again(site: str, chromium: Browser) -> None:
+def test_the_recursion_goes_layer_by_layer_and_each_can_be_looked_at_again(site: str, chromium: Browser) -> None:
     page = opened(chromium, f"{site}/?model=cnn6&attack=r_gap&task=flipped", reduced_motion="reduce")
     press_run(page)
     run = page.locator(".gle-run")
-    cards = run.locator(".gle-rung")
+    cards = run.locator(".gle-view-card")
     expect(cards).to_have_count(8, timeout=LONG)
     expect(run).to_have_attribute("data-status", "done", timeout=LONG)
     names = ["linear", *(f"conv{number}" for number in range(6, 0, -1))]
@@ -265,6 +265,6 @@ def test_the_recursion_climbs_layer_by_layer_and_each_can_be_looked_at_again(sit
     wait_for(page, "() => Number(document.querySelector('.gle-run').dataset.psnr) > 60")
     expect(run.locator(".gle-later")).to_have_count(0)
     page.set_viewport_size({"width": 400, "height": 900})
-    wide = page.evaluate("() => Math.max(...[...document.querySelectorAll('.gle-rung')].map((e) => e.offsetWidth))")
+    wide = page.evaluate("() => Math.max(...[...document.querySelectorAll('.gle-view-card')].map((e) => e.offsetWidth))")
     assert wide <= 400
     assert page.evaluate("() => document.documentElement.scrollWidth") <= 400

@@ -259,9 +259,9 @@ def test_a_lecturer_by_a_link_fills_the_screen_and_turns_the_beats_after_a_press
 def test_the_stage_beside_an_answer_shows_what_the_answer_speaks_of(opened: Opened) -> None:
     page, wrong = opened("#09-solve/2?present")
     screen, words = page.locator(".gle-screen"), page.locator(".gle-verdict .gle-word")
-    expect(words).to_have_text("result", timeout=20_000)  # while it climbs
+    expect(words).to_have_text("result", timeout=20_000)  # while it goes through the layers
     page.wait_for_timeout(1_000)
-    assert float(screen.get_attribute("data-frames") or 0) <= 2  # a rung is read for 1.5 s
+    assert float(screen.get_attribute("data-frames") or 0) <= 2  # a view card is read for 1.5 s
     page.keyboard.press("ArrowRight")
     expect(screen).to_have_attribute("data-run", "r17")
     page.keyboard.press("r")

@@ -20,7 +20,7 @@ from leakage.engine.core import DoesNotApplyError, Observation, Params, generato
 from leakage.engine.labels import recover
 from leakage.engine.losses import loss_of
 from leakage.engine.matching import flatten
-from leakage.networks.k_curve import LOSSES, Loss, roots, slope, twin
+from leakage.networks.k_curve import LOSSES, Loss, derivative, roots, twin
 from leakage.runs.service import Service
 from leakage.spec.experiment import Experiment, Part, Picture, SpecError, parse
 from leakage.spec.threat_model import assumptions
@@ -60,7 +60,7 @@ def test_the_gradient_is_the_slope_times_what_enters(loss: Loss, label: int) -> 
             x, weights = with_margin(mu if label else -mu)
             model = flat(loss, weights)
             sent, _ = Gradient(model)(weights_of(model), x, torch.tensor([label]), {})
-            k = slope(loss, mu) * (1 if label else -1)
+            k = derivative(loss, mu) * (1 if label else -1)
             assert torch.allclose(sent["1.weight"], k * x.view(1, 4), atol=1e-15)
 
 
@@ -105,7 +105,7 @@ def test_every_root_gives_an_input_that_sends_this_gradient(loss: Loss) -> None:
         sent = Gradient(model)(weights_of(model), x, torch.tensor([1]), {})[0]["1.weight"]
         found = one_output(weights.view(1, -1), sent, [1], torch.ones_like, loss)
     assert len(found) == len(roots(loss, float((sent * weights).sum()))) == (1 if loss == "hinge" else 2)
-    assert min(float((top.x - x.flatten()).abs().max()) for top in found) < 1e-12
+    assert min(float((solution.x - x.flatten()).abs().max()) for solution in found) < 1e-12
 
 
 @each_loss
@@ -229,4 +229,4 @@ def test_the_page_offers_the_losses_of_one_output_and_keeps_one_in_the_address(d
 
 
 def test_exponential_roots_far_apart_stay_finite() -> None:
-    assert math.isfinite(slope("exponential", roots("exponential", -1e-300)[1]))
+    assert math.isfinite(derivative("exponential", roots("exponential", -1e-300)[1]))

@@ -210,7 +210,7 @@ test('pictures of the run before do not come onto the page of the next', async (
     [on('truth'), on('guess')],
     [['/gle/api/runs/next%20one/private.png', '/gle/api/runs/next/private.png'], ['/gle/api/runs/next%20one/frames/9.png']],
   );
-  assert.deepEqual([text('title'), text('ladder'), view.root.dataset.run, view.root.dataset.frames], ['Two', '', 'next one', '1']);
+  assert.deepEqual([text('title'), text('view-cards'), view.root.dataset.run, view.root.dataset.frames], ['Two', '', 'next one', '1']);
 });
 
 test('a run that failed says so, and why; a note is told once it comes', async (t) => {
@@ -224,29 +224,29 @@ test('a run that failed says so, and why; a note is told once it comes', async (
   assert.deepEqual([text('status-text'), text('word'), text('why')], ['Failed: Out of memory.', 'no result', 'Out of memory.']);
 });
 
-test('the curves and the ladder lead to their frame', async (t) => {
+test('the curves and the view cards lead to their frame', async (t) => {
   const { view, one, hear, seen, page } = show(t);
-  const rung = { ...FRAMES[1], views: { guess: 'data:,2' } };
-  hear(RUNNING, META_OF_R, FRAMES[0], rung, ...FRAMES.slice(2));
+  const withViews = { ...FRAMES[1], views: { guess: 'data:,2' } };
+  hear(RUNNING, META_OF_R, FRAMES[0], withViews, ...FRAMES.slice(2));
   await page.tick(300);
-  page.fire(one('rung'), 'click');
+  page.fire(one('view-card'), 'click');
   await page.tick();
-  assert.deepEqual([seen().picture, one('rung').getAttribute('aria-current')], ['/2.png', 'step']);
+  assert.deepEqual([seen().picture, one('view-card').getAttribute('aria-current')], ['/2.png', 'step']);
   /** @type {any} */ (view.curves).pick(11);
   await page.tick();
   assert.deepEqual(
-    [seen().picture, one('rung').getAttribute('aria-current'), one('rung').className],
-    ['/1.png', null, 'gle-rung gle-later'],
+    [seen().picture, one('view-card').getAttribute('aria-current'), one('view-card').className],
+    ['/1.png', null, 'gle-view-card gle-later'],
   );
 });
 
 test('a card leads to its own frame where the server has thinned the pictures before it', async (t) => {
   const { one, hear, seen, page } = show(t);
-  const rung = { ...FRAMES[2], views: { guess: 'data:,3' } };
-  hear(RUNNING, META_OF_R, FRAMES[0], FRAMES[1], rung, ...FRAMES.slice(3));
+  const withViews = { ...FRAMES[2], views: { guess: 'data:,3' } };
+  hear(RUNNING, META_OF_R, FRAMES[0], FRAMES[1], withViews, ...FRAMES.slice(3));
   hear({ kind: 'thinned', run: 'r', kept: [FRAMES[0].seq, ...FRAMES.slice(2).map((frame) => frame.seq)] });
   await page.tick(300);
-  page.fire(one('rung'), 'click');
+  page.fire(one('view-card'), 'click');
   await page.tick();
   assert.equal(seen().picture, `/${FRAMES[2].seq}.png`);
 });

@@ -153,12 +153,12 @@ def test_several_guesses_at_once_are_replayed_as_each_alone(text: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["CNN6", "LeNet (Zhu)", "FCN3", "R-GAP's net C"])
-def test_a_plain_chain_has_the_links_that_are_counted(name: str) -> None:
-    links = chain(built("custom", network=TEMPLATES[name]), SHAPE).links
+def test_a_plain_chain_has_the_layers_that_are_counted(name: str) -> None:
+    layers = chain(built("custom", network=TEMPLATES[name]), SHAPE).layers
     counted = unroll(parse(TEMPLATES[name]), SHAPE, 10)
     entering = [one.x if len(one.z) == 3 else (prod(one.x),) for one in counted]  # a list of numbers enters a linear layer
-    assert [(one.x, one.z) for one in links] == list(zip(entering, [one.z for one in counted], strict=True))
-    assert [link.activation is None for link in links] == [False] * (len(links) - 1) + [True]
+    assert [(one.x, one.z) for one in layers] == list(zip(entering, [one.z for one in counted], strict=True))
+    assert [layer.activation is None for layer in layers] == [False] * (len(layers) - 1) + [True]
 
 
 def test_a_network_that_takes_largest_pixels_is_no_chain() -> None:
@@ -167,9 +167,9 @@ def test_a_network_that_takes_largest_pixels_is_no_chain() -> None:
 
 
 def test_a_block_is_one_link_without_its_skip_two_and_a_norm_is_part_of_its_convolution() -> None:
-    links = chain(built("custom", network="conv 3@4 p1 norm - block 6 /2 - block 6 cut norm - mean 2 - mean"), SHAPE).links
-    assert [link.name for link in links] == ["conv1", "block2", "block3.body.0", "block3.body.2", "mean4", "mean5", "linear"]
-    assert [link.norm.name if link.norm else "" for link in links] == [
+    layers = chain(built("custom", network="conv 3@4 p1 norm - block 6 /2 - block 6 cut norm - mean 2 - mean"), SHAPE).layers
+    assert [layer.name for layer in layers] == ["conv1", "block2", "block3.body.0", "block3.body.2", "mean4", "mean5", "linear"]
+    assert [layer.norm.name if layer.norm else "" for layer in layers] == [
         "conv1.norm",
         "",
         "block3.body.0.norm",
@@ -178,12 +178,12 @@ def test_a_block_is_one_link_without_its_skip_two_and_a_norm_is_part_of_its_conv
         "",
         "",
     ]
-    assert [(link.x, link.z) for link in links[1:2] + links[4:6]] == [
+    assert [(layer.x, layer.z) for layer in layers[1:2] + layers[4:6]] == [
         ((4, 32, 32), (6, 16, 16)),
         ((6, 16, 16), (6, 8, 8)),
         ((6, 8, 8), (6,)),
     ]
-    assert links[1].skip is not None
+    assert layers[1].skip is not None
 
 
 @pytest.mark.parametrize(
@@ -195,15 +195,15 @@ def test_the_links_compute_what_the_network_computes_and_pull_back_its_derivativ
         net = built("custom", (3, 16, 16), network=text, activation=activation).double()
         trained_norms(net)
         weights, x = dict(net.named_parameters()), smooth(channels=3, side=16)[0]
-        for link in chain(net, (3, 16, 16)).links:
-            out = link.map(weights, x.requires_grad_())
-            if not link.body:
-                k = torch.randn(link.z)
-                (slope,) = torch.autograd.grad(out, x, k, retain_graph=True)
-                assert torch.allclose(link.pull(weights, k), slope.view(link.x))
-            if link.is_mean:
-                assert torch.allclose(link.map(weights, link.shortest(out)), out)
-            x = link.activate(out).detach()
+        for layer in chain(net, (3, 16, 16)).layers:
+            out = layer.map(weights, x.requires_grad_())
+            if not layer.body:
+                k = torch.randn(layer.z)
+                (gradient,) = torch.autograd.grad(out, x, k, retain_graph=True)
+                assert torch.allclose(layer.input_gradient(weights, k), gradient.view(layer.x))
+            if layer.is_mean:
+                assert torch.allclose(layer.map(weights, layer.shortest(out)), out)
+            x = layer.activate(out).detach()
         assert torch.allclose(x, net(smooth(channels=3, side=16))[0])
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from leakage.engine.link import GlobalMean
+from leakage.engine.chain_layer import GlobalMean
 from leakage.networks.grammar import Block, Conv, Linear, NetworkError, Pool, parse, unroll, write
 from leakage.networks.templates import TEMPLATES
 from leakage.spec.experiment import Part

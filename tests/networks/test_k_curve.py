@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import lambertw
 
-from leakage.networks.k_curve import LOSSES, TURNS, Loss, curve, nearest, roots, slope, twin
+from leakage.networks.k_curve import LOSSES, TURNS, Loss, curve, derivative, nearest, roots, twin
 
 each_loss = pytest.mark.parametrize("loss", LOSSES)
 LEAST = {"cross-entropy": -0.2785, "exponential": -1 / math.e, "hinge": -1.0}
@@ -21,7 +21,7 @@ def test_it_is_mu_times_the_slope_of_the_loss(loss: Loss) -> None:
     }[loss]
     for mu in (-3.0, -0.5, 0.3, 0.9, 1.1, 4.0):
         by_hand = (value(mu + 1e-6) - value(mu - 1e-6)) / 2e-6
-        assert slope(loss, mu) == pytest.approx(by_hand, abs=1e-8)
+        assert derivative(loss, mu) == pytest.approx(by_hand, abs=1e-8)
         assert curve(loss, mu) == pytest.approx(mu * by_hand, abs=1e-8)
 
 
@@ -65,7 +65,7 @@ def test_roots_of_the_logistic_loss() -> None:
 def test_below_the_lowest_point_there_is_none_and_noise_is_put_down_to_that_point(loss: Loss) -> None:
     assert roots(loss, LEAST[loss] - 1e-3) == []
     assert nearest(loss, LEAST[loss] - 1e-3) == [TURNS[loss]]
-    assert slope(loss, TURNS[loss]) < 0  # a gradient can be divided by it
+    assert derivative(loss, TURNS[loss]) < 0  # a gradient can be divided by it
 
 
 @each_loss
@@ -83,5 +83,5 @@ def test_a_twin_is_the_other_root_and_comes_back(loss: Loss) -> None:
 
 
 def test_a_hinge_whose_margin_is_met_has_no_slope() -> None:
-    assert [slope("hinge", mu) for mu in (0.999, 1.0, 3.0)] == [-1, 0, 0]
+    assert [derivative("hinge", mu) for mu in (0.999, 1.0, 3.0)] == [-1, 0, 0]
     assert roots("hinge", 0.0) == [0.0]

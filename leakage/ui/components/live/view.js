@@ -4,7 +4,7 @@ import { Controls } from './controls.js';
 import { Curves } from './curves.js';
 import { Film, HOLD } from './film.js';
 import { fillGauges, layGauges } from './gauges.js';
-import { Ladder } from './ladder.js';
+import { ViewCards } from './view_cards.js';
 import { Countdown } from './pace.js';
 import { drawSheet, layPairs, layTiles, loadImage, privateOf } from './pictures.js';
 import { isAnswer, isFinal, nearestPlace, placeOf, scoresOf } from './record.js';
@@ -47,7 +47,7 @@ export class RunView {
       const { meta } = this.record;
       this.part('facts').textContent = [meta?.attack, meta?.device, time].filter(Boolean).join(' · ');
     });
-    this.ladder = new Ladder(this.part('ladder'), (seq) => this.player.seek(placeOf(this.record.pictures, seq)));
+    this.viewCards = new ViewCards(this.part('view-cards'), (seq) => this.player.seek(placeOf(this.record.pictures, seq)));
     // These listeners go with the element that they are on.
     this.root.addEventListener('keydown', (event) => (together ?? this).controls.key(event));
     this.root.addEventListener('pointerover', (event) => markTwins([this.truth, this.guess], event.target));
@@ -105,7 +105,7 @@ export class RunView {
     this.part('title').textContent = title;
     tellWhere(this.root, this.told, this.expected);
     this.player.reset();
-    this.ladder.reset();
+    this.viewCards.reset();
     this.refresh();
   }
 
@@ -183,7 +183,7 @@ export class RunView {
     this.update();
     this.tell();
     this.curves.update(record);
-    this.ladder.update(record);
+    this.viewCards.update(record);
     this.paint();
   }
 
@@ -254,7 +254,7 @@ export class RunView {
     const answer = isAnswer(record, frame) ? end : null;
     if (shown) captionGuesses(this.guess, { labels: frame.labels, each: answer?.scores?.psnr_each, words: answer?.verdict?.each, meta });
     this.curves.place(frame);
-    this.ladder.mark(shown?.seq);
+    this.viewCards.mark(shown?.seq);
     const of = isNumber(meta?.steps) ? ` of ${whole(Math.max(meta.steps, frame?.step ?? 0))}` : '';
     const extra = [duration(frame?.seconds), noteWords(frame?.note)].filter(Boolean).join(' · ');
     const now = frame ? `step ${whole(frame.step)}${of}` : isFinal(record) ? 'no picture' : 'no pictures yet';
@@ -293,7 +293,7 @@ export class RunView {
     this.timers.forEach(clearTimeout);
     this.countdown.destroy();
     this.controls.destroy();
-    this.ladder.destroy();
+    this.viewCards.destroy();
     this.curves.destroy();
     this.root.remove();
   }

@@ -1,7 +1,7 @@
 // One recorded run on the page: private pictures, what was sent, and the attacker's guesses as a film that plays up to where its beat stops.
 import { element, prefersCalm } from '../dom.js';
 import { drawSheet, layTiles, loadImage } from '../live/pictures.js';
-import { Ladder } from '../live/ladder.js';
+import { ViewCards } from '../live/view_cards.js';
 import { Player } from '../live/player.js';
 import { placeOf, scoresOf } from '../live/record.js';
 import { drawLayers } from '../live/strips.js';
@@ -14,7 +14,7 @@ import { recordOf, stopPlace } from './recording.js';
 
 const CURVE = 150; // pixels
 const HASTE = 300; // milliseconds
-const RUNG = 1500; // milliseconds that a rung of the ladder is read for
+const CARD_PAUSE = 1500; // milliseconds for which a view card is read
 
 /**
  * @typedef {import('./recording.js').Recording} Recording
@@ -26,7 +26,7 @@ const RUNG = 1500; // milliseconds that a rung of the ladder is read for
  * @property {string} stop "first", "step N" or "answer", perhaps ", labels hidden"
  * @property {number} [from] the picture that the film goes on from
  * @property {boolean} [curves]
- * @property {boolean} [answers] a question: a ladder is shown climbed, with the rung that decides
+ * @property {boolean} [answers] a question: the view cards are shown at their end, with the card that decides
  */
 
 export class Screen {
@@ -95,7 +95,7 @@ export class Screen {
     root.append(head, scene, this.verdict);
     const moves = new Set(record.pictures.slice(0, this.halt + 1).map(({ step }) => step)).size > 1;
     if (moves) root.append(this.controls());
-    if (record.frames.some(({ views }) => views)) root.append(this.rungs());
+    if (record.frames.some(({ views }) => views)) root.append(this.cards());
     else if (moves && curves) root.append(this.measures());
     root.append(...(run.messages ?? []).map((words) => element('p', 'gle-note gle-message', words)));
     const foot = element('p', 'gle-foot', say('recordedIn', { time: duration(run.seconds ?? 0) }));
@@ -125,13 +125,13 @@ export class Screen {
   }
 
   /** What was worked out on the way, where an attack tells it: a card for each layer, up to the halt. */
-  rungs() {
-    const host = element('div', 'gle-ladder');
+  cards() {
+    const host = element('div', 'gle-view-cards');
     const { pictures, frames } = this.record;
-    this.ladder = new Ladder(host, (seq) => this.player.seek(placeOf(pictures, seq)));
-    this.player.pause = RUNG;
+    this.viewCards = new ViewCards(host, (seq) => this.player.seek(placeOf(pictures, seq)));
+    this.player.pause = CARD_PAUSE;
     const last = pictures[Math.max(0, this.halt)].seq;
-    this.ladder.update({ frames: this.halt < 0 ? [] : frames.filter(({ seq }) => seq <= last) });
+    this.viewCards.update({ frames: this.halt < 0 ? [] : frames.filter(({ seq }) => seq <= last) });
     return host;
   }
 
@@ -167,7 +167,7 @@ export class Screen {
     if (this.truth) drawSheet(this.image, this.truth, this.row(0));
     this.player.update({ count: this.halt + 1, place: Math.max(0, this.from), answer: this.halt, running: false });
     if (this.halt < 0) this.tell();
-    else if (this.halt === 0 || this.calm || (this.ladder && this.answers)) this.player.seek(this.halt);
+    else if (this.halt === 0 || this.calm || (this.viewCards && this.answers)) this.player.seek(this.halt);
     else this.begin();
   }
 
@@ -221,7 +221,7 @@ export class Screen {
       this.verdict.replaceChildren(big, element('span', 'gle-word', word), element('small', '', beside));
     }
     if (frame) for (const chart of this.charts) chart.upTo(record.frames.findIndex(({ seq }) => seq === frame.seq) + 1);
-    if (frame) this.ladder?.mark(frame.seq);
+    if (frame) this.viewCards?.mark(frame.seq);
     const all = record.meta?.steps;
     if (this.now && frame) {
       this.now.textContent = isNumber(all)
@@ -251,7 +251,7 @@ export class Screen {
   destroy() {
     this.gone = true;
     this.player.destroy();
-    this.ladder?.destroy();
+    this.viewCards?.destroy();
     this.charts.forEach((chart) => chart.destroy());
     this.root.remove();
   }

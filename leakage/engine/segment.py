@@ -1,8 +1,8 @@
-"""Several links of a chain solved at once for what enters the lowest of them: where the equations of one are too few, those below help.
+"""Several layers of a chain solved at once for what enters the lowest of them: where the equations of one are too few, those below help.
 
-Known are the output z of the uppermost link and k = dL/dz. Written F for all of its maps and bends, the input x fulfils F(x) = z, and for
-every parameter w in it d<k, F(x)>/dw = dL/dw. Behind bends these are not linear: Gauss-Newton steps solve them. That the outputs of a
-layer with more of them than inputs lie in a subspace ("virtual constraints") is part of F.
+Known are the output z of the uppermost layer and k = dL/dz. Written F for all of its maps and activations, the input x fulfils F(x) = z,
+and for every parameter w in it d<k, F(x)>/dw = dL/dw. Behind activations these are not linear: Gauss-Newton steps solve them. That the
+outputs of a layer with more of them than inputs lie in a subspace ("virtual constraints") is part of F.
 Source: Zhu and Blaschko 2021, section 4 and appendices C and D, where these equations are counted; solving them so is ours.
 """
 
@@ -14,10 +14,10 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
+from leakage.engine.chain_layer import ChainLayer
 from leakage.engine.core import Params
 from leakage.engine.equations import Solved, least_squares
 from leakage.engine.forward_mode import quiet_forward_mode
-from leakage.engine.link import Link
 
 STEPS = 40  # of Gauss-Newton at most
 HALVINGS = 12  # of a step that does not come nearer
@@ -34,45 +34,45 @@ Search = Generator[float, None, T]  # yields, after every step, how far all equa
 
 
 @dataclass(frozen=True)
-class Stretch:
-    """Links of a chain, the lowest first, and what is known of the uppermost one's output.
+class Segment:
+    """Layers of a chain, the lowest first, and what is known of the uppermost one's output.
 
-    z, known, k   what goes into its bend, which entries of that are known, and dL/dz; of the shape of its z
+    z, known, k   what goes into its activation, which entries of that are known, and dL/dz; of the shape of its z
     """
 
-    links: tuple[Link, ...]
+    layers: tuple[ChainLayer, ...]
     z: Tensor
     known: Tensor
     k: Tensor
 
-    def under(self, link: Link) -> "Stretch":
-        """The same with the link below it."""
-        return Stretch((link, *self.links), self.z, self.known, self.k)
+    def under(self, layer: ChainLayer) -> "Segment":
+        """The same with the layer below it."""
+        return Segment((layer, *self.layers), self.z, self.known, self.k)
 
     def parameters(self, gradient: Params) -> list[str]:
         """Those whose gradient was sent."""
-        return [name for link in self.links for name in link.names if name in gradient and bool(gradient[name].any())]
+        return [name for layer in self.layers for name in layer.names if name in gradient and bool(gradient[name].any())]
 
     def equations(self, gradient: Params) -> int:
         return int(self.known.sum()) + sum(gradient[name].numel() for name in self.parameters(gradient))
 
     def fits(self, gradient: Params) -> bool:
         """Whether it is small enough."""
-        unknowns = prod(self.links[0].x)
+        unknowns = prod(self.layers[0].x)
         numbers = self.equations(gradient) * unknowns
         return numbers <= LARGEST and numbers * unknowns <= LONGEST
 
     @property
     def kinked(self) -> bool:
-        """Whether a bend within it has a kink; the uppermost one's lies above it."""
-        inside = [part for link in self.links for part in link.body[:-1]]
-        return any(link.kink is not None for link in (*self.links[:-1], *inside))
+        """Whether an activation within it has a kink; the uppermost layer's lies above it."""
+        inside = [part for layer in self.layers for part in layer.body[:-1]]
+        return any(layer.kink is not None for layer in (*self.layers[:-1], *inside))
 
     def through(self, weights: Params, x: Tensor, soft: float = 0.0) -> Tensor:
-        """F(x), of shape z; `soft` as for `Link.activate`."""
-        for link in self.links[:-1]:
-            x = link.activate(link.map(weights, x, soft), soft).view(link.z)
-        return self.links[-1].map(weights, x, soft)
+        """F(x), of shape z; `soft` as for `ChainLayer.activate`."""
+        for layer in self.layers[:-1]:
+            x = layer.activate(layer.map(weights, x, soft), soft).view(layer.z)
+        return self.layers[-1].map(weights, x, soft)
 
     def missed(self, weights: Params, gradient: Params, soft: float = 0.0) -> Callable[[Tensor], Tensor]:
         """x (n,) -> by how much every equation is missed, in shares of the right sides."""
@@ -82,10 +82,10 @@ class Stretch:
 
         def gaps(x: Tensor) -> Tensor:
             if not own:  # means alone
-                return _share(self.through(weights, x.view(self.links[0].x)).flatten()[places] - z, z)
-            out, pull = torch.func.vjp(lambda held: self.through({**weights, **held}, x.view(self.links[0].x), soft), own)[:2]
-            (slopes,) = pull(self.k)
-            parts = [(slopes[name] - gradient[name], gradient[name]) for name in own]
+                return _share(self.through(weights, x.view(self.layers[0].x)).flatten()[places] - z, z)
+            out, pull = torch.func.vjp(lambda held: self.through({**weights, **held}, x.view(self.layers[0].x), soft), own)[:2]
+            (gradients,) = pull(self.k)
+            parts = [(gradients[name] - gradient[name], gradient[name]) for name in own]
             return torch.cat([_share(out.flatten()[places] - z, z), *(_share(*part) for part in parts)])
 
         return gaps
@@ -94,11 +94,11 @@ class Stretch:
         """How far all of them together are missed."""
         return float(self.missed(weights, gradient)(x.flatten()).norm())
 
-    def slope(self, weights: Params, x: Tensor) -> Tensor:
+    def input_gradient(self, weights: Params, x: Tensor) -> Tensor:
         """dL/dx."""
         pull = torch.func.vjp(lambda at: self.through(weights, at), x)[1]
-        (slope,) = pull(self.k)
-        found: Tensor = slope.detach()
+        (input_gradient,) = pull(self.k)
+        found: Tensor = input_gradient.detach()
         return found
 
 
@@ -112,22 +112,22 @@ class Found:
     off: float
 
 
-def solve_stretch(stretch: Stretch, weights: Params, gradient: Params, start: Tensor) -> Search[Solved]:
-    """x (of the lowest link's shape) from all equations of a stretch, searched from `start`; rank: that of their Jacobian at the end.
+def solve_segment(segment: Segment, weights: Params, gradient: Params, start: Tensor) -> Search[Solved]:
+    """x (of the lowest layer's shape) from all equations of a segment, searched from `start`; rank: that of their Jacobian at the end.
 
     At a kink (of ReLU, LeakyReLU) a search that must come nearer is caught. Where it was, it begins anew with every kink rounded, and
     follows the solution while they are sharpened again; several times, at another pace.
     """
-    found = yield from _descend(stretch.missed(weights, gradient), start.flatten(), STEPS)
-    for soft, pace, levels, steps in PACES if stretch.kinked else ():
+    found = yield from _descend(segment.missed(weights, gradient), start.flatten(), STEPS)
+    for soft, pace, levels, steps in PACES if segment.kinked else ():
         if found.off <= SOLVED:
             break
         at = start.flatten()
         for level in range(levels):
-            at = (yield from _descend(stretch.missed(weights, gradient, soft * pace**level), at, steps)).x
-        other = yield from _descend(stretch.missed(weights, gradient), at, STEPS)
+            at = (yield from _descend(segment.missed(weights, gradient, soft * pace**level), at, steps)).x
+        other = yield from _descend(segment.missed(weights, gradient), at, STEPS)
         found = other if other.off <= SOLVED else found  # else it may have gone anywhere where equations are too few
-    return Solved(found.x.view(start.shape), stretch.equations(gradient), start.numel(), found.rank, found.condition, found.off)
+    return Solved(found.x.view(start.shape), segment.equations(gradient), start.numel(), found.rank, found.condition, found.off)
 
 
 def _share(gap: Tensor, of: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-// The ladder: what an attack works out on its way, a card for every frame that carries pictures beside the guess (layers, candidates).
+// The view cards: what an attack works out on its way, a card for every frame that carries pictures beside the guess (layers, candidates).
 import { element } from '../dom.js';
 import { isNumber, short, whole } from './words.js';
 
@@ -7,7 +7,7 @@ import { isNumber, short, whole } from './words.js';
  * @typedef {{ [name: string]: unknown }} Note
  */
 
-export class Ladder {
+export class ViewCards {
   /**
    * @param {HTMLElement} host scrolls sideways
    * @param {(seq: number) => void} seek shows the frame of a card
@@ -20,7 +20,7 @@ export class Ladder {
     this.heard = -1;
     this.leaving = new AbortController();
     const card = (/** @type {Event} */ event) =>
-      /** @type {HTMLElement | null} */ (/** @type {Element} */ (event.target).closest('.gle-rung'));
+      /** @type {HTMLElement | null} */ (/** @type {Element} */ (event.target).closest('.gle-view-card'));
     const press = (/** @type {Event} */ event) => {
       const seq = card(event)?.dataset.seq;
       if (seq !== undefined) this.seek(Number(seq));
@@ -44,7 +44,7 @@ export class Ladder {
       this.heard = frame.seq;
       const key = `${frame.step}:${frame.note?.layer ?? ''}`;
       const old = this.cards.get(key);
-      const card = rung(frame, frame.views);
+      const card = cardOf(frame, frame.views);
       if (old) old.replaceWith(card);
       else this.host.append(card);
       this.cards.set(key, card);
@@ -83,11 +83,11 @@ export class Ladder {
  * @param {Frame} frame
  * @param {{ [name: string]: string }} views
  */
-function rung({ seq, note = {} }, views) {
+function cardOf({ seq, note = {} }, views) {
   const names = Object.keys(views);
   const chosen = note.way ? `: ${note.way} is chosen` : '';
   const title = note.layer ? `what enters ${note.layer}` : names.length > 1 ? `the candidates${chosen}` : names[0];
-  const card = element('button', 'gle-rung');
+  const card = element('button', 'gle-view-card');
   const pictures = element('span', 'gle-views');
   card.type = 'button';
   Object.assign(card.dataset, { seq: String(seq), layer: String(note.layer ?? '') });
@@ -103,7 +103,7 @@ function rung({ seq, note = {} }, views) {
   const { share, lines } = measured(note);
   if (isNumber(share)) card.append(rankBar(share));
   if (isNumber(share) && share < 1) card.dataset.short = 'true'; // too few equations
-  card.append(...lines.map((words) => element('small', 'gle-rung-line', words)));
+  card.append(...lines.map((words) => element('small', 'gle-view-card-line', words)));
   return card;
 }
 

@@ -1,4 +1,4 @@
-"""A link of a chain: one linear map of a network with a bend behind it.
+"""A layer of a chain: one linear map of a network and the activation behind it.
 
 A map is a convolution, alone or with a BatchNorm of stored statistics folded into it, a linear layer, a mean of pixels, or a residual
 block: convolutions and a skip past them, whose outputs are added.
@@ -24,7 +24,10 @@ class GlobalMean(nn.Module):
 
 
 class Residual(nn.Module):
-    """A residual block: activation(body(x) + skip(x)); without a skip activation(body(x)). body: convolutions with bends between them."""
+    """A residual block: activation(body(x) + skip(x)); without a skip activation(body(x)).
+
+    body  convolutions with activations between them
+    """
 
     body: nn.Sequential
     skip: nn.Module | None
@@ -41,24 +44,24 @@ class Norm:
     """BatchNorm with its stored statistics, a map of every channel: z = gamma (y - mean) / deviation + beta. `name`.weight is gamma."""
 
     name: str
-    layer: nn.BatchNorm2d
+    module: nn.BatchNorm2d
 
     @property
     def mean(self) -> Tensor:
         """(C,), float64. The statistics are part of the model that the server sends out."""
-        assert self.layer.running_mean is not None
-        return self.layer.running_mean.detach().cpu().double()
+        assert self.module.running_mean is not None
+        return self.module.running_mean.detach().cpu().double()
 
     @property
     def deviation(self) -> Tensor:
         """(C,), float64."""
-        assert self.layer.running_var is not None
-        return (self.layer.running_var.detach().cpu().double() + self.layer.eps).sqrt()
+        assert self.module.running_var is not None
+        return (self.module.running_var.detach().cpu().double() + self.module.eps).sqrt()
 
 
 @dataclass(frozen=True)
-class Link:
-    """One map x -> z -> bend(z). Shapes are those of one picture: (C, H, W), or (n,); a linear layer flattens what it is given.
+class ChainLayer:
+    """One map and its activation a: x -> z -> a(z). Shapes are those of one picture: (C, H, W), or (n,); a linear layer flattens its input.
 
     name        its weight is `name`.weight
     activation  the activation behind it, or None
@@ -68,41 +71,41 @@ class Link:
     """
 
     name: str
-    layer: nn.Module
+    module: nn.Module
     x: tuple[int, ...]
     z: tuple[int, ...]
     activation: nn.Module | None = None
     norm: Norm | None = None
-    body: tuple["Link", ...] = ()
-    skip: "Link | None" = None
+    body: tuple["ChainLayer", ...] = ()
+    skip: "ChainLayer | None" = None
 
     @property
     def is_mean(self) -> bool:
         """Whether it averages pixels."""
-        return isinstance(self.layer, nn.AvgPool2d | GlobalMean)
+        return isinstance(self.module, nn.AvgPool2d | GlobalMean)
 
     @property
     def is_convolution(self) -> bool:
         """Whether it is one, alone or with a norm."""
-        return isinstance(self.layer, nn.Conv2d)
+        return isinstance(self.module, nn.Conv2d)
 
     @property
     def size(self) -> int:
         """A side of a convolution's kernel, or of the squares of a mean."""
-        if isinstance(self.layer, nn.AvgPool2d):
-            return one_side(self.layer.kernel_size)
-        return self.layer.kernel_size[0] if isinstance(self.layer, nn.Conv2d) else 1
+        if isinstance(self.module, nn.AvgPool2d):
+            return one_side(self.module.kernel_size)
+        return self.module.kernel_size[0] if isinstance(self.module, nn.Conv2d) else 1
 
     @property
     def stride(self) -> int:
-        return self.layer.stride[0] if isinstance(self.layer, nn.Conv2d) else 1
+        return self.module.stride[0] if isinstance(self.module, nn.Conv2d) else 1
 
     @property
     def padding(self) -> int:
-        return int(self.layer.padding[0]) if isinstance(self.layer, nn.Conv2d) else 0
+        return int(self.module.padding[0]) if isinstance(self.module, nn.Conv2d) else 0
 
     @property
-    def weighted(self) -> tuple["Link", ...]:
+    def weighted(self) -> tuple["ChainLayer", ...]:
         """The maps in it that have weights: itself, or those of a residual block; of a mean none."""
         if self.body:
             return (*self.body, self.skip) if self.skip else self.body
@@ -111,11 +114,11 @@ class Link:
     @property
     def names(self) -> tuple[str, ...]:
         """Its parameters, as far as a model can have them."""
-        layers = [one.name for part in self.weighted for one in (part, part.norm) if one]
-        return tuple(f"{name}.{kind}" for name in layers for kind in ("weight", "bias"))
+        modules = [one.name for part in self.weighted for one in (part, part.norm) if one]
+        return tuple(f"{name}.{kind}" for name in modules for kind in ("weight", "bias"))
 
-    def before(self, out: Tensor) -> Tensor:
-        """z, from what came out of the bend; values that it cannot give count as the nearest that it can. Behind a ReLU 0 stays 0."""
+    def inverse(self, out: Tensor) -> Tensor:
+        """z, from the output of the activation; values that it cannot give count as the nearest that it can. Behind a ReLU 0 stays 0."""
         edge = torch.finfo(out.dtype).eps
         if isinstance(self.activation, nn.LeakyReLU):
             return torch.where(out >= 0, out, out / self.activation.negative_slope)
@@ -129,12 +132,12 @@ class Link:
 
     @property
     def kink(self) -> float | None:
-        """The slope of its bend below 0, where that is a kink; None: it has none."""
+        """The derivative of its activation below 0, where that is a kink; None: it has none."""
         below = self.activation.negative_slope if isinstance(self.activation, nn.LeakyReLU) else 0.0
         return below if isinstance(self.activation, nn.ReLU | nn.LeakyReLU) else None
 
     def activate(self, z: Tensor, soft: float = 0.0) -> Tensor:
-        """What comes out of the bend; never in place. `soft`: a kink is rounded over so many root mean squares of z."""
+        """The output of the activation; never in place. `soft`: a kink is rounded over so many root mean squares of z."""
         if self.kink is None:
             return z if self.activation is None else self.activation(z)
         if not soft:
@@ -143,11 +146,11 @@ class Link:
         return self.kink * z + (1 - self.kink) * width * F.softplus(z / width)
 
     def known(self, z: Tensor) -> Tensor:
-        """Which entries of z are known from what came out of the bend: all but the zeros of a ReLU."""
+        """Which entries of z are known from the output of the activation: all but the zeros of a ReLU."""
         return z > 0 if isinstance(self.activation, nn.ReLU) else torch.ones_like(z, dtype=torch.bool)
 
-    def slope(self, z: Tensor) -> Tensor:
-        """bend'(z)."""
+    def derivative(self, z: Tensor) -> Tensor:
+        """a'(z), the derivative of the activation."""
         if isinstance(self.activation, nn.LeakyReLU):
             return torch.where(z >= 0, torch.ones_like(z), self.activation.negative_slope)
         if isinstance(self.activation, nn.Sigmoid):
@@ -174,7 +177,7 @@ class Link:
         return weights[f"{self.norm.name}.bias"] + off * scale
 
     def map(self, weights: Params, x: Tensor, soft: float = 0.0) -> Tensor:
-        """z of x, of these shapes and in float64; differentiable in both. `soft`: of the bends within a block."""
+        """z of x, of these shapes and in float64; differentiable in both. `soft`: of the activations within a block."""
         if self.body:
             out = x
             for part in self.body:
@@ -189,7 +192,7 @@ class Link:
         z = weight.flatten(1) @ columns
         return (z if bias is None else z + bias.unsqueeze(1)).view(self.z)
 
-    def pull(self, weights: Params, k: Tensor) -> Tensor:
+    def input_gradient(self, weights: Params, k: Tensor) -> Tensor:
         """dL/dx (of shape x) from k = dL/dz (of shape z): W^T k, without what falls on the padding. Not of a residual block."""
         if self.is_mean:
             return self._spread(k)

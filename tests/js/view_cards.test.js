@@ -1,7 +1,7 @@
-// The ladder: a card for every step that shows pictures beside the guess, what stands on it, and where a press on it leads.
+// The view cards: a card for every step that shows pictures beside the guess, what stands on it, and where a press on it leads.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Ladder, measured } from '../../leakage/ui/components/live/ladder.js';
+import { ViewCards, measured } from '../../leakage/ui/components/live/view_cards.js';
 import { NOTHING, openPage } from './page.js';
 import { frame } from './recorded.js';
 
@@ -9,15 +9,15 @@ const kept = (/** @type {number} */ seq, /** @type {object} */ more) => /** @typ
 const LAYER = { layer: 'conv2', rank: 1200, unknowns: 2400, equations: 1234, condition: 15.27, residual: 0.000456 };
 
 /** @param {import('node:test').TestContext} t */
-function ladder(t) {
+function viewCards(t) {
   const page = openPage(t);
   const host = page.document.createElement('div');
   page.document.body.append(host);
   /** @type {number[]} */
   const sought = [];
-  const made = new Ladder(host, (seq) => sought.push(seq));
-  const lines = (/** @type {Element} */ card) => [...card.querySelectorAll('.gle-rung-line')].map((line) => line.textContent);
-  return { page, host, sought, made, lines, cards: () => /** @type {HTMLElement[]} */ ([...host.querySelectorAll('.gle-rung')]) };
+  const made = new ViewCards(host, (seq) => sought.push(seq));
+  const lines = (/** @type {Element} */ card) => [...card.querySelectorAll('.gle-view-card-line')].map((line) => line.textContent);
+  return { page, host, sought, made, lines, cards: () => /** @type {HTMLElement[]} */ ([...host.querySelectorAll('.gle-view-card')]) };
 }
 
 test('a layer tells what its equations determine', () => {
@@ -50,7 +50,7 @@ test('candidates tell how far their gradients are from the one received', () => 
 });
 
 test('a layer gets a card with its picture, its bar and its lines', (t) => {
-  const { made, cards, lines } = ladder(t);
+  const { made, cards, lines } = viewCards(t);
   made.update({ frames: [kept(1, {}), kept(2, { step: 3, note: LAYER, views: { 'conv2': 'data:,conv2' } })] }); // prettier-ignore
   const [card] = cards();
   assert.equal(cards().length, 1);
@@ -69,7 +69,7 @@ test('a layer gets a card with its picture, its bar and its lines', (t) => {
 });
 
 test('titles and names: of the candidates, of the chosen one, of several pictures of a layer', (t) => {
-  const { made, cards } = ladder(t);
+  const { made, cards } = viewCards(t);
   const two = { 'the picture': 'data:,p', 'its twin': 'data:,t' };
   made.update({
     frames: [
@@ -95,7 +95,7 @@ test('titles and names: of the candidates, of the chosen one, of several picture
 });
 
 test('a frame comes once, an answer that is given again takes the place of the first', (t) => {
-  const { made, cards } = ladder(t);
+  const { made, cards } = viewCards(t);
   const frames = [kept(1, { step: 1, views: { a: 'data:,a' } }), kept(2, { step: 2, views: { b: 'data:,b' } })];
   made.update({ frames });
   const before = cards();
@@ -108,7 +108,7 @@ test('a frame comes once, an answer that is given again takes the place of the f
 });
 
 test('a press anywhere on a card seeks its frame, once; beside the cards nothing happens', (t) => {
-  const { page, made, cards, sought, host } = ladder(t);
+  const { page, made, cards, sought, host } = viewCards(t);
   made.update({ frames: [kept(7, { views: { a: 'data:,a' } }), kept(9, { views: { b: 'data:,b' } })] });
   page.fire(cards()[1], 'click');
   page.fire(/** @type {Element} */ (cards()[0].querySelector('img')), 'click');
@@ -117,7 +117,7 @@ test('a press anywhere on a card seeks its frame, once; beside the cards nothing
 });
 
 test('the card of the frame shown is current and in the middle, those after it wait', (t) => {
-  const { page, made, cards, host } = ladder(t);
+  const { page, made, cards, host } = viewCards(t);
   made.update({ frames: [3, 5, 8].map((seq) => kept(seq, { views: { a: `data:,${seq}` } })) });
   page.lay(host, { offsetLeft: 20, clientWidth: 300 });
   cards().forEach((card, place) => page.lay(card, { offsetLeft: 20 + 200 * place, clientWidth: 100 }));
@@ -136,7 +136,7 @@ test('the card of the frame shown is current and in the middle, those after it w
 });
 
 test('another run starts with no cards, and the same numbers are heard again', (t) => {
-  const { made, cards } = ladder(t);
+  const { made, cards } = viewCards(t);
   const frames = [kept(5, { step: 1, views: { a: 'data:,a' } })];
   made.update({ frames });
   made.reset();
@@ -146,7 +146,7 @@ test('another run starts with no cards, and the same numbers are heard again', (
 });
 
 test('it listens as long as it is there, and no longer', (t) => {
-  const { page, made, cards, sought } = ladder(t);
+  const { page, made, cards, sought } = viewCards(t);
   made.update({ frames: [kept(7, { views: { a: 'data:,a' } })] });
   made.reset();
   made.update({ frames: [kept(7, { views: { a: 'data:,a' } })] });
@@ -157,7 +157,7 @@ test('it listens as long as it is there, and no longer', (t) => {
 });
 
 test('beside the answer the layer with too few equations is in view, and not before', (t) => {
-  const { page, made, cards } = ladder(t);
+  const { page, made, cards } = viewCards(t);
   const layers = [{ ...LAYER, rank: 2400 }, LAYER, { ...LAYER, layer: 'conv1', rank: 2400 }];
   const frames = layers.map((note, place) => kept(place + 1, { step: place + 1, note: { ...note, layer: `conv${3 - place}` }, views: { a: 'data:,' } })); // prettier-ignore
   made.update({ frames: [...frames, kept(4, { step: 4, note: {}, views: { 'the answer': 'data:,' } })] });
