@@ -9,7 +9,7 @@ from problems import moments, observed, precision, smooth
 from torch.nn import functional as F
 
 from leakage.engine.core import Observation, Params, Snapshot, generator
-from leakage.engine.equations import Said, gradient_rows, least_squares, solve_as_published, solve_together, weight_rows
+from leakage.engine.equations import ConvolutionEquations, gradient_rows, least_squares, solve_as_published, solve_together, weight_rows
 from leakage.engine.inapplicable import DoesNotApplyError
 from leakage.engine.matching import flatten
 from leakage.spec.experiment import Assumptions, Experiment, Part
@@ -211,7 +211,7 @@ def test_both_ways_of_solving_agree_where_the_rank_is_full_and_where_it_is_not()
             k = torch.randn_like(z)
             (g,) = torch.autograd.grad((z * k).sum(), w)
             given = (k, g, w.detach(), z.detach(), torch.ones_like(z, dtype=torch.bool))
-            ours = solve_together([Said(w.detach(), z.detach(), given[-1], k, g, stride=2, padding=1)], (8, 8))
+            ours = solve_together([ConvolutionEquations(w.detach(), z.detach(), given[-1], k, g, stride=2, padding=1)], (8, 8))
             theirs = solve_as_published(*given, stride=2, padding=1, sides=(8, 8))
             assert ours.rank == theirs.rank
             assert (ours.equations, ours.unknowns) == (theirs.equations, theirs.unknowns) == (27 * filters + 16 * filters, 192)
@@ -226,11 +226,13 @@ def test_faint_gradient_rows_are_used_and_unknown_outputs_are_not() -> None:
         k = torch.randn_like(z)
         k[1:] *= 1e-5  # far below FIRM: one filter and the weight rows alone would not suffice
         (g,) = torch.autograd.grad((z * k).sum(), w)
-        found = solve_together([Said(w.detach(), z.detach(), torch.ones_like(z, dtype=torch.bool), k, g, stride=2, padding=1)], (8, 8))
+        found = solve_together(
+            [ConvolutionEquations(w.detach(), z.detach(), torch.ones_like(z, dtype=torch.bool), k, g, stride=2, padding=1)], (8, 8)
+        )
         assert torch.allclose(found.x, x, atol=1e-6)
         known = torch.rand(z.shape) < 0.9
         junk = torch.where(known, z.detach(), 99.0)
-        masked = solve_together([Said(w.detach(), junk, known, k, g, stride=2, padding=1)], (8, 8))
+        masked = solve_together([ConvolutionEquations(w.detach(), junk, known, k, g, stride=2, padding=1)], (8, 8))
         assert masked.equations == found.equations - int((~known).sum())
         assert torch.allclose(masked.x, x, atol=1e-6)
 
