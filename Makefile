@@ -32,7 +32,7 @@ from = $(if $(and $(LOCKED),$(if $(TORCH_INDEX),,yes)),--require-hashes -r $(1).
 # Compiled once, also where the environment forbids to keep that: else each of the dozens of processes compiles all modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-# A thread for each process. What must not run beside its like follows each other in one of them (tests/tiers.py): two such chains, which
+# A thread for each process. What must not run beside its like follows each other in one of them (tests/support/scheduling.py): two such chains, which
 # wait half of their time, and a third process for all others.
 PARALLEL := --dist loadscope --numprocesses
 QUICK := not slow and not grid and not long and not browser and not processes

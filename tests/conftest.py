@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
-pytest_plugins = ["homes", "pytester", "tiers", "visiting"]  # fixtures of tests in several folders, and which tests run when
+# Fixtures for tests in several folders, and which tests run when.
+pytest_plugins = ["home_fixtures", "page_visits", "pytester", "scheduling"]
 ROOT = Path(__file__).resolve().parent.parent
 NEARBY = ROOT.parent / "shared" / "data"  # looked for when LEAKAGE_DATA is unset
 

@@ -66,6 +66,7 @@ def test_a_base_class_shows_one_that_runs_and_all_that_may_be_implemented_says_w
     assert methods
 
 
+@pytest.mark.long
 def test_the_page_of_the_api_is_made(tmp_path: Path) -> None:
     command = [sys.executable, str(ROOT / "scripts" / "api_docs.py"), str(tmp_path)]
     subprocess.run(command, check=True, capture_output=True, cwd=ROOT)

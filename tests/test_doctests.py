@@ -16,6 +16,7 @@ MODULES = [_generative, arguments, attacking, core, metrics, model, normalizatio
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
+@pytest.mark.long
 def test_the_examples_of_a_module_hold(module: object) -> None:
     result = doctest.testmod(module)
     assert result.attempted > 0

@@ -103,6 +103,7 @@ def test_the_table_of_plugins_agrees_with_the_base_classes(kind: type) -> None:
     assert shared == {name for name, type_ in Plugin.__annotations__.items() if get_origin(type_) is ClassVar}
 
 
+@pytest.mark.long
 def test_the_example_of_a_plugin_runs_as_it_stands() -> None:
     block, _ = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "write_a_plugin.md").read_text(), re.DOTALL)
     module = ModuleType("leakage.attacks.grey")

@@ -153,6 +153,7 @@ def test_an_installed_package_carries_the_dashboard_and_keeps_its_runs_elsewhere
 
 
 @pytest.mark.parametrize("command", ["docs", "record", "learn"])
+@pytest.mark.long
 def test_what_writes_into_a_checkout_says_so(command: str, site_packages: Path, tmp_path: Path) -> None:
     before = set(site_packages.rglob("*"))
     done = python(site_packages, "-m", "leakage", command, *(["--claims"] if command == "learn" else []), cwd=tmp_path)

@@ -2,11 +2,13 @@
 
 import re
 
+import pytest
 import torch
 
 from leakage.settings import ROOT
 
 
+@pytest.mark.long
 def test_the_example_of_a_model_of_ones_own_finds_the_picture_and_the_label() -> None:
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     assert len(blocks) == 3

@@ -18,10 +18,10 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from _table import ROOT
 
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "tests" / "support"))
 from _site import Site
 from kills import after_kills, report
-from nodes import Nodes, nodes  # type: ignore[import-not-found]  # what the tests simulate a cluster with
+from ray_nodes import Nodes, nodes  # type: ignore[import-not-found]  # what the tests simulate a cluster with
 
 from leakage.runs.notes import CLUSTER
 

@@ -15,9 +15,9 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from _table import ROOT, save, table
 
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "tests" / "support"))
 from _site import Site, until
-from nodes import nodes  # type: ignore[import-not-found]  # what the tests simulate a cluster with
+from ray_nodes import nodes  # type: ignore[import-not-found]  # what the tests simulate a cluster with
 
 from leakage.runs.notes import CLUSTER
 from leakage.spec.experiment import Experiment, Part

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from problems import smooth
 from published_lenet import PublishedLeNet
+from small_problems import smooth
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -238,6 +238,7 @@ def test_a_pixel_beyond_white_by_rounding_is_white_and_a_refusal_shows_that_it_i
 # ---------------------------------------------------------------- DLG's own network
 
 
+@pytest.mark.long
 def test_dlgs_published_network_gives_a_picture_of_28_pixels_back() -> None:
     result = leakage.attack(PublishedLeNet(1), smooth(1, 1, 28), torch.tensor([7]), attack=IDLG(steps=40, tries=2))
     assert result.scores["psnr"] > 40

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 import torch
-from problems import smooth
+from reachable_truth import leaks
+from small_problems import smooth
 from torch import Tensor, nn
-from walk import leaks
 
 import leakage
 import leakage.api
@@ -75,6 +75,7 @@ def same(one: dict[str, object], other: dict[str, object]) -> bool:
 
 @pytest.mark.parametrize("batch_norm", ["eval", "batch"])
 @pytest.mark.parametrize("training", [True, False])
+@pytest.mark.long
 def test_a_model_of_ones_own_is_attacked_and_comes_back_unchanged(own: Own, x: Tensor, batch_norm: str, training: bool) -> None:
     own.train(training)
     own.first.bias.requires_grad_(False)
@@ -139,6 +140,7 @@ def test_frozen_and_unused_parameters_are_not_sent(own: Own, x: Tensor) -> None:
     assert list(seen.update) == ["first.weight", "first.bias", "last.weight", "last.bias"]
 
 
+@pytest.mark.long
 def test_naive_and_adaptive_attackers_differ_behind_a_defense(own: Own, x: Tensor) -> None:
     naive = leakage.attack(own, x, Y, attack=SHORT, defenses=["pruning"], adaptive=False)
     adaptive = leakage.attack(own, x, Y, attack=SHORT, defenses=["pruning"], adaptive=True)
@@ -194,6 +196,7 @@ def test_guesses_are_scored_by_the_pictures_that_they_fit() -> None:
 
 
 @pytest.mark.parametrize("form", ["by name", "in order"])
+@pytest.mark.long
 def test_an_update_alone_is_attacked_as_that_of_a_client_would_be(own: Own, x: Tensor, form: str) -> None:
     held = leakage.observe(own, x, Y, protocol=LOCAL).history[0].update
     update = held if form == "by name" else list(held.values())
@@ -228,6 +231,7 @@ def test_an_update_by_hand_from_a_torch_optimiser_gives_the_picture() -> None:
 # ---------------------------------------------------------------- the package
 
 
+@pytest.mark.long
 def test_importing_the_package_brings_no_torch_until_something_is_asked_of_it() -> None:
     script = "import sys, leakage; print('torch' in sys.modules); leakage.attack; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
@@ -260,6 +264,7 @@ def test_a_model_that_is_no_sequence_sees_normalised_pictures(own: Own, x: Tenso
         torch.testing.assert_close(value, slope, msg=name)
 
 
+@pytest.mark.long
 def test_an_update_alone_leaves_model_and_chance_as_they_were_and_follows_its_seed(own: Own, x: Tensor) -> None:
     update = leakage.observe(own, x, Y, batch_norm="batch").update
     asked = {"update": update, "image_shape": (3, 48, 48), "batch_size": 2, "attack": InvertingGradients(steps=3), "batch_norm": "batch"}

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from problems import smooth
+from small_problems import smooth
 from torch import Tensor, nn
 from torch.nn import functional as F
 

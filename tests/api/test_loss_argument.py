@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 import torch
-from once import Once
-from problems import smooth
+from once_differentiable import Once
+from small_problems import smooth
 from torch import Tensor, nn
 from torch.nn import functional as F
 

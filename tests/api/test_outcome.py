@@ -5,7 +5,7 @@ import sys
 
 import pytest
 import torch
-from problems import smooth
+from small_problems import smooth
 from torch import nn
 
 import leakage

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 import torch
-from once import Once
-from problems import smooth
+from once_differentiable import Once
+from small_problems import smooth
 from torch import Tensor, nn
 
 import leakage
@@ -182,6 +182,7 @@ REFUSED = {  # a model is built in its test
 
 
 @pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.long
 def test_what_cannot_be_attacked_is_refused_with_a_sentence(name: str) -> None:
     given, kind, sentence = REFUSED[name]
     model = given.get("model", linear)()

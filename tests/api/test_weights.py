@@ -2,11 +2,11 @@
 
 import pytest
 import torch
-from problems import smooth
+from model_zoo import By
+from small_problems import smooth
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
-from zoo import By
 
 import leakage
 from leakage.attacks.inverting_gradients import InvertingGradients

@@ -3,9 +3,9 @@
 import copy
 from typing import Any
 
+import model_zoo as zoo
 import pytest
 import torch
-import zoo
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -132,6 +132,7 @@ def check(name: str, make: zoo.Make, kind: str, side: int, ways: tuple[bool, ...
 @pytest.mark.parametrize("granted", [True, False])
 @pytest.mark.parametrize("kind", HOW)
 @pytest.mark.parametrize("name", QUICK)
+@pytest.mark.long
 def test_a_model_is_attacked_as_its_forward_computes_it_or_refused(name: str, kind: str, granted: bool) -> None:
     check(name, TINY[name], kind, zoo.SIDE, (granted,))
 
@@ -151,6 +152,7 @@ def test_networks_of_torchvision_are_attacked_or_refused(name: str, kind: str) -
 
 
 @pytest.mark.parametrize("name", ["ReLU in place", "standardised filters", "GRU", "a transformer's layer"])
+@pytest.mark.long
 def test_in_float32_the_update_is_autograds_too(name: str) -> None:
     x = pictures(zoo.SIDE, torch.float32)
     true = gradient(built(TINY[name], torch.float32).eval(), x, Y)

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from problems import CATALOG, GRANTED, LABELS, moments, observed, short, smooth
+from small_problems import CATALOG, GRANTED, LABELS, moments, observed, short, smooth
 
 from leakage.attacks.gradinversion import mismatch
 from leakage.engine.core import Observation
@@ -55,6 +55,7 @@ def test_a_later_round_is_attacked_with_what_the_client_carried_into_it() -> Non
     assert error(x, seen, short("idlg", steps=200, tries=2)) < 1e-3
 
 
+@pytest.mark.long
 def test_inverting_gradients_follows_local_steps_in_mini_batches() -> None:
     x = smooth(3)
     part = Part(id="fedavg", fields={"epochs": 2, "mini_batch": 2, "rate": 0.3})
@@ -67,6 +68,7 @@ def test_inverting_gradients_follows_local_steps_in_mini_batches() -> None:
 # ---------------------------------------------------------------- ADMM, naive and adaptive
 
 
+@pytest.mark.long
 def test_dlg_on_admm_fails_by_either_mistake_and_succeeds_without_both() -> None:
     x = smooth(side=28)
     seen = observed(x, model=LENET, protocol=ADMM, assume=NAIVE)
@@ -83,6 +85,7 @@ def test_dlg_on_admm_fails_by_either_mistake_and_succeeds_without_both() -> None
 
 
 @pytest.mark.parametrize(("admm", "plain"), [("dlg_admm", "dlg"), ("idlg_admm", "idlg")])
+@pytest.mark.long
 def test_the_adaptive_attack_on_one_step_of_admm_is_the_attack_on_fedsgd(admm: str, plain: str) -> None:
     x = smooth(side=28)
     one, other = (

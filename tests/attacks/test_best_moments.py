@@ -19,6 +19,7 @@ def ends(picture: str, force: str, *, adaptive: bool = True) -> tuple[float, flo
 
 
 @pytest.mark.parametrize(("picture", "least"), [("chelsea", 25.0), ("astronaut", 22.0)])
+@pytest.mark.long
 def test_the_cat_and_the_astronaut_stay_what_they_were_before_polishing(picture: str, least: float) -> None:
     """They ended at 12.6 and 11.8 dB: polishing fitted the noise. Where it stopped in time they ended at 21.0 and 13.5."""
     end, best, words = ends(picture, "middle")
@@ -28,6 +29,7 @@ def test_the_cat_and_the_astronaut_stay_what_they_were_before_polishing(picture:
 
 
 @pytest.mark.parametrize(("picture", "least"), [("chelsea", 25.0), ("astronaut", 22.0)])
+@pytest.mark.long
 def test_an_attacker_who_does_not_know_the_noise_reads_it_from_what_polishing_leaves(picture: str, least: float) -> None:
     end, best, words = ends(picture, "middle", adaptive=False)
     assert end > max(least, best - 1)
@@ -35,6 +37,7 @@ def test_an_attacker_who_does_not_know_the_noise_reads_it_from_what_polishing_le
 
 
 @pytest.mark.parametrize(("force", "least"), [("weak", 30.0), ("strong", 16.0)])
+@pytest.mark.long
 def test_polishing_follows_the_size_of_the_noise(force: str, least: float) -> None:
     end, best, _ = ends("chelsea", force)
     assert end > max(least, best - 1)

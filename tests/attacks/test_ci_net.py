@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from problems import GRANTED, LABELS, TINY, moments, observed, smooth
+from small_problems import GRANTED, LABELS, TINY, moments, observed, smooth
 from torch import nn
 from torch.nn.utils.parametrize import remove_parametrizations
 
@@ -217,6 +217,7 @@ def test_the_very_gradient_stops_nothing() -> None:
     assert all(bool(torch.isfinite(moment.x).all()) for moment in run)
 
 
+@pytest.mark.long
 def test_a_picture_comes_back_from_lenet() -> None:
     x = smooth(channels=3, side=32)
     run = moments(ci_net(steps=300), observed(x, model=LENET))

@@ -6,7 +6,7 @@ from itertools import islice
 
 import pytest
 import torch
-from problems import moments, precision
+from small_problems import moments, precision
 from torch import Tensor, nn
 
 from leakage.attacks._certificate import Layer, Proof

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 import torch
-from problems import CATALOG, GRANTED, moments, observed, short, smooth
-from walk import leaks
+from reachable_truth import leaks
+from small_problems import CATALOG, GRANTED, moments, observed, short, smooth
 
 from leakage.attacks._examples import begun
 from leakage.data.images import gallery

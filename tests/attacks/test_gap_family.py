@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from problems import moments, precision, smooth
+from small_problems import moments, precision, smooth
 from torch.nn import functional as F
 
 from leakage.attacks import twin_data
@@ -95,6 +95,7 @@ def test_a_twin_has_the_same_gradient_and_a_search_started_near_it_ends_at_it() 
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.long
 def test_it_ends_at_a_twin_that_is_many_times_as_bright(seed: int) -> None:
     with precision(torch.float64):
         seen = seen_by(smooth(channels=3, side=12), NET_A, "two")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from problems import moments, observed, smooth
+from small_problems import moments, observed, smooth
 from torch import Tensor, nn
 
 import leakage
@@ -85,6 +85,7 @@ def ended(search: object) -> Tensor:
 # ---------------------------------------------------------------- what the generator can paint is found
 
 
+@pytest.mark.long
 def test_a_picture_that_the_generator_paints_is_found_by_its_numbers_in_two_of_three_seeds() -> None:
     found = 0
     for seed in (1, 2, 3):
@@ -93,6 +94,7 @@ def test_a_picture_that_the_generator_paints_is_found_by_its_numbers_in_two_of_t
     assert found >= 2
 
 
+@pytest.mark.long
 def test_the_stages_find_it_too() -> None:
     x, seen = painted(1, LENET)
     answer = moments(Part(id="gifd"), seen)[-1]
@@ -180,6 +182,7 @@ def test_of_several_starts_the_nearest_is_gone_on_from() -> None:
     assert last.note["start"] == 1 + min(range(8), key=distances.__getitem__) != 1
 
 
+@pytest.mark.long
 def test_weights_of_8_bits_find_the_same_picture() -> None:
     x, seen = painted(2, LENET)
     prior = known_by(seen)
@@ -208,6 +211,7 @@ def test_weights_of_8_bits_find_the_same_picture() -> None:
 # ---------------------------------------------------------------- what it cannot paint is not
 
 
+@pytest.mark.long
 def test_a_cat_is_found_by_whoever_knows_no_pictures_and_not_by_a_painter_of_digits() -> None:
     x, _ = load(Experiment(pictures=(Picture(id="chelsea"),), size=28, channels=1), {})
     seen = watched(x, LENET)
@@ -216,6 +220,7 @@ def test_a_cat_is_found_by_whoever_knows_no_pictures_and_not_by_a_painter_of_dig
     assert float(digits) < float(pixels) - 3
 
 
+@pytest.mark.long
 def test_a_painter_that_never_learned_paints_no_digit() -> None:
     x, seen = painted(1, LENET)
     answer = moments(Part(id="ggl", fields={"generator": "untrained"}), seen)[-1]

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from problems import GRANTED, LABELS, TINY, moments, observed, smooth
+from small_problems import GRANTED, LABELS, TINY, moments, observed, smooth
 
 from leakage.attacks._gated_generator import GatedBlock, GatedGenerator
 from leakage.attacks.grnn import squared_variation
@@ -46,6 +46,7 @@ def test_the_squared_variation_of_a_step_and_of_a_constant() -> None:
     assert float(squared_variation(torch.ones(2, 3, 4, 4))) == 0
 
 
+@pytest.mark.long
 def test_picture_and_label_are_painted_together() -> None:
     x = smooth()
     run = moments(Part(id="grnn", fields={"steps": 400}), observed(x))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from problems import CATALOG, moments, observed, smooth
+from small_problems import CATALOG, moments, observed, smooth
 from torch import Tensor
 
 from leakage.data.errors import CheckpointError
@@ -75,6 +75,7 @@ def learned(seed: int = 1) -> tuple[list[Epoch], Inverter]:
     return epochs, Inverter(shape, state, "tiny")
 
 
+@pytest.mark.long
 def test_it_learns_and_is_repeated_by_its_seed() -> None:
     (epochs, one), (_, again), (_, other) = learned(), learned(), learned(2)
     assert epochs[-1].loss < 0.2 * epochs[0].loss

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from problems import GRANTED, LABELS, moments, observed, precision, smooth
+from small_problems import GRANTED, LABELS, moments, observed, precision, smooth
 from torch import nn
 
 from leakage.attacks._dense import crossings

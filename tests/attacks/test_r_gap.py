@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from problems import moments, observed, precision, smooth
+from small_problems import moments, observed, precision, smooth
 from torch.nn import functional as F
 
 from leakage.engine.core import Observation, Params, Snapshot, generator

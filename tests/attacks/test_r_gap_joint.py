@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from problems import precision, smooth, trained_norms
+from small_problems import precision, smooth, trained_norms
 from torch import nn
 
 from leakage.attacks._logit import LastLayer

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from problems import GRANTED, moments, observed, short, smooth
+from small_problems import GRANTED, moments, observed, short, smooth
 
 from leakage.attacks._registration import registered_mean, shifted_by, shifts
 from leakage.attacks.gradinversion import GradInversion

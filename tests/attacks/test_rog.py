@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from problems import moments, observed, smooth
+from small_problems import moments, observed, smooth
 
 from leakage.attacks.rog import enlarged
 from leakage.engine.core import generator

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from problems import CATALOG, GRANTED, LABELS, TINY, moments, observed, smooth
+from small_problems import CATALOG, GRANTED, LABELS, TINY, moments, observed, smooth
 
 from leakage.attacks.surrogate_model import Between
 from leakage.engine.core import Observation
@@ -26,6 +26,7 @@ def far(seen: Observation, x: torch.Tensor, alpha: float) -> float:
     return float(distance("cosine", moved)({name: g.detach().unsqueeze(0) for name, g in gradient.items()})[0])
 
 
+@pytest.mark.long
 def test_with_alpha_fixed_at_0_it_is_inverting_gradients_without_the_sign_step_by_step() -> None:
     seen, shared = observed(smooth(2), protocol=fedavg(1), assume=GRANTED), {"steps": 30, "step_size": 0.1, "tv_weight": 0.01}
     ours = moments(Part(id="surrogate_model", fields={**shared, "alpha_start": 0, "alpha_step": 0}), seen)

@@ -12,9 +12,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from digits import write_digits
-from homes import furnished
-from place import measured_before
+from digits_data_set import write_digits
+from home_fixtures import furnished
+from home_processes import measured_before
 from playwright.sync_api import Browser, sync_playwright
 
 from leakage.runs.store import Store

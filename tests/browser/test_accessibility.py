@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 from axe_playwright_python.base import AXE_SCRIPT
+from browser_waiting import wait_for
 from playwright.sync_api import Browser, Page, expect
-from waiting import wait_for
 
 SIZES = ((1280, 720), (400, 720))
 HALL = ((1280, 720),)

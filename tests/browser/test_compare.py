@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
+from browser_waiting import wait_for
 from playwright.sync_api import Browser, Page, expect
-from waiting import wait_for
 
 from leakage.spec.words import NOT_SHOWN, PARTLY, RECOGNIZABLE, SINGLED_OUT
 

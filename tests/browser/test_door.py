@@ -3,8 +3,8 @@
 import re
 
 import pytest
+from browser_waiting import wait_for
 from playwright.sync_api import Browser, Page, expect
-from waiting import wait_for
 
 TOPS = """(selector) => {
     const [first, ...others] = [...document.querySelectorAll(selector)].map((one) => one.getBoundingClientRect().top);

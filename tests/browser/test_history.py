@@ -2,8 +2,8 @@
 
 import re
 
+from browser_waiting import press, uncover
 from playwright.sync_api import Browser, Page, expect
-from waiting import press, uncover
 
 MARKS = {"Compare": ".gle-compared", "Lab": ".st-key-step-1"}  # what a page has that the other has not
 

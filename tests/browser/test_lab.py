@@ -3,8 +3,8 @@
 import re
 
 import pytest
+from browser_waiting import press, uncover, wait_for
 from playwright.sync_api import Browser, Page, expect
-from waiting import press, uncover, wait_for
 
 STAGE = ".gle-stage"
 LONG = 120_000  # milliseconds: a run on a slow, busy machine

@@ -5,8 +5,8 @@ import re
 from collections.abc import Callable
 
 import pytest
+from browser_waiting import wait_for
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect
-from waiting import wait_for
 
 from leakage.learn.lessons import lessons
 from leakage.settings import ROOT

@@ -3,8 +3,8 @@
 import re
 from urllib.parse import urlsplit
 
+from browser_waiting import press, wait_for
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Route, expect
-from waiting import press, wait_for
 
 SOURCES = """
 window.sources = [];

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from place import LONG, Place, another
+from home_processes import LONG, Place, another
 from playwright.sync_api import Browser, Page, expect
 
 from leakage.settings import settings

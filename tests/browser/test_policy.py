@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.base import AXE_SCRIPT
-from homes import furnished
-from place import Place, Server, place
+from browser_waiting import wait_for
+from home_fixtures import furnished
+from home_processes import Place, Server, place
 from playwright.sync_api import Browser, Page, expect
-from waiting import wait_for
 
 NOTED = """
 window.refused = [];

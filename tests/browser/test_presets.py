@@ -2,8 +2,8 @@
 
 from urllib.parse import parse_qs, urlsplit
 
+from browser_waiting import press, wait_for
 from playwright.sync_api import Browser, expect
-from waiting import press, wait_for
 
 from leakage.spec.prepared import prepared
 from leakage.ui.lab.presets import IN_LINE

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from browser_waiting import wait_for
 from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
-from problems import CATALOG
-from waiting import wait_for
+from small_problems import CATALOG
 
 from leakage.learn.lessons import lessons
 from leakage.web.site import write_site

@@ -2,8 +2,8 @@
 
 import re
 
+from browser_waiting import press
 from playwright.sync_api import Browser, expect
-from waiting import press
 
 LONG = 120_000  # milliseconds: 1,500 pictures through the phone on a slow, busy machine
 NAME = "Attacker trained to undo LeNet behind no protection, on MNIST"

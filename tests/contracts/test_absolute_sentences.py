@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-from absolute import absolute_sentences
+from absolute_sentences import absolute_sentences
 
 from leakage.learn.claims import recomputed, same
 from leakage.learn.lessons import Claim, find_lesson

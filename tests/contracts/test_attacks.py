@@ -5,7 +5,7 @@ from functools import cache
 
 import pytest
 import torch
-from problems import GRANTED, IDS, LABELS, TINY, applied, by_hand, moments, observed, short, smooth
+from small_problems import GRANTED, IDS, LABELS, TINY, applied, by_hand, moments, observed, short, smooth
 
 from leakage.engine.core import DoesNotApplyError, Observation, Snapshot
 from leakage.evaluation import metrics
@@ -31,6 +31,7 @@ def whole(name: str, batch: int) -> tuple[Snapshot, ...]:
 
 @EVERY
 @pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.long
 def test_every_snapshot_is_a_finite_detached_guess_of_the_right_shape(name: str, batch: int) -> None:
     run = applied(name, smooth(batch, channels=3))
     assert run
@@ -61,6 +62,7 @@ def test_an_attack_depends_on_its_generator_alone(name: str) -> None:
 
 
 @EVERY
+@pytest.mark.long
 def test_an_attack_leaves_the_observation_and_the_global_generator_as_they_were(name: str) -> None:
     model = Part(id="convnet", fields={"width": 4})  # BatchNorm has buffers that training mode would move
     seen = observed(smooth(side=28), model=model)
@@ -79,6 +81,7 @@ def test_an_attack_leaves_the_observation_and_the_global_generator_as_they_were(
 
 @EVERY
 @pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.long
 def test_the_answer_is_no_further_from_the_update_than_the_first_guess(name: str, batch: int) -> None:
     run = whole(name, batch)
     assert float(run[-1].loss) <= float(run[0].loss)
@@ -92,6 +95,7 @@ def test_granted_labels_are_used_as_they_are(name: str) -> None:
 
 @EVERY
 @pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.long
 def test_labels_that_are_not_granted_are_found(name: str, batch: int) -> None:
     run = whole(name, batch)
     assert sorted(classes(run[-1]).tolist()) == sorted(LABELS[:batch].tolist())
@@ -132,6 +136,7 @@ def test_a_batch_of_three_comes_back_picture_by_picture() -> None:
     assert answer.y[pair(answer.x, x)].tolist() == LABELS.tolist()
 
 
+@pytest.mark.long
 def test_idlg_brings_back_a_picture_of_28_pixels_from_lenet() -> None:
     x = smooth(side=28)
     answer = moments(short("idlg", steps=100), observed(x, model=Part(id="lenet")))[-1]

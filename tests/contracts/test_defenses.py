@@ -5,7 +5,7 @@ from functools import cache, partial
 import numpy as np
 import pytest
 import torch
-from problems import (
+from small_problems import (
     FITTING,
     IDS,
     LABELS,
@@ -59,6 +59,7 @@ def pruned_by_hand(gradient: Params, share: float) -> dict[str, np.ndarray]:
 
 @EVERY
 @UNDER_EVERY_PROTOCOL
+@pytest.mark.long
 def test_an_honest_client_called_again_sends_the_same(name: str, protocol: str) -> None:
     x, settings = smooth(3), {**using(protocol), **protected(Part(id=name))}
     assert relative(observed(x, **settings).update, observed(x, **settings).update) < 1e-6
@@ -126,6 +127,7 @@ def test_whoever_knows_the_protection_replays_the_truth_to_the_update(
 
 @pytest.mark.parametrize("name", NEUTRAL)
 @UNDER_EVERY_PROTOCOL
+@pytest.mark.long
 def test_the_neutral_setting_changes_nothing(name: str, protocol: str) -> None:
     x = smooth(3)
     plain = observed(x, **using(protocol))
@@ -138,6 +140,7 @@ def test_the_neutral_setting_changes_nothing(name: str, protocol: str) -> None:
 
 
 @EVERY
+@pytest.mark.long
 def test_adding_a_defense_moves_neither_the_weights_nor_the_attackers_start(name: str) -> None:
     x = smooth()
     starts = []

@@ -7,7 +7,7 @@ from dataclasses import FrozenInstanceError, fields
 from pathlib import Path
 
 import pytest
-from problems import CATALOG
+from small_problems import CATALOG
 
 from leakage.engine.loading import load
 from leakage.settings import ROOT
@@ -102,6 +102,7 @@ def test_a_plugin_refuses_what_lies_outside_its_fields(kind: str, name: str, giv
 
 
 @EVERY_FILE
+@pytest.mark.long
 def test_a_file_says_in_its_first_line_what_it_is(file: Path) -> None:
     first = ast.parse(file.read_text()).body[0]
     assert first.lineno == 1
@@ -118,6 +119,7 @@ def test_a_file_stays_short_enough_to_read(file: Path) -> None:
 
 
 @pytest.mark.parametrize("file", OURS, ids=lambda file: str(file.relative_to(ROOT)))
+@pytest.mark.long
 def test_nothing_is_printed_and_every_error_is_named(file: Path) -> None:
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
@@ -165,21 +167,9 @@ def test_no_two_classes_share_a_name() -> None:
 
 
 @pytest.mark.parametrize("file", sorted(ROOT.glob("tests/**/*.py")), ids=lambda file: str(file.relative_to(ROOT)))
+@pytest.mark.long
 def test_a_test_takes_nothing_from_another_test(file: Path) -> None:
     for node in ast.walk(ast.parse(file.read_text())):
         modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
         modules += [one.name for one in node.names] if isinstance(node, ast.Import) else []
-        assert not any(name.startswith(("test_", "conftest")) for name in modules), "share it in a file directly in tests/"
-
-
-def test_whoever_looks_for_a_file_at_its_old_path_is_told_the_new_one() -> None:
-    rows = re.findall(r"^\| `(.+)` \| `(.+)` \|$", (ROOT / "docs" / "moved.md").read_text(), re.MULTILINE)
-    assert len(rows) > 100
-    assert [new for _, new in rows if not (ROOT / new).is_file()] == []
-    assert twice([old for old, _ in rows]) == twice([new for _, new in rows]) == []
-    assert len(rows) == 170
-    assert {"leakage/privacy.py", "leakage/rank.py", "tests/test_rank.py"} <= {old for old, _ in rows}  # named by lessons
-    names = {Path(new).name: new for _, new in rows}
-    renamed = {"leakage/ui/arms.py", "tests/jobs/conftest.py"}  # others have their names now
-    assert [(old, new) for old, new in rows if old not in renamed and names.get(Path(old).name, new) != new] == []
-    assert [old for old, _ in rows if (ROOT / old).exists()] == []
+        assert not any(name.startswith(("test_", "conftest")) for name in modules), "share it in a file of tests/support/"

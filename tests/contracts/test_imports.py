@@ -87,6 +87,7 @@ PLANTED = {
 
 
 @pytest.mark.parametrize("name", PLANTED)
+@pytest.mark.long
 def test_a_planted_violation_is_found(name: str, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "leakage", tmp_path / "leakage", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
@@ -111,6 +112,7 @@ def test_a_page_imports_widgets_and_plain_data(page: str) -> None:
         assert name.startswith((*ours, "streamlit")) or name.split(".")[0] in sys.stdlib_module_names, name
 
 
+@pytest.mark.long
 def test_nothing_imports_a_page() -> None:
     for file in [*ROOT.glob("leakage/**/*.py"), *(ROOT / page for page in PAGES)]:
         assert not any(name.split(".")[0] in ("pages", "app") for name in imports(file)), file
@@ -151,6 +153,7 @@ def test_only_the_plugins_and_what_fetches_data_sets_are_imported_by_a_computed_
     assert found == {"engine/loading.py", "data/fetch.py"}
 
 
+@pytest.mark.long
 def test_the_web_process_holds_no_torch_when_all_its_modules_are_loaded() -> None:
     """Contracts see what our files import; this sees what the packages that they import bring along."""
     files = [file for folder in (*LIGHT, "web") for file in (ROOT / "leakage" / folder).rglob("*.py")]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from problems import CATALOG
+from small_problems import CATALOG
 
 from leakage.settings import ROOT
 from leakage.spec.prepared import prepared

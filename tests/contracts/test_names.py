@@ -92,6 +92,7 @@ def leftovers(file: Path, source: str) -> list[str]:
 
 
 @pytest.mark.parametrize("file", CODE, ids=lambda file: str(file.relative_to(ROOT)))
+@pytest.mark.long
 def test_names_are_the_fields_own(file: Path) -> None:
     assert leftovers(file, file.read_text()) == []
 

@@ -165,7 +165,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The project with six more files."""
     root = tmp_path_factory.mktemp("project")
     shutil.copytree(ROOT / "leakage", root / "leakage", ignore=shutil.ignore_patterns("__pycache__", "static"))
-    for file in [ROOT / "pyproject.toml", *ROOT.glob("tests/*.py"), *(ROOT / name for name in CONTRACTS)]:
+    for file in [ROOT / "pyproject.toml", *ROOT.glob("tests/*.py"), *ROOT.glob("tests/support/*.py"), *(ROOT / name for name in CONTRACTS)]:
         (root / file.relative_to(ROOT)).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(file, root / file.relative_to(ROOT))
     shutil.copytree(ROOT / "assets" / "generators", root / "assets" / "generators")  # which the contracts hand to those that paint
@@ -189,6 +189,7 @@ def test_the_planted_attack_is_as_short_as_one_should_be() -> None:
     assert len(ATTACK.splitlines()) < 40
 
 
+@pytest.mark.long
 def test_new_plugins_are_in_the_catalog_that_menus_are_built_from_and_in_the_written_page(project: Path) -> None:
     python(project, "-c", "import pathlib; from leakage.workers import plugin_catalog; plugin_catalog.write(pathlib.Path('catalog.json'))")
     entries = {(entry["kind"], entry["id"]): entry for entry in json.loads((project / "catalog.json").read_text())["entries"]}
@@ -199,6 +200,7 @@ def test_new_plugins_are_in_the_catalog_that_menus_are_built_from_and_in_the_wri
     assert "| `speed` | 0.1 | 0.001 to 1 | Step size in units of a pixel. |" in (project / "docs" / "plugins.md").read_text()
 
 
+@pytest.mark.long
 def test_an_experiment_of_new_plugins_runs_from_a_file(project: Path) -> None:
     (project / "experiment.json").write_text(json.dumps(QUESTION))
     python(project, "-m", "leakage", "run", "experiment.json", "--out", "out")
@@ -214,6 +216,7 @@ def test_an_experiment_of_new_plugins_runs_from_a_file(project: Path) -> None:
 
 
 @pytest.mark.parametrize("part", ["not slow and not grid", pytest.param("grid", marks=pytest.mark.grid)])
+@pytest.mark.long
 def test_new_plugins_are_collected_by_the_contract_tests_and_keep_the_contract(project: Path, part: str) -> None:
     planted = "steepest or shortening or straight or grey or fading_noise or (one_step and not trains_one_step)"
     said = python(project, "-m", "pytest", "-p", "no:cacheprovider", "-rA", "-m", part, "-k", planted, *CONTRACTS)

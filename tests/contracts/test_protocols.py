@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 import torch
-from problems import IDS, LABELS, TINY, light, observed, part, precision, smooth, using
+from small_problems import IDS, LABELS, TINY, light, observed, part, precision, smooth, using
 from torch import nn
 
 from leakage.engine.client import gradient_client, single_gradients, weights_of
@@ -100,6 +100,7 @@ def test_a_client_asked_twice_sends_the_same_and_keeps_its_memory_apart(protocol
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-6), (torch.float64, 1e-10)])
 @pytest.mark.parametrize("model", IDS["model"])
 @pytest.mark.parametrize("protocol", IDS["protocol"])
+@pytest.mark.long
 def test_replaying_the_truth_gives_the_update(protocol: str, model: str, dtype: torch.dtype, tolerance: float) -> None:
     with precision(dtype):
         x = smooth(2, channels=3, side=32)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from problems import CATALOG, FITTING, IDS, TINY, light, short, smooth
+from small_problems import CATALOG, FITTING, IDS, TINY, light, short, smooth
 from torch import nn
 
 from leakage.engine.core import generator
@@ -74,6 +74,7 @@ def agree(experiment: Experiment, *, step: bool = True) -> None:
 
 
 @pytest.mark.parametrize("model", NETS, ids=lambda part: f"{part.id}-{part.fields.get('norm', '')}")
+@pytest.mark.long
 def test_protections_with_needs_are_refused_where_the_engine_refuses_them(model: Part) -> None:
     modes = ("eval", "batch") if model.fields.get("norm") == "batch" else ("batch",)
     for defense, batch_norm in product(PICKY, modes):
@@ -121,6 +122,7 @@ def test_the_order_of_protections_counts_where_a_local_step_has_several_pictures
     assert not all(found)
 
 
+@pytest.mark.long
 def test_a_local_step_of_one_small_picture_has_no_statistics_of_its_own() -> None:
     model = Part(id="resnet18_imagenet")
     found = []
@@ -177,6 +179,7 @@ def test_who_reads_labels_says_so(attack: str) -> None:
 
 @pytest.mark.parametrize("defenses", [(), ("dp_sgd",), ("precode", "dp_sgd"), ("dp_sgd", "precode"), ("fedkl",)], ids=str)
 @pytest.mark.parametrize("model", [TINY, FITTING["fedkl"], Part(id="resnet18_imagenet")], ids=lambda part: part.id)
+@pytest.mark.long
 def test_a_training_is_refused_where_its_clients_would_refuse_it(model: Part, defenses: tuple[str, ...]) -> None:
     for batch in (1, 2):
         training = Training(model=model, batch=batch, defenses=tuple(Part(id=id) for id in defenses))

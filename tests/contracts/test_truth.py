@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from problems import IDS, LABELS, observed, protected, short, smooth, using
-from walk import leaks, reached
+from reachable_truth import leaks, reached
+from small_problems import IDS, LABELS, observed, protected, short, smooth, using
 
 import leakage.protocols
 from leakage.engine.core import DoesNotApplyError, Observation, Protocol, generator
@@ -26,6 +26,7 @@ PROTECTIONS = [(), *((Part(id=name),) for name in IDS["defense"])]
 @pytest.mark.parametrize("protocol", IDS["protocol"])
 @pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize("protection", PROTECTIONS, ids=lambda parts: parts[0].id if parts else "none")
+@pytest.mark.long
 def test_no_attack_can_reach_the_pictures_nor_labels_that_were_not_granted(
     attack: str, protocol: str, known: bool, protection: tuple[Part, ...]
 ) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from problems import CATALOG
+from small_problems import CATALOG
 
 from leakage.data import checkpoints
 from leakage.data.checkpoints import SHIPPED, CheckpointError, Stage, cards, find, verified, words

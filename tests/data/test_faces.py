@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from problems import CATALOG
+from small_problems import CATALOG
 
 from leakage.data.datasets import datasets
 from leakage.data.images import PictureError, class_names, find, read

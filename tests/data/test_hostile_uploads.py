@@ -181,6 +181,7 @@ def seconds_of_children() -> float:
 
 @pytest.mark.filterwarnings("ignore::UserWarning:PIL")  # it speaks of odd metadata, into a log
 @pytest.mark.filterwarnings("ignore::PIL.Image.DecompressionBombWarning")
+@pytest.mark.long
 def test_500_uploads_are_each_a_sentence_or_a_small_picture() -> None:
     refused, slowest = 0, 0.0
     for number in range(COUNT):
@@ -198,6 +199,7 @@ def test_500_uploads_are_each_a_sentence_or_a_small_picture() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.long
 def test_whatever_a_file_is_called_its_sentence_is_one_line_and_its_picture_the_same(name: str) -> None:
     assert isinstance(judged(b"words", name, check_upload), str)
     assert judged(png((8, 8, 8, 0, 0, 0, 0), bytes(9 * 8)), name, decode) == (8, 8)
@@ -242,6 +244,7 @@ def limited(code: str, data: bytes = b"") -> subprocess.CompletedProcess[bytes]:
     return subprocess.run([sys.executable, "-c", setup + code], input=data, cwd=ROOT, capture_output=True, timeout=60, check=False)
 
 
+@pytest.mark.long
 def test_a_process_that_takes_too_long_is_ended() -> None:
     before = seconds_of_children()
     assert limited("while True: pass").returncode < 0  # by a signal
@@ -249,6 +252,7 @@ def test_a_process_that_takes_too_long_is_ended() -> None:
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="macOS has no limit of the address space")
+@pytest.mark.long
 def test_a_process_that_takes_too_much_memory_is_ended_and_its_file_refused_with_a_sentence() -> None:
     assert b"MemoryError" in limited(f"bytearray({MEMORY})").stderr
     code = """

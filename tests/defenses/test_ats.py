@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image, ImageEnhance
-from problems import LABELS, observed, smooth
+from small_problems import LABELS, observed, smooth
 from torch import Tensor
 
 from leakage.defenses.ats import ATS, OPERATIONS, POLICIES

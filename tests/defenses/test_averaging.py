@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 import torch
-from problems import CATALOG, LABELS, observed, relative, smooth
+from small_problems import CATALOG, LABELS, observed, relative, smooth
 from torch import nn
 
 from leakage.defenses.outpost import Outpost

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from sending import ask, defended, draws, flat, in_standard_errors, ramp, replayed, sent, two
+from sent_updates import ask, defended, draws, flat, in_standard_errors, ramp, replayed, sent, two
 
 from leakage.defenses.svt_privacy import SVTPrivacy
 from leakage.engine.core import ClientState

@@ -9,8 +9,8 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from problems import LABELS, observed, precision, smooth
-from sending import promised
+from sent_updates import promised
+from small_problems import LABELS, observed, precision, smooth
 
 from leakage.engine.accounting import epsilon
 from leakage.engine.client import gradient_client
@@ -232,6 +232,7 @@ def test_epsilon_refuses_what_has_no_meaning(given: dict[str, float]) -> None:
         epsilon(**{"sigma": 1.0, "steps": 1, **given})
 
 
+@pytest.mark.long
 def test_neither_the_defenses_nor_the_module_of_epsilon_load_opacus() -> None:
     rooms = "leakage.engine.accounting, leakage.defenses.dp_sgd, leakage.defenses.fed_cdp, leakage.evaluation.play"
     script = f"import sys, {rooms}; print('opacus' in sys.modules)"
@@ -242,6 +243,7 @@ def test_neither_the_defenses_nor_the_module_of_epsilon_load_opacus() -> None:
 # ---------------------------------------------------------------- what a run promises
 
 
+@pytest.mark.long
 def test_a_run_says_the_epsilon_of_all_that_its_client_sends_and_none_for_noise_without_a_bound() -> None:
     own = Part(id="dp_sgd", fields={"sigma": 1.0})
     once = promised(own)
@@ -276,6 +278,7 @@ def test_a_training_says_its_epsilon_as_it_was_trained_and_as_it_would_be_if_bat
     assert privacy(training.model_copy(update={"defenses": (Part(id="gaussian_noise"),)}), 20_000) is None
 
 
+@pytest.mark.long
 def test_the_shipped_table_holds_the_accountants_epsilon_beside_every_accuracy() -> None:
     table = json.loads((ROOT / "assets" / "price.json").read_text())
     promised = 0

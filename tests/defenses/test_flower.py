@@ -5,8 +5,8 @@ import re
 
 import pytest
 import torch
-from problems import CATALOG, GRANTED, LABELS, TINY, moments, observed, relative, short, smooth
-from sending import ask, defended, draws, flat, in_standard_errors, layers, promised, sent
+from sent_updates import ask, defended, draws, flat, in_standard_errors, layers, promised, sent
+from small_problems import CATALOG, GRANTED, LABELS, TINY, moments, observed, relative, short, smooth
 
 from leakage.defenses.flower_local_dp import FlowerLocalDP
 from leakage.engine.core import ClientState, DoesNotApplyError

@@ -5,9 +5,9 @@ from functools import partial
 
 import pytest
 import torch
-from problems import CATALOG, LABELS, observed, smooth
+from reachable_truth import leaks
+from small_problems import CATALOG, LABELS, observed, smooth
 from torch import Tensor, nn
-from walk import leaks
 
 import leakage
 from leakage.defenses._minmax import Kept, threshold
@@ -80,6 +80,7 @@ def weights_of_draw(g: Tensor, step: int) -> Tensor:
 # ---------------------------------------------------------------- one draw
 
 
+@pytest.mark.long
 def test_an_entry_is_sent_as_often_as_its_square_beside_c_says() -> None:
     """Of 1000 entries with the k-th largest weight of the others as C: 1e4 draws, within 3 standard errors."""
     g = torch.randn(1000, generator=torch.Generator().manual_seed(3), dtype=torch.float64).pow(3)
@@ -265,6 +266,7 @@ def test_an_update_alone_is_ranked_with_an_accomplice_too() -> None:
     assert torch.equal(flat(seen.update).abs().sort().values, flat(other).abs().sort().values)
 
 
+@pytest.mark.long
 def test_without_an_accomplice_the_attacker_solves_and_is_told_so() -> None:
     alone = Experiment(model=LENET, defenses=(sampling(0.05),), assume=Assumptions(strategy=RANK), rounds=4, attacked_round=4)
     assert warnings(alone.resolve(CATALOG), CATALOG) == [

@@ -5,11 +5,11 @@ from functools import partial
 
 import pytest
 import torch
-from problems import CATALOG, FITTING, LABELS, TINY, moments, observed, precision, smooth
+from reachable_truth import reached
+from small_problems import CATALOG, FITTING, LABELS, TINY, moments, observed, precision, smooth
 from torch import Tensor, nn
 from torch.distributions import Normal, kl_divergence
 from torch.nn import functional as F
-from walk import reached
 
 from leakage.attacks._adam import Descent
 from leakage.defenses.fedkl import FedKL
@@ -155,6 +155,7 @@ NETS = {
 
 
 @pytest.mark.parametrize("model", NETS)
+@pytest.mark.long
 def test_the_gate_stands_before_the_last_layer_and_the_old_weights_are_what_they_were(model: str) -> None:
     x = smooth(1, 3, 32)
     plain = observed(x, model=NETS[model], seed=SEED)
@@ -288,6 +289,7 @@ def test_scales_and_shifts_are_what_keys_and_pytorchs_linear_layers_make(length:
 
 
 @pytest.mark.parametrize(("activation", "mean"), [("relu", None), ("sigmoid", 0.5)])
+@pytest.mark.long
 def test_who_expects_the_mean_of_all_scales_replays_a_network_with_it(activation: str, mean: float | None) -> None:
     x, fields = smooth(3), {"activation": activation}
     settings = {"model": RESNET, "seed": SEED, "defenses": (Part(id="fedkl", fields=fields),)}
@@ -315,6 +317,7 @@ def hidden_and_found(attack: Part, **assume: object) -> tuple[Tensor, Tensor]:
     return torch.cat(list(secret.values())), torch.cat([seen.model.get_buffer(name).detach() for name in secret])
 
 
+@pytest.mark.long
 def test_scales_that_are_looked_for_with_the_pictures_come_close_to_the_secret_ones() -> None:
     search = Part(id="inverting_gradients", fields={"steps": 200, "distance": "cosine per layer"})
     secret, guessed = hidden_and_found(search, strategy="expected scales")
@@ -328,6 +331,7 @@ def test_scales_that_are_looked_for_with_the_pictures_come_close_to_the_secret_o
 
 
 @pytest.mark.parametrize("strategy", list(FedKL().strategies()))
+@pytest.mark.long
 def test_what_a_phone_sends_and_how_far_that_is_from_its_gradient_depend_on_no_attacker(strategy: str) -> None:
     asked = Experiment(model=RESNET, defenses=(FEDKL, Part(id="soteria")), size=28, seed=SEED)
     told = [Assumptions(adaptive=False), Assumptions(strategy=strategy)]

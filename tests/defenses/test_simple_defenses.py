@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 import torch
-from sending import DRAWS, ask, defended, draws, flat, in_standard_errors, layers, ramp, replayed, sent, two
+from sent_updates import DRAWS, ask, defended, draws, flat, in_standard_errors, layers, ramp, replayed, sent, two
 
 from leakage.engine.core import ClientState, Params, generator
 from leakage.spec.experiment import Part
@@ -223,6 +223,7 @@ def test_minmax_sampling_sends_as_many_entries_as_asked_enlarged_and_with_their_
 
 
 @pytest.mark.parametrize("ratio", [0.2, 0.5, 0.9])
+@pytest.mark.long
 def test_minmax_sampling_is_right_on_average(ratio: float) -> None:
     g = torch.tensor([4.0, -3.0, 2.0, -1.0, 1.0, 0.5, -0.5, 0.25, 3.0, 0.1], dtype=torch.float64)
     got = draws("minmax_sampling", g, ratio=ratio)
@@ -230,6 +231,7 @@ def test_minmax_sampling_is_right_on_average(ratio: float) -> None:
     assert torch.equal((got != 0).sum(1), torch.full((DRAWS,), round(10 * ratio)))
 
 
+@pytest.mark.long
 def test_minmax_sampling_takes_large_entries_more_often() -> None:
     """Two entries, one sent: w_1 > w_2 with r_1, r_2 ~ U(0, 1) and g = (2, 1) has the probability q (q - 1 - ln q) / (q - 1)^2, q = 4."""
     often = (draws("minmax_sampling", torch.tensor([2.0, 1.0]), ratio=0.5) != 0).double().mean(0)

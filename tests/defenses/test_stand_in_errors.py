@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from problems import LABELS, observed, smooth
+from small_problems import LABELS, observed, smooth
 
 from leakage.defenses.ada_defense import CODE, FIRST, FIRST_ERROR, LAST, PUBLISHED, ROUND, RULES, SECOND, SECOND_ERROR, AdaDefense
 from leakage.engine.client import gradient_client

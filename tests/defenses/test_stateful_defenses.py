@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from problems import LABELS, TINY, observed, precision, smooth
+from small_problems import LABELS, TINY, observed, precision, smooth
 from torch import Tensor, nn
 from torch.func import functional_call
 
@@ -152,6 +152,7 @@ def test_an_attacker_finds_the_labels_in_a_stand_in() -> None:
 
 @pytest.mark.parametrize("variant", [PUBLISHED, CODE])
 @pytest.mark.parametrize("rule", RULES)
+@pytest.mark.long
 def test_with_enough_digits_every_rounds_gradient_is_read_off_its_stand_in(rule: str, variant: str) -> None:
     """Every entry changes by up to 4 % a round; the attacker's moments are those that it has read. Of two roots the nearer fits."""
     defense, first = AdaDefense(variant=variant, rule=rule), lenet_gradient(torch.float64)

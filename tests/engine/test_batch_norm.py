@@ -4,11 +4,11 @@ from collections import OrderedDict
 
 import pytest
 import torch
-from problems import CATALOG, LABELS, observed, precision, smooth
-from told import meta, received
+from reachable_truth import leaks
+from sample_events import meta, received
+from small_problems import CATALOG, LABELS, observed, precision, smooth
 from torch import nn
 from torch.nn import functional as F
-from walk import leaks
 
 from leakage.engine.client import use_batch_statistics, weights_of
 from leakage.engine.core import generator
@@ -23,6 +23,7 @@ MODELS = [entry.id for entry in CATALOG.of("model") if any(field.name == "norm" 
 
 
 @pytest.mark.parametrize("name", MODELS)
+@pytest.mark.long
 def test_with_the_statistics_of_the_batch_the_client_sends_torchs_training_gradient_and_the_attacker_replays_it(name: str) -> None:
     with precision(torch.float64):
         x, model = smooth(3, 3, SIDE), Part(id=name)
@@ -40,6 +41,7 @@ def test_with_the_statistics_of_the_batch_the_client_sends_torchs_training_gradi
 
 @pytest.mark.parametrize("mode", ["eval", "batch"])
 @pytest.mark.parametrize("name", MODELS)
+@pytest.mark.long
 def test_neither_the_client_nor_an_attack_changes_the_stored_statistics(name: str, mode: str) -> None:
     granted = Assumptions(labels=mode == "eval")  # what reads labels runs the model, which moves nothing in eval mode
     seen = observed(smooth(2, 3, SIDE), model=Part(id=name), batch_norm=mode, assume=granted)

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import pytest
 import torch
-from accelerator import BACK, BRANCHED, COPIED, READ, Accelerator, DeviceError
-from problems import CATALOG, GRANTED, IDS, LABELS, TINY, light, protected, short, smooth, using
+from simulated_accelerator import BACK, BRANCHED, COPIED, READ, Accelerator, DeviceError
+from small_problems import CATALOG, GRANTED, IDS, LABELS, TINY, light, protected, short, smooth, using
 from torch import Tensor, nn
 
 import leakage
@@ -111,6 +111,7 @@ def played(experiment: Experiment, shape: tuple[int, int, int, int] = (1, 1, 8, 
 
 
 @pytest.mark.parametrize("name", IDS["attack"])
+@pytest.mark.long
 def test_an_attack_waits_for_the_cpu_only_where_listed(name: str) -> None:
     assert played(Experiment(model=TINY, attack=short(name, steps=2, tries=1))) <= ALLOWED.keys()
 
@@ -119,18 +120,21 @@ DEFENDED = [(name, strategy) for name in IDS["defense"] for strategy in CATALOG.
 
 
 @pytest.mark.parametrize(("name", "strategy"), DEFENDED)
+@pytest.mark.long
 def test_a_defense_and_who_knows_it_wait_for_the_cpu_only_where_listed(name: str, strategy: str) -> None:
     setting = protected(Part(id=name))
     assert played(Experiment(**setting, attack=SEARCH, assume=Assumptions(labels=True, strategy=strategy))) <= ALLOWED.keys()
 
 
 @pytest.mark.parametrize("name", IDS["protocol"])
+@pytest.mark.long
 def test_a_protocol_waits_for_the_cpu_only_where_listed(name: str) -> None:
     experiment = Experiment(model=TINY, **using(name), attack=SEARCH, assume=GRANTED, rounds=2, attacked_round=2)
     assert played(experiment, (3, 1, 8, 8)) <= ALLOWED.keys()
 
 
 @pytest.mark.parametrize("name", IDS["model"])
+@pytest.mark.long
 def test_a_model_waits_for_the_cpu_only_where_listed(name: str) -> None:
     side = max(16, CATALOG.get("model", name).smallest)
     one = Part(id=SEARCH.id, fields={"steps": 1, "starts": 1})
@@ -148,6 +152,7 @@ VARIANTS = [
 
 
 @pytest.mark.parametrize(("kind", "name", "field", "option"), VARIANTS)
+@pytest.mark.long
 def test_every_choice_waits_for_the_cpu_only_where_listed(kind: str, name: str, field: str, option: str | bool) -> None:
     if kind == "attack":
         attack = short(name, steps=2, tries=1)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from problems import by_hand, generator
+from small_problems import by_hand, generator
 
 from leakage.attacks._adam import Descent
 from leakage.attacks._lbfgs import expected_squares, fitted_squares, one_start
@@ -65,6 +65,7 @@ def noisy(seed: int = 0) -> Observation:
     return replace(seen, errors={"w": torch.tensor(SIGMA**2)})
 
 
+@pytest.mark.long
 def test_of_all_pictures_that_fit_as_well_as_the_truth_the_prior_chooses() -> None:
     """min ||z - 0||^2 subject to ||g(z) - g*||^2 <= n sigma^2: z = c m, m the mean of the copies, on the boundary."""
     seen = noisy()

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from digits import write_digits
-from problems import CATALOG, LABELS, NEUTRAL, SUMMED, TINY, observed, relative, smooth
+from digits_data_set import write_digits
+from small_problems import CATALOG, LABELS, NEUTRAL, SUMMED, TINY, observed, relative, smooth
 
 from leakage.__main__ import main
 from leakage.data.checkpoints import read
@@ -217,6 +217,7 @@ def test_what_a_batch_mixes_is_refused_for_a_protection_of_single_pictures() -> 
 @pytest.mark.parametrize("at_once", [1, 30_000, 2**24])  # one after the other, two at a time, all five
 @pytest.mark.parametrize("name", SUMMED)
 @pytest.mark.parametrize("model", [Part(id="lenet"), Part(id="convnet", fields={"width": 4, "norm": "group"})])
+@pytest.mark.long
 def test_gradients_of_single_pictures_computed_together_are_those_of_a_loop(
     name: str, model: Part, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -307,6 +308,7 @@ def run(training: Training, folder: Path, *, should_stop: Callable[[], bool] = l
     return [word for word in training_folder.train(training, folder, device=CPU, should_stop=should_stop) if word.accuracy is not None]
 
 
+@pytest.mark.long
 def test_what_clients_carry_is_kept_so_that_an_interrupted_training_ends_with_the_same_weights(digits: Path) -> None:
     run(STATEFUL, digits / "whole")
     asked = iter(range(10**6))

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from problems import IDS, LABELS, light, observed, precision, protected, smooth
+from small_problems import IDS, LABELS, light, observed, precision, protected, smooth
 from torch import nn
 
 import leakage.protocols._local as local
@@ -226,6 +226,7 @@ def close(seen, guesses: torch.Tensor, labels: torch.Tensor, *, tolerance: float
 @pytest.mark.parametrize("protocol", ["fedsgd", "fedavg", "fedprox", "fedadmm"])
 @pytest.mark.parametrize("aggregation", [None, SUM])
 @pytest.mark.parametrize("protection", [(), *((Part(id=name),) for name in IDS["defense"])], ids=str)
+@pytest.mark.long
 def test_guesses_replayed_together_are_replayed_as_alone(
     known: bool, protocol: str, aggregation: Part | None, protection: tuple[Part, ...]
 ) -> None:
@@ -239,6 +240,7 @@ def test_guesses_replayed_together_are_replayed_as_alone(
 
 @pytest.mark.parametrize("batch_norm", ["eval", "batch"])
 @pytest.mark.parametrize("model", IDS["model"])
+@pytest.mark.long
 def test_every_model_replays_guesses_together(model: str, batch_norm: str) -> None:
     with precision(torch.float64):
         seen = observed(smooth(2, channels=3, side=32), model=light(model), batch_norm=batch_norm)

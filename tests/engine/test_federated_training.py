@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from digits import LEARNT, write_digits
+from digits_data_set import LEARNT, write_digits
 from torch import Tensor
 
 from leakage.__main__ import main
@@ -190,6 +190,7 @@ def run(training: Training, folder: Path, *, should_stop: Callable[[], bool] = l
     return [word for word in training_folder.train(training, folder, device=CPU, should_stop=should_stop) if word.accuracy is not None]
 
 
+@pytest.mark.long
 def test_lenet_learns_digits_and_its_card_says_how_well(digits: Path) -> None:
     words = run(DIGITS, digits / "out")
     assert [word.done for word in words] == [1, 2, 3, 4, 5, 6]
@@ -204,6 +205,7 @@ def test_lenet_learns_digits_and_its_card_says_how_well(digits: Path) -> None:
     assert not (digits / "out" / "state.safetensors").exists()
 
 
+@pytest.mark.long
 def test_a_training_that_is_interrupted_twice_ends_with_the_same_files(digits: Path) -> None:
     whole = [(word.done, word.accuracy, word.loss) for word in run(DIGITS, digits / "whole")]
     steps = iter(range(10**6))
@@ -219,6 +221,7 @@ def test_a_training_that_is_interrupted_twice_ends_with_the_same_files(digits: P
         assert (digits / "whole" / f"{name}.safetensors").read_bytes() == (digits / "parts" / f"{name}.safetensors").read_bytes()
 
 
+@pytest.mark.long
 def test_a_training_stopped_while_it_is_tried_out_keeps_the_rounds_before(digits: Path) -> None:
     """47 steps and 3 blocks of test pictures a round; asked at each."""
     asked = iter(range(10**6))
@@ -227,6 +230,7 @@ def test_a_training_stopped_while_it_is_tried_out_keeps_the_rounds_before(digits
     assert [word.done for word in run(DIGITS, digits / "out")] == [1, 2, 3, 4, 5, 6]
 
 
+@pytest.mark.long
 def test_a_training_stopped_before_its_card_is_written_writes_it_when_asked_again(digits: Path) -> None:
     short, asked = DIGITS.model_copy(update={"rounds": 2}), iter(range(10**6))
     words = run(short, digits / "out", should_stop=lambda: next(asked) >= 2 * 50 + 1)
@@ -236,6 +240,7 @@ def test_a_training_stopped_before_its_card_is_written_writes_it_when_asked_agai
     assert read(digits / "out" / "card.json").stages[-1].accuracy == words[-1].accuracy
 
 
+@pytest.mark.long
 def test_two_cannot_train_in_one_folder(digits: Path) -> None:
     begun = training_folder.train(DIGITS, digits / "out", device=CPU)
     next(begun)
@@ -345,6 +350,7 @@ def test_the_command_trains_and_evaluates(digits: Path, monkeypatch: pytest.Monk
         (["evaluate", "nobody"], "checkpoint: 'nobody@0' is not on this machine; here are"),
     ],
 )
+@pytest.mark.long
 def test_a_command_that_cannot_be_done_says_why(
     digits: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, words: list[str], sentence: str
 ) -> None:

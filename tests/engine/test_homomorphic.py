@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from problems import CATALOG, LABELS, TINY, observed, precision, relative, smooth
+from small_problems import CATALOG, LABELS, TINY, observed, precision, relative, smooth
 
 from leakage.engine.client import gradient_client
 from leakage.evaluation.metrics import gradient_distances

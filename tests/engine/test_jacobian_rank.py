@@ -39,6 +39,7 @@ def dense(model: nn.Module, x: Tensor) -> Tensor:
     "text", ["linear 7", "conv 3@4 p1", "conv 3@4 /2 p1 - conv 3@5", "conv 3@4 p1 - max 2 - conv 3@6", "block 4 /2 - mean"]
 )
 @pytest.mark.parametrize("activation", ["sigmoid", "leaky_relu", "relu"])
+@pytest.mark.long
 def test_the_singular_values_are_those_of_the_dense_jacobian(text: str, activation: str) -> None:
     model, x = network(text, 2, 8, activation), picture(2, 8)
     found, true = spectrum(model, x, LABEL), dense(model.double(), x)

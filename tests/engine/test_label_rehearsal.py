@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 import torch
-from problems import observed, smooth
+from small_problems import observed, smooth
 from torch import Tensor, nn
 from torch.nn import functional as F
 

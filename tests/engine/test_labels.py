@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 import torch
-from problems import observed, smooth
+from small_problems import observed, smooth
 from torch import nn
 
 from leakage.engine import labels as rules
@@ -52,6 +52,7 @@ def received(slopes: list[list[float]], rows: list[float] | None, batch: int, *,
 # ---------------------------------------------------------------- one picture
 
 
+@pytest.mark.long
 def test_the_label_of_one_picture_is_right_on_100_of_100_random_lenets() -> None:
     right = 0
     for seed in range(100):
@@ -197,11 +198,13 @@ def test_warranted_is_what_predictions_and_gradient_leave_of_the_labels() -> Non
 # ---------------------------------------------------------------- nets
 
 
+@pytest.mark.long
 def test_the_priors_find_97_percent_of_the_labels_of_8_on_untrained_lenets() -> None:
     assert overlap("model prior", 30) >= 0.97  # 0.996 over 100 of them
     assert overlap("best", 30) >= 0.97
 
 
+@pytest.mark.long
 def test_bias_corrected_counts_find_as_many_labels_as_published() -> None:
     assert overlap("bias-corrected", 50) == pytest.approx(0.84, abs=0.05)  # on 100 LeNets ~ U(-0.5, 0.5); ours are 50 with other pictures
 
@@ -253,6 +256,7 @@ def test_three_distinct_labels_are_read_by_every_rule_with_and_without_a_bias(ru
 
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("rule", RULES)
+@pytest.mark.long
 def test_there_are_always_as_many_labels_as_pictures(rule: str, bias: bool) -> None:
     rng = generator(0, "noise")
     for size, scale in product((1, 2, 13, 40), (1.0, 0.0, -1e-3, math.inf, math.nan)):

@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from problems import CATALOG, GRANTED, smooth
+from small_problems import CATALOG, GRANTED, smooth
 
 from leakage.attacks._dense import SCALES, TOGETHER, crossings
 from leakage.attacks.linear_layer import LinearLayer

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from problems import observed, smooth
+from small_problems import observed, smooth
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.utils import parametrizations, prune

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 import torch
-from problems import CATALOG, precision, smooth
+from page_visits import Open, asked, fine, press_run
+from small_problems import CATALOG, precision, smooth
 from torch import Tensor, nn
-from visiting import Open, asked, fine, press_run
 
 from leakage.attacks._logit import one_output
 from leakage.attacks.linear_layer import LinearLayer

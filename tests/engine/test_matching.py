@@ -4,8 +4,8 @@ import math
 
 import pytest
 import torch
-from problems import TINY, by_hand, moments, observed, short, smooth
 from scipy.ndimage import median_filter as scipy_median
+from small_problems import TINY, by_hand, moments, observed, short, smooth
 from torch import nn
 
 from leakage.attacks._adam import Descent
@@ -122,6 +122,7 @@ def test_slopes_reach_adam_in_the_memory_order_of_the_picture() -> None:
 
 
 @pytest.mark.parametrize("setting", [{"soft": True, "schedule": "cosine"}, {"distance": "squared"}, {"start": "tiles"}, {"median": True}])
+@pytest.mark.long
 def test_every_way_of_inverting_gradients_finds_the_picture(setting: dict[str, object]) -> None:
     x = smooth()
     run = moments(short("inverting_gradients", steps=300, **setting), observed(x))

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 import torch
-from layers import maps, numerical_rank
+from layer_ranks import maps, numerical_rank
 
 from leakage.engine import measured_rank as module
 from leakage.engine.measured_rank import measured_rank
@@ -44,6 +44,7 @@ def test_it_is_the_number_of_singular_values_of_all_equations_at_once(one: Map) 
 
 
 @pytest.mark.parametrize("one", drawn(45), ids=lambda one: f"{one.x}-{one.z}-{one.size}-{one.stride}-{one.padding}")
+@pytest.mark.long
 def test_it_is_the_same_when_one_filter_is_read_at_a_time(one: Map, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "AHEAD", 0)
     assert measured_rank(one, seed=4) == numerical_rank(one, seed=4)
@@ -91,6 +92,7 @@ def test_it_stops_between_two_decompositions(steps: int) -> None:
         pytest.param("ResNet18, width 16", 0, 3072, marks=pytest.mark.slow, id="ResNet18"),  # no formula; as the plain SVD
     ],
 )
+@pytest.mark.long
 def test_a_published_layer(name: str, place: int, rank: int) -> None:
     assert measured_rank(maps(name)[place], seed=1) == rank
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 import torch
-from problems import CATALOG, precision, smooth
+from page_visits import Open, asked, fine, press_run
+from small_problems import CATALOG, precision, smooth
 from torch.nn import functional as F
-from visiting import Open, asked, fine, press_run
 
 from leakage.engine.core import Observation
 from leakage.engine.labels import ONE_OUTPUT, RULES, head, recover
@@ -79,6 +79,7 @@ def test_every_rule_reads_a_batch_of_one_output(rule: str) -> None:
     assert set(found.tolist()) <= {0, 1}
 
 
+@pytest.mark.long
 def test_a_float64_client_sends_float64_and_is_attacked_in_float64() -> None:
     for attack, fields in (("idlg", {"steps": 2, "tries": 1}), ("inverting_gradients", {"steps": 3}), ("gradinversion", {"steps": 3})):
         asked_for = Experiment(size=28, channels=1, precision="float64", attack=Part(id=attack, fields=fields)).resolve(CATALOG)
@@ -92,6 +93,7 @@ def test_a_float64_client_sends_float64_and_is_attacked_in_float64() -> None:
         assert torch.allclose(plain.seen.update[name], value.float(), rtol=1e-3, atol=1e-6)  # the same network and picture
 
 
+@pytest.mark.long
 def test_the_truth_of_a_run_is_the_label_of_its_task() -> None:
     kept = [prepare(Experiment(model=STAR, task=task).resolve(CATALOG)) for task in ("two", "flipped")]
     assert int(kept[0].y) + int(kept[1].y) == 1

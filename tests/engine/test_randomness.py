@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 import torch
-from problems import LABELS, TINY, smooth
+from small_problems import LABELS, TINY, smooth
 
 from leakage.engine import core, federation, weights
 from leakage.spec.experiment import Experiment, Part

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from problems import CATALOG, GRANTED, LABELS, TINY, moments, observed, precision, relative, smooth
+from small_problems import CATALOG, GRANTED, LABELS, TINY, moments, observed, precision, relative, smooth
 
 from leakage.attacks._dense import rows_of_sums
 from leakage.attacks._read_layers import Reading

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from problems import LABELS, TINY, smooth
+from small_problems import LABELS, TINY, smooth
 
 from leakage.engine.observe import observe
 from leakage.engine.stopping import StoppedError

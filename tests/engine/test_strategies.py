@@ -2,8 +2,8 @@
 
 import pytest
 import torch
-from problems import CATALOG, LABELS, TINY, observed, precision, short, smooth
-from told import meta, received
+from sample_events import meta, received
+from small_problems import CATALOG, LABELS, TINY, observed, precision, short, smooth
 from torch import Tensor
 
 from leakage.defenses._each import within
@@ -151,6 +151,7 @@ def error(x: Tensor, strategy: str, **settings: object) -> float:
     return float((last.x - x).square().mean())
 
 
+@pytest.mark.long
 def test_whoever_reads_a_stand_in_off_and_polishes_comes_nearer_than_whoever_imitates_it() -> None:
     x = smooth()
     assert error(x, "read it off") < 1e-4 < error(x, "stand-in of the guess")
@@ -159,6 +160,7 @@ def test_whoever_reads_a_stand_in_off_and_polishes_comes_nearer_than_whoever_imi
 # ---------------------------------------------------------------- what the page says
 
 
+@pytest.mark.long
 def test_the_ledger_says_what_was_done_where_the_chosen_answer_cannot_be_used() -> None:
     rounded = Experiment(model=TINY, defenses=(Part(id="low_precision"),)).resolve(CATALOG)
     alone = prepare(rounded)

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from problems import CATALOG, IDS, observed, protected, smooth
+from small_problems import CATALOG, IDS, observed, protected, smooth
 
 from leakage.engine.core import AdaptiveStrategy, Defense, Observation, Params, StepRng
 from leakage.engine.federation import Federation, ThreatModel

@@ -36,6 +36,7 @@ def alarms(places: tuple[int, ...], repeats: int) -> tuple[int, int, list[str]]:
     return count, wrong, words
 
 
+@pytest.mark.long
 def test_sixty_guesses_that_know_nothing_get_no_word_of_a_leak() -> None:
     count, wrong, _ = alarms(QUICK, repeats=2)
     assert count >= 60
@@ -50,6 +51,7 @@ def test_of_five_hundred_guesses_that_know_nothing_one_in_a_hundred_gets_a_word_
     assert RECOGNIZABLE not in words
 
 
+@pytest.mark.long
 def test_copies_under_noise_or_out_of_focus_keep_a_word() -> None:
     own = cards().batch("gallery", ("astronaut", "chelsea", "coffee", "face-0"), channels=3, side=32, seed=1)
     for card in cards().judge(own, [*cards().copies(own)]):

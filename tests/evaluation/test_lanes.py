@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from problems import CATALOG
+from small_problems import CATALOG
 
 from leakage.engine.lanes import joined
 from leakage.evaluation.play import Frame, Scene, play_together
@@ -49,6 +49,7 @@ def last_of(frames: Iterator[tuple[int, Frame]], count: int) -> list[Frame]:
 # ---------------------------------------------------------------- one loop
 
 
+@pytest.mark.long
 def test_together_every_arm_ends_where_it_ends_alone() -> None:
     scenes = [prepare(arm) for arm in ARMS]
     assert all(batchable(arm) and arm.same_except_defense(ARMS[0]) for arm in ARMS)
@@ -61,6 +62,7 @@ def test_together_every_arm_ends_where_it_ends_alone() -> None:
     assert len({round(end.loss, 6) for end in ends}) == len(ARMS)  # ... though no two see the same
 
 
+@pytest.mark.long
 def test_each_goes_on_by_itself_where_the_loop_has_ended() -> None:
     polished = Part(id="inverting_gradients", fields={"steps": 6, "polish": 3})
     arms = [behind(*defenses, base=PLAIN.model_copy(update={"attack": polished})) for defenses in ((), (NOISE,))]
@@ -71,6 +73,7 @@ def test_each_goes_on_by_itself_where_the_loop_has_ended() -> None:
         assert end.loss == pytest.approx(single.loss, rel=1e-6)
 
 
+@pytest.mark.long
 def test_one_that_is_stopped_leaves_the_others_alone() -> None:
     scenes = [prepare(arm) for arm in ARMS[:3]]
     asked = 0
@@ -146,6 +149,7 @@ def look(store: Store, run: str) -> Run:
     return found
 
 
+@pytest.mark.long
 def test_runs_that_wait_are_played_with_the_first_of_their_owner(desk: tuple[Store, Callable[..., list[str]]]) -> None:
     store, queue = desk
     mine = queue([*ARMS[:3], behind(Part(id="clipping")), behind(base=PLAIN.model_copy(update={"seed": 2}))])
@@ -161,6 +165,7 @@ def test_runs_that_wait_are_played_with_the_first_of_their_owner(desk: tuple[Sto
     assert all(look(store, run).status == "done" for run in (*mine, *other))
 
 
+@pytest.mark.long
 def test_one_that_fails_takes_no_other_with_it(desk: tuple[Store, Callable[..., list[str]]], monkeypatch: pytest.MonkeyPatch) -> None:
     store, queue = desk
     runs = queue(ARMS[:3])
@@ -177,6 +182,7 @@ def test_one_that_fails_takes_no_other_with_it(desk: tuple[Store, Callable[..., 
     assert look(store, runs[1]).message == "This one has no picture."
 
 
+@pytest.mark.long
 def test_a_loop_has_one_limit_that_of_one_run_times_what_its_steps_cost(
     desk: tuple[Store, Callable[..., list[str]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -197,6 +203,7 @@ def test_a_loop_has_one_limit_that_of_one_run_times_what_its_steps_cost(
     assert all(1440 - 60 < seconds < 1440 for seconds in left)
 
 
+@pytest.mark.long
 def test_a_loop_that_is_over_says_how_long_it_could_take(
     desk: tuple[Store, Callable[..., list[str]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -213,6 +220,7 @@ def test_a_loop_that_is_over_says_how_long_it_could_take(
     assert max(run.finished or 0 for run in runs) - min(run.started or 0 for run in runs) < 2 * 5
 
 
+@pytest.mark.long
 def test_what_breaks_the_loop_is_said_of_all(desk: tuple[Store, Callable[..., list[str]]], monkeypatch: pytest.MonkeyPatch) -> None:
     store, queue = desk
     runs = queue(ARMS[:3])
@@ -227,6 +235,7 @@ def test_what_breaks_the_loop_is_said_of_all(desk: tuple[Store, Callable[..., li
     assert all("more memory" in look(store, run).message for run in runs)
 
 
+@pytest.mark.long
 def test_two_slots_share_what_waits(desk: tuple[Store, Callable[..., list[str]]], monkeypatch: pytest.MonkeyPatch) -> None:
     store, queue = desk
     monkeypatch.setenv("LEAKAGE_SLOTS", "2")

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from problems import baselines_of, lineup_of, smooth
 from scipy.io import savemat
+from small_problems import baselines_of, lineup_of, smooth
 
 from leakage.engine.core import generator
 from leakage.evaluation.baselines import NOT_HELD, RANKED, Baselines, measure
@@ -67,6 +67,7 @@ def test_the_distance_is_that_from_the_guess_and_not_from_the_truth() -> None:
         assert pixel_ranks(torch.tensor([[[[guess]]]]), truth, lined(others)).tolist() == [rank]
 
 
+@pytest.mark.long
 def test_an_exact_reconstruction_ranks_first_of_100_by_every_distance() -> None:
     x, held = gallery()
     scores = measure(x, x, held.lineup, held.perceptual)
@@ -75,6 +76,7 @@ def test_an_exact_reconstruction_ranks_first_of_100_by_every_distance() -> None:
     assert held.perceptual.model is None or scores["rank_lpips"].tolist() == [1, 1, 1]
 
 
+@pytest.mark.long
 def test_the_rank_is_the_median_over_the_distances_that_there_are() -> None:
     x, held = gallery()
     scores = measure(0.3 * x.roll(2, 3) + 0.3, x, held.lineup, OFF)
@@ -83,6 +85,7 @@ def test_the_rank_is_the_median_over_the_distances_that_there_are() -> None:
 
 
 @pytest.mark.parametrize("shade", [0.5, 0.0])
+@pytest.mark.long
 def test_over_200_draws_a_guess_that_knows_nothing_averages_the_middle(shade: float) -> None:
     # The true picture is any of the pool with equal chance, so its rank is uniform on 1..100: 50.5 +- 28.9 / sqrt(200) = 2.04.
     pool, rng = smooth(400, 3, 8, seed=5) ** 2, torch.Generator().manual_seed(0)
@@ -106,6 +109,7 @@ def test_pictures_below_the_window_of_ssim_have_no_rank_by_it() -> None:
 # ---------------------------------------------------------------- who stands in it
 
 
+@pytest.mark.long
 def test_beside_a_gallery_picture_stand_99_crops_of_others_of_its_kind_but_none_of_itself() -> None:
     x, held = gallery()
     lineup = held.lineup
@@ -180,6 +184,7 @@ def test_measuring_takes_one_thread_and_gives_the_others_back(monkeypatch: pytes
         torch.set_num_threads(before)
 
 
+@pytest.mark.long
 def test_baselines_of_a_large_batch_are_ranked_on_its_first_pictures_only() -> None:
     many = Experiment(pictures=tuple(Picture(id=f"face-{n % 12}") for n in range(RANKED + 2)))
     x, y = load(many, {})
@@ -196,6 +201,7 @@ def test_baselines_of_a_large_batch_are_ranked_on_its_first_pictures_only() -> N
     assert (words[0], words[RANKED:]) == (SINGLED_OUT, (PARTLY,) * 2)  # exact by PSNR, and nobody looked who is first
 
 
+@pytest.mark.long
 def test_baselines_are_grey_noise_the_mean_of_the_line_up_and_another_of_the_class() -> None:
     x, held = gallery()
     assert list(held.scores) == ["grey", "mean", "noise", "mean_colour", "blurred", "same_class"]
@@ -207,6 +213,7 @@ def test_baselines_are_grey_noise_the_mean_of_the_line_up_and_another_of_the_cla
     assert float((face - x[1]).abs().mean()) > 0.02
 
 
+@pytest.mark.long
 def test_a_black_picture_gives_grey_6_decibels_and_noise_the_mean_square_of_a_uniform_number() -> None:
     held = baselines_of(Experiment(), torch.zeros(1, 3, 64, 64), torch.tensor([0]))
     assert held.scores["grey"]["psnr"] == pytest.approx(6.0206, abs=1e-3)  # 10 log10 4
@@ -215,6 +222,7 @@ def test_a_black_picture_gives_grey_6_decibels_and_noise_the_mean_square_of_a_un
     assert held.reference.best["ssim"].tolist() == pytest.approx([1])  # black itself is a plain colour
 
 
+@pytest.mark.long
 def test_noise_comes_from_the_experiments_seed() -> None:
     x, y = load(Experiment(), {})
     one, same, other = (baselines_of(Experiment(seed=seed), x, y).scores["noise"]["mse"] for seed in (1, 1, 2))

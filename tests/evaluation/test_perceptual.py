@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from problems import baselines_of, smooth
+from small_problems import baselines_of, smooth
 from torch.nn import functional as F
 
 from leakage.data import lpips_weights

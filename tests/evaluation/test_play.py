@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 import torch
-from problems import GRANTED, LABELS, TINY, baselines_of, by_hand, moments, short, smooth
+from small_problems import GRANTED, LABELS, TINY, baselines_of, by_hand, moments, short, smooth
 
 from leakage.engine.core import DoesNotApplyError, Observation, Snapshot, generator
 from leakage.evaluation import metrics
@@ -28,6 +28,7 @@ def scene_of(experiment: Experiment, x: torch.Tensor, *, seen: Observation | Non
     )
 
 
+@pytest.mark.long
 def test_a_finished_run_answers_with_the_attacks_last_snapshot() -> None:
     experiment = Experiment(model=TINY, attack=short("idlg"))
     scene = scene_of(experiment, smooth())
@@ -73,6 +74,7 @@ def test_a_cancelled_run_answers_with_the_lowest_loss_and_not_with_the_best_pict
     assert answer.scores["psnr"] < frames[0].scores["psnr"] - 10
 
 
+@pytest.mark.long
 def test_guesses_of_a_batch_are_shown_beside_the_pictures_they_belong_to() -> None:
     experiment = Experiment(model=TINY, attack=short("idlg"))
     scene = scene_of(experiment, smooth(3))
@@ -84,6 +86,7 @@ def test_guesses_of_a_batch_are_shown_beside_the_pictures_they_belong_to() -> No
     assert answer.scores["relative_l2"] < 1e-3  # the update is replayed with each picture's own label
 
 
+@pytest.mark.long
 def test_frames_are_kept_by_the_clock() -> None:
     experiment = Experiment(model=TINY, attack=Part(id="inverting_gradients", fields={"steps": 1000}))
     frames = list(play(experiment, scene=scene_of(experiment, smooth()), per_second=50))

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from problems import TINY, baselines_of, lineup_of, of_picture
+from reachable_truth import leaks
 from scipy.io import savemat
-from walk import leaks
+from small_problems import TINY, baselines_of, lineup_of, of_picture
 
 from leakage.data.decoder import decode
 from leakage.data.images import GALLERY_CLASSES, PictureError, Pixels, portraits, read
@@ -188,6 +188,7 @@ def test_a_run_compares_uploads_with_each_other_and_its_attack_sees_none_of_it()
 
 
 @pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.long
 def test_the_mean_colour_of_seven_scans_and_eight_faces_is_not_first_by_a_distance_that_counts(channels: int) -> None:
     experiment, x, y, files = uploaded({**scans(), **faces()}, channels)
     held = baselines_of(experiment, x, y, files)

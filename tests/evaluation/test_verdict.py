@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from problems import baselines_of, of_picture
+from small_problems import baselines_of, of_picture
 
 from leakage.evaluation.baselines import Baselines, measure
 from leakage.evaluation.pairing import pair
@@ -240,6 +240,7 @@ def blurred(x: torch.Tensor, size: int, sigma: float) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("lpips", [False, True])
+@pytest.mark.long
 def test_exact_and_lightly_noised_or_blurred_copies_are_recognizable(gallery: tuple[torch.Tensor, Baselines], lpips: bool) -> None:
     x, held = gallery
     for guess in (x, x + 0.04 * noise(x), blurred(x, 7, 0.7), blurred(x, 7, 1.0)):
@@ -247,6 +248,7 @@ def test_exact_and_lightly_noised_or_blurred_copies_are_recognizable(gallery: tu
 
 
 @pytest.mark.parametrize("lpips", [False, True])
+@pytest.mark.long
 def test_a_portrait_under_heavy_noise_or_blur_is_singled_out(gallery: tuple[torch.Tensor, Baselines], lpips: bool) -> None:
     x, held = gallery
     for guess in (x + 0.4 * noise(x), blurred(x, 19, 3.0)):
@@ -255,6 +257,7 @@ def test_a_portrait_under_heavy_noise_or_blur_is_singled_out(gallery: tuple[torc
 
 
 @pytest.mark.parametrize("lpips", [False, True])
+@pytest.mark.long
 def test_what_shows_nothing_of_the_picture_is_not_shown(gallery: tuple[torch.Tensor, Baselines], lpips: bool) -> None:
     x, held = gallery
     blind = [
@@ -270,6 +273,7 @@ def test_what_shows_nothing_of_the_picture_is_not_shown(gallery: tuple[torch.Ten
 
 
 @pytest.mark.parametrize("lpips", [False, True])
+@pytest.mark.long
 def test_another_picture_of_the_kind_is_never_recognizable_and_anything_else_once_in_twenty_times_at_most(
     gallery: tuple[torch.Tensor, Baselines], lpips: bool
 ) -> None:
@@ -288,6 +292,7 @@ def test_a_blob_of_the_right_colours_is_at_most_partly_recognizable(gallery: tup
 
 
 @pytest.mark.parametrize(("kind", "channels"), [("scan", 3), ("digit", 1)])
+@pytest.mark.long
 def test_noise_that_is_held_against_the_picture_it_fits_best_singles_nobody_out(kind: str, channels: int) -> None:
     pictures = tuple(Picture(id=f"{kind}-{number}") for number in range(8))
     experiment = Experiment(pictures=pictures, channels=channels)

@@ -1,5 +1,6 @@
 """What is drawn beside a guess."""
 
+import pytest
 import torch
 
 from leakage.attacks.r_gap import RGap
@@ -27,6 +28,7 @@ def test_what_is_no_number_is_drawn_at_the_edge_of_the_others_or_grey() -> None:
     assert torch.equal(drawn(torch.full((1, 1, 3), torch.nan)), torch.full((1, 1, 3), 0.5))
 
 
+@pytest.mark.long
 def test_every_layer_of_a_recursion_is_kept_however_fast_it_comes() -> None:
     experiment = Experiment(
         pictures=(Picture(source="gallery", id="digit-3"),), model=Part(id="cnn6"), attack=Part(id="r_gap"), task="flipped"

@@ -7,7 +7,7 @@ from urllib.parse import parse_qs
 import numpy as np
 import pytest
 from PIL import Image
-from problems import CATALOG
+from small_problems import CATALOG
 
 from leakage.learn import recordings
 from leakage.learn.lab_link import lab_query

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from problems import CATALOG
+from small_problems import CATALOG
 
 from leakage.data.images import Pixels, read
 from leakage.learn import grids, recordings

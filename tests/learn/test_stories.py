@@ -6,7 +6,7 @@ from urllib.parse import parse_qsl, urlsplit
 import numpy as np
 import pytest
 from PIL import Image
-from problems import CATALOG
+from small_problems import CATALOG
 
 from leakage.learn import recordings
 from leakage.learn.lessons import GuessBeat, find_lesson
@@ -27,6 +27,7 @@ def test_a_story_is_short_and_leads_to_a_beat_that_no_open_question_holds_back(s
 
 
 @pytest.mark.parametrize("run", sorted({story.run for story in STORIES}))
+@pytest.mark.long
 def test_a_card_shows_the_private_picture_beside_the_answer(run: str) -> None:
     shown = np.array(Image.open(BytesIO(story_picture(run))).convert("RGB"))
     private, *_, answer = recordings.pictures_of(run)

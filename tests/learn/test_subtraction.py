@@ -1,7 +1,7 @@
 """What lesson 10 says of a server that brings seven of eight phones: from the real sum it is left with the update of the eighth."""
 
 import torch
-from problems import CATALOG
+from small_problems import CATALOG
 
 from leakage.learn.planned import planned_run
 from leakage.spec.experiment import Experiment

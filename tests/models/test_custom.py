@@ -9,11 +9,11 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import torch
-from digits import write_digits
-from problems import CATALOG, precision, smooth, trained_norms
+from digits_data_set import write_digits
+from page_visits import Open, asked, fine, press_run, words
+from small_problems import CATALOG, precision, smooth, trained_norms
 from torch import nn
 from torch.nn import functional as F
-from visiting import Open, asked, fine, press_run, words
 
 from leakage.__main__ import main
 from leakage.engine.chain import chain
@@ -108,6 +108,7 @@ def invented(seed: int) -> str:
 
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("shape", [(3, 12, 12), (1, 13, 11)])
+@pytest.mark.long
 def test_a_random_network_has_the_layers_shapes_and_weights_that_are_counted(shape: tuple[int, int, int], bias: bool) -> None:
     fitting, refusals = 0, 0
     for seed in range(120):
@@ -207,6 +208,7 @@ def test_the_links_compute_what_the_network_computes_and_pull_back_its_derivativ
         assert torch.allclose(x, net(smooth(channels=3, side=16))[0])
 
 
+@pytest.mark.long
 def test_r_gap_reads_a_gallery_picture_exactly_off_the_gradient_of_a_written_network() -> None:
     answers = []
     for model in (Part(id="custom", fields={"network": "conv 4@4"}), Part(id="rgap_net", fields={"net": "A"})):

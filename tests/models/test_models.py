@@ -5,7 +5,7 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 import torch
-from problems import CATALOG, IDS, LIGHT, light, observed, smooth
+from small_problems import CATALOG, IDS, LIGHT, light, observed, smooth
 from torch import nn
 
 from leakage.engine.core import Normalise, generator
@@ -106,6 +106,7 @@ def test_a_cut_block_has_lost_its_skip_and_no_other_has(cut: int) -> None:
 
 
 @pytest.mark.parametrize("name", IDS["model"])
+@pytest.mark.long
 def test_every_model_trains_one_step_and_is_attacked_for_three(name: str) -> None:
     net = built(name, (3, 32, 32), **LIGHT.get(name, {})).train()
     x, y = smooth(4, 3, 32), torch.arange(4)
@@ -136,6 +137,7 @@ def test_all_weights_are_uniform_between_minus_and_plus_a_half(name: str, shape:
 
 
 @pytest.mark.parametrize(("side", "channels", "name"), TAKEN)
+@pytest.mark.long
 def test_every_model_takes_every_size_and_colour_with_every_normalisation(side: int, channels: int, name: str) -> None:
     options = next((field.options for field in CATALOG.get("model", name).fields if field.name == "normalise"), ())
     x, fields = smooth(2, channels, side), LIGHT.get(name, {})
@@ -157,6 +159,7 @@ def test_every_model_takes_photographs_of_224_and_of_256_pixels(name: str, chann
 
 
 @pytest.mark.parametrize("name", IDS["model"])
+@pytest.mark.long
 def test_the_same_seed_builds_the_same_weights_and_leaves_the_global_generator_alone(name: str) -> None:
     x, state = smooth(channels=3, side=32), torch.get_rng_state()
     first, again, other = (observed(x, model=light(name), seed=seed).weights for seed in (1, 1, 2))

@@ -111,6 +111,7 @@ def computed(model: str, shape: tuple[int, int, int], **fields: object) -> tuple
     ids=lambda value: value if isinstance(value, str) and value in TEMPLATES else "",
 )
 @pytest.mark.parametrize("shape", [(3, 32, 32), (1, 28, 28)], ids=str)
+@pytest.mark.long
 def test_a_template_has_the_shapes_and_weights_of_our_model(
     name: str, model: str, fields: dict[str, object], shape: tuple[int, int, int]
 ) -> None:

@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from layers import maps, numerical_rank
+from layer_ranks import maps, numerical_rank
 
 from leakage.networks.exact_rank import _shared_more, gradient_rank, predicted_rank
 from leakage.networks.grammar import Map, NetworkError, parse, unroll

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from problems import moments
+from small_problems import moments
 from torch import Tensor
 
 from leakage.data.datasets import datasets

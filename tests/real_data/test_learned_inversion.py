@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from problems import CATALOG, moments
+from small_problems import CATALOG, moments
 from torch import Tensor
 
 from leakage.data.inverters import SHIPPED_INVERTERS, InverterCard, read_inverter

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from problems import baselines_of, lineup_of
+from small_problems import baselines_of, lineup_of
 
 from leakage.data.datasets import data_folder
 from leakage.data.images import datasets, read
@@ -59,6 +59,7 @@ def owned() -> tuple[torch.Tensor, Baselines]:
     ("name", "word"),
     [("ex_ref", "recognizable"), ("ex_p1", "recognizable"), ("ex_p0", SINGLED_OUT)],  # itself; warped but sharp; blurred
 )
+@pytest.mark.long
 def test_the_verdict_on_the_example_pictures_of_lpips(eye: Perceptual, owned: tuple[torch.Tensor, Baselines], name: str, word: str) -> None:
     x, held = owned
     assert verdict(measure(example(name), x, held.lineup, eye), held.reference)["word"] == word
@@ -71,6 +72,7 @@ def test_the_verdict_without_lpips_misses_what_is_warped(owned: tuple[torch.Tens
     assert verdict(found, replace(held.reference, best=best))["word"] == SINGLED_OUT
 
 
+@pytest.mark.long
 def test_over_200_cifar_pictures_grey_ranks_in_the_middle_although_flat_pictures_are_near_it() -> None:
     if not datasets()["cifar10"].is_available:
         pytest.skip("no CIFAR-10 in the data folder")

@@ -24,6 +24,7 @@ def test_the_first_ten_labels_are_the_published_ones(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["mnist", "cifar10"])
+@pytest.mark.long
 def test_there_are_ten_thousand_pictures_and_the_last_can_be_read(name: str) -> None:
     found = datasets()[name]
     assert found.count() == 10_000
@@ -46,6 +47,7 @@ def test_a_native_mnist_picture_is_bit_exact_and_upright() -> None:
     assert (seven > 0).sum(axis=1).argmax() < 14  # a seven carries its bar, the widest row, at the top
 
 
+@pytest.mark.long
 def test_cifar10_read_picture_by_picture_is_the_official_file() -> None:
     digest, cifar = hashlib.md5(usedforsecurity=False), datasets()["cifar10"]
     for item in cifar.items(0, 10_000):

@@ -26,6 +26,7 @@ def as_on_the_card(id: str) -> None:
 
 
 @pytest.mark.parametrize("id", SMALL)
+@pytest.mark.long
 def test_a_small_model_scores_what_its_card_says(id: str) -> None:
     as_on_the_card(id)
 

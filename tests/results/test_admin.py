@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from stored import queued, run
-from told import end, frame
+from sample_events import end, frame
+from store_rows import queued, run
 
 from leakage.__main__ import main
 from leakage.data.images import sheet

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from answers import CLINICS, NOISE, OFFICER, answering
-from problems import CATALOG
+from answered_questions import CLINICS, NOISE, OFFICER, answering
+from small_problems import CATALOG
 
 from leakage.results import answer_file
 from leakage.results.answer import answer

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from problems import CATALOG
+from small_problems import CATALOG
 
 from leakage.data.images import gallery
 from leakage.results.changes import changes

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from judged import judged
+from comparison_rows import judged
 from markupsafe import escape
 from PIL import Image
+from sample_events import meta
 from starlette.requests import Request
-from told import meta
 
 from leakage.data.images import tiles
 from leakage.evaluation.verdict import MEANING
@@ -220,6 +220,7 @@ def test_a_protection_that_is_gone_keeps_its_id(known: Catalog) -> None:
 # ---------------------------------------------------------------- what they came to
 
 
+@pytest.mark.long
 def test_a_row_repeats_what_the_run_found(bench: Bench) -> None:
     found = rows(bench.store, [bench.look(id) for id in bench.ids], bench.known)
     assert [row.attacker for row in found] == ["both", "naive", "adaptive", "adaptive"]

@@ -34,6 +34,7 @@ def test_the_words_say_count_share_and_interval() -> None:
     assert success_words([True, False, True, True]) == "3 of 4 (75 %; with 95 % confidence between 30 % and 95 %)"
 
 
+@pytest.mark.long
 def test_an_experiment_is_run_with_several_seeds_and_its_successes_are_counted(tmp_path: Path) -> None:
     question = {
         "pictures": [{"id": "digit-3"}],

@@ -77,6 +77,7 @@ def test_no_html_is_glued_in_python(file: Path) -> None:
     assert not re.search(r"</(?:a|div|figure|i|li|p|section|small|span|svg|table|td|th|tr|ul)>", file.read_text())
 
 
+@pytest.mark.long
 def test_text_is_trusted_as_markup_in_a_few_places_only() -> None:
     found = [
         f"{file.name}:{ast.unparse(node.args[0])[:7]}"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from problems import CATALOG
+from small_problems import CATALOG
 
 from leakage.engine.accounting import epsilon
 from leakage.results import precomputed

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from problems import CATALOG
+from small_problems import CATALOG
 
 from leakage.results import precomputed, utility
 from leakage.results.precomputed import Duel, accuracy_costs, both, matrix, one_scene, scenes

@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from problems import CATALOG
+from small_problems import CATALOG
 
 from leakage.engine.accounting import epsilon
 from leakage.results.promise import Promise, promise_before, promise_of, sentence, with_epsilon

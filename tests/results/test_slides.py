@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image, ImageColor
-from problems import CATALOG
+from small_problems import CATALOG
 
 from leakage.learn import recordings
 from leakage.learn.restored import restore
@@ -52,6 +52,7 @@ def test_a_slide_holds_private_picture_and_answer_side_by_side_pixel_for_pixel()
     assert corners(page, film[-1][0], slides.ATTACKER) == [(1600 - 60 - 16 * 32, 152)]
 
 
+@pytest.mark.long
 def test_in_a_batch_every_reconstruction_stands_below_its_picture() -> None:
     private, *film = recordings.pictures_of("r24")
     page = opened(slides.png(recorded_slide("r24", CATALOG)))
@@ -63,6 +64,7 @@ def test_in_a_batch_every_reconstruction_stands_below_its_picture() -> None:
 
 
 @pytest.mark.parametrize("name", RECORDED)
+@pytest.mark.long
 def test_an_animation_of_every_recorded_run_is_small_and_ends_with_its_answer(name: str) -> None:
     kept = len(recordings.load(name).film.places)
     data = slides.gif(recorded_slide(name, CATALOG))
@@ -79,6 +81,7 @@ def test_an_animation_of_every_recorded_run_is_small_and_ends_with_its_answer(na
 
 
 @pytest.mark.parametrize(("count", "side", "channels"), [(1, 28, 1), (4, 64, 3), (10, 224, 3), (128, 64, 3), (1, 8, 1)])
+@pytest.mark.long
 def test_whatever_the_run_both_fit(count: int, side: int, channels: int) -> None:
     rng = np.random.default_rng(0)
     film = [rng.integers(0, 256, (count, side, side, channels), dtype=np.uint8) for _ in range(25)]
@@ -91,6 +94,7 @@ def test_whatever_the_run_both_fit(count: int, side: int, channels: int) -> None
     assert opened(data).height <= 620
 
 
+@pytest.mark.long
 def test_a_run_of_the_store_gives_the_slide_of_its_recording(store: Store) -> None:
     restore(store, "r02")
     made, moving = (exports.make(store, "r02", name, CATALOG) for name in ("slide.png", "run.gif"))

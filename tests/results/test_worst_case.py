@@ -1,8 +1,8 @@
 """The worst case: who attacks a scenario, in which order, and whose result speaks for it."""
 
 import pytest
-from judged import judged
-from problems import CATALOG
+from comparison_rows import judged
+from small_problems import CATALOG
 
 from leakage.results.precomputed import load_results, reach
 from leakage.results.worst_case import are_tries, attackers, several, tries, worst

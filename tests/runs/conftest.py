@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from place import damaged
+from home_processes import damaged
 
 from leakage.runs.store import Store
 

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from homes import furnished
-from place import Place, Server, damaged, place, until
+from home_fixtures import furnished
+from home_processes import Place, Server, damaged, place, until
+from sample_events import end, frame
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
-from stored import run
-from told import end, frame
+from store_rows import run
 
 from leakage.__main__ import main
 from leakage.data.images import sheet

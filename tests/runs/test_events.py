@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
-from stored import queued, run
-from told import EXAMPLES, frame, note
+from sample_events import EXAMPLES, frame, note
+from store_rows import queued, run
 
 from leakage.runs.event_log import dumps
 from leakage.runs.event_parts import EventPart, FrameScores, finite

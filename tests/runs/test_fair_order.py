@@ -4,7 +4,7 @@ import itertools
 import time
 
 import pytest
-from stored import run
+from store_rows import run
 
 from leakage.runs.fair_order import EVERY, Had, Served, Waiting, in_order, seconds_had, takes_short_runs_only
 from leakage.runs.store import Store

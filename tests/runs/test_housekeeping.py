@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from place import damaged
-from stored import queued, run
-from told import end, frame
+from home_processes import damaged
+from sample_events import end, frame
+from store_rows import queued, run
 
 from leakage.runs.connections import StoreError
 from leakage.runs.housekeeping import FEWEST, MADE_ROOM, TIGHT

@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from stored import run
+from store_rows import run
 
 from leakage.runs.events import AttackEnd, RestartEvent
 from leakage.runs.fair_order import Waiting

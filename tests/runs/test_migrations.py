@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 import torch
+from home_processes import damaged
+from page_visits import Open, fine, words
 from PIL import Image
-from place import damaged
-from visiting import Open, fine, words
 
 from leakage.__main__ import main
 from leakage.results import comparison_exports, exports
@@ -162,6 +162,7 @@ def test_every_finished_run_of_0_1_0_can_be_taken_away(store: Store, written: Pa
     assert [row["psnr"] for row in table["rows"]] == [store.get(run).result["scores"]["psnr"] for run in done]
 
 
+@pytest.mark.long
 def test_a_run_that_waited_in_a_store_of_0_1_0_is_played(store: Store) -> None:
     run = store.claim("0:1")
     assert run is not None
@@ -172,6 +173,7 @@ def test_a_run_that_waited_in_a_store_of_0_1_0_is_played(store: Store) -> None:
     assert store.meta(run.id).lineup.size == 100
 
 
+@pytest.mark.long
 def test_the_lab_shows_every_run_of_0_1_0(old: Path, door: Service, visit: Open) -> None:
     done = rows(old, "SELECT id, owner FROM runs WHERE status = 'done'")
     assert len(done) == 4
@@ -269,6 +271,7 @@ def test_a_step_that_fails_changes_nothing(old: Path) -> None:
     assert schema(old) == len(MIGRATIONS)
 
 
+@pytest.mark.long
 def test_of_processes_that_open_an_old_store_at_once_one_migrates_and_all_can_read(old: Path) -> None:
     script = OPEN_IT + (
         "go = Path(sys.argv[2])\nprint('ready', flush=True)\nwhile not go.exists(): pass\n"
@@ -329,6 +332,7 @@ def test_a_newer_store_is_refused_and_left_as_it_is(old: Path) -> None:
     ],
     ids=["dispatcher", "worker", "command line", "web server"],
 )
+@pytest.mark.long
 def test_a_process_that_meets_a_newer_store_ends_with_a_sentence(words: list[str], old: Path) -> None:
     become_newer(old)
     given = {**os.environ, "LEAKAGE_HOME": str(old.parent), "CUDA_VISIBLE_DEVICES": ""}

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from place import QUICK, Place, Server, until
+from home_processes import QUICK, Place, Server, until
 
 from leakage.runs.private_home import keep_private
 from leakage.settings import ROOT, Settings

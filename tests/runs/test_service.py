@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from stored import run
+from store_rows import run
 
 from leakage.data.images import read, tiles
 from leakage.runs.events import FrameEvent

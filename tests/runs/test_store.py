@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from place import damaged
-from stored import python, queued, run
-from told import end, frame, note
+from home_processes import damaged
+from sample_events import end, frame, note
+from store_rows import python, queued, run
 
 from leakage.runs.connections import StoreError, is_full
 from leakage.runs.event_log import MAX_FRAMES, THINNED
@@ -45,6 +45,7 @@ def counts(store: Store) -> dict[str, int]:
 # ---------------------------------------------------------------- the queue
 
 
+@pytest.mark.long
 def test_of_many_processes_that_claim_at_once_each_run_goes_to_exactly_one(store: Store) -> None:
     names = [f"run-{number:03d}" for number in range(120)]
     queued(store, *names)
@@ -224,6 +225,7 @@ def test_what_is_to_be_computed_anew_is_not_shared_with_what_was_there_but_withi
     assert store.get("two") is None
 
 
+@pytest.mark.long
 def test_forty_equal_requests_at_once_queue_one_run(store: Store) -> None:
     """Each in a thread of its own with a connection of its own, let go together; a hundred times."""
     for trial in range(100):
@@ -290,6 +292,7 @@ def test_a_number_is_never_given_twice(store: Store) -> None:
     assert store.events(["b"], 0)[0]["seq"] == last + 1
 
 
+@pytest.mark.long
 def test_of_3000_frames_at_most_240_pictures_stay_evenly_on_a_log_scale_and_every_point_of_the_curves(store: Store) -> None:
     queued(store, "a")
     queued(store, "b")
@@ -470,6 +473,7 @@ def test_threads_may_share_one_store(store: Store) -> None:
     assert len(store.events(["a"], 0)) == 201
 
 
+@pytest.mark.long
 def test_two_processes_may_create_the_store_at_once(tmp_path: Path) -> None:
     makers = [python("store.put_note(sys.argv[2], 1); print('done')", tmp_path / "new" / "store.db", number) for number in range(4)]
     assert [maker.communicate(timeout=60)[0] for maker in makers] == ["done\n"] * 4
@@ -509,6 +513,7 @@ def fill(store: Store) -> None:
             store.add_event("a", note())
 
 
+@pytest.mark.long
 def test_there_is_room_for_last_words_beyond_the_limit_and_for_nothing_else(tmp_path: Path) -> None:
     store = Store(tmp_path / "store.db", max_mb=1)
     queued(store, "a", "b")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stored import run
+from store_rows import run
 
 from leakage.runs import trained_models
 from leakage.runs.connections import Database

@@ -3,8 +3,8 @@
 import time
 
 import pytest
-from stored import python, run
-from told import frame
+from sample_events import frame
+from store_rows import python, run
 
 from leakage.runs import upload_codes
 from leakage.runs.store import Store

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from problems import CATALOG
+from small_problems import CATALOG
 
 import leakage.attacks
 from leakage.__main__ import main, plugins_page
@@ -93,6 +93,7 @@ OTHERS = (
 
 
 @pytest.mark.parametrize(("file", "moves"), [*((file, True) for file in SOURCES), *((file, False) for file in OTHERS)], ids=str)
+@pytest.mark.long
 def test_the_version_moves_with_what_can_change_a_result_and_with_nothing_else(package: Path, file: str, moves: bool) -> None:
     before = catalog.version()
     edit(package / file)
@@ -123,6 +124,7 @@ UNHASHED = {  # loaded by whoever plays an experiment, without a part in its res
 }
 
 
+@pytest.mark.long
 def test_whatever_plays_an_experiment_is_hashed() -> None:
     done = subprocess.run(
         [sys.executable, "-c", PLAY],
@@ -178,6 +180,7 @@ QUESTION = {
 }
 
 
+@pytest.mark.long
 def test_an_experiment_file_becomes_frames_metrics_and_a_final_picture(tmp_path: Path) -> None:
     (tmp_path / "experiment.json").write_text(json.dumps(QUESTION))
     command = [sys.executable, "-W", "error", "-m", "leakage", "run", "experiment.json", "--out", "results/one"]

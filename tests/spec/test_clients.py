@@ -1,6 +1,6 @@
 """How many clients are added up, where an experiment does not say it."""
 
-from problems import CATALOG
+from small_problems import CATALOG
 
 from leakage.spec.experiment import Part, clients_of
 

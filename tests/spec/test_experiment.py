@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
-from problems import CATALOG
+from small_problems import CATALOG
 
 from leakage.spec.experiment import MAX_BATCH, Assumptions, Experiment, Part, Picture, SpecError, parse
 from leakage.spec.tasks import Training
@@ -233,6 +233,7 @@ def outcome(raw: dict[str, Any] | str) -> Experiment | str:
 
 @FUZZ
 @given(some.dictionaries(some.sampled_from([*Experiment.model_fields, "x"]), ANYTHING, max_size=3))
+@pytest.mark.long
 def test_whatever_json_says_it_is_an_experiment_or_a_sentence(raw: dict[str, Any]) -> None:
     found = outcome(json.dumps(raw))
     assert isinstance(found, Experiment) or found.endswith(".")

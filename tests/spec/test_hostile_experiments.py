@@ -8,7 +8,7 @@ from copy import deepcopy
 from typing import Any
 
 import pytest
-from problems import CATALOG
+from small_problems import CATALOG
 
 from leakage.spec.experiment import Assumptions, Experiment, Part, Picture, SpecError, parse
 
@@ -83,6 +83,7 @@ def outcome(raw: str) -> Experiment | str:
         return str(error)
 
 
+@pytest.mark.long
 def test_1000_experiments_are_each_a_sentence_or_can_be_run() -> None:
     refused, slowest = 0, 0.0
     for number in range(COUNT):
@@ -110,6 +111,7 @@ def test_1000_experiments_are_each_a_sentence_or_can_be_run() -> None:
     ],
     ids=["pictures", "settings", "a network", "protections", "unknown names"],
 )
+@pytest.mark.long
 def test_a_file_of_megabytes_is_refused_at_once(raw: str) -> None:
     begun = time.process_time()
     found = outcome(raw)

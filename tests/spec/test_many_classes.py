@@ -1,8 +1,8 @@
 """Networks of up to 10,000 classes: what is allowed, what is refused and how, and that nothing else changes."""
 
 import pytest
-from problems import CATALOG
-from visiting import Open, asked, fine, press_run
+from page_visits import Open, asked, fine, press_run
+from small_problems import CATALOG
 
 from leakage.data.datasets import CLASSES
 from leakage.results.changes import changes

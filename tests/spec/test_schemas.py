@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
-from problems import IDS
+from small_problems import IDS
 
 from leakage.__main__ import main
 from leakage.results import schemas

@@ -1,7 +1,7 @@
 """The simple form of the Lab: whatever can be chosen can be run, and is read back as it was chosen; anything else is none of it."""
 
 import pytest
-from problems import CATALOG
+from small_problems import CATALOG
 
 from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
 from leakage.spec.lab_settings import NONE, experiment_of, lab_settings

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from problems import CATALOG, LABELS, TINY, smooth
+from small_problems import CATALOG, LABELS, TINY, smooth
 
 from leakage.engine.core import Params
 from leakage.results.differences import attacker

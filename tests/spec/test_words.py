@@ -32,6 +32,7 @@ def test_menus_offer_these_words() -> None:
     assert forms.ADAPTIVE == {"true": "Knows the protection (adaptive)", "false": "Does not know it (naive)"}
 
 
+@pytest.mark.long
 def test_no_other_dictionary_tells_the_same_choices() -> None:
     choices = [set(one) for one in (words.TASKS, words.LOSSES, words.BATCH_NORM, words.STATISTICS, words.ATTACKERS)]
     for folder in ("leakage/spec", "leakage/results", "leakage/ui", "leakage/web", "pages"):

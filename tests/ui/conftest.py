@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from page_visits import Open, fine
 from streamlit.runtime.context import ContextProxy
 from streamlit.testing.v1 import AppTest
-from visiting import Open, fine
 
 from leakage.runs.service import Service
 from leakage.settings import ROOT

@@ -1,7 +1,7 @@
 """The architecture page: the counts of a template, of edited lines and of a cut skip, in words, bars, a table and the address."""
 
 import pytest
-from visiting import Open, fine, words, write
+from page_visits import Open, fine, words, write
 
 from leakage.networks.grammar import parse, unroll
 from leakage.networks.rank import Analysis, analyse

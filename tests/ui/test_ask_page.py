@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from dataclasses import replace
 
+import pytest
+from page_visits import Open, fine, words
 from streamlit.testing.v1 import AppTest
-from visiting import Open, fine, words
 
 from leakage.runs.service import Service
 from leakage.settings import ROOT
@@ -62,6 +63,7 @@ def test_what_is_asked_is_run_and_stands_in_the_address(door: Service, visit: Op
     assert again.query_params["runs"] == at.query_params["runs"]  # equal runs are shared
 
 
+@pytest.mark.long
 def test_the_answer_says_what_was_found_and_what_not_tried(door: Service, visit: Open, work: Callable[[], None]) -> None:
     at = visit(PAGE, who="me", minutes="1", protection="pruning:share=0.99")
     at.button(key="run-button").click().run()

@@ -11,10 +11,10 @@ from urllib.parse import parse_qsl
 
 import pytest
 import torch
-from problems import CATALOG
+from page_visits import Open, fine, words
+from small_problems import CATALOG
 from streamlit.runtime.context import ContextProxy
 from streamlit.testing.v1 import AppTest
-from visiting import Open, fine, words
 
 from leakage.data.checkpoints import cards
 from leakage.learn.restored import restore_all
@@ -250,6 +250,7 @@ def test_attacks_differ_and_the_chosen_one_keeps_its_settings(door: Service, loo
     assert all([part.id for part in one.defenses] == ["pruning"] for one in experiments)
 
 
+@pytest.mark.long
 def test_protections_cross_attacks_and_the_matrix_fills(door: Service, look: Open, work: Callable[[], None]) -> None:
     quick = {**QUICK, "differs": "matrix", "arms": "none,clipping", "attacks": "inverting_gradients,linear_layer"}
     at = press(look(**quick))
@@ -307,6 +308,7 @@ def test_other_settings_beside_a_result_are_said_to_be_other(look: Open) -> None
     assert changed not in words(press(at).run())
 
 
+@pytest.mark.long
 def test_arms_that_fail_say_why_once(door: Service, look: Open) -> None:
     at = press(look(**QUICK, arms="none,clipping"))
     while run := door.store.claim("0:1"):
@@ -415,6 +417,7 @@ def test_the_address_of_a_page_without_a_picture_is_left_alone(look: Open) -> No
     assert "Choose a picture first." in words(at)
 
 
+@pytest.mark.long
 def test_a_sweep_is_tried_with_several_seeds_as_far_as_they_fit(door: Service, look: Open) -> None:
     sweep = {**QUICK, "differs": "strength", "swept": "gaussian_noise.scale", "voices": "adaptive", "seeds": "5", "seed": "7"}
     at = look(**sweep, values="0.001 0.01 0.1 0.2")
@@ -453,6 +456,7 @@ def test_a_sweep_is_tried_with_several_seeds_as_far_as_they_fit(door: Service, l
     ],
     ids=lambda address: address.get("differs", "protection"),
 )
+@pytest.mark.long
 def test_a_comparison_is_at_a_link_with_its_settings(door: Service, look: Open, address: dict[str, str]) -> None:
     at = press(look(**{**QUICK, **address}))
     runs = at.query_params["runs"]
@@ -492,6 +496,7 @@ def test_a_lost_link_says_so(look: Open) -> None:
     assert "This comparison is not here" in words(look(runs="no-such-run"))
 
 
+@pytest.mark.long
 def test_runs_with_other_private_pictures_say_so_and_show_each_its_own(door: Service, look: Open) -> None:
     """As from an answer of Ask: two groups of people. Batches of the first of the same pictures are the same pictures."""
     ids = {count: tuple(Picture(id=id) for id in names) for count, names in {1: ["astronaut"], 2: ["astronaut", "chelsea"]}.items()}
@@ -531,6 +536,7 @@ def test_what_differs_and_what_is_equal_is_said_in_words(look: Open) -> None:
     assert "by the strongest known attackers." not in alone
 
 
+@pytest.mark.long
 def test_the_table_fills_as_runs_finish_and_an_exported_file_runs_again(door: Service, look: Open, work: Callable[[], None]) -> None:
     at = press(look(**QUICK, arms="none,clipping"))  # what clips shares no loop
     assert shown(at).count("Waiting") == 3

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 import torch
+from page_visits import Open, fine, words
 from PIL import Image
-from problems import CATALOG
-from visiting import Open, fine, words
+from small_problems import CATALOG
 
 from leakage.attacks._read_layers import FIRST
 from leakage.evaluation.play import NO_GRADIENT
@@ -140,6 +140,7 @@ def live(run: Run, door: Service) -> str:
 
 
 @pytest.mark.parametrize("ended", ENDINGS, ids=lambda ended: ended.__name__)
+@pytest.mark.long
 def test_every_place_tells_how_a_run_ended_in_the_same_words(door: Service, visit: Open, ended: Callable[[Service], Run]) -> None:
     pattern, status = ENDINGS[ended]
     run = door.look(ended(door).id)
@@ -173,6 +174,7 @@ def test_every_place_tells_how_a_run_ended_in_the_same_words(door: Service, visi
         assert live(run, door) == told
 
 
+@pytest.mark.long
 def test_the_command_line_tells_it_too(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     from leakage.__main__ import main
 

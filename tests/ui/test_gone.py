@@ -1,8 +1,8 @@
 """A link to a run that made room says what became of it; a thinned one says what is missing."""
 
 import numpy as np
-from told import end, frame, meta
-from visiting import Open, fine, words
+from page_visits import Open, fine, words
+from sample_events import end, frame, meta
 
 from leakage.data.images import sheet
 from leakage.runs.housekeeping import MADE_ROOM, forget

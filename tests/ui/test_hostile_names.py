@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from google.protobuf.message import Message
+from page_visits import Open, fine, words
 from streamlit.testing.v1 import AppTest
-from visiting import Open, fine, words
 
 from leakage.runs.owners import owner_of
 from leakage.runs.service import Service
@@ -69,6 +69,7 @@ def test_a_name_that_is_not_escaped_would_be_found(name: str) -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 @pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.long
 def test_no_key_of_an_address_brings_markdown_onto_a_page(door: Service, visit: Open, page: str, name: str) -> None:
     known = door.catalog()
     assert known is not None
@@ -101,6 +102,7 @@ def test_names_of_runs_and_trained_models_bring_no_markdown(door: Service, visit
 
 
 @pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.long
 def test_an_upload_and_an_imported_file_bring_no_markdown(door: Service, visit: Open, name: str) -> None:
     at = visit(source="upload")
     at.file_uploader(key="files-0").upload(f"{name}.png", b"no picture", "image/png").run()

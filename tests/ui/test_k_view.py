@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from visiting import Open, fine, words
+from page_visits import Open, fine, words
 
 from leakage.networks.k_curve import LOSSES, Loss, curve, roots
 from leakage.ui.architecture.k_view import describe_margins, figure

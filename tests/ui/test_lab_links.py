@@ -3,8 +3,8 @@
 from urllib.parse import parse_qsl
 
 import pytest
-from problems import CATALOG
-from visiting import Open, asked, fine, press_run
+from page_visits import Open, asked, fine, press_run
+from small_problems import CATALOG
 
 from leakage.learn.lab_link import lab_query
 from leakage.learn.planned import plan
@@ -17,6 +17,7 @@ LINKED = {name: experiment for name, experiment in {**RUNS, **LAST_CELLS}.items(
 
 
 @pytest.mark.parametrize("name", LINKED)
+@pytest.mark.long
 def test_the_lab_opens_with_the_experiment_of_a_lesson(door: Service, visit: Open, name: str) -> None:
     experiment: Experiment = LINKED[name]
     at = visit(**dict(parse_qsl(lab_query(experiment, CATALOG) or "")))

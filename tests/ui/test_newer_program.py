@@ -1,7 +1,7 @@
 """While a newer program is at work on the home, the pages of the older one say so, and nothing else."""
 
 import pytest
-from visiting import Open, fine, words
+from page_visits import Open, fine, words
 
 from leakage.runs.programs import NEWER
 from leakage.runs.service import Service

@@ -10,11 +10,11 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 import pytest
-from digits import write_digits
+from digits_data_set import write_digits
+from page_visits import Open, asked, fine, press_run, words
 from PIL import Image
 from streamlit.runtime.state.query_params import QueryParams
 from streamlit.testing.v1 import AppTest
-from visiting import Open, asked, fine, press_run, words
 
 from leakage.data.checkpoints import find
 from leakage.data.lpips_download import lpips_download
@@ -159,6 +159,7 @@ def test_a_run_that_is_shown_can_be_stopped_by_its_owner_alone(door: Service, vi
     assert found.status == "cancelled"
 
 
+@pytest.mark.long
 def test_the_same_experiment_twice_is_one_run(door: Service, visit: Open) -> None:
     assert press_run(visit()).query_params["run"] == press_run(visit(who="you")).query_params["run"]
     assert len(door.mine(owner_of("me"))) == len(door.mine(owner_of("you"))) == 1
@@ -334,6 +335,7 @@ def test_batchnorm_has_a_choice_where_the_model_has_batchnorm_and_nowhere_else(d
         {"source": "a/../b"},
     ],
 )
+@pytest.mark.long
 def test_nonsense_in_the_address_is_passed_over(door: Service, visit: Open, address: dict[str, str]) -> None:
     at = visit(**address)
     fine(at)

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from page_visits import Open, fine, words
 from streamlit.testing.v1 import AppTest
-from visiting import Open, fine, words
 
 from leakage.networks.grammar import parse, unroll
 from leakage.networks.rank import Analysis, analyse
@@ -40,6 +40,7 @@ def one(**measured: int) -> Analysis:
 # ---------------------------------------------------------------- on the page
 
 
+@pytest.mark.long
 def test_a_press_measures_the_ranks_and_the_verdict_goes_by_them(look: Open, door: Service, work: Callable[[], None]) -> None:
     at = look(net=ONE, **GREY)
     assert "Layer by layer, not enough equations in layer conv1: at most 641 of 784 unknowns determined" in words(at)
@@ -180,6 +181,7 @@ def test_a_formula_that_agrees_stays_and_one_that_does_not_is_marked() -> None:
 # ---------------------------------------------------------------- among the runs
 
 
+@pytest.mark.long
 def test_a_measurement_is_among_the_runs_and_not_taken_for_an_attack(door: Service, visit: Open, work: Callable[[], None]) -> None:
     run = door.measure(Ranks(network="conv 4@4", size=28, channels=1), owner_of("me"))
     work()

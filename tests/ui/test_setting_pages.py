@@ -6,9 +6,9 @@ import re
 from xml.etree import ElementTree
 
 import pytest
-from problems import CATALOG
-from told import end, meta, received
-from visiting import Open, asked, fine, press_run, words
+from page_visits import Open, asked, fine, press_run, words
+from sample_events import end, meta, received
+from small_problems import CATALOG
 
 from leakage.learn.restored import restore_all
 from leakage.runs.estimates import planned, timing_key
@@ -88,6 +88,7 @@ def test_the_attacked_round_is_one_of_those_watched(door: Service, visit: Open) 
 @pytest.mark.parametrize(
     "address", [{"phones": "17"}, {"rounds": "0"}, {"attacked_round": "x"}, {"adaptive": "perhaps"}, {"statistics": "all"}]
 )
+@pytest.mark.long
 def test_a_setting_that_does_not_exist_is_passed_over(door: Service, visit: Open, address: dict[str, str]) -> None:
     at = visit(**address)
     fine(at)

@@ -5,9 +5,9 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 import pytest
-from problems import CATALOG
+from page_visits import Open, asked, fine, press_run, words
+from small_problems import CATALOG
 from streamlit.testing.v1 import AppTest
-from visiting import Open, asked, fine, press_run, words
 
 from leakage.learn.lab_link import lab_query
 from leakage.learn.planned import planned_run
@@ -125,6 +125,7 @@ def test_simple_cannot_be_chosen_while_it_cannot_show_the_settings(door: Service
 
 
 @pytest.mark.parametrize("run", ["r01", "r04", "r05", "r10", "r12", "r14", "r16", "r21", "r22"])
+@pytest.mark.long
 def test_a_link_opens_simple_where_that_shows_it_and_expert_where_not(door: Service, visit: Open, run: str) -> None:
     experiment = planned_run(run).experiment
     at = visit(itself=True, **dict(parse_qsl(lab_query(experiment, CATALOG) or "")))
@@ -213,6 +214,7 @@ def test_a_newcomer_who_presses_a_preset_sees_a_line_at_once_and_its_runs_are_no
 @pytest.mark.parametrize(
     "address", [{"run": "r02"}, {"preset": "stand-in"}, {"seed": "7"}, {"expert": "1"}, {"pictures": "gallery:coffee"}]
 )
+@pytest.mark.long
 def test_whoever_comes_by_a_link_sees_a_line(door: Service, visit: Open, address: dict[str, str]) -> None:
     restore_all(door.store)
     at = visit(itself=True, **address)

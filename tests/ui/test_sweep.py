@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from problems import CATALOG
+from small_problems import CATALOG
 
 from leakage.results.comparison import Row
 from leakage.spec.experiment import Assumptions, Experiment, Part

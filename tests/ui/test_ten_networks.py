@@ -4,8 +4,8 @@ import json
 from typing import Any
 
 import pytest
+from page_visits import Open, fine, words
 from streamlit.testing.v1 import AppTest
-from visiting import Open, fine, words
 
 from leakage.networks.grammar import parse, unroll
 from leakage.networks.rank import Analysis, analyse

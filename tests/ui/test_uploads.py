@@ -6,10 +6,10 @@ import re
 from urllib.parse import urlsplit
 
 import pytest
+from page_visits import Open, asked, fine, press_run, words
 from PIL import Image
 from streamlit.runtime.context import ContextProxy
 from streamlit.testing.v1 import AppTest
-from visiting import Open, asked, fine, press_run, words
 
 from leakage.data import uploads
 from leakage.runs.service import Service, service

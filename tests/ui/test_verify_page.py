@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 
+import pytest
+from page_visits import Open, fine, words, write
 from streamlit.testing.v1 import AppTest
-from visiting import Open, fine, words, write
 
 from leakage.runs.service import Service
 from leakage.spec.experiment import Experiment, Part
@@ -23,6 +24,7 @@ def asked(at: AppTest, door: Service) -> list[Experiment]:
     return [Experiment.model_validate_json(run.experiment) for run in runs if run]
 
 
+@pytest.mark.long
 def test_a_press_attacks_the_written_network_both_ways_and_says_what_came_of_the_prediction(
     look: Open, door: Service, work: Callable[[], None]
 ) -> None:
@@ -46,6 +48,7 @@ def test_a_press_attacks_the_written_network_both_ways_and_says_what_came_of_the
     assert "a grey picture " in said
 
 
+@pytest.mark.long
 def test_the_runs_of_another_network_are_not_shown_beside_this_one(look: Open, door: Service, work: Callable[[], None]) -> None:
     at = press(look(net="conv 4@8", **SMALL))
     work()
@@ -56,6 +59,7 @@ def test_the_runs_of_another_network_are_not_shown_beside_this_one(look: Open, d
     assert "**Measured:**" in words(press(write(at, "conv 4@8")))  # the same runs, shared
 
 
+@pytest.mark.long
 def test_where_r_gap_does_not_apply_only_the_search_runs(look: Open, door: Service, work: Callable[[], None]) -> None:
     at = press(look(net="conv 3@4 - max 2", **SMALL))
     assert [experiment.attack.id for experiment in asked(at, door)] == ["idlg"]
@@ -87,6 +91,7 @@ def test_a_line_that_was_wrong_for_a_while_takes_no_setting_with_it(look: Open, 
     assert [experiment.attack.id for experiment in asked(at, door)] == ["r_gap", "idlg"]
 
 
+@pytest.mark.long
 def test_runs_of_the_lab_on_the_same_network_are_not_taken_for_a_verification(look: Open, door: Service, work: Callable[[], None]) -> None:
     at = press(look(net="conv 4@8", **SMALL))
     solved, searched = asked(at, door)

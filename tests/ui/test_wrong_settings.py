@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from page_visits import Open, asked, fine, press_run, words
 from streamlit.runtime.context import ContextProxy
 from streamlit.testing.v1 import AppTest
-from visiting import Open, asked, fine, press_run, words
 
 from leakage.__main__ import main
 from leakage.runs.service import Service
@@ -78,6 +78,7 @@ def compare(door: Service, monkeypatch: pytest.MonkeyPatch) -> Open:
 
 
 @pytest.mark.parametrize(("address", "sentences"), LINKS, ids=lambda value: "&".join(value) if isinstance(value, dict) else "")
+@pytest.mark.long
 def test_what_a_link_to_the_lab_cannot_get_is_named(door: Service, visit: Open, address: dict[str, str], sentences: list[str]) -> None:
     at = visit(**address)
     said = told(at).replace(r"gallery\:", "gallery:").replace(r"upload\:", "upload:")
@@ -128,6 +129,7 @@ def test_of_very_many_wrong_values_the_first_are_named_and_long_ones_are_cut(doo
     ],
     ids=lambda value: "&".join(value) if isinstance(value, dict) else "",
 )  # fmt: skip
+@pytest.mark.long
 def test_what_a_link_to_a_comparison_cannot_get_is_named(
     door: Service, compare: Open, address: dict[str, str], sentences: list[str]
 ) -> None:
@@ -217,6 +219,7 @@ def test_the_command_line_names_it_and_runs_all_the_same(tmp_path: Path, caplog:
     ],
     ids=lambda value: "&".join(value) if isinstance(value, dict) else "",
 )
+@pytest.mark.long
 def test_a_wrong_file_is_refused_with_what_is_wrong_and_nothing_is_run(
     door: Service, compare: Open, arm: dict[str, Any], sentence: str
 ) -> None:

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from place import Place, Server, place, until
+from home_processes import Place, Server, place, until
 
 from leakage.web.connection_limits import HEAD_WITHIN, SILENT, ConnectionLimits, descriptors
 

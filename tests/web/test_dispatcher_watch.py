@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from event_loop import run_async
-from place import Place, place, until
+from home_processes import Place, place, until
 
 import leakage
 from leakage.runs import backoff

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from event_loop import run_async
-from place import get, place, until
+from home_processes import get, place, until
 
 from leakage.learn.data_address import data_folder
 from leakage.results.exports import Made

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from place import Place, Server, until
+from home_processes import Place, Server, until
 
 pytestmark = pytest.mark.processes
 COUNT = 300

@@ -12,13 +12,13 @@ from pathlib import Path
 import httpx
 import pytest
 from event_loop import run_async
-from place import Place, Server, get, until
+from home_processes import Place, Server, get, until
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
-from stored import run
+from store_rows import run
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Origin, Subprotocol

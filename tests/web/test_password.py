@@ -9,8 +9,8 @@ from urllib.parse import urlencode
 
 import httpx
 import pytest
-from homes import furnished
-from place import Server, place, until
+from home_fixtures import furnished
+from home_processes import Server, place, until
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import HTTPConnection

@@ -17,11 +17,11 @@ import numpy as np
 import pytest
 import uvicorn
 from event_loop import run_async
+from home_processes import QUICK, get, until
 from PIL import Image
-from place import QUICK, get, until
+from sample_events import end, frame, note
 from starlette.applications import Starlette
-from stored import run
-from told import end, frame, note
+from store_rows import run
 
 from leakage.data.images import sheet
 from leakage.results import exports
@@ -422,6 +422,7 @@ def test_the_animation_moves_through_the_run(site: Site) -> None:
 
 
 @pytest.mark.parametrize(("batch", "size", "channels"), [(1, 28, 1), (128, 64, 3), (10, 224, 3)])
+@pytest.mark.long
 def test_downloads_stay_small_whatever_the_run(tmp_path: Path, batch: int, size: int, channels: int) -> None:
     """They are made in the memory of the web server: 240 sheets of 128 pictures, enlarged, would take gigabytes."""
     store = Store(tmp_path / "store.db")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from place import LONG, QUICK, Place, Server, alive, another, place, until
+from home_processes import LONG, QUICK, Place, Server, alive, another, place, until
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.sync.client import connect

@@ -6,7 +6,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from problems import CATALOG
+from small_problems import CATALOG
 
 from leakage.learn.lessons import lessons
 from leakage.learn.reader_data import reader_lesson
@@ -25,6 +25,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
+@pytest.mark.long
 def test_a_lesson_is_a_script_that_hands_over_what_the_program_would_answer(folder: Path) -> None:
     for lesson in lessons():
         text = (folder / "data" / f"{lesson.id}.js").read_text()
@@ -64,6 +65,7 @@ def test_every_link_leads_to_a_file_of_the_folder_and_none_to_a_network(folder: 
         assert [file for file in files if not (page.parent / file).is_file()] == [], page.name
 
 
+@pytest.mark.long
 def test_a_worksheet_prints_the_address_of_its_host_or_the_file_to_open_and_foreign_files_stay(folder: Path) -> None:
     assert ">https://example.org/leakage/#07-noise</a>" in (folder / "worksheets" / "07-noise.html").read_text()
     foreign = {".git/config": "[core]", "CNAME": "lessons.example.org", "data/own.js": "mine", "worksheets/index.pdf": "printed by hand"}
@@ -97,6 +99,7 @@ def test_a_folder_that_holds_a_repository_and_nothing_else_is_taken(tmp_path: Pa
     assert (tmp_path / HOME).is_file()
 
 
+@pytest.mark.long
 def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / HOME).write_text("My page.")
     with pytest.raises(ValueError, match=r"is neither empty nor an earlier site: name another folder"):

@@ -37,6 +37,7 @@ def plain(text: str) -> str:
 
 
 @EACH
+@pytest.mark.long
 def test_a_worksheet_asks_and_its_solution_answers(lesson: Lesson) -> None:
     sheet, solution = words(lesson.id), words(f"{lesson.id}-solution")
     guess = next(beat for beat in lesson.beats if isinstance(beat, GuessBeat))
@@ -57,6 +58,7 @@ def test_a_worksheet_asks_and_its_solution_answers(lesson: Lesson) -> None:
 
 
 @EACH
+@pytest.mark.long
 def test_a_solution_shows_how_the_first_run_ends_and_a_worksheet_what_is_known_at_the_guess(lesson: Lesson) -> None:
     private, *film = recordings.pictures_of(lesson.runs[0])
     (first, last), asked = pictures(f"{lesson.id}-solution"), pictures(lesson.id)

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from place import LONG, QUICK, Place, alive, another, damaged, noisy, place, until
-from stored import python
-from stored import run as row
+from home_processes import LONG, QUICK, Place, alive, another, damaged, noisy, place, until
+from store_rows import python
+from store_rows import run as row
 
 from leakage.runs.connections import FULL, PAGE
 from leakage.runs.notes import RECORDINGS

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from stored import run
+from store_rows import run
 
 from leakage import settings
 from leakage.runs.device_kinds import on_device

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from digits import write_digits
+from digits_data_set import write_digits
 
 from leakage.data.inverters import inverter_folder, inverters
 from leakage.runs.events import InverterEnd, ProgressEvent

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from place import QUICK, Place, alive, another, noisy, until
-from stored import python
-from stored import run as row
+from home_processes import QUICK, Place, alive, another, noisy, until
+from store_rows import python
+from store_rows import run as row
 
 from leakage.runs.endings import UNBEGUN
 from leakage.runs.store import Run, Store

@@ -1,7 +1,7 @@
 """Ranks from the page's door to the result: real workers, shared and deleted like other runs."""
 
 import pytest
-from place import Place, until
+from home_processes import Place, until
 
 from leakage.runs.store import Run
 from leakage.spec.tasks import Ranks

@@ -9,10 +9,10 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from digits import write_digits
-from homes import furnished
-from nodes import Nodes, nodes
-from place import LONG, QUICK, Place, another, loaded, place, until
+from digits_data_set import write_digits
+from home_fixtures import furnished
+from home_processes import LONG, QUICK, Place, another, loaded, place, until
+from ray_nodes import Nodes, nodes
 
 from leakage.runs.notes import CLUSTER
 from leakage.runs.store import Run

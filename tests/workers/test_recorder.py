@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from problems import CATALOG
+from small_problems import CATALOG
 
 from leakage.__main__ import main
 from leakage.learn import grids, recordings
@@ -71,6 +71,7 @@ def claiming(least: float) -> tuple[Lesson]:
     return (find_lesson("01-gradient").model_copy(update={"expects": (Expectation(run="r01", least=least),)}),)
 
 
+@pytest.mark.long
 def test_a_recording_is_written_unless_it_contradicts_its_lesson(division: Played, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recorder, "lessons", lambda: claiming(101))
     refused = recorder.keep_run("r01", division, "today")
@@ -96,6 +97,7 @@ def test_what_ends_otherwise_than_its_recording_is_told(division: Played, folder
     assert len(recorder.differences("r02", recorder.CLOSE, (50.0, "recognizable"), (50.0, "partly"))) == 1
 
 
+@pytest.mark.long
 def test_a_grid_that_was_interrupted_plays_only_what_is_missing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recorder, "planned_grid", lambda _name: GRID)
     with Counting() as workers:
@@ -130,6 +132,7 @@ def test_a_run_that_cannot_be_played_is_told(folder: Path) -> None:
 
 
 @pytest.mark.processes
+@pytest.mark.long
 def test_the_recordings_are_played_again_and_compared() -> None:
     """Through processes of their own, as `make record ARGS=--check` does; one that is a closed form."""
     recorder.record(["r01"], check=True, jobs=1)
@@ -144,6 +147,7 @@ def test_the_run_that_the_lab_opens_with_is_what_the_engine_computes_today() -> 
     assert today.end.note["start"] == recording.end.note["start"]
 
 
+@pytest.mark.long
 def test_the_claims_are_recomputed_by_a_command(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     assert main(["learn", "--claims"]) == 0

@@ -11,6 +11,7 @@ from leakage.spec.words import NOT_SHOWN, RECOGNIZABLE, SINGLED_OUT
 from leakage.workers.rejudge import rejudge
 
 
+@pytest.mark.long
 def test_a_recording_keeps_its_word_when_it_is_judged_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """r03: a batch of eight that ends as noise; r13: a head at 11.4 dB, first of its line-up and nearer by SSIM; r17: a copy."""
     written: dict[str, recordings.RunRecording] = {}
@@ -24,6 +25,7 @@ def test_a_recording_keeps_its_word_when_it_is_judged_again(monkeypatch: pytest.
         assert made.columns["psnr"] == before[name].columns["psnr"]
 
 
+@pytest.mark.long
 def test_a_grid_is_judged_by_its_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     written: dict[str, grids.GridRecording] = {}
     monkeypatch.setattr(recordings, "write", lambda _folder, name, made, _film: written.update({name: made}))

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stored import queued, run
-from told import frame, note
+from sample_events import frame, note
+from store_rows import queued, run
 
 from leakage.data.errors import CheckpointError, PictureError
 from leakage.runs.events import ProgressEvent, RoundEvent

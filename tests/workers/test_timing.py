@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from problems import observed, smooth
+from small_problems import observed, smooth
 from torch import nn
 
 from leakage.engine.core import Params
@@ -35,6 +35,7 @@ def test_a_run_gets_a_second_thread_when_it_is_faster_by_it(alone: float, togeth
 
 
 @pytest.mark.parametrize(("one", "four", "pays"), [(0.02, 0.04, True), (0.01, 0.08, False), (0.4, 0.1, False)])
+@pytest.mark.long
 def test_runs_share_a_loop_where_that_is_faster(one: float, four: float, pays: bool) -> None:
     """A replay that takes so many seconds more alone, and with three others."""
     seen = observed(smooth(1, 3, 8))

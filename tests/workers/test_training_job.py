@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from digits import write_digits
-from place import Place, place, until
+from digits_data_set import write_digits
+from home_processes import Place, place, until
 
 from leakage.engine.accounting import epsilon
 from leakage.runs.store import Run

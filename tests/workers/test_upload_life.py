@@ -4,7 +4,7 @@ import time
 from pathlib import Path
 
 import pytest
-from stored import run
+from store_rows import run
 
 from leakage.runs.upload_codes import CodeError, UploadCodes
 from leakage.settings import Settings, settings

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from home_processes import LONG, QUICK, Place, alive, another, loaded, until
 from PIL import Image
-from place import LONG, QUICK, Place, alive, another, loaded, until
-from stored import python
-from stored import run as row
+from store_rows import python
+from store_rows import run as row
 
 from leakage.runs.event_log import MAX_FRAMES
 from leakage.runs.notes import SPEEDS

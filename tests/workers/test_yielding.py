@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from place import LONG, QUICK, Place, another, until
+from home_processes import LONG, QUICK, Place, another, until
 
 from leakage.runs.events import RestartEvent
 from leakage.runs.run_queue import YIELDED

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from problems import CATALOG
+from small_problems import CATALOG
 
 from leakage.results.asking import plan
 from leakage.runs.event_parts import FrameScores, VerdictWords

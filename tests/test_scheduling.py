@@ -4,8 +4,7 @@ from collections.abc import Callable
 from itertools import combinations, product
 
 import pytest
-from long_tests import LONG
-from tiers import covering, gives_way
+from scheduling import covering, gives_way
 
 from leakage.settings import ROOT
 
@@ -20,12 +19,6 @@ def cases(sizes: tuple[int, ...]) -> list[dict[str, str]]:
 
 def pairs(some: list[dict[str, str]]) -> set[tuple[tuple[str, str], ...]]:
     return {pair for case in some for pair in combinations(case.items(), 2)}
-
-
-def test_every_test_that_is_called_long_is_there() -> None:
-    for name in LONG:
-        file, _, function = name.partition("::")
-        assert f"def {function}(" in (ROOT / file).read_text(), name
 
 
 @pytest.mark.parametrize("sizes", SIZES)
@@ -90,7 +83,7 @@ def run(pytester: pytest.Pytester) -> Run:
     def started(*words: str, **files: str) -> tuple[int, str]:
         for name, text in files.items():
             (pytester.path / f"test_{name}.py").write_text(text)
-        done = pytester.runpytest_inprocess("-p", "tiers", "-p", "no:cacheprovider", "-q", *words, str(pytester.path))
+        done = pytester.runpytest_inprocess("-p", "scheduling", "-p", "no:cacheprovider", "-q", *words, str(pytester.path))
         return int(done.ret), f"{done.stdout}\n{done.stderr}"
 
     return started

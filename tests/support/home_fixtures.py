@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from place import Place, Server, place
+from home_processes import Place, Server, place
 
 from leakage.workers import plugin_catalog
 

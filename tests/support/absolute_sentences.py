@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from problems import CATALOG
+from small_problems import CATALOG
 
 from leakage.learn.lessons import GuessBeat, Lesson, lessons
 from leakage.learn.stories import front_door

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from long_tests import LONG
 from torch import nn
 from xdist.scheduler import LoadScopeScheduling
 
@@ -30,8 +29,8 @@ CHAINS = {"tests/browser/": "browser"} | dict.fromkeys(
 )
 STARTERS = {"dispatcher", "server", "school"}  # fixtures that start processes
 POLITE = 10  # niceness of a process whose tests wait for no other process
-HERE = Path(__file__).parent
-BROWSER = HERE / "browser"
+TESTS = Path(__file__).parents[1]
+BROWSER = TESTS / "browser"
 
 
 def chain(nodeid: str) -> str:
@@ -102,13 +101,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if hasattr(config, "workerinput"):  # of one process among several: else the chains would end after all others
         items.sort(key=lambda item: not chain(item.nodeid))
     for item in items:
-        if item.nodeid.partition("[")[0] in LONG:
-            item.add_marker(pytest.mark.long)
         if BROWSER in item.path.parents:
             item.add_marker(pytest.mark.browser)
         elif STARTERS & set(getattr(item, "fixturenames", ())) and not item.get_closest_marker("processes"):
             raise pytest.UsageError(f"{item.nodeid} starts processes: mark it with `processes`")
-        if item.get_closest_marker("processes") and item.path.is_relative_to(HERE) and not chain(item.nodeid):
+        if item.get_closest_marker("processes") and item.path.is_relative_to(TESTS) and not chain(item.nodeid):
             raise pytest.UsageError(f"{item.nodeid} starts processes: name its file in CHAINS")
 
 

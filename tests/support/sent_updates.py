@@ -4,7 +4,7 @@ import math
 from functools import partial
 
 import torch
-from problems import CATALOG, TINY
+from small_problems import CATALOG, TINY
 
 from leakage.engine.core import Client, ClientState, Params, generator
 from leakage.runs.event_parts import PrivacyBound
