@@ -47,7 +47,7 @@ def answer(given: editor.Given) -> None:
 
 def page() -> None:
     """The whole page, top to bottom."""
-    st.markdown("#### How much of the picture does this network's gradient hold? Count before any attack.")
+    st.markdown("#### How much of the picture does this network's gradient hold?")
     left, right = st.columns([0.3, 0.7], gap="medium")
     with left:
         given = editor.settings()

@@ -22,7 +22,7 @@ from leakage.ui.common.session import delete_all, owner
 from leakage.ui.compare.compared import find_runs
 from leakage.ui.lab.chooser import uploads_of
 
-QUESTION = "Phones train together and send updates, never pictures. Could somebody at the server see the pictures all the same?"
+QUESTION = "Phones send updates, never pictures. Could somebody see the pictures anyway?"
 GROUP = "question"
 
 

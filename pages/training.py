@@ -129,7 +129,7 @@ def start(task: Training | None) -> None:
 
 def page() -> None:
     """The whole page, top to bottom."""
-    st.markdown("#### How good does a model get, and does training make it leak less?")
+    st.markdown("#### How well does a model learn, and does it leak less?")
     known = service().catalog()
     if known is None:
         st.caption("Getting ready. Come back in a few seconds.")

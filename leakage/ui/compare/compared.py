@@ -21,7 +21,7 @@ from leakage.ui.components.live import stage
 from leakage.ui.lab import fallback
 from leakage.ui.lab.result import EVERY, staged
 
-QUESTION = "The same picture, the same random start, several protections: what leaks, and at what cost?"
+QUESTION = "One picture, several protections: what leaks, and at what cost?"
 APART = "Several runs side by side: not all of the same pictures."
 IN_SHORT = {
     "The pictures": "",

@@ -121,7 +121,7 @@ export const PHRASES = {
   try: 'Try it',
   figure: 'Measured',
   takeaway: 'Take away',
-  doorQuestion: 'A phone trains on its owner’s pictures and sends only this update. What can the server see?',
+  doorQuestion: 'A phone sends only this update. What can the server see?',
   doorPhone: 'The phone',
   doorWire: 'sends',
   doorServer: 'The server',
