@@ -77,15 +77,17 @@ def cell_of(choice: tuple[int, ...], run: Played) -> CellPlayed:
     cell = Cell(
         choice=choice,
         experiment_digest=run.experiment.digest(),
-        batch=meta.batch,
+        batch=meta.truth.batch,
         seconds=round((run.end.seconds or 0) * run.share, 2),
         scores=scores,
         labels=run.end.labels,
-        truth=tuple(picture.label for picture in meta.pictures),
+        truth=tuple(picture.label for picture in meta.truth.pictures),
         word=run.end.verdict.word,
         why=run.end.verdict.why,
     )
-    return CellPlayed(cell, tiles(run.private, meta.batch), tiles(run.pictures[run.end.answer], meta.batch), meta.class_names)
+    return CellPlayed(
+        cell, tiles(run.private, meta.truth.batch), tiles(run.pictures[run.end.answer], meta.truth.batch), meta.truth.class_names
+    )
 
 
 def record_grid(grid: PlannedGrid, played: list[CellPlayed], *, engine: str) -> tuple[GridRecording, bytes]:

@@ -26,8 +26,9 @@ FOLDER = ROOT / "assets" / "lessons" / "runs"
 FRAMES_OF_ONE, FRAMES_OF_MANY = 24, 7  # pictures in a film, besides the private ones
 COARSE = 0b11111100  # bits of a channel that are kept on the way of a batch; its private pictures and its answer keep all
 DIGITS = 4  # of a number on the way; those of the result stay whole
-NOT_KEPT = {"private", "estimate", "run", "seq", "kind"}  # addresses, and what was true on the day of the recording alone
-NOT_IN_RESULT: Any = {name: True for name in (*NOT_KEPT, "timing_key", "status", "seconds")} | {"verdict": {"rule"}}  # told elsewhere
+ONE_DAY: Any = dict.fromkeys(("run", "seq", "kind"), True)  # what was true on the day of the recording alone
+NOT_IN_META: Any = {**ONE_DAY, "truth": {"private"}, "environment": {"estimate"}}
+NOT_IN_RESULT: Any = {**ONE_DAY, **dict.fromkeys(("timing_key", "status", "seconds"), True), "verdict": {"rule"}}  # told elsewhere
 
 
 Recording = TypeVar("Recording", bound=Base)
@@ -100,7 +101,7 @@ class RunRecording(Base):
 
 def grey_of(meta: MetaEvent) -> float:
     """What a plain grey picture scores in dB."""
-    found = meta.baselines["grey"].psnr
+    found = meta.judging.baselines["grey"].psnr
     assert found is not None
     return found
 
@@ -130,10 +131,10 @@ def record(title: str, run: Played, *, engine: str, pictures: int = 0) -> tuple[
     place_of = {frame.seq: place for place, frame in enumerate(frames)}
     assert end.answer is not None
     answer = place_of[end.answer]
-    most = pictures or (FRAMES_OF_ONE if meta.batch == 1 else FRAMES_OF_MANY)
+    most = pictures or (FRAMES_OF_ONE if meta.truth.batch == 1 else FRAMES_OF_MANY)
     with_picture = [place + 1 for place, frame in enumerate(frames) if frame.seq in sheets and place < answer]
     places = [*(place - 1 for place in log_spaced(with_picture, most - 1)), answer]
-    rows = [tiles(private, meta.batch), *(tiles(sheets[frames[place].seq], meta.batch) for place in places)]
+    rows = [tiles(private, meta.truth.batch), *(tiles(sheets[frames[place].seq], meta.truth.batch) for place in places)]
     verdicts = [frame.verdict.model_dump(include={"word", "why"}) if frame.verdict else None for frame in frames]
     assert end.verdict is not None
     made = RunRecording(
@@ -143,9 +144,9 @@ def record(title: str, run: Played, *, engine: str, pictures: int = 0) -> tuple[
         experiment_digest=experiment.digest(),
         engine=engine,
         seconds=round((end.seconds or 0) * share, 1),
-        meta=meta.model_dump(mode="json", exclude=NOT_KEPT),
+        meta=meta.model_dump(mode="json", exclude=NOT_IN_META),
         columns=_columns(frames, share),
-        film=Film(side=meta.size, batch=meta.batch, places=tuple(places)),
+        film=Film(side=meta.truth.size, batch=meta.truth.batch, places=tuple(places)),
         labels=tuple(_changes(frame.labels for frame in frames)),
         notes=tuple(_changes(frame.note or None for frame in frames)),
         verdicts=tuple(_changes(verdicts, by="word")),

@@ -7,7 +7,7 @@ from typing import Any
 
 from leakage.data.images import Pixels, sheet
 from leakage.learn.recordings import FOLDER, RunRecording, load, pictures_of
-from leakage.runs.events import FrameEvent, NoteEvent
+from leakage.runs.events import FrameEvent, MetaEvent, NoteEvent
 from leakage.runs.notes import RECORDED, RECORDINGS
 from leakage.runs.store import Run, Store
 from leakage.spec.aliases import LAB_RUN
@@ -39,7 +39,7 @@ def restore(store: Store, name: str) -> None:
     if there.get(name) == content and store.get(name):
         return
     recording, (private, *film) = load(name), pictures_of(name)
-    colours = recording.meta_event.channels
+    colours = recording.meta_event.truth.channels
     store.drop(name, OWNER)  # of an earlier version, or begun and broken off
     run = Run(
         id=name,
@@ -55,7 +55,7 @@ def restore(store: Store, name: str) -> None:
         status="running",
     )
     store.add(run, {"private.png": sheet(private[..., :colours])})
-    store.add_event(name, recording.meta_event.model_copy(update={"private": f"/api/runs/{name}/private.png"}))
+    store.add_event(name, MetaEvent.model_validate({**recording.meta, "private": f"/api/runs/{name}/private.png"}))
     for text in recording.messages:
         store.add_event(name, NoteEvent(text=text))
     shown: dict[int, Pixels] = dict(zip(recording.film.places, film, strict=True))

@@ -27,7 +27,9 @@ OF_A_RECORDING: Mapping[str, Callable[[RunRecording], str]] = {
     "ssim": _score("ssim", "{:.2f}"),
     "rank": _score("rank", "{:.0f}"),
     "entries": lambda recording: f"{recording.meta_event.entries:,}",  # numbers that were sent
-    "weights": lambda recording: f"{sum(prod(layer.shape) for layer in recording.meta_event.received.layers):,}",  # numbers of the gradient
+    "weights": lambda recording: (
+        f"{sum(prod(layer.shape) for layer in recording.meta_event.update.received.layers):,}"
+    ),  # numbers of the gradient
     "grey": lambda recording: f"{recording.grey:.1f}",
     "word": lambda recording: recording.word,
 }

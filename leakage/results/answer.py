@@ -154,7 +154,7 @@ def answer(reader: RunReader, runs: Sequence[Run], known: Catalog, *, gone: int 
         tried=frozenset(tried),
         control=_control(reader, [run for run in runs if run not in main], known),
         labels=labels_read(reader, main, told),
-        promise=stated([(meta.epsilon, every[run.id].rounds) for run in main if (meta := reader.meta(run.id))]),
+        promise=stated([(meta.update.epsilon, every[run.id].rounds) for run in main if (meta := reader.meta(run.id))]),
         protected=any(one.defenses for one in every.values()),
         when=computed(runs),
         stronger=stronger([every[run.id] for run in main], tried, known),

@@ -118,7 +118,7 @@ def page(asked: Question, told: Answer, arms: Sequence[Arm], known: Catalog, sto
         residual=[(in_words_of(asked, words), TITLES[lesson]) for words, lesson in RESIDUAL],
         alternatives=sorted(measured, key=lambda one: not one.chosen),
         recipe=next((one.cost.recipe for one in measured if one.cost.recipe), ""),
-        devices=", ".join(dict.fromkeys(arm.meta.device for arm in arms if arm.meta)),
+        devices=", ".join(dict.fromkeys(arm.meta.environment.device for arm in arms if arm.meta)),
         heads=HEADS,
         rows=[_numbers(arm) for arm in arms if arm.run.started],
         idle=sum(not arm.run.started for arm in arms),

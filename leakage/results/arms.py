@@ -70,7 +70,9 @@ def data(arms: Sequence[Arm], known: Catalog) -> dict[str, Any]:
         "experiments": [json.loads(arm.run.experiment) for arm in arms],
         "rows": [without_infinity(dataclasses.asdict(arm.row)) for arm in arms],
         "seeds": [arm.experiment.seed for arm in arms],
-        "versions": [{"device": arm.meta.device, **arm.meta.versions} if arm.meta else {"device": None} for arm in arms],
+        "versions": [
+            {"device": arm.meta.environment.device, **arm.meta.environment.versions} if arm.meta else {"device": None} for arm in arms
+        ],
     }
 
 

@@ -105,7 +105,7 @@ def scenario(experiment: Experiment) -> Experiment:
 def _row(reader: RunReader, run: Run, experiment: Experiment, known: Catalog, **words: str) -> Row:
     meta, end = reader.meta(run.id), run.outcome(AttackEnd)
     scores, verdict = end.scores if end else FrameScores(), end.verdict if end else None
-    grey = (meta.baselines if meta else {}).get("grey", BaselineScores())
+    grey = (meta.judging.baselines if meta else {}).get("grey", BaselineScores())
     costs, told = cost(reader, experiment, known), {"psnr": grey.psnr, "ssim": grey.ssim, "lpips": grey.lpips, "rank": grey.rank}
     heard = attacker(experiment, known)
     return Row(
@@ -121,12 +121,12 @@ def _row(reader: RunReader, run: Run, experiment: Experiment, known: Catalog, **
         lpips=scores.lpips,
         rank=scores.rank,
         label_accuracy=scores.label_accuracy,
-        epsilon=in_full(meta.epsilon.value) if meta and meta.epsilon else None,
+        epsilon=in_full(meta.update.epsilon.value) if meta and meta.update.epsilon else None,
         accuracy=costs.accuracy,
         cost=costs,
         inapplicable=why_inapplicable(end.ending if end else None),
         grey={name: value for name, value in told.items() if value is not None},
-        answer="; ".join(meta.answers if meta and heard == "adaptive" else ()),
+        answer="; ".join(meta.knowledge.answers if meta and heard == "adaptive" else ()),
         **words,
     )
 

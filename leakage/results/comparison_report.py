@@ -233,8 +233,8 @@ def _recipe(arms: Sequence[Arm]) -> list[tuple[str, str, str, str]]:
         (
             arm.row.name,
             str(arm.experiment.seed),
-            arm.meta.device if arm.meta else "–",
-            ", ".join(map(" ".join, arm.meta.versions.items())) if arm.meta else "",
+            arm.meta.environment.device if arm.meta else "–",
+            ", ".join(map(" ".join, arm.meta.environment.versions.items())) if arm.meta else "",
         )
         for arm in arms
     ]

@@ -124,16 +124,16 @@ def _slide(store: Store, run: Run, known: Catalog) -> slides.Slide | None:
         return None
     frames = [frame for frame in store.frames(run.id) if frame.picture and frame.seq <= answer]
     few = [frames[round(number * (len(frames) - 1) / (slides.FRAMES - 1))] for number in range(slides.FRAMES)]
-    end, grey, experiment = run.outcome(AttackEnd), meta.baselines.get("grey"), Experiment.model_validate_json(run.experiment)
+    end, grey, experiment = run.outcome(AttackEnd), meta.judging.baselines.get("grey"), Experiment.model_validate_json(run.experiment)
     stills = [
-        slides.Still(tiles(png, meta.batch), frame.step, (end.scores if end and frame.seq == answer else frame.scores).psnr)
+        slides.Still(tiles(png, meta.truth.batch), frame.step, (end.scores if end and frame.seq == answer else frame.scores).psnr)
         for frame in {frame.seq: frame for frame in few}.values()
         if (png := store.frame(run.id, frame.seq))  # else it has been thinned out since
     ]
     verdict = (end.verdict if end else None) or frames[-1].verdict
     return slides.Slide(
         title=headline(experiment, known),
-        private=tiles(private, meta.batch),
+        private=tiles(private, meta.truth.batch),
         stills=stills,
         grey=grey.psnr if grey else None,
         word=verdict.word if verdict else "not finished",

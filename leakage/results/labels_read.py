@@ -41,8 +41,8 @@ def labels_read(reader: RunReader, runs: Sequence[Run], told: Sequence[Row]) -> 
             continue
         group = "".join(picture.model_dump_json() for picture in asked.pictures)
         best[group] = max(best.get(group, 0), round(row.label_accuracy * len(asked.pictures)))
-        truth[group] = [picture.class_name for picture in meta.pictures]
-        classes = max(classes, meta.classes or len(meta.class_names))
+        truth[group] = [picture.class_name for picture in meta.truth.pictures]
+        classes = max(classes, meta.truth.classes or len(meta.truth.class_names))
     every = [name for names in truth.values() for name in names]
     if not every:
         return None

@@ -27,11 +27,11 @@ Note = Annotated[dict[str, JsonValue], BeforeValidator(finite)]  # an attack's o
 class EventPart(BaseModel):
     """A part of an event that has a fixed shape."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False, use_attribute_docstrings=True)
 
 
 class PrivatePicture(EventPart):
-    """One private picture in words; its label is an index into `MetaEvent.class_names`."""
+    """One private picture in words; its label is an index into the names of the classes."""
 
     title: str
     class_name: str

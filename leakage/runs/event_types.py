@@ -5,6 +5,7 @@ from typing import Any
 from pydantic.json_schema import models_json_schema
 
 from leakage.runs.events import ALL
+from leakage.runs.meta_parts import WrittenFlat
 from leakage.settings import ROOT
 
 TYPES = ROOT / "leakage" / "ui" / "components" / "live" / "events.d.ts"  # beside the scripts that hear them
@@ -15,7 +16,8 @@ PLAIN = {"string": "string", "integer": "number", "number": "number", "boolean":
 def declarations() -> str:
     """The content of events.d.ts: an interface for every event and every part, and RunEvent for any event."""
     _, schema = models_json_schema([(model, "validation") for model in ALL])
-    parts = [_interface(name, one) for name, one in schema["$defs"].items()]
+    groups = {part.__name__ for model in ALL if issubclass(model, WrittenFlat) for part in model.groups().values()}
+    parts = [_interface(name, one) for name, one in schema["$defs"].items() if name not in groups]
     union = " | ".join(model.__name__ for model in ALL)
     return "\n".join([HEAD, *parts, f"/** Whatever the stream sends. */\nexport type RunEvent = {union};\n"])
 
@@ -26,7 +28,8 @@ def _interface(name: str, schema: dict[str, Any]) -> str:
         return f"export type {name} = unknown;\n"
     words = schema["description"].split("\n")[0]
     fields = [
-        f"  {field}{'' if 'const' in one or field in schema.get('required', ()) else '?'}: {_type(one)};"
+        (f"  /** {one['description']} */\n" if "description" in one else "")
+        + f"  {field}{'' if 'const' in one or field in schema.get('required', ()) else '?'}: {_type(one)};"
         for field, one in schema["properties"].items()
     ]
     return "\n".join([f"/** {words} */", f"export interface {name} {{", *fields, "}", ""])

@@ -7,22 +7,15 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from leakage.runs.event_parts import (
-    BaselineScores,
-    Ending,
-    EventPart,
-    FrameScores,
-    GradientDistances,
-    GradientRank,
-    LineupFacts,
-    LpipsFacts,
-    Maybe,
-    Note,
-    PrivacyBound,
-    PrivatePicture,
-    ReceivedUpdate,
-    TrainingPrivacy,
-    VerdictWords,
+from leakage.runs.event_parts import Ending, EventPart, FrameScores, GradientRank, Maybe, Note, TrainingPrivacy, VerdictWords
+from leakage.runs.meta_parts import (
+    AttackerKnowledge,
+    AttackMethod,
+    Judging,
+    PrivateBatch,
+    RunEnvironment,
+    UpdateFacts,
+    WrittenFlat,
 )
 from leakage.spec.aliases import also_as_before
 
@@ -85,47 +78,21 @@ class EndEvent(RunEvent):
 # ---------------------------------------------------------------- an attack
 
 
-class MetaEvent(RunEvent):
-    """All that a page shows of an attack and that does not change while it plays.
-
-    private   the address of the private pictures
-    classes   how many the network tells apart, where these are more than have names
-    steps     of the attack at most; None: it answers at once
-    changed   how far what was sent is from the gradient without protections; known: how far that is what the attacker works with
-    estimate  seconds, made before the run began
-    """
+class MetaEvent(WrittenFlat, RunEvent):
+    """All that a page shows of an attack and that does not change while it plays: one group for each question that it answers."""
 
     kind: Literal["meta"] = "meta"
-    batch: int
-    size: int
-    channels: int
-    private: str
-    pictures: tuple[PrivatePicture, ...]
-    class_names: tuple[str, ...]
-    classes: int | None = None
-    received: ReceivedUpdate
-    baselines: dict[str, BaselineScores]
-    steps: int | None
-    attack: str
-    loss_name: str
-    way: str = ""
-    labels_granted: bool
-    weights: str
-    batch_norm: bool
-    device: str
-    versions: dict[str, str]
-    lineup: LineupFacts | None = None
-    lpips: LpipsFacts | None = None
-    changed: GradientDistances | None = None
-    known: GradientDistances | None = None
-    answers: tuple[str, ...] = ()
-    epsilon: PrivacyBound | None = None
-    estimate: Maybe = None
+    truth: PrivateBatch
+    update: UpdateFacts
+    method: AttackMethod
+    knowledge: AttackerKnowledge
+    environment: RunEnvironment
+    judging: Judging
 
     @property
     def entries(self) -> int:
         """How many numbers the server received."""
-        return self.received.entries
+        return self.update.received.entries
 
 
 class FrameEvent(RunEvent):

@@ -164,11 +164,8 @@ def imitates(attack: Entry) -> bool:
     return bool(attack.mistakes)
 
 
-# ---------------------------------------------------------------- both, line by line
-
-
-class Introduction(Protocol):
-    """What a run tells at its beginning, as far as words need it: `MetaEvent` in runs/events.py. `entries`: numbers received."""
+class Knowledge(Protocol):
+    """What the attacker of a run knows, as far as words need it: `AttackerKnowledge` in runs/meta_parts.py."""
 
     @property
     def weights(self) -> str: ...
@@ -179,6 +176,13 @@ class Introduction(Protocol):
     @property
     def batch_norm(self) -> bool: ...
 
+
+class Introduction(Protocol):
+    """The first event of an attack, as far as words need it: `MetaEvent` in runs/events.py. `entries`: numbers received."""
+
+    @property
+    def knowledge(self) -> Knowledge: ...
+
     @property
     def entries(self) -> int: ...
 
@@ -187,12 +191,12 @@ def assumptions(experiment: Experiment, known: Catalog, meta: Introduction | Non
     """What the attacker knows, finds out, was granted, and never sees."""
     model, granted = known.get("model", experiment.model.id), experiment.assume.labels
     normalise = experiment.model.fields.get("normalise", "none")
-    weights = meta.weights if meta else experiment.checkpoint or "untrained"
+    weights = meta.knowledge.weights if meta else experiment.checkpoint or "untrained"
     behavior, adaptive = ClientBehavior.in_experiment(experiment, known), experiment.assume.adaptive
     attack, protections = known.get("attack", experiment.attack.id), [known.get("defense", part.id) for part in experiment.defenses]
     unused = attack.in_place_of_steps and behavior.steps not in (None, 1)
     sees = adaptive or behavior.plain or imitates(attack)
-    answers = (meta.answers if meta else ()) or [entry.answer(experiment.assume.strategy) for entry in protections]
+    answers = (meta.knowledge.answers if meta else ()) or [entry.answer(experiment.assume.strategy) for entry in protections]
     what = meaning(behavior, protections, attack, experiment.attack.fields, answers=answers if adaptive else None)
     own = f" In the attack's own words: {note['attacker']}." if "attacker" in note else ""
     rows = [
@@ -224,7 +228,7 @@ def assumptions(experiment: Experiment, known: Catalog, meta: Introduction | Non
         fields = ", ".join(f"{name} {format_value(value)}" for name, value in part.fields.items())
         what = used(attack, defense, answer) if told else "not known: the update is taken as it came"
         rows.append(("knows" if told else "does not know", "The protection", f"{defense.title} ({fields}): {what}"))
-    if meta and meta.batch_norm:
+    if meta and meta.knowledge.batch_norm:
         rows.append(("knows", "BatchNorm", BATCH_NORM[experiment.batch_norm].sentence))
         given = experiment.assume.statistics
         rows.append(("does not know" if given == "none" else "granted", "BatchNorm statistics", STATISTICS[given].sentence))

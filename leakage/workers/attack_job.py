@@ -30,6 +30,7 @@ from leakage.runs.event_parts import (
     VerdictWords,
 )
 from leakage.runs.events import AttackEnd, FrameEvent, MetaEvent, NoteEvent
+from leakage.runs.meta_parts import AttackerKnowledge, AttackMethod, Judging, PrivateBatch, RunEnvironment, UpdateFacts
 from leakage.runs.store import Run
 from leakage.settings import cores, settings
 from leakage.spec.experiment import Experiment, Picture, parse
@@ -193,31 +194,39 @@ def describe(case: Case, *, others: int) -> MetaEvent:
     name += f", in one loop with {others} other run{'' if others == 1 else 's'}" if others else ""
     versions = {package: importlib.metadata.version(package) for package in ("torch", "scikit-image")} | {"engine": run.version}
     return MetaEvent(
-        batch=len(experiment.pictures),
-        size=experiment.size,
-        channels=experiment.channels,
-        private=f"/api/runs/{run.id}/private.png",
-        pictures=pictures(experiment, scene.y.tolist()),
-        class_names=tuple(class_names(experiment.pictures[0].source)) if experiment.task == "classes" else TWO,
-        classes=experiment.outputs or None,
-        received=ReceivedUpdate.model_validate(scene.received, extra="forbid"),
-        baselines={name: BaselineScores.model_validate(scores, extra="forbid") for name, scores in held.scores.items()},
-        lineup=LineupFacts(size=held.lineup.size, words=held.lineup.words),
-        lpips=LpipsFacts(net=held.perceptual.net, words=held.perceptual.words),
-        steps=None if steps is None else int(steps),
-        attack=attack.short or attack.title,
-        loss_name=attack.loss_name,
-        way=attack.way,
-        labels_granted=experiment.assume.labels,
-        weights=words(experiment.checkpoint),
-        batch_norm=any(isinstance(layer, torch.nn.modules.batchnorm._BatchNorm) for layer in scene.seen.model.modules()),
-        changed=GradientDistances.model_validate(scene.changed, extra="forbid"),
-        known=GradientDistances.model_validate(scene.known, extra="forbid"),
-        answers=tuple(scene.federation.answers),
-        epsilon=guarantee(scene),
-        device=name,
-        versions=versions,
-        estimate=run.estimate,
+        truth=PrivateBatch(
+            batch=len(experiment.pictures),
+            size=experiment.size,
+            channels=experiment.channels,
+            private=f"/api/runs/{run.id}/private.png",
+            pictures=pictures(experiment, scene.y.tolist()),
+            class_names=tuple(class_names(experiment.pictures[0].source)) if experiment.task == "classes" else TWO,
+            classes=experiment.outputs or None,
+        ),
+        update=UpdateFacts(
+            received=ReceivedUpdate.model_validate(scene.received, extra="forbid"),
+            changed=GradientDistances.model_validate(scene.changed, extra="forbid"),
+            known=GradientDistances.model_validate(scene.known, extra="forbid"),
+            epsilon=guarantee(scene),
+        ),
+        method=AttackMethod(
+            steps=None if steps is None else int(steps),
+            attack=attack.short or attack.title,
+            loss_name=attack.loss_name,
+            way=attack.way,
+        ),
+        knowledge=AttackerKnowledge(
+            labels_granted=experiment.assume.labels,
+            weights=words(experiment.checkpoint),
+            batch_norm=any(isinstance(layer, torch.nn.modules.batchnorm._BatchNorm) for layer in scene.seen.model.modules()),
+            answers=tuple(scene.federation.answers),
+        ),
+        environment=RunEnvironment(device=name, versions=versions, estimate=run.estimate),
+        judging=Judging(
+            baselines={name: BaselineScores.model_validate(scores, extra="forbid") for name, scores in held.scores.items()},
+            lineup=LineupFacts(size=held.lineup.size, words=held.lineup.words),
+            lpips=LpipsFacts(net=held.perceptual.net, words=held.perceptual.words),
+        ),
     )
 
 

@@ -203,7 +203,7 @@ def differences(name: str, close: float, recorded: tuple[float, str], found: tup
 
 
 def _close(recording: RunRecording) -> float:
-    return EXACT if recording.meta_event.steps is None else CLOSE
+    return EXACT if recording.meta_event.method.steps is None else CLOSE
 
 
 def _psnr(recording: RunRecording) -> float:

@@ -160,7 +160,7 @@ def test_runs_that_wait_are_played_with_the_first_of_their_owner(desk: tuple[Sto
     for run in mine[:3]:
         meta = store.meta(run)
         assert meta
-        assert meta.device.endswith("in one loop with 2 other runs")
+        assert meta.environment.device.endswith("in one loop with 2 other runs")
         assert [look(store, run).status, look(store, run).message] == ["done", ""]
     assert all(look(store, run).status == "done" for run in (*mine, *other))
 

@@ -36,8 +36,9 @@ def test_a_recording_becomes_a_run_with_all_that_was_told(store: Store, name: st
     meta = recording.meta_event
     assert run is not None
     assert (run.status, run.owner, parse(run.experiment)) == ("done", restored.OWNER, recording.experiment)
+    private = {"private": f"/api/runs/{name}/private.png"}
     assert store.meta(name) == meta.model_copy(
-        update={"private": f"/api/runs/{name}/private.png", "run": name, "seq": store.meta(name).seq}
+        update={"truth": meta.truth.model_copy(update=private), "run": name, "seq": store.meta(name).seq}
     )
     assert [frame.step for frame in frames] == list(recording.columns["step"])
     assert [frame.scores.psnr for frame in frames[:-1]] == list(recording.columns["psnr"][:-1])
@@ -52,8 +53,8 @@ def test_a_recording_becomes_a_run_with_all_that_was_told(store: Store, name: st
     kept = {frame.seq: place for place, frame in enumerate(frames) if store.frame(name, frame.seq)}
     assert list(kept.values()) == list(recording.film.places)
     for (seq, _place), row in zip(kept.items(), film, strict=True):
-        assert (tiles(store.frame(name, seq) or b"", meta.batch) == row[..., : meta.channels]).all()
-    assert (tiles(store.files(name)["private.png"], meta.batch) == private[..., : meta.channels]).all()
+        assert (tiles(store.frame(name, seq) or b"", meta.truth.batch) == row[..., : meta.truth.channels]).all()
+    assert (tiles(store.files(name)["private.png"], meta.truth.batch) == private[..., : meta.truth.channels]).all()
 
 
 def test_the_lab_opens_with_a_picture_that_was_found(store: Store) -> None:

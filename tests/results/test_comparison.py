@@ -416,7 +416,7 @@ def test_the_table_has_a_line_for_every_run(bench: Bench) -> None:
     ]
     for line, id in zip(lines, bench.ids, strict=True):
         assert float(line["psnr"]) == bench.look(id).result["scores"]["psnr"]  # type: ignore[index]
-        assert float(line["grey_psnr"]) == bench.store.meta(id).baselines["grey"].psnr  # type: ignore[union-attr]
+        assert float(line["grey_psnr"]) == bench.store.meta(id).judging.baselines["grey"].psnr  # type: ignore[union-attr]
         assert line["epsilon"] == ""
     table = json.loads(utility.ACCURACY_COSTS.read_text())
     (plain,) = (row for row in table["rows"] if not row["defenses"] and all(row[name] == table["recipe"][name] for name in utility.RECIPE))

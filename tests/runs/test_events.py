@@ -103,7 +103,7 @@ def bodies(store: Store) -> list[str]:
 
 def filled(model: type[EventPart], given: dict[str, Any]) -> bool:
     """Whether an example has every field of its model."""
-    return {*model.model_fields} - {"kind", "run", "seq", "picture"} == {*given}
+    return {*model.model_json_schema()["properties"]} - {"kind", "run", "seq", "picture"} == {*given}
 
 
 # ---------------------------------------------------------------- finite
@@ -222,12 +222,28 @@ def test_every_event_of_a_run_is_read_as_it_was_written() -> None:
         heard = kinds[event["kind"]].model_validate(event).wire()
         assert strictly(dumps(heard)) == {name: value for name, value in event.items() if name not in ("seq", "png")}
     meta = MetaEvent.model_validate(RECORDED["events"][0])
-    assert (meta.answers, meta.epsilon, meta.entries) == ((), None, 15826)
-    assert meta.known is not None
-    assert meta.known.relative_l2 == 0  # nothing protects: the attacker works with the gradient itself
+    assert (meta.knowledge.answers, meta.update.epsilon, meta.entries) == ((), None, 15826)
+    assert meta.update.known is not None
+    assert meta.update.known.relative_l2 == 0  # nothing protects: the attacker works with the gradient itself
     end = AttackEnd.model_validate(RECORDED["run"]["result"])
     assert end.verdict is not None
     assert end.verdict.word == "recognizable"
+
+
+def test_the_first_event_of_an_attack_has_groups_in_python_and_none_where_it_is_written(store: Store) -> None:
+    """A row as every version since 0.2.0 has written it is read into groups, and written again as the same row."""
+    with store.database.write() as db:
+        db.execute("INSERT INTO events (run, kind, body) VALUES ('a', 'meta', ?)", (json.dumps(EXAMPLES["MetaEvent"]),))
+    meta = store.meta("a")
+    assert meta is not None
+    assert (meta.truth.private, meta.update.received.entries, meta.method.steps) == ("/api/runs/a/private.png", 5, 300)
+    assert (meta.knowledge.weights, meta.environment.estimate, meta.judging.baselines["grey"].psnr) == ("untrained", 12.5, 10.5)
+    assert strictly(dumps(meta.body())) == EXAMPLES["MetaEvent"]
+    assert not {*meta.groups()} & {*meta.wire()}
+    built = MetaEvent.model_validate({group: getattr(meta, group) for group in meta.groups()})
+    assert built.body() == meta.body()
+    names = [name for part in meta.groups().values() for name in part.model_fields]
+    assert len({*names}) == len(names) == len(EXAMPLES["MetaEvent"])
 
 
 def test_a_result_is_read_as_a_model_and_none_where_there_is_none(store: Store) -> None:

@@ -130,8 +130,8 @@ def test_an_attack_of_0_1_0_introduces_itself_by_what_its_experiment_says(old: P
     asked = {row["id"]: json.loads(row["experiment"]) for row in rows(old, "SELECT id, experiment FROM runs")}
     store = Store(old)
     metas = {run: store.meta(run) for run in before}
-    assert [meta.labels_granted for meta in metas.values() if meta] == [False, True, False, False]
-    assert [(asked[run]["model"]["id"], meta.batch_norm) for run, meta in metas.items() if meta] == [
+    assert [meta.knowledge.labels_granted for meta in metas.values() if meta] == [False, True, False, False]
+    assert [(asked[run]["model"]["id"], meta.knowledge.batch_norm) for run, meta in metas.items() if meta] == [
         ("lenet", False),
         ("lenet", False),
         ("convnet", True),
@@ -139,9 +139,9 @@ def test_an_attack_of_0_1_0_introduces_itself_by_what_its_experiment_says(old: P
     ]
     for run, meta in metas.items():
         assert meta is not None
-        assert meta.weights == "untrained"
-        assert meta.baselines["grey"].psnr == before[run]["baselines"]["grey"]["psnr"]
-        assert meta.received.norm == before[run]["received"]["norm"]
+        assert meta.knowledge.weights == "untrained"
+        assert meta.judging.baselines["grey"].psnr == before[run]["baselines"]["grey"]["psnr"]
+        assert meta.update.received.norm == before[run]["received"]["norm"]
         (stored,) = rows(old, f"SELECT body FROM events WHERE run = '{run}' AND kind = 'meta'")
         assert before[run].items() <= json.loads(stored["body"]).items()
     store.close()
@@ -170,7 +170,7 @@ def test_a_run_that_waited_in_a_store_of_0_1_0_is_played(store: Store) -> None:
     perform(store, run, torch.device("cpu"))
     played = store.get(run.id)
     assert (played.status, played.message) == ("done", "")
-    assert store.meta(run.id).lineup.size == 100
+    assert store.meta(run.id).judging.lineup.size == 100
 
 
 @pytest.mark.long

@@ -96,7 +96,9 @@ def test_a_comparison_gives_equal_final_frames_here_and_on_a_cluster(far: Place,
     meta, other = far.store.meta(there[0]), here.store.meta(local[0])
     assert meta is not None
     assert other is not None
-    assert (meta.device, meta.versions, meta.baselines) == (other.device, other.versions, other.baselines)
+    assert (meta.environment.device, meta.environment.versions, meta.judging.baselines) == (
+        *(other.environment.device, other.environment.versions, other.judging.baselines),
+    )
 
 
 def test_frames_come_live_and_stop_takes_less_than_two_seconds(far: Place) -> None:
@@ -184,7 +186,7 @@ def test_data_sets_and_weights_travel_with_trainings_and_attacks(far: Place, mon
     assert run.status == "done"
     meta = far.store.meta(run.id)
     assert meta is not None
-    assert meta.weights.startswith("trained for 2 of 2 epochs on 300 pictures of MNIST, names ")
+    assert meta.knowledge.weights.startswith("trained for 2 of 2 epochs on 300 pictures of MNIST, names ")
 
 
 def test_a_data_set_that_is_missing_where_the_store_is_is_named(far: Place) -> None:

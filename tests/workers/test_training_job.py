@@ -70,7 +70,7 @@ def test_what_was_learned_can_be_attacked(school: Place, monkeypatch: pytest.Mon
     assert run.status == "done"
     meta = school.store.meta(run.id)
     assert meta is not None
-    assert meta.weights.startswith("trained for 2 of 2 epochs on 300 pictures of MNIST, names ")
+    assert meta.knowledge.weights.startswith("trained for 2 of 2 epochs on 300 pictures of MNIST, names ")
 
 
 def test_the_same_training_is_shared_and_deleting_it_forgets_what_it_learned(school: Place) -> None:

@@ -156,7 +156,7 @@ def came(runs: Runs, said: counts.Verdict) -> Markdown:
         found += [] if end and end.ending and end.ending.how == "answer" else [how_it_stands(run)]
         reached.append(f"{title.split(':')[0]} {', '.join(found)}")
     meta = service().meta(runs[0][0].id)
-    grey = meta.baselines.get("grey") if meta else None
+    grey = meta.judging.baselines.get("grey") if meta else None
     baseline = f", a grey picture {grey.psnr:.1f} dB" if grey and grey.psnr is not None else ""
     searched = runs[-1][1]
     fields = searched.attack.fields

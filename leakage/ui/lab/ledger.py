@@ -47,15 +47,16 @@ def settings(experiment: Experiment, known: Catalog, meta: MetaEvent | None, end
         ("setting", "Random start (seed)", f"{experiment.seed}; one run of one seed"),
     ]
     if meta:
-        versions = ", ".join(f"{name} {number[:10]}" for name, number in meta.versions.items())
-        rows.append(("setting", "Device and versions", f"{meta.device}; {versions}"))
-        rows += [("setting", what, told.words) for what, told in (("The line-up", meta.lineup), ("LPIPS", meta.lpips)) if told]
-    if meta and meta.changed and experiment.defenses:
-        rows.append(("measured", "What the protection changed", _distances(meta.changed)))
-        if meta.known and meta.known != meta.changed:
-            rows.append(("measured", "What the attacker made of that", f"{_distances(meta.known)} from the gradient"))
-    if meta and meta.epsilon:
-        rows.append(("guaranteed", "Privacy budget (epsilon)", _promise(meta.epsilon)))
+        versions = ", ".join(f"{name} {number[:10]}" for name, number in meta.environment.versions.items())
+        rows.append(("setting", "Device and versions", f"{meta.environment.device}; {versions}"))
+        measures = ("The line-up", meta.judging.lineup), ("LPIPS", meta.judging.lpips)
+        rows += [("setting", what, told.words) for what, told in measures if told]
+    if meta and meta.update.changed and experiment.defenses:
+        rows.append(("measured", "What the protection changed", _distances(meta.update.changed)))
+        if meta.update.known and meta.update.known != meta.update.changed:
+            rows.append(("measured", "What the attacker made of that", f"{_distances(meta.update.known)} from the gradient"))
+    if meta and meta.update.epsilon:
+        rows.append(("guaranteed", "Privacy budget (epsilon)", _promise(meta.update.epsilon)))
     if curve := best_of(experiment.defenses, known):
         rows.append(
             ("precomputed", "The same over many rounds", f"{OVER_ROUNDS} ({known.strategy_title(curve.strategy)}): {curve.sentence()}")
@@ -112,7 +113,8 @@ def known(values: Sequence[float | None] | None) -> list[float]:
 
 def baselines(meta: MetaEvent | None) -> list[Row]:
     """What pictures that know nothing would score."""
-    scores, size = (meta.baselines, meta.lineup.size if meta.lineup else None) if meta else ({}, None)
+    judging = meta.judging if meta else None
+    scores, size = (judging.baselines, judging.lineup.size if judging.lineup else None) if judging else ({}, None)
     return [("baseline", f"{words} would score", _told(scores[name], size)) for name, words in BASELINES.items() if name in scores]
 
 

@@ -152,7 +152,7 @@ def details(runs: list[Run], known: Catalog) -> None:
 def threat_model_table(run: Run, experiment: Experiment, known: Catalog) -> None:
     """The ledger of a run, and whether the network that its LPIPS lacked is coming."""
     meta = service().meta(run.id)
-    if meta and meta.lpips and not meta.lpips.net and (words := lpips_download().words):
+    if meta and meta.judging.lpips and not meta.judging.lpips.net and (words := lpips_download().words):
         st.caption(f":material/download: {escape(words)}")
     st.html(ledger(experiment, known, meta, run.outcome(AttackEnd)))
 

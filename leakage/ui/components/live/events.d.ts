@@ -127,36 +127,61 @@ export interface LpipsFacts {
   words: string;
 }
 
-/** All that a page shows of an attack and that does not change while it plays. */
+/** All that a page shows of an attack and that does not change while it plays: one group for each question that it answers. */
 export interface MetaEvent {
   kind: 'meta';
   run?: string;
   seq?: number;
+  /** How many pictures the client trained on. */
   batch: number;
+  /** Height and width of a picture in pixels. */
   size: number;
+  /** 3 for color, 1 for gray. */
   channels: number;
+  /** The address of the contact sheet of the private pictures. */
   private: string;
+  /** Title, class and label of each private picture. */
   pictures: PrivatePicture[];
+  /** The names of the classes, in the order of their labels. */
   class_names: string[];
+  /** How many classes the network tells apart, where there are more classes than names. */
   classes?: number | null;
+  /** The update that the server received. */
   received: ReceivedUpdate;
-  baselines: { [name: string]: BaselineScores };
-  steps: number | null;
-  attack: string;
-  loss_name: string;
-  way?: string;
-  labels_granted: boolean;
-  weights: string;
-  batch_norm: boolean;
-  device: string;
-  versions: { [name: string]: string };
-  lineup?: LineupFacts | null;
-  lpips?: LpipsFacts | null;
+  /** The distance between the update that was sent and the gradient without protections. */
   changed?: GradientDistances | null;
+  /** The distance between the gradient that the attacker works with and the gradient without protections. */
   known?: GradientDistances | null;
-  answers?: string[];
+  /** The privacy budget of what this client has sent, where a protection promises one. */
   epsilon?: PrivacyBound | null;
+  /** The most steps that the attack makes; null if it computes its answer at once. */
+  steps: number | null;
+  /** The title of the attack. */
+  attack: string;
+  /** What the attack minimizes. */
+  loss_name: string;
+  /** What the attack does, in a sentence. */
+  way?: string;
+  /** Whether the attacker is given the labels. */
+  labels_granted: boolean;
+  /** The state of training of the attacked network, in words. */
+  weights: string;
+  /** Whether the attacked network has BatchNorm layers. */
+  batch_norm: boolean;
+  /** What the attacker does about each protection, in their order. */
+  answers?: string[];
+  /** The device that computes the run, in words. */
+  device: string;
+  /** The version of every package that the result depends on. */
+  versions: { [name: string]: string };
+  /** The estimated duration in seconds, made before the run began. */
   estimate?: number | null;
+  /** The scores of pictures that know nothing of the update, such as a gray picture. */
+  baselines: { [name: string]: BaselineScores };
+  /** The line-up in which a guess has to find its original. */
+  lineup?: LineupFacts | null;
+  /** The network behind the LPIPS score. */
+  lpips?: LpipsFacts | null;
 }
 
 /** How far the measurement of the whole gradient is: so many directions of the picture have been moved, of all that will be. */
@@ -190,7 +215,7 @@ export interface PrivacyBound {
   whom?: string;
 }
 
-/** One private picture in words; its label is an index into `MetaEvent.class_names`. */
+/** One private picture in words; its label is an index into the names of the classes. */
 export interface PrivatePicture {
   title: string;
   class_name: string;
