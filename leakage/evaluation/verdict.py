@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -86,6 +86,28 @@ class Reference:
         return self.first(scores) & self.is_evidence(scores)
 
 
+class Clarity(NamedTuple):
+    """How clearly a guess shows its picture, as a key to sort by: the verdict describes the first of the largest of a batch.
+
+    word       0 for the strongest word of the rule, then -1, -2 and -3: a stronger word comes before every weaker one
+    closeness  the way to an exact copy, less half of the mean place in the line-up: it decides between pictures of the same word
+    """
+
+    word: int
+    closeness: float
+
+    @classmethod
+    def of(cls, weaker: int, way: float, place: float) -> "Clarity":
+        """Return the key of a picture.
+
+        Args:
+            weaker: how many words of the rule are stronger than that of the picture.
+            way: to an exact copy, from -1 to 1.
+            place: the mean over the distances that count, as a fraction of the line-up, from 0 to 1.
+        """
+        return cls(word=-weaker, closeness=way - place / 2)
+
+
 def nearer(scores: Scores, best: Scores) -> Tensor:
     """The larger share of the way from the best of others (0) to an exact copy (1), by squared error and by SSIM: (B,).
 
@@ -126,7 +148,9 @@ def verdict(scores: Scores, held: Reference, *, cut_short: bool = False) -> dict
     each = tuple(next((word for word, pictures in found.items() if pictures[place]), nothing) for place in range(len(share)))
     word = min(each, key=[*VERDICTS, CUT_SHORT].index)
     near = held.counting(scores).nan_to_num(held.size).mean(0) / held.size
-    clearest = int((3.0 * clear + 2.0 * singled + 1.0 * partly + share.nan_to_num(0).clamp(-1, 1) / 4 - near / 8).argmax())
+    words, ways = [*found, nothing], share.nan_to_num(0).clamp(-1, 1)
+    keys = [Clarity.of(words.index(own), float(ways[place]), float(near[place])) for place, own in enumerate(each)]
+    clearest = keys.index(max(keys))
     numbers = ", ".join([standing(scores, held, clearest), *closeness(scores, held, clearest)])
     total, counts = len(share), [f"{int(pictures.sum())} {word}" for word, pictures in found.items() if bool(pictures.any())]
     why = f"The attacker's picture: {numbers}."

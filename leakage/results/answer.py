@@ -10,7 +10,7 @@ from leakage.results.comparison import Row, rows
 from leakage.results.control import Control
 from leakage.results.labels_read import LabelsRead, labels_read
 from leakage.results.nearest import NAIVE, nearest
-from leakage.results.precomputed import SPREAD, Cell, reach, seen_words
+from leakage.results.precomputed import SPREAD, UNMEASURED, Cell, reach, seen_words
 from leakage.results.promise import Promise, stated
 from leakage.runs.events import AttackEnd
 from leakage.runs.reader import RunReader
@@ -213,12 +213,12 @@ def stronger(experiments: Sequence[Experiment], played: set[str], known: Catalog
         before = cells.get(one.attack.id)
         if one.who in permitted and (before is None or reach(one.cell) > reach(before)):
             cells[one.attack.id] = one.cell
-    *shares, psnr = max((reach(cell) for attack, cell in cells.items() if attack in played), default=(-1.0, 0.0, 0.0, 0.0))
+    *fractions, psnr = max((reach(cell) for attack, cell in cells.items() if attack in played), default=UNMEASURED)
     further = {attack: reach(cell) for attack, cell in cells.items() if attack not in played}
     others = {
         attack: cells[attack]
         for attack, own in further.items()
-        if [*own[:-1]] > shares or ([*own[:-1]] == shares and own[-1] > psnr + SPREAD)
+        if [*own[:-1]] > fractions or ([*own[:-1]] == fractions and own.psnr > psnr + SPREAD)
     }
     if not others:
         return ""

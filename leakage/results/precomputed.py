@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from statistics import mean
-from typing import Any
+from typing import Any, NamedTuple
 
 from leakage.results.differences import protection, sentence_case
 from leakage.results.utility import RECIPE, difference, privacy_of, same_model, table, with_defaults
@@ -126,10 +126,27 @@ def _line(stack: tuple[Part, ...], phones: int, cells: list[Cell], peers: Sequen
     return Line(f"{title}, {phones} phones added up" if phones > 1 else title, stack, phones, duels, refused)
 
 
-def reach(cell: Cell) -> tuple[float, float, float, float]:
-    """How far one attacker came, to be compared: the shares of runs by the words of their verdicts, worst first, then PSNR."""
-    recognizable, singled, partly = (cell[name] / cell["runs"] for name in SHOWING)
-    return recognizable, singled, partly, cell["psnr"]
+class Reach(NamedTuple):
+    """How far one attacker came, as a key to sort by: each number decides only between attackers that are equal in all numbers before it.
+
+    recognizable  the fraction of runs in which the picture was recognizable
+    singled_out   the fraction of runs in which the picture was singled out
+    partly        the fraction of runs in which the picture was partly shown
+    psnr          the mean PSNR of all runs, in dB
+    """
+
+    recognizable: float
+    singled_out: float
+    partly: float
+    psnr: float
+
+
+UNMEASURED = Reach(recognizable=-1.0, singled_out=0.0, partly=0.0, psnr=0.0)  # below every attacker that was measured
+
+
+def reach(cell: Cell) -> Reach:
+    """Return how far the attacker of a cell came."""
+    return Reach(**{name: cell[name] / cell["runs"] for name in SHOWING}, psnr=cell["psnr"])
 
 
 def leaking(cell: Cell) -> int:

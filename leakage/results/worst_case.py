@@ -2,17 +2,27 @@
 
 from collections.abc import Iterable, Sequence
 from itertools import product
+from typing import NamedTuple
 
 from leakage.results.comparison import Row, scenario
 from leakage.results.nearest import IMITATE, NAIVE, Nearest, nearest
-from leakage.results.precomputed import reach
+from leakage.results.precomputed import UNMEASURED, Reach, reach
 from leakage.spec.catalog import Catalog, Entry
 from leakage.spec.cautions import warnings
 from leakage.spec.experiment import Experiment, Part
 from leakage.spec.threat_model import coincide
 from leakage.spec.words import VERDICTS
 
-UNKNOWN = (-1.0, 0.0, 0.0, 0.0)  # of what was not measured
+
+class TryOrder(NamedTuple):
+    """How early an attacker is tried, as a key to sort by: the largest comes first.
+
+    unmeasured_closed_form  whether the attack is a closed form that no precomputed result is about: it takes seconds, so it goes first
+    reached                 how far the attacker came in the nearest precomputed rows
+    """
+
+    unmeasured_closed_form: bool
+    reached: Reach
 
 
 def tries(asked: Experiment, known: Catalog, *, measured: bool = False) -> list[Experiment]:
@@ -33,10 +43,11 @@ def tries(asked: Experiment, known: Catalog, *, measured: bool = False) -> list[
         attacks |= {one.attack.id: one.attack for one in rows.attackers.values() if known.find("attack", one.attack.id)}
     entries = [entry for entry in known.of("attack") if entry.id in attacks and fits(entry, asked)]
 
-    def strength(pair: tuple[Entry, str]) -> tuple[bool, tuple[float, ...]]:
+    def strength(pair: tuple[Entry, str]) -> TryOrder:
         entry, who = pair
         closed_form = not any(field.name == "steps" for field in entry.fields)
-        return closed_form and entry.id not in {attack for attack, _ in rows.attackers}, _reached(rows, entry.id, who)
+        unmeasured = entry.id not in {attack for attack, _ in rows.attackers}
+        return TryOrder(unmeasured_closed_form=closed_form and unmeasured, reached=_reached(rows, entry.id, who))
 
     pairs = sorted(product(entries, attackers(asked, known)), key=strength, reverse=True)
     made = [_attacked(asked, attacks[entry.id], who).resolve(known) for entry, who in pairs]
@@ -81,10 +92,10 @@ def _attacked(asked: Experiment, attack: Part, who: str) -> Experiment:
     return asked.model_copy(update={"attack": attack, "assume": assume})
 
 
-def _reached(rows: Nearest, attack: str, who: str) -> tuple[float, ...]:
+def _reached(rows: Nearest, attack: str, who: str) -> Reach:
     """How far an attacker came: the first of a protection's strategies is `imitate` here."""
     cell = rows.reached(attack, who)
-    return reach(cell) if cell else UNKNOWN
+    return reach(cell) if cell else UNMEASURED
 
 
 # ---------------------------------------------------------------- what they came to
@@ -99,10 +110,21 @@ def worst(rows: Sequence[Row]) -> dict[str, Row]:
     return found
 
 
-def reach_of(row: Row) -> tuple[int, float]:
-    """How much a run shows, to be compared: by its verdict, then by PSNR."""
-    place = len(VERDICTS) - VERDICTS.index(row.verdict) if row.verdict in VERDICTS else 0
-    return place, row.psnr if row.psnr is not None else float("-inf")
+class RunReach(NamedTuple):
+    """How much a run shows, as a key to sort by: the largest shows most.
+
+    verdict  one more for each verdict that is weaker than that of the run; 0 where the run has none
+    psnr     in dB, minus infinity where it is unknown: among runs of the same verdict
+    """
+
+    verdict: int
+    psnr: float
+
+
+def reach_of(row: Row) -> RunReach:
+    """Return how much a run shows."""
+    weaker = len(VERDICTS) - VERDICTS.index(row.verdict) if row.verdict in VERDICTS else 0
+    return RunReach(verdict=weaker, psnr=row.psnr if row.psnr is not None else float("-inf"))
 
 
 def attacker_words(row: Row) -> str:

@@ -1,5 +1,6 @@
 """The verdict: its rule at the borders, and whether it says what one sees."""
 
+import itertools
 import math
 from dataclasses import replace
 from typing import Any
@@ -11,7 +12,7 @@ from small_problems import baselines_of, of_picture
 from leakage.evaluation.baselines import Baselines, measure
 from leakage.evaluation.pairing import pair
 from leakage.evaluation.perceptual import Perceptual
-from leakage.evaluation.verdict import DISTANCES, MEANING, RULE, Reference, verdict, way
+from leakage.evaluation.verdict import DISTANCES, MEANING, RULE, Clarity, Reference, verdict, way
 from leakage.spec.experiment import Experiment, Picture
 from leakage.spec.words import CUT_SHORT, NOT_SHOWN, PARTLY, RECOGNIZABLE, SINGLED_OUT
 from leakage.workers.private_pictures import load
@@ -177,6 +178,17 @@ def test_a_batch_is_judged_by_its_clearest_picture(similar: list[float], word: s
     assert f"SSIM {max(similar):.2f}" in found["why"]
     none = verdict(scores([0.2] * 3, [NAN] * 3, rank_pixel=[50.0] * 3), held(3))
     assert none["why"].startswith("Of 3 pictures none shown. ")
+
+
+def test_the_key_of_the_clearest_picture_orders_as_the_weights_3_2_1_did() -> None:
+    """All words, ways in twentieths and places in fiftieths: neighbors in the order of the keys are in that of the weighted sum."""
+    pictures = list(itertools.product(range(4), [step / 20 for step in range(-20, 21)], [place / 50 for place in range(51)]))
+    weighed = {one: 3 - one[0] + one[1] / 4 - one[2] / 8 for one in pictures}
+    ordered = sorted(pictures, key=lambda one: Clarity.of(*one))
+    for lower, higher in itertools.pairwise(ordered):
+        assert weighed[lower] <= weighed[higher] + 1e-12
+        if Clarity.of(*higher).closeness - Clarity.of(*lower).closeness > 1e-12 or higher[0] != lower[0]:
+            assert weighed[lower] < weighed[higher]
 
 
 def test_where_rank_and_verdict_seem_to_disagree_one_sentence_says_why() -> None:
