@@ -110,7 +110,7 @@ def test_a_protection_is_asked_for_by_epsilon_after_all_uploads(visit: Open, doo
     at.number_input(key="ask-rounds").set_value(100).run()
     fine(at)
     said = words(at)
-    assert "Clinics train together" in said
+    assert "Clinics send updates" in said
     assert "Strength: DP-SGD, clip 1, sigma 6.0" in said
     assert "epsilon 0.6 for one upload, 8.0 after 100 uploads" in said
     assert at.number_input(key="ask-epsilon").value == 8.0
