@@ -6,8 +6,8 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
+from leakage.frontend.markup import render
 from leakage.results.comparison import MAX_ARMS as MOST
-from leakage.results.markup import render
 from leakage.runs.endings import how_it_stands
 from leakage.runs.events import AttackEnd, InverterEnd, TrainingEnd
 from leakage.runs.run_labels import LONGEST, printable

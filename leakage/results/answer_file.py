@@ -10,6 +10,7 @@ from typing import Any
 from markupsafe import Markup
 from PIL import Image
 
+from leakage.frontend.markup import render
 from leakage.results import comparison_file
 from leakage.results.advice import DEMANDS, RESIDUAL, TITLES
 from leakage.results.alternatives import ANOTHER, MARKED, alternatives
@@ -19,7 +20,6 @@ from leakage.results.arms import Arm, data, gather
 from leakage.results.asking import is_about, is_control, matches
 from leakage.results.comparison_report import OWN, outcome_words
 from leakage.results.exports import Made, saved
-from leakage.results.markup import render
 from leakage.results.promise import Promise, promise_before
 from leakage.results.utility import epsilon_words
 from leakage.results.worst_case import reach_of

@@ -11,12 +11,12 @@ from typing import Any
 from markupsafe import Markup
 from PIL import Image
 
+from leakage.frontend.markup import render
 from leakage.results.arms import Arm, data
 from leakage.results.comparison import Row, only_naive
 from leakage.results.comparison_file import CLOSES, OPENS
 from leakage.results.differences import differs
 from leakage.results.exports import saved
-from leakage.results.markup import render
 from leakage.results.utility import EPSILONS, epsilon_words, heading
 from leakage.runs.events import AttackEnd
 from leakage.settings import settings

@@ -10,13 +10,13 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from leakage.frontend.scripts import scripts
 from leakage.learn.data_address import data_folder, data_version
 from leakage.learn.lessons import FOLDER as LESSONS
 from leakage.learn.lessons import lessons
 from leakage.learn.reader_data import reader_index, reader_lesson, thumbnail
 from leakage.learn.stories import story_picture
 from leakage.results.exports import Made
-from leakage.results.scripts import scripts
 from leakage.results.slides import gif, png
 from leakage.runs.service import Service
 from leakage.spec.experiment import SpecError

@@ -8,7 +8,7 @@ from starlette.requests import HTTPConnection, Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from leakage.results.markup import render
+from leakage.frontend.markup import render
 from leakage.web.class_key import ClassKey
 from leakage.web.proxies import visitor
 from leakage.web.request_filter import is_secure

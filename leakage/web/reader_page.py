@@ -6,8 +6,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from leakage.results.markup import render
-from leakage.results.scripts import FOLDER
+from leakage.frontend.markup import render
+from leakage.frontend.scripts import FOLDER
 
 ENTRY = "reader/reader.js"
 STYLES = ("reader.css", "hall.css")

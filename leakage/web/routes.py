@@ -9,8 +9,8 @@ from starlette.responses import FileResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from leakage.data.errors import PictureError
+from leakage.frontend.scripts import ROUTE, scripts
 from leakage.results import answer_file, comparison_exports, exports
-from leakage.results.scripts import ROUTE, scripts
 from leakage.runs.service import Service
 from leakage.runs.store import Run, Store
 from leakage.spec.experiment import SpecError

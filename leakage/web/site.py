@@ -9,15 +9,15 @@ import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from leakage.frontend.markup import render
+from leakage.frontend.scripts import scripts
 from leakage.learn import grids, recordings
 from leakage.learn.lessons import lessons
 from leakage.learn.reader_data import reader_index, reader_lesson, thumbnail
 from leakage.learn.stories import door_data, front_door, story_picture
-from leakage.results.bundle import bundle
-from leakage.results.markup import render
-from leakage.results.scripts import scripts
 from leakage.results.slides import png
 from leakage.spec.catalog import Catalog
+from leakage.web.bundle import bundle
 from leakage.web.printing import print_all
 from leakage.web.reader_page import ENTRY, folder_page, stylesheet
 from leakage.web.recorded_slides import recorded_slide

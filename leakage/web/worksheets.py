@@ -11,10 +11,10 @@ from markupsafe import Markup
 from PIL import Image
 
 from leakage.data.images import Pixels
+from leakage.frontend.markup import render
 from leakage.learn import recordings
 from leakage.learn.lessons import GuessBeat, Lesson, lessons
 from leakage.learn.reader_data import filled, first_beat_with_run, stop_row
-from leakage.results.markup import render
 from leakage.spec.experiment import SpecError
 
 STYLE = Path(__file__).with_suffix(".css")

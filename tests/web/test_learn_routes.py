@@ -9,10 +9,10 @@ import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
+from leakage.frontend.scripts import scripts
 from leakage.learn import recordings
 from leakage.learn.data_address import data_version
 from leakage.learn.lessons import lessons
-from leakage.results.scripts import scripts
 from leakage.runs.service import Service
 from leakage.runs.store import Store
 from leakage.settings import Settings

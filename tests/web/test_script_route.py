@@ -7,7 +7,7 @@ import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from leakage.results.scripts import FOLDER, scripts
+from leakage.frontend.scripts import FOLDER, scripts
 from leakage.runs.service import Service
 from leakage.runs.store import Store
 from leakage.settings import Settings

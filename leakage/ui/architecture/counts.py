@@ -4,10 +4,10 @@ from dataclasses import dataclass, replace
 
 import plotly.graph_objects as go
 
+from leakage.frontend.markup import render
 from leakage.networks.grammar import Block, Conv, NetworkError, Pool, Step, parse, write
 from leakage.networks.rank import Analysis, LayerCount
 from leakage.networks.templates import TEMPLATES
-from leakage.results.markup import render
 from leakage.ui.common.markdown import Markdown, escape
 
 PAPER = "https://arxiv.org/abs/2010.07733"

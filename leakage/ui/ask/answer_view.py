@@ -4,12 +4,12 @@ import time
 
 import streamlit as st
 
+from leakage.frontend.markup import render
 from leakage.results.answer import ASKING, GONE, LEAK, NOT_SAFE, Answer, answer
 from leakage.results.answer_words import lines, scenario_words
 from leakage.results.asking import is_about, is_control
 from leakage.results.comparison import rows
 from leakage.results.durations import duration
-from leakage.results.markup import render
 from leakage.results.worst_case import reach_of
 from leakage.runs.service import service
 from leakage.runs.store import OPEN, Run

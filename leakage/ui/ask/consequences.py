@@ -5,13 +5,13 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
+from leakage.frontend.markup import render
 from leakage.results.advice import DEMANDS, RESIDUAL, TITLES
 from leakage.results.alternatives import ANOTHER, MARKED, Alternative, alternatives
 from leakage.results.answer import Answer
 from leakage.results.answer_file import PAPER
 from leakage.results.answer_words import not_tried
 from leakage.results.differences import sentence_case
-from leakage.results.markup import render
 from leakage.runs.service import service
 from leakage.spec.catalog import Catalog
 from leakage.spec.question import Question, groups, in_words_of

@@ -7,7 +7,7 @@ from typing import Any
 import streamlit as st
 
 from leakage.data.images import find, thumbnail
-from leakage.results.markup import render
+from leakage.frontend.markup import render
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Picture, SpecError
 from leakage.spec.lab_settings import NONE

@@ -5,8 +5,8 @@ from typing import Any
 
 import streamlit as st
 
+from leakage.frontend.markup import render
 from leakage.results.differences import sentence_case
-from leakage.results.markup import render
 from leakage.results.precomputed import Cell, Duel, Line, MeasuredScene, leaking, scenes, seen_words
 from leakage.spec.catalog import Catalog
 from leakage.spec.threat_model import counted, format_value

@@ -5,9 +5,9 @@ from collections.abc import Callable
 import plotly.graph_objects as go
 import streamlit as st
 
-from leakage.results.stand_in_proof import PRINTED, GradientEntry, constant_ratio, corrected_twice
 from leakage.spec.catalog import Catalog
 from leakage.ui.common.figures import bare
+from leakage.ui.compare.stand_in_proof import PRINTED, GradientEntry, constant_ratio, corrected_twice
 
 OURS, PAPER, SENT = "#0072b2", "#d55e00", "#009e73"  # Okabe-Ito
 REACH, POINTS, STEEP = 2.0, 200, 4.0  # of the gradient, to either side; places on each side; slopes beyond are not drawn

@@ -7,9 +7,9 @@ from typing import Any
 
 import plotly.graph_objects as go
 
+from leakage.frontend.markup import render
 from leakage.results.comparison import Row
 from leakage.results.differences import sentence_case
-from leakage.results.markup import render
 from leakage.results.utility import EPSILONS, Cost, epsilon_words, heading, seeds_words
 from leakage.results.worst_case import attacker_words, worst
 from leakage.spec.words import INAPPLICABLE, NOT_SHOWN, PARTLY, RECOGNIZABLE, SINGLED_OUT

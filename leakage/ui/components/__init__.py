@@ -7,7 +7,7 @@ from pathlib import Path
 import streamlit as st
 from streamlit.components.v2.types import ComponentRenderer
 
-from leakage.results.scripts import stub
+from leakage.frontend.scripts import stub
 from leakage.ui.common.base_path import base
 
 HERE = Path(__file__).parent

@@ -4,7 +4,7 @@ import base64
 
 import streamlit as st
 
-from leakage.results.markup import render
+from leakage.frontend.markup import render
 from leakage.runs.endings import how_it_stands
 from leakage.runs.events import AttackEnd
 from leakage.runs.service import service

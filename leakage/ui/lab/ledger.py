@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from statistics import median
 
-from leakage.results.markup import render
+from leakage.frontend.markup import render
 from leakage.results.over_rounds import best_of
 from leakage.results.utility import epsilon_words, in_full
 from leakage.runs.event_parts import BaselineScores, FrameScores, GradientDistances, PrivacyBound

@@ -5,7 +5,7 @@ from typing import Any
 import streamlit as st
 from streamlit.components.v2.types import ComponentRenderer
 
-from leakage.results.markup import render
+from leakage.frontend.markup import render
 from leakage.spec.fields import Travels
 from leakage.spec.threat_model import ClientBehavior, counted
 from leakage.ui.components import component

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from leakage.results import scripts
-from leakage.results.scripts import FOLDER, read, stub
+from leakage.frontend import scripts
+from leakage.frontend.scripts import FOLDER, read, stub
 
 COMPONENTS = ("live/live.js", "picker/picker.js", "sent/sent.js", "front/front.js", "reader/reader.js")
 NAMED = re.compile(r"""(?:\bfrom|\bimport)\s*\(?\s*['"]([^'"]+)['"]""")  # any import, also one that closure() would overlook

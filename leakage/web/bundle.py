@@ -11,7 +11,7 @@ from graphlib import CycleError, TopologicalSorter
 from posixpath import dirname, join, normpath
 from typing import NamedTuple
 
-from leakage.results.scripts import Scripts
+from leakage.frontend.scripts import Scripts
 
 IMPORT = re.compile(r"import \{([^}]*)\} from '(\.{1,2}/[^']+)';")
 EXPORT = re.compile(r"export (?=(?:async )?function\*? (\w+)\(|class (\w+)\b|const (\w+) =)")
@@ -89,7 +89,7 @@ def _taken_apart(name: str, text: str) -> _Module:
 
 def _refusal(name: str, text: str, at: int) -> str:
     line = text.count("\n", 0, at)
-    return f"{name}, line {line + 1}: the bundler does not understand {text.splitlines()[line].strip()!r}; see leakage/results/bundle.py."
+    return f"{name}, line {line + 1}: the bundler does not understand {text.splitlines()[line].strip()!r}; see leakage/web/bundle.py."
 
 
 def code_of(text: str) -> str:

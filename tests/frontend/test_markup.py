@@ -8,8 +8,8 @@ import pytest
 from jinja2 import UndefinedError
 from markupsafe import Markup
 
-from leakage.results import markup
-from leakage.results.markup import PACKAGE, render
+from leakage.frontend import markup
+from leakage.frontend.markup import PACKAGE, render
 from leakage.settings import ROOT
 
 TEMPLATES = sorted(PACKAGE.rglob("*.jinja"))

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from leakage.defenses.ada_defense import AdaDefense
-from leakage.results.stand_in_proof import PRINTED, GradientEntry, constant_ratio, corrected_twice
 from leakage.ui.compare import proof_view
+from leakage.ui.compare.stand_in_proof import PRINTED, GradientEntry, constant_ratio, corrected_twice
 
 
 def by_plugin(number: int, before: float, g: float) -> tuple[float, float]:
