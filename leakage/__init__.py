@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from leakage.api import Result, Scores, ThreatModel, attack, frames, observe, plugin, score
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 __all__ = ["Result", "Scores", "ThreatModel", "attack", "frames", "observe", "plugin", "score"]
 
 
