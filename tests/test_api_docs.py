@@ -15,11 +15,16 @@ FUNCTIONS = [getattr(leakage, name) for name in leakage.__all__ if inspect.isfun
 VALUES = [getattr(leakage, name) for name in leakage.__all__ if inspect.isclass(getattr(leakage, name))]
 VALUES = [
     *VALUES,
+    observation.Batch,
+    observation.Granted,
+    observation.Knowledge,
     observation.Observation,
+    observation.Replay,
     observation.Round,
     observation.Simulator,
     observation.Snapshot,
     observation.TrainedGenerator,
+    observation.Transcript,
     strategy.AdaptiveStrategy,
 ]
 BASES = [core.Attack, core.Defense, core.Protocol, core.Model]

@@ -77,7 +77,7 @@ def ended(experiment: Experiment, *, exact: bool = False) -> dict[str, Any]:
     exact  the attacker takes the gradient for exact, as before it knew how large a protection's errors are
     """
     scene = prepare(experiment)
-    x, seen = scene.x, replace(scene.seen, errors={}) if exact else scene.seen
+    x, seen = scene.x, replace(scene.seen, knowledge=replace(scene.seen.knowledge, errors={})) if exact else scene.seen
     best, step, now = -1.0, 0, -1.0
     for moment in scene.attack.run(seen, generator(experiment.seed, "attack")):
         guess = pixels(moment)

@@ -80,7 +80,7 @@ def sent(part: Part | None, client: str, picture: int) -> tuple[Params, float | 
     asked = experiment(part, client, picture)
     scene = prepare(asked)
     bound = guarantee(scene)
-    return scene.seen.history[0].update, None if bound is None else math.inf if bound.value is None else bound.value
+    return scene.seen.received.history[0].update, None if bound is None else math.inf if bound.value is None else bound.value
 
 
 let_through = []

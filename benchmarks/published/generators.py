@@ -174,9 +174,10 @@ if "line-up" in given.parts:
             run = results_file.known(asked)
             if run is None:
                 rng = generator(number, "shuffle")
-                mixed = {n: g.flatten()[torch.randperm(g.numel(), generator=rng)].view_as(g) for n, g in seen.update.items()}
+                mixed = {n: g.flatten()[torch.randperm(g.numel(), generator=rng)].view_as(g) for n, g in seen.received.update.items()}
                 began = time.process_time()
-                last = answer(replace(seen, update=mixed) if shuffled else seen, DIGITS.seed, "ggl")
+                received = replace(seen.received, update=mixed) if shuffled else seen.received
+                last = answer(replace(seen, received=received), DIGITS.seed, "ggl")
                 lineup = draw([Origin("mnist", str(number))], x, y, seed=DIGITS.seed)
                 rank = float(pixel_ranks(last.x.clamp(0, 1), x, lineup))
                 own = score(last.x, x)

@@ -72,7 +72,8 @@ for part, wider in WIDER.items():
                 scene = prepare(asked)
                 grey.append(float(mse(torch.full_like(scene.x, 0.5), scene.x)))
                 for noise in NOISES:
-                    seen = replace(scene.seen, update=noisy(scene.seen.update, noise, asked.seed))
+                    received = scene.seen.received
+                    seen = replace(scene.seen, received=replace(received, update=noisy(received.update, noise, asked.seed)))
                     *_, answer = plugin("attack", Part(id="r_gap")).run(seen, generator(asked.seed, "attack"))
                     errors[noise].append(float(mse(answer.x.float(), scene.x)))
         rows.append(

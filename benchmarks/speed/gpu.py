@@ -98,7 +98,7 @@ def sent(chosen: Experiment, device: torch.device) -> Tensor:
     """The gradient of its picture, (P,), on the CPU in float64; by the settings in force."""
     scene = prepare(chosen, device=device)
     x, y = scene.x.to(scene.seen.device, scene.seen.dtype), scene.y.to(scene.seen.device)
-    return flatten(gradient_client(scene.seen.model)(scene.seen.weights, x, y, {})[0]).cpu().double()
+    return flatten(gradient_client(scene.seen.model)(scene.seen.received.weights, x, y, {})[0]).cpu().double()
 
 
 def waits(device: torch.device) -> list[Row]:

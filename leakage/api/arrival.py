@@ -15,11 +15,11 @@ from leakage.api.model_copy import again
 from leakage.api.preparation import module_of, random_pictures
 from leakage.api.second_derivative import check_second_derivative
 from leakage.api.update_check import update_of
-from leakage.engine.core import Attack, Observation, Params, generator
+from leakage.engine.core import Attack, Batch, Observation, Params, generator
 from leakage.engine.devices import exact_arithmetic
 from leakage.engine.loading import load
 from leakage.engine.losses import set_loss
-from leakage.engine.observe import Batch, ready, received
+from leakage.engine.observe import ready, received
 from leakage.evaluation.referee import distances, pixels
 
 SHORT_SEARCH = 50  # optimizer steps

@@ -133,7 +133,7 @@ def observe(arguments: ObserveArguments) -> Observation:
         >>> import torch, leakage
         >>> model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(48, 5))
         >>> seen = leakage.observe(model, torch.rand(2, 3, 4, 4), torch.tensor([2, 0]))
-        >>> {name: tuple(value.shape) for name, value in seen.update.items()}
+        >>> {name: tuple(value.shape) for name, value in seen.received.update.items()}
         {'1.weight': (5, 48), '1.bias': (5,)}
     """
     model, x, y, num_classes = prepare_batch(arguments, arguments.model, arguments.x, arguments.y)

@@ -48,7 +48,7 @@ class UpdateFit:
 
 def fit_of(arrival: Arrival, seen: Observation, batch_norm: Mode, last: Frame) -> UpdateFit:
     """The UpdateFit of an attack's answer."""
-    y = torch.tensor(last.labels, device=seen.device) if seen.labels is None else seen.labels
+    y = torch.tensor(last.labels, device=seen.device) if seen.granted.labels is None else seen.granted.labels
     x = last.x.to(seen.device, seen.dtype)
     distance, cosine, length = _compared(seen, x, y)
     found = UpdateFit(distance, cosine, length, batch_norm)
@@ -93,7 +93,7 @@ def contradictions(seen: Observation, arrival: Arrival) -> list[str]:
 
 def _head_words(last: Head, seen: Observation, arrival: Arrival) -> list[str]:
     rows = last.slopes.detach().double() if last.bias is None else last.bias.detach().double().unsqueeze(1)  # (K, D) or (K, 1)
-    size, count = float(rows.abs().sum()), seen.batch_size
+    size, count = float(rows.abs().sum()), seen.batch.size
     if float(rows.sum(0).abs().sum()) > ROUNDING * size:
         return [
             f"{CANNOT}the gradient of the last layer would sum to 0 over the classes, as that of cross-entropy does. Another loss (loss=), "
@@ -134,7 +134,7 @@ def _rank_words(seen: Observation, arrival: Arrival) -> list[str]:
         if float(values[bound]) > ROUNDING * float(values[0]):
             rank = int((values > ROUNDING * values[0]).sum())
             return [
-                f"{CANNOT}the gradient of layer {name or 'Linear'} has rank {rank} at least, and {_allow(seen.batch_size)} {bound} at "
+                f"{CANNOT}the gradient of layer {name or 'Linear'} has rank {rank} at least, and {_allow(seen.batch.size)} {bound} at "
                 "most. More pictures (batch_size), more local steps, noise or a protection would do this."
             ]
     return []

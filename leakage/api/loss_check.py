@@ -51,14 +51,14 @@ def check_searched(attacker: Attack, seen: Observation) -> None:
     loss = client_loss(seen.model)
     if not isinstance(loss, CustomLoss):
         return
-    z = torch.randn((seen.batch_size, seen.num_classes), generator=generator(0, "loss")).to(seen.device, seen.dtype).requires_grad_()
-    y = z.detach().softmax(1) if seen.labels is None else seen.labels
-    if seen.labels is None and not attacker.reads_labels:
+    z = torch.randn((seen.batch.size, seen.batch.num_classes), generator=generator(0, "loss")).to(seen.device, seen.dtype).requires_grad_()
+    y = z.detach().softmax(1) if seen.granted.labels is None else seen.granted.labels
+    if seen.granted.labels is None and not attacker.reads_labels:
         try:
             check_loss(loss, z, y)
         except ValueError as error:
             raise ValueError(SEARCHED.format(error)) from None
-    elif seen.labels is None:  # reading labels refuses by itself
+    elif seen.granted.labels is None:  # reading labels refuses by itself
         return
     try:
         factor = torch.ones_like(z[0, 0]).detach().requires_grad_()  # else a derivative that cannot be differentiated passes for a constant

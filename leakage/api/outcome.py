@@ -165,8 +165,8 @@ class AttackRun:
         with differentiable():
             update = reading(seen)
         return Result(
-            reconstruction=torch.empty(0, *seen.image_shape),
-            labels=(update.labels or []) if seen.labels is None else classes_of(seen.labels).tolist(),
+            reconstruction=torch.empty(0, *seen.batch.image_shape),
+            labels=(update.labels or []) if seen.granted.labels is None else classes_of(seen.granted.labels).tolist(),
             scores={},
             baselines=self._baselines,
             verdict={"word": INAPPLICABLE, "why": why, "meaning": MEANING[INAPPLICABLE], "rule": ""},
@@ -174,7 +174,7 @@ class AttackRun:
             loss=self._loss,
             update=update,
             seconds=time.perf_counter() - self._began,
-            privacy=privacy_budget(self._federation, seen.weights),
+            privacy=privacy_budget(self._federation, seen.received.weights),
         )
 
     @property
@@ -203,5 +203,5 @@ class AttackRun:
             seconds=last.seconds,
             fit=fit,
             proved=last.proved,
-            privacy=privacy_budget(self._federation, self._seen.weights),
+            privacy=privacy_budget(self._federation, self._seen.received.weights),
         )

@@ -45,11 +45,11 @@ def prepare_batch(arguments: ClientArguments, model: nn.Module, x: Tensor, y: Te
 
 def check_fit(model: nn.Module, attacker: Attack, seen: Observation, x: Tensor) -> None:
     """Raise ValueError when this attack cannot work on this observation."""
-    input_check.check_length(seen.update)
+    input_check.check_length(seen.received.update)
     if hasattr(attacker, "steps"):  # it searches
         check_second_derivative(model, x, torch.zeros(len(x), dtype=torch.long, device=x.device))
         check_searched(attacker, seen)
-    if seen.labels is None and attacker.reads_labels:
+    if seen.granted.labels is None and attacker.reads_labels:
         last_layer(seen)
 
 

@@ -45,13 +45,13 @@ def reading(seen: Observation) -> UpdateReading:
     except MODEL_ERRORS as error:  # no linear layer makes the logits, or a rule does not fit them: a report must not fail the attack
         rule = str(error) if isinstance(error, ValueError) else f"The labels could not be read from this update ({first_line(error)})."
     matrices = {name: value.detach() for name, value in gradient.items() if value.dim() == 2}
-    channels, height, width = seen.image_shape
+    channels, height, width = seen.batch.image_shape
     return UpdateReading(
         labels=labels,
         rule=rule,
         certainty=certainty,
-        numbers=sum(int((value != 0).sum()) for value in seen.update.values()),
-        unknowns=seen.batch_size * channels * height * width,
+        numbers=sum(int((value != 0).sum()) for value in seen.received.update.values()),
+        unknowns=seen.batch.size * channels * height * width,
         ranks={name: _rank(m) for name, m in matrices.items()},
     )
 

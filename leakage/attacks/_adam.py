@@ -143,7 +143,7 @@ class Descent:
 
         All starts share one guess of what is sought, which ends as the last step left it, also where the best pictures are kept.
         """
-        (low, high), latents, unknowns = box(seen), list(seen.latents.values()), self.unknowns
+        (low, high), latents, unknowns = box(seen), list(seen.knowledge.latents.values()), self.unknowns
         pixels = unknowns.decode if unknowns else to_pixels(seen)
         z, rng = z.clone().requires_grad_(), device_generator(rng, z.device)
         groups = [([z], self.step_size), *([(latents, self.latent_step)] if latents else [])]

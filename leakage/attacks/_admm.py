@@ -27,8 +27,8 @@ def imitated(seen: Observation, *, stateless: bool, like_with_like: bool) -> tup
     Unlike the report: its algorithm 2 also moves the server's model z whenever the client is imitated (line 20); here z stays as it was
     sent, and only w and pi drift. Starting afresh ends that drift in either case.
     """
-    simulator = seen.simulator
-    stateless, like_with_like = stateless or seen.adaptive, like_with_like or seen.adaptive
+    simulator = seen.replay.simulator
+    stateless, like_with_like = stateless or seen.knowledge.adaptive, like_with_like or seen.knowledge.adaptive
     carried = simulator.state
 
     def imitate(x: Tensor, y: Tensor) -> Params:
@@ -38,12 +38,13 @@ def imitated(seen: Observation, *, stateless: bool, like_with_like: bool) -> tup
         carried = {name: value.detach() for name, value in after.items()}
         return simulator.to_gradient(sent, simulator.state if like_with_like else before)
 
-    target = simulator.to_gradient(simulator.update, simulator.state) if like_with_like else seen.update
-    words = "adaptive" if seen.adaptive else "naive"
-    if not seen.adaptive and (stateless or like_with_like):
+    target = simulator.to_gradient(simulator.update, simulator.state) if like_with_like else seen.received.update
+    words = "adaptive" if seen.knowledge.adaptive else "naive"
+    if not seen.knowledge.adaptive and (stateless or like_with_like):
         repaired = [word for word, done in (("state", stateless), ("scale", like_with_like)) if done]
         words = f"naive, repaired: {' and '.join(repaired)}"
-    return replace(seen, update=target, replay=imitate, to_gradient=same), words
+    received, replay = replace(seen.received, update=target), replace(seen.replay, single=imitate, to_gradient=same)
+    return replace(seen, received=received, replay=replay), words
 
 
 def same(update: Params) -> Params:

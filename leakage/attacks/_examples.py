@@ -24,13 +24,13 @@ def begun(seen: Observation, z: Tensor, labels: Tensor | None, *, before: int = 
     Returns:
         The guesses, and words for the page; none where no examples were granted.
     """
-    if not seen.examples:
+    if not seen.granted.examples:
         return z, {}
     classes = labels.tolist() if labels is not None and labels.dim() == 1 else []
     taken, z, changed = {label: before * classes.count(label) for label in classes}, z.clone(), 0
     for guess in z:
         for place, label in enumerate(classes):
-            own = seen.examples.get(label)
+            own = seen.granted.examples.get(label)
             if own is not None and taken[label] < len(own):
                 guess[place] = from_pixels(seen, own[taken[label]].to(guess)[None])[0]
                 changed += 1
@@ -43,6 +43,6 @@ def begun(seen: Observation, z: Tensor, labels: Tensor | None, *, before: int = 
 
 def example_classes(seen: Observation) -> Tensor | None:
     """The classes (B,) by which a search that guesses labels too picks its examples: granted, or read where the last layer is linear."""
-    if not seen.examples or seen.labels is not None:
-        return seen.labels
+    if not seen.granted.examples or seen.granted.labels is not None:
+        return seen.granted.labels
     return recover(seen).labels if readable(seen) else None

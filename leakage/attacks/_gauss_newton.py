@@ -32,7 +32,7 @@ def gauss_newton(seen: Observation, labels: Tensor, begin: Tensor, steps: int) -
     target = {name: value for name, value in seen.as_gradient().items() if bool(value.any())}
     z, damping, step, nearest = begin.detach().clone(), DAMPING, 0, 0
     sizes = {name: 1 / float(value.square().sum()) for name, value in target.items()}
-    floor = expected_distance("squared", target, seen.errors or {}, importance=sizes).sqrt()  # 0 where errors are not known
+    floor = expected_distance("squared", target, seen.knowledge.errors or {}, importance=sizes).sqrt()  # 0 where errors are not known
     best = Snapshot(0, pixels(z), labels, torch.tensor(math.inf))
     for step in range(steps + 1):
         z.requires_grad_()

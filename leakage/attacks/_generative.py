@@ -53,7 +53,7 @@ class GenerativePrior:
 
     def sample(self, starts: int, seen: Observation, rng: torch.Generator) -> Tensor:
         """z ~ N(0, 1): (S, B, size)."""
-        return torch.randn((starts, seen.batch_size, self.size), generator=rng).to(seen.device, seen.dtype)
+        return torch.randn((starts, seen.batch.size, self.size), generator=rng).to(seen.device, seen.dtype)
 
     def decode(self, h: Tensor, stage: int = 0) -> Tensor:
         """What enters stage number `stage`, (S, B, ...), as pictures (S, B, C, H, W); behind the last stage it is pictures already."""
@@ -91,14 +91,14 @@ def prior_of(name: str, seen: Observation, rng: torch.Generator) -> GenerativePr
         The prior, where the attack computes and in its precision; or why there is none, in a sentence.
     """
     seed = int(torch.randint(2**31, (), generator=rng))
-    own = seen.generator
+    own = seen.granted.generator
     if name == UNTRAINED:
         with drawing(seed, "generator"):
             own = TrainedGenerator(digit_decoder(DIGITS_LATENT), DIGITS_LATENT, DIGITS, NEVER_TRAINED)
     if isinstance(own, str):
         return own
     network = deepcopy(own.network).eval().requires_grad_(False).to(seen.device, seen.dtype)
-    return GenerativePrior(tuple(network), own.latent, seen.image_shape, own.image_shape, own.knowledge)
+    return GenerativePrior(tuple(network), own.latent, seen.batch.image_shape, own.image_shape, own.knowledge)
 
 
 def resized(x: Tensor, shape: tuple[int, int, int]) -> Tensor:

@@ -11,7 +11,7 @@ from leakage.engine.losses import client_loss
 
 def labels_of(seen: Observation, rule: str) -> tuple[Tensor, dict[str, str | int | float]]:
     """Labels (B,), and for the page how they were found and how sure that is."""
-    found = Recovered(seen.labels, "granted") if seen.labels is not None else recover(seen, rule)
+    found = Recovered(seen.granted.labels, "granted") if seen.granted.labels is not None else recover(seen, rule)
     return found.labels, found.note
 
 
@@ -44,5 +44,5 @@ def said_of(seen: Observation, x: Tensor) -> Tensor:
     slopes = seen.as_gradient()[name].detach().cpu().double()  # (K, D), or (1, D) of two classes
     if len(slopes) < p.shape[1]:
         slopes = torch.cat([-slopes, slopes])
-    found: Tensor = torch.linalg.pinv(h.T) @ (h.T @ p - seen.batch_size * slopes.T)
+    found: Tensor = torch.linalg.pinv(h.T) @ (h.T @ p - seen.batch.size * slopes.T)
     return found

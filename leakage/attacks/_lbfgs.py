@@ -66,7 +66,8 @@ def descend(seen: Observation, rng: torch.Generator, *, labels: Tensor | None, n
 def goal(seen: Observation) -> float:
     """The distance at which a start has succeeded."""
     target = seen.as_gradient()
-    solved = SOLVED * float(squared_distance(target, seen.entry_weights)({name: torch.zeros_like(g) for name, g in target.items()}))
+    nothing = {name: torch.zeros_like(g) for name, g in target.items()}
+    solved = SOLVED * float(squared_distance(target, seen.knowledge.entry_weights)(nothing))
     return max(solved, expected_squares(seen))
 
 
@@ -78,7 +79,8 @@ def expected_squares(seen: Observation) -> float:
 
 def fitted_squares(seen: Observation) -> float:
     """What is left of these errors by a search of all pixels, which fits a part of them too."""
-    entries, unknowns = entries_compared(seen.as_gradient(), seen.entry_weights), seen.batch_size * math.prod(seen.image_shape)
+    entries = entries_compared(seen.as_gradient(), seen.knowledge.entry_weights)
+    unknowns = seen.batch.size * math.prod(seen.batch.image_shape)
     return left_by_fitting(entries, unknowns, FITTED) * expected_squares(seen)
 
 
@@ -100,9 +102,9 @@ def one_start(  # noqa: PLR0913  (where it begins and where it ends)
     step goes down.
     Unlike the paper: Geiping et al. 2020, appendix C.1, print a step of 1e-4 for L-BFGS as a baseline; their code runs it with 1.
     """
-    distance, pixels = squared_distance(seen.as_gradient(), seen.entry_weights), to_pixels(seen)
+    distance, pixels = squared_distance(seen.as_gradient(), seen.knowledge.entry_weights), to_pixels(seen)
     z = (normal_start(seen, rng) if begin is None else begin.detach().clone()).requires_grad_()  # (B, C, H, W)
-    logits = torch.randn((seen.batch_size, seen.num_classes), generator=rng).to(seen.device, seen.dtype).requires_grad_()
+    logits = torch.randn((seen.batch.size, seen.batch.num_classes), generator=rng).to(seen.device, seen.dtype).requires_grad_()
     leaves = [z, logits] if labels is None else [z]
 
     def classes() -> Tensor:

@@ -28,13 +28,13 @@ def polished(
     know the errors fits to the end first. If that succeeds (`_lbfgs.goal`), there were none. Else what is left of them tells their size
     (`left_by_fitting`), and polishing begins again, so that it takes twice as many steps.
     """
-    entries, unknowns = entries_compared(seen.as_gradient(), seen.entry_weights), answer.x.numel()
+    entries, unknowns = entries_compared(seen.as_gradient(), seen.knowledge.entry_weights), answer.x.numel()
     expected, words, taken = expected_squares(seen), KNOWN, 0
     begin = from_pixels(seen, answer.x)
     if not expected:
         for last in one_start(seen, rng, labels=answer.y, steps=steps, begin=begin, line_search=line_search):
             yield replace(last, note=answer.note)
-        if seen.errors is not None or float(last.loss) <= goal(seen):
+        if seen.knowledge.errors is not None or float(last.loss) <= goal(seen):
             return
         expected, words, taken = float(last.loss) / left_by_fitting(entries, unknowns), READ, last.step
     note = {**answer.note, "errors": words.format(expected)}
@@ -65,8 +65,8 @@ def most_probable(seen: Observation, answer: Snapshot, expected: float, *, steps
         expected: E.
         steps: of L-BFGS, at most, with 20 inner iterations each.
     """
-    distance, pixels = squared_distance(seen.as_gradient(), seen.entry_weights), to_pixels(seen)
-    least = slack(entries_compared(seen.as_gradient(), seen.entry_weights)) / 2
+    distance, pixels = squared_distance(seen.as_gradient(), seen.knowledge.entry_weights), to_pixels(seen)
+    least = slack(entries_compared(seen.as_gradient(), seen.knowledge.entry_weights)) / 2
     z = from_pixels(seen, answer.x).detach().clone().requires_grad_()  # (B, C, H, W)
 
     def far() -> Tensor:

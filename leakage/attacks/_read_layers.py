@@ -50,7 +50,7 @@ class Reading:
     @staticmethod
     def of(seen: Observation) -> "Reading":
         """That of the model that the server sent out."""
-        return Reading(seen, computation(seen.model, probes(seen.image_shape, next(iter(seen.weights.values())))))
+        return Reading(seen, computation(seen.model, probes(seen.batch.image_shape, next(iter(seen.received.weights.values())))))
 
     def linear(self) -> Iterator[tuple[int, Step, str]]:
         """The fully connected layers that a list of numbers enters, in the order in which they are called."""
@@ -61,7 +61,7 @@ class Reading:
     def pixel_layer(self) -> tuple[ReadLayer, PixelMap]:
         """The first layer that all pixels enter, each by itself and scaled at most, and how. Raises DoesNotApplyError."""
         for place, step, name in self.linear():
-            if pixels := pixel_map(self.seen.model, step.inputs[0], self.seen.image_shape):
+            if pixels := pixel_map(self.seen.model, step.inputs[0], self.seen.batch.image_shape):
                 self.check(step, name)
                 return ReadLayer(name, place, step.inputs[0], _biased(step)), pixels
         raise DoesNotApplyError(FIRST.format(self.first()))
@@ -73,7 +73,7 @@ class Reading:
             following = self.activated(place)
             if isinstance(following, nn.ReLU) and _biased(step):
                 self.check(step, name)
-                return ReadLayer(name, place, step.inputs[0], True), pixel_map(self.seen.model, step.inputs[0], self.seen.image_shape)
+                return ReadLayer(name, place, step.inputs[0], True), pixel_map(self.seen.model, step.inputs[0], self.seen.batch.image_shape)
             if why == NONE and following is not None:
                 why = NO_BIAS.format(name) if isinstance(following, nn.ReLU) else OTHER.format(following)
         raise DoesNotApplyError(why)
@@ -114,7 +114,7 @@ class Reading:
         name = step.layer
         assert name is not None
         self.check(step, name)
-        return Dense(name, self.seen.weights[f"{name}.weight"], _biased(step))
+        return Dense(name, self.seen.received.weights[f"{name}.weight"], _biased(step))
 
     def check(self, step: Step, name: str) -> None:
         """Raise DoesNotApplyError unless the gradient of a layer is d h^T, and that of its bias d: tried on the probes."""
@@ -135,7 +135,7 @@ class Reading:
         for place, step in enumerate(self.computed.steps, 1):
             if step.layer is not None:
                 return "a convolution" if step.function == "conv2d" else f"{step.words}, which other numbers enter"
-            if pixel_map(self.seen.model, place, self.seen.image_shape) is None:
+            if pixel_map(self.seen.model, place, self.seen.batch.image_shape) is None:
                 return f"of kind {step.kind}"
         return "another"
 

@@ -53,7 +53,7 @@ def verdict(seen: Observation, name: str, layer: Layer, now: BatchDirections, pr
     proof  that of the pictures; None where features were found, which nothing proves of a picture
     raw    whether pixels enter the layer as they are
     """
-    rank, full, count = layer.cut.rank, layer.cut.full, seen.batch_size
+    rank, full, count = layer.cut.rank, layer.cut.full, seen.batch.size
     believed, share = int(now.believed.sum()), percent(now.mean)
     told = []
     if not believed:

@@ -69,14 +69,15 @@ class CINet(Attack):
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
         labels, note = labels_of(seen, self.label_rule)
         goal = goal_of(seen, self.distance)
-        size, theirs = PainterSize(self.inputs, self.width, seen.image_shape), sum(weight.numel() for weight in seen.weights.values())
-        size = size.beyond(theirs, batch=seen.batch_size) if self.grow else size
+        size = PainterSize(self.inputs, self.width, seen.batch.image_shape)
+        theirs = sum(weight.numel() for weight in seen.received.weights.values())
+        size = size.beyond(theirs, batch=seen.batch.size) if self.grow else size
         note |= goal.note | {"painter's weights": size.weights, "model's weights": theirs}
         why = TOO_LARGE if self.grow else NOT_ASKED
         event: Note = {} if size.weights > theirs else {"event": FEWER.format(size.weights, theirs, why)}
         with drawing(int(torch.randint(2**31, (), generator=rng)), "generator"):
             painter = UpsamplingGenerator(size).to(seen.device, seen.dtype)
-        v = torch.randn((seen.batch_size, self.inputs), generator=rng).to(seen.device, seen.dtype)
+        v = torch.randn((seen.batch.size, self.inputs), generator=rng).to(seen.device, seen.dtype)
         unknowns = Unknowns(lambda flat: painted_with(painter, flat, v)[None], tv_weight=self.tv_weight)
         descent = Descent(self.steps, self.step_size, self.schedule, signed=self.signed, unknowns=unknowns, floor=goal.floor)
 

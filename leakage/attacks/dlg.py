@@ -31,5 +31,5 @@ class DLG(Attack):
     tries: int = param(8, 1, 16, "How many random starts to try at most, until one succeeds.")
 
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
-        rule = "searched together with the picture" if seen.labels is None else "granted"
-        yield from descend(seen, rng, labels=seen.labels, note={"label rule": rule}, steps=self.steps, tries=self.tries)
+        rule = "searched together with the picture" if seen.granted.labels is None else "granted"
+        yield from descend(seen, rng, labels=seen.granted.labels, note={"label rule": rule}, steps=self.steps, tries=self.tries)

@@ -37,6 +37,6 @@ class DLGADMM(Attack):
 
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
         seen, attacker = imitated(seen, stateless=self.repair_state, like_with_like=self.repair_scale)
-        rule = "searched together with the picture" if seen.labels is None else "granted"
+        rule = "searched together with the picture" if seen.granted.labels is None else "granted"
         note = {"label rule": rule, "attacker": attacker}
-        yield from descend(seen, rng, labels=seen.labels, note=note, steps=self.steps, tries=self.tries)
+        yield from descend(seen, rng, labels=seen.granted.labels, note=note, steps=self.steps, tries=self.tries)

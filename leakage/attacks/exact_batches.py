@@ -80,7 +80,7 @@ class ExactBatches(Attack):
         believed = layer.inputs(now.q)[now.believed]
         note |= {"lambda": now.mean}
         if pixels:
-            told: dict[str, str | int | float] = {} if seen.labels is not None or not len(believed) else {"label rule": RULE}
+            told: dict[str, str | int | float] = {} if seen.granted.labels is not None or not len(believed) else {"label rule": RULE}
             x = place_pictures(seen, pixels.pixels(believed), labels, now.sure[now.believed])
             proof = Proof.of(seen, layer.cut, now, float(x.loss))
             told |= {"proved": proof.proved, "event": verdict(seen, place.name, layer, now, proof, raw=pixels.is_raw)}
@@ -115,10 +115,10 @@ def layer_of(seen: Observation, place: ReadLayer) -> Layer:
     slopes, d = (received(gradient, f"{place.name}.{part}") for part in ("weight", "bias"))
     if not slopes.any():
         raise DoesNotApplyError(SILENT.format(place.name))
-    if seen.batch_size >= min(slopes.shape):
-        raise DoesNotApplyError(TOO_MANY.format(seen.batch_size, *slopes.shape))
-    cut = spectrum(slopes, seen.batch_size)
-    weight, bias = (exact(seen.weights[f"{place.name}.{part}"]) for part in ("weight", "bias"))
+    if seen.batch.size >= min(slopes.shape):
+        raise DoesNotApplyError(TOO_MANY.format(seen.batch.size, *slopes.shape))
+    cut = spectrum(slopes, seen.batch.size)
+    weight, bias = (exact(seen.received.weights[f"{place.name}.{part}"]) for part in ("weight", "bias"))
     return Layer(weight, bias, d, cut)
 
 
@@ -128,11 +128,11 @@ def place_pictures(seen: Observation, pixels: Tensor, labels: Tensor, sure: Tens
     Granted labels only say in which order the pictures stand; else each gets the label that it was sent with, and grey ones keep `labels`.
     """
     x = grey_pictures(seen)
-    labels, proved = labels.clone(), torch.zeros(seen.batch_size, dtype=torch.bool)
+    labels, proved = labels.clone(), torch.zeros(seen.batch.size, dtype=torch.bool)
     if len(pixels):
         found = as_pictures(seen, pixels)
         places = torch.arange(len(found))
-        if seen.labels is None:
+        if seen.granted.labels is None:
             labels[places] = said_of(seen, found).to(seen.device).argmax(1)  # (P, K)
         elif readable(seen):
             said = said_of(seen, found).to(seen.device)

@@ -60,7 +60,9 @@ class GIFD(GenerativeAttack):
 
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
         expected = {name: g.new_full((), self.noise**2) for name, g in seen.as_gradient().items()}
-        yield from super().run(replace(seen, errors=expected) if seen.errors is None and self.noise else seen, rng)
+        if seen.knowledge.errors is None and self.noise:
+            seen = replace(seen, knowledge=replace(seen.knowledge, errors=expected))
+        yield from super().run(seen, rng)
 
     def paint(self, search: GenerativeSearch) -> Iterator[Snapshot]:
         h, answers, count = torch.empty(0), list[Snapshot](), min(self.stages, len(search.prior.stages))

@@ -71,7 +71,7 @@ class GradInversion(Attack):
             floor=goal.floor,
         )
         note |= begins | goal.note
-        note["BatchNorm statistics"] = "used" if seen.statistics and self.bn_weight else "not used"
+        note["BatchNorm statistics"] = "used" if seen.granted.statistics and self.bn_weight else "not used"
         yield from descent.run(seen, z, labels, goal.distance, self._prior(seen), note=note, rng=rng)
 
     def _prior(self, seen: Observation) -> Callable[[Tensor], Tensor]:
@@ -83,7 +83,7 @@ class GradInversion(Attack):
             if len(z) > 1 and self.group_weight:
                 mean = registered_mean(z, self.reach) if self.reach else z.mean(0)
                 total = total + self.group_weight * (z - mean).flatten(1).square().mean(1)
-            if seen.statistics and self.bn_weight:
+            if seen.granted.statistics and self.bn_weight:
                 total = total + self.bn_weight * torch.stack([mismatch(seen, pixels(guess)) for guess in z])
             return total
 
@@ -92,10 +92,10 @@ class GradInversion(Attack):
 
 def mismatch(seen: Observation, x: Tensor) -> Tensor:
     """R_bn of one guess (B, C, H, W)."""
-    assert seen.statistics is not None
+    assert seen.granted.statistics is not None
     total = x.new_zeros(())
     for place, (name, (mean, variance)) in enumerate(batch_statistics(seen.model, x).items()):
-        wanted_mean, wanted_variance = seen.statistics[name]
+        wanted_mean, wanted_variance = seen.granted.statistics[name]
         gap = (mean - wanted_mean).norm() + (variance - wanted_variance).norm()
         total = total + (FIRST if place == 0 else 1.0) * gap
     return total

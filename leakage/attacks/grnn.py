@@ -48,18 +48,20 @@ class GRNN(Attack):
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
         goal = goal_of(seen, "squared")
         with drawing(int(torch.randint(2**31, (), generator=rng)), "generator"):
-            painter = GatedGenerator(self.inputs, seen.image_shape, seen.num_classes).to(seen.device, seen.dtype)
-        v = torch.randn((seen.batch_size, self.inputs), generator=rng).to(seen.device, seen.dtype)
+            painter = GatedGenerator(self.inputs, seen.batch.image_shape, seen.batch.num_classes).to(seen.device, seen.dtype)
+        v = torch.randn((seen.batch.size, self.inputs), generator=rng).to(seen.device, seen.dtype)
         weights = list(painter.parameters())
         optimiser = torch.optim.RMSprop(weights, lr=self.step_size, momentum=self.momentum)
-        note: dict[str, str | int | float] = {"label rule": "granted" if seen.labels is not None else "painted together with the picture"}
+        note: dict[str, str | int | float] = {
+            "label rule": "granted" if seen.granted.labels is not None else "painted together with the picture"
+        }
         note |= goal.note
         note["prior"] = "nothing: its painter has never seen a picture"
         note["painter's weights"] = sum(weight.numel() for weight in weights)
 
         def paint() -> tuple[Tensor, Tensor, Tensor]:
             x, y = painter(v)
-            y = y if seen.labels is None else seen.labels
+            y = y if seen.granted.labels is None else seen.granted.labels
             return x, y, goal.distance({name: g.unsqueeze(0) for name, g in seen.gradient(x, y).items()})[0]
 
         for step in range(1, self.steps + 1):

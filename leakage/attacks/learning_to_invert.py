@@ -35,11 +35,11 @@ class LearningToInvert(Attack):
 
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
         labels, note = labels_of(seen, "best")
-        if isinstance(seen.learned, str):
-            x, note = grey_pictures(seen), {**note, "event": seen.learned}
+        if isinstance(seen.granted.learned, str):
+            x, note = grey_pictures(seen), {**note, "event": seen.granted.learned}
         else:
-            x = seen.learned(seen.history[0].update).to(seen.device, seen.dtype)  # (B, C, H, W)
-            note |= {"prior": knowledge} if (knowledge := getattr(seen.learned, "knowledge", "")) else {}
+            x = seen.granted.learned(seen.received.history[0].update).to(seen.device, seen.dtype)  # (B, C, H, W)
+            note |= {"prior": knowledge} if (knowledge := getattr(seen.granted.learned, "knowledge", "")) else {}
         replayed = {name: g.unsqueeze(0) for name, g in seen.gradient(x, labels).items()}
-        loss = distance("cosine", seen.as_gradient(), entry_weights=seen.entry_weights)(replayed)[0].detach()
+        loss = distance("cosine", seen.as_gradient(), entry_weights=seen.knowledge.entry_weights)(replayed)[0].detach()
         yield Snapshot(step=1, x=x, y=labels, loss=loss.nan_to_num(2.0), note=note)

@@ -69,12 +69,12 @@ class LinearLayer(Attack):
 
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
         labels, note = labels_of(seen, self.label_rule)
-        rows = self._batch(seen) if seen.batch_size > 1 else self._single(seen)
+        rows = self._batch(seen) if seen.batch.size > 1 else self._single(seen)
         found = [snapshot_of(seen, in_order(seen, x, labels), labels) for x in rows.x]
         least = min(float(one.loss) for one in found)
         likely = [one for one in found if float(one.loss) <= max(ROUNDING, AS_GOOD * least)]
         answer = min(likely, key=lambda one: float((one.x - one.x.clamp(0, 1)).abs().max()))
-        event = words(rows, seen.batch_size, float(answer.loss))
+        event = words(rows, seen.batch.size, float(answer.loss))
         yield replace(answer, note={**note, "read from": rows.place} | ({"event": event} if event else {}))
 
     def _single(self, seen: Observation) -> RowsFound:
@@ -116,9 +116,9 @@ class LinearLayer(Attack):
         whole = rows_of(gradient, first.name, self.threshold)
         sums = rows_of_sums(gradient, first.name, self.threshold)
         slopes, d = (torch.cat(rows) for rows in zip(*sums, strict=True))
-        x, sizes = separate(pixels.pixels(slopes / d.unsqueeze(1)), d, seen.batch_size)
+        x, sizes = separate(pixels.pixels(slopes / d.unsqueeze(1)), d, seen.batch.size)
         mixture = pixels.pixels(estimate("least squares", *whole).unsqueeze(0))
-        x = torch.cat([x, mixture.expand(seen.batch_size - len(x), -1)])
+        x = torch.cat([x, mixture.expand(seen.batch.size - len(x), -1)])
         relu = isinstance(reading.activated(first.place), nn.ReLU)
         agreed = sum(size > 1 for size in sizes) if relu else sum(are_copies(*rows) for rows in sums[1:])
         beside = f", in {len(sums)} sums" if len(sums) > 1 else ""
@@ -137,7 +137,7 @@ def snapshot_of(seen: Observation, x: Tensor, labels: Tensor) -> Snapshot:
 
 def as_pictures(seen: Observation, x: Tensor) -> Tensor:
     """Pixels (B, ...) where the model is, and as precise: (B, C, H, W)."""
-    return x.view(-1, *seen.image_shape).to(seen.device, next(iter(seen.weights.values())).dtype)
+    return x.view(-1, *seen.batch.image_shape).to(seen.device, next(iter(seen.received.weights.values())).dtype)
 
 
 def in_order(seen: Observation, pixels: Tensor, labels: Tensor) -> Tensor:

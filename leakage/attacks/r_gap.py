@@ -85,10 +85,10 @@ class RGap(Attack):
         layers = list(read.layers)
         grey = grey_pictures(seen)
         blank = Snapshot(0, grey, labels, distance(seen, grey, labels), note)
-        if seen.batch_size > 1:
+        if seen.batch.size > 1:
             blank = replace(blank, note={**note, "event": MIXTURE})
             yield blank
-        weights = {name: value.detach().cpu().double() for name, value in seen.weights.items()}
+        weights = {name: value.detach().cpu().double() for name, value in seen.received.weights.items()}
         gradient = {name: value.detach().cpu().double() for name, value in seen.as_gradient().items()}
         last = layers[-1]
         steps = [
@@ -129,25 +129,25 @@ class RGap(Attack):
         if len(weight) > 1:
             ends = from_loss(Dense(last.name, weight, bias=False, activation=last.activation), weight_gradient, loss_of(seen.model))
             return [LastLayer(int(d.argmin()), d, x) for x, d in ends[:MOST]]
-        sure = seen.labels is not None or note.get("label certainty") == 1
+        sure = seen.granted.labels is not None or note.get("label certainty") == 1
         labels_left = [label] if sure else [label, 1 - label]
         return one_output(weight, weight_gradient, labels_left, lambda out: last.derivative(last.inverse(out)), loss_of(seen.model))
 
     def _answer(self, seen: Observation, pixels: PixelMap, steps: list[RecursionStep], blank: Snapshot) -> Snapshot:
         """The explanation whose pixels are pixels; all of them beside it where that does not decide."""
-        shown = [pixels.pixels(step.x.flatten()).view(1, *seen.image_shape).to(seen.device, seen.dtype) for step in steps]
+        shown = [pixels.pixels(step.x.flatten()).view(1, *seen.batch.image_shape).to(seen.device, seen.dtype) for step in steps]
         beyond = [float(torch.maximum(-x, x - 1).max()) for x in shown]
         inside = [place for place, far in enumerate(beyond) if far <= BOX]
         chosen = inside[0] if inside else beyond.index(min(beyond))
         last_layer, note = steps[chosen].last_layer, {**blank.note, "explanations": len(steps)}
-        if seen.batch_size > 1:
+        if seen.batch.size > 1:
             note["event"] = MIXTURE
         if len(inside) > 1:
             note["event"] = UNDECIDED.format(len(inside))
         if last_layer.mu is not None:
             note["mu"] = last_layer.mu
-        x = shown[chosen].expand(seen.batch_size, -1, -1, -1)
-        labels = blank.y if seen.batch_size > 1 or blank.y.dim() == 2 else torch.full_like(blank.y, last_layer.label)
+        x = shown[chosen].expand(seen.batch.size, -1, -1, -1)
+        labels = blank.y if seen.batch.size > 1 or blank.y.dim() == 2 else torch.full_like(blank.y, last_layer.label)
         names = [step.words for step in steps] if len(steps) > 1 else ["the answer"]
         views = dict(zip(names, shown, strict=True))
         return Snapshot(blank.step, x, labels, distance(seen, x, labels), note, views)
@@ -156,7 +156,7 @@ class RGap(Attack):
 def solvable_chain(seen: Observation) -> Chain:
     """The chain of the model. Raises DoesNotApplyError unless it is one, ends in a linear layer, and each of its layers sent something."""
     try:
-        read = chain(seen.model, seen.image_shape)
+        read = chain(seen.model, seen.batch.image_shape)
     except NoChainError as error:
         raise DoesNotApplyError(NOT_A_CHAIN.format(error)) from None
     if not read.layers or not isinstance(read.layers[-1].module, torch.nn.Linear):  # there the recursion begins

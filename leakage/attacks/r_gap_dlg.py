@@ -41,6 +41,6 @@ class RGapDLG(Attack):
             near = replace(moment, step=first.step + moment.step, loss=distance(seen, moment.x, first.y), note={**best.note, "way": "DLG"})
             yield near
             best = near if near.loss < best.loss else best
-        if seen.errors != {} and near.loss < first.loss:  # the nearest fits errors too
+        if seen.knowledge.errors != {} and near.loss < first.loss:  # the nearest fits errors too
             best = near
         yield replace(best, step=near.step, views={"R-GAP": first.x, "DLG": near.x})

@@ -45,8 +45,8 @@ class ROG(Attack):
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
         labels, note = labels_of(seen, self.label_rule)
         goal = goal_of(seen, self.distance)
-        channels, height, width = seen.image_shape
-        small = (seen.batch_size, channels, -(-height // self.factor), -(-width // self.factor))
+        channels, height, width = seen.batch.image_shape
+        small = (seen.batch.size, channels, -(-height // self.factor), -(-width // self.factor))
         z = torch.rand((1, *small), generator=rng).to(seen.device, seen.dtype)
         unknowns = Unknowns(lambda z: enlarged(z, (height, width)), lambda z: z.clamp(0, 1))
         descent = Descent(self.steps, self.step_size, "cosine", signed=False, unknowns=unknowns, floor=goal.floor)

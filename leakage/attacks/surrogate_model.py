@@ -63,7 +63,8 @@ class SurrogateModel(Attack):
         labels, note = labels_of(seen, self.label_rule)
         between = Between(seen, alpha_start=self.alpha_start, per_layer=self.per_layer)
         whole = {name: g for name, g in seen.as_gradient().items() if OF not in name}  # of all clients together: one model in between
-        goal = goal_of(replace(seen, update=whole, to_gradient=lambda update: update), "cosine")
+        received, replay = replace(seen.received, update=whole), replace(seen.replay, to_gradient=lambda update: update)
+        goal = goal_of(replace(seen, received=received, replay=replay), "cosine")
         match, path = goal.distance, list[Tensor]()
 
         def matched(x: Tensor) -> Tensor:
@@ -72,7 +73,8 @@ class SurrogateModel(Attack):
             return match({name: g.unsqueeze(0) for name, g in between.gradient(x[0], labels).items()})
 
         descent = Descent(steps=self.steps, step_size=self.step_size, signed=False, latent_step=self.alpha_step, floor=goal.floor)
-        with_alpha = replace(seen, latents={**seen.latents, **({"alpha": between.alpha} if self.alpha_step else {})})
+        latents = {**seen.knowledge.latents, **({"alpha": between.alpha} if self.alpha_step else {})}
+        with_alpha = replace(seen, knowledge=replace(seen.knowledge, latents=latents))
         z, begins = begun(seen, start("normal", seen, rng).unsqueeze(0), labels)
         note |= begins | goal.note
         drawn = {*(self.steps * look // LOOKS for look in range(1, LOOKS)), self.steps + 1}  # after so many looks at the path
@@ -88,8 +90,8 @@ class Between:
     """The model between the one sent out and the one that came back, at alpha: (1,), or (layers,)."""
 
     def __init__(self, seen: Observation, *, alpha_start: float, per_layer: bool) -> None:
-        self.client, ended = gradient_client(seen.model), seen.client_weights()
-        self.received = {name: value.detach() for name, value in seen.weights.items()}
+        self.client, ended = gradient_client(seen.model), seen.replay.client_weights()
+        self.received = {name: value.detach() for name, value in seen.received.weights.items()}
         self.moved = {name: ended[name] - value for name, value in self.received.items()}  # w_T - w_0
         layers = list(dict.fromkeys(name.rpartition(".")[0] for name in ended)) if per_layer else []
         self.place = {name: layers.index(name.rpartition(".")[0]) if per_layer else 0 for name in ended}

@@ -57,7 +57,7 @@ class TwinData(Attack):
 
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
         labels_of(seen, "best")  # what R-GAP needs first
-        if seen.batch_size > 1:
+        if seen.batch.size > 1:
             raise DoesNotApplyError(OF_ONE)
         if lacking := unscalable(seen):
             raise DoesNotApplyError(NEVER.format(lacking))
@@ -103,7 +103,7 @@ def unscalable(seen: Observation) -> str:
     layers = solvable_chain(seen).layers
     parts = [part for layer in layers for part in layer.weighted]
     curved = any(one.activation is not None and one.kink is None for one in (*layers, *parts))
-    biased = any(f"{part.name}.bias" in seen.weights or part.norm for part in parts)
+    biased = any(f"{part.name}.bias" in seen.received.weights or part.norm for part in parts)
     several, hinge = layers[-1].z != (1,), loss_of(seen.model) == "hinge"
     found = {"several outputs": several, "biases or norms": biased, "an activation with a curve": curved, "a hinge loss": hinge}
     return next((what for what, there in found.items() if there), "")

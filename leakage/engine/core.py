@@ -14,16 +14,21 @@ from leakage.engine.inapplicable import DoesNotApplyError as DoesNotApplyError
 from leakage.engine.inapplicable import UnreadableLabelsError as UnreadableLabelsError
 from leakage.engine.model import Model as Model
 from leakage.engine.normalise import Normalise as Normalise
+from leakage.engine.observation import Batch as Batch
 from leakage.engine.observation import Client as Client
 from leakage.engine.observation import ClientState as ClientState
+from leakage.engine.observation import Granted as Granted
+from leakage.engine.observation import Knowledge as Knowledge
 from leakage.engine.observation import Observation as Observation
 from leakage.engine.observation import Params as Params
+from leakage.engine.observation import Replay as Replay
 from leakage.engine.observation import Round as Round
 from leakage.engine.observation import Simulator as Simulator
 from leakage.engine.observation import Snapshot as Snapshot
 from leakage.engine.observation import Statistics as Statistics
 from leakage.engine.observation import StepRng as StepRng
 from leakage.engine.observation import TrainedGenerator as TrainedGenerator
+from leakage.engine.observation import Transcript as Transcript
 from leakage.engine.observation import Update as Update
 from leakage.engine.observation import generator as generator
 from leakage.engine.plugin import Plugin as Plugin
@@ -51,8 +56,8 @@ class Attack(Plugin):
         ...     brightness: float = param(0.5, 0, 1, "From black (0) to white (1).")
         ...
         ...     def run(self, seen, rng):
-        ...         x = torch.full((seen.batch_size, *seen.image_shape), self.brightness)  # (B, C, H, W)
-        ...         yield Snapshot(step=1, x=x, y=torch.zeros(seen.batch_size, dtype=torch.long), loss=torch.zeros(()))
+        ...         x = torch.full(seen.batch.shape, self.brightness)  # (B, C, H, W)
+        ...         yield Snapshot(step=1, x=x, y=torch.zeros(seen.batch.size, dtype=torch.long), loss=torch.zeros(()))
         >>> import leakage
         >>> model = nn.Sequential(nn.Flatten(), nn.Linear(16, 3))
         >>> result = leakage.attack(model, torch.rand(2, 1, 4, 4), torch.tensor([0, 2]), attack=Grey(brightness=0.25))
@@ -67,7 +72,7 @@ class Attack(Plugin):
     mistakes: ClassVar[Mapping[str, str]] = {}  # of a naive attacker who imitates the client: switch that repairs it -> in words
     strongest: ClassVar[Mapping[str, Any] | None] = None  # its fields where the strongest known attackers are tried; None: it is none
     in_place_of_steps: ClassVar[str] = ""  # what it uses where clients train for some steps, in words; empty: it imitates these steps
-    learned: ClassVar[bool] = False  # whether it needs a network that was trained beforehand to undo updates (`Observation.learned`)
+    learned: ClassVar[bool] = False  # whether it needs a network that was trained beforehand to undo updates (`Granted.learned`)
     ends_without: ClassVar[str] = ""  # which tensors of an update it cannot do without, in words; empty: it goes on with what arrives
     fits: ClassVar[Mapping[str, tuple[Any, ...]]] = {}  # of those: for which experiments: pictures, precision, model -> what each may be
 

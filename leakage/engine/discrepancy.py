@@ -1,7 +1,7 @@
 """How near a search should come to an update that has errors in it: as near as the true pictures would, and no nearer.
 
 The discrepancy principle (Morozov 1966): behind errors of a known size even the true pictures do not fit exactly, and a guess that fits
-better fits the errors. An adaptive attacker knows from the protection how large the errors are (`Observation.errors`). A naive attacker can
+better fits the errors. An adaptive attacker knows from the protection how large the errors are (`Knowledge.errors`). A naive attacker can
 estimate their size from the distance that a search without a limit leaves.
 """
 
@@ -39,10 +39,10 @@ class Goal:
 def goal_of(seen: Observation, kind: str, importance: Mapping[str, float] | None = None) -> Goal:
     """How gradients are compared with what arrived (`matching.distance`), and the expected distance of the true pictures."""
     target = seen.as_gradient()
-    compared = distance(kind, target, importance, seen.entry_weights)
-    if not seen.errors:
-        return Goal(compared, None, {} if seen.errors is not None else {"errors": UNKNOWN})
-    floor = expected_distance(kind, target, seen.errors, importance=importance, entry_weights=seen.entry_weights)
+    compared = distance(kind, target, importance, seen.knowledge.entry_weights)
+    if not seen.knowledge.errors:
+        return Goal(compared, None, {} if seen.knowledge.errors is not None else {"errors": UNKNOWN})
+    floor = expected_distance(kind, target, seen.knowledge.errors, importance=importance, entry_weights=seen.knowledge.entry_weights)
     return Goal(compared, floor, {"errors": KNOWN.format(float(floor))})
 
 

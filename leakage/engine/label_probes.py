@@ -34,15 +34,15 @@ def head(seen: Observation) -> Head:
     """The last layer as the server holds it. One output z, for two classes, stands for the logits (0, z): its row beside one of zeros."""
     weight, bias = last_layer(seen)
     gradient = seen.as_gradient()
-    own, slopes, rows = seen.weights[weight].detach(), gradient[weight].detach(), gradient[bias].detach() if bias else None
-    if len(own) == seen.num_classes:
+    own, slopes, rows = seen.received.weights[weight].detach(), gradient[weight].detach(), gradient[bias].detach() if bias else None
+    if len(own) == seen.batch.num_classes:
         return Head(own, slopes, rows)
     return Head(torch.cat([torch.zeros_like(own), own]), torch.cat([-slopes, slopes]), None if rows is None else torch.cat([-rows, rows]))
 
 
 def probe_pictures(seen: Observation) -> Tensor:
     """Smooth random pictures (P, C, H, W), 4x4 noise enlarged: always the same ones, drawn by a seed of their own, B or a multiple."""
-    channels, height, width = seen.image_shape
+    channels, height, width = seen.batch.image_shape
     noise = torch.rand((_number(seen), channels, 4, 4), generator=generator(0, "label probes"), dtype=torch.float32)
     pictures = F.interpolate(noise, size=(height, width), mode="bilinear", align_corners=False).clamp(0, 1)
     return pictures.to(seen.device, seen.dtype)
@@ -54,7 +54,7 @@ def varied_pictures(seen: Observation) -> Tensor:
     Noise on grids of 2, 4, 8 and 16 squares is enlarged and added up, weaker as the squares get smaller (as photographs fall with
     frequency), to a standard deviation drawn from [0.05, 0.35] around a brightness from [0.15, 0.85].
     """
-    channels, height, width = seen.image_shape
+    channels, height, width = seen.batch.image_shape
     number, rng = _number(seen), generator(0, "varied label probes")
     total = torch.zeros((number, channels, height, width))
     for grid in (2, 4, 8, 16):
@@ -69,8 +69,8 @@ def varied_pictures(seen: Observation) -> Tensor:
 
 def _number(seen: Observation) -> int:
     """How many probe pictures there are: B, or a multiple."""
-    _, height, width = seen.image_shape
-    return math.ceil(min(max(AREA // (height * width), FEWEST), PROBES) / seen.batch_size) * seen.batch_size
+    _, height, width = seen.batch.image_shape
+    return math.ceil(min(max(AREA // (height * width), FEWEST), PROBES) / seen.batch.size) * seen.batch.size
 
 
 def predict(seen: Observation, pictures: Tensor | None = None) -> Predictions:
@@ -84,7 +84,7 @@ def predict(seen: Observation, pictures: Tensor | None = None) -> Predictions:
     hook = layer.register_forward_pre_hook(lambda _, given: features.append(given[0]))
     try:
         with torch.no_grad():
-            some = [functional_call(seen.model, drawn(seen.model, x, rng), (x,)) for x in pictures.split(seen.batch_size)]
+            some = [functional_call(seen.model, drawn(seen.model, x, rng), (x,)) for x in pictures.split(seen.batch.size)]
             logits = torch.cat(some)  # (P, K)
     finally:
         hook.remove()

@@ -1,7 +1,7 @@
 """Labels by rehearsal: the attacker plays the client with labels that it drew itself, and learns how counts show in what arrives.
 
 A rehearsal draws B probe features and B labels, computes the last layer's gradient that a batch of these has, lets the protection change
-it as the attacker knows it to (`Observation.rehearse`), and reads it as the update is read. A linear fit from readings to counts, over
+it as the attacker knows it to (`Replay.rehearse`), and reads it as the update is read. A linear fit from readings to counts, over
 rehearsals that resemble the update, is applied to the update; its errors say how certain the counts are. So nothing is assumed of any
 protection: what it leaves of the last layer, and what can be made of it, the rehearsals show. A naive attacker changes its rehearsals as
 the update shows by itself that it was changed (`Disturbance`), and by noise where that explains why the readings contradict each other.
@@ -55,7 +55,7 @@ class RehearsalSetup:
     """All that a rehearsal needs, computed once: the last layer, the probes' features, and other layers' gradients to stand beside it."""
 
     def __init__(self, seen: Observation) -> None:
-        self.seen, self.size, self.names = seen, seen.batch_size, last_layer(seen)
+        self.seen, self.size, self.names = seen, seen.batch.size, last_layer(seen)
         own, self.pictures = head(seen), varied_pictures(seen)
         probes = predict(seen, self.pictures)
         self.shown = Disturbance.of(own)
@@ -66,7 +66,7 @@ class RehearsalSetup:
         toward = torch.linalg.pinv(self.weight).T  # (K, D): W toward_c = e_c, where W has rank K
         self.toward = toward - toward.mean(0)
         self.mean = self.features.mean(0)  # (D,)
-        self.beside = self._beside() if seen.rehearse else {}
+        self.beside = self._beside() if seen.replay.rehearse else {}
         self.scaled = False
 
     @property
@@ -84,11 +84,11 @@ class RehearsalSetup:
         """The gradients of B probe pictures with random labels, each alone (B, ...); where they are many, their mean (1, ...)."""
         seen, rng = self.seen, generator(0, "label rehearsal", "beside")
         x, y = self.pictures[: self.size], torch.randint(len(self.slopes), (self.size,), generator=rng).to(seen.device)
-        many = sum(weight.numel() for weight in seen.weights.values()) * self.size > AT_ONCE
-        if many or not seen.rehearses_each or _mixes(seen):
-            together, _ = gradient_client(seen.model)(seen.weights, x, y, {})
+        many = sum(weight.numel() for weight in seen.received.weights.values()) * self.size > AT_ONCE
+        if many or not seen.replay.rehearses_each or _mixes(seen):
+            together, _ = gradient_client(seen.model)(seen.received.weights, x, y, {})
             return {name: g.detach().unsqueeze(0) for name, g in together.items()}
-        alone = list(single_gradients(seen.model, seen.weights, x, y))
+        alone = list(single_gradients(seen.model, seen.received.weights, x, y))
         return {name: torch.stack([g[name].detach() for g in alone]) for name in alone[0]}
 
     def read(self, slopes: Tensor, rows: Tensor | None, shrinkage: float) -> tuple[Tensor, Tensor, Tensor]:
@@ -147,7 +147,7 @@ class RehearsalSetup:
     def _protected(self, z: Tensor, h: Tensor, seed: int) -> tuple[Tensor, Tensor | None]:
         """The last layer's gradient of a batch with these slopes (B, K) and features (B, D), as it would be read after the protection."""
         slopes, rows = z.T @ h / self.size, None if self.rows is None else z.mean(0)
-        rehearse = self.seen.rehearse
+        rehearse = self.seen.replay.rehearse
         if rehearse is None:
             factor = self.length / slopes.norm().clamp(min=1e-30) if self.scaled else 1.0
             return self.shown.apply(factor * slopes, None if rows is None else factor * rows, seed)
@@ -172,8 +172,8 @@ def rehearsed(seen: Observation) -> Tensor | None:
     contradicts naive ones.
     """
     found = _rehearsed(seen)
-    if found and seen.rehearse and found[1].most > 1:
-        naive = _rehearsed(replace(seen, rehearse=None))
+    if found and seen.replay.rehearse and found[1].most > 1:
+        naive = _rehearsed(replace(seen, replay=replace(seen.replay, rehearse=None)))
         found = naive if naive and naive[1].usual < found[1].usual else found
     return found[0] if found else None
 
@@ -192,7 +192,7 @@ def _rehearsed(seen: Observation) -> tuple[Tensor, Misfit] | None:
         found = read_counts(first, *setup.compare(first), setup.size)
         if likeliest(found[0])[1] > DECIDED and found[1].usual == 1:
             return found
-    if seen.rehearse is None and not setup.shown.none:
+    if seen.replay.rehearse is None and not setup.shown.none:
         first = setup.explain(knows)
     alike, _ = setup.compare(first)
     # Move the probes to where the update shows the batch's mean feature, as far as what it shows can be believed (James-Stein).

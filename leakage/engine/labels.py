@@ -90,8 +90,8 @@ def recover_by(seen: Observation, rules: Sequence[str]) -> dict[str, Recovered]:
         if rule not in RULES:
             raise ValueError(f"The rule for labels must be one of {', '.join(RULES)}; got {rule!r}. Choose one of them.")
     loss = loss_of(seen.model)  # another than cross-entropy and those of one output says so
-    last, plain, size = head(seen), logit_layer(seen).plain, seen.batch_size
-    if size == 1 and last.bias is None and seen.num_classes == 2:
+    last, plain, size = head(seen), logit_layer(seen).plain, seen.batch.size
+    if size == 1 and last.bias is None and seen.batch.num_classes == 2:
         return dict.fromkeys(rules, one_output(last.slopes[1]))
     unchanged = intact(last, plain=plain)
     alone = single(sign_free(last.slopes) if last.bias is None else last.bias) if size == 1 else None
@@ -112,7 +112,7 @@ def recover_by(seen: Observation, rules: Sequence[str]) -> dict[str, Recovered]:
 def by_rule(rule: str, seen: Observation, last: Head, chances: Tensor | None, *, unchanged: bool) -> tuple[Tensor, str]:
     """Labels (B,), sorted, and which rule found them, in words; `chances`: what the rehearsals say, None where there are none."""
     _, slopes, bias = last
-    size, biased, rows = seen.batch_size, bias is not None, slopes.sum(1) if bias is None else bias  # (K,)
+    size, biased, rows = seen.batch.size, bias is not None, slopes.sum(1) if bias is None else bias  # (K,)
     prior_rule = "matched prior" if biased else "model prior"
     fits = rule == "best" and unchanged and biased
     means = mean_predictions(seen) if "prior" in rule or fits or (chances is None and rule in ("best", "rehearsed")) else None

@@ -88,7 +88,7 @@ def _probed(seen: Observation) -> LogitLayer | str:
 
 def _pictures(seen: Observation, rng: torch.Generator) -> Iterator[Tensor]:
     """Batches of noise, of smooth pictures, of dark and of bright ones: a model may send them ways of their own."""
-    shape = (seen.batch_size, *seen.image_shape)
+    shape = seen.batch.shape
     noise = [torch.rand(shape, generator=rng) for _ in range(3)]
     coarse = [torch.rand((*shape[:2], 3, 3), generator=rng) for _ in range(2)]
     smooth = [F.interpolate(one, shape[2:], mode="bilinear") for one in coarse]

@@ -118,7 +118,7 @@ def start(kind: str, seen: Observation, rng: torch.Generator) -> Tensor:
 
     normal: N(0, 1); uniform: U(-1, 1); grey: 0, which is the mean picture of a normalised model; tiles: one tile ~ N(0, 1), repeated.
     """
-    shape = (seen.batch_size, *seen.image_shape)
+    shape = seen.batch.shape
     if kind == "tiles":
         height, width = shape[2:]
         tile = torch.randn((*shape[:2], TILE, TILE), generator=rng)
@@ -130,7 +130,7 @@ def start(kind: str, seen: Observation, rng: torch.Generator) -> Tensor:
 
 def grey_pictures(seen: Observation) -> Tensor:
     """Pictures (B, C, H, W) of pixels 0.5: the answer of who knows nothing."""
-    return torch.full((seen.batch_size, *seen.image_shape), 0.5, device=seen.device, dtype=seen.dtype)
+    return torch.full(seen.batch.shape, 0.5, device=seen.device, dtype=seen.dtype)
 
 
 def normal_start(seen: Observation, rng: torch.Generator) -> Tensor:

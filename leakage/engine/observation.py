@@ -24,6 +24,7 @@ NO_GENERATOR = (
     "No trained generator was handed to this attack. Run it in the lab, or by `python -m leakage run`; "
     "in Python give one as `ThreatModel(generator=...)`."
 )
+NO_INVERTER = "No attacker was trained beforehand. Run it in the lab, or by `python -m leakage run`."
 
 
 def generator(seed: int, *purpose: str | int) -> torch.Generator:
@@ -85,82 +86,149 @@ class TrainedGenerator:
 
 
 @dataclass(frozen=True)
-class Observation:
-    """All the server holds. No tensor of the truth is reachable from here unless the experiment grants it.
+class Batch:
+    """What every attacker knows of the private batch.
 
     Args:
-        model: the architecture, in eval mode (BatchNorm as the experiment says); its parameters are `weights`
-        weights: by parameter, those of the attacked round
-        update: what the client sent, as the attacker reads it; for a naive one: what it takes for the gradient
-        replay: (x (B, C, H, W), y (B,) or (B, K)) -> what the attacker believes this client would have sent; differentiable in x and y
-        replays: the same for S guesses at once: (S, B, C, H, W), (B,) or (S, B, K) -> an update with S in front of every shape
-        batch_size: B
-        image_shape: (C, H, W)
-        num_classes: K
-        imitate: gradients of S guesses -> what `replays` makes of them; None where that takes more than one gradient of each
-        to_gradient: turns an update into an average gradient
-        simulator: the protocol as the server knows it, whether or not the attacker makes use of that
-        adaptive: False: the attacker takes what was sent for the gradient of FedSGD, and replays that
-        history: every round that the server has watched
-        labels: (B,) when the experiment grants them, else None
-        statistics: BatchNorm layer -> mean and variance (C,) of what enters it, when the experiment grants them, else None
-        entry_weights: how much each entry of the update counts when gradients are compared, by parameter; unnamed parameters count 1
-        rehearse: (gradients of B pictures, B or 1 in front of every shape; seed) -> the average gradient as the attacker would read it, had
-            a client with these been protected with other randomness; None: it knows of nothing that changes a gradient
-        rehearses_each: whether `rehearse` looks at the pictures' gradients one by one, so that it needs all B; else their mean is enough
-        errors: the expected squared error of each entry of `as_gradient()`, by parameter, of its shape or (): its difference from
-            `gradient` of the true pictures. {} where that is exact; None where the attacker does not know
-        client_weights: computes the weights with which the client ended the round, one client's on average, as the attacker reads it
-        learned: a network trained beforehand to undo updates: update -> pictures (B, C, H, W); or why there is none, in a sentence
-        generator: a network that was trained beforehand to paint such pictures; or why there is none, in a sentence
-        examples: class -> pictures of it (N, C, H, W) in [0, 1], none of them private, when the experiment grants them; a class may lack
-        latents: what an attack may look for too: buffers of `model` by name, leaves that `replay` follows; it leaves there what it found
+        size: B, pictures in the batch
+        image_shape: (C, H, W) of each
+        num_classes: K, classes that a label may have
     """
 
-    model: nn.Module
-    weights: Params
-    update: Params
-    replay: Callable[[Tensor, Tensor], Params]
-    replays: Callable[[Tensor, Tensor], Params]
-    to_gradient: Callable[[Params], Params]
-    simulator: Simulator
-    batch_size: int
+    size: int
     image_shape: tuple[int, int, int]
     num_classes: int
-    imitate: Callable[[Params], Params] | None = None
-    adaptive: bool = True
+
+    @staticmethod
+    def of(x: Tensor, num_classes: int) -> "Batch":
+        """Describe pictures (B, C, H, W) of one of `num_classes` classes each."""
+        return Batch(len(x), (x.shape[1], x.shape[2], x.shape[3]), num_classes)
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """Give the shape of the pictures: (B, C, H, W)."""
+        return (self.size, *self.image_shape)
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """The messages between the server and the client: what it sent and what it received.
+
+    Args:
+        weights: by parameter, those of the attacked round
+        update: what the client sent in that round, as the attacker reads it; for a naive attacker: what it takes for the gradient
+        history: every round that the server has watched
+    """
+
+    weights: Params
+    update: Params
     history: tuple[Round, ...] = ()
+
+
+@dataclass(frozen=True)
+class Granted:
+    """What the experiment grants the attacker beyond what it received.
+
+    Args:
+        labels: (B,), those of the private batch; None where they are not granted
+        statistics: BatchNorm layer -> mean and variance (C,) of what enters it; None where they are not granted
+        examples: class -> public pictures of that class (N, C, H, W) in [0, 1]; a class may be missing
+        learned: a network trained beforehand to undo updates: update -> pictures (B, C, H, W); or a sentence that says why there is none
+        generator: a network trained beforehand to generate such pictures; or a sentence that says why there is none
+    """
+
     labels: Tensor | None = None
     statistics: Statistics | None = None
+    examples: dict[int, Tensor] = field(default_factory=dict)
+    learned: Callable[[Params], Tensor] | str = NO_INVERTER
+    generator: TrainedGenerator | str = NO_GENERATOR
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """What the attacker knows of the protections between the pictures and the update.
+
+    Args:
+        adaptive: True: it knows protocol and protections and imitates them; False: it takes what was sent for the gradient of FedSGD
+        entry_weights: how much each entry of the update counts when gradients are compared, by parameter; unnamed parameters count 1
+        errors: the expected squared error of each entry of `Observation.as_gradient()`, by parameter, of its shape or (): its difference
+            from `Observation.gradient` of the true pictures. {} where that is exact; None where the attacker does not know
+        latents: numbers that an attack may search along with the pictures: buffers of the model by name, leaves that the replay follows;
+            it leaves there what it found
+    """
+
+    adaptive: bool = True
     entry_weights: Params = field(default_factory=dict)
     errors: Params | None = None
     latents: Params = field(default_factory=dict)
-    examples: dict[int, Tensor] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Replay:
+    """How the attacker computes what the client would have sent for a guess; differentiable in pictures and labels.
+
+    Args:
+        single: (x (B, C, H, W), y (B,) or (B, K)) -> the update for one guess
+        several: (x (S, B, C, H, W), y (B,) or (S, B, K)) -> the updates for S guesses at once, with S in front of every shape
+        to_gradient: turns an update into the average gradient over the batch
+        simulator: the protocol as the server knows it, for an adaptive and a naive attacker alike
+        from_gradients: gradients of S guesses, S in front of every shape -> what `several` makes of them; None where `several` needs more
+            than one gradient of each guess
+        rehearse: (gradients of B pictures, B or 1 in front of every shape; seed) -> the average gradient that the attacker would read of a
+            client with these gradients and other randomness; None where it knows of nothing that changes a gradient
+        rehearses_each: whether `rehearse` needs the gradient of each picture; else their mean is enough
+        client_weights: computes the weights with which the client ended the round, as the attacker reads them; one client's on average
+    """
+
+    single: Callable[[Tensor, Tensor], Params]
+    several: Callable[[Tensor, Tensor], Params]
+    to_gradient: Callable[[Params], Params]
+    simulator: Simulator
+    from_gradients: Callable[[Params], Params] | None = None
     rehearse: Callable[[Params, int], Params] | None = None
     rehearses_each: bool = True
     client_weights: Callable[[], Params] = dict
-    learned: Callable[[Params], Tensor] | str = "No attacker was trained beforehand. Run it in the lab, or by `python -m leakage run`."
-    generator: TrainedGenerator | str = NO_GENERATOR
+
+
+@dataclass(frozen=True)
+class Observation:
+    """Everything an attack may use, by the question it answers. No tensor of the truth is reachable unless the experiment grants it.
+
+    Args:
+        model: the architecture, in eval mode (BatchNorm as the experiment says); its parameters are `received.weights`
+        batch: how many pictures, of which shape and how many classes
+        received: what arrived at the server
+        replay: how to compute what the client would have sent
+        granted: what the experiment gives to the attacker beyond that
+        knowledge: what the attacker knows of the protections
+    """
+
+    model: nn.Module
+    batch: Batch
+    received: Transcript
+    replay: Replay
+    granted: Granted = field(default_factory=Granted)
+    knowledge: Knowledge = field(default_factory=Knowledge)
 
     def as_gradient(self) -> Params:
-        """The update as an average gradient over the batch."""
-        return self.to_gradient(self.update)
+        """Give the update as an average gradient over the batch."""
+        return self.replay.to_gradient(self.received.update)
 
     def gradient(self, x: Tensor, y: Tensor) -> Params:
-        """The replay of a guess, in the units of `as_gradient`."""
-        return self.to_gradient(self.replay(x, y))
+        """Replay a guess, in the units of `as_gradient`."""
+        return self.replay.to_gradient(self.replay.single(x, y))
 
     def gradients(self, x: Tensor, y: Tensor) -> Params:
-        """The replays of S guesses (S, B, C, H, W), in the same units, S in front of every shape."""
-        return self.to_gradient(self.replays(x, y))
+        """Replay S guesses (S, B, C, H, W) in the same units, S in front of every shape."""
+        return self.replay.to_gradient(self.replay.several(x, y))
 
     @property
     def device(self) -> torch.device:
-        return next(iter(self.weights.values())).device
+        return next(iter(self.received.weights.values())).device
 
     @property
     def dtype(self) -> torch.dtype:
-        return next(iter(self.weights.values())).dtype
+        return next(iter(self.received.weights.values())).dtype
 
     @property
     def scale(self) -> tuple[Tensor, Tensor]:
@@ -168,7 +236,7 @@ class Observation:
         found = normalisation_of(self.model)
         if found:
             return found
-        shape = (1, self.image_shape[0], 1, 1)
+        shape = (1, self.batch.image_shape[0], 1, 1)
         return torch.zeros(shape, device=self.device), torch.ones(shape, device=self.device)
 
 

@@ -9,7 +9,21 @@ from torch import Tensor, nn
 
 from leakage.engine.capabilities import capabilities_of, set_capabilities
 from leakage.engine.client import gradient_client, lanes_client, use_batch_statistics, weights_of
-from leakage.engine.core import Client, ClientState, Observation, Params, Round, Simulator, Statistics, Update
+from leakage.engine.core import (
+    Batch,
+    Client,
+    ClientState,
+    Granted,
+    Knowledge,
+    Observation,
+    Params,
+    Replay,
+    Round,
+    Simulator,
+    Statistics,
+    Transcript,
+    Update,
+)
 from leakage.engine.devices import exact_arithmetic
 from leakage.engine.federation import Federation
 from leakage.engine.observation import NO_GENERATOR
@@ -17,20 +31,6 @@ from leakage.engine.rehearsed_client import rehearsed_client
 from leakage.engine.statistics import batch_statistics, stored_statistics
 from leakage.engine.strategy import ACCOMPLICE
 from leakage.engine.update_errors import expected_errors
-
-
-@dataclass(frozen=True)
-class Batch:
-    """What every attacker knows of the private batch: how many pictures, their shape (C, H, W), and how many classes there are."""
-
-    size: int
-    image_shape: tuple[int, int, int]
-    num_classes: int
-
-    @staticmethod
-    def of(x: Tensor, num_classes: int) -> "Batch":
-        """That of pictures (B, C, H, W)."""
-        return Batch(len(x), (x.shape[1], x.shape[2], x.shape[3]), num_classes)
 
 
 def ready(model: nn.Module, federation: Federation, x: Tensor, *, batch_norm: Literal["eval", "batch"] = "eval") -> nn.Module:
@@ -146,27 +146,25 @@ class _Server:
         replaying, own = (client, state) if adaptive else (gradient_client(self.model), ClientState())
         return Observation(
             model=self.model,
-            weights=weights,
-            update=update if adaptive else federation.naive(attacked),
-            replay=lambda x, y: replaying(weights, x, y, own)[0],
-            replays=self._replays(weights, own, update),
-            imitate=self._imitate(weights, state, update),
-            to_gradient=(lambda update: to_gradient(update, self.shadow)) if adaptive else (lambda update: update),
-            simulator=Simulator(replay_one, update, state, lambda u, m: to_gradient(u, federation.one(m))),
-            batch_size=batch.size,
-            image_shape=batch.image_shape,
-            num_classes=batch.num_classes,
-            adaptive=adaptive,
-            history=self.history,
-            labels=labels,
-            statistics=statistics,
-            entry_weights=federation.entry_weights(attacked.update, self.shadow),
-            errors=expected_errors(federation, attacked, update, self.shadow),
-            latents=latents,
-            generator=federation.threat.generator or NO_GENERATOR,
-            rehearse=self._rehearse(batch) if adaptive and federation.protections else None,
-            rehearses_each=federation.tells_pictures_apart,
-            client_weights=lambda: federation.client_weights(Round(weights, attacked.update, self.shadow, attacked.count)),
+            batch=batch,
+            received=Transcript(weights, update if adaptive else federation.naive(attacked), self.history),
+            replay=Replay(
+                single=lambda x, y: replaying(weights, x, y, own)[0],
+                several=self._replay_several(weights, own, update),
+                to_gradient=(lambda update: to_gradient(update, self.shadow)) if adaptive else (lambda update: update),
+                simulator=Simulator(replay_one, update, state, lambda u, m: to_gradient(u, federation.one(m))),
+                from_gradients=self._replay_gradients(weights, state, update),
+                rehearse=self._rehearse(batch) if adaptive and federation.protections else None,
+                rehearses_each=federation.tells_pictures_apart,
+                client_weights=lambda: federation.client_weights(Round(weights, attacked.update, self.shadow, attacked.count)),
+            ),
+            granted=Granted(labels, statistics, generator=federation.threat.generator or NO_GENERATOR),
+            knowledge=Knowledge(
+                adaptive=adaptive,
+                entry_weights=federation.entry_weights(attacked.update, self.shadow),
+                errors=expected_errors(federation, attacked, update, self.shadow),
+                latents=latents,
+            ),
         )
 
     def _rehearse(self, batch: Batch) -> Callable[[Params, int], Params]:
@@ -189,7 +187,7 @@ class _Server:
 
         return rehearse
 
-    def _replays(self, weights: Params, state: ClientState, inverted: Params) -> Callable[[Tensor, Tensor], Params]:
+    def _replay_several(self, weights: Params, state: ClientState, inverted: Params) -> Callable[[Tensor, Tensor], Params]:
         """The replay of S guesses: together where every entry is treated alike, else one after the other."""
         federation = self.federation
         if not capabilities_of(self.model).vectorised or (federation.adaptive and not federation.elementwise):
@@ -212,7 +210,7 @@ class _Server:
 
         return replay_many
 
-    def _imitate(self, weights: Params, state: ClientState, inverted: Params) -> Callable[[Params], Params] | None:
+    def _replay_gradients(self, weights: Params, state: ClientState, inverted: Params) -> Callable[[Params], Params] | None:
         """What the attacker makes of gradients that were computed elsewhere, if that is all that its imitation needs."""
         federation = self.federation
         if not federation.adaptive:

@@ -91,12 +91,12 @@ def stage(
     # The attacker's model may hold what it guesses of a protection that changes the model.
     honest = deepcopy(model) if federation.changes else model
     seen = observe(model, x, y, federation, num_classes=private.num_classes, should_stop=should_stop)
-    plain, _ = gradient_client(honest)(seen.weights, x, y, {})
+    plain, _ = gradient_client(honest)(seen.received.weights, x, y, {})
     if not any(bool(gradient.any()) for gradient in plain.values()):
         raise ValueError(NO_GRADIENT)
     alone = len(x) > 1 and private.batch_norm == "eval"  # whose BatchNorm needs the others has no gradient of its own
-    sent = seen.history[federation.attacked_round - 1].update
-    singles = islice(single_gradients(honest, seen.weights, x, y), SHOWN if alone else 0)
+    sent = seen.received.history[federation.attacked_round - 1].update
+    singles = islice(single_gradients(honest, seen.received.weights, x, y), SHOWN if alone else 0)
     if should_stop():
         raise StoppedError
     return Scene(
@@ -107,7 +107,7 @@ def stage(
         seen=seen,
         baselines=baselines(),
         received=describe(sent, seen.as_gradient(), singles),
-        changed=metrics.gradient_distances(seen.to_gradient(sent), plain),
+        changed=metrics.gradient_distances(seen.replay.to_gradient(sent), plain),
         known=metrics.gradient_distances(seen.as_gradient(), plain),
     )
 

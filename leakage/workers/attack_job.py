@@ -232,7 +232,7 @@ def describe(case: Case, *, others: int) -> MetaEvent:
 
 def guarantee(scene: Scene) -> PrivacyBound | None:
     """Epsilon of the first protection that promises one, for whom it says, in all that this client has sent."""
-    budget = privacy_budget(scene.federation, scene.seen.weights)
+    budget = privacy_budget(scene.federation, scene.seen.received.weights)
     return PrivacyBound(value=budget.epsilon, delta=budget.delta, times=budget.uses, whom=budget.unit) if budget else None
 
 

@@ -47,4 +47,4 @@ def class_examples(experiment: Experiment, x: Tensor) -> dict[int, Tensor]:
 def with_examples(seen: Observation, experiment: Experiment, x: Tensor) -> Observation:
     """What the server holds, and beside it the examples, where the experiment grants them and its model tells classes apart."""
     granted = experiment.assume.examples and experiment.task == "classes"
-    return replace(seen, examples=class_examples(experiment, x)) if granted else seen
+    return replace(seen, granted=replace(seen.granted, examples=class_examples(experiment, x))) if granted else seen

@@ -31,9 +31,9 @@ def with_generator(seen: Observation, attack: Attack) -> Observation:
     if not isinstance(attack, GenerativeAttack) or attack.generator == UNTRAINED:
         return seen
     try:
-        return replace(seen, generator=load_generator(attack.generator))
+        return replace(seen, granted=replace(seen.granted, generator=load_generator(attack.generator)))
     except MissingGeneratorError as error:
-        return replace(seen, generator=str(error))
+        return replace(seen, granted=replace(seen.granted, generator=str(error)))
 
 
 def load_generator(name: str) -> TrainedGenerator:

@@ -24,11 +24,15 @@ def load_inverter(card: InverterCard, knowledge: str = "") -> Inverter:
 def with_learned(seen: Observation, setting: Federation) -> Observation:
     """What the server holds, and beside it the network that was trained behind the protections for who knows them, else behind none."""
     if not setting.sends_one_gradient:
-        return replace(seen, learned=ONE_GRADIENT)
+        return _given(seen, ONE_GRADIENT)
     acting = sorted(setting.protections, key=lambda own: own.place) if setting.adaptive else ()
     behind = [{"id": own.defense.id, "fields": asdict(own.defense)} for own in acting]
-    known, victim = list(inverters().values()), weights_hash(seen.weights)
+    known, victim = list(inverters().values()), weights_hash(seen.received.weights)
     words = " and ".join(own.defense.short or own.defense.title for own in acting) or "no protection"
-    if card := fitting(known, victim, behind, seen.batch_size):
-        return replace(seen, learned=load_inverter(card, KNOWLEDGE.format(words, card.pictures, TITLES[card.data])))
-    return replace(seen, learned=missing([card for card in known if card.victim == victim], known, words, seen.batch_size))
+    if card := fitting(known, victim, behind, seen.batch.size):
+        return _given(seen, load_inverter(card, KNOWLEDGE.format(words, card.pictures, TITLES[card.data])))
+    return _given(seen, missing([card for card in known if card.victim == victim], known, words, seen.batch.size))
+
+
+def _given(seen: Observation, learned: Inverter | str) -> Observation:
+    return replace(seen, granted=replace(seen.granted, learned=learned))

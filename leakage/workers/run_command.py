@@ -148,7 +148,7 @@ def privacy(scene: Any) -> Privacy | None:
     """What its protections promise."""
     from leakage.engine.privacy import budget_words, privacy_budget
 
-    budget = privacy_budget(scene.federation, scene.seen.weights)
+    budget = privacy_budget(scene.federation, scene.seen.received.weights)
     if budget is None:
         return None
     words = budget_words(budget.epsilon, budget.delta, budget.unit, budget.assumption)

@@ -66,9 +66,9 @@ def _clock(device: torch.device) -> Callable[[], float]:
 
 def _guesses(seen: Observation, count: int, clock: Callable[[], float] = time.perf_counter) -> float:
     """Seconds for so many guesses of the pictures, replayed at once."""
-    x = torch.rand((seen.batch_size, *seen.image_shape), device=seen.device, dtype=seen.dtype)
+    x = torch.rand(seen.batch.shape, device=seen.device, dtype=seen.dtype)
     replay = seen.gradient if count == 1 else lambda x, y: {n: g[0] for n, g in seen.gradients(x.expand(count, *x.shape), y).items()}
-    return _seconds(replay, seen.as_gradient(), x, torch.zeros(seen.batch_size, dtype=torch.long, device=seen.device), clock)
+    return _seconds(replay, seen.as_gradient(), x, torch.zeros(seen.batch.size, dtype=torch.long, device=seen.device), clock)
 
 
 def _replays(model: nn.Module, batch: int, device: torch.device) -> float:

@@ -75,7 +75,7 @@ def test_normalization_changes_the_pictures_and_nothing_of_the_model(name: str) 
     model = SEQUENCES[name]().eval()
     scaled = (X - torch.tensor(MEAN).view(1, 3, 1, 1)) / torch.tensor(STD).view(1, 3, 1, 1)
     seen = leakage.observe(model, X, Y, normalization=(MEAN, STD))
-    same(seen.update, gradient(model, scaled))
+    same(seen.received.update, gradient(model, scaled))
     assert [type(layer) for layer in seen.model.modules()] == [type(layer) for layer in model.modules()]
     mean, std = seen.scale
     other, spread = (0.2, 0.9) if "ours" in name else (0.0, 1.0)
@@ -143,7 +143,7 @@ def test_the_layout_of_memory_is_changed_only_where_the_forward_stands_it() -> N
 
     for model in (Viewing(), ByStrides()):
         seen = leakage.observe(model, X, Y)
-        same(seen.update, gradient(model, X))
+        same(seen.received.update, gradient(model, X))
         assert not capabilities_of(seen.model).channels_last
     assert capabilities_of(leakage.observe(net(), X, Y).model).channels_last
 
@@ -229,7 +229,7 @@ def test_of_frozen_parameters_an_update_may_hold_nothing() -> None:
 def test_a_pixel_beyond_white_by_rounding_is_white_and_a_refusal_shows_that_it_is_beyond() -> None:
     x = X.clone()
     x[0, 0, 0, 0] = 1 + 5e-6
-    assert float(leakage.observe(net(), x, Y).update["4.bias"].sum()) == pytest.approx(0, abs=1e-6)
+    assert float(leakage.observe(net(), x, Y).received.update["4.bias"].sum()) == pytest.approx(0, abs=1e-6)
     x[0, 0, 0, 0] = 1.00003
     with pytest.raises(ValueError, match=r"x must lie in \[0, 1\]; got .* to 1.00003"):
         leakage.observe(net(), x, Y)

@@ -124,20 +124,20 @@ def test_normalization_is_the_models_own_first_step() -> None:
     normalised = (x - torch.tensor(MEAN).view(1, 3, 1, 1)) / torch.tensor(STD).view(1, 3, 1, 1)
     loss = nn.functional.cross_entropy(model(normalised), y)
     for name, slope in zip(["1.weight", "1.bias"], torch.autograd.grad(loss, list(model.parameters())), strict=True):
-        torch.testing.assert_close(seen.update[name], slope)
+        torch.testing.assert_close(seen.received.update[name], slope)
     torch.testing.assert_close(seen.scale[0].flatten(), torch.tensor(MEAN))
     own = Own()
     hooked = leakage.observe(own, smooth(1, 3, 48), torch.tensor([1]), normalization=(MEAN, STD))
     plain = leakage.observe(own, smooth(1, 3, 48), torch.tensor([1]))
-    assert list(hooked.update) == list(plain.update) == [name for name, _ in own.named_parameters()]
-    assert not torch.allclose(hooked.update["first.weight"], plain.update["first.weight"])
+    assert list(hooked.received.update) == list(plain.received.update) == [name for name, _ in own.named_parameters()]
+    assert not torch.allclose(hooked.received.update["first.weight"], plain.received.update["first.weight"])
 
 
 def test_frozen_and_unused_parameters_are_not_sent(own: Own, x: Tensor) -> None:
     own.norm.requires_grad_(False)
     own.extra = nn.Linear(3, 3)
     seen = leakage.observe(own, x, Y)
-    assert list(seen.update) == ["first.weight", "first.bias", "last.weight", "last.bias"]
+    assert list(seen.received.update) == ["first.weight", "first.bias", "last.weight", "last.bias"]
 
 
 @pytest.mark.long
@@ -162,13 +162,13 @@ def test_pictures_of_any_channels_and_sides_are_scored() -> None:
 def test_double_precision_stays_double() -> None:
     x = smooth(1, 1, 6).double()
     seen = leakage.observe(nn.Sequential(nn.Flatten(), nn.Linear(36, 3)).double(), x, torch.tensor([2]))
-    assert {value.dtype for value in seen.update.values()} == {torch.float64}
+    assert {value.dtype for value in seen.received.update.values()} == {torch.float64}
 
 
 def test_a_sum_of_clients_is_attacked_as_a_sum(own: Own, x: Tensor) -> None:
     seen = leakage.observe(own, x, Y, protocol=LOCAL, aggregation="secure_aggregation")
-    alone = [leakage.observe(own, x[n : n + 1], Y[n : n + 1], protocol=LOCAL).history[0].update for n in range(2)]
-    for name, value in seen.history[0].update.items():
+    alone = [leakage.observe(own, x[n : n + 1], Y[n : n + 1], protocol=LOCAL).received.history[0].update for n in range(2)]
+    for name, value in seen.received.history[0].update.items():
         torch.testing.assert_close(value, alone[0][name] + alone[1][name])
 
 
@@ -198,7 +198,7 @@ def test_guesses_are_scored_by_the_pictures_that_they_fit() -> None:
 @pytest.mark.parametrize("form", ["by name", "in order"])
 @pytest.mark.long
 def test_an_update_alone_is_attacked_as_that_of_a_client_would_be(own: Own, x: Tensor, form: str) -> None:
-    held = leakage.observe(own, x, Y, protocol=LOCAL).history[0].update
+    held = leakage.observe(own, x, Y, protocol=LOCAL).received.history[0].update
     update = held if form == "by name" else list(held.values())
     result = leakage.attack(own, update=update, image_shape=(3, 48, 48), batch_size=2, attack=SHORT, protocol=LOCAL)
     beside = leakage.attack(own, x, Y, attack=SHORT, protocol=LOCAL)
@@ -247,9 +247,9 @@ def test_importing_the_package_brings_no_torch_until_something_is_asked_of_it() 
 @pytest.mark.parametrize("setting", [{}, {"batch_norm": "batch"}, {"normalization": (MEAN, STD)}, {"aggregation": "secure_aggregation"}])
 def test_the_server_holds_neither_pictures_nor_labels_unless_they_are_granted(own: Own, x: Tensor, setting: dict[str, object]) -> None:
     seen = leakage.observe(own, x, Y, **setting)
-    assert seen.labels is None
+    assert seen.granted.labels is None
     assert leaks(seen, x, Y) == []
-    granted = leakage.observe(own, x, Y, threat_model=ThreatModel(labels=True), **setting).labels
+    granted = leakage.observe(own, x, Y, threat_model=ThreatModel(labels=True), **setting).granted.labels
     assert granted is not None
     assert granted.tolist() == Y.tolist()
     assert granted.data_ptr() != Y.data_ptr()
@@ -260,13 +260,13 @@ def test_a_model_that_is_no_sequence_sees_normalised_pictures(own: Own, x: Tenso
     normalised = (x - torch.tensor(MEAN).view(1, 3, 1, 1)) / torch.tensor(STD).view(1, 3, 1, 1)
     slopes = torch.autograd.grad(nn.functional.cross_entropy(own(normalised), Y), list(own.parameters()))
     seen = leakage.observe(own, x, Y, normalization=(MEAN, STD))
-    for (name, value), slope in zip(seen.update.items(), slopes, strict=True):
+    for (name, value), slope in zip(seen.received.update.items(), slopes, strict=True):
         torch.testing.assert_close(value, slope, msg=name)
 
 
 @pytest.mark.long
 def test_an_update_alone_leaves_model_and_chance_as_they_were_and_follows_its_seed(own: Own, x: Tensor) -> None:
-    update = leakage.observe(own, x, Y, batch_norm="batch").update
+    update = leakage.observe(own, x, Y, batch_norm="batch").received.update
     asked = {"update": update, "image_shape": (3, 48, 48), "batch_size": 2, "attack": InvertingGradients(steps=3), "batch_norm": "batch"}
     own.train()
     before, chance = state(own), torch.get_rng_state()

@@ -27,7 +27,7 @@ def net() -> nn.Sequential:
 
 
 def sent(**setting: Any) -> Params:
-    return leakage.observe(net(), X[:1], Y[:1], **setting).history[0].update
+    return leakage.observe(net(), X[:1], Y[:1], **setting).received.history[0].update
 
 
 def attacked(update: Params, protocol: object = "fedsgd", **setting: Any) -> leakage.Result:
@@ -110,7 +110,7 @@ def dense() -> nn.Sequential:
 def test_a_search_that_was_too_short_is_not_called_a_wrong_declaration(dense: nn.Sequential) -> None:
     x, y = torch.rand(2, 3, 8, 8, generator=torch.Generator().manual_seed(1)), torch.tensor([1, 3])
     short = leakage.plugin("inverting_gradients", steps=2)
-    result = leakage.attack(dense, update=leakage.observe(dense, x, y).update, image_shape=(3, 8, 8), batch_size=2, attack=short)
+    result = leakage.attack(dense, update=leakage.observe(dense, x, y).received.update, image_shape=(3, 8, 8), batch_size=2, attack=short)
     assert result.fit is not None
     assert result.fit.distance > 0.1
     assert "Either the search was too short, or" in result.fit.warnings[0]
@@ -178,7 +178,7 @@ def normed() -> Normed:
 
 @pytest.mark.parametrize("mode", ["eval", "batch"])
 def test_the_statistics_that_a_client_used_are_found_from_its_update(mode: Any, normed: Normed) -> None:
-    update = leakage.observe(normed, X, torch.tensor([1, 4]), batch_norm=mode).update
+    update = leakage.observe(normed, X, torch.tensor([1, 4]), batch_norm=mode).received.update
     asked: dict[str, Any] = {"update": update, "image_shape": SHAPE, "batch_size": 2, "attack": SEARCH}
     found = leakage.attack(normed, **asked)
     assert found.fit is not None
@@ -191,7 +191,7 @@ def test_the_statistics_that_a_client_used_are_found_from_its_update(mode: Any, 
 
 
 def test_beside_pictures_the_stored_statistics_stay_the_default(normed: Normed) -> None:
-    auto, stored = (leakage.observe(normed, X, torch.tensor([1, 4]), **how).update for how in ({}, {"batch_norm": "eval"}))
+    auto, stored = (leakage.observe(normed, X, torch.tensor([1, 4]), **how).received.update for how in ({}, {"batch_norm": "eval"}))
     assert all(torch.equal(auto[name], stored[name]) for name in stored)
     with pytest.raises(ValueError, match="batch_norm must be auto, eval or batch; got 'train'"):
         leakage.observe(normed, X, Y, batch_norm="train")

@@ -57,20 +57,20 @@ def autograd(model: nn.Module, x: Tensor, y: Tensor, loss: Callable[[Tensor, Ten
 def test_the_update_is_the_gradient_of_the_loss_that_was_given(name: str) -> None:
     loss, y = LOSSES[name]
     seen = leakage.observe(net(), X, y, loss=loss)
-    for sent, slope in zip(seen.update.values(), autograd(net(), X, y, loss), strict=True):
+    for sent, slope in zip(seen.received.update.values(), autograd(net(), X, y, loss), strict=True):
         torch.testing.assert_close(sent, slope)
-    again = seen.replay(X, y)
-    assert all(torch.equal(again[layer], sent) for layer, sent in seen.update.items())
+    again = seen.replay.single(X, y)
+    assert all(torch.equal(again[layer], sent) for layer, sent in seen.received.update.items())
 
 
 @pytest.mark.parametrize("name", LOSSES)
 def test_several_guesses_are_replayed_at_once_as_each_alone(name: str) -> None:
     loss, y = LOSSES[name]
     seen = leakage.observe(net(), X, y, loss=loss, threat_model=GRANTED)
-    assert seen.labels is not None
-    both = seen.replays(torch.stack([X, X.flip(0)]), seen.labels)
+    assert seen.granted.labels is not None
+    both = seen.replay.several(torch.stack([X, X.flip(0)]), seen.granted.labels)
     for lane, x in enumerate([X, X.flip(0)]):
-        for layer, alone in seen.replay(x, y).items():
+        for layer, alone in seen.replay.single(x, y).items():
             torch.testing.assert_close(both[layer][lane], alone)
 
 
@@ -83,7 +83,7 @@ def test_local_steps_minimise_it(name: str) -> None:
         optimiser.zero_grad()
         loss(trained(X), y).backward()
         optimiser.step()
-    sent = leakage.observe(net(), X, y, loss=loss, protocol=leakage.plugin("fedavg", epochs=2, rate=0.1)).history[0].update
+    sent = leakage.observe(net(), X, y, loss=loss, protocol=leakage.plugin("fedavg", epochs=2, rate=0.1)).received.history[0].update
     for moved, after, before in zip(sent.values(), trained.parameters(), net().parameters(), strict=True):
         torch.testing.assert_close(moved, after.detach() - before.detach(), atol=1e-6, rtol=1e-4)
 
@@ -91,7 +91,7 @@ def test_local_steps_minimise_it(name: str) -> None:
 @pytest.mark.parametrize("name", LOSSES)
 def test_clipping_takes_the_loss_of_each_picture_alone(name: str) -> None:
     loss, y = LOSSES[name]
-    clipped = leakage.observe(net(), X, y, loss=loss, defenses=[leakage.plugin("dp_sgd", clip=0.05, sigma=0)]).update
+    clipped = leakage.observe(net(), X, y, loss=loss, defenses=[leakage.plugin("dp_sgd", clip=0.05, sigma=0)]).received.update
     alone = [autograd(net(), X[place : place + 1], y[place : place + 1], loss) for place in range(2)]
     short = [[slope * min(1, 0.05 / torch.cat([g.flatten() for g in one]).norm()) for slope in one] for one in alone]
     for sent, one, other in zip(clipped.values(), *short, strict=True):
@@ -122,7 +122,7 @@ def test_labels_are_searched_where_they_cannot_be_read() -> None:
 
 def test_labels_beside_an_update_alone_are_granted() -> None:
     loss, y = LOSSES["several labels"]
-    update = leakage.observe(net(), X[:1], y[:1], loss=loss).update
+    update = leakage.observe(net(), X[:1], y[:1], loss=loss).received.update
     asked: dict[str, Any] = {"image_shape": (3, 8, 8), "batch_size": 1, "attack": leakage.plugin("inverting_gradients", steps=200)}
     result = leakage.attack(net(), y=y[:1], update=update, loss=loss, **asked)
     assert result.threat_model.labels

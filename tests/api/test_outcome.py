@@ -40,7 +40,7 @@ def test_a_result_is_printed_in_one_line() -> None:
     assert repr(result) == (
         f"Result({result.verdict['word']}, {result.scores['psnr']:.1f} dB, rank {result.scores['rank']:g}, {result.seconds:.1f} s)"
     )
-    update = leakage.observe(small(), X, Y).update
+    update = leakage.observe(small(), X, Y).received.update
     alone = leakage.attack(small(), update=update, image_shape=(3, 8, 8), batch_size=1, attack=SHORT)
     distance = f"{alone.scores['relative_l2']:.2g}"
     assert repr(alone) == f"Result(an update alone, relative gradient distance {distance}, {alone.seconds:.1f} s)"
@@ -82,7 +82,7 @@ def test_an_attack_that_does_not_apply_ends_in_a_result_that_says_why(*, alone: 
     model, why = convolution(), FIRST.format("a convolution")
     held: dict[str, object] = {"x": X, "y": Y, "threat_model": ThreatModel(labels=labels == "granted")}
     if alone:
-        held = {"update": leakage.observe(model, X, Y).update, "image_shape": (3, 8, 8), "batch_size": 1}
+        held = {"update": leakage.observe(model, X, Y).received.update, "image_shape": (3, 8, 8), "batch_size": 1}
         held["y"] = Y if labels == "granted" else None
     result, run = (door(model, attack="linear_layer", **held) for door in (leakage.attack, leakage.frames))
     assert list(run) == []  # nothing was tried
@@ -150,7 +150,7 @@ def test_it_works_under_modes_that_record_no_derivatives(mode: type) -> None:
         frames = list(leakage.frames(model, x, Y, attack=SHORT))
         assert torch.is_inference_mode_enabled() == (mode is torch.inference_mode)
         assert not torch.is_grad_enabled()
-        update = {name: value.clone() for name, value in leakage.observe(model, x, Y).update.items()}
+        update = {name: value.clone() for name, value in leakage.observe(model, x, Y).received.update.items()}
         alone = leakage.attack(model, update=update, image_shape=(3, 8, 8), batch_size=1, attack=SHORT)
     assert torch.equal(frames[-1].x, plain.reconstruction)
     torch.testing.assert_close(alone.reconstruction, plain.reconstruction, atol=1e-3, rtol=0)

@@ -65,7 +65,7 @@ def update(model: nn.Module) -> dict[str, Tensor]:
 def test_a_model_that_computes_with_other_weights_than_it_is_given_is_attacked_at_its_own_alone(make: type, sentence: str) -> None:
     model = make().double()
     true = torch.autograd.grad(F.cross_entropy(model(X.double()), Y), list(model.parameters()))
-    found = leakage.observe(model, X, Y).update
+    found = leakage.observe(model, X, Y).received.update
     for name, value in zip(found, true, strict=True):
         torch.testing.assert_close(found[name], value)
     assert [*leakage.frames(model, X, Y, attack=InvertingGradients(steps=2), defenses=["dp_sgd"], threat_model=GRANTED)][-1].step == 2
@@ -75,7 +75,7 @@ def test_a_model_that_computes_with_other_weights_than_it_is_given_is_attacked_a
 
 def test_an_embedding_with_sparse_gradients_is_trained_as_torch_trains_it() -> None:
     model = embedded(sparse=True).double()
-    found = leakage.observe(model, X, Y, **TRAINED).update
+    found = leakage.observe(model, X, Y, **TRAINED).received.update
     for defenses in ([], ["dp_sgd"]):
         frames = leakage.frames(model, X, Y, attack=InvertingGradients(steps=2), defenses=defenses, threat_model=GRANTED)
         assert [*frames][-1].step == 2
@@ -107,7 +107,7 @@ def test_parameters_of_any_shape_and_use_are_sent_and_matched(name: str) -> None
     search = leakage.plugin("inverting_gradients", steps=2)
     for defenses in ([], ["dp_sgd"]):
         assert [*leakage.frames(model, X, Y, attack=search, defenses=defenses, threat_model=GRANTED)][-1].step == 2
-    found = leakage.observe(model, X, Y, **TRAINED).update
+    found = leakage.observe(model, X, Y, **TRAINED).received.update
     for own, value in update(model).items():
         torch.testing.assert_close(found[own], value)
 
@@ -125,6 +125,6 @@ def test_a_forward_that_changes_a_weight_or_a_mode_of_torch_is_refused(make: typ
 
 
 def test_a_model_that_answers_one_axis_for_one_picture_is_refused_where_pictures_are_played_alone() -> None:
-    assert leakage.observe(squeezing(), X, Y).update["conv.bias"].shape == (5,)
+    assert leakage.observe(squeezing(), X, Y).received.update["conv.bias"].shape == (5,)
     with pytest.raises(ValueError, match=r"answers shape \(5,\) for pictures of shape \(1, 3, 8, 8\).*Name the axis in squeeze"):
         leakage.observe(squeezing(), X, Y, defenses=["dp_sgd"])

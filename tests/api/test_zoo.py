@@ -108,7 +108,7 @@ def check(name: str, make: zoo.Make, kind: str, side: int, ways: tuple[bool, ...
     net, x = built(make), pictures(side)
     true = expected(kind, built(make), x, Y)
     before = copy.deepcopy(dict(net.state_dict())), flags(net), x.clone(), torch.get_rng_state()
-    assert error(leakage.observe(net, x, Y, **HOW[kind]).update, true) < CLOSE
+    assert error(leakage.observe(net, x, Y, **HOW[kind]).received.update, true) < CLOSE
     for granted in ways:
         asked: dict[str, Any] = {"attack": InvertingGradients(steps=2), "threat_model": ThreatModel(labels=granted), **HOW[kind]}
         refusal = REFUSED.get(name) or (UNREADABLE.get(name) if not granted else None)
@@ -156,7 +156,7 @@ def test_networks_of_torchvision_are_attacked_or_refused(name: str, kind: str) -
 def test_in_float32_the_update_is_autograds_too(name: str) -> None:
     x = pictures(zoo.SIDE, torch.float32)
     true = gradient(built(TINY[name], torch.float32).eval(), x, Y)
-    assert error(leakage.observe(built(TINY[name], torch.float32), x, Y).update, true) < CLOSE
+    assert error(leakage.observe(built(TINY[name], torch.float32), x, Y).received.update, true) < CLOSE
 
 
 def test_the_zoo_has_the_animals_that_it_promises() -> None:

@@ -109,7 +109,7 @@ def test_the_naive_imitation_drifts_and_leaves_the_observation_alone() -> None:
         attacker, _ = imitated(seen, stateless=False, like_with_like=False)
         first, second = attacker.gradient(x, LABELS), attacker.gradient(x, LABELS)
         assert all(torch.equal(first[name], second[name]) for name in first) == same
-        assert seen.simulator.state == {}
+        assert seen.replay.simulator.state == {}
 
 
 # ---------------------------------------------------------------- GradInversion
@@ -129,14 +129,14 @@ def test_the_private_batch_matches_its_own_statistics_and_no_other_does(batch_no
 def test_the_first_layer_counts_ten_times() -> None:
     x = smooth(2, channels=3, side=28)
     seen = observed(x, model=MODEL, assume=Assumptions(statistics="exact"))
-    assert seen.statistics is not None
-    names = list(seen.statistics)
+    assert seen.granted.statistics is not None
+    names = list(seen.granted.statistics)
     totals = []
     for name in names[:2]:
-        mean, variance = seen.statistics[name]
-        seen.statistics[name] = (mean + torch.nn.functional.one_hot(torch.tensor(0), len(mean)), variance)  # 1 away in one channel
+        mean, variance = seen.granted.statistics[name]
+        seen.granted.statistics[name] = (mean + torch.nn.functional.one_hot(torch.tensor(0), len(mean)), variance)  # 1 away in one channel
         totals.append(float(mismatch(seen, x).detach()))
-        seen.statistics[name] = (mean, variance)
+        seen.granted.statistics[name] = (mean, variance)
     assert totals == pytest.approx([10, 1], abs=1e-3)
 
 

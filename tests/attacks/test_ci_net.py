@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from small_problems import GRANTED, LABELS, TINY, moments, observed, smooth
+from small_problems import GRANTED, LABELS, TINY, altered, moments, observed, smooth
 from torch import nn
 from torch.nn.utils.parametrize import remove_parametrizations
 
@@ -200,12 +200,12 @@ def test_who_knows_a_protection_imitates_it_and_who_does_not_is_misled() -> None
 def test_entries_that_are_not_trusted_do_not_count(distance: str) -> None:
     first = moments(SIXTEEN, observed(smooth(), assume=GRANTED))[0].x
     seen = observed(first, assume=GRANTED)
-    name, broken = next((name, g.clone()) for name, g in seen.update.items() if g.dim() == 2)
+    name, broken = next((name, g.clone()) for name, g in seen.received.update.items() if g.dim() == 2)
     broken[0] += 1
     trusted = torch.ones_like(broken)
     trusted[0] = 0
-    spoiled = replace(seen, update=seen.update | {name: broken})
-    losses = [float(moments(ci_net(distance=distance), one)[0].loss) for one in (spoiled, replace(spoiled, entry_weights={name: trusted}))]
+    spoiled = altered(seen, update=seen.received.update | {name: broken})
+    losses = [float(moments(ci_net(distance=distance), one)[0].loss) for one in (spoiled, altered(spoiled, entry_weights={name: trusted}))]
     assert losses[0] > 0.01
     assert losses[1] < 1e-6
 

@@ -1,12 +1,11 @@
 """SPEAR: whole batches, exactly; what it says of its own answer; and a sentence wherever it cannot work."""
 
 import re
-from dataclasses import replace
 from itertools import islice
 
 import pytest
 import torch
-from small_problems import moments, precision
+from small_problems import altered, moments, precision
 from torch import Tensor, nn
 
 from leakage.attacks._certificate import Layer, Proof
@@ -55,16 +54,16 @@ def grey(found: Snapshot) -> Tensor:
 
 def cut_of(seen: Observation, name: str = "linear1") -> Layer:
     gradient = {key: value.detach().double() for key, value in seen.as_gradient().items()}
-    weight, bias = (seen.weights[f"{name}.{part}"].detach().double() for part in ("weight", "bias"))
-    return Layer(weight, bias, gradient[f"{name}.bias"], spectrum(gradient[f"{name}.weight"], seen.batch_size))
+    weight, bias = (seen.received.weights[f"{name}.{part}"].detach().double() for part in ("weight", "bias"))
+    return Layer(weight, bias, gradient[f"{name}.bias"], spectrum(gradient[f"{name}.weight"], seen.batch.size))
 
 
 def relative_noise(seen: Observation, share: float, seed: int = 0) -> Observation:
     """The same with Gaussian noise of so large a share of the first layer's root mean square on every entry."""
-    size = share * float(seen.update["linear1.weight"].square().mean().sqrt())
+    size = share * float(seen.received.update["linear1.weight"].square().mean().sqrt())
     rng = torch.Generator().manual_seed(seed)
-    noise = {name: size * torch.randn(value.shape, generator=rng, dtype=value.dtype) for name, value in seen.update.items()}
-    return replace(seen, update={name: value + noise[name] for name, value in seen.update.items()})
+    noise = {name: size * torch.randn(value.shape, generator=rng, dtype=value.dtype) for name, value in seen.received.update.items()}
+    return altered(seen, update={name: value + noise[name] for name, value in seen.received.update.items()})
 
 
 # ---------------------------------------------------------------- the identity
@@ -156,7 +155,7 @@ def test_clipping_every_picture_changes_none_of_them() -> None:
     x = pictures(8)
     clipped = seen_of(x, defenses=(Part(id="dp_sgd", fields={"clip": 0.5, "sigma": 0.0}),))
     plain = seen_of(x)
-    assert float((clipped.update["linear1.weight"] - plain.update["linear1.weight"]).norm()) > 0.1
+    assert float((clipped.received.update["linear1.weight"] - plain.received.update["linear1.weight"]).norm()) > 0.1
     found, undefended = answer(clipped), answer(plain)
     assert float((found.x[pair(found.x, undefended.x)] - undefended.x).abs().max()) < 1e-6
 
@@ -209,9 +208,9 @@ def test_of_two_equal_pictures_one_is_reported() -> None:
 def test_in_a_gradient_without_zeros_none_is_found() -> None:
     seen = seen_of(pictures(8))
     rng = torch.Generator().manual_seed(0)
-    m, n = seen.update["linear1.weight"].shape
+    m, n = seen.received.update["linear1.weight"].shape
     made = torch.randn((m, 8), generator=rng) @ torch.randn((8, n), generator=rng)
-    found = answer(replace(seen, update=seen.update | {"linear1.weight": made}))
+    found = answer(altered(seen, update=seen.received.update | {"linear1.weight": made}))
     assert grey(found).all()
     assert found.note["proved"] == 0
     assert str(found.note["event"]).startswith("None found")
@@ -240,9 +239,9 @@ def test_a_wrong_direction_lowers_lambda_to_about_a_half() -> None:
 def test_no_label_is_used_a_granted_one_says_only_which_picture_stands_where() -> None:
     x = pictures(6)
     seen = seen_of(x)
-    assert seen.labels is None
-    alone, granted = answer(seen), answer(replace(seen, labels=labels_of(x).flip(0)))
-    wrong = answer(replace(seen, labels=torch.zeros(6, dtype=torch.long)))
+    assert seen.granted.labels is None
+    alone, granted = answer(seen), answer(altered(seen, labels=labels_of(x).flip(0)))
+    wrong = answer(altered(seen, labels=torch.zeros(6, dtype=torch.long)))
     assert torch.equal(granted.y, labels_of(x).flip(0))
     assert float((granted.x - x.flip(0)).abs().max()) < 1e-5
     for other in (granted, wrong):
@@ -273,7 +272,7 @@ def test_noise_above_everything_is_a_sentence() -> None:
 
 def test_a_dead_layer_is_a_sentence() -> None:
     seen = seen_of(pictures(3))
-    silent = replace(seen, update={name: torch.zeros_like(value) for name, value in seen.update.items()})
+    silent = altered(seen, update={name: torch.zeros_like(value) for name, value in seen.received.update.items()})
     with pytest.raises(DoesNotApplyError, match=r"^No gradient passes through linear1"):
         answer(silent)
 
@@ -304,7 +303,7 @@ def test_behind_a_convolution_features_are_found_and_pictures_searched_that_have
             "update": client(weights, x, labels_of(x), {})[0],
             "to_gradient": lambda update: update,
         }
-        seen = replace(seen_of(x), replay=lambda x, y: client(weights, x, y, {})[0], **known)
+        seen = altered(seen_of(x), single=lambda x, y: client(weights, x, y, {})[0], **known)
         found = moments(Part(id="exact_batches", fields={"feature_steps": 60}), seen)
     (told,) = dict.fromkeys(str(one.note["event"]) for one in found if "event" in one.note)
     assert "What enters 3 was found for 4 pictures: 512 numbers of each, no pixels." in told

@@ -1,11 +1,9 @@
 """Searches that start from another picture of the class: which one each guess takes, and where every search begins."""
 
-from dataclasses import replace
-
 import pytest
 import torch
 from reachable_truth import leaks
-from small_problems import CATALOG, GRANTED, moments, observed, short, smooth
+from small_problems import CATALOG, GRANTED, altered, moments, observed, short, smooth
 
 from leakage.attacks._examples import begun
 from leakage.data.images import gallery
@@ -24,7 +22,7 @@ FACES = [item.id for item in gallery() if item.label == 6]
 def owning(count: int, batch: int = 1, **settings: object) -> Observation:
     """An observation of an attacker who owns so many examples of class 7: the first is 0.1 in every pixel, the second 0.2."""
     pictures = torch.arange(1, count + 1).div(10).view(-1, 1, 1, 1).expand(-1, 1, 8, 8)
-    return replace(observed(smooth(batch), **settings), examples={7: pictures})
+    return altered(observed(smooth(batch), **settings), examples={7: pictures})
 
 
 # ---------------------------------------------------------------- which example
@@ -61,7 +59,7 @@ def test_a_class_without_another_picture_is_named() -> None:
 
 def test_an_example_stands_in_the_models_own_units() -> None:
     model = Part(id="mlp", fields={"normalise": "mnist"})  # mean 0.1307, deviation 0.3081
-    seen = replace(observed(smooth(1, 1, 28), model=model), examples={7: torch.full((1, 1, 28, 28), 0.5)})
+    seen = altered(observed(smooth(1, 1, 28), model=model), examples={7: torch.full((1, 1, 28, 28), 0.5)})
     found, _ = begun(seen, torch.zeros(1, 1, 1, 28, 28), torch.tensor([7]))
     assert float(found.mean()) == pytest.approx((0.5 - 0.1307) / 0.3081, rel=1e-4)
 
@@ -79,7 +77,7 @@ def test_every_search_of_pixels_begins_at_the_example_of_the_class(attack: str, 
 
 
 def test_two_pictures_of_one_class_part_as_they_start_apart() -> None:
-    seen = replace(owning(2, batch=2), labels=torch.tensor([7, 7]))
+    seen = altered(owning(2, batch=2), labels=torch.tensor([7, 7]))
     first = moments(short("inverting_gradients", steps=1, starts=1), seen)[0]
     assert first.x[:, 0, 0, 0].tolist() == pytest.approx([0.1, 0.2])
 
@@ -116,14 +114,14 @@ def test_of_large_pictures_fewer_are_handed_over() -> None:
 def test_no_private_picture_is_reached_from_the_examples() -> None:
     asked = Experiment(pictures=(Picture(id=FACES[0]),), attack=short("inverting_gradients"), assume=OWNS).resolve(CATALOG)
     scene = prepare(asked)
-    assert len(scene.seen.examples[6]) == MOST
+    assert len(scene.seen.granted.examples[6]) == MOST
     assert leaks(scene.seen, scene.x, scene.y) == []
 
 
 def test_a_model_of_one_output_has_no_examples_and_that_is_said_beforehand() -> None:
     asked = Experiment(task="two", assume=OWNS).resolve(CATALOG)
     assert warnings(asked, CATALOG)[0].startswith("Other pictures of every class do nothing here")
-    assert prepare(asked).seen.examples == {}
+    assert prepare(asked).seen.granted.examples == {}
 
 
 # ---------------------------------------------------------------- what is said

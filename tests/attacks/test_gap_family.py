@@ -1,10 +1,8 @@
 """H-GAP, R-GAP followed by DLG, and twin data: what they choose, and that they say which."""
 
-from dataclasses import replace
-
 import pytest
 import torch
-from small_problems import moments, precision, smooth
+from small_problems import altered, moments, precision, smooth
 from torch.nn import functional as F
 
 from leakage.attacks import twin_data
@@ -70,7 +68,7 @@ def twins(x: torch.Tensor) -> Observation:
         z = seen.model(x)[0, 1]
         seen.model.linear.weight.mul_(1.2 / z.abs())
     y = (z > 0).long().view(1)
-    return replace(seen, update={name: value.detach() for name, value in seen.replay(x, y).items()})
+    return altered(seen, update={name: value.detach() for name, value in seen.replay.single(x, y).items()})
 
 
 def test_a_twin_has_the_same_gradient_and_a_search_started_near_it_ends_at_it() -> None:
@@ -114,9 +112,9 @@ def test_in_float32_it_comes_as_near_as_the_digits_allow() -> None:
 def test_of_a_noisy_gradient_two_pictures_are_not_said_to_share_it() -> None:
     with precision(torch.float64):
         seen, rng = twins(smooth(channels=3, side=12)), torch.Generator().manual_seed(0)
-        sizes = {name: 0.1 * value.square().mean().sqrt() for name, value in seen.update.items()}
-        noisy = {name: value + sizes[name] * torch.randn(value.shape, generator=rng) for name, value in seen.update.items()}
-        last = moments(Part(id="twin_data", fields={"steps": 2}), replace(seen, update=noisy))[-1]
+        sizes = {name: 0.1 * value.square().mean().sqrt() for name, value in seen.received.update.items()}
+        noisy = {name: value + sizes[name] * torch.randn(value.shape, generator=rng) for name, value in seen.received.update.items()}
+        last = moments(Part(id="twin_data", fields={"steps": 2}), altered(seen, update=noisy))[-1]
     assert str(last.note["event"]).startswith("No twin is shown: replayed, the gradients of the two pictures are ")
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from small_problems import moments, observed, smooth
+from small_problems import altered, moments, observed, smooth
 from torch import Tensor, nn
 
 import leakage
@@ -49,7 +49,7 @@ LENET = Part(id="lenet")
 
 def known_by(seen: Observation, name: str = "digits") -> GenerativePrior:
     """What an attacker makes of the generator that it is handed."""
-    prior = prior_of(name, replace(seen, generator=load_generator(name)), generator(1, "prior"))
+    prior = prior_of(name, altered(seen, generator=load_generator(name)), generator(1, "prior"))
     assert isinstance(prior, GenerativePrior)
     return prior
 
@@ -303,18 +303,19 @@ DIGIT = Experiment(pictures=(Picture(id="digit-3"),), size=28, channels=1, model
 @pytest.mark.parametrize("attack", ["ggl", "gifd", "gias"])
 def test_prepare_hands_the_attacker_the_generator_that_its_field_names(attack: str) -> None:
     seen = prepare(DIGIT.model_copy(update={"attack": Part(id=attack)})).seen
-    assert isinstance(seen.generator, TrainedGenerator)
+    assert isinstance(seen.granted.generator, TrainedGenerator)
     card, path = find_card("digits")
-    assert (seen.generator.latent, seen.generator.image_shape, seen.generator.knowledge) == (32, (1, 28, 28), card.knowledge)
+    own = seen.granted.generator
+    assert (own.latent, own.image_shape, own.knowledge) == (32, (1, 28, 28), card.knowledge)
     weights = unpack(verified_weights(card, path), "digits")
-    held = seen.generator.network.state_dict()
+    held = seen.granted.generator.network.state_dict()
     assert held.keys() == weights.keys()
     assert all(torch.equal(held[name], value.to(held[name])) for name, value in weights.items())
 
 
 @pytest.mark.parametrize("part", [Part(id="inverting_gradients"), Part(id="grnn"), Part(id="ggl", fields={"generator": "untrained"})])
 def test_who_needs_no_trained_generator_is_handed_none(part: Part) -> None:
-    assert prepare(DIGIT.model_copy(update={"attack": part})).seen.generator == NO_GENERATOR
+    assert prepare(DIGIT.model_copy(update={"attack": part})).seen.granted.generator == NO_GENERATOR
 
 
 @pytest.mark.parametrize("attack", ["ggl", "gifd", "gias"])
@@ -336,7 +337,7 @@ def test_the_untrained_painter_is_drawn_by_the_attacks_own_chance_and_needs_noth
 
 
 def test_both_painters_start_from_the_same_numbers() -> None:
-    handed = replace(watched(smooth(side=28)), generator=load_generator("digits"))
+    handed = altered(watched(smooth(side=28)), generator=load_generator("digits"))
     rngs = [generator(1, "attack"), generator(1, "attack")]
     priors = [prior_of(name, handed, rng) for name, rng in zip(("digits", "untrained"), rngs, strict=True)]
     assert torch.equal(*(prior.sample(3, handed, rng) for prior, rng in zip(priors, rngs, strict=True)))
@@ -347,7 +348,7 @@ def test_what_an_attacker_was_handed_stays_as_it_was(attack: str) -> None:
     """It works in the observation's precision and with stored statistics, on a copy."""
     seen, attacker = watched(smooth(side=28).double()), plugin("attack", Part(id=attack, fields={"steps": 2, **BRIEF[attack]}))
     handed = with_generator(seen, attacker)
-    network = handed.generator.network.train()
+    network = handed.granted.generator.network.train()
     before = {name: value.clone() for name, value in network.state_dict().items()}
     *_, answer = attacker.run(handed, generator(1, "attack"))
     assert answer.x.dtype == torch.float64

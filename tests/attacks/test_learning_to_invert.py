@@ -98,7 +98,7 @@ def test_a_tensor_counts_by_its_direction_however_large_its_entries_are() -> Non
 def test_a_shipped_one_is_of_the_lab_s_own_network_and_better_than_the_mean_picture_by_3_db(defense: str) -> None:
     card = shipped(defense)
     seen = observe(DIGITS.resolve(CATALOG), torch.rand(1, 1, 28, 28), torch.tensor([3]))
-    assert card.victim == weights_hash(seen.weights)
+    assert card.victim == weights_hash(seen.received.weights)
     assert [part["id"] for part in card.defenses] == ([defense] if defense else [])
     assert decibels(card.mse) > decibels(card.mse_mean) + 3
     assert card.seconds < 360
@@ -117,7 +117,7 @@ def test_who_knows_the_protection_asks_the_network_trained_behind_it_and_a_naive
     for adaptive, defense in ((True, "ada_defense"), (False, "")):
         seen = seen_by(DIGITS.model_copy(update={"defenses": ADA, "assume": Assumptions(adaptive=adaptive)}), x)
         answers[adaptive] = moments(ATTACK, seen)[-1].x
-        torch.testing.assert_close(answers[adaptive], load_inverter(shipped(defense))(seen.history[0].update))
+        torch.testing.assert_close(answers[adaptive], load_inverter(shipped(defense))(seen.received.history[0].update))
     assert not torch.allclose(answers[True], answers[False], atol=0.05)
 
 

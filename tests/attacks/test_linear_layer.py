@@ -1,11 +1,10 @@
 """The bias attack: exact wherever the mathematics says so, as noisy as it says under noise, and a sentence where it cannot work."""
 
 import re
-from dataclasses import replace
 
 import pytest
 import torch
-from small_problems import GRANTED, LABELS, moments, observed, precision, smooth
+from small_problems import GRANTED, LABELS, altered, moments, observed, precision, smooth
 from torch import nn
 
 from leakage.attacks._dense import crossings
@@ -36,8 +35,8 @@ def served(model: nn.Module, x: torch.Tensor, y: torch.Tensor, **changes: object
     """What the server of any model holds, labels granted."""
     client, weights = gradient_client(model.eval()), weights_of(model)
     known = {"model": model, "weights": weights, "update": client(weights, x, y, {})[0], "labels": y, "to_gradient": lambda update: update}
-    size = {"batch_size": len(x), "image_shape": tuple(x.shape[1:])}
-    return replace(observed(x[:1]), replay=lambda x, y: client(weights, x, y, {})[0], **known, **size, **changes)
+    size = {"size": len(x), "image_shape": tuple(x.shape[1:])}
+    return altered(observed(x[:1]), single=lambda x, y: client(weights, x, y, {})[0], **known, **size, **changes)
 
 
 def error(seen: Observation, x: torch.Tensor, attack: Part = ATTACK) -> float:
@@ -188,7 +187,7 @@ def test_an_answer_that_is_no_exact_copy_says_so() -> None:
 
 def test_rows_below_the_threshold_are_left_out() -> None:
     seen = observed(smooth(), model=MLP)
-    d = seen.update["linear1.bias"].abs()
+    d = seen.received.update["linear1.bias"].abs()
     for threshold in (0.5, 1.0):
         found = answer(seen, Part(id="linear_layer", fields={"threshold": threshold}))
         assert found.note["read from"] == f"{int((d >= threshold * d.max()).sum())} rows of linear1"
@@ -312,7 +311,7 @@ def test_where_nothing_can_be_read_off_it_does_not_apply_and_says_why(name: str)
 
 def test_numbers_that_are_not_finite_are_said() -> None:
     seen = observed(smooth(), model=MLP, assume=GRANTED)
-    seen.update["linear1.weight"][0, 0] = torch.nan
+    seen.received.update["linear1.weight"][0, 0] = torch.nan
     with pytest.raises(DoesNotApplyError, match=r"^The gradient of linear1\.weight holds numbers that are not finite"):
         answer(seen)
 

@@ -1,11 +1,10 @@
 """R-GAP: exact pictures from one gradient, both roots of the logit, what it says where the equations do not suffice."""
 
 import math
-from dataclasses import replace
 
 import pytest
 import torch
-from small_problems import moments, observed, precision, smooth
+from small_problems import altered, moments, observed, precision, smooth
 from torch.nn import functional as F
 
 from leakage.engine.core import Observation, Params, Snapshot, generator
@@ -92,7 +91,7 @@ def test_with_too_few_equations_it_says_so_and_the_rank_is_that_of_the_system() 
         asked = experiment(Part(id="rgap_net", fields={"net": "B"}), "flipped")
         seen, _ = seen_by(asked, x)
         shown = solved_by(seen)
-        weight = seen.weights["conv1.weight"].detach()
+        weight = seen.received.weights["conv1.weight"].detach()
         k = torch.randn(3, 9, 9)
         system = torch.cat([torch.block_diag(*[gradient_rows(k, 4, 1, 0, (12, 12))] * 3), weight_rows(weight, 1, 0, (12, 12))])
         rank = int(torch.linalg.matrix_rank(system))
@@ -110,15 +109,15 @@ def test_to_a_network_that_is_no_chain_it_does_not_apply() -> None:
 def test_to_a_gradient_of_nothing_it_does_not_apply(filling: float, where: str) -> None:
     seen = observed(smooth(side=8), model=Part(id="fcn3"))
     with pytest.raises(DoesNotApplyError, match=where):
-        solved_by(replace(seen, update={name: torch.full_like(value, filling) for name, value in seen.update.items()}))
+        solved_by(altered(seen, update={name: torch.full_like(value, filling) for name, value in seen.received.update.items()}))
 
 
 def test_a_gradient_that_leads_nowhere_gets_a_sentence_and_grey() -> None:
     seen = observed(smooth(side=8), model=Part(id="fcn3", fields={"activation": "relu"}))
     with torch.no_grad():  # dead units below the last two layers
         seen.model.linear2.weight.zero_()
-    ones = {name: torch.ones_like(value) for name, value in seen.update.items()}
-    last = solved_by(replace(seen, update=ones, labels=torch.tensor([7])))[-1]  # of outputs that are all 0 no label can be read
+    ones = {name: torch.ones_like(value) for name, value in seen.received.update.items()}
+    last = solved_by(altered(seen, update=ones, labels=torch.tensor([7])))[-1]  # of outputs that are all 0 no label can be read
     assert "linear1" in last.note["event"]
     assert bool((last.x == 0.5).all())
 
@@ -160,7 +159,7 @@ def test_where_both_pictures_are_pictures_none_is_called_the_answer() -> None:
         seen, y = seen_by(experiment(NET_A, "two"), x)
         with torch.no_grad():  # mu = 1.2: the twin, at the root 1.36, is 1.14 times as bright
             seen.model.linear.weight.mul_(1.2 / seen.model(x)[0, 1].abs())
-        seen = replace(seen, update={name: value.detach() for name, value in seen.replay(x, y).items()})
+        seen = altered(seen, update={name: value.detach() for name, value in seen.replay.single(x, y).items()})
         last = solved_by(seen)[-1]
         errors = sorted(error(picture, x) for picture in last.views.values())
     assert "2 pictures explain this gradient" in last.note["event"]

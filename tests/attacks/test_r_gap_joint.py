@@ -85,8 +85,8 @@ def error(guess: torch.Tensor, truth: torch.Tensor) -> float:
 
 def below(seen: Observation, x: torch.Tensor) -> tuple[Segment, Params, Params]:
     """All layers below the last one as one segment, with what is true of its output."""
-    weights = {name: value.detach() for name, value in seen.weights.items()}
-    *layers, last = chain(seen.model, seen.image_shape).layers
+    weights = {name: value.detach() for name, value in seen.received.weights.items()}
+    *layers, last = chain(seen.model, seen.batch.image_shape).layers
     out = x[0]
     for layer in layers:
         z = layer.map(weights, out)
@@ -236,7 +236,7 @@ def test_betas_gradient_shows_a_wrong_derivative() -> None:
     with precision(torch.float64):
         seen, x = seen_by(8, "tanh", "conv 3@8 p1 norm")
         segment, weights, gradient = below(seen, x)
-        (layer,), last = segment.layers, chain(seen.model, seen.image_shape).layers[-1]
+        (layer,), last = segment.layers, chain(seen.model, seen.batch.image_shape).layers[-1]
         out = layer.activate(segment.z)
         solution = LastLayer(7, seen.model(x).softmax(1)[0].detach() - nn.functional.one_hot(torch.tensor(7), 10), out.flatten())
         step = RecursionStep(solution, last, out, last.input_gradient(weights, solution.k))
@@ -251,7 +251,7 @@ def test_an_explanation_whose_layers_were_short_proves_nothing_against_others() 
     with precision(torch.float64):
         seen, x = seen_by(8, "tanh", "conv 3@8 p1 norm")
         segment, weights, gradient = below(seen, x)
-        (layer,), last = segment.layers, chain(seen.model, seen.image_shape).layers[-1]
+        (layer,), last = segment.layers, chain(seen.model, seen.batch.image_shape).layers[-1]
         out = layer.activate(segment.z)
         solution = LastLayer(7, seen.model(x).softmax(1)[0].detach() - nn.functional.one_hot(torch.tensor(7), 10), out.flatten())
         tested = RecursionStep(solution, last, out, last.input_gradient(weights, solution.k))

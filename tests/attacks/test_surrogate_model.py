@@ -1,10 +1,8 @@
 """SME: at alpha 0 it is Inverting Gradients on the mean gradient; alpha goes where the gradient points as the weights have moved."""
 
-from dataclasses import replace
-
 import pytest
 import torch
-from small_problems import CATALOG, GRANTED, LABELS, TINY, moments, observed, smooth
+from small_problems import CATALOG, GRANTED, LABELS, TINY, altered, moments, observed, smooth
 
 from leakage.attacks.surrogate_model import Between
 from leakage.engine.core import Observation
@@ -22,7 +20,7 @@ def fedavg(steps: int, rate: float = 0.1, **fields: float) -> Part:
 def far(seen: Observation, x: torch.Tensor, alpha: float) -> float:
     """1 - cos(grad L(w_alpha; x), w_0 - w_T)."""
     gradient = Between(seen, alpha_start=alpha, per_layer=False).gradient(x, LABELS[: len(x)])
-    moved = {name: value.detach() - seen.client_weights()[name] for name, value in seen.weights.items()}
+    moved = {name: value.detach() - seen.replay.client_weights()[name] for name, value in seen.received.weights.items()}
     return float(distance("cosine", moved)({name: g.detach().unsqueeze(0) for name, g in gradient.items()})[0])
 
 
@@ -48,7 +46,7 @@ def test_of_a_quadratic_loss_gradient_and_movement_are_parallel(eigenvalues: tup
     begun = w.clone()
     for _ in range(20):
         w = w - 0.2 * hessian @ (w - best)
-    seen = replace(observed(smooth().double()), weights={"w": begun}, client_weights=lambda: {"w": w})
+    seen = altered(observed(smooth().double()), weights={"w": begun}, client_weights=lambda: {"w": w})
 
     def cosine(alpha: float) -> float:
         here = Between(seen, alpha_start=alpha, per_layer=False).weights()["w"].detach()
@@ -115,7 +113,7 @@ def test_a_free_alpha_ends_no_further_than_0_on_three_seeds() -> None:
 def test_the_weights_at_the_end_are_those_of_torchs_own_optimiser_for_one_phone_and_the_mean_for_two() -> None:
     x = smooth(2)
     seen = observed(x, protocol=fedavg(4), assume=GRANTED)
-    own, ended = {name: value.clone() for name, value in seen.model.state_dict().items()}, seen.client_weights()
+    own, ended = {name: value.clone() for name, value in seen.model.state_dict().items()}, seen.replay.client_weights()
 
     def trained(pictures: torch.Tensor, labels: torch.Tensor) -> dict[str, torch.Tensor]:
         seen.model.load_state_dict(own)
@@ -130,7 +128,7 @@ def test_the_weights_at_the_end_are_those_of_torchs_own_optimiser_for_one_phone_
         torch.testing.assert_close(ended[name], value, atol=1e-6, rtol=0)
     one, other = (trained(x[place : place + 1], LABELS[place : place + 1]) for place in (0, 1))
     summed = Part(id="secure_aggregation", fields={"clients": 2})
-    for name, value in observed(x, protocol=fedavg(4), aggregation=summed, assume=GRANTED).client_weights().items():
+    for name, value in observed(x, protocol=fedavg(4), aggregation=summed, assume=GRANTED).replay.client_weights().items():
         torch.testing.assert_close(value, (one[name] + other[name]) / 2, atol=1e-6, rtol=0)
 
 
@@ -138,10 +136,10 @@ def test_of_fedadmm_the_server_works_out_the_clients_own_model_and_a_naive_one_o
     """In the first round what is sent is twice as far as the model has moved."""
     admm = Part(id="fedadmm", fields={"epochs": 3, "rate": 0.1})
     adaptive, naive = (observed(smooth(), protocol=admm, assume=assume) for assume in (GRANTED, Assumptions(adaptive=False)))
-    for name, received in adaptive.weights.items():
-        moved = adaptive.client_weights()[name] - received
-        torch.testing.assert_close(moved, adaptive.update[name] / 2, atol=1e-6, rtol=0)
-        torch.testing.assert_close(naive.client_weights()[name] - received, 2 * moved, atol=1e-6, rtol=0)
+    for name, received in adaptive.received.weights.items():
+        moved = adaptive.replay.client_weights()[name] - received
+        torch.testing.assert_close(moved, adaptive.received.update[name] / 2, atol=1e-6, rtol=0)
+        torch.testing.assert_close(naive.replay.client_weights()[name] - received, 2 * moved, atol=1e-6, rtol=0)
 
 
 def test_the_ledger_says_that_local_steps_are_not_used() -> None:

@@ -66,8 +66,8 @@ def test_an_attack_depends_on_its_generator_alone(name: str) -> None:
 def test_an_attack_leaves_the_observation_and_the_global_generator_as_they_were(name: str) -> None:
     model = Part(id="convnet", fields={"width": 4})  # BatchNorm has buffers that training mode would move
     seen = observed(smooth(side=28), model=model)
-    held = {**seen.model.state_dict(keep_vars=True), **{f"weights {n}": v for n, v in seen.weights.items()}}
-    held |= {f"update {n}": v for n, v in seen.update.items()}
+    held = {**seen.model.state_dict(keep_vars=True), **{f"weights {n}": v for n, v in seen.received.weights.items()}}
+    held |= {f"update {n}": v for n, v in seen.received.update.items()}
     torch.rand(3)  # a state that no seeding leaves behind
     before, state = {n: v.detach().clone() for n, v in held.items()}, torch.get_rng_state()
     with suppress(DoesNotApplyError):  # what a closed form reads to find that out is left as it was, too
@@ -161,8 +161,8 @@ def test_inverting_gradients_stays_between_black_and_white_unless_told_otherwise
 def test_a_snapshot_of_dlg_carries_the_distance_of_its_own_picture(name: str) -> None:
     seen = observed(smooth())
     for moment in moments(short(name, steps=10), seen):
-        replayed = seen.replay(moment.x, moment.y)
-        distance = sum(float((replayed[layer] - seen.update[layer]).square().sum()) for layer in seen.update)
+        replayed = seen.replay.single(moment.x, moment.y)
+        distance = sum(float((replayed[layer] - seen.received.update[layer]).square().sum()) for layer in seen.received.update)
         assert float(moment.loss) == pytest.approx(distance, rel=1e-3, abs=1e-9)  # float32, and squares of small differences
 
 
@@ -213,5 +213,5 @@ def test_of_several_starts_inverting_gradients_answers_with_the_closest() -> Non
     torch.testing.assert_close(best[2].x, best[3].x, atol=1e-3, rtol=0)  # three and four at once round differently (float32)
     assert [one.note["start"] for one in best] == [1, 2, 3, 3]
     assert [one.step for one in best] == [10, 10, 10, 10]  # all starts at once
-    distances = [metrics.gradient_distances(seen.replay(one.x, one.y), seen.update)["cosine"] for one in best]
+    distances = [metrics.gradient_distances(seen.replay.single(one.x, one.y), seen.received.update)["cosine"] for one in best]
     assert losses == pytest.approx(distances, rel=1e-2)  # 1 - cosine loses digits in float32

@@ -62,7 +62,7 @@ def pruned_by_hand(gradient: Params, share: float) -> dict[str, np.ndarray]:
 @pytest.mark.long
 def test_an_honest_client_called_again_sends_the_same(name: str, protocol: str) -> None:
     x, settings = smooth(3), {**using(protocol), **protected(Part(id=name))}
-    assert relative(observed(x, **settings).update, observed(x, **settings).update) < 1e-6
+    assert relative(observed(x, **settings).received.update, observed(x, **settings).received.update) < 1e-6
 
 
 @EVERY
@@ -118,10 +118,10 @@ def test_whoever_knows_the_protection_replays_the_truth_to_the_update(
         if own.invert_update is not None:  # some digits are lost for ever, and more of them in a mean of one round alone
             tolerance = 0.5 if own.averaging or dtype == torch.float32 else 1e-6
         if strategy in SOFT:
-            assert torch.cosine_similarity(entries(seen.replay(x, LABELS)), entries(seen.update), dim=0) > 0.5
+            assert torch.cosine_similarity(entries(seen.replay.single(x, LABELS)), entries(seen.received.update), dim=0) > 0.5
         else:
-            counted = {layer: g * seen.entry_weights.get(layer, 1) for layer, g in seen.update.items()}
-            told = {layer: g * seen.entry_weights.get(layer, 1) for layer, g in seen.replay(x, LABELS).items()}
+            counted = {layer: g * seen.knowledge.entry_weights.get(layer, 1) for layer, g in seen.received.update.items()}
+            told = {layer: g * seen.knowledge.entry_weights.get(layer, 1) for layer, g in seen.replay.single(x, LABELS).items()}
             assert relative(told, counted) < (tolerance if protocol in ONCE else 0.5)
 
 
@@ -132,11 +132,11 @@ def test_the_neutral_setting_changes_nothing(name: str, protocol: str) -> None:
     x = smooth(3)
     plain = observed(x, **using(protocol))
     neutral = observed(x, **using(protocol), defenses=(Part(id=name, fields=NEUTRAL[name]),))
-    for seen in (neutral.update, neutral.replay(x, LABELS)):
+    for seen in (neutral.received.update, neutral.replay.single(x, LABELS)):
         if name in SUMMED:
-            assert relative(seen, plain.update) < 1e-6
+            assert relative(seen, plain.received.update) < 1e-6
         else:
-            assert all(torch.equal(value, plain.update[layer]) for layer, value in seen.items())
+            assert all(torch.equal(value, plain.received.update[layer]) for layer, value in seen.items())
 
 
 @EVERY
@@ -155,7 +155,7 @@ def test_adding_a_defense_moves_neither_the_weights_nor_the_attackers_start(name
             seen=seen,
             baselines=baselines_of(experiment, x, LABELS[:1]),
         )
-        starts.append((next(iter(play(experiment, scene=scene))), seen.weights))
+        starts.append((next(iter(play(experiment, scene=scene))), seen.received.weights))
     (one, weights), (other, same) = starts
     assert torch.equal(one.x, other.x)
     assert all(torch.equal(weights[layer], same[layer]) for layer in weights.keys() & same.keys())
@@ -191,19 +191,19 @@ def test_noise_has_the_deviation_it_was_asked_for_and_is_fresh_in_every_step_and
 def test_the_attackers_replay_differs_from_a_noisy_update_by_just_that_noise() -> None:
     x = smooth(3)
     seen = observed(x, defenses=(Part(id="gaussian_noise", fields={"scale": 0.03}),))
-    noise = entries(seen.update) - entries(seen.replay(x, LABELS))
+    noise = entries(seen.received.update) - entries(seen.replay.single(x, LABELS))
     assert float(noise.std()) == pytest.approx(0.03, rel=0.1)  # 2410 entries: known to 1.4 %
     assert float(noise.mean()) == pytest.approx(0, abs=0.003)
 
 
 def test_another_seed_adds_other_noise() -> None:
     x, noise = smooth(), (Part(id="gaussian_noise", fields={"scale": 1.0}),)  # the gradient itself is far below 1
-    assert relative(observed(x, defenses=noise, seed=2).update, observed(x, defenses=noise).update) > 0.5
+    assert relative(observed(x, defenses=noise, seed=2).received.update, observed(x, defenses=noise).received.update) > 0.5
 
 
 def test_two_tensors_of_one_update_get_different_noise() -> None:
     seen = observed(smooth(), defenses=(Part(id="gaussian_noise", fields={"scale": 10.0}),))
-    one, other = (seen.update[layer].flatten()[:32] for layer in ("linear1.weight", "linear.weight"))
+    one, other = (seen.received.update[layer].flatten()[:32] for layer in ("linear1.weight", "linear.weight"))
     assert not torch.allclose(one, other, atol=1)  # the gradient itself is far below 1
 
 
@@ -213,18 +213,18 @@ def test_two_tensors_of_one_update_get_different_noise() -> None:
 @pytest.mark.parametrize("share", [0.25, 0.5, 0.9])
 def test_pruning_keeps_what_a_sort_by_hand_keeps(share: float) -> None:
     x = smooth(3)
-    gradient = observed(x).update
+    gradient = observed(x).received.update
     seen = observed(x, defenses=(Part(id="pruning", fields={"share": share}),))
     for layer, value in pruned_by_hand(gradient, share).items():
-        np.testing.assert_array_equal(seen.update[layer].numpy(), value)
-        assert int((seen.update[layer] == 0).sum()) == int(share * value.size)
+        np.testing.assert_array_equal(seen.received.update[layer].numpy(), value)
+        assert int((seen.received.update[layer] == 0).sum()) == int(share * value.size)
 
 
 def test_noise_after_pruning_and_pruning_after_noise_are_two_different_protections() -> None:
     x, prune, noise = smooth(3), Part(id="pruning", fields={"share": 0.5}), Part(id="gaussian_noise", fields={"scale": 0.001})
-    gradient = observed(x).update
-    pruned_last = observed(x, defenses=(noise, prune)).update
-    noise_last = observed(x, defenses=(prune, noise)).update
+    gradient = observed(x).received.update
+    pruned_last = observed(x, defenses=(noise, prune)).received.update
+    noise_last = observed(x, defenses=(prune, noise)).received.update
     for layer, value in pruned_by_hand(gradient, 0.5).items():
         assert int((pruned_last[layer] == 0).sum()) == value.size // 2
         assert int((noise_last[layer] == 0).sum()) == 0
@@ -259,8 +259,8 @@ def test_black_pixels_are_not_taken_for_pruned_entries() -> None:
     x = smooth(side=8)
     x[:, :, :, 2:] = 0  # three quarters black: their columns of the first layer's gradient are exactly zero
     seen = observed(x, defenses=(Part(id="pruning", fields={"share": 0.5}),))
-    first = seen.update["linear1.weight"].view(32, 8, 8)
+    first = seen.received.update["linear1.weight"].view(32, 8, 8)
     assert int((first[:, :, 2:] == 0).sum()) == 32 * 8 * 6
-    grey = seen.replay(torch.full_like(x, 0.5), LABELS[:1])["linear1.weight"].view(32, 8, 8)
+    grey = seen.replay.single(torch.full_like(x, 0.5), LABELS[:1])["linear1.weight"].view(32, 8, 8)
     assert float(grey[:, :, 2:].abs().min()) > 0  # a guess that is not black there is told so
-    assert relative(seen.replay(x, LABELS[:1]), seen.update) < 1e-6
+    assert relative(seen.replay.single(x, LABELS[:1]), seen.received.update) < 1e-6

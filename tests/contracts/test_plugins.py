@@ -38,11 +38,11 @@ class Steepest(Attack):
     speed: float = param(0.1, 0.001, 1, "Step size in units of a pixel.")
 
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
-        labels = recover(seen).labels if seen.labels is None else seen.labels
-        distance, x = cosine_distance(seen.update), normal_start(seen, rng).requires_grad_()
+        labels = recover(seen).labels if seen.granted.labels is None else seen.granted.labels
+        distance, x = cosine_distance(seen.received.update), normal_start(seen, rng).requires_grad_()
         optimiser = torch.optim.Adam([x], lr=self.speed)
         for step in range(1, self.steps + 1):
-            loss = distance(seen.replay(x, labels))
+            loss = distance(seen.replay.single(x, labels))
             yield Snapshot(step=step, x=x.detach(), y=labels, loss=loss.detach())
             (x.grad,) = torch.autograd.grad(loss, x)
             optimiser.step()

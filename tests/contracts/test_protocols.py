@@ -55,7 +55,7 @@ BY_HAND: dict[str, tuple[dict[str, float], Callable[[nn.Module, torch.Tensor, to
 
 
 def relative(seen: Observation, other: Params) -> float:
-    return gradient_distances(other, seen.update)["relative_l2"]
+    return gradient_distances(other, seen.received.update)["relative_l2"]
 
 
 @pytest.mark.parametrize("protocol", BY_HAND)
@@ -67,7 +67,7 @@ def test_the_update_is_that_of_a_hand_written_loop(protocol: str, model: str, ba
         fields, by_hand_client = BY_HAND[protocol]
         seen = observed(x, model=MODELS[model], protocol=Part(id=protocol, fields=fields))
         by_hand = by_hand_client(seen.model, x, LABELS[:batch])
-    assert list(seen.update) == [name for name, _ in seen.model.named_parameters()]
+    assert list(seen.received.update) == [name for name, _ in seen.model.named_parameters()]
     assert relative(seen, by_hand) < 1e-12  # float64: w0 - w1 rounds at the size of the weights
 
 
@@ -75,7 +75,7 @@ def test_the_update_is_that_of_a_hand_written_loop(protocol: str, model: str, ba
 def test_the_average_is_a_gradient_like_the_clients(protocol: str) -> None:
     x = smooth(3)
     seen = observed(x, **using(protocol))
-    plain, _ = gradient_client(seen.model)(seen.weights, x, LABELS, {})
+    plain, _ = gradient_client(seen.model)(seen.received.weights, x, LABELS, {})
     to_gradient = {name: g for name, g in seen.as_gradient().items() if OF not in name}  # without what a neighbour is handed beside it
     norms = [float(torch.cat([g.flatten() for g in update.values()]).norm()) for update in (to_gradient, plain)]
     assert norms[0] == pytest.approx(norms[1], rel=0.2)  # in its units: not times a step, a count or a number of phones
@@ -89,9 +89,9 @@ def test_a_client_asked_twice_sends_the_same_and_keeps_its_memory_apart(protocol
     seen = observed(x, **using(protocol))
     client = plugin("protocol", part(protocol)).client(gradient_client(seen.model))
     state: dict[str, torch.Tensor] = {}
-    first, _ = client(seen.weights, x, LABELS, state)
-    client(seen.weights, smooth(3, seed=9), LABELS, {})  # somebody else's turn in between
-    again, _ = client(seen.weights, x, LABELS, state)
+    first, _ = client(seen.received.weights, x, LABELS, state)
+    client(seen.received.weights, smooth(3, seed=9), LABELS, {})  # somebody else's turn in between
+    again, _ = client(seen.received.weights, x, LABELS, state)
     assert state == {}
     assert all(torch.equal(first[name], again[name]) for name in first)
 
@@ -105,9 +105,9 @@ def test_replaying_the_truth_gives_the_update(protocol: str, model: str, dtype: 
     with precision(dtype):
         x = smooth(2, channels=3, side=32)
         seen = observed(x, model=light(model), **using(protocol, clients=2))
-        assert next(iter(seen.update.values())).dtype == dtype
-        assert relative(seen, seen.replay(x, LABELS[:2])) < tolerance
-        wrong = relative(seen, seen.replay(x, LABELS[1:]))
+        assert next(iter(seen.received.update.values())).dtype == dtype
+        assert relative(seen, seen.replay.single(x, LABELS[:2])) < tolerance
+        wrong = relative(seen, seen.replay.single(x, LABELS[1:]))
     assert wrong > 0.1  # other labels give another update
 
 
@@ -117,12 +117,12 @@ def test_a_replay_of_probabilities_equals_that_of_labels_and_can_be_differentiat
     seen = observed(x, **using(protocol))
     sure = torch.nn.functional.one_hot(LABELS, 10).float().requires_grad_()
     guess = x.clone().requires_grad_()
-    replayed = seen.replay(guess, sure)
+    replayed = seen.replay.single(guess, sure)
     assert relative(seen, replayed) < 1e-6
-    total = sum((replayed[name] * torch.linspace(0, 1, g.numel()).view_as(g)).sum() for name, g in seen.update.items())
+    total = sum((replayed[name] * torch.linspace(0, 1, g.numel()).view_as(g)).sum() for name, g in seen.received.update.items())
     slopes = torch.autograd.grad(total, [guess, sure])
     assert all(float(slope.abs().max()) > 0 for slope in slopes)
-    assert not any(g.requires_grad for g in seen.replay(x, LABELS).values())  # nothing to follow, no graph
+    assert not any(g.requires_grad for g in seen.replay.single(x, LABELS).values())  # nothing to follow, no graph
 
 
 def test_the_gradient_of_a_batch_is_the_mean_of_single_gradients_by_hand() -> None:
@@ -131,7 +131,7 @@ def test_the_gradient_of_a_batch_is_the_mean_of_single_gradients_by_hand() -> No
         seen = observed(x, model=MODELS["lenet"])
         singles = list(single_gradients(seen.model, weights_of(seen.model), x, LABELS))
         each = [one_gradient_step(seen.model, x[n : n + 1], LABELS[n : n + 1]) for n in range(3)]
-    for name, sent in seen.update.items():
+    for name, sent in seen.received.update.items():
         for single, one in zip(singles, each, strict=True):
             torch.testing.assert_close(single[name], one[name], atol=1e-14, rtol=0)  # float64
         torch.testing.assert_close(sum(single[name] for single in singles) / 3, sent, atol=1e-14, rtol=0)
@@ -142,7 +142,7 @@ def test_a_client_computes_at_the_weights_it_is_given_and_not_at_the_models_own(
     with precision(torch.float64):
         x = smooth(2)
         seen = observed(x, model=MODELS[model])
-        moved = {name: (value.detach() + 0.01).requires_grad_() for name, value in seen.weights.items()}
+        moved = {name: (value.detach() + 0.01).requires_grad_() for name, value in seen.received.weights.items()}
         copy = deepcopy(seen.model)
         copy.load_state_dict(moved, strict=False)
         by_hand = one_gradient_step(copy, x, LABELS[:2])
@@ -155,7 +155,7 @@ def test_a_client_computes_at_the_weights_it_is_given_and_not_at_the_models_own(
 def test_a_naive_attacker_replays_a_plain_gradient_without_protocol_or_protection(protocol: str) -> None:
     x, pruned = smooth(3), (Part(id="pruning", fields={"share": 0.5}),)
     seen = observed(x, **using(protocol), defenses=pruned, assume=Assumptions(adaptive=False))
-    assert relative(seen, seen.replay(x, LABELS)) > 0.01
-    plain, _ = gradient_client(seen.model)(seen.weights, x, LABELS, {})
-    assert all(torch.equal(value, plain[name]) for name, value in seen.replay(x, LABELS).items())
+    assert relative(seen, seen.replay.single(x, LABELS)) > 0.01
+    plain, _ = gradient_client(seen.model)(seen.received.weights, x, LABELS, {})
+    assert all(torch.equal(value, plain[name]) for name, value in seen.replay.single(x, LABELS).items())
     assert all(torch.equal(value, plain[name]) for name, value in seen.gradient(x, LABELS).items())

@@ -54,7 +54,7 @@ def met(experiment: Experiment, *, step: bool = True) -> str:
     try:
         if step:
             seen = observe(experiment, x, torch.arange(len(x)) % 10)
-            seen.replay(x, torch.arange(len(x)) % 10)
+            seen.replay.single(x, torch.arange(len(x)) % 10)
         else:
             setting = federation(experiment)
             setting.client(ready(network(experiment, tuple(x.shape[1:])), setting, x, batch_norm=experiment.batch_norm))
@@ -208,7 +208,7 @@ NOISE, AVERAGE = (Part(id="gaussian_noise", fields={"scale": 0.1}),), Assumption
 def test_the_mean_over_one_round_is_what_arrived_and_that_is_said(rounds: int, attacked: int, words: str) -> None:
     settings = {"model": TINY, "defenses": NOISE, "rounds": rounds, "attacked_round": attacked}
     x, y = smooth(1), torch.tensor([7])
-    plain, mean = (observe(Experiment(**settings, assume=assume), x, y).update for assume in (Assumptions(), AVERAGE))
+    plain, mean = (observe(Experiment(**settings, assume=assume), x, y).received.update for assume in (Assumptions(), AVERAGE))
     assert all(torch.equal(mean[name], plain[name]) for name in plain) == bool(words)
     assert words in cautioned(**settings, assume=AVERAGE)
     assert bool(cautioned(**settings, assume=AVERAGE)) == bool(words)

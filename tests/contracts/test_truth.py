@@ -49,8 +49,8 @@ def test_neither_rounds_nor_granted_statistics_hold_the_pictures(protocol: str) 
     x = smooth(3, channels=3, side=28)
     model = Part(id="convnet", fields={"width": 4})
     seen = observed(x, model=model, protocol=Part(id=protocol), rounds=3, attacked_round=3, assume=Assumptions(statistics="exact"))
-    assert seen.statistics
-    assert len(seen.history) == 3
+    assert seen.granted.statistics
+    assert len(seen.received.history) == 3
     assert leaks(seen, x, LABELS) == []
 
 
@@ -58,7 +58,7 @@ def test_neither_rounds_nor_granted_statistics_hold_the_pictures(protocol: str) 
 def test_granted_labels_are_a_copy_and_the_only_thing_that_is_given_away(protocol: str) -> None:
     x = smooth(3)
     seen = observed(x, **using(protocol), assume=Assumptions(labels=True))
-    assert leaks(seen, x, LABELS) == ["it.labels equals y"]  # equals, not is: other memory
+    assert leaks(seen, x, LABELS) == ["it.granted.labels equals y"]  # equals, not is: other memory
 
 
 # ---------------------------------------------------------------- planted: plug-ins that keep what they must not
@@ -161,7 +161,7 @@ class Sends(Protocol):
     )
     x = smooth(3)
     seen = observed(x, protocol=carrier)
-    assert not any(value.requires_grad for value in seen.update.values())
+    assert not any(value.requires_grad for value in seen.received.update.values())
     assert leaks(seen, x, LABELS) == []
 
 

@@ -75,9 +75,9 @@ OURS = Experiment(checkpoint="ours@3")
 def test_an_experiment_attacks_the_weights_of_its_checkpoint(ours: Path) -> None:
     seen = observe(OURS.resolve(CATALOG), torch.rand(1, 3, 32, 32), torch.tensor([1]))
     expected = dict(lenet().named_parameters())
-    assert all(torch.equal(seen.weights[name], value) for name, value in expected.items())
+    assert all(torch.equal(seen.received.weights[name], value) for name, value in expected.items())
     drawn = observe(Experiment(), torch.rand(1, 3, 32, 32), torch.tensor([1]))
-    assert not torch.equal(drawn.weights["conv1.weight"], expected["conv1.weight"])
+    assert not torch.equal(drawn.received.weights["conv1.weight"], expected["conv1.weight"])
 
 
 def test_float16_weights_arrive_as_float32_and_nearly_the_same(home: Path) -> None:

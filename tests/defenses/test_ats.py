@@ -83,6 +83,6 @@ def test_a_client_with_ats_sends_the_gradient_of_the_changed_pictures() -> None:
     x = smooth(3)
     plain, seen = observed(x), observed(x, defenses=(Part(id="ats"),))
     shown = ATS().transformed(x, generator(1, "defense", 0, "ats", 0))
-    assert relative(seen.update, plain.replay(shown, LABELS)) == 0
-    assert relative(seen.replay(shown, LABELS), seen.update) == 0  # a guess like it is right
-    assert relative(seen.replay(x, LABELS), seen.update) > 0.1
+    assert relative(seen.received.update, plain.replay.single(shown, LABELS)) == 0
+    assert relative(seen.replay.single(shown, LABELS), seen.received.update) == 0  # a guess like it is right
+    assert relative(seen.replay.single(x, LABELS), seen.received.update) > 0.1

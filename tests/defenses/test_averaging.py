@@ -61,7 +61,7 @@ def made_of(own: AdaptiveStrategy, updates: list[Params]) -> list[Params]:
 @EVERY
 def test_the_mean_of_so_many_rounds_is_off_by_one_rounds_error_over_its_root(name: str) -> None:
     """Unbiased and independent. Held against what the attacker compares it with, which is clipped where the client clips."""
-    own, g = strategy(name, AVERAGE, **FRESH[name]), observed(smooth(1, 3, 28)).update
+    own, g = strategy(name, AVERAGE, **FRESH[name]), observed(smooth(1, 3, 28)).received.update
     expected, _ = own.surrogate(says(g), {})({}, NOWHERE, NOWHERE, {})
     updates = sent(name, g, 64, **FRESH[name])
     one = (sum(relative(update, expected) ** 2 for update in updates) / len(updates)) ** 0.5
@@ -72,14 +72,14 @@ def test_the_mean_of_so_many_rounds_is_off_by_one_rounds_error_over_its_root(nam
 
 @EVERY
 def test_a_single_round_is_its_own_mean(name: str) -> None:
-    (update,) = sent(name, observed(smooth()).update, 1, **FRESH[name])
+    (update,) = sent(name, observed(smooth()).received.update, 1, **FRESH[name])
     (mean,) = made_of(strategy(name, AVERAGE, **FRESH[name]), [update])
     assert all(torch.equal(mean[layer], g) for layer, g in update.items())
 
 
 @pytest.mark.parametrize(("name", "bound"), [("dp_sgd", "clip"), ("fed_cdp", "bound")])
 def test_clipping_stays_known_where_rounds_are_averaged(name: str, bound: str) -> None:
-    own, g = strategy(name, AVERAGE, **FRESH[name]), observed(smooth()).update
+    own, g = strategy(name, AVERAGE, **FRESH[name]), observed(smooth()).received.update
     clipped, _ = own.surrogate(says(g), {})({}, NOWHERE, NOWHERE, {})
     assert bound in FRESH[name]
     assert relative(clipped, g) > 0.5  # it bites
@@ -94,7 +94,7 @@ def test_on_a_server_that_moves_the_error_reaches_a_floor(name: str) -> None:
         fields = {**FRESH[name], "clip": 10.0, "sigma": 0.001} if name == "dp_sgd" else FRESH[name]
         x = smooth()
         seen = observed(x, defenses=(Part(id=name, fields=fields),), assume=Assumptions(strategy=AVERAGE), **setting)
-        return relative(seen.update, {layer: g.detach() for layer, g in seen.replay(x, LABELS[:1]).items()})
+        return relative(seen.received.update, {layer: g.detach() for layer, g in seen.replay.single(x, LABELS[:1]).items()})
 
     still = [error(rounds, 1e-6) for rounds in (2, 20)]
     moved = [error(rounds, 1.0 if name == "dp_sgd" else 0.1) for rounds in (2, 20)]

@@ -38,7 +38,7 @@ def singles(x: torch.Tensor) -> list[Arrays]:
     """What the client would send for every picture alone."""
     seen = observed(x)
     client = gradient_client(seen.model)
-    sent = [client(seen.weights, x[place : place + 1], LABELS[place : place + 1], {})[0] for place in range(len(x))]
+    sent = [client(seen.received.weights, x[place : place + 1], LABELS[place : place + 1], {})[0] for place in range(len(x))]
     return [{layer: g.numpy() for layer, g in one.items()} for one in sent]
 
 
@@ -80,9 +80,9 @@ def test_without_noise_the_mean_of_shortened_gradients_is_sent_and_replayed(
         x = smooth(batch)
         short = [clipped_by_hand(name, one, BOUND) for one in singles(x)]
         seen = observed(x, defenses=(settings(name),))
-        replayed = seen.replay(x, LABELS[:batch])
+        replayed = seen.replay.single(x, LABELS[:batch])
     largest = max(float(np.abs(g).max()) for one in short for g in one.values())
-    for layer, g in seen.update.items():
+    for layer, g in seen.received.update.items():
         mean = sum(one[layer] for one in short) / batch
         np.testing.assert_allclose(g.numpy(), mean, rtol=0, atol=tolerance * largest)
         np.testing.assert_allclose(replayed[layer].numpy(), mean, rtol=0, atol=tolerance * largest)
@@ -102,7 +102,7 @@ def test_fed_cdp_bounds_every_layer_of_every_picture() -> None:
     x = smooth(1)
     (one,) = singles(x)
     seen = observed(x, defenses=(settings("fed_cdp"),))
-    lengths = {layer: float(g.double().norm()) for layer, g in seen.update.items()}
+    lengths = {layer: float(g.double().norm()) for layer, g in seen.received.update.items()}
     for layer, found in lengths.items():
         assert found == pytest.approx(min(BOUND, length({layer: one[layer]})), rel=1e-5)  # float32
     assert sum(found == pytest.approx(BOUND, rel=1e-5) for found in lengths.values()) >= 2
@@ -125,7 +125,7 @@ def test_an_attackers_derivative_through_the_shortening_is_that_of_finite_differ
         guess, way = smooth(2, seed=1), smooth(2, seed=2)
 
         def distance(guess: torch.Tensor) -> torch.Tensor:
-            return sum((g - seen.update[layer]).square().sum() for layer, g in seen.replay(guess, LABELS[:2]).items())
+            return sum((g - seen.received.update[layer]).square().sum() for layer, g in seen.replay.single(guess, LABELS[:2]).items())
 
         leaf = guess.clone().requires_grad_()
         (slope,) = torch.autograd.grad(distance(leaf), leaf)
@@ -139,7 +139,7 @@ def test_batchnorm_that_mixes_the_pictures_is_refused_with_a_remedy(name: str) -
     model = Part(id="convnet", fields={"width": 4})
     with pytest.raises(ValueError, match=r"mixes the pictures. Choose its stored statistics, or a model with GroupNorm"):
         observed(smooth(2, 3, 32), model=model, batch_norm="batch", defenses=(Part(id=name),))
-    assert observed(smooth(2, 3, 32), model=model, defenses=(Part(id=name),)).update
+    assert observed(smooth(2, 3, 32), model=model, defenses=(Part(id=name),)).received.update
 
 
 # ---------------------------------------------------------------- noise
@@ -182,7 +182,7 @@ def test_fed_cdps_bound_and_noise_fall_in_equal_steps_and_then_stay() -> None:
 def test_a_protection_before_it_acts_on_every_picture_alone_with_fresh_noise() -> None:
     x = smooth(3)[:1].expand(3, -1, -1, -1)
     noise, limit = Part(id="gaussian_noise", fields={"scale": 1.0}), settings("dp_sgd", bound=1e6)
-    with_noise, without = (observed(x, defenses=defenses).update for defenses in ((noise, limit), (limit,)))
+    with_noise, without = (observed(x, defenses=defenses).received.update for defenses in ((noise, limit), (limit,)))
     difference = torch.cat([(with_noise[layer] - without[layer]).flatten() for layer in without])
     assert float(difference.std()) == pytest.approx(1 / math.sqrt(3), rel=4 / math.sqrt(2 * len(difference)))
 

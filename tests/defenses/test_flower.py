@@ -77,7 +77,7 @@ def test_who_averages_over_the_rounds_comes_nearer(name: str) -> None:
     x, errors = smooth(3), []
     for rounds in (1, 16):
         seen = observed(x, **still, rounds=rounds, attacked_round=rounds, assume=Assumptions(strategy="average the rounds"))
-        errors.append(relative(seen.update, seen.replay(x, LABELS)))
+        errors.append(relative(seen.received.update, seen.replay.single(x, LABELS)))
     assert errors[1] == pytest.approx(errors[0] / 4, rel=0.1)
 
 
@@ -87,7 +87,7 @@ def test_who_averages_over_the_rounds_comes_nearer(name: str) -> None:
 def test_central_noise_changes_nothing_that_this_server_sees_and_promises_it_nothing() -> None:
     x, central = smooth(3), Part(id="flower_central_dp")
     plain, seen = observed(x), observed(x, defenses=(central,))
-    assert all(torch.equal(plain.update[name], seen.update[name]) for name in plain.update)
+    assert all(torch.equal(plain.received.update[name], seen.received.update[name]) for name in plain.received.update)
     assert promised(central) is None
 
 
@@ -145,7 +145,7 @@ def test_ldp_fl_counts_every_number_of_a_phone() -> None:
     bound = promised(Part(id="ldp_fl", fields={"epsilon": 0.5}), rounds=2)
     assert bound is not None
     experiment = Experiment(model=TINY).resolve(CATALOG)
-    entries = sum(value.numel() for value in prepare(experiment, device=torch.device("cpu")).seen.weights.values())
+    entries = sum(value.numel() for value in prepare(experiment, device=torch.device("cpu")).seen.received.weights.values())
     assert (bound.value, bound.delta) == (entries * 0.5 * 2, 0)
     assert bound.whom.endswith("(for one number alone it is 0.5)")
 
@@ -155,11 +155,11 @@ def test_ldp_fl_counts_every_number_of_a_phone() -> None:
 
 def test_the_tensors_named_arrive_as_zeros_and_the_others_as_they_are() -> None:
     x = smooth(3)
-    plain = observed(x).update
+    plain = observed(x).received.update
     for names, gone in (("last", {"linear.weight", "linear.bias"}), ("*1.weight linear.bias", {"linear1.weight", "linear.bias"})):
         seen = observed(x, defenses=(Part(id="exclude_vars", fields={"names": names}),))
-        assert {name for name, g in seen.update.items() if not g.any()} == gone
-        assert all(torch.equal(seen.update[name], plain[name]) for name in plain.keys() - gone)
+        assert {name for name, g in seen.received.update.items() if not g.any()} == gone
+        assert all(torch.equal(seen.received.update[name], plain[name]) for name in plain.keys() - gone)
 
 
 def test_a_name_that_no_tensor_has_is_refused_with_those_there_are() -> None:

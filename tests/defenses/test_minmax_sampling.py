@@ -12,9 +12,9 @@ from torch import Tensor, nn
 import leakage
 from leakage.defenses._minmax import Kept, threshold
 from leakage.engine.client import gradient_client
-from leakage.engine.core import AdaptiveStrategy, ClientState, Params, generator
+from leakage.engine.core import AdaptiveStrategy, Batch, ClientState, Params, generator
 from leakage.engine.federation import Federation
-from leakage.engine.observe import Batch, received
+from leakage.engine.observe import received
 from leakage.engine.strategy import ACCOMPLICE
 from leakage.spec.cautions import warnings
 from leakage.spec.experiment import Assumptions, Experiment, Part, Picture, SpecError, parse
@@ -68,7 +68,7 @@ def cosine(one: Params, other: Params) -> float:
 @pytest.fixture(scope="module")
 def lenet() -> Params:
     """A gradient of 15,826 numbers in single precision."""
-    return observed(smooth(1, 3, 32), model=LENET).update
+    return observed(smooth(1, 3, 32), model=LENET).received.update
 
 
 def weights_of_draw(g: Tensor, step: int) -> Tensor:
@@ -202,8 +202,8 @@ def test_where_the_server_moves_the_weights_the_roots_deviate_and_count_less() -
     x = smooth(1, 3, 32)
     settings = {"model": LENET, "rounds": 6, "attacked_round": 6, "defenses": (sampling(0.2),)}
     still, moved = (observed(x, **settings, protocol=Part(id="fedsgd", fields={"rate": rate})) for rate in (1e-6, 0.1))
-    assert float(flat(still.entry_weights).mean()) > float(flat(moved.entry_weights).mean()) + 0.1
-    assert cosine(still.update, observed(x, model=LENET).update) > 0.98
+    assert float(flat(still.knowledge.entry_weights).mean()) > float(flat(moved.knowledge.entry_weights).mean()) + 0.1
+    assert cosine(still.received.update, observed(x, model=LENET).received.update) > 0.98
 
 
 def test_of_entries_of_one_size_only_the_signs_can_be_solved() -> None:
@@ -249,21 +249,21 @@ def test_the_accomplice_computes_its_own_gradient_and_nothing_of_the_private_pic
     rounds = {"rounds": 4, "attacked_round": 4, "protocol": Part(id="fedsgd", fields={"rate": 0.1})}
     seen = observed(x, model=LENET, defenses=(sampling(0.05),), assume=assume, **rounds)
     held, label = load(Experiment(pictures=(CAT,)), {})
-    gradient, _ = gradient_client(seen.model)(seen.weights, held, label, {})
-    assert all(torch.equal(seen.history[3].state[ACCOMPLICE + layer], g) for layer, g in gradient.items())
-    assert torch.equal(flat(seen.update).abs().sort().values, flat(gradient).abs().sort().values)
+    gradient, _ = gradient_client(seen.model)(seen.received.weights, held, label, {})
+    assert all(torch.equal(seen.received.history[3].state[ACCOMPLICE + layer], g) for layer, g in gradient.items())
+    assert torch.equal(flat(seen.received.update).abs().sort().values, flat(gradient).abs().sort().values)
     assert leaks(seen, x, LABELS) == []
 
 
 def test_an_update_alone_is_ranked_with_an_accomplice_too() -> None:
     model = nn.Sequential(nn.Flatten(), nn.Linear(16, 3))
     x, y = torch.rand(2, 1, 4, 4), torch.tensor([2, 0])
-    plain = leakage.observe(model, x[:1], y[:1]).update
-    other = leakage.observe(model, x[1:], y[1:]).update
+    plain = leakage.observe(model, x[:1], y[:1]).received.update
+    other = leakage.observe(model, x[1:], y[1:]).received.update
     threat = leakage.ThreatModel(strategy=RANK, accomplice=(x[1:], y[1:]))
     federation = Federation.of(plugin("protocol", Part(id="fedsgd")), [plugin("defense", sampling(0.5))], threat, seed=1)
     seen = received(model, plain, federation, Batch(1, (1, 4, 4), 3))
-    assert torch.equal(flat(seen.update).abs().sort().values, flat(other).abs().sort().values)
+    assert torch.equal(flat(seen.received.update).abs().sort().values, flat(other).abs().sort().values)
 
 
 @pytest.mark.long

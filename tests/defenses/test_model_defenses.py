@@ -69,10 +69,10 @@ def test_a_client_with_precode_sends_the_gradient_of_both_losses(dtype: torch.dt
     with precision(dtype):
         x = smooth(batch)
         seen = observed(x, defenses=(PRECODE,), seed=SEED)
-        weights, y = seen.weights, LABELS[:batch]
-        assert relative(seen.update, gate_by_hand(weights, x, y, noise(0, batch, dtype))) < tolerance
-        assert relative(seen.replay(x, y), gate_by_hand(weights, x, y, torch.zeros(6))) < tolerance  # whoever does not know eps
-        assert relative(seen.update, gate_by_hand(weights, x, y, noise(0, batch, dtype), beta=0)) > 1e-3
+        weights, y = seen.received.weights, LABELS[:batch]
+        assert relative(seen.received.update, gate_by_hand(weights, x, y, noise(0, batch, dtype))) < tolerance
+        assert relative(seen.replay.single(x, y), gate_by_hand(weights, x, y, torch.zeros(6))) < tolerance  # whoever does not know eps
+        assert relative(seen.received.update, gate_by_hand(weights, x, y, noise(0, batch, dtype), beta=0)) > 1e-3
 
 
 def test_what_precode_sends_has_the_right_derivative() -> None:
@@ -82,7 +82,8 @@ def test_what_precode_sends_has_the_right_derivative() -> None:
         for own in (True, False):
             x = smooth(3).requires_grad_()
             eps = noise(0, 3, torch.float64)
-            sent = client(seen.weights, x, LABELS, {})[0] if own else gate_by_hand(seen.weights, x, LABELS, eps, graph=True)
+            weights = seen.received.weights
+            sent = client(weights, x, LABELS, {})[0] if own else gate_by_hand(weights, x, LABELS, eps, graph=True)
             slopes.append(torch.autograd.grad(sum(g.square().sum() for g in sent.values()), x)[0])
     torch.testing.assert_close(*slopes, rtol=1e-9, atol=1e-15)
 
@@ -91,12 +92,12 @@ def test_several_guesses_at_a_gated_client_are_replayed_together_like_each_alone
     with precision(torch.float64):
         seen = observed(smooth(3), defenses=(PRECODE,), seed=SEED)
         guesses = torch.stack([smooth(3, seed=seed) for seed in (1, 2)]).requires_grad_()
-        together = seen.replays(guesses, LABELS)
+        together = seen.replay.several(guesses, LABELS)
         weight = {name: torch.rand_like(g) for name, g in together.items()}
         (slopes,) = torch.autograd.grad(sum((g * weight[name]).sum() for name, g in together.items()), guesses)
         for lane in range(2):
             guess = guesses[lane].detach().requires_grad_()
-            alone = seen.replay(guess, LABELS)
+            alone = seen.replay.single(guess, LABELS)
             for name, g in alone.items():
                 torch.testing.assert_close(together[name][lane], g, rtol=1e-9, atol=1e-14)
             (slope,) = torch.autograd.grad(sum((g * weight[name][lane]).sum() for name, g in alone.items()), guess)
@@ -112,9 +113,9 @@ def test_the_noise_of_the_gate_is_fresh_in_every_step_and_the_same_when_repeated
         return {}, state
 
     client = Precode(size=400).defend(watched, seen.model, rng_of("precode"))
-    _, after = client(seen.weights, x, LABELS, {})
-    client(seen.weights, x, LABELS, after)
-    client(seen.weights, x, LABELS, {})
+    _, after = client(seen.received.weights, x, LABELS, {})
+    client(seen.received.weights, x, LABELS, after)
+    client(seen.received.weights, x, LABELS, {})
     first, second, again = kept
     assert torch.equal(first, again)
     assert first.shape == (3, 400)
@@ -128,19 +129,19 @@ def test_every_local_step_of_federated_averaging_has_noise_of_its_own() -> None:
         x = smooth(3)
         protocol = Part(id="fedavg", fields={"epochs": 2, "rate": 0.1})
         seen = observed(x, defenses=(PRECODE,), seed=SEED, protocol=protocol)
-        here = seen.weights
+        here = seen.received.weights
         for step in range(2):
             slope = gate_by_hand(here, x, LABELS, noise(step, 3, torch.float64))
             here = {name: (value - 0.1 * slope[name]).detach().requires_grad_() for name, value in here.items()}
-        assert relative(seen.update, {name: here[name] - value for name, value in seen.weights.items()}) < 1e-10
+        assert relative(seen.received.update, {name: here[name] - value for name, value in seen.received.weights.items()}) < 1e-10
 
 
 def test_precode_before_a_protection_that_takes_single_pictures_gives_each_its_noise_and_after_it_says_why_not() -> None:
     with precision(torch.float64):
         x, dp = smooth(3), Part(id="dp_sgd", fields={"clip": 1e6, "sigma": 0.0})
         seen = observed(x, defenses=(PRECODE, dp), seed=SEED)
-        alone = [gate_by_hand(seen.weights, x[b : b + 1], LABELS[b : b + 1], noise(b, 1, torch.float64)) for b in range(3)]
-        assert relative(seen.update, {name: sum(g[name] for g in alone) / 3 for name in alone[0]}) < 1e-10
+        alone = [gate_by_hand(seen.received.weights, x[b : b + 1], LABELS[b : b + 1], noise(b, 1, torch.float64)) for b in range(3)]
+        assert relative(seen.received.update, {name: sum(g[name] for g in alone) / 3 for name in alone[0]}) < 1e-10
         with pytest.raises(ValueError, match="Name PRECODE before it"):
             observed(x, defenses=(dp, PRECODE), seed=SEED)
 
@@ -162,17 +163,19 @@ def test_the_gate_stands_before_the_last_layer_and_the_old_weights_are_what_they
     state = torch.get_rng_state()
     seen = observed(x, model=NETS[model], seed=SEED, defenses=(Part(id="precode"),))
     assert torch.equal(torch.get_rng_state(), state)
-    assert equal(plain.weights, seen.weights)
-    old = list(plain.weights)
+    assert equal(plain.received.weights, seen.received.weights)
+    old = list(plain.received.weights)
     last = old[-1].rpartition(".")[0]
     where = old.index(f"{last}.weight")
-    inputs = plain.weights[f"{last}.weight"].shape[1]
-    new = [name for name in seen.weights if name not in old]
-    assert list(seen.weights) == [*old[:where], *new, *old[where:]]
-    assert [tuple(seen.weights[name].shape) for name in new] == [(512, inputs), (512,), (inputs, 256), (inputs,)]
-    assert before(seen.weights) == old[:where]
-    assert observed(x, model=NETS[model], seed=SEED, defenses=(Part(id="precode"),)).weights[new[0]].equal(seen.weights[new[0]])
-    assert not observed(x, model=NETS[model], seed=6, defenses=(Part(id="precode"),)).weights[new[0]].equal(seen.weights[new[0]])
+    inputs = plain.received.weights[f"{last}.weight"].shape[1]
+    new = [name for name in seen.received.weights if name not in old]
+    assert list(seen.received.weights) == [*old[:where], *new, *old[where:]]
+    assert [tuple(seen.received.weights[name].shape) for name in new] == [(512, inputs), (512,), (inputs, 256), (inputs,)]
+    assert before(seen.received.weights) == old[:where]
+    again = observed(x, model=NETS[model], seed=SEED, defenses=(Part(id="precode"),)).received.weights
+    other = observed(x, model=NETS[model], seed=6, defenses=(Part(id="precode"),)).received.weights
+    assert again[new[0]].equal(seen.received.weights[new[0]])
+    assert not other[new[0]].equal(seen.received.weights[new[0]])
 
 
 LOOKS = Assumptions(labels=True, strategy="look for the noise")
@@ -183,9 +186,9 @@ GATE = "bottleneck.eps"
 def test_with_the_noise_that_it_looks_for_an_attacker_replays_the_client_exactly(batch: int) -> None:
     x = smooth(batch)
     seen = observed(x, defenses=(PRECODE,), seed=SEED, assume=LOOKS)
-    assert seen.latents[GATE].tolist() == [[0] * 6] * batch  # where it begins
+    assert seen.knowledge.latents[GATE].tolist() == [[0] * 6] * batch  # where it begins
     far = relative(seen.gradient(x, LABELS[:batch]), seen.as_gradient())
-    seen.latents[GATE].data.copy_(noise(0, batch, torch.float32))
+    seen.knowledge.latents[GATE].data.copy_(noise(0, batch, torch.float32))
     assert relative(seen.gradient(x, LABELS[:batch]), seen.as_gradient()) < 1e-6
     assert relative({name: g[1] for name, g in seen.gradients(torch.stack([x, x]), LABELS[:batch]).items()}, seen.as_gradient()) < 1e-5
     assert far > 0.01
@@ -204,7 +207,7 @@ def test_of_local_steps_with_fewer_pictures_it_looks_for_the_noise_of_so_many() 
     protocol = Part(id="fedavg", fields={"epochs": 1, "mini_batch": 2})
     seen = observed(smooth(3), defenses=(PRECODE,), seed=SEED, protocol=protocol, assume=LOOKS)
     update = seen.gradient(smooth(3).requires_grad_(), LABELS)
-    (slope,) = torch.autograd.grad(sum(g.square().sum() for g in update.values()), [seen.latents[GATE]])
+    (slope,) = torch.autograd.grad(sum(g.square().sum() for g in update.values()), [seen.knowledge.latents[GATE]])
     assert slope.shape == (3, 6)
     assert slope[:2].abs().min() > 0  # steps of 2 and of 1
     assert not slope[2].any()
@@ -221,7 +224,7 @@ def test_the_first_layer_of_an_mlp_says_the_picture_in_spite_of_precode(adaptive
     x = smooth(1, 3, 32)
     model = Part(id="mlp", fields={"width": 256, "depth": 2})
     seen = observed(x, model=model, defenses=(Part(id="precode"),), assume={"adaptive": adaptive})
-    assert relative(seen.replay(x, LABELS[:1]), seen.update) > 0.01  # though nobody can replay what was sent
+    assert relative(seen.replay.single(x, LABELS[:1]), seen.received.update) > 0.01  # though nobody can replay what was sent
     answer = moments(Part(id="linear_layer"), seen)[-1]
     assert float((answer.x - x).abs().max()) < 1e-5
     assert answer.y.tolist() == [7]
@@ -238,20 +241,20 @@ def test_a_client_with_fedkl_sends_the_gradient_of_a_network_with_its_own_scales
     with precision(dtype):
         x, settings = smooth(3), {"model": RESNET, "seed": SEED, "batch_norm": batch_norm}
         plain, seen = observed(x, **settings), observed(x, **settings, defenses=(FEDKL,), assume={"strategy": "no scales"})
-        assert equal(seen.weights, plain.weights)
+        assert equal(seen.received.weights, plain.received.weights)
         norms = {name for name, layer in plain.model.named_modules() if isinstance(layer, nn.BatchNorm2d)}
-        gone = plain.weights.keys() - seen.weights.keys()
+        gone = plain.received.weights.keys() - seen.received.weights.keys()
         assert gone == {f"{name}.{part}" for name in norms for part in ("weight", "bias")}
-        sent = gradient_client(plain.model)(plain.weights, x, LABELS, {})[0]  # scales 1, shifts 0
-        assert relative(seen.replay(x, LABELS), {name: sent[name] for name in seen.weights}) < tolerance
+        sent = gradient_client(plain.model)(plain.received.weights, x, LABELS, {})[0]  # scales 1, shifts 0
+        assert relative(seen.replay.single(x, LABELS), {name: sent[name] for name in seen.received.weights}) < tolerance
         secret = FedKL().secret(seen.model, rng_of("fedkl")(0))
         assert secret.keys() == gone
         with torch.no_grad():
             for name, value in secret.items():
-                plain.weights[name].copy_(value)
-        sent = gradient_client(plain.model)(plain.weights, x, LABELS, {})[0]
-        assert relative(seen.update, {name: sent[name] for name in seen.weights}) < tolerance
-        assert relative(seen.replay(x, LABELS), seen.update) > 0.1
+                plain.received.weights[name].copy_(value)
+        sent = gradient_client(plain.model)(plain.received.weights, x, LABELS, {})[0]
+        assert relative(seen.received.update, {name: sent[name] for name in seen.received.weights}) < tolerance
+        assert relative(seen.replay.single(x, LABELS), seen.received.update) > 0.1
 
 
 def test_a_phones_key_is_the_same_in_every_step_and_another_phone_has_another() -> None:
@@ -259,13 +262,13 @@ def test_a_phones_key_is_the_same_in_every_step_and_another_phone_has_another() 
     seen = observed(x, model=RESNET, defenses=(FEDKL,))
 
     def watched(weights: Params, _x: Tensor, _y: Tensor, state: ClientState) -> tuple[Params, ClientState]:
-        kept.append({name: value for name, value in weights.items() if name not in seen.weights})
+        kept.append({name: value for name, value in weights.items() if name not in seen.received.weights})
         return {}, state
 
     for who in ((), (), (1,)):
         client = FedKL().defend(watched, seen.model, partial(generator, SEED, "defense", 0, "fedkl", *who))
-        _, after = client(seen.weights, x, LABELS, {})
-        client(seen.weights, x, LABELS, after)
+        _, after = client(seen.received.weights, x, LABELS, {})
+        client(seen.received.weights, x, LABELS, after)
     one, two, again, _, other, _ = kept
     assert equal(one, two)
     assert equal(one, again)
@@ -294,7 +297,7 @@ def test_who_expects_the_mean_of_all_scales_replays_a_network_with_it(activation
     x, fields = smooth(3), {"activation": activation}
     settings = {"model": RESNET, "seed": SEED, "defenses": (Part(id="fedkl", fields=fields),)}
     seen, naive = (observed(x, **settings, assume=one) for one in ({"strategy": "expected scales"}, {"adaptive": False}))
-    assert equal(seen.update, naive.update)  # the client has scales of its own, whatever the attacker guesses
+    assert equal(seen.received.update, naive.received.update)  # the client has scales of its own, whatever the attacker guesses
     many = FedKL().change(nn.Sequential(*(nn.BatchNorm2d(64) for _ in range(200))))
     drawn = torch.cat(list(FedKL(**fields).secret(many, generator(1)).values()))
     guessed = {name: value for name, value in seen.model.named_buffers() if name in FedKL().secret(seen.model, generator(1))}
@@ -304,9 +307,9 @@ def test_who_expects_the_mean_of_all_scales_replays_a_network_with_it(activation
         for name, buffer in naive.model.named_buffers():
             if name in guessed:
                 buffer.copy_(guessed[name])
-    assert relative(seen.replay(x, LABELS), naive.replay(x, LABELS)) < 1e-6
-    together = {name: value[0] for name, value in seen.replays(x.unsqueeze(0), LABELS).items()}
-    assert relative(together, naive.replay(x, LABELS)) < 1e-5
+    assert relative(seen.replay.single(x, LABELS), naive.replay.single(x, LABELS)) < 1e-6
+    together = {name: value[0] for name, value in seen.replay.several(x.unsqueeze(0), LABELS).items()}
+    assert relative(together, naive.replay.single(x, LABELS)) < 1e-5
 
 
 def hidden_and_found(attack: Part, **assume: object) -> tuple[Tensor, Tensor]:
@@ -336,7 +339,7 @@ def test_what_a_phone_sends_and_how_far_that_is_from_its_gradient_depend_on_no_a
     asked = Experiment(model=RESNET, defenses=(FEDKL, Part(id="soteria")), size=28, seed=SEED)
     told = [Assumptions(adaptive=False), Assumptions(strategy=strategy)]
     naive, adaptive = (prepare(asked.model_copy(update={"assume": one}).resolve(CATALOG)) for one in told)
-    assert equal(adaptive.seen.history[0].update, naive.seen.history[0].update)
+    assert equal(adaptive.seen.received.history[0].update, naive.seen.received.history[0].update)
     assert adaptive.changed == naive.changed
     assert naive.changed["cosine"] < 0.9  # other than what the model without its secret sends
 
@@ -346,10 +349,10 @@ def test_soteria_hides_what_matters_in_the_network_with_the_phones_own_scales() 
     seen = observed(x, model=RESNET, seed=SEED, defenses=(FEDKL,), assume={"strategy": "no scales"})
     secret = FedKL().secret(seen.model, rng_of("fedkl")(0))
     layer = last_linear(seen.model)
-    plain, own = (scores(seen.model, layer, weights, x) for weights in (seen.weights, seen.weights | secret))
+    plain, own = (scores(seen.model, layer, weights, x) for weights in (seen.received.weights, seen.received.weights | secret))
     for name, value in secret.items():
         seen.model.get_buffer(name).copy_(value)
-    torch.testing.assert_close(own, scores(seen.model, layer, seen.weights, x))
+    torch.testing.assert_close(own, scores(seen.model, layer, seen.received.weights, x))
     assert not torch.allclose(own, plain)
 
 
@@ -357,24 +360,24 @@ def test_exact_statistics_are_those_of_the_attacked_round() -> None:
     x, settings = smooth(3), {"model": RESNET, "seed": SEED, "protocol": Part(id="fedsgd", fields={"rate": 0.5}), "rounds": 2}
     first, second = (observed(x, **settings, attacked_round=number, assume={"statistics": "exact"}) for number in (1, 2))
     wanted = batch_statistics(second.model, x)  # which holds the weights of that round
-    assert first.statistics
-    assert second.statistics
-    for name, (mean, variance) in second.statistics.items():
+    assert first.granted.statistics
+    assert second.granted.statistics
+    for name, (mean, variance) in second.granted.statistics.items():
         torch.testing.assert_close(mean, wanted[name][0])
         torch.testing.assert_close(variance, wanted[name][1])
-    assert not all(torch.allclose(mean, first.statistics[name][0]) for name, (mean, _) in second.statistics.items())
+    assert not all(torch.allclose(mean, first.granted.statistics[name][0]) for name, (mean, _) in second.granted.statistics.items())
 
 
 def test_starts_played_at_once_share_one_guess_of_the_scales_and_one_that_diverges_does_not_spoil_it() -> None:
     seen = observed(smooth(1), model=RESNET, seed=SEED, defenses=(FEDKL,))
-    start = {name: value.detach().clone() for name, value in seen.latents.items()}
+    start = {name: value.detach().clone() for name, value in seen.knowledge.latents.items()}
     moments(Part(id="inverting_gradients", fields={"steps": 5, "starts": 2}), seen)
-    assert not any(torch.equal(value, start[name]) for name, value in seen.latents.items() if name.endswith("weight"))
+    assert not any(torch.equal(value, start[name]) for name, value in seen.knowledge.latents.items() if name.endswith("weight"))
     wild = Descent(steps=3, step_size=1e30, signed=False, boxed=False)
     z = torch.stack([smooth(1), torch.full_like(smooth(1), torch.nan)])
     match = distance("cosine", seen.as_gradient())
     *_, _ = wild.run(seen, z, LABELS[:1], match, None, note={}, rng=generator(1))
-    assert all(bool(value.isfinite().all()) for value in seen.latents.values())
+    assert all(bool(value.isfinite().all()) for value in seen.knowledge.latents.values())
 
 
 def test_fedkl_says_that_it_needs_batchnorm() -> None:

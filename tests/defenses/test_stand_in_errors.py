@@ -61,8 +61,8 @@ def test_in_every_round_nearly_all_entries_are_as_near_as_is_said(number: int) -
     x, defense = smooth(3), Part(id="ada_defense", fields={"variant": CODE})
     settings = {"rounds": number, "attacked_round": number, "protocol": Part(id="fedsgd", fields={"rate": 1e-6})}
     seen = observed(x, **settings, defenses=(defense,), assume=Assumptions(strategy="read it off"))
-    true = flatten(gradient_client(seen.model)(seen.weights, x, LABELS, {})[0]).detach()
-    at = seen.history[number - 1]
+    true = flatten(gradient_client(seen.model)(seen.received.weights, x, LABELS, {})[0]).detach()
+    at = seen.received.history[number - 1]
     found, wrong = (flatten(part) for part in AdaDefense(variant=CODE).invert_update(at.update, at.state))
     near = (found - true).abs() <= 3 * wrong + 1e-5 * true.square().mean().sqrt()
     assert float(near.float().mean()) > 0.95

@@ -50,7 +50,7 @@ def entries(update: Params) -> Tensor:
 
 def lenet_gradient(dtype: torch.dtype) -> Params:
     with precision(dtype):
-        return observed(smooth(1, 3, 32), model=LENET).update
+        return observed(smooth(1, 3, 32), model=LENET).received.update
 
 
 # ---------------------------------------------------------------- AdaDefense
@@ -129,24 +129,24 @@ def test_the_moments_are_kept_from_round_to_round_and_turn_once_in_each() -> Non
     x, own = smooth(3), AdaDefense(variant=CODE)
     settings = {"rounds": 3, "attacked_round": 3, "protocol": Part(id="fedavg", fields={"epochs": 2, "rate": 0.01})}
     seen = observed(x, **settings, defenses=(Part(id="ada_defense", fields={"variant": CODE}),))
-    moved = [entries(part.update).abs() for part in seen.history]
+    moved = [entries(part.update).abs() for part in seen.received.history]
     assert float(moved[0].max()) == pytest.approx(0.001, rel=1e-3)  # local training of two steps is one step of the moments
     gradient, updates = gradient_client(seen.model), []
-    for part in seen.history:
+    for part in seen.received.history:
         here, w = Params(), part.weights
         for _ in range(2):
             slope, _ = gradient({name: value + here.get(name, 0) for name, value in w.items()}, x, LABELS, {})
             here = {name: (here.get(name, 0) - 0.01 * g).detach() for name, g in slope.items()}
         updates.append(here)
-    for expected, part in zip(rounds(own, updates), seen.history, strict=True):
+    for expected, part in zip(rounds(own, updates), seen.received.history, strict=True):
         assert gradient_distances(part.update, expected)["relative_l2"] < 1e-4  # 1e-8 of a gradient far below 1 is left of some entries
     (forgetful,) = rounds(own, updates[2:])  # of a client that carries nothing
-    assert gradient_distances(seen.history[2].update, forgetful)["relative_l2"] > 0.01
+    assert gradient_distances(seen.received.history[2].update, forgetful)["relative_l2"] > 0.01
 
 
 def test_an_attacker_finds_the_labels_in_a_stand_in() -> None:
     seen = observed(smooth(), defenses=(Part(id="ada_defense"),), assume=Assumptions(adaptive=False))
-    bias = seen.update["linear.bias"]
+    bias = seen.received.update["linear.bias"]
     assert bias.sign().tolist() == [-1.0 if label == LABELS[0] else 1.0 for label in range(10)]
 
 
@@ -200,9 +200,9 @@ def test_a_server_that_has_watched_from_the_first_round_reads_the_third() -> Non
         x, defenses = smooth(3), (Part(id="ada_defense", fields={"variant": CODE}),)
         settings = {"rounds": 3, "attacked_round": 3, "protocol": Part(id="fedsgd", fields={"rate": 0.1})}
         seen = observed(x, **settings, defenses=defenses, assume=Assumptions(strategy="read it off"))
-        true = gradient_client(seen.model)(seen.weights, x, LABELS, {})[0]
+        true = gradient_client(seen.model)(seen.received.weights, x, LABELS, {})[0]
         assert gradient_distances(seen.as_gradient(), true)["cosine"] < 1e-6
-        as_first, _ = AdaDefense(variant=CODE).invert_update(seen.history[2].update, {})
+        as_first, _ = AdaDefense(variant=CODE).invert_update(seen.received.history[2].update, {})
         assert gradient_distances(as_first, true)["cosine"] > 0.01  # who was not there before
 
 
@@ -235,11 +235,11 @@ def test_soteria_hides_the_columns_that_a_whole_jacobian_names(share: float, hid
     with precision(torch.float64):
         x = smooth(3)
         plain, seen = observed(x), observed(x, defenses=(Part(id="soteria", fields={"share": share}),))
-        expected = brute_force(seen.model, seen.weights, x).argsort()[:hidden].sort().values.tolist()
-    assert zero_columns(seen.update["linear.weight"]) == expected
+        expected = brute_force(seen.model, seen.received.weights, x).argsort()[:hidden].sort().values.tolist()
+    assert zero_columns(seen.received.update["linear.weight"]) == expected
     kept = [column for column in range(32) if column not in expected]
-    assert torch.equal(seen.update["linear.weight"][:, kept], plain.update["linear.weight"][:, kept])
-    assert all(torch.equal(value, plain.update[name]) for name, value in seen.update.items() if name != "linear.weight")
+    assert torch.equal(seen.received.update["linear.weight"][:, kept], plain.received.update["linear.weight"][:, kept])
+    assert all(torch.equal(value, plain.received.update[name]) for name, value in seen.received.update.items() if name != "linear.weight")
 
 
 NETS = {
@@ -255,20 +255,20 @@ NETS = {
 def test_soteria_hides_as_many_columns_as_it_says_in_every_network(model: str, batch_norm: str) -> None:
     x, settings = smooth(3, 3, 16), {"model": NETS[model], "batch_norm": batch_norm}
     plain, seen = observed(x, **settings), observed(x, **settings, defenses=(Part(id="soteria"),))
-    layer = [name for name, value in plain.update.items() if value.dim() == 2][-1]
-    before, after = plain.update[layer], seen.update[layer]
+    layer = [name for name, value in plain.received.update.items() if value.dim() == 2][-1]
+    before, after = plain.received.update[layer], seen.received.update[layer]
     zero = len(zero_columns(before))  # of dead ReLUs: their score is 0, so they are hidden first
     assert len(zero_columns(after)) == max(before.shape[1] // 10, zero)
     assert torch.equal(after[:, (after != 0).any(0)], before[:, (after != 0).any(0)])
-    assert all(torch.equal(value, plain.update[name]) for name, value in seen.update.items() if name != layer)
+    assert all(torch.equal(value, plain.received.update[name]) for name, value in seen.received.update.items() if name != layer)
 
 
 def test_scores_computed_a_few_at_a_time_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     x = smooth(2, 3, 16)
     seen = observed(x, model=LENET)
-    whole = soteria.scores(seen.model, "linear", seen.weights, x)
+    whole = soteria.scores(seen.model, "linear", seen.received.weights, x)
     monkeypatch.setattr(soteria, "AT_ONCE", 7 * x.numel())
-    few = soteria.scores(seen.model, "linear", seen.weights, x)
+    few = soteria.scores(seen.model, "linear", seen.received.weights, x)
     torch.testing.assert_close(few, whole, rtol=1e-5, atol=0)
     assert not seen.model.get_submodule("linear")._forward_pre_hooks
 
@@ -280,7 +280,7 @@ def test_soterias_choice_counts_as_a_constant() -> None:
     slopes = []
     for masked in (True, False):
         guess = x.clone().requires_grad_()
-        update, _ = (own if masked else gradient_client(seen.model))(seen.weights, guess, LABELS[:2], {})
+        update, _ = (own if masked else gradient_client(seen.model))(seen.received.weights, guess, LABELS[:2], {})
         weight = update["linear.weight"] if masked else update["linear.weight"] * (slopes[0][1] != 0)
         slopes.append((torch.autograd.grad(weight.square().sum(), guess)[0], weight.detach()))
     torch.testing.assert_close(slopes[0][0], slopes[1][0], rtol=1e-5, atol=1e-12)

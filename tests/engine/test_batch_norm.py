@@ -33,10 +33,10 @@ def test_with_the_statistics_of_the_batch_the_client_sends_torchs_training_gradi
         trained.train()
         F.cross_entropy(trained(x), LABELS).backward()
         gradient = {layer: value.grad for layer, value in trained.named_parameters()}
-        stored = observed(x, model=model).update
-    assert gradient_distances(seen.update, gradient)["relative_l2"] < 1e-10  # float64
-    assert gradient_distances(seen.replay(x, LABELS), seen.update)["relative_l2"] < 1e-10
-    assert gradient_distances(stored, seen.update)["relative_l2"] > 0.1  # the other mode is another question
+        stored = observed(x, model=model).received.update
+    assert gradient_distances(seen.received.update, gradient)["relative_l2"] < 1e-10  # float64
+    assert gradient_distances(seen.replay.single(x, LABELS), seen.received.update)["relative_l2"] < 1e-10
+    assert gradient_distances(stored, seen.received.update)["relative_l2"] > 0.1  # the other mode is another question
 
 
 @pytest.mark.parametrize("mode", ["eval", "batch"])

@@ -1,11 +1,10 @@
 """Where searches stop behind errors of a known size: the expected distance of the truth, and problems whose answer is known."""
 
 import math
-from dataclasses import replace
 
 import pytest
 import torch
-from small_problems import by_hand, generator
+from small_problems import altered, by_hand, generator
 
 from leakage.attacks._adam import Descent
 from leakage.attacks._lbfgs import expected_squares, fitted_squares, one_start
@@ -40,11 +39,11 @@ def test_entries_that_do_not_count_may_be_wrong_by_any_amount() -> None:
 
 def test_an_exact_update_has_no_floor_and_an_unknown_one_neither_but_says_so() -> None:
     seen = by_hand(lambda x: x.flatten(), torch.ones(1))
-    exact, unknown = (goal_of(replace(seen, errors=errors), "squared") for errors in ({}, None))
+    exact, unknown = (goal_of(altered(seen, errors=errors), "squared") for errors in ({}, None))
     assert exact.floor is unknown.floor is floors_of([exact, unknown]) is None
     assert exact.note == {}
     assert str(unknown.note["errors"]).startswith("not known")
-    known = goal_of(replace(seen, errors={"w": torch.tensor(0.04)}), "squared")
+    known = goal_of(altered(seen, errors={"w": torch.tensor(0.04)}), "squared")
     floors = floors_of([exact, known])
     assert floors is not None
     assert floors.tolist() == [-math.inf, pytest.approx(0.04)]
@@ -62,7 +61,7 @@ def noisy(seed: int = 0) -> Observation:
     truth = torch.full((PIXELS,), 0.5)
     received = truth.repeat(SEEN) + SIGMA * torch.randn(PIXELS * SEEN, generator=rng)
     seen = by_hand(lambda x: x.flatten().repeat(SEEN), received, side=SIDE)
-    return replace(seen, errors={"w": torch.tensor(SIGMA**2)})
+    return altered(seen, errors={"w": torch.tensor(SIGMA**2)})
 
 
 @pytest.mark.long
@@ -71,8 +70,8 @@ def test_of_all_pictures_that_fit_as_well_as_the_truth_the_prior_chooses() -> No
     seen = noisy()
     goal = goal_of(seen, "squared")
     assert goal.floor is not None
-    mean = seen.update["w"].view(SEEN, -1).mean(0)
-    least = float((seen.update["w"] - mean.repeat(SEEN)).square().sum())  # what a whole fit leaves
+    mean = seen.received.update["w"].view(SEEN, -1).mean(0)
+    least = float((seen.received.update["w"] - mean.repeat(SEEN)).square().sum())  # what a whole fit leaves
     assert least < float(goal.floor)
     away = math.sqrt((float(goal.floor) - least) / SEEN) / float(mean.norm())  # ||z - m|| of the boundary, in units of ||m||
     descent = Descent(1500, 0.01, "cosine", signed=False, floor=goal.floor)
@@ -101,9 +100,9 @@ def test_a_search_without_a_prior_ends_where_it_has_fitted_a_share_of_its_unknow
 def test_polishing_a_smooth_picture_takes_the_noise_out(known: bool) -> None:
     """The most probable constant picture is the mean of all that arrived; least squares would keep the noise of every pixel."""
     seen = noisy(seed=2)
-    seen = seen if known else replace(seen, errors=None)
-    mean = seen.update["w"].mean()
-    answer = Snapshot(0, seen.update["w"].view(SEEN, 1, 1, SIDE, SIDE).mean(0), torch.tensor([7]), torch.tensor(1.0))
+    seen = seen if known else altered(seen, errors=None)
+    mean = seen.received.update["w"].mean()
+    answer = Snapshot(0, seen.received.update["w"].view(SEEN, 1, 1, SIDE, SIDE).mean(0), torch.tensor([7]), torch.tensor(1.0))
     assert float((answer.x - mean).abs().max()) > 0.2
     *_, last = polished(seen, answer, generator(1), steps=20)
     torch.testing.assert_close(last.x, torch.full_like(last.x, float(mean)), atol=0.02, rtol=0)
@@ -116,7 +115,7 @@ def test_polishing_ends_at_the_weight_that_the_fitted_unknowns_give() -> None:
     truth = torch.linspace(0, 1, side).repeat(side, 1).round().flatten()  # one half black, one white
     received = truth.repeat(SEEN) + SIGMA * torch.randn(side**2 * SEEN, generator=rng)
     entries, expected = len(received), SIGMA**2 * len(received)
-    seen = replace(by_hand(lambda x: x.flatten().repeat(SEEN), received, side=side), errors={"w": torch.tensor(SIGMA**2)})
+    seen = altered(by_hand(lambda x: x.flatten().repeat(SEEN), received, side=side), errors={"w": torch.tensor(SIGMA**2)})
     begin = Snapshot(0, received.view(SEEN, 1, 1, side, side).mean(0), torch.tensor([7]), torch.tensor(1.0))
     *_, last = most_probable(seen, begin, expected, steps=100)
     x = last.x.clone().requires_grad_()
@@ -146,6 +145,6 @@ def test_polishing_goes_on_to_the_end_where_the_gradient_is_exact() -> None:
     seen = by_hand(lambda x: x.flatten().repeat(SEEN), target.repeat(SEEN), side=SIDE)
     for errors in ({}, None):
         answer = Snapshot(0, torch.full((1, 1, SIDE, SIDE), 0.5), torch.tensor([7]), torch.tensor(1.0))
-        *_, last = polished(replace(seen, errors=errors), answer, generator(1), steps=20)
+        *_, last = polished(altered(seen, errors=errors), answer, generator(1), steps=20)
         torch.testing.assert_close(last.x.flatten(), target, atol=1e-5, rtol=0)
         assert "errors" not in last.note

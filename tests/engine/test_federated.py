@@ -29,7 +29,7 @@ def test_one_local_step_is_fedsgd_as_a_gradient(protocol: str) -> None:
     with precision(torch.float64):
         x = smooth(3)
         once = observed(x, protocol=Part(id=protocol, fields={"epochs": 1}))
-        gradient = observed(x).update
+        gradient = observed(x).received.update
     assert relative(once.as_gradient(), gradient) < 1e-12  # float64
 
 
@@ -38,8 +38,8 @@ def test_the_average_of_fedavg_counts_every_step_as_often_as_momentum_repeats_it
     fields = {"epochs": 4, "rate": 1e-6, "momentum": 0.5}
     with precision(torch.float64):
         seen = observed(smooth(3), protocol=Part(id="fedavg", fields=fields))
-        plain = observed(smooth(3)).update
-        sent = {name: value / (-1e-6 * 6.125) for name, value in seen.update.items()}  # 1 + 1.5 + 1.75 + 1.875
+        plain = observed(smooth(3)).received.update
+        sent = {name: value / (-1e-6 * 6.125) for name, value in seen.received.update.items()}  # 1 + 1.5 + 1.75 + 1.875
     assert relative(seen.as_gradient(), plain) < 1e-4
     assert relative(seen.as_gradient(), sent) < 1e-12
 
@@ -52,7 +52,7 @@ def test_the_derivative_over_many_steps_is_that_of_steps_whose_results_are_kept(
             fields = {"epochs": 13, "mini_batch": 2, "rate": 0.05, "momentum": 0.3}  # 26 steps
             seen = observed(smooth(3), protocol=Part(id="fedavg", fields=fields))
             x, y = smooth(3, seed=5).requires_grad_(), torch.full((3, 10), 0.1).requires_grad_()
-            sent = seen.replay(x, y)
+            sent = seen.replay.single(x, y)
             total = sum((value * torch.linspace(0, 1, value.numel()).view_as(value)).sum() for value in sent.values())
             found.append((sent, torch.autograd.grad(total, [x, y])))
     assert relative(found[0][0], found[1][0]) == 0
@@ -64,16 +64,17 @@ def test_a_random_order_is_the_clients_own_and_the_same_whenever_it_is_asked() -
     fields = {"epochs": 2, "mini_batch": 1, "rate": 0.5}
     known, hidden = (observed(smooth(3), protocol=Part(id="fedavg", fields=fields | {"shuffled": shuffled})) for shuffled in (False, True))
     again = observed(smooth(3), protocol=Part(id="fedavg", fields=fields | {"shuffled": True}))
-    assert relative(known.replay(smooth(3), LABELS), known.update) == 0
-    assert relative(hidden.replay(smooth(3), LABELS), hidden.update) > 1e-3  # in the order that the server does not know
-    assert relative(hidden.replay(smooth(3), LABELS), known.update) == 0
-    assert relative(hidden.update, again.update) == 0
+    assert relative(known.replay.single(smooth(3), LABELS), known.received.update) == 0
+    assert relative(hidden.replay.single(smooth(3), LABELS), hidden.received.update) > 1e-3  # in the order that the server does not know
+    assert relative(hidden.replay.single(smooth(3), LABELS), known.received.update) == 0
+    assert relative(hidden.received.update, again.received.update) == 0
 
 
 def test_with_all_pictures_in_every_step_a_random_order_changes_nothing() -> None:
     with precision(torch.float64):
         sent = [
-            observed(smooth(3), protocol=Part(id="fedavg", fields={"rate": 0.1, "shuffled": shuffled})).update for shuffled in (False, True)
+            observed(smooth(3), protocol=Part(id="fedavg", fields={"rate": 0.1, "shuffled": shuffled})).received.update
+            for shuffled in (False, True)
         ]
     assert relative(*sent) < 1e-12
 
@@ -122,15 +123,15 @@ def test_the_server_computes_what_a_fedadmm_client_hides_over_three_rounds() -> 
 def test_the_first_increment_of_one_local_step_is_twice_the_step_times_the_gradient() -> None:
     with precision(torch.float64):
         seen = observed(smooth(3), model=LENET, protocol=Part(id="fedadmm", fields={"rate": 0.03, "penalty": 0.7}))
-        gradient = observed(smooth(3), model=LENET).update
-    for name, value in seen.update.items():
+        gradient = observed(smooth(3), model=LENET).received.update
+    for name, value in seen.received.update.items():
         torch.testing.assert_close(value, -2 * 0.03 * gradient[name], atol=1e-14, rtol=0)  # float64
 
 
 def test_a_naive_attacker_takes_the_increment_for_a_gradient_twice_as_large() -> None:
     with precision(torch.float64):
         seen = observed(smooth(3), protocol=Part(id="fedadmm"), assume=Assumptions(adaptive=False))
-        gradient = observed(smooth(3)).update
+        gradient = observed(smooth(3)).received.update
     assert relative({name: value / 2 for name, value in seen.as_gradient().items()}, gradient) < 1e-12
 
 
@@ -139,7 +140,7 @@ def test_what_a_fedadmm_client_sends_is_twice_a_gradient_in_the_first_round_alon
     """Increment = 2 d_T - d_0, and d_0 = 0 in the first round alone: later neither its length nor its direction is that of 2 g."""
     with precision(torch.float64):
         seen = observed(smooth(3), protocol=Part(id="fedadmm"), rounds=3, attacked_round=attacked)
-    sent = {name: value / -0.01 for name, value in seen.update.items()}  # by the usual local rate
+    sent = {name: value / -0.01 for name, value in seen.received.update.items()}  # by the usual local rate
     off = relative(sent, {name: 2 * value for name, value in seen.as_gradient().items()})
     assert off < 1e-12 if times else off > 0.1
 
@@ -155,20 +156,20 @@ def test_the_attacked_round_is_replayed_from_its_own_weights_and_memory(protocol
     with precision(torch.float64):
         x = smooth(3)
         seen = observed(x, protocol=Part(id=protocol), aggregation=aggregation, rounds=3, attacked_round=attacked)
-        replayed = seen.replay(x, LABELS)
-    assert len(seen.history) == 3
-    assert relative(seen.weights, seen.history[attacked - 1].weights) == 0
-    assert relative(seen.update, seen.history[attacked - 1].update) == 0
+        replayed = seen.replay.single(x, LABELS)
+    assert len(seen.received.history) == 3
+    assert relative(seen.received.weights, seen.received.history[attacked - 1].weights) == 0
+    assert relative(seen.received.update, seen.received.history[attacked - 1].update) == 0
     if not (protocol == "fedadmm" and aggregation and attacked > 1):  # there the server knows what the phones carry on average only
-        assert relative(replayed, seen.update) < 1e-10
-    others = [past.weights for number, past in enumerate(seen.history, 1) if number != attacked]
-    assert all(relative(seen.weights, weights) > 1e-6 for weights in others)
+        assert relative(replayed, seen.received.update) < 1e-10
+    others = [past.weights for number, past in enumerate(seen.received.history, 1) if number != attacked]
+    assert all(relative(seen.received.weights, weights) > 1e-6 for weights in others)
 
 
 def test_the_next_round_starts_from_what_the_server_made_of_this_one() -> None:
     with precision(torch.float64):
         seen = observed(smooth(3), protocol=Part(id="fedsgd", fields={"rate": 0.3}), rounds=2)
-    first, second = seen.history
+    first, second = seen.received.history
     stepped = {name: value - 0.3 * first.update[name] for name, value in first.weights.items()}
     assert relative(second.weights, stepped) < 1e-15
 
@@ -182,14 +183,14 @@ def test_the_server_sees_the_sum_of_what_every_phone_would_have_sent_alone(proto
         x = smooth(3)
         seen = observed(x, protocol=Part(id=protocol), aggregation=SUM)
         client = plugin("protocol", Part(id=protocol)).client(gradient_client(seen.model))
-        alone = [client(seen.weights, x[n : n + 1], LABELS[n : n + 1], {})[0] for n in range(3)]
-    assert relative(seen.update, {name: sum(one[name] for one in alone) for name in seen.update}) < 1e-12
+        alone = [client(seen.received.weights, x[n : n + 1], LABELS[n : n + 1], {})[0] for n in range(3)]
+    assert relative(seen.received.update, {name: sum(one[name] for one in alone) for name in seen.received.update}) < 1e-12
 
 
 def test_every_phone_of_a_sum_draws_noise_of_its_own() -> None:
     """Three noises of deviation 1 add up to one of 1.73; the same noise three times would have 3."""
     noise = (Part(id="gaussian_noise", fields={"scale": 1.0}),)
-    noisy, plain = (observed(smooth(3), aggregation=SUM, defenses=parts).update for parts in (noise, ()))
+    noisy, plain = (observed(smooth(3), aggregation=SUM, defenses=parts).received.update for parts in (noise, ()))
     broadcast_state = float(torch.cat([(noisy[name] - plain[name]).flatten() for name in plain]).std())
     assert broadcast_state == pytest.approx(3**0.5, rel=0.05)  # 2,410 entries: 1.4 % standard error
 
@@ -275,7 +276,7 @@ def test_granted_statistics_are_those_of_the_private_batch_or_of_the_model() -> 
     model = Part(id="convnet", fields={"width": 4, "normalise": "none"})
     x = smooth(2, channels=3, side=28)
     none, running, exact = (
-        observed(x, model=model, batch_norm="batch", assume=Assumptions(statistics=kind)).statistics
+        observed(x, model=model, batch_norm="batch", assume=Assumptions(statistics=kind)).granted.statistics
         for kind in ("none", "running", "exact")
     )
     assert none is None

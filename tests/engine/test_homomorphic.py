@@ -24,8 +24,8 @@ def test_with_all_encrypted_the_server_holds_what_secure_aggregation_gives_it(pr
     one, other = (
         observed(x, protocol=Part(id=protocol), aggregation=over(name=name)) for name in ("homomorphic_encryption", "secure_aggregation")
     )
-    assert list(one.update) == list(other.update)
-    assert all(torch.equal(one.update[name], other.update[name]) for name in one.update)
+    assert list(one.received.update) == list(other.received.update)
+    assert all(torch.equal(one.received.update[name], other.received.update[name]) for name in one.received.update)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -35,11 +35,13 @@ def test_what_is_not_encrypted_arrives_of_each_phone_as_it_sent_it(protocol: str
         seen = observed(x, protocol=Part(id=protocol), aggregation=over("linear.*"))
         client = plugin("protocol", Part(id=protocol)).client(gradient_client(seen.model))
         for number in range(3):
-            alone, _ = client(seen.weights, x[number : number + 1], LABELS[number : number + 1], {})
+            alone, _ = client(seen.received.weights, x[number : number + 1], LABELS[number : number + 1], {})
             for name in ("linear.weight", "linear.bias"):
-                torch.testing.assert_close(seen.update[f"{number}/{name}"], alone[name], rtol=1e-12, atol=1e-15)
-        assert {name for name in seen.update if "/" in name} == {f"{n}/linear.{part}" for n in range(3) for part in ("weight", "bias")}
-        assert relative(seen.replay(x, LABELS), seen.update) < 1e-10
+                torch.testing.assert_close(seen.received.update[f"{number}/{name}"], alone[name], rtol=1e-12, atol=1e-15)
+        assert {name for name in seen.received.update if "/" in name} == {
+            f"{n}/linear.{part}" for n in range(3) for part in ("weight", "bias")
+        }
+        assert relative(seen.replay.single(x, LABELS), seen.received.update) < 1e-10
         if protocol == "fedsgd":  # the unit of a gradient, of the sum and of what is plain
             mean = sum(seen.as_gradient()[f"{number}/linear.bias"] for number in range(3)) / 3
             torch.testing.assert_close(mean, seen.as_gradient()["linear.bias"])
@@ -57,30 +59,34 @@ def test_what_is_not_encrypted_tells_whose_pictures_are_whose() -> None:
 def test_several_guesses_are_replayed_with_what_is_not_encrypted(defenses: tuple[Part, ...]) -> None:
     x = smooth(3)
     seen = observed(x, aggregation=over("last"), defenses=defenses)
-    several = seen.replays(torch.stack([x, x.flip(-1)]), LABELS)
-    assert several.keys() == seen.update.keys()
-    assert relative({name: value[0] for name, value in several.items()}, seen.update) < 1e-5
+    several = seen.replay.several(torch.stack([x, x.flip(-1)]), LABELS)
+    assert several.keys() == seen.received.update.keys()
+    assert relative({name: value[0] for name, value in several.items()}, seen.received.update) < 1e-5
 
 
 def test_of_what_is_not_encrypted_each_phones_numbers_are_received_and_no_sum() -> None:
     seen = observed(smooth(3), aggregation=over("last"))
-    told = describe(seen.update, seen.as_gradient(), [])
-    assert [layer["name"] for layer in told["layers"]] == ["linear1.weight", "linear1.bias", *(name for name in seen.update if "/" in name)]
-    assert told["entries"] == sum(g.numel() for g in seen.weights.values()) + 2 * (32 * 10 + 10)
+    told = describe(seen.received.update, seen.as_gradient(), [])
+    assert [layer["name"] for layer in told["layers"]] == [
+        "linear1.weight",
+        "linear1.bias",
+        *(name for name in seen.received.update if "/" in name),
+    ]
+    assert told["entries"] == sum(g.numel() for g in seen.received.weights.values()) + 2 * (32 * 10 + 10)
 
 
 def test_a_naive_attacker_takes_the_sum_and_nothing_else() -> None:
     x = smooth(3)
     seen, plain = (observed(x, aggregation=over(names), assume=Assumptions(adaptive=False)) for names in ("last", ""))
-    assert all(torch.equal(seen.update[name], plain.update[name]) for name in plain.update)
-    assert list(seen.update) == list(seen.weights)
+    assert all(torch.equal(seen.received.update[name], plain.received.update[name]) for name in plain.received.update)
+    assert list(seen.received.update) == list(seen.received.weights)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_later_round_begins_where_the_sum_has_led(protocol: str) -> None:
     x = smooth(3)
     one, other = (observed(x, protocol=Part(id=protocol), aggregation=over(names), rounds=2, attacked_round=2) for names in ("last", ""))
-    assert all(torch.equal(one.weights[name], other.weights[name]) for name in one.weights)
+    assert all(torch.equal(one.received.weights[name], other.received.weights[name]) for name in one.received.weights)
 
 
 def test_a_tensor_that_does_not_exist_is_refused_with_those_that_do() -> None:

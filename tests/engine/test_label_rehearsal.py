@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 import torch
-from small_problems import observed, smooth
+from small_problems import altered, observed, smooth
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -224,12 +224,12 @@ def test_a_rehearsal_is_the_protection_again_and_for_the_pictures_that_are_meant
     clipping = load("defense", "dp_sgd")(clip=1.0, sigma=0.0)
     federation = Federation.of(load("protocol", "fedsgd")(), [clipping], ThreatModel(), seed=0)
     seen = watch(model, x, torch.tensor([1, 3]), federation, num_classes=5)
-    assert seen.rehearse is not None
+    assert seen.replay.rehearse is not None
     gradients = {"1.weight": torch.stack([torch.full((5, 64), 0.001), torch.ones(5, 64)]), "1.bias": torch.zeros(2, 5)}
-    read = seen.rehearse(gradients, 0)
+    read = seen.replay.rehearse(gradients, 0)
     assert torch.allclose(read["1.weight"], torch.full((5, 64), (0.001 + 1 / 320**0.5) / 2))  # the first is short, the second clipped to 1
     naive = watch(model, x, torch.tensor([1, 3]), replace(federation, threat=ThreatModel(adaptive=False)), num_classes=5)
-    assert naive.rehearse is None
+    assert naive.replay.rehearse is None
 
 
 def test_labels_are_read_beside_an_accomplice() -> None:
@@ -288,8 +288,8 @@ def test_a_gate_that_draws_noise_draws_it_for_every_probe_too() -> None:
 def test_an_adaptive_attacker_acts_naively_where_the_update_contradicts_what_it_rehearses() -> None:
     for seed in range(2):
         seen, y = protected(Part(id="clipping"), seed, model=Part(id="lenet"))
-        turned = replace(seen, rehearse=lambda gradients, _: {name: -g.mean(0) for name, g in gradients.items()})  # no client sends that
-        naive, found = (recover(one, "rehearsed") for one in (replace(seen, rehearse=None), turned))
+        turned = altered(seen, rehearse=lambda gradients, _: {name: -g.mean(0) for name, g in gradients.items()})  # no client sends that
+        naive, found = (recover(one, "rehearsed") for one in (altered(seen, rehearse=None), turned))
         assert (found.labels.tolist(), found.certainty) == (naive.labels.tolist(), naive.certainty)
         assert label_overlap(found.labels, y) >= 0.75
 
@@ -349,7 +349,7 @@ def test_the_update_of_a_hand_made_last_layer_is_read_behind_pruning_of_its_bias
     x, y, weights = smooth(4), torch.tensor([7, 2, 2, 5]), weights_of(model)
     update, _ = gradient_client(model)(weights, x, y, {})
     update["3.bias"] = update["3.bias"] * (update["3.bias"].abs() >= update["3.bias"].abs().max())  # one entry of ten is left
-    seen = replace(observed(smooth()), model=model, weights=weights, update=update, batch_size=4)
+    seen = altered(observed(smooth()), model=model, weights=weights, update=update, size=4)
     assert recover(seen).labels.tolist() == [2, 2, 5, 7]
     assert recover(seen, "matched prior").labels.tolist() != [2, 2, 5, 7]
 
@@ -360,5 +360,5 @@ def test_an_update_that_somebody_shortened_is_read_by_proportions() -> None:
         seen, y = protected(
             Part(id="gaussian_noise", fields={"scale": 0.001}), seed, model=Part(id="convnet", fields={"width": 8}), adaptive=False
         )
-        shortened = replace(seen, update={name: g / 1000 for name, g in seen.update.items()})
+        shortened = altered(seen, update={name: g / 1000 for name, g in seen.received.update.items()})
         assert label_overlap(recover(shortened).labels, y) == 1

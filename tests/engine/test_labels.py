@@ -1,12 +1,11 @@
 """Labels read from the gradient: exactly for one picture, by numbers computed by hand for a batch, with and without a bias."""
 
 import math
-from dataclasses import replace
 from itertools import product
 
 import pytest
 import torch
-from small_problems import observed, smooth
+from small_problems import altered, observed, smooth
 from torch import nn
 
 from leakage.engine import labels as rules
@@ -45,8 +44,8 @@ def received(slopes: list[list[float]], rows: list[float] | None, batch: int, *,
             model[1].bias.copy_(torch.tensor(shares or [1.0] * len(slopes)).log())
     update = {"1.weight": torch.tensor(slopes)} | ({} if rows is None else {"1.bias": torch.tensor(rows)})
     shape = (1, 1, len(slopes[0]))
-    seen = replace(observed(smooth()), model=model, weights=weights_of(model), update=update)
-    return replace(seen, batch_size=batch, image_shape=shape, num_classes=len(slopes))
+    seen = altered(observed(smooth()), model=model, weights=weights_of(model), update=update)
+    return altered(seen, size=batch, image_shape=shape, num_classes=len(slopes))
 
 
 # ---------------------------------------------------------------- one picture
@@ -155,7 +154,7 @@ def test_without_a_bias_the_prior_is_exact_where_the_mean_feature_is_known(rule:
             value.fill_(number)
     weights, y = weights_of(model), torch.tensor([3, 1, 3, 3, 0])
     update, _ = gradient_client(model)(weights, smooth(5), y, {})
-    seen = replace(observed(smooth()), model=model, weights=weights, update=update, batch_size=5, num_classes=4)
+    seen = altered(observed(smooth()), model=model, weights=weights, update=update, size=5, num_classes=4)
     found = recover(seen, rule)
     assert found.labels.tolist() == [0, 1, 3, 3, 3]
     assert found.rule == rules.WORDS["rehearsed" if rule == "best" else "model prior"]
@@ -223,7 +222,9 @@ def test_probes_that_are_moved_make_up_for_pictures_unlike_them() -> None:
 
 def test_a_protocols_average_is_what_is_read() -> None:
     seen, y = batch_of(0, 8)
-    sent = replace(seen, update={n: -3 * v for n, v in seen.update.items()}, to_gradient=lambda u: {n: v / -3 for n, v in u.items()})
+    sent = altered(
+        seen, update={n: -3 * v for n, v in seen.received.update.items()}, to_gradient=lambda u: {n: v / -3 for n, v in u.items()}
+    )
     for rule in RULES:
         assert torch.equal(recover(sent, rule).labels, recover(seen, rule).labels)
     assert recover(sent).labels.tolist() == sorted(y.tolist())
@@ -236,7 +237,7 @@ def with_last_layer(y: torch.Tensor, *, bias: bool) -> Observation:
         model = nn.Sequential(nn.Flatten(), nn.Linear(64, 20), nn.Sigmoid(), nn.Linear(20, 10, bias=bias))
     x, weights = smooth(len(y)), weights_of(model)
     update, _ = gradient_client(model)(weights, x, y, {})
-    return replace(observed(x), model=model, weights=weights, update=update, batch_size=len(y))
+    return altered(observed(x), model=model, weights=weights, update=update, size=len(y))
 
 
 @pytest.mark.parametrize("label", range(10))
@@ -261,7 +262,7 @@ def test_there_are_always_as_many_labels_as_pictures(rule: str, bias: bool) -> N
     rng = generator(0, "noise")
     for size, scale in product((1, 2, 13, 40), (1.0, 0.0, -1e-3, math.inf, math.nan)):
         noise = {"1.weight": scale * torch.randn(4, 3, generator=rng), "1.bias": scale * torch.randn(4, generator=rng)}
-        seen = replace(received([[0.0] * 3] * 4, [0.0] * 4 if bias else None, size), update=noise)
+        seen = altered(received([[0.0] * 3] * 4, [0.0] * 4 if bias else None, size), update=noise)
         found = recover(seen, rule)
         assert (found.labels.shape, found.labels.dtype) == ((size,), torch.int64)
         assert found.labels.tolist() == sorted(found.labels.tolist())
@@ -294,7 +295,7 @@ def test_probes_are_pictures_come_as_many_at_a_time_as_the_batch_has_and_leave_n
     model = nn.Sequential(watched, nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.Flatten(), nn.Linear(72, 10)).eval()
     use_batch_statistics(model, smooth(5))
     update = {name: torch.randn_like(value) for name, value in weights_of(model).items()}
-    seen = replace(observed(smooth()), model=model, weights=weights_of(model), update=update, batch_size=5)
+    seen = altered(observed(smooth()), model=model, weights=weights_of(model), update=update, size=5)
     last_layer(seen)  # once for each model
     watched.met.clear()
     torch.rand(3)  # a state that no seeding leaves behind
@@ -315,7 +316,7 @@ def test_probes_are_pictures_come_as_many_at_a_time_as_the_batch_has_and_leave_n
 def test_large_pictures_take_fewer_probes() -> None:
     watched = Watched()
     model = nn.Sequential(watched, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(3, 10))
-    seen = replace(observed(smooth()), model=model, weights=weights_of(model), batch_size=2, image_shape=(3, 224, 224))
+    seen = altered(observed(smooth()), model=model, weights=weights_of(model), size=2, image_shape=(3, 224, 224))
     last_layer(seen)
     watched.met.clear()
     rules.predict(seen)

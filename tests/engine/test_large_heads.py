@@ -24,7 +24,7 @@ def seen_by(x: torch.Tensor, y: torch.Tensor, model: str = "lenet", **fields: ob
 @pytest.mark.parametrize("bias", [True, False])
 def test_the_label_of_one_picture_is_read_among_ten_thousand(bias: bool) -> None:
     seen = seen_by(smooth(channels=3, side=12), torch.tensor([8765]), bias=bias)
-    assert seen.num_classes == MANY
+    assert seen.batch.num_classes == MANY
     found = recover(seen)
     assert found.labels.tolist() == [8765]
     assert found.certainty == 1
@@ -66,7 +66,7 @@ def test_a_run_with_lfws_head_is_played_and_scored() -> None:
     scene = prepare(asked)
     *_, last = play(asked, scene=scene)
     assert scene.y.tolist() == [5748, 12]
-    assert scene.seen.update["linear.weight"].shape == (5749, 768)
+    assert scene.seen.received.update["linear.weight"].shape == (5749, 768)
     assert last.scores["label_accuracy"] == 1
     assert last.scores["rank"] is not None
 

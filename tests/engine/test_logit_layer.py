@@ -1,11 +1,10 @@
 """The layer that makes the logits is found by what a model computes; where labels cannot be read, a sentence says why."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 import torch
-from small_problems import observed, smooth
+from small_problems import altered, observed, smooth
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.utils import parametrizations, prune
@@ -19,7 +18,7 @@ from leakage.engine.logit_layer import last_layer, logit_layer
 
 def seen_by(model: nn.Module) -> Observation:
     """A server that attacks this model with two pictures of 8 x 8."""
-    return replace(observed(smooth(2)), model=model.eval(), weights=weights_of(model), batch_size=2)
+    return altered(observed(smooth(2)), model=model.eval(), weights=weights_of(model), size=2)
 
 
 def body(out: int = 6) -> nn.Sequential:
@@ -100,7 +99,7 @@ def test_behind_an_activation_or_a_temperature_one_label_is_read_and_of_a_batch_
     for y in (torch.tensor([3]), torch.tensor([3, 1])):
         x = smooth(len(y))
         update, _ = gradient_client(model)(weights_of(model), x, y, {})
-        seen = replace(seen_by(model), update=update, batch_size=len(y), num_classes=5)
+        seen = altered(seen_by(model), update=update, size=len(y), num_classes=5)
         assert logit_layer(seen) == ("head.weight", "head.bias", False)
         found = recover(seen)
         assert found.certainty == (1.0 if len(y) == 1 else None)

@@ -2,12 +2,11 @@
 
 import math
 import re
-from dataclasses import replace
 
 import pytest
 import torch
 from page_visits import Open, asked, fine, press_run
-from small_problems import CATALOG, precision, smooth
+from small_problems import CATALOG, altered, precision, smooth
 from torch import Tensor, nn
 
 from leakage.attacks._logit import one_output
@@ -143,8 +142,8 @@ def test_of_a_met_margin_nothing_leaves() -> None:
         sent: Params = Gradient(model)(weights_of(model), x, torch.tensor([1]), {})[0]
         assert not sent["1.weight"].any()
         seen, _ = seen_by(smooth(channels=3, side=12), "hinge", NET_A)
-        silent = {name: torch.zeros_like(value) for name, value in seen.update.items()}
-        seen = replace(seen, update=silent)
+        silent = {name: torch.zeros_like(value) for name, value in seen.received.update.items()}
+        seen = altered(seen, update=silent)
         found = recover(seen)
         assert found.certainty is None
         with pytest.raises(DoesNotApplyError, match=re.escape(SILENT)):
@@ -184,8 +183,8 @@ def test_in_float64_the_gradient_of_the_first_layers_is_that_of_the_loss(loss: L
         x = smooth(3, channels=3, side=12)
         seen, y = seen_by(x, loss, MLP, "flipped")
         mu = (2.0 * y - 1) * seen.model(x)[:, 1]
-        by_hand = torch.autograd.grad(value[loss](mu).mean(), list(seen.weights.values()))
-    assert torch.allclose(flatten(seen.update), torch.cat([g.flatten() for g in by_hand]), atol=1e-14)
+        by_hand = torch.autograd.grad(value[loss](mu).mean(), list(seen.received.weights.values()))
+    assert torch.allclose(flatten(seen.received.update), torch.cat([g.flatten() for g in by_hand]), atol=1e-14)
 
 
 # ---------------------------------------------------------------- as data and on the page

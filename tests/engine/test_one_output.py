@@ -1,12 +1,11 @@
 """Networks of one output: the logistic loss, labels as the network says itself or the opposite, and float64 clients."""
 
 import math
-from dataclasses import replace
 
 import pytest
 import torch
 from page_visits import Open, asked, fine, press_run
-from small_problems import CATALOG, precision, smooth
+from small_problems import CATALOG, altered, precision, smooth
 from torch.nn import functional as F
 
 from leakage.engine.core import Observation
@@ -35,11 +34,11 @@ def test_its_gradient_is_that_of_the_logistic_loss(task: str) -> None:
         z = seen.model(x)[:, 1]
         signs = 2.0 * y - 1
         loss = F.softplus(-signs * z).mean()  # log(1 + exp(-mu)), mu = +-z
-        by_hand = torch.autograd.grad(loss, list(seen.weights.values()))
-    assert seen.weights["linear.weight"].shape[0] == 1
+        by_hand = torch.autograd.grad(loss, list(seen.received.weights.values()))
+    assert seen.received.weights["linear.weight"].shape[0] == 1
     assert bool((signs * z > 0).all()) == (task == "two")
     assert bool((signs * z < 0).all()) == (task == "flipped")
-    for sent, mine in zip(seen.update.values(), by_hand, strict=True):
+    for sent, mine in zip(seen.received.update.values(), by_hand, strict=True):
         assert torch.allclose(sent, mine, atol=1e-14)
 
 
@@ -55,7 +54,7 @@ def test_the_label_of_one_picture_is_read_where_features_are_positive_or_a_bias_
 
 def test_features_of_both_signs_leave_the_label_uncertain() -> None:
     seen, _ = seen_by(smooth(channels=3, side=12), STAR, "flipped")
-    mixed = replace(seen, update={**seen.update, "linear.weight": torch.tensor([[1.0, -2.0, 0.5]])})
+    mixed = altered(seen, update={**seen.received.update, "linear.weight": torch.tensor([[1.0, -2.0, 0.5]])})
     found = recover(mixed)
     assert (found.labels.tolist(), found.rule, found.certainty) == ([1], ONE_OUTPUT, None)  # the sum is negative: class 1
 
@@ -64,7 +63,7 @@ def test_one_output_stands_for_two_rows() -> None:
     seen, y = seen_by(smooth(2, channels=3, side=12), Part(id="lenet"), "two")
     weight, slopes, bias = head(seen)
     assert bias is not None
-    own = seen.weights["linear.weight"].detach()
+    own = seen.received.weights["linear.weight"].detach()
     assert torch.equal(weight, torch.cat([torch.zeros_like(own), own]))
     assert float(slopes.sum(0).abs().max()) == float(bias.sum().abs()) == 0
     z = seen.model(smooth(2, channels=3, side=12))[:, 1].detach()
@@ -85,19 +84,19 @@ def test_a_float64_client_sends_float64_and_is_attacked_in_float64() -> None:
         asked_for = Experiment(size=28, channels=1, precision="float64", attack=Part(id=attack, fields=fields)).resolve(CATALOG)
         scene = prepare(asked_for)
         *_, last = play(asked_for, scene=scene)
-        assert {value.dtype for value in scene.seen.update.values()} == {torch.float64}
+        assert {value.dtype for value in scene.seen.received.update.values()} == {torch.float64}
         assert last.final
         assert math.isfinite(last.scores["psnr"])
     plain = prepare(asked_for.model_copy(update={"precision": "float32"}))
-    for name, value in scene.seen.update.items():
-        assert torch.allclose(plain.seen.update[name], value.float(), rtol=1e-3, atol=1e-6)  # the same network and picture
+    for name, value in scene.seen.received.update.items():
+        assert torch.allclose(plain.seen.received.update[name], value.float(), rtol=1e-3, atol=1e-6)  # the same network and picture
 
 
 @pytest.mark.long
 def test_the_truth_of_a_run_is_the_label_of_its_task() -> None:
     kept = [prepare(Experiment(model=STAR, task=task).resolve(CATALOG)) for task in ("two", "flipped")]
     assert int(kept[0].y) + int(kept[1].y) == 1
-    assert len(TWO) == kept[0].seen.num_classes == 2
+    assert len(TWO) == kept[0].seen.batch.num_classes == 2
 
 
 def test_trained_weights_have_one_output_per_class() -> None:

@@ -27,7 +27,7 @@ def in_ring(**fields: object) -> Part:
 def one_update(seen: Observation, protocol: str, x: torch.Tensor, number: int) -> Params:
     """What one phone adds."""
     client = plugin("protocol", Part(id=protocol)).client(gradient_client(seen.model))
-    return client(seen.weights, x[number : number + 1], LABELS[number : number + 1], {})[0]
+    return client(seen.received.weights, x[number : number + 1], LABELS[number : number + 1], {})[0]
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -37,12 +37,12 @@ def test_the_sum_of_the_phones_before_it_and_that_of_all_reach_the_attacker(prot
         x = smooth(3)
         seen = observed(x, protocol=Part(id=protocol), aggregation=in_ring(place=place))
         own = [one_update(seen, protocol, x, number) for number in range(3)]
-        for name in seen.weights:
-            torch.testing.assert_close(seen.update[name], own[0][name] + own[1][name] + own[2][name], rtol=1e-12, atol=1e-15)
+        for name in seen.received.weights:
+            torch.testing.assert_close(seen.received.update[name], own[0][name] + own[1][name] + own[2][name], rtol=1e-12, atol=1e-15)
             before = own[0][name] if place == 1 else own[0][name] + own[1][name]
-            torch.testing.assert_close(seen.update[f"before/{name}"], before, rtol=1e-12, atol=1e-15)
-        assert len(seen.update) == 2 * len(seen.weights)
-        assert relative(seen.replay(x, LABELS), seen.update) < 1e-10
+            torch.testing.assert_close(seen.received.update[f"before/{name}"], before, rtol=1e-12, atol=1e-15)
+        assert len(seen.received.update) == 2 * len(seen.received.weights)
+        assert relative(seen.replay.single(x, LABELS), seen.received.update) < 1e-10
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -53,22 +53,23 @@ def test_two_on_both_sides_of_a_phone_hold_its_update(protocol: str, place: int)
         seen = observed(x, protocol=Part(id=protocol), aggregation=in_ring(place=place, colluding=True))
         accomplice = observed(x, protocol=Part(id=protocol), aggregation=in_ring(place=min(place, 3) - 1))
         own = one_update(seen, protocol, x, min(place, 3) - 1)
-        for name in seen.weights:
-            torch.testing.assert_close(seen.update[f"neighbour/{name}"], own[name], rtol=1e-12, atol=1e-15)
-            behind = seen.update[f"before/{name}" if place < 3 else name]  # less what the accomplice handed to the phone between them
-            torch.testing.assert_close(behind - accomplice.update[f"before/{name}"], own[name], rtol=1e-9, atol=1e-12)
+        for name in seen.received.weights:
+            torch.testing.assert_close(seen.received.update[f"neighbour/{name}"], own[name], rtol=1e-12, atol=1e-15)
+            # less what the accomplice handed to the phone between them
+            behind = seen.received.update[f"before/{name}" if place < 3 else name]
+            torch.testing.assert_close(behind - accomplice.received.update[f"before/{name}"], own[name], rtol=1e-9, atol=1e-12)
 
 
 def test_behind_all_phones_it_is_secure_aggregation() -> None:
     x = smooth(3)
     one, other = observed(x, aggregation=in_ring(place=3)), observed(x, aggregation=Part(id="secure_aggregation", fields={"clients": 3}))
-    assert list(one.update) == list(other.update)
-    assert all(torch.equal(one.update[name], other.update[name]) for name in one.update)
+    assert list(one.received.update) == list(other.received.update)
+    assert all(torch.equal(one.received.update[name], other.received.update[name]) for name in one.received.update)
 
 
 def test_behind_the_first_nothing_is_added_by_an_accomplice() -> None:
     x = smooth(3)
-    assert not [name for name in observed(x, aggregation=in_ring(place=1, colluding=True)).update if name.startswith("neighbour/")]
+    assert not [name for name in observed(x, aggregation=in_ring(place=1, colluding=True)).received.update if name.startswith("neighbour/")]
 
 
 def test_every_sum_is_read_as_the_mean_gradient_of_its_phones() -> None:
@@ -93,15 +94,15 @@ def test_sums_tell_on_which_side_of_the_attacker_a_picture_is(settings: dict[str
 def test_several_guesses_are_replayed_at_once() -> None:
     x = smooth(3)
     seen = observed(x, aggregation=in_ring(place=2, colluding=True))
-    several = seen.replays(torch.stack([x, x.flip(-1)]), LABELS)
-    assert several.keys() == seen.update.keys()
-    assert relative({name: value[0] for name, value in several.items()}, seen.update) < 1e-5
+    several = seen.replay.several(torch.stack([x, x.flip(-1)]), LABELS)
+    assert several.keys() == seen.received.update.keys()
+    assert relative({name: value[0] for name, value in several.items()}, seen.received.update) < 1e-5
 
 
 def test_a_naive_attacker_takes_the_sum_of_all_alone() -> None:
     x = smooth(3)
     seen = observed(x, aggregation=in_ring(place=1), assume=Assumptions(adaptive=False))
-    assert list(seen.update) == list(seen.weights)
+    assert list(seen.received.update) == list(seen.received.weights)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -111,7 +112,7 @@ def test_a_later_round_begins_where_the_sum_has_led(protocol: str) -> None:
         observed(x, protocol=Part(id=protocol), aggregation=over, rounds=2, attacked_round=2)
         for over in (in_ring(place=1), Part(id="secure_aggregation", fields={"clients": 3}))
     )
-    assert all(torch.equal(one.weights[name], other.weights[name]) for name in one.weights)
+    assert all(torch.equal(one.received.weights[name], other.received.weights[name]) for name in one.received.weights)
 
 
 def test_a_search_that_knows_the_ring_finds_the_first_phones_picture_better() -> None:
@@ -152,7 +153,7 @@ def test_a_unit_of_which_two_sums_say_the_same_is_one_row() -> None:
     model = Part(id="mlp", fields={"width": 64, "depth": 1, "activation": "relu"})
     seen = observed(x, model=model, aggregation=in_ring(place=2), assume=GRANTED)
     first, _ = Reading.of(seen).pixel_layer()
-    on = x.flatten(1) @ seen.weights[f"{first.name}.weight"].T + seen.weights[f"{first.name}.bias"] > 0  # (3, 64)
+    on = x.flatten(1) @ seen.received.weights[f"{first.name}.weight"].T + seen.received.weights[f"{first.name}.bias"] > 0  # (3, 64)
     (_, whole), (_, before) = rows_of_sums(seen.as_gradient(), first.name, 0.0)
     assert (len(whole), len(before)) == (int(on[2].sum()), int((on[0] | on[1]).sum()))
     assert 0 < len(whole) < int(on.any(0).sum())
@@ -216,15 +217,15 @@ def test_what_is_not_compared_of_the_sum_of_all_is_not_compared_of_the_other_sum
     """Soteria's last table; and behind PRECODE's gate, before which every sum is compared."""
 
     def left_out(seen: Observation) -> set[str]:
-        return {name for name, weight in seen.entry_weights.items() if not weight.any()}
+        return {name for name, weight in seen.knowledge.entry_weights.items() if not weight.any()}
 
     place, x = in_ring(place=2), smooth(3)
     without = Assumptions(strategy="without that layer")
     seen = observed(x, aggregation=place, defenses=(Part(id="soteria"),), assume=without)
-    table = [name for name, weight in seen.weights.items() if weight.dim() == 2][-1]
+    table = [name for name, weight in seen.received.weights.items() if weight.dim() == 2][-1]
     assert left_out(seen) == {table, f"before/{table}"}
 
     gated = observed(x, aggregation=place, defenses=(Part(id="precode"),))
     compared = {name for name in gated.as_gradient() if name not in left_out(gated)}
-    assert compared == {*before(gated.weights), *(f"before/{name}" for name in before(gated.weights))}
+    assert compared == {*before(gated.received.weights), *(f"before/{name}" for name in before(gated.received.weights))}
     assert compared

@@ -27,7 +27,7 @@ def test_should_stop_is_called_before_every_local_step_of_every_round(experiment
     seen = observe(initial_model(experiment, x), x, y, federation(experiment), num_classes=10, should_stop=should_stop)
     assert len(asked) == 2 * EPOCHS * ROUNDS
     plain = observe(initial_model(experiment, x), x, y, federation(experiment), num_classes=10)
-    assert all(torch.equal(seen.update[name], plain.update[name]) for name in plain.update)
+    assert all(torch.equal(seen.received.update[name], plain.received.update[name]) for name in plain.received.update)
 
 
 @pytest.mark.parametrize("step", [1, EPOCHS, 2 * EPOCHS + 1, 2 * EPOCHS * ROUNDS])

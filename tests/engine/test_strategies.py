@@ -43,7 +43,7 @@ def test_without_a_word_the_first_strategy_is_taken() -> None:
     for strategies in (entry.strategies for entry in CATALOG.of("defense")):
         assert strategies
     first, named = (
-        observed(x, defenses=(ADA,), assume=Assumptions(strategy=strategy)).update["linear.bias"]
+        observed(x, defenses=(ADA,), assume=Assumptions(strategy=strategy)).received.update["linear.bias"]
         for strategy in ("", "stand-in of the guess")
     )
     assert torch.equal(first, named)
@@ -56,18 +56,19 @@ def test_what_came_before_a_stand_in_is_imitated_once_that_is_read_off() -> None
     with precision(torch.float64):
         x = smooth(3)
         before = observed(x, defenses=(PRUNE, ADA), assume=Assumptions(strategy="read it off"))
-        pruned = observed(x, defenses=(PRUNE,)).update
-        assert gradient_distances(before.update, pruned)["relative_l2"] < 1e-6  # the pruned gradient is what was turned into a stand-in
+        pruned = observed(x, defenses=(PRUNE,)).received.update
+        # the pruned gradient is what was turned into a stand-in
+        assert gradient_distances(before.received.update, pruned)["relative_l2"] < 1e-6
         assert gradient_distances(before.gradient(x, LABELS), before.as_gradient())["relative_l2"] < 1e-6
 
 
 def test_protections_of_gradients_act_in_the_order_in_which_they_are_named_and_before_those_of_updates() -> None:
     x = smooth(3)
-    one, other = (observed(x, defenses=defenses).history[0].update for defenses in ((ADA, PRUNE), (PRUNE, ADA)))
+    one, other = (observed(x, defenses=defenses).received.history[0].update for defenses in ((ADA, PRUNE), (PRUNE, ADA)))
     for layer in one:
         assert torch.equal(one[layer], other[layer])
         assert int((one[layer] == 0).sum()) >= one[layer].numel() // 2
-    noisy_last, pruned_last = (observed(x, defenses=defenses).update for defenses in ((PRUNE, NOISE), (NOISE, PRUNE)))
+    noisy_last, pruned_last = (observed(x, defenses=defenses).received.update for defenses in ((PRUNE, NOISE), (NOISE, PRUNE)))
     assert not any(bool((g == 0).any()) for g in noisy_last.values())
     assert all(int((g == 0).sum()) == g.numel() // 2 for g in pruned_last.values())
 
@@ -75,8 +76,8 @@ def test_protections_of_gradients_act_in_the_order_in_which_they_are_named_and_b
 def test_the_stand_in_of_a_sum_is_imitated_as_nobody_can_read_it_off() -> None:
     summed = {"aggregation": Part(id="secure_aggregation", fields={"clients": 3})}
     seen = observed(smooth(3), defenses=(ADA,), assume=Assumptions(strategy="read it off"), **summed)
-    assert all(torch.equal(seen.update[layer], seen.history[0].update[layer]) for layer in seen.update)
-    assert seen.entry_weights == {}
+    assert all(torch.equal(seen.received.update[layer], seen.received.history[0].update[layer]) for layer in seen.received.update)
+    assert seen.knowledge.entry_weights == {}
 
 
 # ---------------------------------------------------------------- what is compared
@@ -136,9 +137,9 @@ def test_sixteen_bits_leave_half_a_unit_in_the_last_place_open(number: str, bits
 
 def test_leaving_soterias_layer_out_leaves_the_others_and_the_labels() -> None:
     seen = observed(smooth(), defenses=(Part(id="soteria"),), assume=Assumptions(strategy="without that layer"))
-    assert list(seen.entry_weights) == ["linear.weight"]
-    assert not bool(seen.entry_weights["linear.weight"].any())
-    assert torch.equal(seen.as_gradient()["linear.bias"], observed(smooth()).update["linear.bias"])
+    assert list(seen.knowledge.entry_weights) == ["linear.weight"]
+    assert not bool(seen.knowledge.entry_weights["linear.weight"].any())
+    assert torch.equal(seen.as_gradient()["linear.bias"], observed(smooth()).received.update["linear.bias"])
 
 
 # ---------------------------------------------------------------- what it is good for
@@ -185,13 +186,13 @@ def test_averaged_over_sixteen_rounds_a_quarter_of_the_noise_is_left(name: str, 
     def gap(rounds: int, strategy: str = "average the rounds", protocol: Part = still) -> float:
         """The standard deviation of what the attacker works with around the gradient without protection."""
         noise = Part(id=name, fields={"scale": scale})
-        plain = observed(x).update
+        plain = observed(x).received.update
         seen = observed(
             x, defenses=(noise,), assume=Assumptions(strategy=strategy), protocol=protocol, rounds=rounds, attacked_round=rounds
         )
-        return torch.cat([(seen.update[layer] - g).flatten() for layer, g in plain.items()]).std().item() / (scale * deviation)
+        return torch.cat([(seen.received.update[layer] - g).flatten() for layer, g in plain.items()]).std().item() / (scale * deviation)
 
-    count = sum(g.numel() for g in observed(x).update.values())
+    count = sum(g.numel() for g in observed(x).received.update.values())
     near = 4 / count**0.5  # four standard errors of a standard deviation, or more (of Laplace's law it is wider than of the normal one)
     assert gap(1) == pytest.approx(1, rel=near)
     assert gap(16) == pytest.approx(1 / 4, rel=near)

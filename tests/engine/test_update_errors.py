@@ -21,7 +21,7 @@ WIDE = Part(id="mlp", fields={"width": 128, "depth": 1, "activation": "sigmoid"}
 def squares(seen: Observation, errors: Params) -> float:
     """The sum of squared errors, as far as they count in comparisons."""
     every = {name: torch.ones_like(g) for name, g in seen.as_gradient().items()}
-    shares = {name: seen.entry_weights.get(name, one) for name, one in every.items()}
+    shares = {name: seen.knowledge.entry_weights.get(name, one) for name, one in every.items()}
     return sum(float((errors[name] * shares[name] * every[name]).sum()) for name in errors)
 
 
@@ -34,9 +34,9 @@ def made(seen: Observation, x: torch.Tensor, y: torch.Tensor) -> float:
 def both(x: torch.Tensor, *defenses: Part, strategy: str = "", **settings: object) -> tuple[float, float]:
     """The sums of squared errors that the attacker expects, and that were made."""
     seen = observed(x, model=WIDE, defenses=defenses, assume=Assumptions(labels=True, strategy=strategy), **settings)
-    assert seen.errors is not None
-    assert seen.labels is not None
-    return squares(seen, seen.errors), made(seen, x, seen.labels)
+    assert seen.knowledge.errors is not None
+    assert seen.granted.labels is not None
+    return squares(seen, seen.knowledge.errors), made(seen, x, seen.granted.labels)
 
 
 NOISY = {
@@ -90,26 +90,26 @@ LATENT = ("fedkl", "precode")  # exact where the attacker finds what the phone k
 def test_what_is_called_exact_is_exact(name: str, strategy: str) -> None:
     x = smooth(3)
     seen = observed(x, **protected(Part(id=name)), **STILL, assume=Assumptions(labels=True, strategy=strategy))
-    assert seen.labels is not None
-    if seen.errors == {}:
+    assert seen.granted.labels is not None
+    if seen.knowledge.errors == {}:
         size = squares(seen, {name: g.square() for name, g in seen.as_gradient().items()})
-        assert made(seen, x, seen.labels) <= 1e-10 * size
+        assert made(seen, x, seen.granted.labels) <= 1e-10 * size
     else:
         first = next(iter(CATALOG.get("defense", name).strategies))
-        assert seen.errors is None or (name, "" if strategy == first else strategy) in SAID | {("low_precision", AVERAGED)}
+        assert seen.knowledge.errors is None or (name, "" if strategy == first else strategy) in SAID | {("low_precision", AVERAGED)}
 
 
 def test_a_naive_attacker_does_not_know_how_large_they_are() -> None:
     x = smooth(1)
-    assert observed(x, defenses=(NOISE,), assume=Assumptions(adaptive=False)).errors is None
-    assert observed(x, assume=Assumptions(adaptive=False)).errors is None  # nor that there are none
-    assert observed(x).errors == {}
+    assert observed(x, defenses=(NOISE,), assume=Assumptions(adaptive=False)).knowledge.errors is None
+    assert observed(x, assume=Assumptions(adaptive=False)).knowledge.errors is None  # nor that there are none
+    assert observed(x).knowledge.errors == {}
 
 
 def test_what_was_drawn_is_not_known_only_how_large_it_is() -> None:
     seeds = [observed(smooth(1), defenses=(NOISE,), seed=seed) for seed in (1, 2)]
-    assert all(float(value) == pytest.approx(1e-4) for seen in seeds for value in (seen.errors or {}).values())
-    assert not torch.equal(*(seen.update["linear1.weight"] for seen in seeds))
+    assert all(float(value) == pytest.approx(1e-4) for seen in seeds for value in (seen.knowledge.errors or {}).values())
+    assert not torch.equal(*(seen.received.update["linear1.weight"] for seen in seeds))
 
 
 def test_a_protection_that_does_not_say_leaves_them_unknown() -> None:
@@ -125,16 +125,16 @@ def test_a_protection_that_does_not_say_leaves_them_unknown() -> None:
     x, y = torch.rand(1, 1, 4, 4), torch.tensor([2])
     federation = Federation.of(FedSGD(), [Doubling()], ThreatModel(), seed=1)
     model = ready(torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(16, 3)), federation, x)
-    assert observe(model, x, y, federation, num_classes=3).errors is None
+    assert observe(model, x, y, federation, num_classes=3).knowledge.errors is None
 
 
 def test_of_noisy_entries_the_largest_are_not_any_ones_so_their_errors_are_not_known() -> None:
-    assert observed(smooth(1), defenses=(NOISE, Part(id="pruning"))).errors is None
+    assert observed(smooth(1), defenses=(NOISE, Part(id="pruning"))).knowledge.errors is None
 
 
 def test_feedback_and_several_gradients_leave_what_pruning_did_unknown() -> None:
     x, owing = smooth(3), Part(id="pruning", fields={"feedback": True})
-    assert observed(x, defenses=(owing,)).errors == {}
-    assert observed(x, defenses=(owing,), **{**WATCHED, "attacked_round": 2}).errors is None
-    assert observed(x, defenses=(Part(id="pruning"),), protocol=Part(id="fedavg")).errors is None
+    assert observed(x, defenses=(owing,)).knowledge.errors == {}
+    assert observed(x, defenses=(owing,), **{**WATCHED, "attacked_round": 2}).knowledge.errors is None
+    assert observed(x, defenses=(Part(id="pruning"),), protocol=Part(id="fedavg")).knowledge.errors is None
     assert plugin("defense", owing).feedback

@@ -12,7 +12,7 @@ from leakage.workers.private_pictures import load
 def update(experiment: Experiment) -> dict[str, torch.Tensor]:
     """What the server receives."""
     x, y = load(experiment, {})
-    return dict(observe(experiment, x, y).simulator.update)
+    return dict(observe(experiment, x, y).replay.simulator.update)
 
 
 def test_the_sum_less_what_the_servers_own_phones_sent_is_the_update_of_the_eighth() -> None:

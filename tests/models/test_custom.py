@@ -144,9 +144,9 @@ def test_several_guesses_at_once_are_replayed_as_each_alone(text: str) -> None:
     x, y = smooth(1, 3, 16), torch.tensor([3])
     seen = observe(custom(text), x, y)
     guesses = torch.stack([smooth(1, 3, 16, seed=seed) for seed in (1, 2, 3)])
-    together = seen.replays(guesses, y)
+    together = seen.replay.several(guesses, y)
     for number, guess in enumerate(guesses):
-        for name, alone in seen.replay(guess, y).items():
+        for name, alone in seen.replay.single(guess, y).items():
             torch.testing.assert_close(together[name][number], alone, rtol=1e-4, atol=1e-7)  # float32, other orders of summation
 
 

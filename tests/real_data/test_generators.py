@@ -1,10 +1,8 @@
 """Attacks with a generator on real pictures: GRNN and CI-Net on photographs; GGL and GIFD on digits that are new to their generator."""
 
-from dataclasses import replace
-
 import pytest
 import torch
-from small_problems import moments
+from small_problems import altered, moments
 from torch import Tensor
 
 from leakage.data.datasets import datasets
@@ -65,8 +63,8 @@ def test_ggl_picks_a_digit_out_of_a_hundred_and_from_a_shuffled_gradient_it_does
         seen, _ = behind_noise(x, y, 0.3)
         lineup = draw([Origin("mnist", str(number))], x, y, seed=1)
         rng = generator(number, "shuffle")
-        mixed = {name: g.flatten()[torch.randperm(g.numel(), generator=rng)].view_as(g) for name, g in seen.update.items()}
-        for shuffled, one in ((False, seen), (True, replace(seen, update=mixed))):
+        mixed = {name: g.flatten()[torch.randperm(g.numel(), generator=rng)].view_as(g) for name, g in seen.received.update.items()}
+        for shuffled, one in ((False, seen), (True, altered(seen, update=mixed))):
             guess = moments(Part(id="ggl"), one)[-1].x.clamp(0, 1)
             first[shuffled] += float(pixel_ranks(guess, x, lineup)) == 1
     assert first[False] >= 5

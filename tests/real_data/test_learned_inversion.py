@@ -89,7 +89,7 @@ def test_one_that_is_trained_here_is_found_by_the_attack(tmp_path: Path, monkeyp
     pictures = tuple(Picture(source="mnist", id=str(place)) for place in range(batch))
     base = {"size": 28, "channels": 1, "model": task.model, "defenses": task.defenses, "attack": Part(id="learning_to_invert")}
     scene = prepare(Experiment(pictures=pictures, **base).resolve(CATALOG))
-    assert weights_hash(scene.seen.weights) == made.victim
+    assert weights_hash(scene.seen.received.weights) == made.victim
     (answer,) = moments(Part(id="learning_to_invert"), scene.seen)
     assert "event" not in answer.note
     naive = Experiment(pictures=pictures, **base, assume=Assumptions(adaptive=False)).resolve(CATALOG)

@@ -139,7 +139,7 @@ def test_a_protocol_says_truly_whether_what_it_sends_is_a_gradient(protocol: str
     )
     plain = observe(Experiment(model=TINY), smooth(1, 3, 32), LABELS[:1])
     is_one = entry.sends_gradient or (entry.travels.one_step and epochs == 1)
-    assert (apart(naive.as_gradient(), plain.update) < 1e-4) == is_one  # a step of 0.01 rounds the sixth digit
+    assert (apart(naive.as_gradient(), plain.received.update) < 1e-4) == is_one  # a step of 0.01 rounds the sixth digit
 
 
 def test_what_the_attacker_assumes_of_a_protections_errors_stands_in_the_ledger() -> None:

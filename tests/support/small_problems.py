@@ -75,6 +75,15 @@ def observed(x: torch.Tensor, *, model: Part = TINY, **settings: object) -> Obse
     return observe(Experiment(model=model, **settings), x, LABELS[: len(x)])
 
 
+def altered(seen: Observation, **changes: object) -> Observation:
+    """Replace fields of an observation, each in the group that has it; `model` is in none."""
+    for name, value in changes.items():
+        groups = (group for group in ("batch", "received", "replay", "granted", "knowledge") if hasattr(getattr(seen, group), name))
+        group = next(groups, None)
+        seen = replace(seen, **({group: replace(getattr(seen, group), **{name: value})} if group else {name: value}))
+    return seen
+
+
 def baselines_of(experiment: Experiment, x: torch.Tensor, y: torch.Tensor, uploads: Mapping[str, bytes] | None = None) -> Baselines:
     """What guesses of the experiment's pictures are held against."""
     return make_baselines(origins(experiment, uploads), x, y, seed=experiment.seed)
@@ -148,11 +157,11 @@ def trained_norms(model: nn.Module, seed: int = 5) -> None:
 def by_hand(replay: Callable[[torch.Tensor], torch.Tensor], target: torch.Tensor, *, side: int = 1) -> Observation:
     """An observation whose client is a formula: one grey picture, label 7 granted, `replay` maps it to the entries of an update."""
     seen = observed(smooth(side=side), assume=GRANTED)
-    return replace(
+    return altered(
         seen,
         update={"w": target},
-        replay=lambda x, _labels: {"w": replay(x)},
-        replays=lambda x, _labels: {"w": torch.stack([replay(guess) for guess in x])},
+        single=lambda x, _labels: {"w": replay(x)},
+        several=lambda x, _labels: {"w": torch.stack([replay(guess) for guess in x])},
     )
 
 

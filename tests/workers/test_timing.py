@@ -2,11 +2,10 @@
 
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 import torch
-from small_problems import observed, smooth
+from small_problems import altered, observed, smooth
 from torch import nn
 
 from leakage.engine.core import Params
@@ -28,9 +27,9 @@ def test_a_run_gets_a_second_thread_when_it_is_faster_by_it(alone: float, togeth
 
     def slow(x: torch.Tensor, y: torch.Tensor) -> Params:
         time.sleep(alone if torch.get_num_threads() == 1 else together)
-        return seen.replay(x, y)
+        return seen.replay.single(x, y)
 
-    assert fitting_threads(replace(seen, replay=slow), 2) == chosen
+    assert fitting_threads(altered(seen, single=slow), 2) == chosen
     assert torch.get_num_threads() == chosen
 
 
@@ -47,13 +46,13 @@ def test_runs_share_a_loop_where_that_is_faster(one: float, four: float, pays: b
 
     def alone(x: torch.Tensor, y: torch.Tensor) -> Params:
         busy(one)
-        return seen.replay(x, y)
+        return seen.replay.single(x, y)
 
     def together(x: torch.Tensor, y: torch.Tensor) -> Params:
         busy(four)
-        return seen.replays(x, y)
+        return seen.replay.several(x, y)
 
-    assert (lanes_cost(replace(seen, replay=alone, replays=together), 4) < 4) is pays
+    assert (lanes_cost(altered(seen, single=alone, several=together), 4) < 4) is pays
 
 
 def test_what_a_machine_does_meanwhile_is_in_no_measure() -> None:
