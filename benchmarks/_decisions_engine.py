@@ -105,7 +105,7 @@ STAR: Fields = {"activation": "leaky_relu", "bias": False, "initialisation": "de
 
 
 def guesses() -> list[Row]:
-    """Milliseconds for the loss of 8 guesses and its slope in the pictures, on one thread: three ways, which agree."""
+    """Milliseconds for the loss of 8 guesses and its gradient in the pictures, on one thread: three ways, which agree."""
     import torch
     from torch.func import functional_call, grad, vmap
     from torch.nn import functional as F
@@ -142,9 +142,9 @@ def guesses() -> list[Row]:
             return torch.autograd.grad(loss(vmap(grad(entropy), in_dims=(None, 0))(plain, x)), x)[0]
 
         ways: dict[str, Callable[[], Any]] = {"a loop": loop, "vmap of the forward pass": forward, "vmap of the gradient": whole}
-        slopes = {way: run() for way, run in ways.items()}
-        for way, found in slopes.items():
-            gap = float((found - slopes["a loop"]).norm() / slopes["a loop"].norm())
+        gradients = {way: run() for way, run in ways.items()}
+        for way, found in gradients.items():
+            gap = float((found - gradients["a loop"]).norm() / gradients["a loop"].norm())
             assert gap < 1e-3, f"{way} computes something else, by {gap}"
         took: dict[str, list[float]] = {way: [] for way in ways}
         for _ in range(15):  # in turn: whatever else the machine does meets all of them

@@ -4,7 +4,7 @@ The papers print no numbers: exact recovery without noise is the criterion (Phon
 
 Noise: an untrained MLP (ReLU, 256 and 256 units), one CIFAR-10 test picture and one seed for every draw, Gaussian noise of that standard
 deviation on every entry of the gradient, each estimate of `attacks/linear_layer.py`; the median over the draws of the MSE on [0, 1], guess
-clamped. "FCN3" has no biases: there the last layer's slope comes from the loss, and two layers are undone.
+clamped. "FCN3" has no biases: there the last layer's gradient comes from the loss, and two layers are undone.
 Batches: the same MLP, and one of 1024 units; the share of pictures that come back within 0.001 in every pixel, mean over the draws.
 
     python benchmarks/published/bias_attack.py [--draws 20]       one to two minutes on one core

@@ -1,8 +1,8 @@
 """Fits how certain labels are called: the constant of leakage/engine/label_certainty.py, from shares of labels_behind_protections.py.
 
-Certainty is sigmoid(logit(g) + a (logit(p) - logit(g))), p the fraction that rehearsals expect to be right, g that of a guess. The slope a
-is that of largest likelihood of the fractions that are right, of all rules' labels, the chosen rule's counting as much as all others
-together. The networks of the fit (FITTED there) are others than those of the table, by which the second half of the output tests it.
+Certainty is sigmoid(logit(g) + a (logit(p) - logit(g))), p the fraction that rehearsals expect to be right, g that of a guess. The
+coefficient a is that of largest likelihood of the fractions that are right, of all rules' labels, the chosen rule's counting as much as all
+others together. The networks of the fit (FITTED there) are others than those of the table, by which the second half of the output tests it.
 Readings that needed no rehearsal are left out.
 
     python benchmarks/published/label_certainty.py parts       seconds
@@ -37,13 +37,13 @@ def numbers(done: list[Reading], rules: set[str]) -> tuple[Tensor, Tensor, Tenso
 
 
 def fitted(p: Tensor, g: Tensor, right: Tensor, weight: Tensor) -> float:
-    """The slope by Newton's method, drawn to 1 by as much as one reading says."""
+    """The coefficient by Newton's method, drawn to 1 by as much as one reading says."""
     found = 1.0
     for _ in range(100):
         said = (g + found * (p - g)).sigmoid()
-        slope = float((weight * (right - said) * (p - g)).sum()) - (found - 1)
+        score = float((weight * (right - said) * (p - g)).sum()) - (found - 1)
         information = float((weight * said * (1 - said) * (p - g).square()).sum()) + 1
-        found += slope / information / 2
+        found += score / information / 2
     return found
 
 
@@ -63,13 +63,13 @@ if __name__ == "__main__":
     own = [one for one in found if one["net"] in FITTED]
     others = [one for one in found if one["net"] not in FITTED]
     every = set(found[0]["right"])
-    slope = fitted(*numbers(own, every))
-    say(f"SLOPE = {slope:.3f}")
+    coefficient = fitted(*numbers(own, every))
+    say(f"COEFFICIENT = {coefficient:.3f}")
     rows = []
     for word, readings in (("fitted", own), ("others", others)):
         for kind, rules in (("chosen rule", {"best"}), ("all rules", every - {"best"})):
             if readings:
                 p, g, right, _ = numbers(readings, rules)
-                rows += [[word, kind, *row] for row in bins((g + slope * (p - g)).sigmoid(), right)]
+                rows += [[word, kind, *row] for row in bins((g + coefficient * (p - g)).sigmoid(), right)]
     table(["networks", "labels of", "said", "batches", "said, mean", "right, mean"], rows)
-    save("label_certainty", {"about": __doc__, "readings": [len(own), len(others)], "slope": slope, "bins": rows})
+    save("label_certainty", {"about": __doc__, "readings": [len(own), len(others)], "slope": coefficient, "bins": rows})

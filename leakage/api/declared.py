@@ -92,7 +92,7 @@ def contradictions(seen: Observation, arrival: Arrival) -> list[str]:
 
 
 def _head_words(last: Head, seen: Observation, arrival: Arrival) -> list[str]:
-    rows = last.slopes.detach().double() if last.bias is None else last.bias.detach().double().unsqueeze(1)  # (K, D) or (K, 1)
+    rows = last.weight_gradient.detach().double() if last.bias is None else last.bias.detach().double().unsqueeze(1)  # (K, D) or (K, 1)
     size, count = float(rows.abs().sum()), seen.batch.size
     if float(rows.sum(0).abs().sum()) > ROUNDING * size:
         return [

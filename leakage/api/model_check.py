@@ -117,8 +117,8 @@ def _freeze_unused(model: nn.Module, logits: Tensor) -> None:
             f"The model cannot be differentiated ({first_line(error)}). Exchange the operation that cannot, "
             "or take off the hooks that layers have for their backward pass."
         ) from None
-    for name, slope in zip(names, used, strict=True):
-        if slope is None:
+    for name, gradient in zip(names, used, strict=True):
+        if gradient is None:
             freeze(model, name)
 
 

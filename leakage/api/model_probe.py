@@ -104,8 +104,8 @@ def _gradient(model: nn.Module, x: Tensor, weights: dict[str, Tensor] | None = N
     y = torch.arange(len(x), device=x.device) % logits.shape[1]
     held = (dict(model.named_parameters()) if weights is None else weights) | {"the pictures": pictures}
     found = torch.autograd.grad(F.cross_entropy(logits, y), list(held.values()), allow_unused=True)
-    slopes = {name: torch.zeros_like(held[name]) if slope is None else slope for name, slope in zip(held, found, strict=True)}
-    return slopes | {"the logits": logits.detach()}
+    gradients = {name: torch.zeros_like(held[name]) if gradient is None else gradient for name, gradient in zip(held, found, strict=True)}
+    return gradients | {"the logits": logits.detach()}
 
 
 def _close(one: Tensor, other: Tensor) -> bool:

@@ -46,7 +46,9 @@ def twice(function: Callable[[Tensor], Tensor], x: Tensor, leaves: Sequence[Tens
         if not made.requires_grad:
             return CUT
         first = torch.autograd.grad(made, [x, *leaves], create_graph=True, allow_unused=True)
-        length = torch.stack([slope.square().sum() for slope in first if slope is not None and slope.requires_grad] or [x.sum() * 0]).sum()
+        length = torch.stack(
+            [gradient.square().sum() for gradient in first if gradient is not None and gradient.requires_grad] or [x.sum() * 0]
+        ).sum()
         if length.requires_grad:  # backward, since autograd.grad with respect to x passes by what cannot be differentiated, without a word
             length.backward()
     except MODEL_ERRORS as error:

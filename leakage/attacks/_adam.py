@@ -51,7 +51,7 @@ class Unknowns:
 
 @dataclass(frozen=True)
 class Descent:
-    """Adam on S guesses. The field's terms: `signed` and `soft` say what becomes of each pixel's slope, `jitter` is Langevin noise.
+    """Adam on S guesses. The field's terms: `signed` and `soft` say what becomes of each pixel's gradient, `jitter` is Langevin noise.
 
     `unknowns`: z is none of pictures, and its own `project` is done in place of the box.
     `floor`: the distance at which the true pictures are expected, () or (S,); None: 0, or not known. A guess that is as near is not drawn
@@ -157,13 +157,13 @@ class Descent:
             loss = fit + prior(z) if prior else fit
             if unknowns and unknowns.tv_weight:
                 loss = loss + unknowns.tv_weight * total_variation(x)
-            slope, *more = torch.autograd.grad(loss.sum(), [z, *latents])
+            gradient, *more = torch.autograd.grad(loss.sum(), [z, *latents])
             if self.keep_best:
                 better = loss.detach() < lowest
                 lowest = torch.where(better, loss.detach(), lowest)
                 kept = torch.where(better.view(-1, *[1] * (z.dim() - 1)), z.detach(), kept)
             yield Moment(step, z.detach(), x.detach(), match.detach())
-            z.grad = self._turned(slope, step, rng)
+            z.grad = self._turned(gradient, step, rng)
             for leaf, own in zip(latents, more, strict=True):
                 leaf.grad = own.nan_to_num(0, 0, 0).contiguous()  # one start that diverges must not spoil what all share
             for group, (_, size) in zip(optimiser.param_groups, groups, strict=True):
@@ -182,19 +182,19 @@ class Descent:
         final = pixels(last)
         yield Moment(step, last, final, matched(final).detach(), over=True)
 
-    def _turned(self, slope: Tensor, step: int, rng: torch.Generator) -> Tensor:
-        """What Adam is given for a slope. Soft sign: tanh(s slope) / s, where s falls from 1 to 0 (package breaching).
+    def _turned(self, gradient: Tensor, step: int, rng: torch.Generator) -> Tensor:
+        """What Adam is given for a gradient. Soft sign: tanh(s gradient) / s, where s falls from 1 to 0 (package breaching).
 
         In the memory order of z: the fused Adam pairs numbers by their place in memory, whatever the strides say.
         """
-        slope = slope.contiguous()
+        gradient = gradient.contiguous()
         if self.jitter:
-            drawn = torch.randn(slope.shape, generator=rng, device=slope.device).to(slope)
-            slope = slope + self.jitter * self.step_size * self._share(step) * drawn
+            drawn = torch.randn(gradient.shape, generator=rng, device=gradient.device).to(gradient)
+            gradient = gradient + self.jitter * self.step_size * self._share(step) * drawn
         if self.signed and self.soft:
             left = 1 - (step - 1) / self.steps
-            return (left * slope).tanh() / left
-        return slope.sign() if self.signed else slope
+            return (left * gradient).tanh() / left
+        return gradient.sign() if self.signed else gradient
 
     def _share(self, step: int) -> float:
         """The share of the first step size that is left at this step."""

@@ -12,7 +12,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from leakage.attacks._spear import SlopesSpectrum
+from leakage.attacks._spear import GradientSpectrum
 from leakage.engine.core import Observation
 from leakage.engine.tensor_names import OF
 
@@ -29,8 +29,8 @@ class Layer:
 
     weight: Tensor
     bias: Tensor
-    slopes: Tensor
-    cut: SlopesSpectrum
+    weight_gradient: Tensor
+    cut: GradientSpectrum
 
     @cached_property
     def _projected(self) -> Tensor:
@@ -41,7 +41,7 @@ class Layer:
         """The inverse of q (K, rank) and s (K,), by which D = U q diag(s) sums to the bias's gradient."""
         inverse, failed = torch.linalg.inv_ex(q) if len(q) == q.shape[1] else (q, True)
         inverse = torch.linalg.pinv(q) if failed else inverse
-        return inverse, inverse @ (self.cut.left.T @ self.slopes)
+        return inverse, inverse @ (self.cut.left.T @ self.weight_gradient)
 
     def inputs(self, q: Tensor) -> Tensor:
         """What entered the layer if its directions are q (rank, K): (K, n)."""
@@ -102,7 +102,7 @@ class Proof:
     allowed: float
 
     @staticmethod
-    def of(seen: Observation, cut: SlopesSpectrum, now: BatchDirections, loss: float) -> "Proof":
+    def of(seen: Observation, cut: GradientSpectrum, now: BatchDirections, loss: float) -> "Proof":
         """That of the directions found; `loss` is the squared distance of their pictures.
 
         Half of the digits may be lost on the way to the pictures and back. Noise with the root mean square that is left of G beyond its

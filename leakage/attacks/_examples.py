@@ -12,7 +12,7 @@ from leakage.engine.matching import from_pixels
 def begun(seen: Observation, z: Tensor, labels: Tensor | None, *, before: int = 0) -> tuple[Tensor, Note]:
     """Guesses with an example of its class in place of each picture, as far as there are some.
 
-    No example is taken twice: two guesses of one class that start alike would have the same slopes, and never part.
+    No example is taken twice: two guesses of one class that start alike would have the same gradients, and never part.
     Source: Wei et al. 2020 (A framework for evaluating gradient leakage attacks), section on initialisation.
 
     Args:

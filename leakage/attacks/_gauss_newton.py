@@ -57,8 +57,8 @@ def descent(r: Tensor, z: Tensor, damping: float) -> Tensor:
     right = square.new_zeros(z.numel())
     for place in torch.arange(len(r), device=r.device).split(ROWS):
         wanted = torch.nn.functional.one_hot(place, len(r)).to(r)
-        (slopes,) = torch.autograd.grad(r, z, wanted, retain_graph=True, is_grads_batched=True)
-        rows = double(slopes.flatten(1))  # (ROWS, n)
+        (gradients,) = torch.autograd.grad(r, z, wanted, retain_graph=True, is_grads_batched=True)
+        rows = double(gradients.flatten(1))  # (ROWS, n)
         square += rows.T @ rows
         right += rows.T @ differences[place.to(rows.device)]
     square.diagonal().add_(damping * square.diagonal().mean())

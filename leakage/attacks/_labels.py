@@ -41,8 +41,8 @@ def said_of(seen: Observation, x: Tensor) -> Tensor:
     if client_loss(seen.model) != "cross-entropy":
         p = torch.zeros_like(p)
     h = entered[0].detach().cpu().double()  # (P, D)
-    slopes = seen.as_gradient()[name].detach().cpu().double()  # (K, D), or (1, D) of two classes
-    if len(slopes) < p.shape[1]:
-        slopes = torch.cat([-slopes, slopes])
-    found: Tensor = torch.linalg.pinv(h.T) @ (h.T @ p - seen.batch.size * slopes.T)
+    weight_gradient = seen.as_gradient()[name].detach().cpu().double()  # (K, D), or (1, D) of two classes
+    if len(weight_gradient) < p.shape[1]:
+        weight_gradient = torch.cat([-weight_gradient, weight_gradient])
+    found: Tensor = torch.linalg.pinv(h.T) @ (h.T @ p - seen.batch.size * weight_gradient.T)
     return found

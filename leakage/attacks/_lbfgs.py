@@ -136,8 +136,8 @@ def minimizer(leaves: list[Tensor], objective: Callable[[], Tensor], line_search
 
     def closure() -> Tensor:
         loss = objective()
-        for leaf, slope in zip(leaves, torch.autograd.grad(loss, leaves), strict=True):
-            leaf.grad = slope.contiguous()
+        for leaf, gradient in zip(leaves, torch.autograd.grad(loss, leaves), strict=True):
+            leaf.grad = gradient.contiguous()
         return loss.detach()
 
     return lambda: optimiser.step(closure)

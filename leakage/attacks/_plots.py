@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from leakage.attacks._spear import SlopesSpectrum
+from leakage.attacks._spear import GradientSpectrum
 
 SIDE = 96  # pixels
 DECADES, BINS = 9, 32
@@ -25,14 +25,14 @@ def logarithmic(values: Tensor, decades: float) -> Tensor:
     return 1 + share.clamp(min=10.0**-decades).log10() / decades
 
 
-def spectrum_view(cut: SlopesSpectrum) -> dict[str, Tensor]:
+def spectrum_view(cut: GradientSpectrum) -> dict[str, Tensor]:
     """The singular values as columns, those of pictures marked."""
     some = cut.values[: max(3 * cut.rank, SIDE // 3)]
     name = f"Singular values, over {DECADES} decades: {cut.rank} stand out, as many as pictures"
     return {name: columns(logarithmic(some, DECADES), torch.arange(len(some)) < cut.rank)}
 
 
-def zeros_view(cut: SlopesSpectrum, q: Tensor) -> dict[str, Tensor]:
+def zeros_view(cut: GradientSpectrum, q: Tensor) -> dict[str, Tensor]:
     """How large the entries of D are, from zeros at the left, which are marked, to the largest: a histogram over decades."""
     entries, zero = cut.left @ q, cut.zeros(q)
     place = ((BINS - 1) * logarithmic(entries.abs().flatten(), DECADES)).round().long()

@@ -51,13 +51,13 @@ def polished(
 def most_probable(seen: Observation, answer: Snapshot, expected: float, *, steps: int) -> Iterator[Snapshot]:
     """Minimize log TV(x) - 1/2 log(E - ||g(x) - g*||^2) by L-BFGS from the answer; E is the expected sum of squared errors.
 
-    The most probable picture behind normal errors, where differences between neighboring pixels have a Laplace distribution whose width
-    is not known (MacKay 1992, "Bayesian interpolation", for a normal prior). Of n squared errors with the sum E a picture that has fitted
-    gamma unknowns to the data leaves E (1 - gamma / n), and the differences have the mean width TV / gamma. So the slope of the posterior,
-    n / (2 E) d||g - g*||^2 + gamma / TV dTV with gamma = n (1 - ||g - g*||^2 / E), vanishes where that of the objective does.
-    No weight is chosen: it follows from E. The objective grows steeply towards E, so that an answer fits about as well as the true pictures
-    would, or better; where E is 0 in the limit, TV has no say.
-    Nearer to E than one standard deviation of the truth's squared distance, and beyond it, the logarithm goes on as a straight line.
+    The most probable picture behind normal errors, where differences between neighboring pixels have a Laplace distribution whose width is
+    not known (MacKay 1992, "Bayesian interpolation", for a normal prior). Of n squared errors with the sum E a picture that has fitted
+    gamma unknowns to the data leaves E (1 - gamma / n), and the differences have the mean width TV / gamma. So the derivative of the
+    posterior, n / (2 E) d||g - g*||^2 + gamma / TV dTV with gamma = n (1 - ||g - g*||^2 / E), vanishes where that of the objective does. No
+    weight is chosen: it follows from E. The objective grows steeply towards E, so that an answer fits about as well as the true pictures
+    would, or better; where E is 0 in the limit, TV has no say. Nearer to E than one standard deviation of the truth's squared distance, and
+    beyond it, the logarithm goes on as a straight line.
 
     Args:
         seen: what arrived.
@@ -87,6 +87,6 @@ def most_probable(seen: Observation, answer: Snapshot, expected: float, *, steps
 
 
 def smooth_variation(x: Tensor) -> Tensor:
-    """The total variation of x (B, C, H, W) with sqrt(d^2 + GREY_LEVEL^2) in place of |d|, which has no slope at 0; a scalar."""
+    """The total variation of x (B, C, H, W) with sqrt(d^2 + GREY_LEVEL^2) in place of |d|, which has no derivative at 0; a scalar."""
     across, down = x[..., 1:] - x[..., :-1], x[..., 1:, :] - x[..., :-1, :]
     return torch.cat([d.flatten() for d in (across, down)]).square().add(GREY_LEVEL**2).sqrt().sum()

@@ -122,11 +122,11 @@ class Reading:
         own = [self.seen.model.get_parameter(f"{name}.{part}") for part in ("weight", "bias")[: 1 + _biased(step)]]
         assert step.followed is not None
         total = (self.computed.logits * weighed).sum()
-        d, *slopes = torch.autograd.grad(total, [step.followed, *own], retain_graph=True, allow_unused=True)
-        if d is None or slopes[0] is None:
+        d, *gradients = torch.autograd.grad(total, [step.followed, *own], retain_graph=True, allow_unused=True)
+        if d is None or gradients[0] is None:
             raise DoesNotApplyError(SHARED.format(name))
         wanted = [d.T @ self.computed.value(step.inputs[0]), d.sum(0)]
-        gaps = [float((one - want).norm()) > 1e-3 * float(want.norm()) for one, want in zip(slopes, wanted, strict=False)]
+        gaps = [float((one - want).norm()) > 1e-3 * float(want.norm()) for one, want in zip(gradients, wanted, strict=False)]
         if any(gaps):
             raise DoesNotApplyError(SHARED.format(name))
 

@@ -18,8 +18,8 @@ def kept(d: Tensor, threshold: float) -> Tensor:
     return (d.abs() >= threshold * d.abs().max()) & (d != 0)
 
 
-def estimate(kind: str, slopes: Tensor, d: Tensor) -> Tensor:
-    """The input x (n,) out of noisy copies: slopes (m, n) is about d x^T, and d (m,) is noisy too. `kind` is one of ESTIMATES.
+def estimate(kind: str, weight_gradient: Tensor, d: Tensor) -> Tensor:
+    """The input x (n,) out of noisy copies: weight_gradient (m, n) is about d x^T, and d (m,) is noisy too. `kind` is one of ESTIMATES.
 
     single row            dW_j / d_j of the largest |d_j|
     mean                  the mean of all dW_j / d_j: rows with a small d_j spoil it
@@ -28,12 +28,12 @@ def estimate(kind: str, slopes: Tensor, d: Tensor) -> Tensor:
     """
     if kind == "single row":
         strongest = d.abs().argmax()
-        return slopes[strongest] / d[strongest]
+        return weight_gradient[strongest] / d[strongest]
     if kind == "mean":
-        return (slopes / d.unsqueeze(1)).mean(0)
+        return (weight_gradient / d.unsqueeze(1)).mean(0)
     if kind == "least squares":
-        return d @ slopes / d.dot(d)
-    _, _, right = rank_one(torch.cat([slopes, d.unsqueeze(1)], 1))
+        return d @ weight_gradient / d.dot(d)
+    _, _, right = rank_one(torch.cat([weight_gradient, d.unsqueeze(1)], 1))
     return right[:-1] / right[-1]
 
 
@@ -52,9 +52,9 @@ def rank_one(matrix: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return left, size, right / size
 
 
-def are_copies(slopes: Tensor, d: Tensor) -> bool:
+def are_copies(weight_gradient: Tensor, d: Tensor) -> bool:
     """Whether the rows dW (m, n) and dL/db (m,) are those of one input: two at least, and [dW | d] is of rank one but for ROUNDING."""
-    matrix = torch.cat([slopes, d.unsqueeze(1)], 1)
+    matrix = torch.cat([weight_gradient, d.unsqueeze(1)], 1)
     _, size, _ = rank_one(matrix)
     return len(d) > 1 and float(1 - size.square() / matrix.square().sum()) < ROUNDING
 

@@ -30,7 +30,7 @@ MOST = 4  # times B: how many directions are kept
 
 
 @dataclass(frozen=True)
-class SlopesSpectrum:
+class GradientSpectrum:
     """G (m, n), cut where its singular values fall into rounding or noise.
 
     values   all singular values, falling: (min(m, n),)
@@ -62,13 +62,13 @@ class SlopesSpectrum:
         return ~self.zeros(torch.eye(self.rank, dtype=self.left.dtype)).all(1)
 
 
-def spectrum(slopes: Tensor, most: int) -> SlopesSpectrum:
+def spectrum(weight_gradient: Tensor, most: int) -> GradientSpectrum:
     """That of G (m, n) in float64, cut after `most` singular values at the latest. By a Gram matrix, which takes a third of the time.
 
     Of a large G by that of SKETCH random mixtures of its rows or columns: what is lost by that, one more multiplication brings back.
     Source: Halko, Martinsson and Tropp 2011, algorithms 4.1 and 4.3.
     """
-    flat = slopes if len(slopes) <= slopes.shape[1] else slopes.T
+    flat = weight_gradient if len(weight_gradient) <= weight_gradient.shape[1] else weight_gradient.T
     look = flat if len(flat) <= LARGE else flat @ mixtures(flat.shape[1])  # (m, n) or (m, SKETCH)
     squares, vectors = torch.linalg.eigh(look @ look.T if look is flat else look.T @ look)
     values = squares.flip(0).clamp(min=0).sqrt()
@@ -81,9 +81,9 @@ def spectrum(slopes: Tensor, most: int) -> SlopesSpectrum:
     rank = min(rank_of(s, flat.shape, spread), most)
     left, right = base @ u[:, :rank], s[:rank, None] * v[:rank]
     noise = float((flat - left @ right).square().mean().sqrt())
-    if flat is not slopes:
+    if flat is not weight_gradient:
         left, right = v[:rank].T, s[:rank, None] * (base @ u[:, :rank]).T
-    return SlopesSpectrum(values, left, right, noise, int((values > DIGITS * values[0]).sum()))
+    return GradientSpectrum(values, left, right, noise, int((values > DIGITS * values[0]).sum()))
 
 
 def rank_of(values: Tensor, shape: torch.Size, noise: float) -> int:
@@ -102,7 +102,7 @@ def mixtures(count: int) -> Tensor:
     return drawn / math.sqrt(SKETCH)
 
 
-def descend(cut: SlopesSpectrum, rng: torch.Generator) -> Iterator[Tensor]:
+def descend(cut: GradientSpectrum, rng: torch.Generator) -> Iterator[Tensor]:
     """After every round all directions (rank, K) found so far, the sparsest first.
 
     min sum_j |<U_j, q>| / |U_j| over the sphere by subgradients, from STARTS places at once: rows U_j, which lean to their sparse
@@ -130,7 +130,7 @@ def descend(cut: SlopesSpectrum, rng: torch.Generator) -> Iterator[Tensor]:
         yield found
 
 
-def sample(cut: SlopesSpectrum, rng: torch.Generator) -> Iterator[Tensor]:
+def sample(cut: GradientSpectrum, rng: torch.Generator) -> Iterator[Tensor]:
     """After every TOGETHER tries all directions (rank, K) found so far, the sparsest first.
 
     A try: the null vector of rank - 1 random rows of U. It is right where all of them are zeros of one picture.
@@ -147,7 +147,7 @@ def sample(cut: SlopesSpectrum, rng: torch.Generator) -> Iterator[Tensor]:
         yield found
 
 
-def settled(cut: SlopesSpectrum, rows: Tensor, q: Tensor) -> Tensor:
+def settled(cut: GradientSpectrum, rows: Tensor, q: Tensor) -> Tensor:
     """The direction (rank,) near q for which the rows that are smallest along q are smallest."""
     few = (rows @ q).abs().argsort()[: max(int(DECIDE * len(rows)), 2 * cut.rank)]
     return narrowest(rows[few])
@@ -159,7 +159,7 @@ def narrowest(rows: Tensor) -> Tensor:
     return found
 
 
-def added(cut: SlopesSpectrum, found: Tensor, new: Tensor) -> Tensor:
+def added(cut: GradientSpectrum, found: Tensor, new: Tensor) -> Tensor:
     """`found` (rank, K) and those of `new` (rank, N) that are sparse and not there yet, each made exact by all its zeros."""
     alive = cut.alive()
     zeros = cut.zeros(new)[alive]

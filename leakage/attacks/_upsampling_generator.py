@@ -8,9 +8,9 @@ from torch.nn import functional as F
 from torch.nn.utils.parametrizations import spectral_norm
 
 CORE, WHOLE = 4, 32  # the side of what the first layer paints, and the largest side that is painted with all channels
-SLOPE = 0.1  # of LeakyReLU below 0
+NEGATIVE_SLOPE = 0.1  # of LeakyReLU below 0
 MOST = 1e9  # bytes that a search for its weights may take
-OF_WEIGHT, OF_NUMBER = 7, 8  # numbers kept for each: its slope, the moments of Adam, ...; inputs of the layers, for their slopes
+OF_WEIGHT, OF_NUMBER = 7, 8  # numbers kept for each: its gradient, the moments of Adam, ...; inputs of the layers, for their gradients
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class UpsamplingGenerator(nn.Module):
     def __init__(self, size: PainterSize) -> None:
         super().__init__()
         self.size = size
-        self.first = nn.Sequential(nn.ConvTranspose2d(size.inputs, size.channels, CORE), _norm(size.channels), nn.LeakyReLU(SLOPE))
+        self.first = nn.Sequential(nn.ConvTranspose2d(size.inputs, size.channels, CORE), _norm(size.channels), nn.LeakyReLU(NEGATIVE_SLOPE))
         self.blocks = nn.ModuleList(_block(a, b) for a, b in pairwise(size.widths))
         self.last = nn.Conv2d(size.widths[-1], size.image_shape[0], 1)
 
@@ -93,5 +93,5 @@ def _block(inputs: int, outputs: int) -> nn.Sequential:
     """(B, inputs, S, S) -> (B, outputs, S, S)."""
     layers: list[nn.Module] = []
     for a, b in ((inputs, outputs), (outputs, outputs)):
-        layers += [spectral_norm(nn.Conv2d(a, b, 3, padding=1)), _norm(b), nn.LeakyReLU(SLOPE)]
+        layers += [spectral_norm(nn.Conv2d(a, b, 3, padding=1)), _norm(b), nn.LeakyReLU(NEGATIVE_SLOPE)]
     return nn.Sequential(*layers)

@@ -23,7 +23,7 @@ NOT_ASKED = "switch on the doubling of its channels"
 
 @dataclass(frozen=True, kw_only=True)
 class CINet(Attack):
-    """min over the weights w of a generator G of D(g(G_w(v), y), g*) + tv_weight * TV(G_w(v)), by Adam on the signs of the slopes.
+    """min over the weights w of a generator G of D(g(G_w(v), y), g*) + tv_weight * TV(G_w(v)), by Adam on the signs of the gradients.
 
     v ~ N(0, 1) (B, inputs) stays as it was drawn, one row for each picture, and nothing is trained beforehand. D is the cosine distance.
     With fewer weights than the model the generator may be unable to paint any picture of that gradient; so its channels are doubled until
@@ -61,7 +61,7 @@ class CINet(Attack):
     width: int = param(32, 4, 512, "Channels of the painter's layers, at least.")
     grow: bool = flag(True, "Double the channels until the painter has more weights than the model, within a gigabyte.")
     inputs: int = param(128, 1, 1024, "How many random numbers the painter is given for each picture.")
-    signed: bool = flag(True, "Use only the sign of each weight's slope, so that every weight moves equally fast.")
+    signed: bool = flag(True, "Use only the sign of each weight's gradient, so that every weight moves equally fast.")
     schedule: str = choice("cosine", SCHEDULES, "How the step size falls: tenfold three times, along a cosine, or not at all.")
     distance: str = choice("cosine", ("cosine", "squared"), "How two gradients are compared.")
     label_rule: str = rule_field()

@@ -112,12 +112,12 @@ class ExactBatches(Attack):
 def layer_of(seen: Observation, place: ReadLayer) -> Layer:
     """The layer with its gradient taken apart. Raises DoesNotApplyError where that cannot be done."""
     gradient = seen.as_gradient()
-    slopes, d = (received(gradient, f"{place.name}.{part}") for part in ("weight", "bias"))
-    if not slopes.any():
+    weight_gradient, d = (received(gradient, f"{place.name}.{part}") for part in ("weight", "bias"))
+    if not weight_gradient.any():
         raise DoesNotApplyError(SILENT.format(place.name))
-    if seen.batch.size >= min(slopes.shape):
-        raise DoesNotApplyError(TOO_MANY.format(seen.batch.size, *slopes.shape))
-    cut = spectrum(slopes, seen.batch.size)
+    if seen.batch.size >= min(weight_gradient.shape):
+        raise DoesNotApplyError(TOO_MANY.format(seen.batch.size, *weight_gradient.shape))
+    cut = spectrum(weight_gradient, seen.batch.size)
     weight, bias = (exact(seen.received.weights[f"{place.name}.{part}"]) for part in ("weight", "bias"))
     return Layer(weight, bias, d, cut)
 

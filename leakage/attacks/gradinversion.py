@@ -25,7 +25,7 @@ class GradInversion(Attack):
 
     R_bn = sum over BatchNorm layers of ||mean_l(x) - mean_l|| + ||var_l(x) - var_l||, of what enters the layer (biased variance), the
     first layer ten times. The statistics are an assumption: none, those stored in the model, or exactly those of the private batch.
-    TV is isotropic. Noise of 0.01 times the step size is added to the slopes (Langevin), the step size falls along a cosine.
+    TV is isotropic. Noise of 0.01 times the step size is added to the gradients (Langevin), the step size falls along a cosine.
     With `reach` each seed is compared with the mean of all, every picture of which was shifted onto its own by at most so many pixels.
     Unlike the paper: D is the cosine distance (D = squared is offered), labels come from the rules of `engine/labels.py`, seeds are
     compared pixel by pixel unless `reach` says otherwise, and then registered by shifts alone, in place of RANSAC-flow.
@@ -53,7 +53,7 @@ class GradInversion(Attack):
     group_weight: float = param(0.01, 0, 10, "How strongly the seeds are drawn towards their mean.")
     reach: int = param(0, 0, 32, "By how many pixels at most seeds are shifted onto each other before they are compared (registration).")
     noise: float = param(0.01, 0, 1, "Random push on every pixel, as a share of the step size, against getting stuck.")
-    signed: bool = flag(True, "Use only the sign of each pixel's slope.")
+    signed: bool = flag(True, "Use only the sign of each pixel's gradient.")
     distance: str = choice("cosine", ("cosine", "squared"), "How two gradients are compared.")
     label_rule: str = rule_field()
 

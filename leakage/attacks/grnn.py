@@ -69,8 +69,8 @@ class GRNN(Attack):
             yield Snapshot(step, x.detach(), y.detach(), match.detach(), note)
             fit = match if goal.floor is None else match.clamp(min=goal.floor)
             loss = fit + fit.clamp(min=torch.finfo(match.dtype).tiny).sqrt() + self.tv_weight * squared_variation(x)
-            for weight, slope in zip(weights, torch.autograd.grad(loss, weights, allow_unused=True), strict=True):
-                weight.grad = slope
+            for weight, gradient in zip(weights, torch.autograd.grad(loss, weights, allow_unused=True), strict=True):
+                weight.grad = gradient
             optimiser.step()
         x, y, match = paint()
         yield Snapshot(self.steps, x.detach(), y.detach(), match.detach(), note)

@@ -42,7 +42,7 @@ class LinearLayer(Attack):
     """x = dL/dW_j / dL/db_j: the weight's gradient is d x^T and the bias's is d, so every row of the first layer is a copy of the picture.
 
     `estimate` says how the copies become one picture (`attacks/_rows.py`). Without a bias in the first layer: from the first layer that has
-    one back to the pixels; without any from the last layer, with the slope that the loss allows (`attacks/_dense.py`).
+    one back to the pixels; without any from the last layer, with the derivative that the loss allows (`attacks/_dense.py`).
     Of a batch every row is a mixture, but a row that ReLU leaves active for one picture alone is that picture: the pictures on which most
     rows agree are the answer, put in the order of their labels by the last layer's gradient. Where sums over fewer clients arrive beside
     that over all (a ring of phones, layers that are not encrypted), their rows count too: those of one client's one picture are copies.
@@ -84,15 +84,15 @@ class LinearLayer(Attack):
         layers, stop = reading.dense(first.place)
         start = next((place for place, layer in enumerate(layers) if layer.bias), None)
         if start is not None:
-            slopes, d = rows_of(gradient, layers[start].name, self.threshold)
+            weight_gradient, d = rows_of(gradient, layers[start].name, self.threshold)
             whole = received(gradient, f"{layers[start].name}.bias")
-            below, ends = layers[: start + 1], [(estimate(self.estimate, slopes, d), whole)]
+            below, ends = layers[: start + 1], [(estimate(self.estimate, weight_gradient, d), whole)]
             where = f"{len(d)} rows of {layers[start].name}"
         elif stop:
             raise DoesNotApplyError(f"Without any bias this attack begins at the last layer, and there is no way back through {stop}.")
         else:
-            slopes = received(gradient, f"{layers[-1].name}.weight")
-            below, ends = layers, from_loss(layers[-1], slopes, loss_of(seen.model))
+            weight_gradient = received(gradient, f"{layers[-1].name}.weight")
+            below, ends = layers, from_loss(layers[-1], weight_gradient, loss_of(seen.model))
             where = f"{layers[-1].name} and the loss"
         found, dead = [], ""
         for x, d in ends:
@@ -115,8 +115,8 @@ class LinearLayer(Attack):
             )
         whole = rows_of(gradient, first.name, self.threshold)
         sums = rows_of_sums(gradient, first.name, self.threshold)
-        slopes, d = (torch.cat(rows) for rows in zip(*sums, strict=True))
-        x, sizes = separate(pixels.pixels(slopes / d.unsqueeze(1)), d, seen.batch.size)
+        weight_gradient, d = (torch.cat(rows) for rows in zip(*sums, strict=True))
+        x, sizes = separate(pixels.pixels(weight_gradient / d.unsqueeze(1)), d, seen.batch.size)
         mixture = pixels.pixels(estimate("least squares", *whole).unsqueeze(0))
         x = torch.cat([x, mixture.expand(seen.batch.size - len(x), -1)])
         relu = isinstance(reading.activated(first.place), nn.ReLU)

@@ -24,7 +24,7 @@ LOOKS = 4  # how often the path of alpha is drawn on the way
 class SurrogateModel(Attack):
     """argmin over x in the box and alpha in [0, 1] of 1 - cos(grad L(w_alpha; x, y), w_0 - w_T) + tv_weight TV(x), by Adam on both.
 
-    w_alpha = (1 - alpha) w_0 + alpha w_T lies between the weights w_0 that the client received and w_T that it ended with; the slope of
+    w_alpha = (1 - alpha) w_0 + alpha w_T lies between the weights w_0 that the client received and w_T that it ended with; the gradient of
     alpha is sum <d loss / d w_alpha, w_T - w_0>. `per_layer`: every layer has an alpha of its own. All pictures are guessed at once, so
     that a step costs one gradient of the batch, however many local steps the client took: their number, size and order are not used.
     Of several phones added up w_T is the mean; of FedADMM it is the model that the server works out. BatchNorm's stored statistics are

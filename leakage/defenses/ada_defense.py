@@ -35,16 +35,14 @@ class AdaDefense(Defense):
     It acts once per round on what is sent, a gradient or what local training changed, as in the paper.
     The first round sends g / (|g| + e): all signs, the true zeros, and with enough digits |g| too.
 
-    An attacker who knows it has three ways.
-    "stand-in of the guess": makes the same stand-in of its guess. That is flat almost everywhere, so for the derivative alone it takes
-    g / (|g| + e') with e' = rms(g) of the guess's tensor, which has a slope wherever entries are of usual size (straight-through). Were
-    the value softened too, the true pictures would no longer match: on LeNet the answers were 6 dB worse. In later rounds it plays a
-    first one, which fits while the gradient hardly turns.
-    "read it off": solves the formula for g, entry by entry (`invert_update`), and keeps the client's moments from round to round; what the
-    rounding of the stand-in has lost counts less (`trusted`), in later rounds too: an error of the first is in the moments from then on,
-    and is carried along. It needs to have watched the client from its first round.
-    "signs alone": compares tanh(g / rms(g)) of its guess.
-    Unlike the code: the first two rounds do not share one r, and no two clients share their moments.
+    An attacker who knows it has three ways. "stand-in of the guess": makes the same stand-in of its guess. That is flat almost everywhere,
+    so for the derivative alone it takes g / (|g| + e') with e' = rms(g) of the guess's tensor, which has a derivative wherever entries are
+    of usual size (straight-through). Were the value softened too, the true pictures would no longer match: on LeNet the answers were 6 dB
+    worse. In later rounds it plays a first one, which fits while the gradient hardly turns. "read it off": solves the formula for g, entry
+    by entry (`invert_update`), and keeps the client's moments from round to round; what the rounding of the stand-in has lost counts less
+    (`trusted`), in later rounds too: an error of the first is in the moments from then on, and is carried along. It needs to have watched
+    the client from its first round. "signs alone": compares tanh(g / rms(g)) of its guess. Unlike the code: the first two rounds do not
+    share one r, and no two clients share their moments.
     Source: Hu et al. 2024 (equation 19: what the server does); adagrad and yogi as in their code.
     """
 
@@ -76,7 +74,7 @@ class AdaDefense(Defense):
         def send(weights: Params, x: Tensor, y: Tensor, state: ClientState) -> Update:
             update, state = client(weights, x, y, state)
             exact, state = self.stand_in({name: g.detach() for name, g in update.items()}, state)
-            return {name: exact[name] + self._slope(g, received[name].dim()) for name, g in update.items()}, state
+            return {name: exact[name] + self._derivative(g, received[name].dim()) for name, g in update.items()}, state
 
         return send
 
@@ -147,11 +145,11 @@ class AdaDefense(Defense):
             a, da = self.beta1 * a, self.beta1 * da
             first, diverged = self._first(s, eps, rounding)
             g = torch.where(before > 0, self._later(s, a, before, eps, last), first)
-            _, (slope, by_a, by_v) = self._ratio(g, a, before, eps)
-            gap, size = -(by_a * da + by_v * dv), slope.abs().clamp(min=1e-300)
+            _, (derivative, by_a, by_v) = self._ratio(g, a, before, eps)
+            gap, size = -(by_a * da + by_v * dv), derivative.abs().clamp(min=1e-300)
             gap = gap + torch.where(torch.where(gap == 0, g, gap) < 0, -1, 1) * rounding * s.abs()
             lost = (diverged & (before == 0)) | ~da.isfinite()
-            found[name], wrong[name] = g.to(value), torch.where(lost, torch.inf, gap / size * torch.where(slope < 0, -1, 1)).to(value)
+            found[name], wrong[name] = g.to(value), torch.where(lost, torch.inf, gap / size * torch.where(derivative < 0, -1, 1)).to(value)
         return found, wrong
 
     def trusted(self, sent: Params, state: ClientState) -> Params:
@@ -169,7 +167,7 @@ class AdaDefense(Defense):
             dg, da, dv = (
                 value.to(g) for value in (errors[name], *(state.get(kind + name, torch.zeros(())) for kind in (FIRST_ERROR, SECOND_ERROR)))
             )
-            _, (by_v, by_g) = _slopes(self._second, state.get(SECOND + name, torch.zeros_like(g)), g)
+            _, (by_v, by_g) = _derivatives(self._second, state.get(SECOND + name, torch.zeros_like(g)), g)
             carried |= {
                 LAST + name: g,
                 FIRST_ERROR + name: self.beta1 * da + (1 - self.beta1) * dg,
@@ -206,7 +204,7 @@ class AdaDefense(Defense):
 
     def _ratio(self, g: Tensor, a: Tensor, before: Tensor, eps: float) -> tuple[Tensor, tuple[Tensor, ...]]:
         """(a + b g) / (sqrt(v) + e), and its derivatives by g, by a and by v before this round, entry by entry."""
-        return _slopes(lambda g, a, v: (a + (1 - self.beta1) * g) / (_root(self._second(v, g)) + eps), g, a, before)
+        return _derivatives(lambda g, a, v: (a + (1 - self.beta1) * g) / (_root(self._second(v, g)) + eps), g, a, before)
 
     # ------------------------------------------------------------ parts
 
@@ -224,7 +222,7 @@ class AdaDefense(Defense):
             return v - (1 - self.beta2) * (v - square).sign() * square
         return self.beta2 * v + (1 - self.beta2) * square
 
-    def _slope(self, g: Tensor, dimensions: int) -> Tensor:
+    def _derivative(self, g: Tensor, dimensions: int) -> Tensor:
         """0, with the derivative of scale * g / (|g| + rms(g)); the tensor is the last `dimensions` of g, guesses stand in front."""
         soft = self._unit * g / (g.abs() + self._usual(g, dimensions))
         return soft - soft.detach()
@@ -249,7 +247,7 @@ def _number(state: ClientState) -> int:
     return int(state.get(ROUND, torch.tensor(0))) + 1
 
 
-def _slopes(value: Callable[..., Tensor], *at: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
+def _derivatives(value: Callable[..., Tensor], *at: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
     """A function of entries, and its derivatives by each of its arguments, entry by entry."""
     with torch.enable_grad():
         leaves = [one.detach().clone().requires_grad_() for one in at]

@@ -116,9 +116,9 @@ def scores(model: nn.Module, layer: str, weights: Params, x: Tensor) -> Tensor:
     lengths = list[Tensor]()
     for start in range(0, count, chunk):
         chosen = torch.eye(count, dtype=r.dtype, device=r.device)[start : start + chunk]  # (c, D)
-        (slopes,) = torch.autograd.grad(
+        (gradients,) = torch.autograd.grad(
             r, pictures, chosen.unsqueeze(1).expand(-1, *r.shape), retain_graph=True, is_grads_batched=True
         )  # (c, B, C, H, W)
-        lengths.append(slopes.flatten(2).norm(dim=2))  # (c, B)
+        lengths.append(gradients.flatten(2).norm(dim=2))  # (c, B)
     found: Tensor = (torch.cat(lengths).T / (r.detach().abs() + SMALL)).sum(0)  # (D,)
     return found

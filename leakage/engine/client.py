@@ -64,7 +64,7 @@ class Gradient:
             with _hearing() as extra:
                 logits = rows_of(self._stateless.at_home(x) if at_home else self._stateless(weights, x), x)  # (B, K)
             loss = sum(extra, batch_loss(self.loss, logits, y))
-        return self._slopes(loss, weights, x, y), state
+        return self._gradients(loss, weights, x, y), state
 
     def lanes(self, weights: Params, x: Tensor, y: Tensor, state: ClientState) -> Update:
         """The same for S guesses at once: weights (S, ...), x (B, S, C, H, W), y (B, S) or (B, S, K) -> gradients (S, ...).
@@ -84,14 +84,14 @@ class Gradient:
                 loss = torch.stack([batch_loss(self.loss, logits[:, lane], y[:, lane]) for lane in range(x.shape[1])]).sum()
             else:
                 loss = batch_loss(self.loss, logits.flatten(0, 1), y.flatten(0, 1)) * x.shape[1]  # of every lane the mean over its pictures
-        return self._slopes(loss + extra.sum(), weights, x, y), state
+        return self._gradients(loss + extra.sum(), weights, x, y), state
 
     def each(self, weights: Params, x: Tensor, y: Tensor) -> Params:
         """The gradient of every picture alone, all at once, B in front of every shape."""
         own = {name: value.expand(len(x), *value.shape) for name, value in weights.items()}
         return self.lanes(own, x.unsqueeze(0), y.unsqueeze(0), {})[0]
 
-    def _slopes(self, loss: Tensor, weights: Params, x: Tensor, y: Tensor) -> Params:
+    def _gradients(self, loss: Tensor, weights: Params, x: Tensor, y: Tensor) -> Params:
         if self.loss_log is not None:
             self.loss_log.append(loss.detach() * len(x))
         follow = torch.is_grad_enabled() and (x.requires_grad or y.requires_grad)

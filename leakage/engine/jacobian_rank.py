@@ -130,8 +130,8 @@ def _columns(honest: nn.Module, x: Tensor, y: Tensor, directions: Tensor) -> Ten
     with forward_ad.dual_level(), quiet_forward_mode():
         moved = forward_ad.make_dual(x.expand(count, -1, -1, -1).contiguous(), directions)  # type: ignore[no-untyped-call]
         update = client.each(weights, moved, y.expand(count))
-        slopes = [forward_ad.unpack_dual(gradient) for gradient in update.values()]  # type: ignore[no-untyped-call]
-        parts = [torch.zeros_like(one.primal) if one.tangent is None else one.tangent for one in slopes]
+        gradients = [forward_ad.unpack_dual(gradient) for gradient in update.values()]  # type: ignore[no-untyped-call]
+        parts = [torch.zeros_like(one.primal) if one.tangent is None else one.tangent for one in gradients]
     return torch.cat([part.detach().reshape(len(part), -1) for part in parts], 1)
 
 

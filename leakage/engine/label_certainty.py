@@ -1,9 +1,9 @@
 """How certain labels are: the fraction that rehearsals expect to be right, corrected by how much was right where they expected it.
 
 Rehearsals are played with made-up pictures, and those of a naive attacker without the protection, so they expect too much or too little.
-logit(certainty) = logit(g) + SLOPE (logit(p) - logit(g)), where p is the fraction expected and g the fraction that a guess gets right. An
-attacker that knows nothing says the certainty of a guess. SLOPE was fitted to readings with known labels. Their networks, stages of
-training and pictures are others than those that test it: benchmarks/published/label_certainty.py.
+logit(certainty) = logit(g) + COEFFICIENT (logit(p) - logit(g)), where p is the fraction expected and g the fraction that a guess gets
+right. An attacker that knows nothing says the certainty of a guess. COEFFICIENT was fitted to readings with known labels. Their networks,
+stages of training and pictures are others than those that test it: benchmarks/published/label_certainty.py.
 Source: Platt 1999, section 2 (probabilities from a classifier's output by a fitted sigmoid).
 """
 
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from leakage.engine.label_counts import expected_right, guessed_right
 
-SLOPE = 0.906
+COEFFICIENT = 0.906
 CLOSEST = 1e-12  # to 0 and to 1 that an expectation counts
 
 
@@ -24,7 +24,7 @@ def certainty_of(labels: Tensor, chances: Tensor) -> float:
 
 def calibrated(expected: float, guessed: float) -> float:
     """The fraction, 0 to 1, that was right where rehearsals expected this fraction and a guess would get the other."""
-    return 1 / (1 + math.exp(-(logit(guessed) + SLOPE * (logit(expected) - logit(guessed)))))
+    return 1 / (1 + math.exp(-(logit(guessed) + COEFFICIENT * (logit(expected) - logit(guessed)))))
 
 
 def logit(p: float) -> float:

@@ -40,16 +40,19 @@ class Disturbance:
     @staticmethod
     def of(last: Head, *, plain: bool = True) -> "Disturbance":
         """That of the last layer of an update. Where an activation follows it (not `plain`), its columns' sums say nothing."""
-        there = last.slopes != 0
+        there = last.weight_gradient != 0
         inside = there[there.any(1)][:, there.any(0)]  # a class or a feature may be 0 by itself
         lacks = inside.numel() > 0 and 1 - float(inside.double().mean()) >= FEW
         lacks = lacks or (last.bias is not None and bool(((last.bias == 0) & there.any(1)).any()))
         zeros = 1 - float(there[:, there.any(0)].double().mean()) if lacks else 0.0
         lacking = 0.0 if last.bias is None or not lacks else float((last.bias == 0).double().mean())
         scattered = lacks and _scattered(there)
-        limited, bias_limited = _limited(last.slopes), 0.0 if last.bias is None else _limited(last.bias.unsqueeze(1))
-        off, usual = float(last.slopes.double().sum(0).square().mean().sqrt()), float(last.slopes.double().square().mean().sqrt())
-        deviation = off / len(last.slopes) ** 0.5 if plain and not (lacks or limited) and off > ROUNDING * usual else 0.0
+        limited, bias_limited = _limited(last.weight_gradient), 0.0 if last.bias is None else _limited(last.bias.unsqueeze(1))
+        off, usual = (
+            float(last.weight_gradient.double().sum(0).square().mean().sqrt()),
+            float(last.weight_gradient.double().square().mean().sqrt()),
+        )
+        deviation = off / len(last.weight_gradient) ** 0.5 if plain and not (lacks or limited) and off > ROUNDING * usual else 0.0
         uneven = deviation > AT_MOST * usual
         deviation = 0.0 if uneven else deviation
         shortest = SHORTEST if deviation**2 > usual**2 / 2 else 1.0
@@ -59,15 +62,15 @@ class Disturbance:
     def none(self) -> bool:
         return self == Disturbance()
 
-    def apply(self, slopes: Tensor, rows: Tensor | None, seed: int) -> tuple[Tensor, Tensor | None]:
+    def apply(self, weight_gradient: Tensor, rows: Tensor | None, seed: int) -> tuple[Tensor, Tensor | None]:
         """The same done to another last layer: noise is added, then as many entries are 0, and as many of the largest cut off.
 
         Before that it is shortened at random, at most to the fraction `shortest` of its length, uniformly by the logarithm.
         """
         rng = generator(0, "label disturbance", seed)
         left = self.shortest ** float(torch.rand((), generator=rng))
-        slopes, rows = left * slopes, None if rows is None else left * rows
-        changed = _cut(self._dropped(self._noisy(slopes, rng), self.zeros, rng), self.limited)
+        weight_gradient, rows = left * weight_gradient, None if rows is None else left * rows
+        changed = _cut(self._dropped(self._noisy(weight_gradient, rng), self.zeros, rng), self.limited)
         return changed, None if rows is None else _cut(self._dropped(self._noisy(rows, rng), self.bias_zeros, rng), self.bias_limited)
 
     def _dropped(self, values: Tensor, share: float, rng: torch.Generator) -> Tensor:

@@ -39,7 +39,7 @@ class CountFit(NamedTuple):
         return (self.base + self.growth * expected.clamp(min=0)).clamp(min=LEAST)
 
 
-def evidence(slopes: Tensor, rows: Tensor | None, feature: Tensor, prediction: Tensor, batch_size: int) -> Tensor:
+def evidence(weight_gradient: Tensor, rows: Tensor | None, feature: Tensor, prediction: Tensor, batch_size: int) -> Tensor:
     """(K, F) of the weight's gradient (K, D) and the bias's (K,), given a mean feature (D,) and a mean prediction (K,).
 
     By class: the row along the mean feature, all entries or those alone that are not 0; its lowest entry; along the direction that all
@@ -48,25 +48,25 @@ def evidence(slopes: Tensor, rows: Tensor | None, feature: Tensor, prediction: T
     its own size; whether its lowest entry is among the B lowest; the mean prediction; and 1.
     """
     square = feature.dot(feature).clamp(min=TINY)
-    along = slopes @ feature / square
-    there = ((slopes != 0) * feature.square()).sum(1)
+    along = weight_gradient @ feature / square
+    there = ((weight_gradient != 0) * feature.square()).sum(1)
     shared = feature
     for _ in range(STEPS):
-        shared = slopes.T @ (slopes @ shared)
+        shared = weight_gradient.T @ (weight_gradient @ shared)
         shared = shared / shared.norm().clamp(min=TINY)
     length = shared.dot(feature)
-    lowest, highest = slopes.amin(1), slopes.amax(1)
+    lowest, highest = weight_gradient.amin(1), weight_gradient.amax(1)
     alone = [
-        slopes.sum(1) / slopes.abs().sum(1).clamp(min=TINY),
+        weight_gradient.sum(1) / weight_gradient.abs().sum(1).clamp(min=TINY),
         lowest / (highest - lowest).clamp(min=TINY),
         (lowest.argsort().argsort() < batch_size).to(along),
     ]
     parts = [
         along,
-        slopes @ feature / there.clamp(min=1e-3 * float(square)),
+        weight_gradient @ feature / there.clamp(min=1e-3 * float(square)),
         lowest / feature.abs().max().clamp(min=TINY),
-        slopes @ shared * length.sign() / length.abs().clamp(min=1e-3 * float(square.sqrt())),
-        slopes.norm(dim=1) / square.sqrt() * along.sign(),
+        weight_gradient @ shared * length.sign() / length.abs().clamp(min=1e-3 * float(square.sqrt())),
+        weight_gradient.norm(dim=1) / square.sqrt() * along.sign(),
     ]
     parts += [] if rows is None else [rows]
     shares = [part / -part.clamp(max=0).sum().clamp(max=-TINY) for part in parts]
@@ -74,9 +74,9 @@ def evidence(slopes: Tensor, rows: Tensor | None, feature: Tensor, prediction: T
     return torch.stack([*parts, *shares, *signs, *alone, prediction, torch.ones_like(along)], 1)
 
 
-def size_of(slopes: Tensor, rows: Tensor | None) -> Tensor:
+def size_of(weight_gradient: Tensor, rows: Tensor | None) -> Tensor:
     """Numbers (2,) that tell updates apart whatever their classes: the log of the weight's gradient's length, and how few rows hold it."""
-    squares = slopes.square().sum(1)
+    squares = weight_gradient.square().sum(1)
     total = squares.sum().clamp(min=TINY)
     return torch.stack([total.log() / 2, (squares.square().sum().clamp(min=TINY * TINY) / total.square()).log() / 2])
 
@@ -85,8 +85,8 @@ def fit(given: Tensor, counts: Tensor, likeness: Tensor) -> CountFit:
     """Weighted least squares of counts (S, K) by evidence (S, K, F), whose last reading is 1, with a weight (S,) for each rehearsal.
 
     How much of the fit is chance is seen by cross-validation: counts are expected by fits to the other rehearsals, and the true counts'
-    slope over these, 0 to 1, shrinks the whole fit. Behind noise that hides all counts it is 0, and every class is as likely as any. The
-    squared errors left are fitted themselves: base + growth * expected. Source of the shrinkage: Copas 1983, section 3.
+    coefficient over these, 0 to 1, shrinks the whole fit. Behind noise that hides all counts it is 0, and every class is as likely as any.
+    The squared errors left are fitted themselves: base + growth * expected. Source of the shrinkage: Copas 1983, section 3.
     """
     scale = given.flatten(0, 1).square().mean(0).sqrt().clamp(min=TINY)
     unit = given / scale  # (S, K, F)
@@ -99,10 +99,10 @@ def fit(given: Tensor, counts: Tensor, likeness: Tensor) -> CountFit:
     for fold, (square, product) in zip(folds, sums, strict=True):
         expected[fold] = unit[fold] @ torch.linalg.solve(left - square, right - product)
     each = likeness.repeat_interleave(counts.shape[1])
-    slope, offset = _line(expected.flatten(), counts.flatten(), each)
-    weights = slope * torch.linalg.solve(left, right) / scale
+    coefficient, offset = _line(expected.flatten(), counts.flatten(), each)
+    weights = coefficient * torch.linalg.solve(left, right) / scale
     weights[-1] += offset
-    expected = offset + slope * expected.flatten()
+    expected = offset + coefficient * expected.flatten()
     line = torch.stack([torch.ones_like(expected), expected.clamp(min=0)], 1) * each.sqrt()[:, None]
     squares = (expected - counts.flatten()).square()
     base, growth = torch.linalg.lstsq(line, (squares * each.sqrt())[:, None]).solution[:, 0].tolist()
@@ -110,12 +110,12 @@ def fit(given: Tensor, counts: Tensor, likeness: Tensor) -> CountFit:
 
 
 def _line(x: Tensor, y: Tensor, weight: Tensor) -> tuple[float, float]:
-    """Slope, 0 to 1, and offset of the weighted straight line of y over x, (N,) each."""
+    """Return the coefficient, 0 to 1, and the offset of the weighted straight line of y over x, (N,) each."""
     share = weight / weight.sum()
     across, up = x - (share * x).sum(), y - (share * y).sum()
-    slope = float((share * across * up).sum() / (share * across.square()).sum().clamp(min=TINY))
-    slope = min(max(slope, 0.0), 1.0)
-    return slope, float((share * (y - slope * x)).sum())
+    coefficient = float((share * across * up).sum() / (share * across.square()).sum().clamp(min=TINY))
+    coefficient = min(max(coefficient, 0.0), 1.0)
+    return coefficient, float((share * (y - coefficient * x)).sum())
 
 
 class Misfit(NamedTuple):

@@ -26,7 +26,7 @@ class Head(NamedTuple):
     """The last layer, a row per class: its weight and that weight's gradient (K, D), and the gradient of its bias (K,) or None."""
 
     weight: Tensor
-    slopes: Tensor
+    weight_gradient: Tensor
     bias: Tensor | None
 
 
@@ -34,10 +34,18 @@ def head(seen: Observation) -> Head:
     """The last layer as the server holds it. One output z, for two classes, stands for the logits (0, z): its row beside one of zeros."""
     weight, bias = last_layer(seen)
     gradient = seen.as_gradient()
-    own, slopes, rows = seen.received.weights[weight].detach(), gradient[weight].detach(), gradient[bias].detach() if bias else None
+    own, weight_gradient, rows = (
+        seen.received.weights[weight].detach(),
+        gradient[weight].detach(),
+        gradient[bias].detach() if bias else None,
+    )
     if len(own) == seen.batch.num_classes:
-        return Head(own, slopes, rows)
-    return Head(torch.cat([torch.zeros_like(own), own]), torch.cat([-slopes, slopes]), None if rows is None else torch.cat([-rows, rows]))
+        return Head(own, weight_gradient, rows)
+    return Head(
+        torch.cat([torch.zeros_like(own), own]),
+        torch.cat([-weight_gradient, weight_gradient]),
+        None if rows is None else torch.cat([-rows, rows]),
+    )
 
 
 def probe_pictures(seen: Observation) -> Tensor:

@@ -59,7 +59,7 @@ class RehearsalSetup:
         own, self.pictures = head(seen), varied_pictures(seen)
         probes = predict(seen, self.pictures)
         self.shown = Disturbance.of(own)
-        self.slopes, self.rows = _exact(own.slopes), None if own.bias is None else _exact(own.bias)
+        self.weight_gradient, self.rows = _exact(own.weight_gradient), None if own.bias is None else _exact(own.bias)
         self.weight, self.features = _exact(own.weight), _exact(probes.features)
         self.constant = (_exact(probes.logits) - self.features @ self.weight.T).mean(0)  # (K,)
         self.floor = 0.0 if bool((self.features >= 0).all()) else -math.inf  # a ReLU or sigmoid stands before the layer
@@ -77,13 +77,13 @@ class RehearsalSetup:
     @property
     def length(self) -> float:
         """Of the weight's gradient in the update, without the noise that is believed to be in it."""
-        square, entries = float(self.slopes.square().sum()), int((self.slopes != 0).sum())
+        square, entries = float(self.weight_gradient.square().sum()), int((self.weight_gradient != 0).sum())
         return math.sqrt(max(square - entries * self.shown.deviation**2, square / 100))
 
     def _beside(self) -> Params:
         """The gradients of B probe pictures with random labels, each alone (B, ...); where they are many, their mean (1, ...)."""
         seen, rng = self.seen, generator(0, "label rehearsal", "beside")
-        x, y = self.pictures[: self.size], torch.randint(len(self.slopes), (self.size,), generator=rng).to(seen.device)
+        x, y = self.pictures[: self.size], torch.randint(len(self.weight_gradient), (self.size,), generator=rng).to(seen.device)
         many = sum(weight.numel() for weight in seen.received.weights.values()) * self.size > AT_ONCE
         if many or not seen.replay.rehearses_each or _mixes(seen):
             together, _ = gradient_client(seen.model)(seen.received.weights, x, y, {})
@@ -91,41 +91,41 @@ class RehearsalSetup:
         alone = list(single_gradients(seen.model, seen.received.weights, x, y))
         return {name: torch.stack([g[name].detach() for g in alone]) for name in alone[0]}
 
-    def read(self, slopes: Tensor, rows: Tensor | None, shrinkage: float) -> tuple[Tensor, Tensor, Tensor]:
+    def read(self, weight_gradient: Tensor, rows: Tensor | None, shrinkage: float) -> tuple[Tensor, Tensor, Tensor]:
         """Evidence (K, F), sizes (2,) and the mean feature (D,) that an update's last layer shows.
 
         The probes are moved towards that mean feature, by the fraction `shrinkage` of the way. Where lengths say nothing (`scaled`), every
         last layer is scaled to length 1 first.
         """
         if self.scaled:
-            length = slopes.norm().clamp(min=1e-30)
-            slopes, rows = slopes / length, None if rows is None else rows / length
-        shown = mean_feature(slopes, rows, self.mean)
+            length = weight_gradient.norm().clamp(min=1e-30)
+            weight_gradient, rows = weight_gradient / length, None if rows is None else rows / length
+        shown = mean_feature(weight_gradient, rows, self.mean)
         moved = (self.features + shrinkage * (shown - self.mean)).clamp(min=self.floor)
         prediction = (moved @ self.weight.T + self.constant).softmax(1).mean(0)
-        return evidence(slopes, rows, moved.mean(0), prediction, self.size), size_of(slopes, rows), shown
+        return evidence(weight_gradient, rows, moved.mean(0), prediction, self.size), size_of(weight_gradient, rows), shown
 
     def play(self, knows: Tensor, purpose: str, *, step: Tensor | float = 0.0, shrinkage: float = 0.0) -> Rehearsed:
         """A rehearsal for each of `knows` (S,), with the probes' features moved by `step` (D,), read with `shrinkage`."""
         rng, found = generator(0, "label rehearsal", purpose), list[tuple[Tensor, ...]]()
         for number, alpha in enumerate(knows):
-            y = torch.randint(len(self.slopes), (self.size,), generator=rng)
+            y = torch.randint(len(self.weight_gradient), (self.size,), generator=rng)
             drawn = self.features[torch.randint(len(self.features), (self.size,), generator=rng)]
-            labels = F.one_hot(y, len(self.slopes)).double()  # (B, K)
+            labels = F.one_hot(y, len(self.weight_gradient)).double()  # (B, K)
             raised = alpha * (
                 labels + torch.randn(labels.shape, generator=rng).double() / 2
             )  # of some pictures another class is raised more
             h = (drawn + step + raised @ self.toward).clamp(min=self.floor)  # (B, D)
             z = (h @ self.weight.T + self.constant).softmax(1) - labels
-            slopes, rows = self._protected(z, h, number)
-            given, sizes, feature = self.read(slopes, rows, shrinkage)
+            weight_gradient, rows = self._protected(z, h, number)
+            given, sizes, feature = self.read(weight_gradient, rows, shrinkage)
             found.append((given, sizes, labels.sum(0), (feature - h.mean(0)).square().mean()))
         parts = [torch.stack(part) for part in zip(*found, strict=True)]
         return Rehearsed(parts[0], parts[1], parts[2], knows, parts[3])
 
     def compare(self, played: Rehearsed, shrinkage: float = 0.0) -> tuple[Tensor, Tensor]:
         """How much each rehearsal counts (S,), by its likeness to the update; and the update's readings (K, F)."""
-        received, sizes, _ = self.read(self.slopes, self.rows, shrinkage)
+        received, sizes, _ = self.read(self.weight_gradient, self.rows, shrinkage)
         return likeness(played.sizes[:, self.used], played.knows, sizes[self.used]), received
 
     def explain(self, knows: Tensor) -> Rehearsed:
@@ -134,7 +134,7 @@ class RehearsalSetup:
         Where no noise does, with the least by which they contradict each other nearly as little as by any.
         """
         shown, found = self.shown, list[tuple[Misfit, Disturbance, Rehearsed]]()
-        usual = float(self.slopes[self.slopes != 0].square().mean().sqrt())
+        usual = float(self.weight_gradient[self.weight_gradient != 0].square().mean().sqrt())
         for self.shown in [shown, *(replace(shown, deviation=noise * usual) for noise in NOISES if noise * usual > shown.deviation)]:
             played = self.play(knows, "first")
             found.append((contradiction(played, *self.compare(played), self.size)[0], self.shown, played))
@@ -145,24 +145,24 @@ class RehearsalSetup:
         return played
 
     def _protected(self, z: Tensor, h: Tensor, seed: int) -> tuple[Tensor, Tensor | None]:
-        """The last layer's gradient of a batch with these slopes (B, K) and features (B, D), as it would be read after the protection."""
-        slopes, rows = z.T @ h / self.size, None if self.rows is None else z.mean(0)
+        """Return the last layer's gradient behind the protection, of a batch with dL/dz (B, K) and features (B, D)."""
+        weight_gradient, rows = z.T @ h / self.size, None if self.rows is None else z.mean(0)
         rehearse = self.seen.replay.rehearse
         if rehearse is None:
-            factor = self.length / slopes.norm().clamp(min=1e-30) if self.scaled else 1.0
-            return self.shown.apply(factor * slopes, None if rows is None else factor * rows, seed)
+            factor = self.length / weight_gradient.norm().clamp(min=1e-30) if self.scaled else 1.0
+            return self.shown.apply(factor * weight_gradient, None if rows is None else factor * rows, seed)
         weight, bias = self.names
         whole = len(self.beside[weight]) == self.size
-        own = {weight: z.unsqueeze(2) * h.unsqueeze(1) if whole else slopes.unsqueeze(0)}
+        own = {weight: z.unsqueeze(2) * h.unsqueeze(1) if whole else weight_gradient.unsqueeze(0)}
         own |= {bias: z if whole else z.mean(0, keepdim=True)} if bias else {}
         own = {name: g[:, -self.beside[name].shape[1] :].to(self.beside[name]) for name, g in own.items()}  # of one output, class 1
         ratio = own[weight].flatten(1).norm(dim=1) / self.beside[weight].flatten(1).norm(dim=1).clamp(min=1e-30)  # (B,) or (1,)
         others = {name: g * ratio.view(-1, *[1] * (g.dim() - 1)) for name, g in self.beside.items()}
         got = rehearse({**others, **own}, seed)
-        slopes, rows = _exact(got[weight]), _exact(got[bias]) if bias else None
-        if len(slopes) == 1:
-            slopes, rows = torch.cat([-slopes, slopes]), None if rows is None else torch.cat([-rows, rows])
-        return slopes, rows
+        weight_gradient, rows = _exact(got[weight]), _exact(got[bias]) if bias else None
+        if len(weight_gradient) == 1:
+            weight_gradient, rows = torch.cat([-weight_gradient, weight_gradient]), None if rows is None else torch.cat([-rows, rows])
+        return weight_gradient, rows
 
 
 def rehearsed(seen: Observation) -> Tensor | None:
@@ -181,11 +181,11 @@ def rehearsed(seen: Observation) -> Tensor | None:
 def _rehearsed(seen: Observation) -> tuple[Tensor, Misfit] | None:
     """The same by rehearsals of one kind, and how far they are contradicted. Where the first of them decide, no others are played."""
     setup, rng = RehearsalSetup(seen), generator(0, "label rehearsal")
-    if not all(bool(part.isfinite().all()) for part in (setup.slopes, setup.features, setup.constant)):
+    if not all(bool(part.isfinite().all()) for part in (setup.weight_gradient, setup.features, setup.constant)):
         return None
     knows = KNOWS * torch.rand(FIRST, generator=rng).double().square()
     first = setup.play(knows, "first")
-    _, sizes, feature = setup.read(setup.slopes, setup.rows, 0.0)
+    _, sizes, feature = setup.read(setup.weight_gradient, setup.rows, 0.0)
     # Longer or shorter than all rehearsals: something scaled the update by a factor that is not known. Then only proportions count.
     setup.scaled = not bool(first.sizes[:, 0].min() <= sizes[0] <= first.sizes[:, 0].max())
     if not setup.scaled:
@@ -272,12 +272,12 @@ def likeness(sizes: Tensor, knows: Tensor, seen: Tensor) -> Tensor:
     return weight
 
 
-def mean_feature(slopes: Tensor, rows: Tensor | None, usual: Tensor) -> Tensor:
+def mean_feature(weight_gradient: Tensor, rows: Tensor | None, usual: Tensor) -> Tensor:
     """The batch's mean feature (D,) by least squares of dL/dW (K, D) = dL/db h^T over the entries that are not 0; `usual` where all are."""
     if rows is None or not bool(rows.any()):
-        rows = slopes @ usual / usual.dot(usual).clamp(min=1e-300)
-    squares = (rows.square().unsqueeze(1) * (slopes != 0)).sum(0)
-    return torch.where(squares > 1e-3 * rows.dot(rows), rows @ slopes / squares.clamp(min=1e-300), usual)
+        rows = weight_gradient @ usual / usual.dot(usual).clamp(min=1e-300)
+    squares = (rows.square().unsqueeze(1) * (weight_gradient != 0)).sum(0)
+    return torch.where(squares > 1e-3 * rows.dot(rows), rows @ weight_gradient / squares.clamp(min=1e-300), usual)
 
 
 def _exact(value: Tensor) -> Tensor:

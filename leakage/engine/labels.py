@@ -19,7 +19,7 @@ from leakage.engine.label_disturbance import intact
 from leakage.engine.label_probes import Head, Predictions, head, predict
 from leakage.engine.label_rehearsal import rehearsed
 from leakage.engine.logit_layer import logit_layer
-from leakage.engine.losses import loss_of, slopes_by_class
+from leakage.engine.losses import derivatives_by_class, loss_of
 from leakage.networks.k_curve import Loss
 
 WORDS = {  # rule -> how the page names it for a batch
@@ -92,9 +92,9 @@ def recover_by(seen: Observation, rules: Sequence[str]) -> dict[str, Recovered]:
     loss = loss_of(seen.model)  # another than cross-entropy and those of one output says so
     last, plain, size = head(seen), logit_layer(seen).plain, seen.batch.size
     if size == 1 and last.bias is None and seen.batch.num_classes == 2:
-        return dict.fromkeys(rules, one_output(last.slopes[1]))
+        return dict.fromkeys(rules, one_output(last.weight_gradient[1]))
     unchanged = intact(last, plain=plain)
-    alone = single(sign_free(last.slopes) if last.bias is None else last.bias) if size == 1 else None
+    alone = single(sign_free(last.weight_gradient) if last.bias is None else last.bias) if size == 1 else None
     if alone and (unchanged or not {"best", "rehearsed"} & set(rules)):
         return dict.fromkeys(rules, alone)
     playable = loss == "cross-entropy" and plain and all(bool(part.isfinite().all()) for part in last if part is not None)
@@ -111,8 +111,8 @@ def recover_by(seen: Observation, rules: Sequence[str]) -> dict[str, Recovered]:
 
 def by_rule(rule: str, seen: Observation, last: Head, chances: Tensor | None, *, unchanged: bool) -> tuple[Tensor, str]:
     """Labels (B,), sorted, and which rule found them, in words; `chances`: what the rehearsals say, None where there are none."""
-    _, slopes, bias = last
-    size, biased, rows = seen.batch.size, bias is not None, slopes.sum(1) if bias is None else bias  # (K,)
+    _, weight_gradient, bias = last
+    size, biased, rows = seen.batch.size, bias is not None, weight_gradient.sum(1) if bias is None else bias  # (K,)
     prior_rule = "matched prior" if biased else "model prior"
     fits = rule == "best" and unchanged and biased
     means = mean_predictions(seen) if "prior" in rule or fits or (chances is None and rule in ("best", "rehearsed")) else None
@@ -130,9 +130,9 @@ def by_rule(rule: str, seen: Observation, last: Head, chances: Tensor | None, *,
             return shares(means, rule, size), WORDS[rule]
         return counts(rows, size), f"{WORDS['bias-corrected']}: the model's prediction is not finite"
     if rule == "wainakh":
-        return counts(slopes.sum(1), size, factor=1 + 1 / len(rows)), WORDS[rule]
+        return counts(weight_gradient.sum(1), size, factor=1 + 1 / len(rows)), WORDS[rule]
     if rule == "gradinversion":
-        return again(slopes.amin(1).argsort(), size), WORDS[rule]
+        return again(weight_gradient.amin(1).argsort(), size), WORDS[rule]
     if rule == "sign":
         return again(rows.argsort()[: max(int((rows < 0).sum()), 1)], size), WORDS[rule]
     return counts(rows, size), WORDS[rule]
@@ -156,22 +156,22 @@ def single(rows: Tensor) -> Recovered:
     return Recovered(rows.argmin().view(1), SINGLE, float((rows < 0).sum() == 1) if rows.any() else 1 / len(rows))
 
 
-def one_output(slope: Tensor) -> Recovered:
+def one_output(weight_gradient: Tensor) -> Recovered:
     """The class, 0 or 1, of one picture from the weight's gradient (D,) of a single output without a bias: (p - y) h.
 
-    p - y, or another loss's slope, is negative for class 1 alone, and features h behind a ReLU or sigmoid are not: certain when all entries
-    agree and are not all 0, else their sum decides. Source: Zhu and Blaschko 2021, section 3.1.
+    p - y, or another loss's derivative, is negative for class 1 alone, and features h behind a ReLU or sigmoid are not: certain when all
+    entries agree and are not all 0, else their sum decides. Source: Zhu and Blaschko 2021, section 3.1.
     """
-    agree = bool(slope.any()) and (bool((slope >= 0).all()) or bool((slope <= 0).all()))
-    return Recovered((slope.sum() < 0).long().view(1), ONE_OUTPUT, 1.0 if agree else None)
+    agree = bool(weight_gradient.any()) and (bool((weight_gradient >= 0).all()) or bool((weight_gradient <= 0).all()))
+    return Recovered((weight_gradient.sum() < 0).long().view(1), ONE_OUTPUT, 1.0 if agree else None)
 
 
-def sign_free(slopes: Tensor) -> Tensor:
+def sign_free(weight_gradient: Tensor) -> Tensor:
     """For one picture without a bias: numbers (K,) with the signs of p_c - [c = y], whatever the signs of its features.
 
     Row c of the weight is (p_c - [c = y]) h. The true row points against all others and is the longest: 1 - p_y sums all other p_c.
     """
-    return -slopes @ slopes[slopes.norm(dim=1).argmax()]
+    return -weight_gradient @ weight_gradient[weight_gradient.norm(dim=1).argmax()]
 
 
 # ---------------------------------------------------------------- a batch
@@ -212,9 +212,9 @@ def nearest_counts(wanted: Tensor, batch_size: int) -> Tensor:
 
 def mean_predictions(seen: Observation) -> Means | None:
     """What the priors are made of; None where a number is not finite. Without a bias its gradient is that of `along`, and nothing moves."""
-    (weight, slopes, bias), probes = head(seen), predict(seen)
-    bias_gradient = along(slopes, probes.features) if bias is None else bias
-    logits = probes.logits if bias is None else moved(probes, weight, bias_gradient, slopes)
+    (weight, weight_gradient, bias), probes = head(seen), predict(seen)
+    bias_gradient = along(weight_gradient, probes.features) if bias is None else bias
+    logits = probes.logits if bias is None else moved(probes, weight, bias_gradient, weight_gradient)
     loss = loss_of(seen.model)
     means = Means(bias_gradient, prior(loss, probes.logits, bias_gradient), prior(loss, logits, bias_gradient))
     return means if all(bool(mean.isfinite().all()) for mean in means) else None
@@ -223,30 +223,30 @@ def mean_predictions(seen: Observation) -> Means | None:
 def prior(loss: Loss, logits: Tensor, bias_gradient: Tensor) -> Tensor:
     """What, less `bias_gradient` (K,), is the share of every class, (K,): the mean prediction at logits (P, K).
 
-    For one output behind another loss the mean slopes l_0 > 0 and l_1 < 0 of both classes stand in its place: the gradient of z is
+    For one output behind another loss the mean derivatives l_0 > 0 and l_1 < 0 of both classes stand in its place: the gradient of z is
     share_0 l_0 + share_1 l_1, with share_0 + share_1 = 1. Not finite where the margins of all probes are met.
     """
     if loss == "cross-entropy":
         return logits.softmax(1).mean(0)
-    zero, one = slopes_by_class(loss, logits).mean(0)
+    zero, one = derivatives_by_class(loss, logits).mean(0)
     share = ((zero - bias_gradient[1]) / (zero - one)).clamp(0, 1)
     return torch.stack([1 - share, share]) + bias_gradient
 
 
-def moved(probes: Predictions, weight: Tensor, rows: Tensor, slopes: Tensor) -> Tensor:
+def moved(probes: Predictions, weight: Tensor, rows: Tensor, weight_gradient: Tensor) -> Tensor:
     """The probes' logits (P, K) after moving their features to the batch's mean feature, which the gradient shows.
 
     dL/dW is about dL/db times the mean feature h, (K, D): by least squares h = dL/dW^T dL/db / ||dL/db||^2. Where dL/db is 0 nothing moves.
     """
     length = rows.dot(rows)
-    step = rows @ slopes / length - probes.features.mean(0) if length > 0 else torch.zeros_like(slopes[0])  # (D,)
+    step = rows @ weight_gradient / length - probes.features.mean(0) if length > 0 else torch.zeros_like(weight_gradient[0])  # (D,)
     return probes.logits + weight @ step
 
 
-def along(slopes: Tensor, features: Tensor) -> Tensor:
+def along(weight_gradient: Tensor, features: Tensor) -> Tensor:
     """What a bias would have received, (K,), if every feature vector were the probes' mean h: dL/dW h / ||h||^2. Zeros where h is 0."""
     mean = features.mean(0)  # (D,)
-    return slopes @ mean / mean.dot(mean).clamp(min=torch.finfo(mean.dtype).tiny)
+    return weight_gradient @ mean / mean.dot(mean).clamp(min=torch.finfo(mean.dtype).tiny)
 
 
 def warranted(labels: Tensor, means: Means) -> float:

@@ -130,12 +130,12 @@ def _readable(seen: Observation, call: _Call, found: list[Tensor | None], throug
         return UNREAD.format(FROZEN.format(name))
     named: dict[Tensor, str] = {value: known for known, value in seen.model.named_parameters()}
     sums = (through.T @ call.entered, through.sum(0))
-    for part, slope, expected, kind, known in zip(parts, found, sums, ("weight", "bias"), own, strict=False):
+    for part, gradient, expected, kind, known in zip(parts, found, sums, ("weight", "bias"), own, strict=False):
         if not part.requires_grad:  # a frozen bias is not sent; the weight says enough
             return LogitLayer(own[0], None, plain)
         if part not in named:
             return UNREAD.format(COMPUTED.format(name, kind))
-        if named[part] != known or not _same(slope, expected):
+        if named[part] != known or not _same(gradient, expected):
             return UNREAD.format(ELSEWHERE.format(name, kind))
     return LogitLayer(own[0], own[1] if len(parts) > 1 else None, plain)
 

@@ -87,7 +87,7 @@ def batch_loss(loss: Loss | CustomLoss, logits: Tensor, y: Tensor) -> Tensor:
     return (share * each).sum(1).mean()
 
 
-def slopes_by_class(loss: Loss, logits: Tensor) -> Tensor:
+def derivatives_by_class(loss: Loss, logits: Tensor) -> Tensor:
     """dL/dz of one output at logits (P, 2), for either class: (P, 2)."""
     z = (logits[:, 1] - logits[:, 0]).detach().requires_grad_()
     with torch.enable_grad():

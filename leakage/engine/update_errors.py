@@ -58,10 +58,10 @@ def expected_errors(federation: Federation, attacked: Round, inverted: Params, s
         total = Params()
         for name, value in federation.to_gradient(update, Round(scalars, update, {}, count)).items():
             of = name_in_model(name)
-            slopes = torch.autograd.grad(value, [sent.leaf[of] for sent in every], retain_graph=True, allow_unused=True)
-            for slope, variances in zip(slopes, arrived, strict=True):
-                if slope is not None and of in variances:
-                    total[name] = total.get(name, torch.zeros(())) + slope.detach().square().to(variances[of]) * variances[of]
+            leaf_gradients = torch.autograd.grad(value, [sent.leaf[of] for sent in every], retain_graph=True, allow_unused=True)
+            for leaf_gradient, variances in zip(leaf_gradients, arrived, strict=True):
+                if leaf_gradient is not None and of in variances:
+                    total[name] = total.get(name, torch.zeros(())) + leaf_gradient.detach().square().to(variances[of]) * variances[of]
     except _UnknownError:
         return None
     return total
@@ -98,8 +98,8 @@ def _of_one_client(federation: Federation, sent: Sent, received: Received) -> Pa
         single = received.single and len(sent.steps) == 1
         step = replace(received, update={n: g.detach() for n, g in gradient.items()}, pictures=pictures, step=number, single=single)
         for name, variance in _through(federation, "gradient", {}, step).items():
-            (slope,) = torch.autograd.grad(sent.update[name], leaf[name], retain_graph=True)
-            total[name] = total.get(name, torch.zeros(())) + slope.square().to(variance) * variance
+            (leaf_gradient,) = torch.autograd.grad(sent.update[name], leaf[name], retain_graph=True)
+            total[name] = total.get(name, torch.zeros(())) + leaf_gradient.square().to(variance) * variance
     return _through(federation, "update", total, replace(received, update=whole, pictures=sent.pictures))
 
 

@@ -16,7 +16,7 @@ STATISTICS = {  # mean and standard deviation per channel of the training pictur
 Bend = Callable[[], nn.Module]
 ACTIVATIONS: dict[str, Bend] = {
     "relu": nn.ReLU,
-    "leaky_relu": partial(nn.LeakyReLU, 0.2),  # the slope of R-GAP's code
+    "leaky_relu": partial(nn.LeakyReLU, 0.2),  # the negative slope of R-GAP's code
     "sigmoid": nn.Sigmoid,
     "tanh": nn.Tanh,
 }

@@ -14,8 +14,8 @@ from leakage.models._parts import ACTIVATION_HELP, ACTIVATIONS, BIAS_HELP, NORMA
 class CNN6(Model):
     """conv 4@12 /2 - conv 3@36 /2 - conv 3@36 - conv 3@36 - conv 3@64 /2 - conv 3@128 - linear, an activation after each convolution.
 
-    Padding 2, then 1. Bias-free with LeakyReLU of slope 0.2 and PyTorch's default initialisation. For 3x32x32 pictures and one output
-    125,456 numbers; with 20 channels in the second layer (CNN6-d) 118,544. Unlike the paper: one output per class, not one in all.
+    Padding 2, then 1. Bias-free with LeakyReLU of negative slope 0.2 and PyTorch's default initialisation. For 3x32x32 pictures and one
+    output 125,456 numbers; with 20 channels in the second layer (CNN6-d) 118,544. Unlike the paper: one output per class, not one in all.
     Source: Zhu and Blaschko 2021, table 1, and their code.
     """
 

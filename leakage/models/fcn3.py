@@ -13,7 +13,8 @@ from leakage.models._parts import ACTIVATION_HELP, ACTIVATIONS, BIAS_HELP, NORMA
 class FCN3(Model):
     """flatten - linear(1000) - linear(100) - linear(classes), an activation after every layer, the last one as well.
 
-    Bias-free with LeakyReLU of slope 0.2 and PyTorch's default initialisation: 884,100 numbers for 1x28x28 pictures and one output.
+    Bias-free with LeakyReLU of negative slope 0.2 and PyTorch's default initialisation: 884,100 numbers for 1x28x28 pictures and one
+    output.
     Unlike the paper: one output per class, not one in all. Source: Zhu and Blaschko 2021, their code.
     """
 

@@ -20,7 +20,7 @@ NETS = {  # name -> convolutions (size, filters), hidden linear units
 
 @dataclass(frozen=True, kw_only=True)
 class RGapNet(Model):
-    """One or two convolutions (stride 1, no padding), then one or two linear layers, bias-free; LeakyReLU of slope 0.2 between them.
+    """One or two convolutions (stride 1, no padding), then one or two linear layers, bias-free; LeakyReLU (negative slope 0.2) between.
 
     A: conv 4@4. B: conv 4@3. C: conv 4@3, linear 500. D: conv 3@4 twice. E: conv 5@4, conv 4@4. For 3x32x32 pictures and one output:
     3,556; 2,667; 1,264,144; 3,388 and 3,056 numbers. Unlike the paper: one output per class; the activation is not stated there.

@@ -67,14 +67,14 @@ def descend(  # noqa: PLR0913  (the symbols of its formula)
 
     def step(moved: Params, speed: Params, x: Tensor, y: Tensor, state: ClientState) -> tuple[Params, Params, ClientState]:
         here = {name: weight + moved[name] for name, weight in weights.items()} if moved else weights
-        slope, state = gradient(here, x, y, state)
+        step_gradient, state = gradient(here, x, y, state)
         if pull:
             drawn = pull(moved or {name: torch.zeros_like(weight) for name, weight in weights.items()})
-            slope = {name: g + drawn[name] for name, g in slope.items()}
+            step_gradient = {name: g + drawn[name] for name, g in step_gradient.items()}
         if momentum:
-            slope = {name: g + momentum * speed[name] if speed else g for name, g in slope.items()}
-        moved = {name: moved[name] - rate * g if moved else -rate * g for name, g in slope.items()}
-        return moved, slope if momentum else speed, state
+            step_gradient = {name: g + momentum * speed[name] if speed else g for name, g in step_gradient.items()}
+        moved = {name: moved[name] - rate * g if moved else -rate * g for name, g in step_gradient.items()}
+        return moved, step_gradient if momentum else speed, state
 
     for part in batches:
         here = (x, y) if whole else (x[part.to(x.device)], y[part.to(y.device)])
@@ -117,11 +117,11 @@ class _Checkpoint(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
         needed = ctx.needs_input_grad[1:]
         with torch.enable_grad():
             inputs = [value.detach().requires_grad_(need) for value, need in zip(ctx.saved_tensors, needed, strict=True)]
             outputs = ctx.function(*inputs)
             wanted = [value for value, need in zip(inputs, needed, strict=True) if need]
-            found = iter(torch.autograd.grad(outputs, wanted, slopes, allow_unused=True))
+            found = iter(torch.autograd.grad(outputs, wanted, grad_outputs, allow_unused=True))
         return None, *(next(found) if need else None for need in needed)

@@ -85,8 +85,8 @@ def _seconds(
     taken = []
     for _ in range(1 + REPEATS):  # the first warms up
         began = clock()
-        (slope,) = torch.autograd.grad(distance(replay(x, y)), x)
-        slope.sum().item()  # wait for the device
+        (gradient,) = torch.autograd.grad(distance(replay(x, y)), x)
+        gradient.sum().item()  # wait for the device
         taken.append(clock() - began)
         if sum(taken) > ENOUGH:
             break

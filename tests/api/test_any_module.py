@@ -29,8 +29,8 @@ def net() -> nn.Sequential:
 
 
 def gradient(model: nn.Module, x: Tensor) -> dict[str, Tensor]:
-    slopes = torch.autograd.grad(F.cross_entropy(model(x), Y), list(model.parameters()))
-    return dict(zip([name for name, _ in model.named_parameters()], slopes, strict=True))
+    gradients = torch.autograd.grad(F.cross_entropy(model(x), Y), list(model.parameters()))
+    return dict(zip([name for name, _ in model.named_parameters()], gradients, strict=True))
 
 
 def same(found: dict[str, Tensor], true: dict[str, Tensor]) -> None:
@@ -162,7 +162,7 @@ def test_parameters_that_share_memory_a_hook_on_a_gradient_and_lazy_layers_are_r
     with pytest.raises(ValueError, match=r"1.weight and 2.weight share their memory"):
         leakage.observe(twins, X, Y)
     watched = net()
-    watched[0].weight.register_hook(lambda slope: slope / 2)
+    watched[0].weight.register_hook(lambda gradient: gradient / 2)
     with pytest.raises(ValueError, match=r"0.weight has a hook that changes its gradient"):
         leakage.observe(watched, X, Y)
     with pytest.raises(ValueError, match="no shape yet"):

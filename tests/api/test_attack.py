@@ -58,7 +58,7 @@ def state(model: nn.Module) -> dict[str, object]:
         "numbers": {name: value.clone() for name, value in model.state_dict().items()},
         "modes": [layer.training for layer in model.modules()],
         "trained": [value.requires_grad for value in model.parameters()],
-        "slopes": [value.grad for value in model.parameters()],
+        "gradients": [value.grad for value in model.parameters()],
         "places": [value.data_ptr() for value in model.parameters()],
         "hooks": [len(layer._forward_hooks) + len(layer._forward_pre_hooks) for layer in model.modules()],
         "names": [name for name, _ in model.named_modules()],
@@ -123,8 +123,8 @@ def test_normalization_is_the_models_own_first_step() -> None:
     seen = leakage.observe(model, x, y, normalization=(MEAN, STD))
     normalised = (x - torch.tensor(MEAN).view(1, 3, 1, 1)) / torch.tensor(STD).view(1, 3, 1, 1)
     loss = nn.functional.cross_entropy(model(normalised), y)
-    for name, slope in zip(["1.weight", "1.bias"], torch.autograd.grad(loss, list(model.parameters())), strict=True):
-        torch.testing.assert_close(seen.received.update[name], slope)
+    for name, gradient in zip(["1.weight", "1.bias"], torch.autograd.grad(loss, list(model.parameters())), strict=True):
+        torch.testing.assert_close(seen.received.update[name], gradient)
     torch.testing.assert_close(seen.scale[0].flatten(), torch.tensor(MEAN))
     own = Own()
     hooked = leakage.observe(own, smooth(1, 3, 48), torch.tensor([1]), normalization=(MEAN, STD))
@@ -258,10 +258,10 @@ def test_the_server_holds_neither_pictures_nor_labels_unless_they_are_granted(ow
 def test_a_model_that_is_no_sequence_sees_normalised_pictures(own: Own, x: Tensor) -> None:
     own.eval()
     normalised = (x - torch.tensor(MEAN).view(1, 3, 1, 1)) / torch.tensor(STD).view(1, 3, 1, 1)
-    slopes = torch.autograd.grad(nn.functional.cross_entropy(own(normalised), Y), list(own.parameters()))
+    gradients = torch.autograd.grad(nn.functional.cross_entropy(own(normalised), Y), list(own.parameters()))
     seen = leakage.observe(own, x, Y, normalization=(MEAN, STD))
-    for (name, value), slope in zip(seen.received.update.items(), slopes, strict=True):
-        torch.testing.assert_close(value, slope, msg=name)
+    for (name, value), gradient in zip(seen.received.update.items(), gradients, strict=True):
+        torch.testing.assert_close(value, gradient, msg=name)
 
 
 @pytest.mark.long

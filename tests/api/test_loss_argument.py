@@ -57,8 +57,8 @@ def autograd(model: nn.Module, x: Tensor, y: Tensor, loss: Callable[[Tensor, Ten
 def test_the_update_is_the_gradient_of_the_loss_that_was_given(name: str) -> None:
     loss, y = LOSSES[name]
     seen = leakage.observe(net(), X, y, loss=loss)
-    for sent, slope in zip(seen.received.update.values(), autograd(net(), X, y, loss), strict=True):
-        torch.testing.assert_close(sent, slope)
+    for sent, gradient in zip(seen.received.update.values(), autograd(net(), X, y, loss), strict=True):
+        torch.testing.assert_close(sent, gradient)
     again = seen.replay.single(X, y)
     assert all(torch.equal(again[layer], sent) for layer, sent in seen.received.update.items())
 
@@ -93,7 +93,7 @@ def test_clipping_takes_the_loss_of_each_picture_alone(name: str) -> None:
     loss, y = LOSSES[name]
     clipped = leakage.observe(net(), X, y, loss=loss, defenses=[leakage.plugin("dp_sgd", clip=0.05, sigma=0)]).received.update
     alone = [autograd(net(), X[place : place + 1], y[place : place + 1], loss) for place in range(2)]
-    short = [[slope * min(1, 0.05 / torch.cat([g.flatten() for g in one]).norm()) for slope in one] for one in alone]
+    short = [[gradient * min(1, 0.05 / torch.cat([g.flatten() for g in one]).norm()) for gradient in one] for one in alone]
     for sent, one, other in zip(clipped.values(), *short, strict=True):
         torch.testing.assert_close(sent, (one + other) / 2)
 

@@ -69,7 +69,7 @@ def gradient(net: nn.Module, x: Tensor, y: Tensor) -> dict[str, Tensor]:
     """Autograd's, of the parameters that are trained and used."""
     trained = {name: value for name, value in net.named_parameters() if value.requires_grad}
     found = torch.autograd.grad(F.cross_entropy(net(x.clone()), y), list(trained.values()), allow_unused=True)
-    return {name: slope for name, slope in zip(trained, found, strict=True) if slope is not None}
+    return {name: value for name, value in zip(trained, found, strict=True) if value is not None}
 
 
 def expected(kind: str, net: nn.Module, x: Tensor, y: Tensor) -> dict[str, Tensor]:

@@ -152,5 +152,5 @@ def test_seeds_are_drawn_towards_their_mean() -> None:
     seen = observed(smooth(2))
     attack = plugin("attack", short("gradinversion", group_weight=10.0, tv_weight=0.0, l2_weight=0.0))
     z = torch.stack([torch.zeros(2, 1, 8, 8), torch.ones(2, 1, 8, 8)]).requires_grad_()
-    (slope,) = torch.autograd.grad(attack._prior(seen)(z).sum(), z)
-    assert float(slope[0].max()) < 0 < float(slope[1].min())  # descending moves the dark one up and the bright one down
+    (gradient,) = torch.autograd.grad(attack._prior(seen)(z).sum(), z)
+    assert float(gradient[0].max()) < 0 < float(gradient[1].min())  # descending moves the dark one up and the bright one down

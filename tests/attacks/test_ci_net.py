@@ -118,8 +118,8 @@ def test_it_paints_with_other_weights_than_its_own_which_stay() -> None:
     painted = painted_with(network, other, v)  # sigmoid(1 - 2 + 3)
     torch.testing.assert_close(painted.detach(), torch.tensor([[2.0]]).sigmoid())
     painted.backward()
-    slope = float(painted.detach() * (1 - painted.detach()))
-    torch.testing.assert_close(other.grad, slope * torch.tensor([[1.0, -1.0, 1.0]]))
+    gradient = float(painted.detach() * (1 - painted.detach()))
+    torch.testing.assert_close(other.grad, gradient * torch.tensor([[1.0, -1.0, 1.0]]))
     assert torch.equal(flat_weights(network), held)
 
 
@@ -171,7 +171,7 @@ def test_the_step_size_falls_after_three_eighths() -> None:
 def test_the_first_step_of_adam_is_by_signs_in_any_case() -> None:
     signed, plain = (moments(ci_net(signed=signed, step_size=0.00001, schedule="constant"), observed(smooth())) for signed in (True, False))
     moved = float((signed[1].x - signed[0].x).abs().max())
-    assert float((signed[1].x - plain[1].x).abs().max()) < 0.1 * moved  # Adam divides by the size of its only slope
+    assert float((signed[1].x - plain[1].x).abs().max()) < 0.1 * moved  # Adam divides by the size of its only gradient
     assert float((signed[2].x - plain[2].x).abs().max()) > 0  # then by that of two
 
 

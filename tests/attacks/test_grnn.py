@@ -63,6 +63,6 @@ def test_the_picture_that_gives_the_very_gradient_stops_nothing() -> None:
     exact = moments(Part(id="grnn", fields={"steps": 1, "step_size": 0.000001}), seen)[0].x
     run = moments(
         Part(id="grnn", fields={"steps": 3}), observed(exact, model=TINY, assume=GRANTED)
-    )  # a distance of 0 has a root of no slope
+    )  # a distance of 0 has a root of no derivative
     assert float(run[0].loss) < 1e-12
     assert all(bool(torch.isfinite(moment.x).all()) for moment in run)

@@ -81,7 +81,7 @@ def test_local_steps_on_one_picture_hide_nothing(protocol: str) -> None:
 
 
 @pytest.mark.parametrize("activation", BENDS)
-def test_without_any_bias_the_loss_gives_the_last_slope_and_the_layers_are_undone(activation: str) -> None:
+def test_without_any_bias_the_loss_gives_the_last_derivative_and_the_layers_are_undone(activation: str) -> None:
     with precision(torch.float64):
         x = smooth(channels=3, side=16)
         found = answer(observed(x, model=Part(id="fcn3", fields={"activation": activation, "normalise": "cifar10"})))
@@ -168,15 +168,15 @@ def test_total_least_squares_are_not_pulled_towards_zero() -> None:
     """Noise of std s in d shrinks least squares by ||d||^2 / (||d||^2 + m s^2), here 1 / (1 + 0.25); total ones not."""
     rng = torch.Generator().manual_seed(6)
     d, x = torch.ones(4000, dtype=torch.float64), torch.full((20,), 0.8, dtype=torch.float64)
-    slopes = d.outer(x) + 0.5 * torch.randn(4000, 20, generator=rng, dtype=torch.float64)
+    gradients = d.outer(x) + 0.5 * torch.randn(4000, 20, generator=rng, dtype=torch.float64)
     noisy = d + 0.5 * torch.randn(4000, generator=rng, dtype=torch.float64)
-    assert float(estimate("least squares", slopes, noisy).mean()) == pytest.approx(0.8 / 1.25, abs=0.02)
-    assert float(estimate("total least squares", slopes, noisy).mean()) == pytest.approx(0.8, abs=0.02)
+    assert float(estimate("least squares", gradients, noisy).mean()) == pytest.approx(0.8 / 1.25, abs=0.02)
+    assert float(estimate("total least squares", gradients, noisy).mean()) == pytest.approx(0.8, abs=0.02)
 
 
 def test_rows_by_hand() -> None:
-    slopes, d = torch.tensor([[1.0], [6.0]]), torch.tensor([1.0, 2.0])  # the rows say 1 and 3
-    assert [float(estimate(kind, slopes, d)) for kind in ESTIMATES[:3]] == pytest.approx([3.0, 2.0, (1 + 12) / 5])
+    gradients, d = torch.tensor([[1.0], [6.0]]), torch.tensor([1.0, 2.0])  # the rows say 1 and 3
+    assert [float(estimate(kind, gradients, d)) for kind in ESTIMATES[:3]] == pytest.approx([3.0, 2.0, (1 + 12) / 5])
 
 
 def test_an_answer_that_is_no_exact_copy_says_so() -> None:
@@ -256,7 +256,7 @@ def test_rows_are_grouped_by_agreement_and_what_is_no_picture_is_left_out() -> N
     assert sizes == [3, 2, 1]
 
 
-def test_rows_that_agree_are_averaged_by_the_square_of_their_slope() -> None:
+def test_rows_that_agree_are_averaged_by_the_square_of_their_derivative() -> None:
     rows = torch.tensor([[0.5], [0.5 + 3e-7]], dtype=torch.float64)
     found, sizes = separate(rows, torch.tensor([1.0, 2.0], dtype=torch.float64), 2)
     assert float(found) == pytest.approx(0.5 + 0.8 * 3e-7, abs=1e-12)

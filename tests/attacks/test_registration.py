@@ -52,13 +52,13 @@ def test_guesses_that_differ_by_a_shift_agree_once_they_are_registered_and_not_b
     assert laid.max() < 1e-12
 
 
-def test_where_nothing_is_shifted_the_slopes_are_those_of_the_plain_mean() -> None:
+def test_where_nothing_is_shifted_the_gradients_are_those_of_the_plain_mean() -> None:
     seen = observed(smooth(), assume=GRANTED)
     base = smooth()
     z = torch.stack([base, base + 0.05 * smooth(seed=3)]).requires_grad_()
-    slopes = [torch.autograd.grad(GradInversion(reach=reach, group_weight=1.0)._prior(seen)(z).sum(), z)[0] for reach in (0, 1)]
+    gradients = [torch.autograd.grad(GradInversion(reach=reach, group_weight=1.0)._prior(seen)(z).sum(), z)[0] for reach in (0, 1)]
     assert moved(base, z[1].detach(), 1) == (0, 0)
-    torch.testing.assert_close(*slopes)
+    torch.testing.assert_close(*gradients)
 
 
 @pytest.mark.parametrize("reach", [0, 2])

@@ -57,7 +57,7 @@ def test_of_a_quadratic_loss_gradient_and_movement_are_parallel(eigenvalues: tup
 
 
 @pytest.mark.parametrize("per_layer", [False, True])
-def test_the_slope_of_alpha_is_what_central_differences_say(per_layer: bool) -> None:
+def test_the_gradient_of_alpha_is_what_central_differences_say(per_layer: bool) -> None:
     x, guess = smooth(2).double(), smooth(2, seed=1).double()
     seen = observed(x, protocol=fedavg(10, 0.3), assume=GRANTED)
     between, h = Between(seen, alpha_start=0.4, per_layer=per_layer), 1e-5
@@ -66,9 +66,9 @@ def test_the_slope_of_alpha_is_what_central_differences_say(per_layer: bool) -> 
     def loss() -> torch.Tensor:
         return match({name: g.unsqueeze(0) for name, g in between.gradient(guess.requires_grad_(), LABELS[:2]).items()})[0]
 
-    (slope,) = torch.autograd.grad(loss(), between.alpha)
-    assert len(slope) == (2 if per_layer else 1)  # the network has two layers
-    for place in range(len(slope)):
+    (gradient,) = torch.autograd.grad(loss(), between.alpha)
+    assert len(gradient) == (2 if per_layer else 1)  # the network has two layers
+    for place in range(len(gradient)):
         ends = []
         for sign in (1, -1):
             with torch.no_grad():
@@ -76,7 +76,7 @@ def test_the_slope_of_alpha_is_what_central_differences_say(per_layer: bool) -> 
             ends.append(float(loss().detach()))
             with torch.no_grad():
                 between.alpha[place] -= sign * h
-        assert (ends[0] - ends[1]) / (2 * h) == pytest.approx(float(slope[place]), rel=1e-4)
+        assert (ends[0] - ends[1]) / (2 * h) == pytest.approx(float(gradient[place]), rel=1e-4)
 
 
 def test_alpha_stays_between_0_and_1_however_large_its_steps() -> None:

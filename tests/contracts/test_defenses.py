@@ -76,8 +76,8 @@ def test_a_defended_client_is_pure_and_differentiable(name: str) -> None:
     assert state == {}
     assert all(torch.equal(first[layer], again[layer]) for layer in first)
     guess = x.clone().requires_grad_()
-    (slope,) = torch.autograd.grad(entries(client(weights, guess, LABELS, state)[0]).square().sum(), guess)
-    assert torch.isfinite(slope).all()
+    (gradient,) = torch.autograd.grad(entries(client(weights, guess, LABELS, state)[0]).square().sum(), guess)
+    assert torch.isfinite(gradient).all()
 
 
 @cache

@@ -120,8 +120,8 @@ def test_a_replay_of_probabilities_equals_that_of_labels_and_can_be_differentiat
     replayed = seen.replay.single(guess, sure)
     assert relative(seen, replayed) < 1e-6
     total = sum((replayed[name] * torch.linspace(0, 1, g.numel()).view_as(g)).sum() for name, g in seen.received.update.items())
-    slopes = torch.autograd.grad(total, [guess, sure])
-    assert all(float(slope.abs().max()) > 0 for slope in slopes)
+    gradients = torch.autograd.grad(total, [guess, sure])
+    assert all(float(gradient.abs().max()) > 0 for gradient in gradients)
     assert not any(g.requires_grad for g in seen.replay.single(x, LABELS).values())  # nothing to follow, no graph
 
 

@@ -113,8 +113,8 @@ def test_a_gradient_of_zeros_is_sent_and_differentiated_without_a_nan() -> None:
         guess = torch.zeros(2, requires_grad=True)
         says = plugin("defense", Part(id=name)).surrogate(lambda _w, x, _y, state: ({"w": x[0] * 3, "b": x[0] ** 2}, state), {})
         update, _ = says({}, guess.unsqueeze(0), LABELS[:1], {})
-        (slope,) = torch.autograd.grad(update["w"].sum() + update["b"].sum(), guess)
-        assert slope.tolist() == [3, 3], name
+        (gradient,) = torch.autograd.grad(update["w"].sum() + update["b"].sum(), guess)
+        assert gradient.tolist() == [3, 3], name
 
 
 @BOTH
@@ -128,10 +128,10 @@ def test_an_attackers_derivative_through_the_shortening_is_that_of_finite_differ
             return sum((g - seen.received.update[layer]).square().sum() for layer, g in seen.replay.single(guess, LABELS[:2]).items())
 
         leaf = guess.clone().requires_grad_()
-        (slope,) = torch.autograd.grad(distance(leaf), leaf)
+        (gradient,) = torch.autograd.grad(distance(leaf), leaf)
         step = 1e-5
         difference = (distance(guess + step * way) - distance(guess - step * way)) / (2 * step)
-    assert float((slope * way).sum()) == pytest.approx(float(difference), rel=1e-5)
+    assert float((gradient * way).sum()) == pytest.approx(float(difference), rel=1e-5)
 
 
 @BOTH

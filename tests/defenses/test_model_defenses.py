@@ -77,15 +77,15 @@ def test_a_client_with_precode_sends_the_gradient_of_both_losses(dtype: torch.dt
 
 def test_what_precode_sends_has_the_right_derivative() -> None:
     with precision(torch.float64):
-        seen, slopes = observed(smooth(3), defenses=(PRECODE,), seed=SEED), []
+        seen, gradients = observed(smooth(3), defenses=(PRECODE,), seed=SEED), []
         client = Precode(size=6, beta=0.5).defend(gradient_client(seen.model), seen.model, rng_of("precode"))
         for own in (True, False):
             x = smooth(3).requires_grad_()
             eps = noise(0, 3, torch.float64)
             weights = seen.received.weights
             sent = client(weights, x, LABELS, {})[0] if own else gate_by_hand(weights, x, LABELS, eps, graph=True)
-            slopes.append(torch.autograd.grad(sum(g.square().sum() for g in sent.values()), x)[0])
-    torch.testing.assert_close(*slopes, rtol=1e-9, atol=1e-15)
+            gradients.append(torch.autograd.grad(sum(g.square().sum() for g in sent.values()), x)[0])
+    torch.testing.assert_close(*gradients, rtol=1e-9, atol=1e-15)
 
 
 def test_several_guesses_at_a_gated_client_are_replayed_together_like_each_alone() -> None:
@@ -94,14 +94,14 @@ def test_several_guesses_at_a_gated_client_are_replayed_together_like_each_alone
         guesses = torch.stack([smooth(3, seed=seed) for seed in (1, 2)]).requires_grad_()
         together = seen.replay.several(guesses, LABELS)
         weight = {name: torch.rand_like(g) for name, g in together.items()}
-        (slopes,) = torch.autograd.grad(sum((g * weight[name]).sum() for name, g in together.items()), guesses)
+        (gradients,) = torch.autograd.grad(sum((g * weight[name]).sum() for name, g in together.items()), guesses)
         for lane in range(2):
             guess = guesses[lane].detach().requires_grad_()
             alone = seen.replay.single(guess, LABELS)
             for name, g in alone.items():
                 torch.testing.assert_close(together[name][lane], g, rtol=1e-9, atol=1e-14)
-            (slope,) = torch.autograd.grad(sum((g * weight[name][lane]).sum() for name, g in alone.items()), guess)
-            torch.testing.assert_close(slopes[lane], slope, rtol=1e-9, atol=1e-14)
+            (gradient,) = torch.autograd.grad(sum((g * weight[name][lane]).sum() for name, g in alone.items()), guess)
+            torch.testing.assert_close(gradients[lane], gradient, rtol=1e-9, atol=1e-14)
 
 
 def test_the_noise_of_the_gate_is_fresh_in_every_step_and_the_same_when_repeated() -> None:
@@ -131,8 +131,8 @@ def test_every_local_step_of_federated_averaging_has_noise_of_its_own() -> None:
         seen = observed(x, defenses=(PRECODE,), seed=SEED, protocol=protocol)
         here = seen.received.weights
         for step in range(2):
-            slope = gate_by_hand(here, x, LABELS, noise(step, 3, torch.float64))
-            here = {name: (value - 0.1 * slope[name]).detach().requires_grad_() for name, value in here.items()}
+            gradient = gate_by_hand(here, x, LABELS, noise(step, 3, torch.float64))
+            here = {name: (value - 0.1 * gradient[name]).detach().requires_grad_() for name, value in here.items()}
         assert relative(seen.received.update, {name: here[name] - value for name, value in seen.received.weights.items()}) < 1e-10
 
 
@@ -207,10 +207,10 @@ def test_of_local_steps_with_fewer_pictures_it_looks_for_the_noise_of_so_many() 
     protocol = Part(id="fedavg", fields={"epochs": 1, "mini_batch": 2})
     seen = observed(smooth(3), defenses=(PRECODE,), seed=SEED, protocol=protocol, assume=LOOKS)
     update = seen.gradient(smooth(3).requires_grad_(), LABELS)
-    (slope,) = torch.autograd.grad(sum(g.square().sum() for g in update.values()), [seen.knowledge.latents[GATE]])
-    assert slope.shape == (3, 6)
-    assert slope[:2].abs().min() > 0  # steps of 2 and of 1
-    assert not slope[2].any()
+    (gradient,) = torch.autograd.grad(sum(g.square().sum() for g in update.values()), [seen.knowledge.latents[GATE]])
+    assert gradient.shape == (3, 6)
+    assert gradient[:2].abs().min() > 0  # steps of 2 and of 1
+    assert not gradient[2].any()
 
 
 def test_precode_says_that_it_needs_a_last_layer_in_a_sequence() -> None:

@@ -105,7 +105,7 @@ def test_a_gradient_shorter_than_the_bound_is_untouched() -> None:
 
 
 @pytest.mark.parametrize("scope", ["whole gradient", "each layer"])
-def test_clipping_a_gradient_of_zeros_leaves_zeros_and_a_finite_slope(scope: str) -> None:
+def test_clipping_a_gradient_of_zeros_leaves_zeros_and_a_finite_gradient(scope: str) -> None:
     g = torch.zeros(3, requires_grad=True)
     got = sent("clipping", g, scope=scope)
     assert got.tolist() == [0] * 3

@@ -86,8 +86,8 @@ def test_three_rounds_are_those_of_a_loop_by_hand(rule: str, variant: str) -> No
 def test_a_stand_in_has_the_right_derivative_also_at_zero(rule: str) -> None:
     g, eps = torch.tensor([0.0, 1e-30, -1e-9, 3e-8, -2.0], dtype=torch.float64, requires_grad=True), 1e-8
     (sent,) = rounds(AdaDefense(rule=rule, eps=eps), [{"w": g}])
-    (slope,) = torch.autograd.grad(sent["w"].sum(), g)
-    torch.testing.assert_close(slope, eps / (g.detach().abs() + eps) ** 2, rtol=1e-6, atol=1e-6)  # at 2 all but 2.5e-9 cancels
+    (sent_gradient,) = torch.autograd.grad(sent["w"].sum(), g)
+    torch.testing.assert_close(sent_gradient, eps / (g.detach().abs() + eps) ** 2, rtol=1e-6, atol=1e-6)  # at 2 all but 2.5e-9 cancels
     client = AdaDefense(rule=rule).defend(sends({"w": g}), nn.Identity(), partial(generator, 1))
     _, state = client({}, NOWHERE, NOWHERE, {})
     again, _ = client({}, NOWHERE, NOWHERE, state)
@@ -110,19 +110,21 @@ def test_the_attackers_stand_in_is_exact_and_is_steep_where_entries_are_of_usual
     defense, g = AdaDefense(variant=variant), torch.tensor([[0.0, 3.0], [-1e-9, 4.0]], dtype=torch.float64, requires_grad=True)
     guess = imitated(defense, {"w": g}, {"w": g.detach()})["w"]
     torch.testing.assert_close(guess.detach(), rounds(defense, [{"w": g.detach()}])[0]["w"], rtol=1e-12, atol=1e-15)
-    (slope,) = torch.autograd.grad(guess.sum(), g)
-    torch.testing.assert_close(slope, scale * 2.5 / (g.detach().abs() + 2.5) ** 2, rtol=1e-6, atol=0)  # rms = 5 / sqrt(4); plus 1e-8
+    (sent_gradient,) = torch.autograd.grad(guess.sum(), g)
+    torch.testing.assert_close(
+        sent_gradient, scale * 2.5 / (g.detach().abs() + 2.5) ** 2, rtol=1e-6, atol=0
+    )  # rms = 5 / sqrt(4); plus 1e-8
 
 
 def test_several_guesses_together_are_imitated_like_each_alone() -> None:
     received, guesses = {"w": some(0, 4, 3)}, [some(seed, 4, 3).requires_grad_() for seed in (1, 2)]
     together = torch.stack([g.detach() * factor for g, factor in zip(guesses, (1, 1000), strict=True)]).requires_grad_()
     weight = some(3, 2, 4, 3)
-    (slope,) = torch.autograd.grad((imitated(AdaDefense(), {"w": together}, received)["w"] * weight).sum(), together)
+    (sent_gradient,) = torch.autograd.grad((imitated(AdaDefense(), {"w": together}, received)["w"] * weight).sum(), together)
     for lane in range(2):
         alone = together[lane].detach().requires_grad_()
         (own,) = torch.autograd.grad((imitated(AdaDefense(), {"w": alone}, received)["w"] * weight[lane]).sum(), alone)
-        torch.testing.assert_close(slope[lane], own, rtol=1e-12, atol=0)
+        torch.testing.assert_close(sent_gradient[lane], own, rtol=1e-12, atol=0)
 
 
 def test_the_moments_are_kept_from_round_to_round_and_turn_once_in_each() -> None:
@@ -135,8 +137,8 @@ def test_the_moments_are_kept_from_round_to_round_and_turn_once_in_each() -> Non
     for part in seen.received.history:
         here, w = Params(), part.weights
         for _ in range(2):
-            slope, _ = gradient({name: value + here.get(name, 0) for name, value in w.items()}, x, LABELS, {})
-            here = {name: (here.get(name, 0) - 0.01 * g).detach() for name, g in slope.items()}
+            sent_gradient, _ = gradient({name: value + here.get(name, 0) for name, value in w.items()}, x, LABELS, {})
+            here = {name: (here.get(name, 0) - 0.01 * g).detach() for name, g in sent_gradient.items()}
         updates.append(here)
     for expected, part in zip(rounds(own, updates), seen.received.history, strict=True):
         assert gradient_distances(part.update, expected)["relative_l2"] < 1e-4  # 1e-8 of a gradient far below 1 is left of some entries
@@ -277,13 +279,13 @@ def test_soterias_choice_counts_as_a_constant() -> None:
     x = smooth(2)
     seen = observed(x)
     own = Soteria(share=0.5).defend(gradient_client(seen.model), seen.model, partial(generator, 1))
-    slopes = []
+    gradients = []
     for masked in (True, False):
         guess = x.clone().requires_grad_()
         update, _ = (own if masked else gradient_client(seen.model))(seen.received.weights, guess, LABELS[:2], {})
-        weight = update["linear.weight"] if masked else update["linear.weight"] * (slopes[0][1] != 0)
-        slopes.append((torch.autograd.grad(weight.square().sum(), guess)[0], weight.detach()))
-    torch.testing.assert_close(slopes[0][0], slopes[1][0], rtol=1e-5, atol=1e-12)
+        weight = update["linear.weight"] if masked else update["linear.weight"] * (gradients[0][1] != 0)
+        gradients.append((torch.autograd.grad(weight.square().sum(), guess)[0], weight.detach()))
+    torch.testing.assert_close(gradients[0][0], gradients[1][0], rtol=1e-5, atol=1e-12)
 
 
 def test_whoever_knows_soteria_leaves_the_same_columns_out_unless_they_are_zero_by_themselves() -> None:

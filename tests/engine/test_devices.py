@@ -200,9 +200,9 @@ class Reading(Attack):
         for step in (1, 2):
             loss = match({name: g[None] for name, g in seen.gradient(z, y).items()})[0]
             yield Snapshot(step=step, x=z.detach(), y=y, loss=loss.detach())
-            (slope,) = torch.autograd.grad(loss, z)
+            (gradient,) = torch.autograd.grad(loss, z)
             if loss.item() > 0:
-                z = (z - 0.1 * slope).detach().requires_grad_()
+                z = (z - 0.1 * gradient).detach().requires_grad_()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -233,13 +233,13 @@ def test_gradients_of_single_pictures_computed_together_are_those_of_a_loop(
     defense = plugin("defense", Part(id=name, fields={**bound, "sigma": 0.1}))
     one, other = (defense.defend(client, net, partial(generator, 1)) for client in (plain, looped))
     guess = x.clone().requires_grad_()
-    slopes = []
+    gradients = []
     for client in (one, other):
         update, state = client(weights, guess, y, {})
         assert int(state[f"{name}.step"]) == 1
-        slopes.append(torch.autograd.grad(sum(value.square().sum() for value in update.values()), guess)[0])
+        gradients.append(torch.autograd.grad(sum(value.square().sum() for value in update.values()), guess)[0])
     assert relative(one(weights, x, y, {})[0], other(weights, x, y, {})[0]) < 1e-5
-    torch.testing.assert_close(slopes[0], slopes[1], rtol=1e-3, atol=1e-6)
+    torch.testing.assert_close(gradients[0], gradients[1], rtol=1e-3, atol=1e-6)
 
 
 def test_gradients_of_single_pictures_behind_another_protection_are_changed_one_by_one() -> None:

@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from leakage.engine.client import gradient_client, weights_of
 from leakage.engine.core import Observation, generator
 from leakage.engine.federation import Federation, ThreatModel
-from leakage.engine.label_certainty import SLOPE, calibrated
+from leakage.engine.label_certainty import COEFFICIENT, calibrated
 from leakage.engine.label_counts import count_probabilities, expected_right, guessed_right, likeliest
 from leakage.engine.label_disturbance import Disturbance, intact
 from leakage.engine.label_evidence import ORDINAL, CountFit, fit, misfit
@@ -120,14 +120,18 @@ def last_layer_of(counts: list[int], *, noise: float = 0.0) -> Head:
     size, classes = sum(counts), len(counts)
     rows = torch.full((classes,), 1 / classes) - torch.tensor(counts) / size
     feature = torch.arange(1.0, 21) / 20
-    slopes = torch.outer(rows, feature)
-    return Head(torch.zeros_like(slopes), slopes + noise * torch.randn(slopes.shape, generator=generator(1, "noise")), rows)
+    weight_gradient = torch.outer(rows, feature)
+    return Head(
+        torch.zeros_like(weight_gradient),
+        weight_gradient + noise * torch.randn(weight_gradient.shape, generator=generator(1, "noise")),
+        rows,
+    )
 
 
 def test_columns_that_add_up_to_0_are_taken_as_they_are_and_others_show_the_noise() -> None:
     assert intact(last_layer_of([2, 0, 1, 1]))
     clipped = last_layer_of([2, 0, 1, 1])
-    assert intact(clipped._replace(slopes=clipped.slopes / 100))
+    assert intact(clipped._replace(weight_gradient=clipped.weight_gradient / 100))
     shown = Disturbance.of(last_layer_of([2, 0, 1, 1, 0, 0, 0, 0], noise=0.3))
     assert shown.deviation == pytest.approx(0.3, rel=0.5)  # from 20 sums: their deviation is known to 1 / sqrt(40) = 16 %
     assert (shown.zeros, shown.bias_zeros) == (0, 0)
@@ -135,25 +139,29 @@ def test_columns_that_add_up_to_0_are_taken_as_they_are_and_others_show_the_nois
 
 def test_entries_that_were_scaled_one_by_one_are_no_noise_and_leave_the_layer_not_intact() -> None:
     last = last_layer_of([2, 0, 1, 1])
-    signs = last._replace(slopes=last.slopes.sign() * torch.rand(last.slopes.shape, generator=generator(0, "scaled")))
-    shown = Disturbance.of(signs._replace(slopes=signs.slopes.abs()))  # every column adds up to about four times an entry
+    signs = last._replace(
+        weight_gradient=last.weight_gradient.sign() * torch.rand(last.weight_gradient.shape, generator=generator(0, "scaled"))
+    )
+    shown = Disturbance.of(signs._replace(weight_gradient=signs.weight_gradient.abs()))  # every column adds up to about four times an entry
     assert (shown.uneven, shown.deviation, shown.none) == (True, 0, False)
-    assert not intact(signs._replace(slopes=signs.slopes.abs()))
+    assert not intact(signs._replace(weight_gradient=signs.weight_gradient.abs()))
 
 
 def test_zeros_inside_rows_and_columns_show_pruning_and_a_dead_feature_does_not() -> None:
     last = last_layer_of([3, 1, 0, 0, 0])
-    dead = last.slopes.clone()
+    dead = last.weight_gradient.clone()
     dead[:, 3] = 0
-    assert intact(last._replace(slopes=dead))
-    pruned = last.slopes * (last.slopes.abs() >= last.slopes.abs().median())
-    assert Disturbance.of(last._replace(slopes=pruned)).zeros == pytest.approx(1 - 53 / 85)  # 17 columns of 5 have entries left, 53 of them
+    assert intact(last._replace(weight_gradient=dead))
+    pruned = last.weight_gradient * (last.weight_gradient.abs() >= last.weight_gradient.abs().median())
+    assert Disturbance.of(last._replace(weight_gradient=pruned)).zeros == pytest.approx(
+        1 - 53 / 85
+    )  # 17 columns of 5 have entries left, 53 of them
 
 
 def test_the_mean_feature_is_read_from_the_entries_that_are_left() -> None:
     last = last_layer_of([3, 1, 0, 0])
     assert last.bias is not None
-    kept = last.slopes.clone()
+    kept = last.weight_gradient.clone()
     kept[1:, ::2] = 0  # the first row alone shows every other entry
     found = mean_feature(kept.double(), last.bias.double(), torch.zeros(20).double())
     assert torch.allclose(found, torch.arange(1.0, 21).double() / 20, atol=1e-6)
@@ -244,10 +252,10 @@ def test_labels_are_read_beside_an_accomplice() -> None:
 
 def test_entries_that_a_limit_cut_off_are_rehearsed_with_that_limit() -> None:
     last = last_layer_of([3, 1, 1, 0, 0, 0])  # rows -26/60, twice -2/60 and three times 10/60, times 1/20, 2/20, ..., 20/20
-    shown = Disturbance.of(last._replace(slopes=last.slopes.clamp(-0.1, 0.1)))
+    shown = Disturbance.of(last._replace(weight_gradient=last.weight_gradient.clamp(-0.1, 0.1)))
     assert shown.limited == pytest.approx((16 + 3 * 9) / 120)  # from 5/20 in the first row, and from 12/20 in the last three
     assert shown.deviation == 0  # that the columns do not add up is explained by the limit
-    again, _ = shown.apply(last.slopes.double(), last.bias, 0)
+    again, _ = shown.apply(last.weight_gradient.double(), last.bias, 0)
     assert float(again.abs().max()) == pytest.approx(0.1)  # the smallest of these 43
     assert Disturbance.of(last).limited == 0
 
@@ -306,14 +314,14 @@ def test_a_fit_that_says_too_small_a_variance_is_weakened_by_about_that_factor()
 
 def test_zeros_drawn_at_random_are_told_from_the_smallest_entries_and_rehearsed_as_such() -> None:
     rng = generator(0, "scattered")
-    slopes = torch.randn((10, 200), generator=rng).double() * torch.linspace(0.1, 3, 10).double().unsqueeze(1)
-    kept = slopes * (torch.rand(slopes.shape, generator=rng) < 0.1)
-    small = slopes * (slopes.abs() > slopes.abs().flatten().kthvalue(1800).values)
-    drawn, pruned = (Disturbance.of(Head(slopes, left, None)) for left in (kept, small))
+    weight_gradient = torch.randn((10, 200), generator=rng).double() * torch.linspace(0.1, 3, 10).double().unsqueeze(1)
+    kept = weight_gradient * (torch.rand(weight_gradient.shape, generator=rng) < 0.1)
+    small = weight_gradient * (weight_gradient.abs() > weight_gradient.abs().flatten().kthvalue(1800).values)
+    drawn, pruned = (Disturbance.of(Head(weight_gradient, left, None)) for left in (kept, small))
     assert (drawn.scattered, pruned.scattered) == (True, False)
-    rows = (drawn.apply(slopes, None, 0)[0] != 0).sum(1)
+    rows = (drawn.apply(weight_gradient, None, 0)[0] != 0).sum(1)
     assert int(rows.min()) >= 8  # of 200 entries, 20 on average with a deviation of 4; of the smallest row none would be left
-    assert int((pruned.apply(slopes, None, 0)[0] != 0).sum(1)[0]) == 0
+    assert int((pruned.apply(weight_gradient, None, 0)[0] != 0).sum(1)[0]) == 0
 
 
 def test_readings_that_contradict_each_other_enlarge_the_variance_and_others_do_not() -> None:
@@ -333,7 +341,7 @@ def test_certainty_grows_with_what_rehearsals_expect_and_says_of_a_guess_that_it
     assert grid == sorted(grid)
     assert (grid[0], grid[2], grid[-1]) == (pytest.approx(0, abs=1e-4), pytest.approx(0.1), pytest.approx(1, abs=1e-4))
     odds = (0.5 / 0.5) / (0.1 / 0.9)  # nine times those of a guess
-    assert calibrated(0.5, 0.1) == pytest.approx(odds**SLOPE / (odds**SLOPE + 9))
+    assert calibrated(0.5, 0.1) == pytest.approx(odds**COEFFICIENT / (odds**COEFFICIENT + 9))
 
 
 def test_a_guess_gets_one_class_of_k_right_and_of_a_batch_the_likeliest_counts() -> None:

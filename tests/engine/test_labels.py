@@ -35,17 +35,17 @@ def overlap(rule: str, draws: int, size: int = 8) -> float:
     return sum(label_overlap(recover(seen, rule).labels, y) for seen, y in made) / draws
 
 
-def received(slopes: list[list[float]], rows: list[float] | None, batch: int, *, shares: list[float] | None = None) -> Observation:
+def received(weight_gradient: list[list[float]], rows: list[float] | None, batch: int, *, shares: list[float] | None = None) -> Observation:
     """A last layer of zeros that received these gradients; its bias predicts `shares` (uniform if None) whatever the picture."""
-    model = nn.Sequential(nn.Flatten(), nn.Linear(len(slopes[0]), len(slopes), bias=rows is not None))
+    model = nn.Sequential(nn.Flatten(), nn.Linear(len(weight_gradient[0]), len(weight_gradient), bias=rows is not None))
     with torch.no_grad():
         model[1].weight.zero_()
         if rows is not None:
-            model[1].bias.copy_(torch.tensor(shares or [1.0] * len(slopes)).log())
-    update = {"1.weight": torch.tensor(slopes)} | ({} if rows is None else {"1.bias": torch.tensor(rows)})
-    shape = (1, 1, len(slopes[0]))
+            model[1].bias.copy_(torch.tensor(shares or [1.0] * len(weight_gradient)).log())
+    update = {"1.weight": torch.tensor(weight_gradient)} | ({} if rows is None else {"1.bias": torch.tensor(rows)})
+    shape = (1, 1, len(weight_gradient[0]))
     seen = altered(observed(smooth()), model=model, weights=weights_of(model), update=update)
-    return altered(seen, size=batch, image_shape=shape, num_classes=len(slopes))
+    return altered(seen, size=batch, image_shape=shape, num_classes=len(weight_gradient))
 
 
 # ---------------------------------------------------------------- one picture
@@ -71,9 +71,9 @@ def test_one_label_is_certain_when_one_row_is_negative_and_no_other(rows: list[f
 @pytest.mark.parametrize("label", range(4))
 def test_one_label_is_found_without_a_bias_although_the_features_sum_is_negative(label: int) -> None:
     rows = torch.full((4,), 0.25) - torch.eye(4)[label]
-    slopes = torch.outer(rows, torch.tensor([0.5, -2.0]))
-    assert slopes.sum(1).argmin() != label  # what the smallest row sum would have said
-    found = recover(received(slopes.tolist(), None, 1))
+    weight_gradient = torch.outer(rows, torch.tensor([0.5, -2.0]))
+    assert weight_gradient.sum(1).argmin() != label  # what the smallest row sum would have said
+    found = recover(received(weight_gradient.tolist(), None, 1))
     assert (found.labels.tolist(), found.certainty) == ([label], 1.0)
 
 
@@ -96,7 +96,7 @@ def test_counts_are_those_of_the_subtraction_done_by_hand(rows: list[float], bat
     assert counts(torch.tensor(rows), batch).tolist() == labels
 
 
-SLOPES = [[-0.7, 0.1], [-0.2, -0.12], [0.1, 0.2], [0.7, -0.1]]  # row sums -0.6, -0.32, 0.3, 0.6; row minima -0.7, -0.2, 0.1, -0.1
+GRADIENTS = [[-0.7, 0.1], [-0.2, -0.12], [0.1, 0.2], [0.7, -0.1]]  # row sums -0.6, -0.32, 0.3, 0.6; row minima -0.7, -0.2, 0.1, -0.1
 ROWS = [0.2, -0.1, 0.4, -0.5]
 
 
@@ -113,7 +113,7 @@ ROWS = [0.2, -0.1, 0.4, -0.5]
     ],
 )
 def test_every_rule_finds_what_was_computed_by_hand(rule: str, batch: int, labels: list[int]) -> None:
-    found = recover(received(SLOPES, ROWS, batch), rule)
+    found = recover(received(GRADIENTS, ROWS, batch), rule)
     assert found.labels.tolist() == labels
     assert found.rule == rules.WORDS[rule]
 
@@ -173,10 +173,10 @@ def test_the_counts_are_the_nearest_of_all_that_sum_to_the_batch() -> None:
 def test_probes_move_by_what_their_mean_feature_lacks() -> None:
     rows = torch.tensor([-0.5, 0.25, 0.25])
     probes = Predictions(torch.zeros(2, 3), torch.tensor([[0.0, 2.0], [2.0, 0.0]]))  # mean feature (1, 1)
-    slopes = torch.outer(rows, torch.tensor([2.0, 4.0]))  # the gradient shows (2, 4): the step is (1, 3)
+    weight_gradient = torch.outer(rows, torch.tensor([2.0, 4.0]))  # the gradient shows (2, 4): the step is (1, 3)
     weight = torch.tensor([[1.0, 0.0], [0.0, 1.0], [2.0, -1.0]])
-    assert rules.moved(probes, weight, rows, slopes).tolist() == [[1, 3, -1]] * 2
-    assert rules.moved(probes, weight, 0 * rows, 0 * slopes).tolist() == [[0, 0, 0]] * 2
+    assert rules.moved(probes, weight, rows, weight_gradient).tolist() == [[1, 3, -1]] * 2
+    assert rules.moved(probes, weight, 0 * rows, 0 * weight_gradient).tolist() == [[0, 0, 0]] * 2
 
 
 # ---------------------------------------------------------------- what the matched prior leaves unexplained
@@ -327,4 +327,4 @@ def test_the_field_offers_every_rule_and_another_word_is_refused() -> None:
     assert rules.rule_field().metadata["options"] == RULES == ("best", *rules.WORDS)
     assert plugin("attack", Part(id="idlg")).label_rule == "best"
     with pytest.raises(ValueError, match=r"must be one of best, rehearsed.*got 'worst'"):
-        recover(received(SLOPES, ROWS, 2), "worst")
+        recover(received(GRADIENTS, ROWS, 2), "worst")

@@ -53,7 +53,7 @@ def with_margin(mu: float) -> tuple[Tensor, Tensor]:
 
 @each_loss
 @pytest.mark.parametrize("label", [0, 1])
-def test_the_gradient_is_the_slope_times_what_enters(loss: Loss, label: int) -> None:
+def test_the_gradient_is_the_derivative_times_what_enters(loss: Loss, label: int) -> None:
     with precision(torch.float64):
         for mu in (-2.0, 0.4, 2.0):
             x, weights = with_margin(mu if label else -mu)
@@ -161,7 +161,7 @@ def test_reading_from_the_last_layer_goes_by_the_loss(loss: Loss) -> None:
 
 @each_loss
 @pytest.mark.parametrize("ones", [0, 1, 3, 4])
-def test_counts_of_a_batch_go_by_the_slopes_of_the_loss(loss: Loss, ones: int) -> None:
+def test_counts_of_a_batch_go_by_the_derivatives_of_the_loss(loss: Loss, ones: int) -> None:
     with precision(torch.float64):
         x = smooth(4, channels=3, side=12)
         y = torch.tensor([1] * ones + [0] * (4 - ones))

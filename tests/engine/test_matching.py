@@ -99,26 +99,26 @@ def test_step_sizes_fall_as_their_schedule_says() -> None:
     assert Descent(steps=10, step_size=0.1, schedule="constant")._share(10) == 1
 
 
-def test_slopes_are_used_as_they_are_by_sign_or_by_a_sign_that_softens() -> None:
-    slope, rng = torch.tensor([-2.0, 0.0, 0.1]), generator(1, "a")
-    assert torch.equal(Descent(steps=10, step_size=1, signed=False)._turned(slope, 1, rng), slope)
-    assert Descent(steps=10, step_size=1)._turned(slope, 1, rng).tolist() == [-1, 0, 1]
+def test_gradients_are_used_as_they_are_by_sign_or_by_a_sign_that_softens() -> None:
+    gradient, rng = torch.tensor([-2.0, 0.0, 0.1]), generator(1, "a")
+    assert torch.equal(Descent(steps=10, step_size=1, signed=False)._turned(gradient, 1, rng), gradient)
+    assert Descent(steps=10, step_size=1)._turned(gradient, 1, rng).tolist() == [-1, 0, 1]
     soft = Descent(steps=10, step_size=1, soft=True)
-    assert torch.allclose(soft._turned(slope, 1, rng), slope.tanh())
-    assert torch.allclose(soft._turned(slope, 6, rng), (0.5 * slope).tanh() / 0.5)
+    assert torch.allclose(soft._turned(gradient, 1, rng), gradient.tanh())
+    assert torch.allclose(soft._turned(gradient, 6, rng), (0.5 * gradient).tanh() / 0.5)
     pushed = Descent(steps=10, step_size=2, signed=False, jitter=0.5, schedule="constant")._turned(torch.zeros(10_000), 1, rng)
     assert float(pushed.std()) == pytest.approx(1, abs=0.03)  # 0.5 of a step of 2; standard error 0.7 %
 
 
-def test_slopes_reach_adam_in_the_memory_order_of_the_picture() -> None:
-    """Convolutions answer in channels-last order; Adam's fused kernel would give the slope of one pixel to another."""
-    slope = torch.randn((1, 2, 3, 4, 5), generator=generator(1, "a"))
-    other = slope[0].to(memory_format=torch.channels_last)[None]
-    assert other.stride() != slope.stride()
+def test_gradients_reach_adam_in_the_memory_order_of_the_picture() -> None:
+    """Convolutions answer in channels-last order; Adam's fused kernel would give the gradient of one pixel to another."""
+    gradient = torch.randn((1, 2, 3, 4, 5), generator=generator(1, "a"))
+    other = gradient[0].to(memory_format=torch.channels_last)[None]
+    assert other.stride() != gradient.stride()
     for settings in ({"signed": True}, {"signed": False}, {"soft": True}, {"signed": False, "jitter": 1e-9}):
         turned = Descent(steps=10, step_size=1, **settings)._turned(other, 1, generator(1, "b"))
         assert turned.is_contiguous()
-        torch.testing.assert_close(turned, Descent(steps=10, step_size=1, **settings)._turned(slope, 1, generator(1, "b")))
+        torch.testing.assert_close(turned, Descent(steps=10, step_size=1, **settings)._turned(gradient, 1, generator(1, "b")))
 
 
 @pytest.mark.parametrize("setting", [{"soft": True, "schedule": "cosine"}, {"distance": "squared"}, {"start": "tiles"}, {"median": True}])

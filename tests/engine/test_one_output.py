@@ -61,11 +61,11 @@ def test_features_of_both_signs_leave_the_label_uncertain() -> None:
 
 def test_one_output_stands_for_two_rows() -> None:
     seen, y = seen_by(smooth(2, channels=3, side=12), Part(id="lenet"), "two")
-    weight, slopes, bias = head(seen)
+    weight, weight_gradient, bias = head(seen)
     assert bias is not None
     own = seen.received.weights["linear.weight"].detach()
     assert torch.equal(weight, torch.cat([torch.zeros_like(own), own]))
-    assert float(slopes.sum(0).abs().max()) == float(bias.sum().abs()) == 0
+    assert float(weight_gradient.sum(0).abs().max()) == float(bias.sum().abs()) == 0
     z = seen.model(smooth(2, channels=3, side=12))[:, 1].detach()
     assert float(bias[1]) == pytest.approx(float((z.sigmoid() - y).mean()), abs=1e-6)
 

@@ -111,8 +111,8 @@ def test_an_entry_within_its_slack_counts_as_the_one_received_and_beyond_it_by_t
     g = torch.tensor([1.25, 1.25, -3.0, 9.0], requires_grad=True)
     (told,) = within(lambda _w, _x, _y, state: ({"w": g}, state), received, slack)({}, g, g, {})[0].values()
     assert told.tolist() == [1.25, 1.0, -1.0, 0.0]
-    (slope,) = torch.autograd.grad(told.sum(), g)
-    assert slope.tolist() == [1, 0, 1, 0]
+    (gradient,) = torch.autograd.grad(told.sum(), g)
+    assert gradient.tolist() == [1, 0, 1, 0]
 
 
 def test_what_pruning_left_out_is_bounded_by_the_smallest_that_arrived() -> None:

@@ -58,7 +58,7 @@ def test_together_every_arm_ends_where_it_ends_alone() -> None:
         *_, single = play(arm, scene=scene)
         assert (end.step, end.labels, end.note) == (single.step, single.labels, single.note)
         assert end.loss == pytest.approx(single.loss, rel=1e-9)
-        torch.testing.assert_close(end.x, single.x)  # a pixel moves by the sign of its slope, so this holds or fails by far
+        torch.testing.assert_close(end.x, single.x)  # a pixel moves by the sign of its gradient, so this holds or fails by far
     assert len({round(end.loss, 6) for end in ends}) == len(ARMS)  # ... though no two see the same
 
 

@@ -313,7 +313,7 @@ def twice_differentiated(layer: nn.Module) -> list[torch.Tensor]:
     leaves = [x, *layer.parameters()]
     out = layer(x)
     first = torch.autograd.grad(out.sin().sum(), leaves, create_graph=True)
-    return [out, *first, *torch.autograd.grad(sum(slope.cos().sum() for slope in first), leaves)]
+    return [out, *first, *torch.autograd.grad(sum(gradient.cos().sum() for gradient in first), leaves)]
 
 
 def random_norm() -> nn.BatchNorm2d:

@@ -13,7 +13,7 @@ LEAST = {"cross-entropy": -0.2785, "exponential": -1 / math.e, "hinge": -1.0}
 
 
 @each_loss
-def test_it_is_mu_times_the_slope_of_the_loss(loss: Loss) -> None:
+def test_it_is_mu_times_the_derivative_of_the_loss(loss: Loss) -> None:
     value = {
         "cross-entropy": lambda mu: math.log(1 + math.exp(-mu)),
         "exponential": lambda mu: math.exp(-mu),
@@ -82,6 +82,6 @@ def test_a_twin_is_the_other_root_and_comes_back(loss: Loss) -> None:
     assert twin(loss, -1.0) is None
 
 
-def test_a_hinge_whose_margin_is_met_has_no_slope() -> None:
+def test_a_hinge_whose_margin_is_met_has_no_derivative() -> None:
     assert [derivative("hinge", mu) for mu in (0.999, 1.0, 3.0)] == [-1, 0, 0]
     assert roots("hinge", 0.0) == [0.0]

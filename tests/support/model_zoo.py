@@ -57,9 +57,9 @@ class Once(torch.autograd.Function):
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, slope: Tensor) -> Tensor:
+    def backward(ctx: Any, grad_output: Tensor) -> Tensor:
         (out,) = ctx.saved_tensors
-        return slope * out * (1 - out)
+        return grad_output * out * (1 - out)
 
 
 class Layer(nn.Module):

@@ -16,5 +16,5 @@ class Once(torch.autograd.Function):
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, slope: Tensor) -> Tensor:
-        return 2 * ctx.saved_tensors[0] * slope
+    def backward(ctx: Any, grad_output: Tensor) -> Tensor:
+        return 2 * ctx.saved_tensors[0] * grad_output

@@ -15,7 +15,8 @@ LOOKS: dict[Loss, tuple[str, str]] = {  # Okabe-Ito, readable on white and on bl
     "hinge": ("#009e73", "diamond"),
 }
 LOW, HIGH, STEPS = -1.5, 6.0, 300  # of the margins that are drawn
-STORY = """With **one output** and no bias, the last layer's gradient times its weights is one number: c = mu times the slope of the loss at
+STORY = """With **one output** and no bias, the last layer's gradient times its weights is one number: c = mu times the derivative of the
+loss at
 mu, where mu is the margin, by how much the network is right about the picture. R-GAP solves this for mu before it goes on to the picture.
 Where the line crosses a curve **twice**, two pictures, twins, have one and the same gradient."""
 HINGE = "The hinge loss has no twins, but a picture whose margin is 1 or more sends nothing at all."

@@ -10,10 +10,10 @@ from leakage.ui.common.figures import bare
 from leakage.ui.compare.stand_in_proof import PRINTED, GradientEntry, constant_ratio, corrected_twice
 
 OURS, PAPER, SENT = "#0072b2", "#d55e00", "#009e73"  # Okabe-Ito
-REACH, POINTS, STEEP = 2.0, 200, 4.0  # of the gradient, to either side; places on each side; slopes beyond are not drawn
+REACH, POINTS, STEEP = 2.0, 200, 4.0  # of the gradient, to either side; places on each side; derivatives beyond are not drawn
 ROUNDS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
 ABOUT = r"""AdaDefense (Hu et al. 2024) sends $\hat m / (V + \varepsilon)$, Adam's step, in place of the gradient $g$. Its paper argues
-in equations 6 to 17 against finding $g$ from it: it puts $V = \alpha g$, and derives a slope that depends on $m$, which only the
+in equations 6 to 17 against finding $g$ from it: it puts $V = \alpha g$, and obtains a derivative that depends on $m$, which only the
 phone knows. Here each claim is computed for one entry of a gradient, by the formula itself. The proof bounds nothing: **the attacker who
 “reads it off” solves the same formula for $g$** (Lab, AdaDefense)."""
 FIRST = r"""**a. $V / |g|$ is 1 in every round** where the gradient stays as it is: bias correction is made for just that. The appendix
@@ -21,9 +21,10 @@ prints $\alpha = 1$ in rounds 1 and 2, and $1.258 = 1/\sqrt{1 - 0.999^{1000}}$ i
 corrects it once more. That rule would give 31.6 in round 1."""
 SECOND = r"""**b. $V$ has no sign.** $\sqrt{g^2}$ is $|g|$, never $\alpha g$. With $|g|$ in its place, equation 17 changes its sign wherever
 $g$ is negative."""
-THIRD = r"""**c. The slope is another one.** Equation 17 says $-\beta_1 m / (\alpha (1 - \beta_1^r) g^2)$. But of an unchanged gradient
+THIRD = r"""**c. The derivative is a different one.** Equation 17 says $-\beta_1 m / (\alpha (1 - \beta_1^r) g^2)$. But of an unchanged
+gradient
 $V$ changes by $\alpha$ in round 1 alone, by half of that in round 2, and in round 1000 hardly at all. And in round 1, where $m$ is 0, both
-slopes are 0 (up to $\varepsilon$) and what is sent is the sign of $g$: a slope of 0 hides the size and shows the sign."""
+derivatives are 0 (up to $\varepsilon$) and what is sent is the sign of $g$: a derivative of 0 hides the size and shows the sign."""
 
 
 def show(_known: Catalog) -> None:
@@ -40,7 +41,7 @@ def show(_known: Catalog) -> None:
     st.markdown(SECOND)
     st.plotly_chart(root(entry), key="proof-root", config={"displayModeBar": False}, alt="V against the gradient")
     st.markdown(THIRD)
-    st.plotly_chart(slope(entry), key="proof-slope", config={"displayModeBar": False}, alt="Slope against the gradient")
+    st.plotly_chart(derivative(entry), key="proof-derivative", config={"displayModeBar": False}, alt="Derivative against the gradient")
 
 
 def ratio() -> go.Figure:
@@ -68,13 +69,13 @@ def root(entry: GradientEntry) -> go.Figure:
     return _over_gradients(made, "V")
 
 
-def slope(entry: GradientEntry) -> go.Figure:
+def derivative(entry: GradientEntry) -> go.Figure:
     """How what is sent changes with the gradient, equation 17 beside it, and what is sent."""
     made = go.Figure()
-    made.add_scatter(**_curve(entry.slope), name="slope of what is sent", line_color=OURS)
-    made.add_scatter(**_curve(entry.claimed_slope), name="equation 17", line={"color": PAPER, "dash": "dash"})
+    made.add_scatter(**_curve(entry.derivative), name="derivative of what is sent", line_color=OURS)
+    made.add_scatter(**_curve(entry.claimed_derivative), name="equation 17", line={"color": PAPER, "dash": "dash"})
     made.add_scatter(**_curve(entry.sent), name="what is sent", line={"color": SENT, "dash": "dot"})
-    return _over_gradients(made, "slope, and what is sent")
+    return _over_gradients(made, "derivative, and what is sent")
 
 
 def _curve(value: Callable[[float], float]) -> dict[str, object]:

@@ -1,7 +1,7 @@
 """AdaDefense's proof, computed: what its equations 6 to 17 say of one entry of a gradient, and what they leave out. No torch.
 
 m_r = beta1 m_(r-1) + (1 - beta1) g, v_r = beta2 v_(r-1) + (1 - beta2) g^2, m^ = m_r / (1 - beta1^r), V = sqrt(v_r / (1 - beta2^r)),
-and m^ / (V + eps) is sent. The proof puts V = alpha g (equation 16), and so has the slope of equation 17. Source: Hu et al. 2024.
+and m^ / (V + eps) is sent. The proof puts V = alpha g (equation 16), and so has the derivative of equation 17. Source: Hu et al. 2024.
 """
 
 import math
@@ -52,10 +52,10 @@ class GradientEntry:
         """m^ / (V + eps), what leaves the phone."""
         return self.first(g) / (self.root(g) + EPS)
 
-    def slope(self, g: float) -> float:
+    def derivative(self, g: float) -> float:
         """The derivative of `sent` by g; V has one of its own, (1 - beta2) g / ((1 - beta2^r) V). Not a number where V = 0.
 
-        >>> round(GradientEntry(2, 1.0).slope(1.0), 4)
+        >>> round(GradientEntry(2, 1.0).derivative(1.0), 4)
         0.0261
         """
         root = self.root(g)
@@ -64,10 +64,10 @@ class GradientEntry:
         own = (1 - BETA2) * g / ((1 - BETA2**self.number) * root)
         return ((1 - BETA1) / (1 - BETA1**self.number) * (root + EPS) - self.first(g) * own) / (root + EPS) ** 2
 
-    def claimed_slope(self, g: float) -> float:
+    def claimed_derivative(self, g: float) -> float:
         """Equation 17: -beta1 m_(r-1) / (alpha (1 - beta1^r) g^2), with the printed alpha. Not a number where g = 0.
 
-        >>> round(GradientEntry(2, 1.0).claimed_slope(1.0), 4)
+        >>> round(GradientEntry(2, 1.0).claimed_derivative(1.0), 4)
         -0.4737
         """
         return -BETA1 * self.m / (PRINTED[self.number] * (1 - BETA1**self.number) * g * g) if g else math.nan
