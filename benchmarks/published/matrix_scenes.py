@@ -1,6 +1,6 @@
 """Attackers that need more than a gradient of a photograph, beside Inverting Gradients: two small tables in the form of `matrix.py`.
 
-digits: one MNIST test digit in a gradient of the untrained LeNet of seed 1. GGL, GIFD and GIAS search among what a generator paints that
+digits: one MNIST test digit in a gradient of the untrained LeNet of seed 1. GGL, GIFD and GIAS search among what a generator produces that
 was trained on other digits. Who knows of noise tells GIFD how strong it is; GIAS takes 1,500 steps on its generator's weights, 6 seconds,
 where the paper's 8,000 take 22 and end 3 to 5 dB higher. Learning to Invert asks a network that was trained on updates of other digits: of
 this LeNet without protection, and behind AdaDefense. Behind other protections none was trained for this table (`learned_inversion.py`
@@ -61,9 +61,9 @@ SCENES = (
     TableScene(
         id="digits",
         title="A digit, by who has learned digits",
-        about="One MNIST digit in a gradient of an untrained LeNet. GGL, GIFD and GIAS search among what a network paints that was trained "
-        "on other digits; Learning to Invert asks a network that has seen what phones send of other digits. Who knows of noise tells GIFD "
-        "how strong it is.",
+        about="One MNIST digit in a gradient of an untrained LeNet. GGL, GIFD and GIAS search among what a generator produces that was "
+        "trained on other digits; Learning to Invert asks a network that has seen what phones send of other digits. Who knows of noise tells "
+        "GIFD how strong it is.",
         source="mnist",
         base=Experiment(size=28, channels=1),
         attacks={"inverting_gradients": TUNED, "ggl": {}, "gifd": {}, "gias": TAUGHT, "learning_to_invert": {}},

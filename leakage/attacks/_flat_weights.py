@@ -1,4 +1,4 @@
-"""The weights of a generator as one row of unknowns, and what it paints with others in their place."""
+"""The weights of a generator as one row of unknowns, and what it generates with others in their place."""
 
 import torch
 from torch import Tensor, nn
@@ -10,7 +10,7 @@ def flat_weights(network: nn.Module) -> Tensor:
     return torch.cat([weight.detach().flatten() for weight in network.parameters()])[None]
 
 
-def painted_with(network: nn.Module, flat: Tensor, v: Tensor) -> Tensor:
+def generate_with(network: nn.Module, flat: Tensor, v: Tensor) -> Tensor:
     """What a network makes of v with the weights (1, P) in place of its own, which stay as they are."""
     own = dict(network.named_parameters())
     parts = flat[0].split([weight.numel() for weight in own.values()])

@@ -3,7 +3,7 @@
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-WIDTH, SMALLEST = 32, 8  # channels before the last block (d), and the smallest side that it paints
+WIDTH, SMALLEST = 32, 8  # channels before the last block (d), and the smallest side that it generates
 
 
 class GatedGenerator(nn.Module):
@@ -12,7 +12,7 @@ class GatedGenerator(nn.Module):
     v as (B, inputs, 1, 1) -> ConvTranspose(inputs, 2 d 2^b, 4) + GLU -> b blocks, each of half the channels of the last and twice its side
     -> a block to C channels -> sigmoid, with b = log2(S) - 3 and d = 32. BatchNorm always takes the statistics of what passes, one
     picture's too.
-    Unlike the paper: S is the next power of two that is no smaller than H and W, and the middle of what is painted is the picture.
+    Unlike the paper: S is the next power of two that is no smaller than H and W, and the middle of what is generated is the picture.
     Source: Ren et al. 2022, figure 2, and their code.
     """
 
@@ -26,10 +26,10 @@ class GatedGenerator(nn.Module):
         self.label = nn.Linear(inputs, num_classes)
 
     def forward(self, v: Tensor) -> tuple[Tensor, Tensor]:
-        painted = self.blocks(F.glu(self.first(v[..., None, None]), 1)).sigmoid()  # (B, C, S, S)
+        generated = self.blocks(F.glu(self.first(v[..., None, None]), 1)).sigmoid()  # (B, C, S, S)
         height, width = self.sides
-        top, left = (painted.shape[2] - height) // 2, (painted.shape[3] - width) // 2
-        return painted[..., top : top + height, left : left + width], self.label(v).softmax(1)
+        top, left = (generated.shape[2] - height) // 2, (generated.shape[3] - width) // 2
+        return generated[..., top : top + height, left : left + width], self.label(v).softmax(1)
 
 
 class GatedBlock(nn.Module):

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from leakage.attacks._adam import Descent, Note, Unknowns, replays
-from leakage.attacks._flat_weights import flat_weights, painted_with
+from leakage.attacks._flat_weights import flat_weights, generate_with
 from leakage.attacks._labels import labels_of
 from leakage.attacks.linear_layer import snapshot_of
 from leakage.engine.core import Attack, Observation, Snapshot, TrainedGenerator
@@ -21,15 +21,15 @@ from leakage.engine.with_result import WithResult
 
 UNTRAINED = "untrained"  # the control: the network of the digits, drawn by the attack's own chance
 GENERATORS = ("digits", UNTRAINED, "faces")
-ASSUMED = "What the attacker has learned to paint: the assumption of this attack."
-NUMBERS = {  # default, lowest, highest and help of the fields of a search for the painter's numbers
-    "steps": (300, 1, 10000, "Optimiser steps of the search for the painter's numbers, all starts at once."),
+ASSUMED = "What the attacker's generator was trained on: the assumption of this attack."
+LATENT_SEARCH = {  # default, lowest, highest and help of the fields of a search for the latent code
+    "steps": (300, 1, 10000, "Optimiser steps of the search for the latent code, all starts at once."),
     "step_size": (0.1, 0.0001, 10, "How far one of these steps moves a number at first."),
     "starts": (3, 1, 16, "How many random pictures to start from; the one that matches best is taken."),
-    "norm_weight": (0.0001, 0, 10, "How strongly the painter's numbers are kept as large as random ones."),
+    "norm_weight": (0.0001, 0, 10, "How strongly the latent code is kept as large as a random one."),
 }
 NEVER_TRAINED = "nothing: its generator of digits was never trained"
-RESIZED = "The generator paints {} x {} x {} and the private pictures have {} x {} x {}: what it paints is resized."
+RESIZED = "The generator produces {} x {} x {} and the private pictures have {} x {} x {}: what it generates is resized."
 
 Search = Generator[Snapshot, None, Tensor]  # yields Snapshots, returns where the closest of its starts ended: (1, B, ...)
 
@@ -152,7 +152,7 @@ class GenerativeSearch:
         network = nn.Sequential(*self.prior.stages)
 
         def decode(flat: Tensor) -> Tensor:
-            x = resized(painted_with(network, flat, z.flatten(0, 1)), self.prior.image_shape)
+            x = resized(generate_with(network, flat, z.flatten(0, 1)), self.prior.image_shape)
             return x.view(*z.shape[:2], *x.shape[1:])
 
         flat, unknowns = flat_weights(network), Unknowns(decode)
@@ -168,7 +168,7 @@ class GenerativeAttack(Attack):
     """An attack that searches in a trained generator, which it is handed (`Observation.generator`); without one its answer is grey.
 
     Its fields are declared by each such attack, in an order of its own: `generator = choice("digits", GENERATORS, ASSUMED)`, those of
-    NUMBERS, `label_rule`.
+    LATENT_SEARCH, `label_rule`.
 
     Example:
         >>> from leakage.engine.core import choice, param
@@ -177,13 +177,13 @@ class GenerativeAttack(Attack):
         ... class Short(GenerativeAttack):
         ...     generator: str = choice(UNTRAINED, GENERATORS, ASSUMED)
         ...     steps: int = param(2, 1, 10, "Optimiser steps.")
-        ...     step_size: float = param(*NUMBERS["step_size"])
+        ...     step_size: float = param(*LATENT_SEARCH["step_size"])
         ...     starts: int = param(1, 1, 16, "How many random pictures to start from.")
-        ...     norm_weight: float = param(*NUMBERS["norm_weight"])
+        ...     norm_weight: float = param(*LATENT_SEARCH["norm_weight"])
         ...     label_rule: str = rule_field()
         ...
-        ...     def paint(self, search):
-        ...         yield from self.numbers(search)
+        ...     def reconstruct(self, search):
+        ...         yield from self.latent_code(search)
         >>> import leakage
         >>> model = nn.Sequential(nn.Flatten(), nn.Linear(784, 3))
         >>> result = leakage.attack(model, torch.rand(1, 1, 28, 28), torch.tensor([2]), attack=Short())
@@ -207,10 +207,10 @@ class GenerativeAttack(Attack):
             yield replace(snapshot_of(seen, grey_pictures(seen), labels), note=note | {"event": prior})
             return
         goal = goal_of(seen, self.distance)
-        yield from self.paint(GenerativeSearch(seen, prior, labels, goal, note | prior.note | goal.note, rng))
+        yield from self.reconstruct(GenerativeSearch(seen, prior, labels, goal, note | prior.note | goal.note, rng))
 
-    def paint(self, search: GenerativeSearch) -> Iterator[Snapshot]:
-        """The attack, once its generator is at hand.
+    def reconstruct(self, search: GenerativeSearch) -> Iterator[Snapshot]:
+        """Run the attack with its generator.
 
         Args:
             search: all that its stages share.
@@ -220,8 +220,8 @@ class GenerativeAttack(Attack):
         """
         raise NotImplementedError
 
-    def numbers(self, search: GenerativeSearch) -> Search:
-        """The search for the painter's numbers, as the fields ask for it.
+    def latent_code(self, search: GenerativeSearch) -> Search:
+        """Search for the latent code, as the fields ask for it.
 
         Args:
             search: all that its stages share.
@@ -230,7 +230,7 @@ class GenerativeAttack(Attack):
             Snapshots of the start that is closest.
 
         Returns:
-            Its numbers, z (1, B, size).
+            Its latent code, z (1, B, size).
         """
         return search.latents(steps=self.steps, step_size=self.step_size, starts=self.starts, norm_weight=self.norm_weight)
 

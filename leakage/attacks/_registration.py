@@ -1,4 +1,4 @@
-"""Guesses laid onto each other by shifting: where convolutions hardly say where a thing is, every guess paints it at another place."""
+"""Guesses laid onto each other by shifting: where convolutions hardly say where a thing is, every guess shows it at another place."""
 
 import torch
 from torch import Tensor

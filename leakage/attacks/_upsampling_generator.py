@@ -7,19 +7,19 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.utils.parametrizations import spectral_norm
 
-CORE, WHOLE = 4, 32  # the side of what the first layer paints, and the largest side that is painted with all channels
+CORE, WHOLE = 4, 32  # the side of the first layer's output, and the largest side that has all channels
 NEGATIVE_SLOPE = 0.1  # of LeakyReLU below 0
 MOST = 1e9  # bytes that a search for its weights may take
 OF_WEIGHT, OF_NUMBER = 7, 8  # numbers kept for each: its gradient, the moments of Adam, ...; inputs of the layers, for their gradients
 
 
 @dataclass(frozen=True)
-class PainterSize:
+class GeneratorSize:
     """How large a generator is.
 
     inputs       numbers that it is given for each picture
     channels     of its first blocks
-    image_shape  (C, H, W) of the pictures that it paints
+    image_shape  (C, H, W) of the pictures that it generates
     """
 
     inputs: int
@@ -28,7 +28,7 @@ class PainterSize:
 
     @property
     def blocks(self) -> list[tuple[int, int]]:
-        """The side that each block paints and its channels: all of them up to a side of 32, half of them at 64, a quarter beyond."""
+        """The side and the channels of each block's output: all of them up to a side of 32, half of them at 64, a quarter beyond."""
         doublings = (max(CORE, *self.image_shape[1:]) - 1).bit_length() - 2
         sides = [CORE << j for j in range(doublings + 1)]
         return [(side, self.channels if side <= WHOLE else max(1, self.channels * WHOLE // min(side, 4 * WHOLE))) for side in sides]
@@ -45,11 +45,11 @@ class PainterSize:
         return (16 * self.inputs + 3) * self.channels + convolutions + (self.widths[-1] + 1) * self.image_shape[0]
 
     def needed(self, batch: int) -> int:
-        """About how many bytes a search for its weights takes that paints `batch` pictures, in single precision."""
-        painted = sum(width * side * side for side, width in self.blocks)
-        return 4 * (OF_WEIGHT * self.weights + OF_NUMBER * batch * painted)
+        """About how many bytes a search for its weights takes that generates `batch` pictures, in single precision."""
+        generated = sum(width * side * side for side, width in self.blocks)
+        return 4 * (OF_WEIGHT * self.weights + OF_NUMBER * batch * generated)
 
-    def beyond(self, weights: int, *, batch: int) -> "PainterSize":
+    def beyond(self, weights: int, *, batch: int) -> "GeneratorSize":
         """The same with its channels doubled until it has more weights than `weights`, or until more would take over MOST bytes."""
         size = self
         while size.weights <= weights and (larger := replace(size, channels=2 * size.channels)).needed(batch) <= MOST:
@@ -63,12 +63,12 @@ class UpsamplingGenerator(nn.Module):
     v as (B, inputs, 1, 1) -> ConvTranspose(inputs, channels, 4) - BatchNorm - LeakyReLU -> a block -> twice the side by repetition and a
     block, as often as the side asks for -> a 1 x 1 convolution to C channels -> sigmoid. A block is two times a 3 x 3 convolution whose
     weight is divided by its spectral norm - BatchNorm - LeakyReLU. BatchNorm always takes the statistics of what passes, one picture's too.
-    Unlike the paper's code: sigmoid in place of tanh, which also paints below black; pictures whose side is no power of two are cut from
+    Unlike the paper's code: sigmoid in place of tanh, which also goes below black; pictures whose side is no power of two are cut from
     larger ones.
     Source: Zhang et al. 2023, figure 4, and their code.
     """
 
-    def __init__(self, size: PainterSize) -> None:
+    def __init__(self, size: GeneratorSize) -> None:
         super().__init__()
         self.size = size
         self.first = nn.Sequential(nn.ConvTranspose2d(size.inputs, size.channels, CORE), _norm(size.channels), nn.LeakyReLU(NEGATIVE_SLOPE))
@@ -79,10 +79,10 @@ class UpsamplingGenerator(nn.Module):
         h = self.blocks[0](self.first(v[..., None, None]))  # (B, channels, 4, 4)
         for block in self.blocks[1:]:
             h = block(F.interpolate(h, scale_factor=2))
-        painted: Tensor = self.last(h).sigmoid()  # (B, C, S, S)
+        generated: Tensor = self.last(h).sigmoid()  # (B, C, S, S)
         _, height, width = self.size.image_shape
-        top, left = (painted.shape[2] - height) // 2, (painted.shape[3] - width) // 2
-        return painted[..., top : top + height, left : left + width]
+        top, left = (generated.shape[2] - height) // 2, (generated.shape[3] - width) // 2
+        return generated[..., top : top + height, left : left + width]
 
 
 def _norm(channels: int) -> nn.BatchNorm2d:

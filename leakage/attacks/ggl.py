@@ -1,9 +1,9 @@
-"""GGL: the numbers that a trained generator paints from are searched in place of the pixels."""
+"""GGL: the latent code of a trained generator is searched in place of the pixels."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from leakage.attacks._generative import ASSUMED, GENERATORS, NUMBERS, GenerativeAttack, GenerativeSearch
+from leakage.attacks._generative import ASSUMED, GENERATORS, LATENT_SEARCH, GenerativeAttack, GenerativeSearch
 from leakage.engine.core import Snapshot, choice, param
 from leakage.engine.labels import rule_field
 
@@ -12,7 +12,7 @@ from leakage.engine.labels import rule_field
 class GGL(GenerativeAttack):
     """min over z of D(g(G(z), y), g*) + norm_weight |mean z^2 - 1|, from z ~ N(0, 1), by Adam along a cosine; x = G(z).
 
-    G is a generator that was trained on pictures of this kind, never on those that are attacked, and it finds only what it can paint. All
+    G is a generator that was trained on pictures of this kind, never on those that are attacked, and it finds only what it can produce. All
     starts are played at once, and the one with the smallest distance is the answer. What the attacker knows of the protection is imitated,
     as by every attack here: clipping, the entries that arrived, the columns that Soteria left. The paper estimates these from g*.
     Unlike the paper: Adam on z in place of CMA-ES, which needs 25,000 gradients; D is the cosine distance; the length of z is kept near
@@ -20,26 +20,26 @@ class GGL(GenerativeAttack):
     Source: Li et al. 2022, equation 4 and section 4.
     """
 
-    title = "Guess and compare what a trained painter knows (GGL)"
+    title = "Guess and compare what a trained generator knows (GGL)"
     short = "GGL"
-    plain = "Lets a network that has learned to paint such pictures look for the one whose gradient fits best."
-    hint = "Behind noise it still paints a picture, and a convincing one even where it is wrong: look at whether it is the right one."
+    plain = "Lets a network that has learned to generate such pictures look for the one whose gradient fits best."
+    hint = "Behind noise it still shows a picture, and a convincing one even where it is wrong: look at whether it is the right one."
     source = "https://arxiv.org/abs/2203.15696"
-    way = "Paint from a few numbers, compare, improve these."
+    way = "Generate from a few numbers (the latent code), compare, improve these."
     loss_name = "gradient distance"
     presets = {
         "paper (Li et al. 2022; its Adam: 2,500 steps of 0.1)": {"steps": 2500, "step_size": 0.1, "starts": 1, "norm_weight": 0.1},
         "Ours: three starts": {"steps": 300, "starts": 3},
-        "control: a painter that never learned": {"generator": "untrained"},
+        "control: a generator that never learned": {"generator": "untrained"},
     }
 
     generator: str = choice("digits", GENERATORS, ASSUMED)
-    steps: int = param(*NUMBERS["steps"])
-    step_size: float = param(*NUMBERS["step_size"])
-    starts: int = param(*NUMBERS["starts"])
-    norm_weight: float = param(*NUMBERS["norm_weight"])
+    steps: int = param(*LATENT_SEARCH["steps"])
+    step_size: float = param(*LATENT_SEARCH["step_size"])
+    starts: int = param(*LATENT_SEARCH["starts"])
+    norm_weight: float = param(*LATENT_SEARCH["norm_weight"])
     distance: str = choice("cosine", ("cosine", "squared"), "How two gradients are compared.")
     label_rule: str = rule_field()
 
-    def paint(self, search: GenerativeSearch) -> Iterator[Snapshot]:
-        yield from self.numbers(search)
+    def reconstruct(self, search: GenerativeSearch) -> Iterator[Snapshot]:
+        yield from self.latent_code(search)

@@ -1,9 +1,9 @@
-"""GIAS: after its numbers the generator's own weights are searched, so that it can paint what it has not learned."""
+"""GIAS: after its latent code the generator's own weights are searched, so that it can produce what it has not learned."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from leakage.attacks._generative import ASSUMED, GENERATORS, NUMBERS, GenerativeAttack, GenerativeSearch, shifted
+from leakage.attacks._generative import ASSUMED, GENERATORS, LATENT_SEARCH, GenerativeAttack, GenerativeSearch, shifted
 from leakage.engine.core import Snapshot, choice, param
 from leakage.engine.labels import rule_field
 
@@ -17,12 +17,12 @@ class GIAS(GenerativeAttack):
     Source: Jeon et al. 2021, algorithm 1 and section 4.
     """
 
-    title = "Guess and compare while teaching the painter (GIAS)"
+    title = "Guess and compare while training the generator (GIAS)"
     short = "GIAS"
-    plain = "Lets a trained painter find the picture roughly, then changes the painter itself until its picture fits."
+    plain = "Lets a trained generator find the picture roughly, then changes the generator itself until its picture fits."
     hint = "It can leave what it has learned behind, so without noise it gets sharper than GGL. Behind noise it learns the noise."
     source = "https://arxiv.org/abs/2110.14962"
-    way = "Paint from a few numbers, then change the painter."
+    way = "Generate from a few numbers, then change the generator."
     loss_name = "cosine gradient distance"
     evaluations_per_step = 12
     presets = {
@@ -31,15 +31,15 @@ class GIAS(GenerativeAttack):
     }
 
     generator: str = choice("digits", GENERATORS, ASSUMED)
-    steps: int = param(*NUMBERS["steps"])
-    step_size: float = param(*NUMBERS["step_size"])
-    starts: int = param(*NUMBERS["starts"])
-    norm_weight: float = param(*NUMBERS["norm_weight"])
-    weight_steps: int = param(8000, 1, 20000, "Optimiser steps of the search for the painter's weights, about 3 milliseconds each.")
+    steps: int = param(*LATENT_SEARCH["steps"])
+    step_size: float = param(*LATENT_SEARCH["step_size"])
+    starts: int = param(*LATENT_SEARCH["starts"])
+    norm_weight: float = param(*LATENT_SEARCH["norm_weight"])
+    weight_steps: int = param(8000, 1, 20000, "Optimiser steps of the search for the generator's weights, about 3 milliseconds each.")
     weight_step_size: float = param(0.00001, 0.0000001, 0.1, "How far one of these steps moves a weight.")
     label_rule: str = rule_field()
 
-    def paint(self, search: GenerativeSearch) -> Iterator[Snapshot]:
-        z, last = yield from shifted(self.numbers(search), 0, {"searches": "the painter's numbers"})
+    def reconstruct(self, search: GenerativeSearch) -> Iterator[Snapshot]:
+        z, last = yield from shifted(self.latent_code(search), 0, {"searches": "the latent code"})
         weights = search.weights(z, steps=self.weight_steps, step_size=self.weight_step_size)
-        yield from shifted(weights, last.step, {"searches": "the painter's weights"})
+        yield from shifted(weights, last.step, {"searches": "the generator's weights"})

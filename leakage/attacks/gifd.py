@@ -1,4 +1,4 @@
-"""GIFD: from a trained generator's numbers inwards, stage after stage, the features in between are searched."""
+"""GIFD: from a trained generator's latent code inwards, stage after stage, the features in between are searched."""
 
 import math
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from leakage.attacks._adam import Note
-from leakage.attacks._generative import ASSUMED, GENERATORS, NUMBERS, GenerativeAttack, GenerativeSearch, Search, shifted
+from leakage.attacks._generative import ASSUMED, GENERATORS, LATENT_SEARCH, GenerativeAttack, GenerativeSearch, Search, shifted
 from leakage.engine.core import Observation, Snapshot, choice, param
 from leakage.engine.labels import rule_field
 from leakage.engine.matching import flatten
@@ -32,25 +32,25 @@ class GIFD(GenerativeAttack):
 
     title = "Guess and compare stage by stage (GIFD)"
     short = "GIFD"
-    plain = "Lets a trained painter find the picture roughly, then corrects the painting from the inside, layer after layer."
-    hint = "Tell it how strong the noise is. Then it stops correcting before it paints the noise. The first stages know most."
+    plain = "Lets a trained generator find the picture roughly, then corrects what it generates from the inside, layer after layer."
+    hint = "Tell it how strong the noise is. Then it stops correcting before it shows the noise. The first stages know most."
     source = "https://arxiv.org/abs/2308.04699"
-    way = "Paint from a few numbers, then correct the painting."
+    way = "Generate from a few numbers, then correct the picture."
     loss_name = "cosine gradient distance"
     evaluations_per_step = 2
     presets = {
         "paper (Fang et al. 2023: 1,000 steps a stage)": {"stage_steps": 1000, "stage_step_size": 0.1, "tv_weight": 0.0001, "starts": 4},
         "Ours: 150 steps a stage": {"stage_steps": 150},
         "Ours, for faces": {"generator": "faces", "radius": 0.3, "tv_weight": 0.01},
-        "control: a painter that never learned": {"generator": "untrained"},
+        "control: a generator that never learned": {"generator": "untrained"},
     }
 
     generator: str = choice("digits", GENERATORS, ASSUMED)
     noise: float = param(0.0, 0, 1000, "What an attacker who does not know the protection takes the noise for (its standard deviation).")
-    steps: int = param(*NUMBERS["steps"])
-    step_size: float = param(*NUMBERS["step_size"])
-    starts: int = param(*NUMBERS["starts"])
-    norm_weight: float = param(*NUMBERS["norm_weight"])
+    steps: int = param(*LATENT_SEARCH["steps"])
+    step_size: float = param(*LATENT_SEARCH["step_size"])
+    starts: int = param(*LATENT_SEARCH["starts"])
+    norm_weight: float = param(*LATENT_SEARCH["norm_weight"])
     stages: int = param(4, 1, 5, "How many stages to search after that.")
     stage_steps: int = param(150, 1, 10000, "Optimiser steps of each stage.")
     stage_step_size: float = param(0.03, 0.0001, 10, "How far one step moves a feature at first.")
@@ -64,7 +64,7 @@ class GIFD(GenerativeAttack):
             seen = replace(seen, knowledge=replace(seen.knowledge, errors=expected))
         yield from super().run(seen, rng)
 
-    def paint(self, search: GenerativeSearch) -> Iterator[Snapshot]:
+    def reconstruct(self, search: GenerativeSearch) -> Iterator[Snapshot]:
         h, answers, count = torch.empty(0), list[Snapshot](), min(self.stages, len(search.prior.stages))
         for stage in range(count + 1):
             begun = answers[-1].step if answers else 0
@@ -79,9 +79,9 @@ class GIFD(GenerativeAttack):
         yield replace(best, step=answers[-1].step, note=best.note | told, views=views)
 
     def _search(self, search: GenerativeSearch, stage: int, h: Tensor) -> Search:
-        """That of one stage, from h on; of stage 0 for the painter's numbers."""
+        """That of one stage, from h on; of stage 0 for the latent code."""
         if not stage:
-            return self.numbers(search)
+            return self.latent_code(search)
         return search.features(
             h, stage, steps=self.stage_steps, step_size=self.stage_step_size, radius=self.radius, tv_weight=self.tv_weight
         )

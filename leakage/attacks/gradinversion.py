@@ -34,7 +34,7 @@ class GradInversion(Attack):
 
     title = "Guess and compare a whole batch (GradInversion)"
     short = "GradInversion"
-    plain = "Paints several pictures at once that must agree with the gradient, with each other, and with the averages inside the network."
+    plain = "Searches several pictures at once that must agree with the gradient, each other and the averages inside the network."
     hint = "Made for batches. Grant it BatchNorm's exact statistics and see how much that gives away; then take them back."
     source = "https://arxiv.org/abs/2104.07586"
     reads_labels = True
@@ -46,7 +46,7 @@ class GradInversion(Attack):
 
     steps: int = param(2000, 1, 24000, "Optimiser steps.")
     step_size: float = param(0.1, 0.0001, 10, "How far one step moves a pixel at first, in the model's normalised units.")
-    starts: int = param(2, 1, 16, "How many pictures are painted at once (seeds).")
+    starts: int = param(2, 1, 16, "How many pictures are searched at once (seeds).")
     tv_weight: float = param(0.05, 0, 10, "How strongly smooth pictures are preferred (weight of the total variation).")
     l2_weight: float = param(0.000001, 0, 1, "How strongly small pixel values are preferred.")
     bn_weight: float = param(0.1, 0, 10, "How strongly the granted BatchNorm statistics are matched; without them it does nothing.")

@@ -34,7 +34,7 @@ class InvertingGradients(Attack):
 
     title = "Guess and compare by direction (Inverting Gradients)"
     short = "Inverting Gradients"
-    plain = "Paints a picture whose gradient points the same way as the one received, and prefers smooth pictures."
+    plain = "Searches for a picture whose gradient points the same way as the one received, and prefers smooth pictures."
     hint = "Works on deeper networks, on batches and on local steps. A larger smoothness weight gives calmer but blurrier pictures."
     source = "https://arxiv.org/abs/2003.14053"
     reads_labels = True

@@ -22,11 +22,11 @@ FOLDER = ROOT / "assets" / "generators"
 class GeneratorCard:
     """What a generator is.
 
-    title          what it paints, in words
+    title          what it generates, in words
     trained_on     which pictures it has seen
     decoder        which network it is
-    latent         how many numbers it paints from
-    image_shape    (C, H, W) of what it paints
+    latent         how many numbers its latent code has
+    image_shape    (C, H, W) of what it generates
     held_out_mse   how far from pictures that it has not seen its best imitations are, as a mean squared error; None: not known
     recipe         how it was trained
     file, sha256   its weights

@@ -6,8 +6,8 @@ from itertools import pairwise
 from torch import Tensor, nn
 
 WIDTHS = (128, 64, 32)  # channels of the digits' decoder between its stages
-DIGITS = (1, 28, 28)  # (C, H, W) of what it paints
-DIGITS_LATENT = 32  # numbers that ours paints from
+DIGITS = (1, 28, 28)  # (C, H, W) of what it generates
+DIGITS_LATENT = 32  # numbers in the latent code of ours
 
 
 def digit_decoder(latent: int) -> nn.Sequential:

@@ -38,7 +38,7 @@ class ThreatModel:
         labels: whether the labels are given to it; else it reads them from the update, or searches them with the pictures
         statistics: of BatchNorm: none, those that the model stores (running), or those of the private batch itself (exact)
         accomplice: pictures (A, C, H, W) and labels (A,) of another client that works with the attacker; None: there is none
-        generator: a network that was trained beforehand to paint such pictures; None: it has none
+        generator: a network that was trained beforehand to generate such pictures; None: it has none
 
     Example:
         >>> import torch, leakage

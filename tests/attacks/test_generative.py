@@ -1,4 +1,4 @@
-"""GGL and GIFD: what a generator can paint is found, stage by stage; what it cannot is not; and bad weights are a sentence."""
+"""GGL and GIFD: what a generator can produce is found, stage by stage; what it cannot is not; and bad weights are a sentence."""
 
 import hashlib
 import json
@@ -55,7 +55,7 @@ def known_by(seen: Observation, name: str = "digits") -> GenerativePrior:
 
 
 def digit(seed: int, seen: Observation) -> Tensor:
-    """A picture that the generator of digits paints, (1, 1, 28, 28)."""
+    """A picture that the generator of digits produces, (1, 1, 28, 28)."""
     prior = known_by(seen)
     return prior.decode(prior.sample(1, seen, generator(seed, "digit")))[0]
 
@@ -65,7 +65,7 @@ def watched(x: Tensor, model: Part = SMALL, **settings: object) -> Observation:
     return observe(Experiment(model=model, **settings), x, torch.tensor([3]))
 
 
-def painted(seed: int, model: Part = SMALL) -> tuple[Tensor, Observation]:
+def generated(seed: int, model: Part = SMALL) -> tuple[Tensor, Observation]:
     x = digit(seed, watched(smooth(side=28), model))
     return x, watched(x, model)
 
@@ -82,21 +82,21 @@ def ended(search: object) -> Tensor:
     return values.result
 
 
-# ---------------------------------------------------------------- what the generator can paint is found
+# ---------------------------------------------------------------- what the generator can produce is found
 
 
 @pytest.mark.long
-def test_a_picture_that_the_generator_paints_is_found_by_its_numbers_in_two_of_three_seeds() -> None:
+def test_a_picture_that_the_generator_produces_is_found_by_its_latent_code_in_two_of_three_seeds() -> None:
     found = 0
     for seed in (1, 2, 3):
-        x, seen = painted(seed, LENET)
+        x, seen = generated(seed, LENET)
         found += float((moments(Part(id="ggl"), seen, seed)[-1].x - x).square().mean()) < 1e-3
     assert found >= 2
 
 
 @pytest.mark.long
 def test_the_stages_find_it_too() -> None:
-    x, seen = painted(1, LENET)
+    x, seen = generated(1, LENET)
     answer = moments(Part(id="gifd"), seen)[-1]
     assert float((answer.x - x).square().mean()) < 1e-3
     assert list(answer.views) == ["stage 0", "stage 1", "stage 2", "stage 3", "stage 4"]
@@ -104,7 +104,7 @@ def test_the_stages_find_it_too() -> None:
 
 
 def test_behind_the_last_stage_it_is_the_search_of_pixels() -> None:
-    _, seen = painted(1)
+    _, seen = generated(1)
     prior, start = known_by(seen), torch.rand(1, 1, 1, 28, 28, generator=torch.Generator().manual_seed(0))
     search = search_in(seen, prior)
     assert prior.decode(start, 4) is start
@@ -128,7 +128,7 @@ def test_behind_the_last_stage_it_is_the_search_of_pixels() -> None:
 
 @pytest.mark.parametrize("stage", [1, 2, 3, 4])
 def test_in_a_ball_of_no_radius_a_stage_stays_where_it_starts(stage: int) -> None:
-    _, seen = painted(1)
+    _, seen = generated(1)
     prior = known_by(seen)
     h = prior.sample(1, seen, generator(5, "z"))
     for number in range(stage):
@@ -140,7 +140,7 @@ def test_in_a_ball_of_no_radius_a_stage_stays_where_it_starts(stage: int) -> Non
 
 
 def test_no_search_changes_the_generator() -> None:
-    _, seen = painted(1)
+    _, seen = generated(1)
     prior = known_by(seen)
     before = [value.clone() for stage in prior.stages for value in stage.state_dict().values()]
     search = search_in(seen, prior)
@@ -152,7 +152,7 @@ def test_no_search_changes_the_generator() -> None:
 
 
 def test_the_search_of_weights_changes_a_copy_of_the_generator_and_the_picture_fits_better() -> None:
-    _, seen = painted(1)
+    _, seen = generated(1)
     prior = known_by(seen)
     before = torch.cat([weight.flatten() for stage in prior.stages for weight in stage.parameters()])
     search = search_in(seen, prior)
@@ -170,7 +170,7 @@ def test_the_search_of_weights_changes_a_copy_of_the_generator_and_the_picture_f
 
 
 def test_of_several_starts_the_nearest_is_gone_on_from() -> None:
-    _, seen = painted(1)
+    _, seen = generated(1)
     prior = known_by(seen)
     search = replace(search_in(seen, prior), rng=generator(2, "attack"))
     run = search.latents(steps=1, step_size=0.0001, starts=8, norm_weight=0.0)
@@ -184,7 +184,7 @@ def test_of_several_starts_the_nearest_is_gone_on_from() -> None:
 
 @pytest.mark.long
 def test_weights_of_8_bits_find_the_same_picture() -> None:
-    x, seen = painted(2, LENET)
+    x, seen = generated(2, LENET)
     prior = known_by(seen)
 
     def rounded(weight: Tensor) -> Tensor:
@@ -208,11 +208,11 @@ def test_weights_of_8_bits_find_the_same_picture() -> None:
     assert answer(coarse) == pytest.approx(exact, abs=0.3)
 
 
-# ---------------------------------------------------------------- what it cannot paint is not
+# ---------------------------------------------------------------- what it cannot produce is not
 
 
 @pytest.mark.long
-def test_a_cat_is_found_by_whoever_knows_no_pictures_and_not_by_a_painter_of_digits() -> None:
+def test_a_cat_is_found_by_whoever_knows_no_pictures_and_not_by_a_generator_of_digits() -> None:
     x, _ = load(Experiment(pictures=(Picture(id="chelsea"),), size=28, channels=1), {})
     seen = watched(x, LENET)
     digits = psnr(moments(Part(id="ggl"), seen)[-1].x, x)
@@ -221,8 +221,8 @@ def test_a_cat_is_found_by_whoever_knows_no_pictures_and_not_by_a_painter_of_dig
 
 
 @pytest.mark.long
-def test_a_painter_that_never_learned_paints_no_digit() -> None:
-    x, seen = painted(1, LENET)
+def test_a_generator_that_never_learned_produces_no_digit() -> None:
+    x, seen = generated(1, LENET)
     answer = moments(Part(id="ggl", fields={"generator": "untrained"}), seen)[-1]
     assert float((answer.x - x).square().mean()) > 0.02
     assert answer.note["prior"] == NEVER_TRAINED
@@ -327,7 +327,7 @@ def test_an_attacker_that_was_handed_no_generator_answers_grey_and_says_why(atta
     assert "prior" not in answer.note
 
 
-def test_the_untrained_painter_is_drawn_by_the_attacks_own_chance_and_needs_nothing() -> None:
+def test_the_untrained_generator_is_drawn_by_the_attacks_own_chance_and_needs_nothing() -> None:
     seen = watched(smooth(side=28))
     one, again, other = (prior_of("untrained", seen, generator(seed, "prior")) for seed in (1, 1, 2))
     z = torch.ones(1, 1, DIGITS_LATENT)
@@ -336,7 +336,7 @@ def test_the_untrained_painter_is_drawn_by_the_attacks_own_chance_and_needs_noth
     assert (one.size, one.own_shape) == (find_card("digits")[0].latent, find_card("digits")[0].image_shape) == (32, DIGITS)
 
 
-def test_both_painters_start_from_the_same_numbers() -> None:
+def test_both_generators_start_from_the_same_numbers() -> None:
     handed = altered(watched(smooth(side=28)), generator=load_generator("digits"))
     rngs = [generator(1, "attack"), generator(1, "attack")]
     priors = [prior_of(name, handed, rng) for name, rng in zip(("digits", "untrained"), rngs, strict=True)]
@@ -429,13 +429,13 @@ def test_without_the_package_of_faces_the_answer_is_grey_and_says_how_to_get_it(
 def test_a_generator_in_a_package_of_others_is_read_without_running_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     network = face_generator(100)
     state = {f"main.{number}": value for number, value in enumerate(network.state_dict().values())}
-    package = folder / "painter_of_faces"
+    package = folder / "generator_of_faces"
     package.mkdir()
     (package / "__init__.py").write_text("raise RuntimeError('it was imported')")
     torch.save({"netG_state_dict": state}, package / "weights.tar")
     monkeypatch.syspath_prepend(str(folder))
     digest = hashlib.sha256((package / "weights.tar").read_bytes()).hexdigest()
-    change_card(folder, "faces", package="painter_of_faces", sha256=digest)
+    change_card(folder, "faces", package="generator_of_faces", sha256=digest)
     prior = known_by(watched(smooth(side=28)), "faces")
     z = torch.zeros(1, 1, 100)
     torch.testing.assert_close(prior.decode(z)[0], resized(network.eval()(z[0]), (1, 28, 28)).detach())

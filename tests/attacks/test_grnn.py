@@ -1,4 +1,4 @@
-"""GRNN: the untrained painter has the published size and form, and paints the picture and its label."""
+"""GRNN: the untrained generator has the published size and form, and produces the picture and its label."""
 
 import pytest
 import torch
@@ -10,21 +10,21 @@ from leakage.evaluation.metrics import psnr
 from leakage.spec.experiment import Part
 
 
-def test_the_painter_for_lenet_has_as_many_weights_as_published() -> None:
+def test_the_generator_for_lenet_has_as_many_weights_as_published() -> None:
     # first 128 * 256 * 16 + 256; blocks 128 * 128 * 9 + 256, 64 * 64 * 9 + 128, 32 * 6 * 9 + 12, the latter of BatchNorm; label 1280 + 10
-    painter = GatedGenerator(128, (3, 32, 32), 10)
-    assert sum(weight.numel() for weight in painter.parameters()) == 524_544 + 147_712 + 36_992 + 1_740 + 1_290 == 712_278
+    network = GatedGenerator(128, (3, 32, 32), 10)
+    assert sum(weight.numel() for weight in network.parameters()) == 524_544 + 147_712 + 36_992 + 1_740 + 1_290 == 712_278
 
 
 @pytest.mark.parametrize(("height", "width", "doublings"), [(8, 8, 0), (28, 28, 2), (32, 32, 2), (33, 20, 3)])
-def test_it_paints_the_next_power_of_two_and_cuts_out_the_middle(height: int, width: int, doublings: int) -> None:
-    painter = GatedGenerator(4, (1, height, width), 3)
-    x, y = painter(torch.ones(2, 4))
+def test_it_generates_the_next_power_of_two_and_cuts_out_the_middle(height: int, width: int, doublings: int) -> None:
+    network = GatedGenerator(4, (1, height, width), 3)
+    x, y = network(torch.ones(2, 4))
     assert (x.shape, y.shape) == ((2, 1, height, width), (2, 3))
-    assert len(painter.blocks) == doublings + 1
+    assert len(network.blocks) == doublings + 1
     assert 0 < float(x.detach().min()) < float(x.detach().max()) < 1
     whole = GatedGenerator(4, (1, 2 ** (doublings + 3), 2 ** (doublings + 3)), 3)
-    whole.load_state_dict(painter.state_dict())
+    whole.load_state_dict(network.state_dict())
     full, side = whole(torch.ones(2, 4))[0], 2 ** (doublings + 3)
     top, left = (side - height) // 2, (side - width) // 2
     assert torch.equal(x, full[..., top : top + height, left : left + width])
@@ -47,14 +47,14 @@ def test_the_squared_variation_of_a_step_and_of_a_constant() -> None:
 
 
 @pytest.mark.long
-def test_picture_and_label_are_painted_together() -> None:
+def test_picture_and_label_are_generated_together() -> None:
     x = smooth()
     run = moments(Part(id="grnn", fields={"steps": 400}), observed(x))
     assert run[-1].y.argmax(1).tolist() == LABELS[:1].tolist()
     assert float(run[-1].y.max()) > 0.99
     assert float(psnr(run[-1].x, x)) >= 25 > float(psnr(run[0].x, x)) + 10
-    assert run[0].note["label rule"] == "painted together with the picture"
-    assert run[0].note["prior"] == "nothing: its painter has never seen a picture"
+    assert run[0].note["label rule"] == "generated together with the picture"
+    assert run[0].note["prior"] == "nothing: its generator has never seen a picture"
 
 
 def test_the_picture_that_gives_the_very_gradient_stops_nothing() -> None:

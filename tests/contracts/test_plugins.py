@@ -168,7 +168,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for file in [ROOT / "pyproject.toml", *ROOT.glob("tests/*.py"), *ROOT.glob("tests/support/*.py"), *(ROOT / name for name in CONTRACTS)]:
         (root / file.relative_to(ROOT)).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(file, root / file.relative_to(ROOT))
-    shutil.copytree(ROOT / "assets" / "generators", root / "assets" / "generators")  # which the contracts hand to those that paint
+    shutil.copytree(ROOT / "assets" / "generators", root / "assets" / "generators")  # which the contracts hand to those with a generator
     (root / "docs").mkdir()
     for name, text in NEW.items():
         (root / "leakage" / name).write_text(text)

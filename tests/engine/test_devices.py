@@ -37,7 +37,7 @@ ALLOWED = {  # where a step may wait for the CPU, and why
     ("matching.to_pixels", READ): "once for each start",
     ("r_gap._answer", READ): "solves on the CPU, layer after layer, in float64",
     ("r_gap._answer", COPIED): "as above: its guess goes back",
-    ("gifd.paint", READ): "once, after the last step",
+    ("gifd.reconstruct", READ): "once, after the last step",
     ("gifd.chosen", READ): "once, after the last step",
     ("discrepancy.expected_distance", COPIED): "once for each start, and before polishing",
     ("discrepancy.goal_of", READ): "once for each start, and before polishing",

@@ -307,13 +307,13 @@ def test_one_picture_is_not_taken_apart_nor_a_batch_twice() -> None:
     assert all("the batch taken apart" not in explain.what_ifs(one, CATALOG, []) for one in (Experiment(), two))
 
 
-def test_after_each_attack_by_a_painter_the_next_one_is_offered_and_after_the_last_none() -> None:
-    def painters(attack: str) -> list[str]:
+def test_after_each_attack_by_a_generator_the_next_one_is_offered_and_after_the_last_none() -> None:
+    def generators(attack: str) -> list[str]:
         asked = explain.what_ifs(DIGIT.model_copy(update={"attack": Part(id=attack)}), CATALOG, []).values()
         return [one.attack.id for _, one in asked if one.attack.id in chain and one.attack.id != attack]
 
     chain = ["ggl", "gifd", "gias", "grnn"]
-    assert [painters(attack) for attack in ("idlg", *chain)] == [["ggl"], ["gifd"], ["gias"], ["grnn"], []]
+    assert [generators(attack) for attack in ("idlg", *chain)] == [["ggl"], ["gifd"], ["gias"], ["grnn"], []]
 
 
 def test_a_trained_network_is_offered_only_where_one_was_trained_and_not_twice() -> None:
@@ -339,7 +339,7 @@ def test_who_has_learned_digits_is_offered_for_small_gray_pictures_and_not_twice
     assert all("an attacker who has learned digits" not in explain.what_ifs(one, CATALOG, []) for one in (Experiment(), gray))
 
 
-def test_the_next_search_in_the_painter_of_digits_is_offered_after_one_in_that_painter_alone() -> None:
+def test_the_next_search_in_the_generator_of_digits_is_offered_after_one_in_that_generator_alone() -> None:
     def offered(**change: object) -> bool:
         asked = Experiment.model_validate({"size": 28, "channels": 1, **change})
         return any(one.attack.id == "gifd" for _, one in explain.what_ifs(asked, CATALOG, []).values())
