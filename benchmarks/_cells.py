@@ -16,14 +16,14 @@ from leakage.spec.experiment import Part
 from leakage.spec.words import RECOGNIZABLE
 from leakage.workers.adapter import plugin
 
-EVERY_ROUND = "nothing is drawn by chance here, so every round sends the same, and there is nothing to put together"
+EVERY_ROUND = "nothing is drawn at random here, so every round sends the same, and there is nothing to put together"
 FLAT = "the loss is flat inside a step of the rounding, where a search that follows it stops; the naive one follows a smooth loss"
 MATTERS = 1.0  # dB: who knows of a protection and gets so much less than who does not has the reason beside it
 CellResult = dict[str, Any]
 
 
 def is_random(defense: Part) -> bool:
-    """Whether chance decides what it sends: with other chances it sends something else."""
+    """Whether it sends something random: with another seed it sends something else."""
     g = {"w": torch.randn(20, 20, generator=torch.Generator().manual_seed(0))}
     own, some = plugin("defense", defense), torch.zeros(1)
     one, other = (own.defend(lambda _w, _x, _y, state: (g, state), nn.Identity(), partial(generator, seed)) for seed in (1, 2))

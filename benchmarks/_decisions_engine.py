@@ -56,7 +56,7 @@ def scores() -> list[Row]:
     ]
 
 
-# ---------------------------------------------------------------- 0007, 0006: chances and the truth
+# ---------------------------------------------------------------- 0007, 0006: randomness and the truth
 
 
 def played(seed: int, **settings: Any) -> tuple[float, float]:
@@ -72,7 +72,7 @@ def played(seed: int, **settings: Any) -> tuple[float, float]:
     return frame.scores["psnr"], frame.loss
 
 
-def chances() -> list[Row]:
+def randomness() -> list[Row]:
     """What a protection costs the attacker, in dB over 8 seeds: each seed against itself, and against another seed's start."""
     from leakage.spec.experiment import Part
 
@@ -191,4 +191,4 @@ def r_gap() -> list[Row]:
     return rows
 
 
-SECTIONS: tuple[Callable[[], list[Row]], ...] = (attackers, scores, truth, chances, guesses, r_gap)
+SECTIONS: tuple[Callable[[], list[Row]], ...] = (attackers, scores, truth, randomness, guesses, r_gap)

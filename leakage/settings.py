@@ -64,7 +64,7 @@ class Settings:
 
 
 def settings() -> Settings:
-    """The settings in force. Raises ValueError when a number is not one."""
+    """Return the current settings. Raises ValueError when a number is not one."""
 
     def number(name: str, default: int) -> int:
         value = os.environ.get(name, "")

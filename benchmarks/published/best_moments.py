@@ -131,7 +131,7 @@ def runs_of(part: str) -> Iterator[tuple[str, Experiment]]:
             if choice.network == "small":
                 who = "adaptive" if choice.adaptive else "naive"
                 steps = " after local steps" if choice.local else ""
-                yield f"{choice.protection} {choice.force} {who}{steps}", choice.experiment((Picture(id="astronaut"),))
+                yield f"{choice.protection} {choice.strength} {who}{steps}", choice.experiment((Picture(id="astronaut"),))
     else:
         known = plugin_catalog.describe()
         for defense in (Part(id="gaussian_noise", fields={"scale": 0.01}), Part(id="dp_sgd", fields={"sigma": 0.1})):

@@ -23,7 +23,7 @@ from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
 
 STEPS, TRIES = 100, 4
 PUBLISHED = {"A": 4.2e-9, "D": 2.7e-4, "E": 0.013, "B": 0.056, "C": 0.063}
-BENDS = ("leaky_relu", "sigmoid")
+ACTIVATIONS = ("leaky_relu", "sigmoid")
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--pictures", type=int, default=5)
@@ -31,7 +31,7 @@ parser.add_argument("--only", default="", help="only rows whose name has this te
 given = parser.parse_args()
 
 results_file, rows = Book("dlg_nets", __doc__), []
-for activation in BENDS:
+for activation in ACTIVATIONS:
     for net, published in PUBLISHED.items():
         if given.only not in f"net {net}, {activation}":
             continue

@@ -122,18 +122,18 @@ def play(asked: Reading) -> Reading:
         seen = observe(Experiment(model=model, checkpoint=checkpoint, seed=asked["seed"], defenses=defenses, assume=assume), x, y)
     except ValueError as error:  # the model has no place for it
         return {**asked, "refused": str(error)}
-    began, chances = time.perf_counter(), list[Tensor | None]()
+    began, probabilities = time.perf_counter(), list[Tensor | None]()
 
     def noted(seen: Observation) -> Tensor | None:
-        chances.append(rehearsed(seen))
-        return chances[-1]
+        probabilities.append(rehearsed(seen))
+        return probabilities[-1]
 
     setattr(labels, "rehearsed", noted)  # noqa: B010  # the module exports its own rules alone
     try:
         answers = labels.recover_by(seen, RULES)
     except Exception as error:  # one reading that fails must not end all others; the table names it
         return {**asked, "failed": f"{type(error).__name__}: {error}"}
-    own = chances[0] if chances else None
+    own = probabilities[0] if probabilities else None
     return {
         **asked,
         "seconds": round(time.perf_counter() - began, 4),

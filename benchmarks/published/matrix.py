@@ -4,7 +4,7 @@ Each cell: the first test pictures, one at a time, untrained LeNet (sigmoid) dra
 four phones whose updates are added up. The attacks are those that name themselves among the strongest, with the settings that they name
 (`Attack.strongest`), as the page Compare plays them. R-GAP: in float64, which it needs. Whose strategy puts rounds together watches 16 of a
 server that stands still, and where it needs an accomplice, that one has a picture of its own. Where knowing changes nothing, or nothing
-is drawn by chance so that every round sends the same, that is said and not played; what refuses the model (FedKL) is named. Who knows of
+is drawn at random so that every round sends the same, that is said and not played; what refuses the model (FedKL) is named. Who knows of
 the protection and gets more than 1 dB less than who does not has the reason beside it. ROG, GRNN and CI-Net are played too, which are not
 among the strongest: ROG as it comes; GRNN and CI-Net, which are slow, with 1,200 and 1,000 steps (10 and 7 seconds), two pictures, and
 eight protections of one strength each.
@@ -39,7 +39,7 @@ ONE_PASS = "it solves for what arrived and imitates nothing: what this attacker 
 COUNTED = "it knows how often an entry came, not what was sent: at this ratio the naive attacker has much of the gradient itself"
 ERRORS_GROW = "R-GAP solves, and errors of a few per cent ruin it; the naive one reads zeros where nothing came and stays near grey"
 NOTHING = "behind so much noise no attack here shows a picture: both end below a plain grey one, where decibels say little"
-SEARCH = "so little noise limits nobody: both pictures end where the search does, and the difference is its chance"
+SEARCH = "so little noise limits nobody: both pictures end where the search does, and the difference is its randomness"
 BELOW: dict[tuple[str, ...], str] = {  # protection, attacker (and attack) -> why it gets 1 dB less than the naive one: missing is an error
     ("low_precision", "within the step"): FLAT,
     ("low_precision", "round the guess"): FLAT,

@@ -62,8 +62,8 @@ SCENES = (
         id="digits",
         title="A digit, by who has learned digits",
         about="One MNIST digit in a gradient of an untrained LeNet. GGL, GIFD and GIAS search among what a generator produces that was "
-        "trained on other digits; Learning to Invert asks a network that has seen what phones send of other digits. Who knows of noise tells "
-        "GIFD how strong it is.",
+        "trained on other digits; Learning to Invert asks a network that has seen what phones send of other digits. Who knows of noise "
+        "tells GIFD how strong it is.",
         source="mnist",
         base=Experiment(size=28, channels=1),
         attacks={"inverting_gradients": TUNED, "ggl": {}, "gifd": {}, "gias": TAUGHT, "learning_to_invert": {}},

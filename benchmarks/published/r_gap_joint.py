@@ -34,7 +34,7 @@ from leakage.spec.experiment import Experiment, Part, Picture
 from leakage.workers.adapter import federation, network
 from leakage.workers.private_pictures import load
 
-NETWORKS = {  # name -> side of the picture, bends, network
+NETWORKS = {  # name -> side of the picture, activations, network
     "drawn 1": (10, "sigmoid", "conv 5@14 norm - conv 3@9 p1 norm"),
     "drawn 2": (8, "tanh", "conv 5@10 p2 norm - block 8 /2 norm"),
     "drawn 3": (12, "leaky_relu", "conv 4@20 - mean 2 - block 19 /2 norm"),
@@ -133,7 +133,7 @@ def main() -> None:
             runs.append(found)
         lines.append(line(name, runs))
     say()
-    heads = ["name", "network", "bends", "RA-i", "rank", "alone", "worst", "together", "worst", "below 1e-12", "seconds"]
+    heads = ["name", "network", "activation", "RA-i", "rank", "alone", "worst", "together", "worst", "below 1e-12", "seconds"]
     table(heads, lines)
 
 

@@ -95,7 +95,7 @@ def rounding(device: torch.device) -> list[Row]:
 
 
 def sent(chosen: Experiment, device: torch.device) -> Tensor:
-    """The gradient of its picture, (P,), on the CPU in float64; by the settings in force."""
+    """The gradient of its picture, (P,), on the CPU in float64; by the current settings."""
     scene = prepare(chosen, device=device)
     x, y = scene.x.to(scene.seen.device, scene.seen.dtype), scene.y.to(scene.seen.device)
     return flatten(gradient_client(scene.seen.model)(scene.seen.received.weights, x, y, {})[0]).cpu().double()

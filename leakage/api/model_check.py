@@ -136,11 +136,11 @@ def _check_steady(model: nn.Module, x: Tensor) -> None:
     """The same pictures must give the same logits, and leave the model as it was."""
     before = {name: value.clone() for name, value in model.named_buffers()}
     with torch.no_grad():
-        chance = torch.get_rng_state()
+        rng_state = torch.get_rng_state()
         first, second = _answers(model, x), _answers(model, x)
         if torch.is_grad_enabled():
             raise ValueError("The model's forward switches derivatives on and leaves them on. Write `with torch.enable_grad():` there.")
-        drawn = not torch.equal(torch.get_rng_state(), chance)
+        drawn = not torch.equal(torch.get_rng_state(), rng_state)
     for name, value in model.named_buffers():
         if not _equal(before[name], value):
             raise ValueError(

@@ -18,7 +18,7 @@ from leakage.engine.tensor_names import OF
 
 APART = 1e-3  # sine of the angle between a direction and those chosen before: below this it is none of its own
 BELIEVED = 0.75  # a picture is shown where so large a share of the units agrees with it,
-PROVED = 0.99  # ... and proved where it is this large; of what is no picture about a half agrees by chance
+PROVED = 0.99  # ... and proved where it is this large; of what is no picture about a half agrees at random
 SWEEPS = 2
 MOVED = 4.0  # how many times the noise of an update its replay may be away
 

@@ -19,7 +19,7 @@ from leakage.engine.matching import grey_pictures
 from leakage.engine.weights import drawing
 from leakage.engine.with_result import WithResult
 
-UNTRAINED = "untrained"  # the control: the network of the digits, drawn by the attack's own chance
+UNTRAINED = "untrained"  # the control: the network of the digits, drawn with the attack's own generator
 GENERATORS = ("digits", UNTRAINED, "faces")
 ASSUMED = "What the attacker's generator was trained on: the assumption of this attack."
 LATENT_SEARCH = {  # default, lowest, highest and help of the fields of a search for the latent code

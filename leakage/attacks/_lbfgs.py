@@ -30,7 +30,7 @@ def descend(seen: Observation, rng: torch.Generator, *, labels: Tensor | None, n
     attacker knows how large such errors are, a start that fits as well as the true pictures would has succeeded, and ends where it has
     fitted as much of the errors as its unknowns can: nothing is preferred here that would choose among the guesses in between.
     Each start takes other examples of the classes, where the attacker owns some; when they are used up, noise.
-    A model with bends is warned of at once: L-BFGS needs second derivatives, which are 0 between bends and do not exist at them.
+    A model with kinks (ReLU) is warned of at once: L-BFGS needs second derivatives, which are 0 between kinks and do not exist at them.
     """
     warning = WARNING.format(nonsmooth_layer(seen.model)) if nonsmooth_layer(seen.model) else ""
     solved, classes = goal(seen), example_classes(seen) if labels is None else labels

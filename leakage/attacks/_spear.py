@@ -2,7 +2,7 @@
 
 Behind ReLU G = dL/dW = D X, of m units and B pictures: D = dL/dz (m, B), X (B, n) what enters the layer. G has rank B, and with U its left
 singular vectors D = U Q. Column i of D is 0 wherever picture i leaves a unit off, about half of its entries. So the columns of Q are the
-directions q for which U q is that sparse; there are no others but by chance.
+directions q for which U q is that sparse; others occur only at random.
 Source: Dimitrov, Baader, Mueller and Vechev 2024 (`sample`).
 """
 

@@ -34,7 +34,7 @@ class ExactBatches(Attack):
     Of B pictures, fewer than units and inputs, G has rank B: so many singular values stand out. G = U S V^T and D = U Q; the columns of Q
     are the directions q for which U q has the most zeros (`attacks/_spear.py`). The bias's gradient D 1 gives their scales, and X = D^+ G.
     Without any truth two numbers say whether that is right (`attacks/_certificate.py`). Lambda is the share of units with
-    (W x_i + b)_j > 0 exactly where D_ji is not 0, which by chance is about a half. And the pictures are replayed: their update has to be
+    (W x_i + b)_j > 0 exactly where D_ji is not 0, which at random is about a half. And the pictures are replayed: their update has to be
     the one received. They are called proved only where both hold. No label, no prior. What counts as zero follows the noise in the
     smaller singular values. The sum over several phones has the form D X again: it is one larger batch, and which phone a picture was on
     stays hidden.

@@ -74,7 +74,7 @@ CARD = TypeAdapter(Card)  # what a file says is checked before it is believed
 
 
 def words(name: str) -> str:
-    """The training that "id@rounds" names, for a ledger."""
+    """The training that "id@rounds" names, for the threat model table."""
     if not name:
         return "untrained"
     card, stage = find(name)

@@ -51,7 +51,7 @@ class GeneratorCard:
 
     @property
     def knowledge(self) -> str:
-        """What an attacker knows who has it, for a ledger."""
+        """What an attacker knows who has it, for the threat model table."""
         terms = f" ({self.terms})" if self.terms else ""
         return f"{self.title}: it has a generator that was trained on {self.trained_on}{terms}"
 

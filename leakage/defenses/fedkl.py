@@ -49,7 +49,7 @@ class FedKL(Defense):
     source = "https://arxiv.org/abs/2305.04095"
 
     length: int = param(16, 1, 1024, "Numbers in each key: 16 for ResNet-20 and ResNet-32, 64 for larger ones.")
-    activation: str = choice("relu", tuple(ACTIVATIONS), "What bends scales and shifts: relu makes half of them 0, sigmoid none.")
+    activation: str = choice("relu", tuple(ACTIVATIONS), "The activation of scales and shifts: relu makes half of them 0, sigmoid none.")
 
     def change(self, model: nn.Module) -> nn.Module:
         norms = [(name, layer) for name, layer in model.named_modules() if isinstance(layer, nn.BatchNorm2d)]

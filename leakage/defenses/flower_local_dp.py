@@ -17,7 +17,7 @@ class FlowerLocalDP(Defense):
     Delta is what the protocol sends, so its unit is a phone with all its pictures, not one picture as in DP-SGD: the same epsilon is
     another promise. The formula for s is proved for epsilon < 1 alone (Dwork and Roth 2014, theorem A.1), and only if the update of one
     phone changes by no more than `sensitivity`, which nobody checks: with and without the phone by clip, with other pictures by 2 clip.
-    The privacy budget in the ledger is worked out from s / clip by an accountant, whatever was typed.
+    The privacy budget in the threat model table is worked out from s / clip by an accountant, whatever was typed.
     An attacker who knows it shortens its guess likewise; the noise it can only average over rounds.
     Source: Flower (flwr.client.mod.LocalDpMod), read in 2026; Dwork and Roth 2014.
     """

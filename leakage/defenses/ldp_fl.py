@@ -1,4 +1,4 @@
-"""LDP-FL: every entry becomes one of two numbers, by chance, so that it is right on average."""
+"""LDP-FL: every entry becomes one of two numbers, at random, so that it is right on average."""
 
 import math
 from dataclasses import dataclass, replace
@@ -25,8 +25,8 @@ class LDPFL(Defense):
 
     title = "One of two numbers for each entry (LDP-FL)"
     short = "LDP-FL"
-    plain = "Of each change the phone sends only one of two numbers, drawn by chance so that the average over many phones is right."
-    hint = "One round is mostly chance. But the mean over many rounds is right: watch several, and average."
+    plain = "Of each change the phone sends only one of two numbers, drawn at random so that the average over many phones is right."
+    hint = "One round is mostly random. But the mean over many rounds is right: watch several, and average."
     imitation = "known: it cuts its guess off likewise; the draw cannot be made again"
     stage = "update"
     elementwise = True

@@ -23,7 +23,7 @@ class LowPrecision(Defense):
     one received; or rounds its own gradient likewise, to the nearest, and differentiates as if nothing were rounded (straight-through,
     Bengio et al. 2013). Both hold every guess for right that rounds to what arrived, and many do: who takes what arrived for the gradient
     aims at the middle of each step, and comes closer (8 dB on LeNet, see benchmarks/published/within_the_step.py). What was rounded by
-    chance is right on average: the mean over rounds closes in on the gradient.
+    at random is right on average: the mean over rounds closes in on the gradient.
     Source: Zhu et al. 2019, section 5.1.
     """
 
@@ -41,11 +41,11 @@ class LowPrecision(Defense):
     presets = {"int8 (Zhu et al. 2019)": {"number": "int8"}, "fp16 (Zhu et al. 2019)": {"number": "fp16"}}
 
     number: str = choice("int8", ("int8", *FLOATS), "How an entry is written: in 8 bits, or in 16 (bf16 has fewer digits and more range).")
-    rounding: str = choice("nearest", ROUNDINGS, "How int8 rounds: to the nearest level, or by chance, right on average.")
+    rounding: str = choice("nearest", ROUNDINGS, "How int8 rounds: to the nearest level, or at random, right on average.")
 
     def defend(self, client: Client, model: nn.Module, step_rng: StepRng) -> Client:
         if self.number == "int8" and self.rounding == "stochastic":
-            return at_random(client, step_rng, "low_precision", self._by_chance)
+            return at_random(client, step_rng, "low_precision", self._at_random)
         return self.surrogate(client, {})
 
     def surrogate(self, client: Client, received: Params) -> Client:
@@ -64,11 +64,11 @@ class LowPrecision(Defense):
         }
 
     def errors(self, incoming: Params, received: Received) -> Params | None:
-        """None where an exact gradient is rounded to the nearest; how one is rounded by chance is not known."""
+        """None where an exact gradient is rounded to the nearest; how one is rounded at random is not known."""
         return None if incoming or self.rounding == "stochastic" else {}
 
     def _of_the_mean(self, incoming: Params, received: Received) -> Params | None:
-        """Of 16 bits a twelfth of the squared step between two numbers, every round the same; of int8 rounded by chance as below.
+        """Of 16 bits a twelfth of the squared step between two numbers, every round the same; of int8 rounded at random as below.
 
         Of R rounds a share f was rounded up: the mean is wrong by level^2 f (1 - f) / (R - 1), of which f is read from the mean itself.
         Of int8 rounded to the nearest it is not known: most entries lie within one step of 0, nobody knows where. Nor of one round.
@@ -103,7 +103,7 @@ class LowPrecision(Defense):
         level = _level(g)
         return (g / level).round() * level
 
-    def _by_chance(self, g: Tensor, rng: torch.Generator) -> Tensor:
+    def _at_random(self, g: Tensor, rng: torch.Generator) -> Tensor:
         level = _level(g.detach())
         up = torch.rand(g.shape, generator=rng).to(g)
         return g + ((g.detach() / level + up).floor() * level - g.detach())

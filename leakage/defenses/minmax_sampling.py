@@ -43,7 +43,7 @@ class MinMaxSampling(Defense):
 
     title = "A random share of the entries (MinMax sampling)"
     short = "MinMax sampling"
-    plain = "The phone sends few entries of the gradient, drawn by chance, large ones more often, and enlarges them to be right on average."
+    plain = "The phone sends few entries of the gradient, drawn at random, large ones more often, and enlarges them to be right on average."
     hint = "By how much an entry was enlarged can be computed from what arrives. Watch 1 round, then 20, of a server that stands still."
     backfires = (  # benchmarks/published/matrix.py
         "Why knowing of the sampling does worse with R-GAP: it solves, and entries that are known to a few per cent ruin what it solves. "

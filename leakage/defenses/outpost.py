@@ -40,7 +40,7 @@ class Outpost(Defense):
     prune_base: float = param(80, 0, 99.9, "Per cent of each layer's entries that are set to zero. 0: none.")
     noise_base: float = param(0.8, 0, 10, "Deviation of the noise for a layer of risk 1. 0: no noise.")
     phi: float = param(40, 0, 100, "Per cent of the entries that get noise: those that matter most to the model.")
-    decay: float = param(0.125, 0, 100, "How fast it becomes rare: 0.125 halves its chance after 8 local steps. 0: always.")
+    decay: float = param(0.125, 0, 100, "How fast it becomes rare: 0.125 halves its probability after 8 local steps. 0: always.")
 
     def defend(self, client: Client, model: nn.Module, step_rng: StepRng) -> Client:
         def send(weights: Params, x: Tensor, y: Tensor, state: ClientState) -> Update:

@@ -29,12 +29,12 @@ SCOPES = ("each tensor", "whole gradient", "random")
 class Pruning(Defense):
     """The `share` of entries of smallest magnitude is set to zero: g~ = g * [|g| >= t].
 
-    The threshold t is such that floor(share * n) of n entries lie below it: of each tensor's, or of all that the gradient has.
-    Scope "random": floor(share * n) entries of each tensor, drawn afresh in every step; the others are sent as they are, not enlarged.
-    Feedback: what was not sent is added to the next gradient, a = g + r, send a~, r <- a - a~; all is sent in the end.
-    An attacker who knows it compares the entries that arrived; and, where the smallest were pruned, minds the others as far as they are
-    larger in its guess than the smallest that arrived. What feedback adds from earlier steps it cannot know. Where chance decides, every
-    round brings other entries: put together, those of R rounds are 1 - share^R of all.
+    The threshold t is such that floor(share * n) of n entries lie below it: of each tensor's, or of all that the gradient has. Scope
+    "random": floor(share * n) entries of each tensor, drawn afresh in every step; the others are sent as they are, not enlarged. Feedback:
+    what was not sent is added to the next gradient, a = g + r, send a~, r <- a - a~; all is sent in the end. An attacker who knows it
+    compares the entries that arrived; and, where the smallest were pruned, minds the others as far as they are larger in its guess than the
+    smallest that arrived. What feedback adds from earlier steps it cannot know. Where randomness decides, every round brings other entries:
+    put together, those of R rounds are 1 - share^R of all.
     Source: Zhu et al. 2019, section 5.2; per tensor as in Li et al. 2022 (GGL) and Sun et al. 2021 (Soteria); feedback as in
     Lin et al. 2018 (Deep Gradient Compression), section 3, there with momentum.
     """
@@ -49,7 +49,7 @@ class Pruning(Defense):
     source = "https://arxiv.org/abs/1906.08935"
 
     share: float = param(0.9, 0, 0.999, "Share of the entries set to zero. 0 switches it off.")
-    scope: str = choice("each tensor", SCOPES, "The smallest of each tensor, the smallest of the whole gradient, or any, by chance.")
+    scope: str = choice("each tensor", SCOPES, "The smallest of each tensor, the smallest of the whole gradient, or any, at random.")
     feedback: bool = flag(False, "What was not sent is added to the next gradient, so that nothing is lost in the long run.")
 
     def defend(self, client: Client, model: nn.Module, step_rng: StepRng) -> Client:
@@ -108,7 +108,7 @@ class Pruning(Defense):
         return {name: variance * arrived[name] for name, variance in incoming.items()}
 
     def slack(self, received: Params) -> Params:
-        """How far an entry can be from the one received: 0 where it arrived, else up to the smallest that did; by chance, anything."""
+        """How far an entry can be from the one received: 0 where it arrived, else up to the smallest that did; of random ones, anything."""
         arrived = self.arrived(received)
         least = {name: g.abs().where(g != 0, torch.inf).min() for name, g in received.items()}
         if self.scope == "whole gradient":

@@ -32,7 +32,7 @@ class SVTPrivacy(Defense):
 
     title = "A share of the entries chosen and sent with noise (SVTPrivacy of NVFlare)"
     short = "SVTPrivacy"
-    plain = "The phone sends a tenth of the changes, chosen almost by chance, tiny and with much noise; the others it leaves out."
+    plain = "The phone sends a tenth of the changes, chosen almost at random, tiny and with much noise; the others it leaves out."
     hint = (
         "With its defaults little but signs is left of a change, and often not those: there is little to learn from. "
         "Before its fix in 2022 most changes went out as they were: choose that version and attack."
@@ -116,7 +116,7 @@ class SVTPrivacy(Defense):
     def accepted(self, u: Tensor, rng: torch.Generator) -> Tensor:
         """Places of the entries (N,) that pass the test before enough have: n at least.
 
-        An entry passes with the same chance p each time it is asked, so the first time is 1 + floor(ln U / ln(1 - p)), U ~ U(0, 1).
+        An entry passes with the same probability p each time it is asked, so the first time is 1 + floor(ln U / ln(1 - p)), U ~ U(0, 1).
         """
         number = self.count(len(u))
         threshold = self.tau + laplace(1, 2 * self.gamma / self.epsilon, rng)
@@ -164,6 +164,6 @@ def laplace(count: int, scale: float, rng: torch.Generator) -> Tensor:
 
 
 def tail(x: Tensor, scale: float) -> Tensor:
-    """The chance of such a number to reach x."""
+    """The probability of such a number to reach x."""
     near = (-x.abs() / scale).exp() / 2
     return torch.where(x >= 0, near, 1 - near)

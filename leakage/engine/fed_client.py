@@ -14,8 +14,8 @@ from leakage.engine.recipe import TrainingRecipe
 class FedClient:
     """One client of a training with its protections; `state` is what it carries from step to step and from round to round.
 
-    Each protection has the chances that it has for this client in an experiment of the same seed. Raises ValueError when one does not go
-    with the model.
+    Each protection draws the random numbers that it draws for this client in an experiment of the same seed. Raises ValueError when one
+    does not go with the model.
     """
 
     def __init__(

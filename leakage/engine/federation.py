@@ -98,7 +98,7 @@ def changed(model: nn.Module, protections: Sequence[Protection], *, seed: int) -
 
 
 def defended(client: Client, stage: str, protections: Sequence[Protection], model: nn.Module, *, seed: int, who: int) -> Client:
-    """The client number `who` behind the protections of that stage, in their order, each with chances of its own."""
+    """The client number `who` behind the protections of that stage, in their order, each with random numbers of its own."""
     others = () if who == 0 else (who,)
     for own in protections:
         if own.defense.stage == stage:
@@ -149,7 +149,7 @@ class Federation:
         return changed(model, self.protections, seed=self.seed)
 
     def client(self, model: nn.Module, *, should_stop: Callable[[], bool] = lambda: False) -> Client:
-        """The honest client, or the honest clients whose updates are summed, each with chances of its own.
+        """The honest client, or the honest clients whose updates are summed, each with random numbers of its own.
 
         `should_stop` is called before every local step. Raises StoppedError when it returns True.
         """

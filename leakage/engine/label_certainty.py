@@ -17,9 +17,9 @@ COEFFICIENT = 0.906
 CLOSEST = 1e-12  # to 0 and to 1 that an expectation counts
 
 
-def certainty_of(labels: Tensor, chances: Tensor) -> float:
+def certainty_of(labels: Tensor, probabilities: Tensor) -> float:
     """The fraction, 0 to 1, of labels (B,) that is expected to be right, given the rehearsals' P(n_c = k) (K, B + 1)."""
-    return calibrated(expected_right(labels, chances), guessed_right(len(labels), len(chances)))
+    return calibrated(expected_right(labels, probabilities), guessed_right(len(labels), len(probabilities)))
 
 
 def calibrated(expected: float, guessed: float) -> float:

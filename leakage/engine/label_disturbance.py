@@ -10,7 +10,7 @@ from leakage.engine.label_probes import Head
 
 FEW, ROUNDING = 0.01, 1e-4  # what counts as no zeros, and as no error of a column's sum, as shares
 AT_MOST = 1.2  # of the entries' size: noise makes columns add up to no more
-EQUAL, ROWS = 1e-6, 3  # sizes that differ by less, relatively, are equal; in so many rows they are by no chance
+EQUAL, ROWS = 1e-6, 3  # sizes that differ by less, relatively, are equal; in so many rows they are not at random
 SHORTEST = 0.01  # fraction of its length that a gradient hidden in noise may have kept
 
 

@@ -84,7 +84,7 @@ def size_of(weight_gradient: Tensor, rows: Tensor | None) -> Tensor:
 def fit(given: Tensor, counts: Tensor, likeness: Tensor) -> CountFit:
     """Weighted least squares of counts (S, K) by evidence (S, K, F), whose last reading is 1, with a weight (S,) for each rehearsal.
 
-    How much of the fit is chance is seen by cross-validation: counts are expected by fits to the other rehearsals, and the true counts'
+    How much of the fit is random is seen by cross-validation: counts are expected by fits to the other rehearsals, and the true counts'
     coefficient over these, 0 to 1, shrinks the whole fit. Behind noise that hides all counts it is 0, and every class is as likely as any.
     The squared errors left are fitted themselves: base + growth * expected. Source of the shrinkage: Copas 1983, section 3.
     """

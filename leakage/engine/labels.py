@@ -98,31 +98,31 @@ def recover_by(seen: Observation, rules: Sequence[str]) -> dict[str, Recovered]:
     if alone and (unchanged or not {"best", "rehearsed"} & set(rules)):
         return dict.fromkeys(rules, alone)
     playable = loss == "cross-entropy" and plain and all(bool(part.isfinite().all()) for part in last if part is not None)
-    chances = rehearsed(seen) if playable else None
+    probabilities = rehearsed(seen) if playable else None
     answers = dict[str, Recovered]()
     for rule in rules:
         if alone and rule not in ("best", "rehearsed"):
             found, word = alone.labels, alone.rule
         else:
-            found, word = by_rule(rule, seen, last, chances, unchanged=unchanged)
-        answers[rule] = Recovered(found.to(seen.device), word, None if chances is None else certainty_of(found, chances))
+            found, word = by_rule(rule, seen, last, probabilities, unchanged=unchanged)
+        answers[rule] = Recovered(found.to(seen.device), word, None if probabilities is None else certainty_of(found, probabilities))
     return answers
 
 
-def by_rule(rule: str, seen: Observation, last: Head, chances: Tensor | None, *, unchanged: bool) -> tuple[Tensor, str]:
-    """Labels (B,), sorted, and which rule found them, in words; `chances`: what the rehearsals say, None where there are none."""
+def by_rule(rule: str, seen: Observation, last: Head, probabilities: Tensor | None, *, unchanged: bool) -> tuple[Tensor, str]:
+    """Labels (B,), sorted, and which rule found them, in words; `probabilities`: what the rehearsals say, None where there are none."""
     _, weight_gradient, bias = last
     size, biased, rows = seen.batch.size, bias is not None, weight_gradient.sum(1) if bias is None else bias  # (K,)
     prior_rule = "matched prior" if biased else "model prior"
     fits = rule == "best" and unchanged and biased
-    means = mean_predictions(seen) if "prior" in rule or fits or (chances is None and rule in ("best", "rehearsed")) else None
+    means = mean_predictions(seen) if "prior" in rule or fits or (probabilities is None and rule in ("best", "rehearsed")) else None
     if rule in ("best", "rehearsed"):
-        if chances is not None:
+        if probabilities is not None:
             if not fits or means is None:
-                return likeliest(chances)[0], WORDS["rehearsed"]
+                return likeliest(probabilities)[0], WORDS["rehearsed"]
             matched = shares(means, prior_rule, size)
-            if warranted(matched, means) < FITS or certainty_of(matched, chances) < FITS:
-                return likeliest(chances)[0], WORDS["rehearsed"]
+            if warranted(matched, means) < FITS or certainty_of(matched, probabilities) < FITS:
+                return likeliest(probabilities)[0], WORDS["rehearsed"]
         rule = prior_rule
     if "prior" in rule:
         rule = prior_rule if rule == "matched prior" else rule

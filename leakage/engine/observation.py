@@ -76,7 +76,7 @@ class TrainedGenerator:
         network: z (B, latent) -> pictures (B, C, H, W) in [0, 1], as stages; an attack works on a copy
         latent: entries of z
         image_shape: (C, H, W) of what it generates
-        knowledge: what an attacker knows who has it, in words for the ledger
+        knowledge: what an attacker knows who has it, in words for the threat model table
     """
 
     network: nn.Sequential

@@ -8,7 +8,7 @@ from leakage.engine.core import Params
 from leakage.engine.federation import Federation
 from leakage.spec.gaussian_privacy import DELTA
 
-COUNTED = "every noisy sum in which a picture takes part is counted, none is left out by chance, and the noise stays secret"
+COUNTED = "every noisy sum in which a picture takes part is counted, none is left out at random, and the noise stays secret"
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A client as the attacker rehearses it: gradients of the attacker's own go through protections whose chances are drawn anew."""
+"""A client as the attacker rehearses it: gradients of the attacker's own go through protections whose random numbers are drawn anew."""
 
 from functools import partial
 
@@ -16,7 +16,7 @@ def rehearsed_client(federation: Federation, model: nn.Module, gradients: Params
         model: as the client got it
         gradients: name -> (G, ...), one row for each picture; picture number y has row y modulo G
         received: the update that arrived, for protections that are rehearsed by what it shows
-        seed: of the protections' chances
+        seed: of the protections' random numbers
     """
     rows = len(next(iter(gradients.values())))
 

@@ -26,7 +26,7 @@ def render(template: str, **values: Any) -> str:
     """A template with its values filled in.
 
     Args:
-        template: The path of the template inside the package, such as `ui/lab/ledger.html.jinja`.
+        template: The path of the template inside the package, such as `ui/lab/threat_model_table.html.jinja`.
         **values: What its names stand for; text that is markup itself must be a `markupsafe.Markup`.
 
     Returns:

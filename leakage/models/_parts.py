@@ -1,4 +1,4 @@
-"""What several models share: the first layer, the bends between layers, the papers' initialisations."""
+"""What several models share: the first layer, the activations between layers, the papers' initialisations."""
 
 from collections.abc import Callable
 from functools import partial
@@ -13,14 +13,14 @@ STATISTICS = {  # mean and standard deviation per channel of the training pictur
     "mnist": ((0.1306638,), (0.3081078,)),
     "imagenet": ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),  # as torchvision's networks expect them
 }
-Bend = Callable[[], nn.Module]
-ACTIVATIONS: dict[str, Bend] = {
+ActivationMaker = Callable[[], nn.Module]
+ACTIVATIONS: dict[str, ActivationMaker] = {
     "relu": nn.ReLU,
     "leaky_relu": partial(nn.LeakyReLU, 0.2),  # the negative slope of R-GAP's code
     "sigmoid": nn.Sigmoid,
     "tanh": nn.Tanh,
 }
-ACTIVATION_HELP = "The bend after each layer. ReLU and LeakyReLU have no curvature, which L-BFGS attacks (DLG, iDLG) need."
+ACTIVATION_HELP = "The activation after each layer. ReLU and LeakyReLU have no curvature, which L-BFGS attacks (DLG, iDLG) need."
 BIAS_HELP = "Whether layers add a constant. The first layer's bias gradient gives much away."
 INITIALISATIONS = ("wide_uniform", "default", "kaiming_normal")
 INITIALISATION_HELP = (

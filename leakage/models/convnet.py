@@ -30,7 +30,7 @@ class ConvNet(Model):
 
     title = "Deep network (ConvNet)"
     short = "ConvNet"
-    plain = "A deeper network of the kind used in practice: eight layers of small filters, with the hard bends (ReLU) phones use."
+    plain = "A deeper network of the kind used in practice: eight layers of small filters, with the activations (ReLU) that phones use."
     hint = "Wider networks leak more: more numbers describe the same picture. Needs Inverting Gradients; DLG and iDLG get stuck."
     source = "https://arxiv.org/abs/2003.14053"
 

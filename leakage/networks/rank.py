@@ -5,7 +5,7 @@ For the layers n = 1..d of a chain z_n = W_n x_n, x_(n+1) = activation(z_n), cou
 x       unknowns, padding left out
 w       equations from the gradient: the weights of the kernel or matrix, biases left out
 z       equations from the weights, one for each output that the attacker knows
-v       equations handed on: a layer with more outputs than inputs bends what comes after it, one with too few equations spends them
+v       equations handed on: a layer with more outputs than inputs constrains what comes after it, one with too few equations spends them
         v_1 = 0,  v_(n+1) = v_n + max(z_n - x_n, 0) - max(x_n - z_n - w_n, 0)
 RA_n    x_n - w_n - z_n - v_n;  RA-i, the index of the network, is the largest of them: below 0 an attack that goes layer by layer has
         the equations that it needs, above 0 it has not; what other attacks can use: engine/jacobian_rank.py

@@ -15,14 +15,18 @@ class FedProx(Protocol):
     Source: Li et al. 2020, equation 2 and algorithm 2.
     """
 
-    title = "Several local steps on a leash (FedProx)"
+    title = "Several local steps, each pulled back (FedProx)"
     short = "FedProx"
     plain = "As FedAvg, but the further the phone's weights drift from those it received, the harder they are pulled back."
     hint = "The pull is known to the server, so it hides nothing. With one local step it is FedSGD."
     source = "https://arxiv.org/abs/1812.06127"
     elementwise = True
     travels = Travels(
-        "difference of weights", leash=True, imitated="it imitates {steps}, leash included", overlooked="the leash", one_step=True
+        "difference of weights",
+        proximal=True,
+        imitated="it imitates {steps}, proximal term included",
+        overlooked="the proximal term",
+        one_step=True,
     )
 
     epochs: int = param(5, 1, 100, EPOCHS)

@@ -50,7 +50,7 @@ BOUND = (
     "at delta 1e-5 or less. "
     "That of what was sent holds for these settings and says nothing of "
     "other rounds; no sampling is assumed. That of the training is stated as it was trained (every picture once in each pass), and as it "
-    "would be if every batch were drawn by chance, which here nobody does. ∞: no noise, or above 200, where a number says nothing."
+    "would be if every batch were drawn at random, which here nobody does. ∞: no noise, or above 200, where a number says nothing."
 )
 
 
@@ -204,7 +204,7 @@ def _thinned(curve: list[tuple[int, float]]) -> list[tuple[int, float]]:
 
 
 def _assumed(arm: Arm, known: Catalog) -> tuple[str, list[Assumed], str]:
-    """The name of one arm and its ledger, or why it has none."""
+    """The name of one arm and its assumptions, or why it has none."""
     try:
         end = arm.run.outcome(AttackEnd)
         return arm.row.name, assumptions(arm.experiment, known, arm.meta, end.note if end else {}), ""

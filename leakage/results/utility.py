@@ -37,10 +37,10 @@ EPSILONS = {  # above a column -> what it says; in the order of `Cost.epsilons`
         "no sampling is assumed, every picture takes part once in each pass. ∞: it bounds nothing."
     ),
     f"{BUDGET} of that training, if sampled": (
-        "The same if every batch were drawn by chance (Poisson sampling), which this training does not do. ∞: it bounds nothing."
+        "The same if every batch were drawn at random (Poisson sampling), which this training does not do. ∞: it bounds nothing."
     ),
     f"{BUDGET} of what was sent, not sampled": (
-        "Differential privacy of one picture in what this client sent to the attacker (of all its pictures, where the run's ledger says "
+        "Differential privacy of one picture in what this client sent to the attacker (of all its pictures, where the run's threat model table says "
         "so): one upload, or those of all rounds that it watched; no sampling is assumed. ∞: it bounds nothing."
     ),
 }
@@ -54,7 +54,7 @@ class Cost:
     blank        why there is no accuracy; empty where there is one
     accuracies   of the test pictures, one accuracy for each seed
     difference   from the training without protection, in words; empty for that training itself
-    sampled      epsilon of that training, were its batches drawn by chance; infinite where it bounds nothing, None where none is promised
+    sampled      epsilon of that training, were its batches drawn at random; infinite where it bounds nothing, None where none is promised
     unsampled    the same as it was trained: every picture once in each pass
     """
 

@@ -146,7 +146,7 @@ class PrivacyBound(EventPart):
 class TrainingPrivacy(EventPart):
     """Epsilon of a whole training, for `whom` of one client, at `delta`; None where it is above all that says anything.
 
-    sampled    were every batch drawn by chance: each of the client's pictures with probability `rate` in each of `steps` local steps
+    sampled    were every batch drawn at random: each of the client's pictures with probability `rate` in each of `steps` local steps
     unsampled  without that assumption, as it was trained: the picture takes part in `uses` steps, one in each pass over the pictures
     """
 

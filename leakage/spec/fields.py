@@ -66,7 +66,7 @@ class Travels:
     what       what is sent, to stand after "the"
     kept       what a phone keeps from round to round besides its pictures, as symbols
     without_steps  what a phone does that takes no local steps
-    leash      its local steps are pulled back, which is drawn
+    proximal   its local steps are pulled back, which is drawn
     imitated   what an adaptive attacker does about it; {steps} stands for the local steps
     overlooked  what a naive attacker overlooks besides the local steps
     one_step   after a single local step, what is sent is the gradient times a number that everybody knows
@@ -77,7 +77,7 @@ class Travels:
     what: str = "update"
     kept: str = ""
     without_steps: str = ""
-    leash: bool = False
+    proximal: bool = False
     imitated: str = ""
     overlooked: str = ""
     one_step: bool = False

@@ -89,7 +89,7 @@ def in_words_of(question: Question, text: str) -> str:
 
 
 def groups(question: Question, own: Sequence[Picture] = ()) -> list[Experiment]:
-    """The scenario for every group of people that is tried, each with pictures, weights and chance of its own; without its attack.
+    """The scenario for every group of people that is tried, each with pictures, weights and randomness of its own; without its attack.
 
     Args:
         question: what is asked.

@@ -10,19 +10,19 @@ from leakage.spec.experiment import Assumptions, Experiment, Picture, SpecError
 from leakage.spec.lab_settings import NONE, with_usual_unnamed
 from leakage.spec.prepared import Strength, prepared
 
-Force: TypeAlias = Literal["weak", "middle", "strong"]
+StrengthName: TypeAlias = Literal["weak", "middle", "strong"]
 ONE_STEP = Experiment().protocol
-FORCES: tuple[Force, ...] = get_args(Force)
+STRENGTHS: tuple[StrengthName, ...] = get_args(StrengthName)
 
 
 @dataclass(frozen=True)
 class SimpleChoice:
-    """What is chosen in the simple form, besides the pictures. Without a protection (NONE) `force` says nothing."""
+    """What is chosen in the simple form, besides the pictures. Without a protection (NONE) `strength` says nothing."""
 
     network: str
     count: int
     protection: str = NONE
-    force: Force = "middle"
+    strength: StrengthName = "middle"
     adaptive: bool = True
     local: bool = False  # the phone takes several steps before it sends
 
@@ -43,7 +43,7 @@ class SimpleChoice:
     def _strength(self) -> Strength | None:
         if self.protection == NONE:
             return None
-        return prepared().simple.protections[self.protection].strengths()[self.force]
+        return prepared().simple.protections[self.protection].strengths()[self.strength]
 
 
 def choices(count: int) -> Iterator[SimpleChoice]:
@@ -51,8 +51,8 @@ def choices(count: int) -> Iterator[SimpleChoice]:
     form = prepared().simple
     for network, adaptive, local in product(form.networks if count in form.counts else (), (True, False), (False, True)):
         yield SimpleChoice(network, count, adaptive=adaptive, local=local)
-        for protection, force in product(form.protections, FORCES):
-            yield SimpleChoice(network, count, protection, force, adaptive, local)
+        for protection, strength in product(form.protections, STRENGTHS):
+            yield SimpleChoice(network, count, protection, strength, adaptive, local)
 
 
 def nearest_choice(experiment: Experiment, known: Catalog) -> SimpleChoice | None:

@@ -76,7 +76,7 @@ class ClientBehavior:
         return counted(self.steps or 0, "local step") if self.steps != 1 else "the one local step"
 
     def describe(self, rounds: int = 1) -> str:
-        """The protocol with its settings, for the ledger."""
+        """The protocol with its settings, for the threat model table."""
         fields, words = dict(self.fields), [self.protocol.title]
         if self.steps is not None:
             epochs, part = fields.pop("epochs"), fields.pop("mini_batch", 0)
@@ -283,7 +283,7 @@ def _own_verdict(note: dict[str, Any]) -> list[Row]:
     """Whether the attack knows by itself that it was right, where it can."""
     if "lambda" not in note:
         return []
-    rule = "the share of units that are on or off just as its pictures would have them, a half by chance"
+    rule = "the share of units that are on or off just as its pictures would have them, a half at random"
     proved = f"{note['proved']} pictures proved, without the truth"
     return [("finds out", "Whether it was right", f"lambda {note['lambda']:.4g} ({rule}); {proved}")]
 

@@ -13,7 +13,7 @@ class Words:
 
     menu    as a menu offers it
     short   in a list of what runs have in common, after what it is about
-    sentence  as the ledger tells it
+    sentence  as the threat model table states it
     """
 
     menu: str

@@ -44,7 +44,7 @@ def pictures_of(task: InverterTraining) -> tuple[Pictures, Pictures]:
 
 
 def updates(task: InverterTraining, pictures: Pictures, *, first_seed: int, should_stop: Callable[[], bool]) -> Iterator[Params]:
-    """What phones with `task.batch` of the pictures each would send: the same weights, fresh chances for every phone."""
+    """What phones with `task.batch` of the pictures each would send: the same weights, fresh random numbers for every phone."""
     x, y = pictures
     experiment = task.experiment
     model = ready(network(experiment, (x.shape[1], x.shape[2], x.shape[3])), federation(experiment), x[: task.batch])

@@ -35,7 +35,7 @@ def measure(device: torch.device) -> Iterator[tuple[str, tuple[float, float]]]:
 
 
 def fitting_threads(seen: Observation, most: int, starts: int = 1) -> int:
-    """1 or `most`, whichever suits this replay: a small network gains nothing from a second core. Leaves the number in force."""
+    """1 or `most`, whichever suits this replay: a small network gains nothing from a second core. Leaves the number of threads as set."""
     seconds = []
     for threads in (1, most):
         torch.set_num_threads(threads)

@@ -109,7 +109,7 @@ def privacy_facts(training: Training, pictures: int) -> dict[str, Any] | None:
         return None
     epsilons = ["above 200" if value is None or math.isinf(value) else f"{value:.2f}" for value in (found.unsampled, found.sampled)]
     passes = f"each picture takes part in {found.uses} noisy sum{'' if found.uses == 1 else 's'}, and the noise stays secret"
-    drawn = f"{epsilons[1]} had each of {found.steps} batches been drawn by chance (rate {found.rate:.3g})"
+    drawn = f"{epsilons[1]} had each of {found.steps} batches been drawn at random (rate {found.rate:.3g})"
     return {
         "epsilon": finite(found.unsampled),
         "epsilon_if_sampled": finite(found.sampled),

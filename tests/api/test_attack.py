@@ -79,11 +79,11 @@ def same(one: dict[str, object], other: dict[str, object]) -> bool:
 def test_a_model_of_ones_own_is_attacked_and_comes_back_unchanged(own: Own, x: Tensor, batch_norm: str, training: bool) -> None:
     own.train(training)
     own.first.bias.requires_grad_(False)
-    before, pictures, chance = state(own), x.clone(), torch.get_rng_state()
+    before, pictures, rng_state = state(own), x.clone(), torch.get_rng_state()
     result = leakage.attack(own, x, Y, attack=SHORT, protocol=LOCAL, batch_norm=batch_norm, normalization=(MEAN, STD), seed=1)
     assert same(before, state(own))
     assert torch.equal(x, pictures)
-    assert torch.equal(torch.get_rng_state(), chance)
+    assert torch.equal(torch.get_rng_state(), rng_state)
     assert result.reconstruction.shape == x.shape
     assert 0 <= float(result.reconstruction.min()) <= float(result.reconstruction.max()) <= 1
     mse = (result.reconstruction - x).square().mean((1, 2, 3))
@@ -265,14 +265,14 @@ def test_a_model_that_is_no_sequence_sees_normalised_pictures(own: Own, x: Tenso
 
 
 @pytest.mark.long
-def test_an_update_alone_leaves_model_and_chance_as_they_were_and_follows_its_seed(own: Own, x: Tensor) -> None:
+def test_an_update_alone_leaves_model_and_rng_state_as_they_were_and_follows_its_seed(own: Own, x: Tensor) -> None:
     update = leakage.observe(own, x, Y, batch_norm="batch").received.update
     asked = {"update": update, "image_shape": (3, 48, 48), "batch_size": 2, "attack": InvertingGradients(steps=3), "batch_norm": "batch"}
     own.train()
-    before, chance = state(own), torch.get_rng_state()
+    before, rng_state = state(own), torch.get_rng_state()
     one, again, other = (leakage.attack(own, seed=seed, **asked) for seed in (1, 1, 2))
     assert same(before, state(own))
-    assert torch.equal(torch.get_rng_state(), chance)
+    assert torch.equal(torch.get_rng_state(), rng_state)
     assert torch.equal(one.reconstruction, again.reconstruction)
     assert not torch.equal(one.reconstruction, other.reconstruction)
     beside = leakage.attack(own, x, Y, attack=InvertingGradients(steps=3), batch_norm="batch", seed=1)

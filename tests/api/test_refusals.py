@@ -30,7 +30,7 @@ class Cut(nn.Module):
 
 
 class Flat(nn.Module):
-    """So steep a bend that its derivative is 0."""
+    """So steep an activation that its derivative is 0."""
 
     def forward(self, x: Tensor) -> Tensor:
         return x.clamp(5, 6) - torch.tensor([5.0, 4.0, 3.0])

@@ -121,11 +121,11 @@ def check(name: str, make: zoo.Make, kind: str, side: int, ways: tuple[bool, ...
         if granted:
             assert sorted(result.labels) == Y.tolist()  # in the order of the pictures that the guesses fit best
         assert (result.update.labels is None) == (name in UNREADABLE)
-    state, set_before, pixels, chance = before
+    state, set_before, pixels, rng_state = before
     assert all(torch.equal(value, state[key]) for key, value in net.state_dict().items())
     assert flags(net) == set_before
     assert torch.equal(x, pixels)
-    assert torch.equal(torch.get_rng_state(), chance)
+    assert torch.equal(torch.get_rng_state(), rng_state)
 
 
 @pytest.mark.pairwise

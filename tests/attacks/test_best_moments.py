@@ -9,9 +9,9 @@ from leakage.spec.simple_choice import SimpleChoice
 from leakage.workers.adapter import play, prepare
 
 
-def ends(picture: str, force: str, *, adaptive: bool = True) -> tuple[float, float, str]:
+def ends(picture: str, strength: str, *, adaptive: bool = True) -> tuple[float, float, str]:
     """PSNR where the Lab's simple form ends behind noise, the best on the way, and what the attacker assumes of the errors."""
-    choice = SimpleChoice("small", 1, "noise", force, adaptive)  # type: ignore[arg-type]
+    choice = SimpleChoice("small", 1, "noise", strength, adaptive)  # type: ignore[arg-type]
     scene = prepare(choice.experiment((Picture(id=picture),)))
     frames = list(play(choice.experiment((Picture(id=picture),)), scene=scene))
     scores = torch.cat([psnr(frame.x, scene.x) for frame in frames])
@@ -36,8 +36,8 @@ def test_an_attacker_who_does_not_know_the_noise_reads_it_from_what_polishing_le
     assert words.startswith("read from what a fit to the end leaves")
 
 
-@pytest.mark.parametrize(("force", "least"), [("weak", 30.0), ("strong", 16.0)])
+@pytest.mark.parametrize(("strength", "least"), [("weak", 30.0), ("strong", 16.0)])
 @pytest.mark.long
-def test_polishing_follows_the_size_of_the_noise(force: str, least: float) -> None:
-    end, best, _ = ends("chelsea", force)
+def test_polishing_follows_the_size_of_the_noise(strength: str, least: float) -> None:
+    end, best, _ = ends("chelsea", strength)
     assert end > max(least, best - 1)

@@ -79,7 +79,7 @@ class Drawn(nn.Module):
             name = names[0] if float(torch.rand((), generator=rng)) < plain else names[int(torch.randint(len(names), (), generator=rng))]
             return name, of[name]
 
-        def chance(share: float) -> bool:
+        def likely(share: float) -> bool:
             return float(torch.rand((), generator=rng)) < share
 
         (entering, self.enter), (activation, self.activate), (between, self.between) = (
@@ -87,8 +87,8 @@ class Drawn(nn.Module):
             pick(ACTIVATIONS, 0.3),
             pick(BETWEEN, 0.5),
         )
-        self.convolved, self.shared, self.residual, bias, deep = chance(0.15), chance(0.1), chance(0.15), chance(0.8), chance(0.5)
-        self.last_first = chance(0.3)  # the layers are defined in another order than they are called in
+        self.convolved, self.shared, self.residual, bias, deep = likely(0.15), likely(0.1), likely(0.15), likely(0.8), likely(0.5)
+        self.last_first = likely(0.3)  # the layers are defined in another order than they are called in
         probe = self.enter(torch.rand(1, 3, SIDE, SIDE)).flatten(1)
         with torch.random.fork_rng():
             torch.manual_seed(seed)

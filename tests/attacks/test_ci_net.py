@@ -145,7 +145,7 @@ def test_labels_are_read_unless_they_are_granted() -> None:
         assert run[0].y.tolist() == LABELS[:1].tolist()
 
 
-def test_weights_and_numbers_are_drawn_by_the_attacks_own_chance() -> None:
+def test_weights_and_numbers_are_drawn_by_the_attacks_own_generator() -> None:
     for seed in (1, 2):
         rng = generator(seed, "attack")
         with drawing(int(torch.randint(2**31, (), generator=rng)), "generator"):

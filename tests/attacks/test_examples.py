@@ -127,7 +127,7 @@ def test_a_model_of_one_output_has_no_examples_and_that_is_said_beforehand() -> 
 # ---------------------------------------------------------------- what is said
 
 
-def test_the_ledger_says_what_the_attacker_owns_and_what_it_did_with_it() -> None:
+def test_the_threat_model_table_says_what_the_attacker_owns_and_what_it_did_with_it() -> None:
     asked = Experiment(assume=OWNS).resolve(CATALOG)
 
     def told(note: dict[str, object]) -> tuple[str, str]:

@@ -327,7 +327,7 @@ def test_an_attacker_that_was_handed_no_generator_answers_grey_and_says_why(atta
     assert "prior" not in answer.note
 
 
-def test_the_untrained_generator_is_drawn_by_the_attacks_own_chance_and_needs_nothing() -> None:
+def test_the_untrained_generator_is_drawn_by_the_attacks_own_generator_and_needs_nothing() -> None:
     seen = watched(smooth(side=28))
     one, again, other = (prior_of("untrained", seen, generator(seed, "prior")) for seed in (1, 1, 2))
     z = torch.ones(1, 1, DIGITS_LATENT)

@@ -121,7 +121,7 @@ def test_who_knows_the_protection_asks_the_network_trained_behind_it_and_a_naive
     assert not torch.allclose(answers[True], answers[False], atol=0.05)
 
 
-def test_the_ledger_is_told_what_the_network_was_trained_on_and_behind_what() -> None:
+def test_the_threat_model_table_is_told_what_the_network_was_trained_on_and_behind_what() -> None:
     behind = {}
     for adaptive in (False, True):
         experiment = DIGITS.model_copy(update={"defenses": ADA, "assume": Assumptions(adaptive=adaptive)})

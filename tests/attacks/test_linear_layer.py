@@ -18,7 +18,7 @@ from leakage.workers.adapter import observe, predicted_labels
 
 ATTACK = Part(id="linear_layer")
 MLP, FCN3, LENET = Part(id="mlp", fields={"width": 64}), Part(id="fcn3"), Part(id="lenet")
-BENDS = ["relu", "leaky_relu", "sigmoid", "tanh"]
+ACTIVATIONS = ["relu", "leaky_relu", "sigmoid", "tanh"]
 
 
 def using(kind: str) -> Part:
@@ -49,7 +49,7 @@ def error(seen: Observation, x: torch.Tensor, attack: Part = ATTACK) -> float:
 
 @pytest.mark.pairwise
 @pytest.mark.parametrize("kind", ESTIMATES)
-@pytest.mark.parametrize("activation", BENDS)
+@pytest.mark.parametrize("activation", ACTIVATIONS)
 @pytest.mark.parametrize("normalise", ["none", "cifar10"])
 def test_a_picture_is_read_off_the_first_layer_exactly(kind: str, activation: str, normalise: str) -> None:
     model = Part(id="mlp", fields={"width": 64, "activation": activation, "normalise": normalise})
@@ -80,7 +80,7 @@ def test_local_steps_on_one_picture_hide_nothing(protocol: str) -> None:
 # ---------------------------------------------------------------- one picture, back through layers
 
 
-@pytest.mark.parametrize("activation", BENDS)
+@pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_without_any_bias_the_loss_gives_the_last_derivative_and_the_layers_are_undone(activation: str) -> None:
     with precision(torch.float64):
         x = smooth(channels=3, side=16)

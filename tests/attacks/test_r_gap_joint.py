@@ -30,7 +30,7 @@ from leakage.workers.adapter import federation, network
 
 SEED = 201007733  # the number of the paper
 WANTED = ("norm", "block", "mean", "mean", "block")  # what each network must hold at least
-DRAWN = [  # side of the picture, bends, network: as they came, before anything was tried on them
+DRAWN = [  # side of the picture, activations, network: as they came, before anything was tried on them
     (10, "sigmoid", "conv 5@14 norm - conv 3@9 p1 norm"),
     (8, "tanh", "conv 5@10 p2 norm - block 8 /2 norm"),
     (12, "leaky_relu", "conv 4@20 - mean 2 - block 19 /2 norm"),

@@ -40,7 +40,7 @@ def test_with_alpha_fixed_at_0_it_is_inverting_gradients_without_the_sign_step_b
 def test_of_a_quadratic_loss_gradient_and_movement_are_parallel(eigenvalues: tuple[float, ...], everywhere: bool, somewhere: bool) -> None:
     """Linear regression by full batches: grad = H (w - w*). With one eigenvalue the path is straight, and every alpha is right.
 
-    With two it bends within a plane, where one equation fixes alpha: the authors' two-dimensional flow. With three no alpha is right.
+    With two it curves within a plane, where one equation fixes alpha: the authors' two-dimensional flow. With three no alpha is right.
     """
     hessian, best, w = torch.diag(torch.tensor(eigenvalues).double()), torch.tensor([1.0, -2.0, 3.0]).double(), torch.zeros(3).double()
     begun = w.clone()
@@ -142,7 +142,7 @@ def test_of_fedadmm_the_server_works_out_the_clients_own_model_and_a_naive_one_o
         torch.testing.assert_close(naive.replay.client_weights()[name] - received, 2 * moved, atol=1e-6, rtol=0)
 
 
-def test_the_ledger_says_that_local_steps_are_not_used() -> None:
+def test_the_threat_model_table_says_that_local_steps_are_not_used() -> None:
     experiment = Experiment(pictures=(Picture(id="astronaut"),), attack=Part(id="surrogate_model"), protocol=fedavg(50), model=TINY)
     rows = {about: (tag, words) for tag, about, words in assumptions(experiment, CATALOG, None, {})}
     assert rows["What the client does"][0] == "does not use"

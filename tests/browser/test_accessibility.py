@@ -127,7 +127,7 @@ def test_in_front_of_a_hall_too_with_hands_dialogs_and_the_speaker(site: str, pa
 
 
 def test_our_parts_of_lab_compare_and_ask_pass_axe(site: str, page: Page) -> None:
-    for address, runs, last in (("/", 1, ".gle-ledger"), ("/compare", 4, ".gle-compared"), ("/ask", 0, ".gle-row")):
+    for address, runs, last in (("/", 1, ".gle-table"), ("/compare", 4, ".gle-compared"), ("/ask", 0, ".gle-row")):
         page.emulate_media(color_scheme="light")
         page.set_viewport_size({"width": 1280, "height": 720})
         page.goto(f"{site}{address}")

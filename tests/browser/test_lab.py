@@ -195,7 +195,7 @@ def test_the_picture_of_what_is_sent_follows_the_protocol_and_rests_for_those_wh
     moving = "() => [...document.querySelectorAll('.gle-sent *')].filter((e) => getComputedStyle(e).animationName !== 'none').length"
     assert page.evaluate(moving) == 0
     lively = opened(chromium, f"{site}/?protocol=fedprox")
-    expect(lively.locator(".gle-leash")).to_have_count(1, timeout=15_000)
+    expect(lively.locator(".gle-spring")).to_have_count(1, timeout=15_000)
     assert lively.evaluate(moving) > 0
 
 

@@ -109,7 +109,7 @@ def test_a_search_starts_from_its_generators_noise_and_falls_a_hundredfold(name:
     seen = observed(smooth())
     run, other = moments(short(name), seen), moments(short(name, steps=1), seen, seed=2)
     assert float(run[-1].loss) < 0.01 * float(run[0].loss)
-    assert float(torch.corrcoef(torch.stack([run[0].x.flatten(), other[0].x.flatten()]))[0, 1]) < 0.5  # of 64 pixels: 1 / 8 by chance
+    assert float(torch.corrcoef(torch.stack([run[0].x.flatten(), other[0].x.flatten()]))[0, 1]) < 0.5  # of 64 pixels: 1 / 8 at random
 
 
 @SEARCHING

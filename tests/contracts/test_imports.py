@@ -80,7 +80,10 @@ PLANTED = {
         "The web process and the dispatcher stay light",
     ),
     "streamlit in the service": ({"runs/service.py": "import streamlit as st"}, "Only ui imports streamlit"),
-    "a widget that calls the engine": ({"ui/lab/ledger.py": "import leakage.engine.core"}, "Only the workers turn an Experiment"),
+    "a widget that calls the engine": (
+        {"ui/lab/threat_model_table.py": "import leakage.engine.core"},
+        "Only the workers turn an Experiment",
+    ),
     "another door to the database": ({"workers/dispatcher.py": "from sqlite3 import connect"}, "Only runs.connections opens the database"),
     "a folder that nobody placed": ({"utils/__init__.py": ""}, "Imports go down"),
 }

@@ -39,8 +39,8 @@ def local_training(
         for first in range(0, len(x), size):
             optimiser.zero_grad()
             loss = nn.CrossEntropyLoss()(copy(x[first : first + size]), y[first : first + size])
-            leash = sum((w - w0.detach()).square().sum() for w, w0 in zip(copy.parameters(), model.parameters(), strict=True))
-            (loss + pull / 2 * leash).backward()
+            proximal = sum((w - w0.detach()).square().sum() for w, w0 in zip(copy.parameters(), model.parameters(), strict=True))
+            (loss + pull / 2 * proximal).backward()
             optimiser.step()
     after = dict(copy.named_parameters())
     return {name: (after[name] - before).detach() for name, before in model.named_parameters()}

@@ -182,7 +182,7 @@ def test_a_round_is_an_epoch_where_one_client_sees_all_pictures_once(home: Path)
         assert find(f"{name}@3")[0].unit == unit
 
 
-def test_the_ledger_says_what_the_weights_are(ours: Path) -> None:
+def test_the_threat_model_table_says_what_the_weights_are(ours: Path) -> None:
     assert words("") == "untrained"
     assert words("ours@3") == "trained for 3 of 3 epochs on 20,000 pictures of CIFAR-10, names 50.0% of the test pictures right"
 

@@ -260,7 +260,7 @@ def test_a_run_says_the_epsilon_of_all_that_its_client_sends_and_none_for_noise_
     assert promised(Part(id="gaussian_noise")) is None
 
 
-def test_a_training_says_its_epsilon_as_it_was_trained_and_as_it_would_be_if_batches_were_drawn_by_chance() -> None:
+def test_a_training_says_its_epsilon_as_it_was_trained_and_as_it_would_be_if_batches_were_drawn_at_random() -> None:
     training = Training(clients=3, rounds=6, batch=64, defenses=(Part(id="dp_sgd", fields={"sigma": 1.0}),))
     found = privacy(training, 20_000)
     assert found is not None

@@ -135,10 +135,10 @@ def test_ldp_fl_sends_one_of_two_numbers_and_is_right_on_average_within_its_rang
 
 
 def test_no_number_of_ldp_fl_is_more_likely_by_more_than_e_to_epsilon() -> None:
-    """At the ends of the range the chances are e^eps / (e^eps + 1) and 1 / (e^eps + 1)."""
+    """At the ends of the range the probabilities are e^eps / (e^eps + 1) and 1 / (e^eps + 1)."""
     got = draws("ldp_fl", torch.tensor([-1.0, 1.0], dtype=torch.float64), radius=1.0, epsilon=2.0) > 0
-    chance = 1 / (math.exp(2) + 1)
-    assert got.double().mean(0).tolist() == pytest.approx([chance, 1 - chance], abs=4 * math.sqrt(chance / 2000))
+    probability = 1 / (math.exp(2) + 1)
+    assert got.double().mean(0).tolist() == pytest.approx([probability, 1 - probability], abs=4 * math.sqrt(probability / 2000))
 
 
 def test_ldp_fl_counts_every_number_of_a_phone() -> None:

@@ -189,8 +189,8 @@ def test_one_draw_of_many_entries_is_taken_as_it_came_but_for_the_smallest_which
     assert cosine(got, lenet) > 0.97
 
 
-def test_a_root_that_hardly_changed_by_chance_is_not_taken_for_an_entry_that_would_be_sent_every_time() -> None:
-    """g = 0.1 and C = 1: sent twice of 20 draws as v = 10.1, from weights that moved by 1 %, while C by chance moved by 0.01 %."""
+def test_a_root_that_hardly_changed_at_random_is_not_taken_for_an_entry_that_would_be_sent_every_time() -> None:
+    """g = 0.1 and C = 1: sent twice of 20 draws as v = 10.1, from weights that moved by 1 %, while C at random moved by 0.01 %."""
     roots = torch.tensor([[0.1, 10.0], [0.101, 9.999]], dtype=torch.float64)
     sums = [roots[:, 0].sum(), roots[:, 0].square().sum(), roots[:, 1].sum(), roots[:, 1].square().sum()]
     tally = Kept(torch.tensor([2.0]), *(value.reshape(1) for value in sums))
@@ -299,7 +299,7 @@ def test_an_accomplice_that_cannot_be_is_refused_with_a_remedy(accomplice: Pictu
         Experiment(assume=Assumptions(accomplice=accomplice), **more).resolve(CATALOG)
 
 
-def test_the_ledger_says_that_another_phone_colludes() -> None:
+def test_the_threat_model_table_says_that_another_phone_colludes() -> None:
     asked = Experiment(defenses=(sampling(0.05),), assume=Assumptions(strategy=RANK, accomplice=CAT)).resolve(CATALOG)
     rows = {about: (tag, told) for tag, about, told in assumptions(asked, CATALOG, None, {})}
     assert rows["Another phone colludes"][0] == "granted"

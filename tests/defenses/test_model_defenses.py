@@ -30,7 +30,7 @@ EXACT = pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-6), 
 
 
 def rng_of(name: str, place: int = 0) -> StepRng:
-    """The chances of the first phone's protection."""
+    """The random numbers of the first phone's protection."""
     return partial(generator, SEED, "defense", place, name)
 
 

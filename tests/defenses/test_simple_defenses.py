@@ -143,7 +143,7 @@ def test_random_pruning_takes_every_entry_alike_and_others_in_every_step() -> No
     frequency = rows.double().mean(0)
     assert float((frequency - 0.25).abs().max()) < 4 * math.sqrt(0.25 * 0.75 / DRAWS)
     same = (rows[1:] == rows[:-1]).all(1)
-    assert float(same.double().mean()) < 0.01  # one of 15504 masks by chance
+    assert float(same.double().mean()) < 0.01  # one of 15504 masks at random
 
 
 @pytest.mark.parametrize("scope", ["each tensor", "whole gradient", "random"])

@@ -345,12 +345,12 @@ def test_the_risk_of_a_layer_is_the_spread_of_its_weights_up_to_one() -> None:
     assert risk(torch.tensor([3.0])) == 0
 
 
-@pytest.mark.parametrize(("step", "chance"), [(0, 1 / 2), (2, 1 / 4), (8, 1 / 10)])
-def test_outpost_becomes_rare(step: int, chance: float) -> None:
+@pytest.mark.parametrize(("step", "probability"), [(0, 1 / 2), (2, 1 / 4), (8, 1 / 10)])
+def test_outpost_becomes_rare(step: int, probability: float) -> None:
     small = {"w": torch.tensor([1.0, 2.0])}
     defense = Outpost(decay=1, prune_base=50, noise_base=0)
     hits = [int(rounds(defense, [small] * (step + 1), {"w": torch.ones(2)}, seed)[step]["w"][0] == 0) for seed in range(400)]
-    assert sum(hits) / 400 == pytest.approx(chance, abs=0.08)  # 400 coins: known to 0.025
+    assert sum(hits) / 400 == pytest.approx(probability, abs=0.08)  # 400 coins: known to 0.025
 
 
 def test_outposts_noise_is_fresh_in_every_step_and_the_same_when_repeated() -> None:

@@ -84,7 +84,7 @@ def test_pictures_that_share_their_statistics_have_no_gradients_of_their_own() -
         assert len(scene.received["singles"]) == count
 
 
-def test_the_ledger_says_which_statistics_were_used_and_what_the_attacker_replays() -> None:
+def test_the_threat_model_table_says_which_statistics_were_used_and_what_the_attacker_replays() -> None:
     normed = meta(batch_norm=True, received=received(1))
 
     def said(experiment: Experiment, told: MetaEvent) -> list[str]:

@@ -60,7 +60,7 @@ ALLOWED = {  # where a step may wait for the CPU, and why
                 ("gaussian_noise", "noisy"),
                 ("laplacian_noise", "noisy"),
                 ("ldp_fl", "answered"),
-                ("low_precision", "_by_chance"),
+                ("low_precision", "_at_random"),
                 ("minmax_sampling", "sampled"),
                 ("outpost", "perturbed"),
                 ("random_layer", "drawn"),
@@ -68,7 +68,7 @@ ALLOWED = {  # where a step may wait for the CPU, and why
                 ("svt_privacy", "filtered"),
             )
         ),
-        "the client draws on the CPU: the same chance on every device; no attacker's step does",
+        "the client draws on the CPU: the same random numbers on every device; no attacker's step does",
     ),
     ("minmax_sampling.sampled", BACK): "sorts in float64 on the CPU, client only",
     ("svt_privacy.filtered", BACK): "goes through the entries on the CPU, client only",

@@ -307,7 +307,7 @@ def test_cifar_batches_are_read_in_their_order_one_label_a_record(tmp_path: Path
 def test_the_command_and_the_card_state_the_privacy_budget(
     digits: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """320 pictures, each in one of 10 noisy sums with sigma 1: epsilon 4.39 at delta 1e-5, less had the batches been drawn by chance."""
+    """320 pictures, each in one of 10 noisy sums with sigma 1: epsilon 4.39 at delta 1e-5, less had the batches been drawn at random."""
     monkeypatch.setenv("LEAKAGE_HOME", str(digits / "home"))
     caplog.set_level("INFO", "leakage")
     words = ["train", "--rounds", "1", "--batch", "32", "--pictures", "320", "--defense", "dp_sgd,sigma=1"]

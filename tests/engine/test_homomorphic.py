@@ -94,7 +94,7 @@ def test_a_tensor_that_does_not_exist_is_refused_with_those_that_do() -> None:
         observed(smooth(3), aggregation=over("fc"))
 
 
-def test_the_ledger_says_what_of_each_phone_the_server_has() -> None:
+def test_the_threat_model_table_says_what_of_each_phone_the_server_has() -> None:
     pictures = Experiment().pictures * 3
     for names, words in (
         ("", "never a single update"),

@@ -36,19 +36,19 @@ def test_count_probabilities_are_those_of_all_counts_that_add_up() -> None:
         if sum(counts) == 4:
             off = torch.tensor(counts).double() - 1  # the mean of each of 4 counts that add up to 4; their variance is 1 - 1 / 4
             likelihood = ((expected - 1) * off / variance - off.square() * (1 / variance - 4 / 3) / 2).sum().exp()
-            chance = likelihood / math.prod(math.factorial(k) for k in counts)
+            probability = likelihood / math.prod(math.factorial(k) for k in counts)
             for c, k in enumerate(counts):
-                every[c, k] += chance
+                every[c, k] += probability
     assert torch.allclose(count_probabilities(expected, variance, 4), every / every.sum(1, keepdim=True), atol=1e-12)
 
 
 @pytest.mark.parametrize(("variance", "misfit"), [(0.72, 1.0), (5.0, 1.0), (0.01, 1e12)])
 def test_where_nothing_is_known_each_count_is_binomial(variance: float, misfit: float) -> None:
     expected = torch.linspace(0, 1.6, 10) if misfit > 1 else torch.full((10,), 0.8)
-    chances = count_probabilities(expected, torch.full((10,), variance), 8, misfit)
+    probabilities = count_probabilities(expected, torch.full((10,), variance), 8, misfit)
     binomial = [math.comb(8, k) * 0.1**k * 0.9 ** (8 - k) for k in range(9)]
-    assert torch.allclose(chances, torch.tensor(binomial).double().expand(10, 9), atol=1e-7)
-    assert likeliest(chances)[1] == pytest.approx(1 - 0.9**8)  # eight classes, each there at least once with this probability
+    assert torch.allclose(probabilities, torch.tensor(binomial).double().expand(10, 9), atol=1e-7)
+    assert likeliest(probabilities)[1] == pytest.approx(1 - 0.9**8)  # eight classes, each there at least once with this probability
 
 
 def alone(given: Tensor, counts: Tensor) -> Tensor:
@@ -100,16 +100,16 @@ def test_readings_that_contradict_each_other_count_less_and_those_that_compare_a
 
 
 def test_the_likeliest_labels_are_the_best_of_all_and_expect_what_they_get() -> None:
-    chances = count_probabilities(torch.tensor([0.4, 1.5, 1.1]), torch.full((3,), 0.5), 3)
-    labels, fraction = likeliest(chances)
+    probabilities = count_probabilities(torch.tensor([0.4, 1.5, 1.1]), torch.full((3,), 0.5), 3)
+    labels, fraction = likeliest(probabilities)
     every = {
-        counts: sum(float(chances[c, k]) * min(m, k) for c, m in enumerate(counts) for k in range(4)) / 3
+        counts: sum(float(probabilities[c, k]) * min(m, k) for c, m in enumerate(counts) for k in range(4)) / 3
         for counts in product(range(4), repeat=3)
         if sum(counts) == 3
     }
     assert fraction == pytest.approx(max(every.values()))
     assert fraction == pytest.approx(every[tuple(torch.bincount(labels, minlength=3).tolist())])
-    assert expected_right(torch.tensor([0, 0, 0]), chances) == pytest.approx(every[3, 0, 0])
+    assert expected_right(torch.tensor([0, 0, 0]), probabilities) == pytest.approx(every[3, 0, 0])
 
 
 # ---------------------------------------------------------------- what an update shows by itself

@@ -171,12 +171,12 @@ def test_where_no_layer_says_the_labels_the_reason_is_given(name: str) -> None:
         last_layer(seen_by(make()))
 
 
-def test_a_probe_leaves_model_and_chance_as_they_were() -> None:
+def test_a_probe_leaves_model_and_rng_state_as_they_were() -> None:
     seen = seen_by(Net(nn.Linear(6, 5), plain))
-    before, chance = {name: value.clone() for name, value in seen.model.state_dict().items()}, torch.get_rng_state()
+    before, rng_state = {name: value.clone() for name, value in seen.model.state_dict().items()}, torch.get_rng_state()
     last_layer(seen)
     assert all(torch.equal(value, before[name]) for name, value in seen.model.state_dict().items())
-    assert torch.equal(torch.get_rng_state(), chance)
+    assert torch.equal(torch.get_rng_state(), rng_state)
     assert all(value.grad is None for value in seen.model.parameters())
     assert not any(layer._forward_hooks for layer in seen.model.modules())
 

@@ -207,7 +207,7 @@ def test_several_outputs_have_cross_entropy_alone() -> None:
 
 
 @pytest.mark.parametrize(("loss", "piece"), [("cross-entropy", "logistic loss;"), ("exponential", "exp(-margin);"), ("hinge", "is met")])
-def test_the_ledger_names_the_loss(loss: Loss, piece: str) -> None:
+def test_the_threat_model_table_names_the_loss(loss: Loss, piece: str) -> None:
     found = assumptions(Experiment(task="two", loss=loss).resolve(CATALOG), CATALOG, None, {})
     assert piece in next(value for _, what, value in found if what == "The model and its weights")
 

@@ -160,7 +160,7 @@ def test_of_two_starts_one_may_diverge_and_the_other_is_shown() -> None:
     assert float(run[-1].x) > 0
 
 
-# ---------------------------------------------------------------- bends
+# ---------------------------------------------------------------- activations
 
 
 def test_layers_made_of_straight_pieces_are_named() -> None:

@@ -112,7 +112,7 @@ def test_what_can_be_counted_by_hand(text: str, shape: tuple[int, int, int], ran
     assert measured_rank(layer(text, *shape), seed=1) == rank
 
 
-def test_the_same_seed_measures_the_same_and_global_chance_is_untouched() -> None:
+def test_the_same_seed_measures_the_same_and_global_generator_is_untouched() -> None:
     before = torch.get_rng_state()
     assert measured_rank(layer("conv 3@2", 2, 7, 7), seed=5) == measured_rank(layer("conv 3@2", 2, 7, 7), seed=5)
     assert torch.equal(torch.get_rng_state(), before)

@@ -106,7 +106,7 @@ def test_trained_weights_have_one_output_per_class() -> None:
 
 
 @pytest.mark.parametrize(("task", "piece"), [("classes", "10 classes"), ("two", "what the network says itself"), ("flipped", "opposite")])
-def test_the_ledger_says_what_the_outputs_mean(task: str, piece: str) -> None:
+def test_the_threat_model_table_says_what_the_outputs_mean(task: str, piece: str) -> None:
     found = assumptions(Experiment(task=task).resolve(CATALOG), CATALOG, None, {})
     assert piece in next(value for _, what, value in found if what == "The model and its weights")
 

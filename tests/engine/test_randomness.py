@@ -1,4 +1,4 @@
-"""The purposes from which chance is derived: another word would give other numbers, and no result could be repeated."""
+"""The purposes from which random numbers are derived: another word would give other numbers, and no result could be repeated."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ DRAWN = {
 
 
 @pytest.mark.parametrize("name", DRAWN)
-def test_every_chance_has_the_purpose_that_it_always_had(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_random_number_has_the_purpose_that_it_always_had(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[tuple[Any, ...]] = []
 
     def noted(seed: int, *purpose: str | int) -> torch.Generator:

@@ -1,4 +1,4 @@
-"""A ring of phones: each sum that reaches a neighbour, by hand; what follows from them; what it imitates, and the ledger."""
+"""A ring of phones: each sum that reaches a neighbour, by hand; what follows from them; what it imitates, and the threat model table."""
 
 import pytest
 import torch
@@ -174,7 +174,7 @@ def test_what_is_not_encrypted_of_the_first_layer_gives_every_picture_away() -> 
         ({"place": 2, "colluding": True}, "the sum of 2 phones before the attacker and the update of the last phone before it by itself"),
     ],
 )
-def test_the_ledger_says_which_sums_the_attacker_has(fields: dict[str, object], words: str) -> None:
+def test_the_threat_model_table_says_which_sums_the_attacker_has(fields: dict[str, object], words: str) -> None:
     asked = Experiment(model=TINY, pictures=Experiment().pictures * 3, aggregation=in_ring(**fields))
     rows = {what: told for _, what, told in assumptions(asked, CATALOG, None, {})}
     assert rows["A sum of several phones"].endswith(words)

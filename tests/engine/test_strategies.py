@@ -118,8 +118,8 @@ def test_an_entry_within_its_slack_counts_as_the_one_received_and_beyond_it_by_t
 def test_what_pruning_left_out_is_bounded_by_the_smallest_that_arrived() -> None:
     received, guess = {"w": torch.tensor([0.0, 3.0, 0.0, -4.0])}, {"w": torch.tensor([2.0, 2.0, -5.0, 4.0])}
     assert sent_by(guess, "pruning", "what arrived, and bounds", received, share=0.5) == {"w": [0, 2, -2, 4]}
-    by_chance = sent_by(guess, "pruning", "what arrived, and bounds", received, share=0.5, scope="random")
-    assert by_chance == {"w": [0, 2, 0, 4]} == sent_by(guess, "pruning", "what arrived", received, share=0.5)
+    at_random_positions = sent_by(guess, "pruning", "what arrived, and bounds", received, share=0.5, scope="random")
+    assert at_random_positions == {"w": [0, 2, 0, 4]} == sent_by(guess, "pruning", "what arrived", received, share=0.5)
 
 
 @pytest.mark.parametrize(("rounding", "told"), [("nearest", [127.0, 1.0, 2.25]), ("stochastic", [127.0, 1.0, 2.0])])
@@ -162,7 +162,7 @@ def test_whoever_reads_a_stand_in_off_and_polishes_comes_nearer_than_whoever_imi
 
 
 @pytest.mark.long
-def test_the_ledger_says_what_was_done_where_the_chosen_answer_cannot_be_used() -> None:
+def test_the_threat_model_table_says_what_was_done_where_the_chosen_answer_cannot_be_used() -> None:
     rounded = Experiment(model=TINY, defenses=(Part(id="low_precision"),)).resolve(CATALOG)
     alone = prepare(rounded)
     stepping = rounded.model_copy(update={"protocol": Part(id="fedavg")}).resolve(CATALOG)

@@ -87,7 +87,7 @@ def test_the_rank_is_the_median_over_the_distances_that_there_are() -> None:
 @pytest.mark.parametrize("shade", [0.5, 0.0])
 @pytest.mark.long
 def test_over_200_draws_a_guess_that_knows_nothing_averages_the_middle(shade: float) -> None:
-    # The true picture is any of the pool with equal chance, so its rank is uniform on 1..100: 50.5 +- 28.9 / sqrt(200) = 2.04.
+    # The true picture is any of the pool with equal probability, so its rank is uniform on 1..100: 50.5 +- 28.9 / sqrt(200) = 2.04.
     pool, rng = smooth(400, 3, 8, seed=5) ** 2, torch.Generator().manual_seed(0)
     guess, by_pixel, by_ssim = torch.full((1, 3, 8, 8), shade), [], []
     for _ in range(200):

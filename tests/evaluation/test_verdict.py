@@ -51,7 +51,7 @@ NAN = math.nan
         (0.59, 0.24, (2, 2, 2), NOT_SHOWN),
         (0.59, 0.26, (1, 1, 1), SINGLED_OUT),
         (0.33, 0.43, (1, 1, 1), SINGLED_OUT),  # a blob of the right colour: nothing to see, and yet it can be told from all others
-        (0.31, 0.43, (1, 1, 1), NOT_SHOWN),  # first by all, and as near as chance comes
+        (0.31, 0.43, (1, 1, 1), NOT_SHOWN),  # first by all, and as near as randomness comes
         (-0.5, 0.9, (1, 1, 1), NOT_SHOWN),
         (0.59, 0.5, (40, 1, 40), NOT_SHOWN),  # first by one of three
         (0.61, NAN, (1, 1, NAN), RECOGNIZABLE),

@@ -60,7 +60,7 @@ test('six gauges stand in order, with plain words and a dash, before anything is
   for (const { id } of GAUGES) {
     assert.equal(of(id).querySelector('.gle-value')?.textContent, '–');
     assert.equal(of(id).querySelectorAll('.gle-value small').length, 0); // no unit without a number
-    assert.equal(of(id).querySelectorAll('.gle-tick').length, id === 'rank' ? 1 : 0); // chance is known before
+    assert.equal(of(id).querySelectorAll('.gle-tick').length, id === 'rank' ? 1 : 0); // the random mark is known before
   }
   layGauges(host);
   assert.equal(host.children.length, 6);
@@ -71,7 +71,7 @@ test('the answer of the recorded run, as it is read from the page', (t) => {
   fill({ ...end.scores, loss: 4.253696204159496e-7 }, META, 232.76510620117188);
   assert.deepEqual(read('rank'), {
     ...{ value: 'rank 1 of 100', full: 'scaleX(1.0000)' },
-    ...{ marks: ['chance rank 50.5', 'mean colour rank 55', 'out of focus rank 4'], ticks: ['50.00%', '45.45%', '96.97%'] }, // 45, 96 of 99
+    ...{ marks: ['random rank 50.5', 'mean colour rank 55', 'out of focus rank 4'], ticks: ['50.00%', '45.45%', '96.97%'] }, // 45, 96 of 99
     ranks: ['0', '0', '0'],
   });
   assert.deepEqual(read('psnr'), {
@@ -126,14 +126,14 @@ test('the rank of a batch is a median, among as many as stand in the line-up', (
   fill({ rank: 5.5, identified: 0.5 }, batch);
   assert.deepEqual(read('rank'), {
     ...{ value: 'median rank 5.5 of 21', full: 'scaleX(0.7750)' }, // (21 - 5.5) / 20
-    ...{ marks: ['chance rank 11', 'picked out 2 of 4'], ticks: ['50.00%'], ranks: ['0'] },
+    ...{ marks: ['random rank 11', 'picked out 2 of 4'], ticks: ['50.00%'], ranks: ['0'] },
   });
   fill({ rank: 21, identified: 0 }, batch);
   assert.deepEqual([read('rank').value, read('rank').full], ['median rank 21 of 21', 'scaleX(0.0000)']);
-  assert.deepEqual(read('rank').marks, ['chance rank 11', 'picked out 0 of 4']);
+  assert.deepEqual(read('rank').marks, ['random rank 11', 'picked out 0 of 4']);
   fill({ rank: 81, identified: 0 }, { ...META, baselines: {} });
   assert.deepEqual([read('rank').value, read('rank').full], ['rank 81 of 100', 'scaleX(0.1919)']); // 19 / 99
-  assert.deepEqual(read('rank').marks, ['chance rank 50.5']); // one picture: nobody else to pick out
+  assert.deepEqual(read('rank').marks, ['random rank 50.5']); // one picture: nobody else to pick out
   fill({ rank: 1 }, { ...META, lineup: { size: 1, words: '' } });
   assert.equal(read('rank').full, 'scaleX(0.0000)');
 });

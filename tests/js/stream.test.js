@@ -7,11 +7,11 @@ import { NOTHING, openPage } from './page.js';
 /**
  * A stream that asks for what comes after the last event it heard.
  * @param {import('node:test').TestContext} test
- * @param {{ hidden?: boolean, chance?: number }} [way] `chance` is what Math.random gives: at 0.5 a pause is as long as planned
+ * @param {{ hidden?: boolean, random?: number }} [way] `random` is what Math.random gives: at 0.5 a pause is as long as planned
  */
-function open(test, { hidden = false, chance = 0.5 } = {}) {
+function open(test, { hidden = false, random = 0.5 } = {}) {
   const page = openPage(test);
-  test.mock.method(Math, 'random', () => chance);
+  test.mock.method(Math, 'random', () => random);
   page.hidden = hidden;
   /** @type {{ event: any, seq: number }[]} */
   const heard = [];
@@ -100,9 +100,9 @@ test('every failure doubles the pause, up to 15 seconds', async (t) => {
   assert.equal(opened.page.sources.length, 8);
 });
 
-test('a quarter more or less, by chance, so that not all come back at once', async (t) => {
-  assert.deepEqual(await pauses(open(t, { chance: 0 }), 2), [375, 750]);
-  assert.deepEqual(await pauses(open(t, { chance: 1 }), 2), [625, 1250]);
+test('a quarter more or less, at random, so that not all come back at once', async (t) => {
+  assert.deepEqual(await pauses(open(t, { random: 0 }), 2), [375, 750]);
+  assert.deepEqual(await pauses(open(t, { random: 1 }), 2), [625, 1250]);
 });
 
 test('one event heard makes the next pause short again; an opened line alone does not', async (t) => {

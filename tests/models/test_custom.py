@@ -59,7 +59,7 @@ TWINS = [  # template -> the plug-in with the same network, the fields of both, 
     ("LeNet (Zhu)", "lenet", LENET_STAR, {}, nn.Identity),
     ("LeNet (Zhu)", "lenet", {}, {"activation": "sigmoid", "bias": True}, nn.Identity),
     *((f"R-GAP's net {net}", "rgap_net", {"net": net}, {}, nn.Identity) for net in "ABCDE"),
-    ("FCN3", "fcn3", {}, {}, partial(nn.LeakyReLU, 0.2)),  # it bends its outputs as well
+    ("FCN3", "fcn3", {}, {}, partial(nn.LeakyReLU, 0.2)),  # it has an activation behind its outputs as well
     ("ResNet18, width 16", "resnet", {"norm": "none", "normalise": "none"}, NONSMOOTH, nn.Identity),
     ("ResNet18, width 16, skip 3 cut", "resnet", {"norm": "none", "normalise": "none", "cut": 3}, NONSMOOTH, nn.Identity),
     (
@@ -290,7 +290,7 @@ def test_the_speed_of_the_default_network_is_not_taken_for_that_of_another(door:
     assert door.estimate(custom("conv 3@4").resolve(CATALOG)) is None
 
 
-def test_a_network_comes_from_the_address_and_goes_into_the_run_and_the_ledger(door: Service, visit: Open) -> None:
+def test_a_network_comes_from_the_address_and_goes_into_the_run_and_the_threat_model_table(door: Service, visit: Open) -> None:
     at = visit(model="custom", **{"custom.network": "conv 3@4 /2\nlinear 20"})
     fine(at)
     assert at.text_area(key="custom.network").value == "conv 3@4 /2\nlinear 20"

@@ -26,7 +26,7 @@ from leakage.spec.words import CUT_SHORT, NOT_SHOWN, PARTLY, RECOGNIZABLE, SINGL
 # ---------------------------------------------------------------- what is run
 
 
-def test_every_group_has_people_and_chance_of_its_own() -> None:
+def test_every_group_has_people_and_randomness_of_its_own() -> None:
     found = groups(OFFICER)
     assert len(found) == GROUPS[OFFICER.minutes] == 3
     people = [picture.id for one in found for picture in one.pictures]

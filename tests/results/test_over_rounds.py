@@ -15,7 +15,7 @@ from leakage.results.over_rounds import best_of, curves
 from leakage.settings import ROOT
 from leakage.spec.experiment import Experiment, Part
 from leakage.ui.compare.rounds_view import closeness, hook, over_rounds
-from leakage.ui.lab.ledger import settings
+from leakage.ui.lab.threat_model_table import settings
 
 DP = {"id": "dp_sgd", "fields": {"clip": 1.0, "sigma": 1.0}}
 SAMPLED = {"id": "minmax_sampling", "fields": {"ratio": 0.05}}
@@ -71,7 +71,7 @@ def test_of_several_strategies_the_one_that_ends_highest_speaks_for_a_protection
 
 
 @pytest.mark.usefixtures("_assets")
-def test_the_ledger_has_it_beside_the_privacy_budget() -> None:
+def test_the_threat_model_table_has_it_beside_the_privacy_budget() -> None:
     rows = {about: (tag, told) for tag, about, told in settings(Experiment(defenses=(Part(**SAMPLED),)), CATALOG, None, None)}
     tag, told = rows["The same over many rounds"]
     assert tag == "precomputed"

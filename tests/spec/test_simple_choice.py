@@ -6,7 +6,7 @@ from small_problems import CATALOG
 from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
 from leakage.spec.lab_settings import NONE, experiment_of, lab_settings
 from leakage.spec.prepared import prepared
-from leakage.spec.simple_choice import FORCES, SimpleChoice, choices, find_choice
+from leakage.spec.simple_choice import STRENGTHS, SimpleChoice, choices, find_choice
 
 
 def pictures(count: int) -> tuple[Picture, ...]:
@@ -17,7 +17,7 @@ def pictures(count: int) -> tuple[Picture, ...]:
 def test_every_choice_can_be_run_and_is_read_back_from_the_settings_that_it_writes(count: int) -> None:
     offered = list(choices(count))
     form = prepared().simple
-    assert len(set(offered)) == len(offered) == 4 * len(form.networks) * (1 + len(FORCES) * len(form.protections))
+    assert len(set(offered)) == len(offered) == 4 * len(form.networks) * (1 + len(STRENGTHS) * len(form.protections))
     for choice in offered:
         settings = lab_settings(choice.experiment(pictures(count)).resolve(CATALOG))
         assert find_choice(experiment_of(settings, pictures(count), CATALOG), CATALOG) == choice

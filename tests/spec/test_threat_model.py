@@ -142,7 +142,7 @@ def test_a_protocol_says_truly_whether_what_it_sends_is_a_gradient(protocol: str
     assert (apart(naive.as_gradient(), plain.received.update) < 1e-4) == is_one  # a step of 0.01 rounds the sixth digit
 
 
-def test_what_the_attacker_assumes_of_a_protections_errors_stands_in_the_ledger() -> None:
+def test_what_the_attacker_assumes_of_a_protections_errors_stands_in_the_threat_model_table() -> None:
     noisy, note = Experiment(model=TINY, defenses=(Part(id="gaussian_noise"),)), {"errors": "known from the protection"}
     row = ("assumed", "How large the protection's errors are", "known from the protection")
     assert row in assumptions(noisy, CATALOG, None, note)

@@ -22,7 +22,7 @@ ENDS = re.compile(r"(?<=[.?!])[\"'”)]*\s+(?=[A-Z0-9{“\"'(…])")
 ANSWERS = tuple(
     f"leakage/results/{name}.py" for name in ("answer", "answer_words", "advice", "alternatives", "control", "labels_read", "promise")
 )
-SOURCES = ("leakage/spec", *ANSWERS, "leakage/ui", "pages")  # pages, tooltips, the ledger, the answers of Ask
+SOURCES = ("leakage/spec", *ANSWERS, "leakage/ui", "pages")  # pages, tooltips, the threat model table, the answers of Ask
 TOLD = ("strategies", "backfires", "published", "imitation", "in_place_of_steps", "ends_without", "needs_structure", "needs_step")
 SHOWN = ("title", "help", "story", "titles", "about")  # what assets/prepared.json says to readers
 

@@ -1,4 +1,4 @@
-"""The federated setting on the page: protocol, sums, rounds, the naive and the adaptive attacker; what the ledger says of them."""
+"""The federated setting on the page: protocol, sums, rounds, the naive and the adaptive attacker; what the threat model table says of them."""
 
 import dataclasses
 import json
@@ -20,15 +20,15 @@ from leakage.spec.threat_model import ClientBehavior, assumptions
 from leakage.ui.common import explain
 from leakage.ui.components import sent
 from leakage.ui.components.live import Shown
-from leakage.ui.lab.ledger import settings
 from leakage.ui.lab.result import find_runs
+from leakage.ui.lab.threat_model_table import settings
 
 EIGHT = {"batch": "8"}
 PHONES = Part(id="secure_aggregation", fields={"clients": 4})
 
 
 def rows(experiment: Experiment, note: dict[str, object] | None = None, *, batch_norm: bool = False) -> dict[str, tuple[str, str]]:
-    """The ledger of an experiment: what it is about -> tag, what holds."""
+    """The threat model table of an experiment: what it is about -> tag, what holds."""
     told = meta(batch_norm=batch_norm, received=received(1))
     return {what: (tag, value) for tag, what, value in assumptions(experiment.resolve(CATALOG), CATALOG, told, note or {})}
 
@@ -151,11 +151,11 @@ def test_each_protocol_has_a_mark_of_its_own_in_the_picture() -> None:
     def picture(protocol: str) -> str:
         return sent.picture(ClientBehavior(CATALOG.get("protocol", protocol), {}, 5, 1, 1, "eval"))
 
-    assert 'class="gle-leash"' in picture("fedprox")
+    assert 'class="gle-spring"' in picture("fedprox")
     assert 'class="gle-dual"' in picture("fedadmm")
     plain = picture("fedavg")
     assert plain.count("<ellipse") == 5
-    assert "gle-leash" not in plain
+    assert "gle-spring" not in plain
     assert "gle-dual" not in plain
 
 
@@ -172,10 +172,10 @@ def test_a_protocol_that_somebody_adds_gets_the_general_picture_and_runs(door: S
     fine(at)
 
 
-# ---------------------------------------------------------------- the ledger
+# ---------------------------------------------------------------- the threat model table
 
 
-def test_the_ledger_tells_the_protocol_with_its_settings_and_the_rounds() -> None:
+def test_the_threat_model_table_tells_the_protocol_with_its_settings_and_the_rounds() -> None:
     fields = {"epochs": 2, "mini_batch": 2, "rate": 0.01, "momentum": 0.9, "shuffled": True}
     eight = tuple(Picture(id=name) for name in ("astronaut", "cat", "coffee", "rocket", "retina", "face-0", "face-1", "face-2"))
     said = rows(Experiment(pictures=eight, protocol=Part(id="fedavg", fields=fields), aggregation=PHONES, rounds=3, attacked_round=2))
@@ -201,21 +201,23 @@ def test_the_ledger_tells_the_protocol_with_its_settings_and_the_rounds() -> Non
     [
         ("fedavg", "idlg", True, "knows", "imitates 5 local steps"),
         ("fedavg", "idlg", False, "does not know", "knows nothing of the 5 local steps"),
-        ("fedprox", "idlg", False, "does not know", "the leash"),
+        ("fedprox", "idlg", False, "does not know", "the proximal term"),
         ("fedadmm", "idlg", False, "does not know", "the hidden correction"),
         ("fedadmm", "dlg_admm", True, "knows", "works out the hidden correction"),
         ("fedadmm", "dlg_admm", False, "knows", "instead of starting afresh and it compares what was sent with a gradient"),
         ("fedsgd", "idlg", False, "knows", "here it is one"),
     ],
 )
-def test_the_ledger_says_what_is_imitated_and_what_is_mistaken(protocol: str, attack: str, adaptive: bool, tag: str, piece: str) -> None:
+def test_the_threat_model_table_says_what_is_imitated_and_what_is_mistaken(
+    protocol: str, attack: str, adaptive: bool, tag: str, piece: str
+) -> None:
     said = rows(Experiment(protocol=Part(id=protocol), attack=Part(id=attack), assume=Assumptions(adaptive=adaptive)))
     assert said["What the client does"][0] == tag
     assert said["Naive or adaptive"][1].startswith("Adaptive: " if adaptive else "Naive: ")
     assert piece in said["Naive or adaptive"][1]
 
 
-def test_the_ledger_repeats_what_the_attack_says_of_itself() -> None:
+def test_the_threat_model_table_repeats_what_the_attack_says_of_itself() -> None:
     note = {"label rule": "a rule", "label certainty": 0.97, "attacker": "naive, repaired: state"}
     said = rows(Experiment(), note)
     assert said["The labels"] == ("finds out", "a rule, expected to be right for about 97 %")
@@ -230,7 +232,7 @@ def test_the_ledger_repeats_what_the_attack_says_of_itself() -> None:
     assert rows(Experiment(assume=Assumptions(labels=True)), note)["The labels"] == ("granted", "granted by a switch")
 
 
-def test_the_ledger_says_where_an_answer_was_read_and_what_the_attack_thinks_of_it() -> None:
+def test_the_threat_model_table_says_where_an_answer_was_read_and_what_the_attack_thinks_of_it() -> None:
     scores = {"cosine": 0.1, "relative_l2": 0.2, "mse": 0.3, "psnr": 5.2}
     experiment = Experiment(attack=Part(id="linear_layer")).resolve(CATALOG)
 
@@ -256,7 +258,7 @@ def test_an_attack_without_steps_costs_the_replays_of_its_answer() -> None:
 
 
 @pytest.mark.parametrize(("given", "tag"), [("none", "does not know"), ("running", "granted"), ("exact", "granted")])
-def test_the_ledger_says_which_statistics_were_granted(given: str, tag: str) -> None:
+def test_the_threat_model_table_says_which_statistics_were_granted(given: str, tag: str) -> None:
     experiment = Experiment(model=Part(id="convnet"), assume=Assumptions(statistics=given))
     assert rows(experiment, batch_norm=True)["BatchNorm statistics"][0] == tag
     assert "BatchNorm statistics" not in rows(Experiment())

@@ -62,7 +62,7 @@ def test_the_lab_opens_with_seven_choices_and_asks_what_it_always_asked(door: Se
 
 
 def test_a_choice_writes_all_settings_that_follow_from_it_and_they_are_in_the_address(door: Service, visit: Open) -> None:
-    at = press(press(press(press(visit(itself=True), "network", "wide"), "count", 4), "protection", "soteria"), "force", "strong")
+    at = press(press(press(press(visit(itself=True), "network", "wide"), "count", 4), "protection", "soteria"), "strength", "strong")
     press(at, "adaptive", False)
     assert is_simple(at)
     told = {name: str(value) for name, value in at.query_params.items()}
@@ -75,7 +75,7 @@ def test_a_choice_writes_all_settings_that_follow_from_it_and_they_are_in_the_ad
     assert (len({picture.id for picture in experiment.pictures}), experiment.assume.adaptive, experiment.assume.strategy) == (4, False, "")
     again = visit(who="you", itself=True, **told)
     assert is_simple(again)
-    assert again.button_group(key="simple-force").value == "strong"
+    assert again.button_group(key="simple-strength").value == "strong"
     assert asked(door, press_run(again)) == experiment
     assert asked(door, press_run(press(again, "adaptive", True))).assume.strategy == protection.strong.strategy
 

@@ -66,7 +66,7 @@ def test_metrics_and_output_state_the_privacy_budget(asked: Path, tmp_path: Path
     found = ran(asked, tmp_path / "out", defenses=[{"id": "dp_sgd", "fields": {"sigma": 2.0}}], rounds=4, attacked_round=4)["privacy"]
     assert found["epsilon"] == accounting.epsilon(2.0, 4)
     assert (found["delta"], found["uses"], found["unit"]) == (1e-5, 4, "one picture, present or absent")
-    assert "none is left out by chance" in found["assumption"]
+    assert "none is left out at random" in found["assumption"]
     assert f"epsilon {found['epsilon']:.2f} at delta 1e-05, for one picture" in caplog.messages[-1]
     pure = ran(asked, tmp_path / "pure", defenses=[{"id": "svt_privacy", "fields": {}}])["privacy"]
     assert pure["delta"] == 0

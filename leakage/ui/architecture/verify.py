@@ -21,7 +21,7 @@ from leakage.ui.components.live import Shown, stage
 
 GROUP = "verify"
 TASKS = {1: "flipped", 10: "classes"}  # outputs -> the task; the gallery's pictures have 10 classes
-BENDS = {"sigmoid": "Sigmoid (smooth)", "leaky_relu": "LeakyReLU"}
+ACTIVATIONS = {"sigmoid": "Sigmoid (smooth)", "leaky_relu": "LeakyReLU"}
 SHALLOW = 3  # so many layers before the outputs: deeper, sigmoids pass next to no gradient on, and DLG loses its way
 MAX_SECONDS = 180
 WHY = "DLG needs smooth layers, and deep smooth networks pass on next to no gradient: there Inverting Gradients on LeakyReLU finds more."
@@ -47,12 +47,12 @@ def render_offer(given: Given, said: counts.Verdict) -> None:
 def settings(given: Given) -> None:
     """What is attacked, and how it is searched; the defaults follow the depth of the network."""
     state, first = st.session_state, first_search(given)
-    if key("bend") not in state or state.get(key("depth")) != first.title:  # widgets that were not drawn for a while are forgotten
+    if key("activation") not in state or state.get(key("depth")) != first.title:  # widgets that were not drawn for a while are forgotten
         state[key("depth")] = first.title
-        state[key("bend")], state[key("search")] = first.activation, first.attack.id
+        state[key("activation")], state[key("search")] = first.activation, first.attack.id
     names = {item.id: item.title for item in gallery()}
     st.selectbox("Picture", list(names), format_func=names.__getitem__, key=key("picture"))
-    st.segmented_control("Activation", list(BENDS), format_func=BENDS.__getitem__, required=True, key=key("bend"))
+    st.segmented_control("Activation", list(ACTIVATIONS), format_func=ACTIVATIONS.__getitem__, required=True, key=key("activation"))
     offered = {id: search.title for id, search in searches().items()}
     st.segmented_control("Search", list(offered), format_func=lambda id: escape(offered[id]), required=True, key=key("search"), help=WHY)
 
@@ -100,7 +100,7 @@ def start(given: Given) -> None:
     """Submit the attacks and put them into the address."""
     state = st.session_state
     try:
-        experiments = attacks(given, state[key("picture")], state[key("bend")], state[key("search")])
+        experiments = attacks(given, state[key("picture")], state[key("activation")], state[key("search")])
         st.query_params["run"] = ",".join(service().submit(experiment, owner(), group=GROUP) for experiment in experiments)
     except SpecError as error:
         state[key("refused")] = str(error)
@@ -162,7 +162,7 @@ def came(runs: Runs, said: counts.Verdict) -> Markdown:
     fields = searched.attack.fields
     names = {item.id: item.title for item in gallery()}
     steps = f"{fields['steps']} steps" + (f" a start, {fields['tries']} starts at most" if "tries" in fields else "")
-    activation = BENDS[str(searched.model.fields["activation"])]
+    activation = ACTIVATIONS[str(searched.model.fields["activation"])]
     assumed = f"{names[searched.pictures[0].id]}, {activation}, random weights, seed {searched.seed}; the search knows the class, {steps}"
     lab = link(Markdown("Open in the lab"), f"{base()}/?run={','.join(run.id for run, _ in runs)}")
     predicted = f"**Predicted:** {escape(said.headline)}. R-GAP alone: {escape(said.recursion)}."

@@ -46,9 +46,9 @@ def protection(question: Question, known: Catalog) -> Question:
 def _menu(known: Catalog, chosen: str) -> dict[str, str]:
     """A budget; the protections that the simple form of the Lab offers, weak to strong; then all others, and the chosen one."""
     strengths = {
-        key_of((strength.defense,), known): f"{protection.title}, {force}"
+        key_of((strength.defense,), known): f"{protection.title}, {name}"
         for protection in prepared().simple.protections.values()
-        for force, strength in protection.strengths().items()
+        for name, strength in protection.strengths().items()
     }
     others = [key for key in (chosen,) if key != BY_EPSILON]
     names = named(known_keys([NONE, *strengths, *ready_made(known), *others], known), known)

@@ -45,7 +45,7 @@ GLOSSARY = {
     "DLG and iDLG square it, Inverting Gradients compares directions (cosine): compare runs of one attack only.",
     "Grey picture": "The baseline: the score of an answer in plain grey, made without any gradient. A score near it says little by itself.",
     "Label": "The class of a picture, for example 'cat'. For one picture it can be read from the gradient without any search.",
-    "Random start (seed)": "The number that fixes all chance in a run: the model's untrained weights and the attacker's first guess. "
+    "Random start (seed)": "The number that fixes all randomness in a run: the model's untrained weights and the attacker's first guess. "
     "Same seed, same run.",
 }
 

@@ -33,7 +33,7 @@ from ends at 10 to 11 %, which is guessing. Accuracy drop: in percentage
 points, against the training without protection that is as long, with 95 % confidence.
 Privacy budget (epsilon): of one picture in that training, at delta 1e-5; not sampled: as it was trained, every picture once in each pass;
 if sampled: were every
-batch drawn by chance, which here nobody does; ∞: it bounds nothing."""
+batch drawn at random, which here nobody does; ∞: it bounds nothing."""
 APART = """Leakage is not drawn against accuracy here: “Every attacker” was measured with pictures of {leaks}, the accuracies are of
 {scene}. One plot of both would be of two data sets. In a comparison of {scene} above it is drawn."""
 

@@ -97,7 +97,7 @@ SCORES = {  # title -> its column
 NOTE = """“–”: not measured, or not defined. Accuracy: of that model trained with this protection by one short recipe for all, where
 that was measured, and blank where the model attacked here is another; in more rounds some catch up, see “Precomputed results”.
 Privacy budget (epsilon): of differential privacy at delta 1e-5 or less, where a protection gives one, for one
-picture or for all of one phone, as its ledger says; ∞: it bounds nothing. Where the phone does
+picture or for all of one phone, as its threat model table says; ∞: it bounds nothing. Where the phone does
 nothing that could be imitated, one run stands for both attackers."""
 MATRIX_NOTE = f"""PSNR in decibels: higher leaks more. Coloured: {RECOGNIZABLE}; paler: {SINGLED_OUT}, {PARTLY}; not coloured: {NOT_SHOWN},
 which is no proof of safety. Framed: only the naive attacker shows nothing."""

@@ -120,7 +120,7 @@ def fine(model: Part) -> Literal["none", "running", "exact"]:
         forms.DEFAULT.seed,
         key="seed",
         persist_state=forms.KEPT,
-        help="Fixes all chance: weights, noise, first guess.",
+        help="Fixes all randomness: weights, noise, first guess.",
     )
     st.number_input(
         "Time limit (s)",

@@ -24,7 +24,7 @@ from leakage.ui.common.session import owner
 from leakage.ui.components import sent
 from leakage.ui.components.live import Shown, stage
 from leakage.ui.lab import fallback, presets, strongest
-from leakage.ui.lab.ledger import ledger
+from leakage.ui.lab.threat_model_table import table_html
 
 MOST = 2  # runs side by side
 PLAYED = """It was computed on another machine. The same settings and the same seed, computed here, may end a few dB higher or lower:
@@ -150,11 +150,11 @@ def details(runs: list[Run], known: Catalog) -> None:
 
 
 def threat_model_table(run: Run, experiment: Experiment, known: Catalog) -> None:
-    """The ledger of a run, and whether the network that its LPIPS lacked is coming."""
+    """The threat model table of a run, and whether the network that its LPIPS lacked is coming."""
     meta = service().meta(run.id)
     if meta and meta.judging.lpips and not meta.judging.lpips.net and (words := lpips_download().words):
         st.caption(f":material/download: {escape(words)}")
-    st.html(ledger(experiment, known, meta, run.outcome(AttackEnd)))
+    st.html(table_html(experiment, known, meta, run.outcome(AttackEnd)))
 
 
 def actions(run: Run, of: str = "") -> None:

@@ -11,7 +11,7 @@ from leakage.spec.catalog import Catalog, CatalogError
 from leakage.spec.experiment import Experiment, Picture, SpecError
 from leakage.spec.lab_settings import NONE, PICKED, experiment_of, lab_settings
 from leakage.spec.prepared import prepared
-from leakage.spec.simple_choice import FORCES, SimpleChoice, find_choice, nearest_choice
+from leakage.spec.simple_choice import STRENGTHS, SimpleChoice, find_choice, nearest_choice
 from leakage.ui.common import forms
 from leakage.ui.common.markdown import Markdown, escape, ours
 from leakage.ui.common.session import KEPT
@@ -116,7 +116,7 @@ def _protection(choice: SimpleChoice, known: Catalog) -> None:
     if choice.protection == NONE:
         st.caption("What leaves the phone is sent as it is.")
         return
-    _menu("force", "Strength", {force: force.capitalize() for force in FORCES}, choice, known)
+    _menu("strength", "Strength", {name: name.capitalize() for name in STRENGTHS}, choice, known)
     (part,) = choice.experiment(forms.DEFAULT.pictures).defenses
     fields = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in part.fields.items())
     st.caption(f"{ours(known.get('defense', part.id).plain)} ({escape(fields)})")

@@ -42,7 +42,7 @@ export const GAUGES = [
       isNumber(value) ? `${(meta?.batch ?? 1) > 1 ? 'median rank' : 'rank'} ${Number(value.toFixed(1))} of ${crowd(meta)}` : DASH,
     fill: (value, _first, meta) => standing(value, meta),
     marks: (meta, _first, scores) => [
-      { name: 'chance', at: 0.5, text: `rank ${(crowd(meta) + 1) / 2}` },
+      { name: 'random', at: 0.5, text: `rank ${(crowd(meta) + 1) / 2}` },
       ...pickedOut(meta, scores),
       ...baselineRanks(meta),
     ],
@@ -168,7 +168,7 @@ function baselineRanks(meta) {
 }
 
 /**
- * Full at rank 1, empty at the last rank, half at chance.
+ * Full at rank 1, empty at the last rank, half where ranks are random.
  * @param {number} rank
  * @param {MetaEvent | null} meta
  */

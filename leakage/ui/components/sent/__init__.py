@@ -49,7 +49,11 @@ def describe(sender: ClientBehavior) -> str:
     """The same as a sentence."""
     travels, phones, steps = sender.protocol.travels, sender.phones, sender.steps
     who = f"Each of {phones} phones" if phones > 1 else "The phone"
-    did = "" if steps is None else f", takes {counted(steps, 'local step')}{', pulled back as on a leash,' if travels.leash else ''}"
+    did = (
+        ""
+        if steps is None
+        else f", takes {counted(steps, 'local step')}{', pulled back by the proximal term,' if travels.proximal else ''}"
+    )
     kept = f" and its {travels.kept}" if travels.kept else ""
     also = f", and {sender.other_sums}" if sender.other_sums else " only"
     what = f"{sender.receiver} gets the sum of {phones} updates{also}" if phones > 1 else f"only the {travels.what} travels to the server"
@@ -70,7 +74,7 @@ def _one(travels: Travels, steps: int | None) -> dict[str, Any]:
         "kept": {"words": _words(128.5, 30, travels.kept), "lock": _lock(128.5, 38)} if travels.kept else None,
         "feet": [] if steps is None else _feet(steps, 58, right - 10, 30),
         "did": did,
-        "leash": travels.leash,
+        "proximal": travels.proximal,
     }
 
 

@@ -1,4 +1,4 @@
-"""The ledger: what the attacker was assumed to know, what was set, and what a picture that knows nothing would have scored."""
+"""The threat model table: what the attacker was assumed to know, what was set, and what a picture that knows nothing would have scored."""
 
 from collections.abc import Sequence
 from statistics import median
@@ -29,14 +29,14 @@ BASELINES = {
 }
 
 
-def ledger(experiment: Experiment, known: Catalog, meta: MetaEvent | None, end: AttackEnd | None) -> str:
-    """The ledger of a run as an HTML table; `meta` and `end` are None as long as they are not known."""
+def table_html(experiment: Experiment, known: Catalog, meta: MetaEvent | None, end: AttackEnd | None) -> str:
+    """Return the threat model table of a run as HTML; `meta` and `end` are None as long as they are not known."""
     rows = [
         *assumptions(experiment, known, meta, end.note if end else {}),
         *settings(experiment, known, meta, end),
         *baselines(meta),
     ]
-    return render("ui/lab/ledger.html.jinja", rows=rows)
+    return render("ui/lab/threat_model_table.html.jinja", rows=rows)
 
 
 def settings(experiment: Experiment, known: Catalog, meta: MetaEvent | None, end: AttackEnd | None) -> list[Row]:
