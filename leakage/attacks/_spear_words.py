@@ -11,16 +11,18 @@ TOO_MANY = (
     "inputs. Choose fewer pictures, or a wider network."
 )
 PROVED_ALL = (
-    "Proved, without the truth: {} of the units of {} are on or off just as {} would have them (lambda; at random it is a half), and the update "
+    "Proved, without the truth: {} of the units of {} are on or off just as {} would have them (lambda; random: a half), and the update "
     "of these pictures, replayed, is the one received."
 )
-AGREED = "{} of the units of {} are on or off just as {} would have them (lambda; at random it is a half)."
+AGREED = "{} of the units of {} are on or off just as {} would have them (lambda; random: a half)."
 OTHER_UPDATE = (
     "Not proved: the update of these pictures, replayed, is {:.2g} % away from the one received, and rounding and noise allow {:.1g} %."
 )
-SOME = "{} of {} pictures are proved: at least {} of the units agree with each. Over all it is {} (lambda; at random it is a half)."
-MISSING = "Not proved: {} of {} pictures were found, with which {} of the units agree (lambda; at random it is a half). Parts of others may be in them."
-NEAR = "Not proved: {} of the units agree with these pictures (lambda; at random it is a half). Noise or rounding has moved them."
+SOME = "{} of {} pictures are proved: at least {} of the units agree with each. Over all it is {} (lambda; random: a half)."
+MISSING = (
+    "Not proved: {} of {} pictures were found, with which {} of the units agree (lambda; random: a half). Parts of others may be in them."
+)
+NEAR = "Not proved: {} of the units agree with these pictures (lambda; random: a half). Noise or rounding has moved them."
 NO_PICTURE = "None found: in no direction is this gradient zero as often as ReLU would make it, so no picture is shown. "
 FULL = "It has rank {}, where {} would leave {}: a protection or rounding has filled it."
 RANK = "Its rank is {}, for {}."

@@ -40,7 +40,7 @@ EPSILONS = {  # above a column -> what it says; in the order of `Cost.epsilons`
         "The same if every batch were drawn at random (Poisson sampling), which this training does not do. ∞: it bounds nothing."
     ),
     f"{BUDGET} of what was sent, not sampled": (
-        "Differential privacy of one picture in what this client sent to the attacker (of all its pictures, where the run's threat model table says "
+        "Differential privacy of one picture in what this client sent to the attacker (of all its pictures, where the threat model says "
         "so): one upload, or those of all rounds that it watched; no sampling is assumed. ∞: it bounds nothing."
     ),
 }

@@ -129,7 +129,7 @@ def test_large_entries_pass_the_test_more_often() -> None:
 
 
 def test_an_entry_is_asked_until_enough_have_passed() -> None:
-    """What one draw does at once, by the loop that it stands for: the share of accepted entries, of the same threshold and random numbers."""
+    """What one draw does at once, by the loop that it stands for: the share of accepted entries, of the same threshold and draws."""
     defense, g = SVTPrivacy(gamma=1.0, epsilon=4.0, tau=2.0, fraction=0.3), torch.linspace(0, 1, 1000, dtype=torch.float64)
     rng = np.random.default_rng(1)
 
