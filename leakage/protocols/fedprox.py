@@ -15,7 +15,7 @@ class FedProx(Protocol):
     Source: Li et al. 2020, equation 2 and algorithm 2.
     """
 
-    title = "Several local steps, each pulled back (FedProx)"
+    title = "Several local steps with a proximal term (FedProx)"
     short = "FedProx"
     plain = "As FedAvg, but the further the phone's weights drift from those it received, the harder they are pulled back."
     hint = "The pull is known to the server, so it hides nothing. With one local step it is FedSGD."
