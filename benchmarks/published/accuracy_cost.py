@@ -57,9 +57,9 @@ STACKS: list[tuple[Part, ...]] = [
     *((Part(id="minmax_sampling", fields={"ratio": ratio}),) for ratio in (0.2, 0.05, 0.01)),
     *((Part(id="outpost", fields={"noise_base": noise}),) for noise in (0.08, 0.8)),
     (Part(id="outpost", fields={"decay": 0.0}),),
-    *((Part(id="dp_sgd", fields={"sigma": sigma}),) for sigma in (0.0, 0.1, 1.0)),
+    *((Part(id="dp_sgd", fields={"noise_multiplier": noise}),) for noise in (0.0, 0.1, 1.0)),
     (Part(id="fed_cdp"),),
-    (Part(id="fed_cdp", fields={"sigma": 0.05}),),
+    (Part(id="fed_cdp", fields={"noise_multiplier": 0.05}),),
     (Part(id="fed_cdp", fields={"bound": 6.0, "last_bound": 2.0}),),
     (Part(id="ats"),),
 ]

@@ -134,7 +134,7 @@ def runs_of(part: str) -> Iterator[tuple[str, Experiment]]:
                 yield f"{choice.protection} {choice.strength} {who}{steps}", choice.experiment((Picture(id="astronaut"),))
     else:
         known = plugin_catalog.describe()
-        for defense in (Part(id="gaussian_noise", fields={"scale": 0.01}), Part(id="dp_sgd", fields={"sigma": 0.1})):
+        for defense in (Part(id="gaussian_noise", fields={"scale": 0.01}), Part(id="dp_sgd", fields={"noise_multiplier": 0.1})):
             (group,) = groups(Question(defenses=(defense,), minutes=1))
             for one in tries(group.resolve(known), known):
                 who = one.assume.strategy or ("adaptive" if one.assume.adaptive else "naive")

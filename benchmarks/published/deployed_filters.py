@@ -40,7 +40,7 @@ FILTERS: dict[str, Part | None] = {
     "NVFlare SVT before its fix": Part(id="svt_privacy", fields={"version": "before the fix"}),
     "NVFlare exclude_vars last": Part(id="exclude_vars"),
     "Flower local DP (epsilon 1, C 10)": Part(id="flower_local_dp"),
-    "Flower local DP (epsilon 100,000, C 1)": Part(id="flower_local_dp", fields={"epsilon": 1e5, "clip": 1.0}),
+    "Flower local DP (epsilon 100,000, C 1)": Part(id="flower_local_dp", fields={"epsilon": 1e5, "clipping_norm": 1.0}),
     "Flower central DP": Part(id="flower_central_dp"),
     "adaptive clipping": Part(id="adaptive_clipping"),
     "LDP-FL": Part(id="ldp_fl"),

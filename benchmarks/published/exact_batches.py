@@ -65,7 +65,7 @@ def protection(name: str, plain: dict[str, torch.Tensor]) -> tuple[Part, ...]:
         return (Part(id="pruning", fields={"share": float(size)}),)
     if kind == "each":
         length = float(torch.stack([g.square().sum() for g in plain.values()]).sum().sqrt())
-        return (Part(id="dp_sgd", fields={"clip": length / 2, "sigma": 0.0}),)
+        return (Part(id="dp_sgd", fields={"max_grad_norm": length / 2, "noise_multiplier": 0.0}),)
     return ()
 
 

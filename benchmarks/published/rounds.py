@@ -44,11 +44,11 @@ PROTECTIONS = [  # whose randomness is drawn anew in every round
     Part(id="gaussian_noise", fields={"scale": 0.01}),
     Part(id="gaussian_noise", fields={"scale": 0.1}),
     Part(id="laplacian_noise", fields={"scale": 0.1}),
-    Part(id="dp_sgd", fields={"clip": 1.0, "sigma": 0.01}),
-    Part(id="dp_sgd", fields={"clip": 1.0, "sigma": 0.1}),
-    Part(id="dp_sgd", fields={"clip": 1.0, "sigma": 1.0}),
-    Part(id="fed_cdp", fields={"sigma": 0.01}),
-    Part(id="fed_cdp", fields={"sigma": 0.5}),
+    Part(id="dp_sgd", fields={"max_grad_norm": 1.0, "noise_multiplier": 0.01}),
+    Part(id="dp_sgd", fields={"max_grad_norm": 1.0, "noise_multiplier": 0.1}),
+    Part(id="dp_sgd", fields={"max_grad_norm": 1.0, "noise_multiplier": 1.0}),
+    Part(id="fed_cdp", fields={"noise_multiplier": 0.01}),
+    Part(id="fed_cdp", fields={"noise_multiplier": 0.5}),
     Part(id="outpost"),
     Part(id="minmax_sampling", fields={"ratio": 0.05}),
     Part(id="low_precision", fields={"number": "int8", "rounding": "stochastic"}),
@@ -89,8 +89,8 @@ def played(asked: dict[str, Any], experiment: Experiment) -> dict[str, Any] | No
 def promised(defense: Part, rounds: int) -> float | None:
     """Epsilon of so many uploads; None where none is promised, infinite above 200."""
     model = network(Experiment(), (3, 32, 32))
-    sigma = plugin("defense", defense).multiplier(len(list(model.parameters())))
-    return None if sigma is None else epsilon(sigma, rounds)
+    noise_multiplier = plugin("defense", defense).effective_noise_multiplier(len(list(model.parameters())))
+    return None if noise_multiplier is None else epsilon(noise_multiplier, rounds)
 
 
 def row_of(defense: Part, who: str, rounds: int) -> dict[str, Any] | None:

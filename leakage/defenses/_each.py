@@ -101,13 +101,13 @@ def averaging(
     return AdaptiveStrategy(words, surrogate, invert_update=invert_update, infer_state=infer_state, averaging=True, errors=of_the_mean)
 
 
-def shortened(update: Params, bound: float) -> Params:
-    """g min(1, bound / ||g||) with the norm of the whole gradient; differentiable, also where it is zero."""
+def clip_by_norm(update: Params, max_norm: float) -> Params:
+    """Return g min(1, max_norm / ||g||) with the norm of the whole update; differentiable, also at zero."""
     norm = torch.stack([torch.linalg.vector_norm(g) for g in update.values()])
-    share = bound / torch.linalg.vector_norm(norm).clamp(min=bound)
-    return {name: g * share for name, g in update.items()}
+    factor = max_norm / torch.linalg.vector_norm(norm).clamp(min=max_norm)
+    return {name: g * factor for name, g in update.items()}
 
 
-def each_shortened(update: Params, bound: float) -> Params:
-    """The same with every tensor by itself."""
-    return {name: shortened({name: g}, bound)[name] for name, g in update.items()}
+def clip_each_by_norm(update: Params, max_norm: float) -> Params:
+    """Return every tensor of the update, clipped by its norm alone."""
+    return {name: clip_by_norm({name: g}, max_norm)[name] for name, g in update.items()}

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from leakage.defenses._each import changed, counted, none_added, shortened
+from leakage.defenses._each import changed, clip_by_norm, counted, none_added
 from leakage.engine.core import AdaptiveStrategy, Client, ClientState, Defense, Params, StepRng, Update, param
 from leakage.engine.matching import flatten
 
@@ -42,13 +42,13 @@ class AdaptiveClipping(Defense):
             bound = float(state.get(BOUND, self.start))
             shorter = float(flatten(update).detach().norm() <= bound)
             bit = shorter + self.bit_noise * float(torch.randn((), generator=step_rng(step)))
-            return shortened(update, bound), {**state, BOUND: torch.tensor(self.moved(bound, bit), dtype=torch.float64)}
+            return clip_by_norm(update, bound), {**state, BOUND: torch.tensor(self.moved(bound, bit), dtype=torch.float64)}
 
         return send
 
     def surrogate(self, client: Client, received: Params) -> Client:
         length = float(flatten(received).norm())
-        return changed(client, lambda update: shortened(update, length))
+        return changed(client, lambda update: clip_by_norm(update, length))
 
     def strategies(self) -> dict[str, AdaptiveStrategy]:
         return {

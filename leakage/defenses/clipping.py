@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from leakage.defenses._each import changed, each_shortened, shortened
+from leakage.defenses._each import changed, clip_by_norm, clip_each_by_norm
 from leakage.engine.core import Client, Defense, Params, Received, StepRng, choice, param
 
 SCOPES = ("whole gradient", "each layer")
@@ -40,4 +40,4 @@ class Clipping(Defense):
 
     def clip(self, update: Params) -> Params:
         """The shortened update."""
-        return (each_shortened if self.scope == "each layer" else shortened)(update, self.bound)
+        return (clip_each_by_norm if self.scope == "each layer" else clip_by_norm)(update, self.bound)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from leakage.defenses._each import changed, shortened
+from leakage.defenses._each import changed, clip_by_norm
 from leakage.engine.core import Client, Defense, Params, Received, StepRng, choice, param
 
 SERVER, CLIENT = "by the server", "by the phone"
@@ -12,11 +12,12 @@ SERVER, CLIENT = "by the server", "by the phone"
 
 @dataclass(frozen=True, kw_only=True)
 class FlowerCentralDP(Defense):
-    """The server shortens each update to `clip`, adds them up and adds noise N(0, (z clip)^2); or the phone shortens its own.
+    """The server clips each update to norm C, adds the updates up and adds noise N(0, (z C)^2); or each client clips its own update.
 
-    What is promised holds against those who see the model afterwards: other phones, and the public. The server itself gets every update
-    before there is noise: to it nothing is promised, so no epsilon is stated here, and it attacks what it would get without protection.
-    Noise on the model that it sends next is its own, and known to it; here it is left out, also where accuracies are measured.
+    C is `clipping_norm`. The guarantee holds against everybody who sees the model afterwards: other clients, and the public. The server
+    receives every update before the noise, so there is no guarantee against the server and no epsilon is stated here; the server attacks
+    the update as it would be without this defense. The server knows the noise that it adds to the next model, because it drew it; that
+    noise is left out here, also where accuracies are measured.
     Source: Flower (flwr.serverapp.strategy: DifferentialPrivacyServerSideFixedClipping, ...ClientSideFixedClipping), read in 2026;
     McMahan et al. 2018 (DP-FedAvg).
     """
@@ -34,8 +35,8 @@ class FlowerCentralDP(Defense):
     stage = "update"
     source = "https://flower.ai/docs/framework/how-to-use-differential-privacy.html"
 
-    clipping: str = choice(SERVER, (SERVER, CLIENT), "Who shortens an update. By the server: after it has received it whole.")
-    clip: float = param(1.0, 1e-6, 1e6, "The longest that an update may be.")
+    clipping: str = choice(SERVER, (SERVER, CLIENT), "Where an update is clipped. By the server: after it has received the whole update.")
+    clipping_norm: float = param(1.0, 1e-6, 1e6, "The largest norm that an update may have (Flower's clipping_norm, C).")
 
     def defend(self, client: Client, model: nn.Module, step_rng: StepRng) -> Client:
         return changed(client, self.sent)
@@ -44,9 +45,9 @@ class FlowerCentralDP(Defense):
         return changed(client, self.sent)
 
     def errors(self, incoming: Params, received: Received) -> Params | None:
-        """None of its own; how much shorter a phone makes those of a noisy update is not known."""
+        """Return the errors that came in; None where the client clips an update that is already noisy."""
         return None if incoming and self.clipping == CLIENT else incoming
 
     def sent(self, update: Params) -> Params:
-        """What reaches the server."""
-        return shortened(update, self.clip) if self.clipping == CLIENT else update
+        """Return what reaches the server."""
+        return clip_by_norm(update, self.clipping_norm) if self.clipping == CLIENT else update

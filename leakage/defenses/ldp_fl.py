@@ -67,7 +67,7 @@ class LDPFL(Defense):
     def pure_epsilon(self, entries: int) -> float:
         return entries * self.epsilon
 
-    def promise(self) -> str:
+    def privacy_unit(self) -> str:
         return f"all that one phone holds, every number counted (for one number alone it is {self.epsilon:g})"
 
     def cut(self, g: Tensor) -> Tensor:

@@ -83,7 +83,7 @@ class SVTPrivacy(Defense):
         n = self.count(entries)
         return math.inf if self.version == BEFORE else self.epsilon + self.epsilon * (2 * n) ** (2 / 3) + n * self.noise_var
 
-    def promise(self) -> str:
+    def privacy_unit(self) -> str:
         return "all that one phone holds, as FLARE counts it, if every change is cut off at gamma"
 
     def count(self, entries: int) -> int:

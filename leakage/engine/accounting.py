@@ -12,31 +12,43 @@ class AccountantError(RuntimeError):
     """The package that computes epsilon is not installed."""
 
 
-def epsilon(sigma: float, steps: int, *, delta: float = DELTA, sample_rate: float = 1.0) -> float:
-    """The epsilon of (epsilon, delta)-differential privacy after `steps` noisy sums with noise multiplier `sigma`; an upper bound.
+def epsilon(noise_multiplier: float, steps: int, *, delta: float = DELTA, sample_rate: float = 1.0) -> float:
+    """Return an upper bound on the epsilon of (epsilon, delta)-differential privacy after `steps` noisy sums.
 
-    Local, and per upload: what the server that receives them can tell of one picture, present or absent, whose part of each sum is at
-    most C beside noise N(0, sigma^2 C^2). `steps` counts the sums that the picture takes part in: without mini-batches, all local steps
-    of all rounds. It is not the central epsilon of a training, which only protects what leaves the server, and which random sampling
-    (sample_rate < 1) makes smaller. One picture exchanged for another counts as `epsilon(sigma / 2, steps)`.
-    With sample_rate 1, T sums say exactly what one with sigma / sqrt(T) does. The bound is tight to 0.02 (0.01 is the accountant's
-    margin). Infinite without noise, and where it would be above about LARGEST, for which the accountant would need gigabytes.
-    Needs opacus (else AccountantError), which is imported here and not before: it takes 1 to 2 seconds beside torch and scipy.
+    This is local privacy, for each upload: it bounds what the server that receives the sums learns about one picture, present or absent.
+    The part of the picture in each sum has at most norm C, and the noise is N(0, (z C)^2) with z = `noise_multiplier`. It is not the
+    central epsilon of a training, which protects only what leaves the server and which random sampling (sample_rate < 1) makes smaller.
+    Exchanging one picture for another counts as `epsilon(z / 2, steps)`. With sample_rate 1, T sums say exactly what one sum with
+    z / sqrt(T) does. The bound is tight to 0.02; 0.01 of it is the accountant's margin.
+
+    Args:
+        noise_multiplier: standard deviation of the noise over C.
+        steps: the sums that the picture takes part in; without mini-batches, all local steps of all rounds.
+        delta: probability that the guarantee fails.
+        sample_rate: probability that the picture takes part in a step.
+
+    Returns:
+        Epsilon; infinite without noise, and where it would be above about LARGEST: there the accountant would need gigabytes.
+
+    Raises:
+        AccountantError: without the package opacus. It is imported only here: that takes 1 to 2 seconds beside torch and scipy.
+        ValueError: for an argument outside its range.
+
     Source: Gopi et al. 2021, "Numerical composition of differential privacy".
     """
-    if not (0 <= sigma < math.inf and steps >= 1 and 0 < delta < 1 and 0 < sample_rate <= 1):
+    if not (0 <= noise_multiplier < math.inf and steps >= 1 and 0 < delta < 1 and 0 < sample_rate <= 1):
         raise ValueError(
-            "epsilon: expected sigma >= 0, steps >= 1, delta in (0, 1) and sample_rate in (0, 1]; "
-            f"got {sigma}, {steps}, {delta} and {sample_rate}."
+            "epsilon: expected noise_multiplier >= 0, steps >= 1, delta in (0, 1) and sample_rate in (0, 1]; "
+            f"got {noise_multiplier}, {steps}, {delta} and {sample_rate}."
         )
-    if sigma == 0:
+    if noise_multiplier == 0:
         return math.inf
     try:
         from opacus.accountants import PRVAccountant, RDPAccountant
     except ImportError:
         raise AccountantError(MISSING) from None
 
-    history = [(sigma / math.sqrt(steps), 1.0, 1)] if sample_rate == 1 else [(sigma, sample_rate, steps)]
+    history = [(noise_multiplier / math.sqrt(steps), 1.0, 1)] if sample_rate == 1 else [(noise_multiplier, sample_rate, steps)]
     rough, tight = RDPAccountant(), PRVAccountant()
     rough.history, tight.history = history, list(history)
     with warnings.catch_warnings():

@@ -213,7 +213,7 @@ class Defense(Plugin):
         """
         return None
 
-    def multiplier(self, tensors: int) -> float | None:
+    def effective_noise_multiplier(self, tensors: int) -> float | None:
         """The noise multiplier of one picture's part in one gradient, if the defense promises differential privacy.
 
         Args:
@@ -235,8 +235,8 @@ class Defense(Plugin):
         """
         return None
 
-    def promise(self) -> str:
-        """Whom the promise of `multiplier` or `pure_epsilon` is about, in words that follow "for"; and what it depends on."""
+    def privacy_unit(self) -> str:
+        """Return what the guarantee of `effective_noise_multiplier` or `pure_epsilon` covers, in words that follow "for"."""
         return "one picture, present or absent"
 
     def strategies(self) -> dict[str, AdaptiveStrategy]:

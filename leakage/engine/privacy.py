@@ -35,12 +35,12 @@ def privacy_budget(federation: Federation, weights: Params) -> PrivacyBudget | N
     """That of the first protection that promises one, in all that this client has sent; None where none does."""
     for own in sorted(federation.protections, key=lambda own: own.place):
         passes = int(getattr(federation.protocol, "epochs", 1)) if own.defense.stage == "gradient" else 1
-        uses, unit = federation.rounds * passes, own.defense.promise()
-        sigma = own.defense.multiplier(len(weights))
+        uses, unit = federation.rounds * passes, own.defense.privacy_unit()
+        noise_multiplier = own.defense.effective_noise_multiplier(len(weights))
         pure = own.defense.pure_epsilon(sum(value.numel() for value in weights.values()))
-        if sigma is not None:
+        if noise_multiplier is not None:
             try:
-                value = accounting.epsilon(sigma, uses)
+                value = accounting.epsilon(noise_multiplier, uses)
             except accounting.AccountantError as error:
                 return PrivacyBudget(None, DELTA, unit, uses, str(error))
             return PrivacyBudget(value, DELTA, unit, uses)

@@ -42,7 +42,7 @@ def who(row: Row) -> str:
 
 
 def protection_words(stack: Sequence[Part], known: Catalog) -> str:
-    """Protections with every number that they have, as strengths: DP-SGD, clip 1, sigma 0.01."""
+    """Protections with every number that they have, as strengths: DP-SGD, max grad norm 1, noise multiplier 0.01."""
 
     def every_number(part: Part) -> str:
         entry = known.find("defense", part.id)

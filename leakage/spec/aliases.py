@@ -1,5 +1,8 @@
 """Names that files, stores and addresses of earlier versions use: the one place that knows them. No torch."""
 
+from collections.abc import Mapping
+from typing import TypeVar
+
 from pydantic import AliasChoices
 
 from leakage.spec.words import NOT_SHOWN, PARTLY, RECOGNIZABLE
@@ -8,6 +11,13 @@ EARLIER = {  # field today -> what it was called
     "adaptive": ("defense",),  # until 0.2
     "strategy": ("counter",),  # until 0.2
     "timing_key": ("like",),  # until 0.2
+}
+
+EARLIER_PLUGIN_FIELDS = {  # id of a plug-in -> its field today -> what it was called until 0.2; digests go on using that name
+    "dp_sgd": {"noise_multiplier": "sigma", "max_grad_norm": "clip"},
+    "fed_cdp": {"noise_multiplier": "sigma"},
+    "flower_central_dp": {"clipping_norm": "clip"},
+    "flower_local_dp": {"clipping_norm": "clip"},
 }
 
 EARLIER_VERDICTS = {  # until 0.2
@@ -24,6 +34,45 @@ EARLIER_RUNS = dict.fromkeys(  # until 0.2 it had a new id with every recording
     ),
     LAB_RUN,
 )
+
+
+Value = TypeVar("Value")
+
+
+def fields_today(plugin: str, fields: Mapping[str, Value]) -> dict[str, Value]:
+    """Return a plug-in's fields under today's names.
+
+    >>> fields_today("dp_sgd", {"clip": 2.0, "sigma": 0.1})
+    {'max_grad_norm': 2.0, 'noise_multiplier': 0.1}
+    """
+    today = {earlier: name for name, earlier in EARLIER_PLUGIN_FIELDS.get(plugin, {}).items() if name not in fields}
+    return {today.get(name, name): value for name, value in fields.items()}
+
+
+def fields_at_first(plugin: str, fields: Mapping[str, Value]) -> dict[str, Value]:
+    """Return a plug-in's fields under the names of the first version, from which digests are computed.
+
+    >>> fields_at_first("dp_sgd", {"max_grad_norm": 2.0, "noise_multiplier": 0.1})
+    {'clip': 2.0, 'sigma': 0.1}
+    """
+    return {EARLIER_PLUGIN_FIELDS.get(plugin, {}).get(name, name): value for name, value in fields.items()}
+
+
+def setting_today(key: str) -> str:
+    """Return a key of an address, or another name of a setting, with today's name of the plug-in's field in it.
+
+    >>> setting_today("dp_sgd.sigma"), setting_today("seed")
+    ('dp_sgd.noise_multiplier', 'seed')
+    """
+    plugin, dot, name = key.partition(".")
+    return plugin + dot + next(iter(fields_today(plugin, {name: None})))
+
+
+def settings_today(address: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings of an address under today's names of the fields; one that it has under both keeps today's value."""
+    return {setting_today(key): value for key, value in address.items()} | {
+        key: value for key, value in address.items() if setting_today(key) == key
+    }
 
 
 def verdict_today(word: str) -> str:

@@ -5,11 +5,11 @@ import json
 from collections.abc import Iterable
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, SerializationInfo, ValidationError, ValidationInfo, field_serializer, field_validator
 
 from leakage.data.checkpoints import CheckpointError, find
 from leakage.networks.k_curve import Loss
-from leakage.spec.aliases import also_as_before
+from leakage.spec.aliases import also_as_before, fields_at_first, fields_today
 from leakage.spec.catalog import Catalog, CatalogError
 from leakage.spec.json_size import each_once, more_values_than
 from leakage.spec.refusals import MAX_CLASSES, LocalSteps, accomplice_refusals, classes_of, head_refusals, refusals, unreadable
@@ -25,6 +25,7 @@ SIZES: tuple[Side, ...] = get_args(Side)
 MAX_PIXELS = MAX_BATCH * 64 * 64  # of all pictures of an experiment together
 MAX_SEED = 2**31 - 1
 MAX_SECONDS = 3600  # wall clock of one run
+FIRST_NAMES = "first names"  # as the context of `model_dump_json`: fields of plug-ins under the names of the first version
 MAX_VALUES = 5000  # of a file that somebody brings, at any depth; more would take seconds to refuse
 
 
@@ -38,11 +39,12 @@ class Base(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     def digest(self) -> str:
-        """Equal for equal (resolved) data."""
-        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:32]
+        """Return a hash that is equal for equal (resolved) data, also where an earlier version stored them."""
+        return hashlib.sha256(self.model_dump_json(context=FIRST_NAMES).encode()).hexdigest()[:32]
 
 
 Data = TypeVar("Data", bound=Base)
+Fields: TypeAlias = dict[str, bool | int | float | str]
 
 
 class Picture(Base):
@@ -57,7 +59,16 @@ class Part(Base):
     """One plug-in with the fields that differ from its defaults."""
 
     id: str = Field(max_length=60)
-    fields: dict[str, bool | int | float | str] = Field(default_factory=dict)
+    fields: Fields = Field(default_factory=dict)
+
+    @field_validator("fields")
+    @classmethod
+    def _read_names(cls, fields: Fields, info: ValidationInfo) -> Fields:
+        return fields_today(info.data.get("id", ""), fields)
+
+    @field_serializer("fields")
+    def _write_names(self, fields: Fields, info: SerializationInfo) -> Fields:
+        return fields_at_first(self.id, fields) if info.context == FIRST_NAMES else fields
 
 
 class Assumptions(Base):

@@ -63,7 +63,7 @@ def _entry(kind: str, name: str) -> Entry:
         needs_step=getattr(plugin, "needs_step", ""),
         published=getattr(plugin, "published", None),
         noise_field=noise_field(plugin) if kind == "defense" else "",
-        private=kind == "defense" and any(own is not None for own in (plugin().multiplier(1), plugin().pure_epsilon(1))),
+        private=kind == "defense" and any(own is not None for own in (plugin().effective_noise_multiplier(1), plugin().pure_epsilon(1))),
         backfires=getattr(plugin, "backfires", ""),
         smallest=getattr(plugin, "smallest", 0),
         smallest_alone=getattr(plugin, "smallest_alone", 0),
@@ -81,6 +81,6 @@ def noise_field(plugin: type[Defense]) -> str:
     for field in described(plugin):
         if field.type == "float" and field.low is not None and field.high is not None:
             value = field.low + 0.37 * min(1.0, field.high - field.low)  # inside the range
-            if {plugin(**{field.name: value}).multiplier(tensors) for tensors in (1, 4)} == {value}:
+            if {plugin(**{field.name: value}).effective_noise_multiplier(tensors) for tensors in (1, 4)} == {value}:
                 return field.name
     return ""

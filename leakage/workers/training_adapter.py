@@ -86,15 +86,16 @@ def privacy(training: Training, pictures: int) -> TrainingPrivacy | None:
         local = own.defense.stage == "gradient"  # else it acts once per round, on what all pictures did together
         passes = training.rounds * (training.local_epochs if local else 1)
         steps, rate = (passes * math.ceil(mine / training.batch), min(1.0, training.batch / mine)) if local else (passes, 1.0)
-        sigma, pure = own.defense.multiplier(len(weights)), own.defense.pure_epsilon(sum(value.numel() for value in weights))
+        noise_multiplier = own.defense.effective_noise_multiplier(len(weights))
+        pure = own.defense.pure_epsilon(sum(value.numel() for value in weights))
         if pure is not None:  # it adds up, and sampling is not counted
             sampled, unsampled, delta = pure * steps, pure * passes, 0.0
-        elif sigma is not None:
-            sampled, unsampled = accounting.epsilon(sigma, steps, sample_rate=rate), accounting.epsilon(sigma, passes)
+        elif noise_multiplier is not None:
+            sampled, unsampled = accounting.epsilon(noise_multiplier, steps, sample_rate=rate), accounting.epsilon(noise_multiplier, passes)
             delta = DELTA
         else:
             continue
-        whom = own.defense.promise()
+        whom = own.defense.privacy_unit()
         return TrainingPrivacy(sampled=sampled, unsampled=unsampled, delta=delta, rate=rate, steps=steps, uses=passes, whom=whom)
     return None
 

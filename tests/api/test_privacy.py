@@ -12,11 +12,11 @@ from leakage.defenses.dp_sgd import DPSGD
 from leakage.engine import accounting
 
 
-@pytest.mark.parametrize("sigma", [2.0, 0.0])
-def test_a_result_states_the_privacy_budget_that_its_protection_promises(sigma: float) -> None:
-    found = attacked(DPSGD(sigma=sigma)).privacy
+@pytest.mark.parametrize("noise_multiplier", [2.0, 0.0])
+def test_a_result_states_the_privacy_budget_that_its_protection_promises(noise_multiplier: float) -> None:
+    found = attacked(DPSGD(noise_multiplier=noise_multiplier)).privacy
     assert found is not None
-    assert found.epsilon == (accounting.epsilon(2.0, 1) if sigma else math.inf)
+    assert found.epsilon == (accounting.epsilon(2.0, 1) if noise_multiplier else math.inf)
     assert (found.delta, found.unit, found.uses) == (1e-5, "one picture, present or absent", 1)
     assert "the noise stays secret" in found.assumption
 
@@ -28,7 +28,7 @@ def test_without_a_promise_there_is_no_budget(defenses: tuple[str, ...]) -> None
 
 def test_without_the_accountant_an_attack_goes_on_and_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "opacus.accountants", None)  # as where the package is not installed
-    found = attacked(DPSGD(sigma=2.0)).privacy
+    found = attacked(DPSGD(noise_multiplier=2.0)).privacy
     assert found is not None
     assert found.epsilon is None
     assert found.assumption == (

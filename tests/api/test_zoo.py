@@ -20,7 +20,7 @@ RATE, STEPS, BOUND = 0.05, 2, 0.3
 HOW: dict[str, dict[str, Any]] = {
     "a gradient": {},
     "FedAvg": {"protocol": FedAvg(epochs=STEPS, rate=RATE)},
-    "DP-SGD": {"defenses": [DPSGD(clip=BOUND, sigma=0.0)]},
+    "DP-SGD": {"defenses": [DPSGD(max_grad_norm=BOUND, noise_multiplier=0.0)]},
 }
 Y = torch.tensor([1, 3])
 REFUSED = {  # what no attack that searches can be played on -> the layer that the sentence names

@@ -153,7 +153,7 @@ def test_local_steps_keep_the_form_of_a_batch(fields: dict[str, int]) -> None:
 
 def test_clipping_every_picture_changes_none_of_them() -> None:
     x = pictures(8)
-    clipped = seen_of(x, defenses=(Part(id="dp_sgd", fields={"clip": 0.5, "sigma": 0.0}),))
+    clipped = seen_of(x, defenses=(Part(id="dp_sgd", fields={"max_grad_norm": 0.5, "noise_multiplier": 0.0}),))
     plain = seen_of(x)
     assert float((clipped.received.update["linear1.weight"] - plain.received.update["linear1.weight"]).norm()) > 0.1
     found, undefended = answer(clipped), answer(plain)

@@ -112,7 +112,7 @@ def steps(pictures: tuple[int, ...] = (1, 2, 4)) -> Iterator[tuple[int, dict[str
 
 
 def test_the_order_of_protections_counts_where_a_local_step_has_several_pictures() -> None:
-    order = (Part(id="dp_sgd", fields={"sigma": 0.0}), Part(id="precode", fields={"size": 4}))
+    order = (Part(id="dp_sgd", fields={"noise_multiplier": 0.0}), Part(id="precode", fields={"size": 4}))
     found = []
     for count, sent in steps():
         experiment = of(count, model=TINY, defenses=order, **sent)

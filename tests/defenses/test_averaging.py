@@ -18,8 +18,8 @@ NOWHERE = torch.zeros(1)
 FRESH = {  # protections that draw anew in every round and are right on average; clipping bites
     "gaussian_noise": {"scale": 0.01},
     "laplacian_noise": {"scale": 0.01},
-    "dp_sgd": {"clip": 0.05, "sigma": 0.1},
-    "fed_cdp": {"bound": 0.05, "last_bound": 0.05, "sigma": 0.1},
+    "dp_sgd": {"max_grad_norm": 0.05, "noise_multiplier": 0.1},
+    "fed_cdp": {"bound": 0.05, "last_bound": 0.05, "noise_multiplier": 0.1},
     "minmax_sampling": {"ratio": 0.2},
     "low_precision": {"number": "int8", "rounding": "stochastic"},
 }
@@ -77,13 +77,13 @@ def test_a_single_round_is_its_own_mean(name: str) -> None:
     assert all(torch.equal(mean[layer], g) for layer, g in update.items())
 
 
-@pytest.mark.parametrize(("name", "bound"), [("dp_sgd", "clip"), ("fed_cdp", "bound")])
+@pytest.mark.parametrize(("name", "bound"), [("dp_sgd", "max_grad_norm"), ("fed_cdp", "bound")])
 def test_clipping_stays_known_where_rounds_are_averaged(name: str, bound: str) -> None:
     own, g = strategy(name, AVERAGE, **FRESH[name]), observed(smooth()).received.update
     clipped, _ = own.surrogate(says(g), {})({}, NOWHERE, NOWHERE, {})
     assert bound in FRESH[name]
     assert relative(clipped, g) > 0.5  # it bites
-    (quiet,) = sent(name, g, 1, **{**FRESH[name], "sigma": 0.0})
+    (quiet,) = sent(name, g, 1, **{**FRESH[name], "noise_multiplier": 0.0})
     assert relative(clipped, quiet) < 1e-6
 
 
@@ -91,7 +91,7 @@ def test_clipping_stays_known_where_rounds_are_averaged(name: str, bound: str) -
 def test_on_a_server_that_moves_the_error_reaches_a_floor(name: str) -> None:
     def error(rounds: int, rate: float) -> float:
         setting = {"protocol": Part(id="fedsgd", fields={"rate": rate}), "rounds": rounds, "attacked_round": rounds}
-        fields = {**FRESH[name], "clip": 10.0, "sigma": 0.001} if name == "dp_sgd" else FRESH[name]
+        fields = {**FRESH[name], "max_grad_norm": 10.0, "noise_multiplier": 0.001} if name == "dp_sgd" else FRESH[name]
         x = smooth()
         seen = observed(x, defenses=(Part(id=name, fields=fields),), assume=Assumptions(strategy=AVERAGE), **setting)
         return relative(seen.received.update, {layer: g.detach() for layer, g in seen.replay.single(x, LABELS[:1]).items()})

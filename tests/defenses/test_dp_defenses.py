@@ -23,14 +23,14 @@ from leakage.workers.adapter import plugin
 from leakage.workers.training_adapter import privacy
 
 Arrays = dict[str, np.ndarray]
-BOUNDS = {"dp_sgd": "clip", "fed_cdp": "bound"}
+BOUNDS = {"dp_sgd": "max_grad_norm", "fed_cdp": "bound"}
 BOTH = pytest.mark.parametrize("name", BOUNDS)
 BOUND = 0.05  # a tenth or so of what one picture of `smooth` says: every picture, and most layers, are shortened
 
 
-def settings(name: str, *, bound: float = BOUND, sigma: float = 0.0) -> Part:
+def settings(name: str, *, bound: float = BOUND, noise_multiplier: float = 0.0) -> Part:
     """The defense with one bound, and the noise of a test."""
-    fields = {BOUNDS[name]: bound, "sigma": sigma}
+    fields = {BOUNDS[name]: bound, "noise_multiplier": noise_multiplier}
     return Part(id=name, fields=fields | ({"last_bound": bound} if name == "fed_cdp" else {}))
 
 
@@ -90,7 +90,7 @@ def test_without_noise_the_mean_of_shortened_gradients_is_sent_and_replayed(
 
 def test_no_picture_says_more_than_the_bound_and_one_that_says_less_is_left_as_it_is() -> None:
     loud, soft = {"w": torch.tensor([30.0, 0.0]), "b": torch.tensor([40.0])}, {"w": torch.tensor([0.3, 0.0]), "b": torch.tensor([0.4])}
-    client = of_two([loud, soft], name="dp_sgd", clip=2.0, sigma=0.0)
+    client = of_two([loud, soft], name="dp_sgd", max_grad_norm=2.0, noise_multiplier=0.0)
     (one, _), (other, _) = (client({}, numbered(2)[place : place + 1], LABELS[:1], {}) for place in (0, 1))
     torch.testing.assert_close(one, {"w": torch.tensor([1.2, 0.0]), "b": torch.tensor([1.6])})  # of length 2, not 50
     assert all(torch.equal(other[layer], soft[layer]) for layer in soft)
@@ -149,7 +149,7 @@ def test_batchnorm_that_mixes_the_pictures_is_refused_with_a_remedy(name: str) -
 @pytest.mark.parametrize("batch", [1, 4])
 def test_the_noise_on_the_mean_has_the_deviation_sigma_times_bound_over_batch(name: str, batch: int) -> None:
     zeros = {"w": torch.zeros(100, 100), "v": torch.zeros(100, 100)}
-    client = of_two([zeros] * batch, name=name, **settings(name, bound=3.0, sigma=0.7).fields)
+    client = of_two([zeros] * batch, name=name, **settings(name, bound=3.0, noise_multiplier=0.7).fields)
     first, state = client({}, numbered(batch), LABELS[:1].expand(batch), {})
     again, _ = client({}, numbered(batch), LABELS[:1].expand(batch), {})
     second, _ = client({}, numbered(batch), LABELS[:1].expand(batch), state)
@@ -166,7 +166,7 @@ def test_the_noise_on_the_mean_has_the_deviation_sigma_times_bound_over_batch(na
 def test_fed_cdps_bound_and_noise_fall_in_equal_steps_and_then_stay() -> None:
     fields = {"name": "fed_cdp", "bound": 6.0, "last_bound": 2.0, "decay": 4}
     loud, zeros = {"w": torch.full((10_000,), 1.0)}, {"w": torch.zeros(10_000)}  # of length 100, and 0
-    quiet, noisy = of_two([loud], **fields, sigma=0.0), of_two([zeros], **fields, sigma=1.0)
+    quiet, noisy = of_two([loud], **fields, noise_multiplier=0.0), of_two([zeros], **fields, noise_multiplier=1.0)
     lengths, deviations = [], []
     state: ClientState = {}
     other: ClientState = {}
@@ -190,13 +190,15 @@ def test_a_protection_before_it_acts_on_every_picture_alone_with_fresh_noise() -
 # ---------------------------------------------------------------- epsilon
 
 
-def delta_of(found: float, sigma: float) -> float:
+def delta_of(found: float, noise_multiplier: float) -> float:
     """The smallest delta of one Gaussian release at this epsilon (Balle and Wang 2018, theorem 8): the guarantee in closed form."""
 
     def below(z: float) -> float:
         return math.erfc(-z / math.sqrt(2)) / 2
 
-    return below(0.5 / sigma - found * sigma) - math.exp(found) * below(-0.5 / sigma - found * sigma)
+    return below(0.5 / noise_multiplier - found * noise_multiplier) - math.exp(found) * below(
+        -0.5 / noise_multiplier - found * noise_multiplier
+    )
 
 
 def test_epsilon_of_one_upload_with_noise_as_large_as_the_bound_is_the_published_number() -> None:
@@ -204,15 +206,15 @@ def test_epsilon_of_one_upload_with_noise_as_large_as_the_bound_is_the_published
     assert epsilon(1.0, 1) == epsilon(1.0, 1)
 
 
-@pytest.mark.parametrize(("sigma", "steps"), [(0.5, 1), (1.0, 1), (1.0, 10), (4.0, 100), (10.0, 1)])
-def test_epsilon_is_a_bound_above_the_closed_form_and_close_to_it(sigma: float, steps: int) -> None:
-    found, one = epsilon(sigma, steps), sigma / math.sqrt(steps)
+@pytest.mark.parametrize(("noise_multiplier", "steps"), [(0.5, 1), (1.0, 1), (1.0, 10), (4.0, 100), (10.0, 1)])
+def test_epsilon_is_a_bound_above_the_closed_form_and_close_to_it(noise_multiplier: float, steps: int) -> None:
+    found, one = epsilon(noise_multiplier, steps), noise_multiplier / math.sqrt(steps)
     assert delta_of(found, one) <= 1e-5  # it holds ...
     assert delta_of(found - 0.02, one) > 1e-5  # ... and a little less would not
 
 
 def test_epsilon_falls_with_noise_and_with_sampling_and_rises_with_steps() -> None:
-    by_noise = [epsilon(sigma, 1) for sigma in (0.5, 1.0, 2.0, 8.0)]
+    by_noise = [epsilon(noise_multiplier, 1) for noise_multiplier in (0.5, 1.0, 2.0, 8.0)]
     by_steps = [epsilon(2.0, steps) for steps in (1, 2, 10, 40)]
     assert by_noise == sorted(by_noise, reverse=True)
     assert by_steps == sorted(by_steps)
@@ -226,10 +228,12 @@ def test_epsilon_without_noise_is_infinite_and_with_next_to_none_too() -> None:
     assert epsilon(1.0, 1, delta=0.5) == 0  # the distributions overlap by more than that
 
 
-@pytest.mark.parametrize("given", [{"sigma": -1.0}, {"steps": 0}, {"delta": 0.0}, {"sample_rate": 1.5}, {"sigma": math.nan}])
+@pytest.mark.parametrize(
+    "given", [{"noise_multiplier": -1.0}, {"steps": 0}, {"delta": 0.0}, {"sample_rate": 1.5}, {"noise_multiplier": math.nan}]
+)
 def test_epsilon_refuses_what_has_no_meaning(given: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match="expected sigma >= 0, steps >= 1"):
-        epsilon(**{"sigma": 1.0, "steps": 1, **given})
+    with pytest.raises(ValueError, match="expected noise_multiplier >= 0, steps >= 1"):
+        epsilon(**{"noise_multiplier": 1.0, "steps": 1, **given})
 
 
 @pytest.mark.long
@@ -245,7 +249,7 @@ def test_neither_the_defenses_nor_the_module_of_epsilon_load_opacus() -> None:
 
 @pytest.mark.long
 def test_a_run_says_the_epsilon_of_all_that_its_client_sends_and_none_for_noise_without_a_bound() -> None:
-    own = Part(id="dp_sgd", fields={"sigma": 1.0})
+    own = Part(id="dp_sgd", fields={"noise_multiplier": 1.0})
     once = promised(own)
     assert once is not None
     assert once.value == pytest.approx(4.38, abs=0.02)
@@ -254,14 +258,14 @@ def test_a_run_says_the_epsilon_of_all_that_its_client_sends_and_none_for_noise_
     assert often is not None
     assert often.times == 4
     assert often.value == pytest.approx(epsilon(0.5, 1), abs=0.02)  # four sums say what one with half the noise does
-    layers = promised(Part(id="fed_cdp", fields={"sigma": 2.0}))
+    layers = promised(Part(id="fed_cdp", fields={"noise_multiplier": 2.0}))
     assert layers is not None
     assert layers.value == pytest.approx(once.value, abs=0.02)  # four tensors, each as long as the bound: twice as long together
     assert promised(Part(id="gaussian_noise")) is None
 
 
 def test_a_training_says_its_epsilon_as_it_was_trained_and_as_it_would_be_if_batches_were_drawn_at_random() -> None:
-    training = Training(clients=3, rounds=6, batch=64, defenses=(Part(id="dp_sgd", fields={"sigma": 1.0}),))
+    training = Training(clients=3, rounds=6, batch=64, defenses=(Part(id="dp_sgd", fields={"noise_multiplier": 1.0}),))
     found = privacy(training, 20_000)
     assert found is not None
     assert (found.uses, found.steps, found.rate) == (6, 6 * 105, 64 / 6666)  # 6,666 pictures are 104 batches of 64, and one of 10
@@ -272,7 +276,7 @@ def test_a_training_says_its_epsilon_as_it_was_trained_and_as_it_would_be_if_bat
     twice = privacy(training.model_copy(update={"local_epochs": 2}), 20_000)
     assert twice is not None
     assert (twice.uses, twice.steps) == (12, 1260)
-    silent = privacy(training.model_copy(update={"defenses": (Part(id="dp_sgd", fields={"sigma": 0.0}),)}), 20_000)
+    silent = privacy(training.model_copy(update={"defenses": (Part(id="dp_sgd", fields={"noise_multiplier": 0.0}),)}), 20_000)
     assert silent is not None
     assert (silent.sampled, silent.unsampled) == (None, None)  # infinite
     assert privacy(training.model_copy(update={"defenses": (Part(id="gaussian_noise"),)}), 20_000) is None

@@ -17,7 +17,7 @@ from leakage.ui.architecture.withheld import sentence
 from leakage.workers.adapter import plugin, prepare
 from leakage.workers.training_adapter import privacy
 
-FLOWER = Part(id="flower_local_dp", fields={"clip": 10.0, "sensitivity": 1.0, "epsilon": 1.0, "delta": 1e-5})
+FLOWER = Part(id="flower_local_dp", fields={"clipping_norm": 10.0, "sensitivity": 1.0, "epsilon": 1.0, "delta": 1e-5})
 
 # ---------------------------------------------------------------- local DP of Flower
 
@@ -34,7 +34,7 @@ def test_the_noise_of_flower_has_the_deviation_of_its_formula(sensitivity: float
 
 
 def test_flower_shortens_the_whole_update_before_the_noise() -> None:
-    got, _ = ask(defended("flower_local_dp", layers(), clip=2.0, sensitivity=0.0))  # of norm 5
+    got, _ = ask(defended("flower_local_dp", layers(), clipping_norm=2.0, sensitivity=0.0))  # of norm 5
     torch.testing.assert_close(flat(got), flat(layers()) * 2 / 5)
 
 
@@ -48,7 +48,7 @@ def test_the_budget_of_flower_is_that_of_its_noise_and_its_limit_and_holds_for_a
     assert bound.whom.startswith("all that one phone holds")
     assert "sensitivity of at least 10 (20 for other pictures" in bound.whom
     assert "proved for epsilon below 1 alone" in bound.whom
-    kept = promised(Part(id="flower_local_dp", fields={"clip": 1.0, "epsilon": 0.9}))
+    kept = promised(Part(id="flower_local_dp", fields={"clipping_norm": 1.0, "epsilon": 0.9}))
     assert kept is not None
     assert kept.value is not None
     assert kept.value < 0.9  # the classical formula gives more noise than it must
@@ -69,7 +69,7 @@ def test_a_training_behind_flower_counts_its_rounds_and_not_its_local_steps() ->
 def test_who_averages_over_the_rounds_comes_nearer(name: str) -> None:
     """A server that stands still: the mean of 16 draws errs a quarter as much as one; SVT's entries arrive in some rounds only."""
     fields = {  # limits that the update meets, so that the guess has to meet them too
-        "flower_local_dp": {"epsilon": 1e4, "clip": 0.05},
+        "flower_local_dp": {"epsilon": 1e4, "clipping_norm": 0.05},
         "ldp_fl": {"radius": 0.02},
         "svt_privacy": {"gamma": 0.1, "fraction": 1.0, "noise_var": 1.0, "replace": False},
     }[name]
@@ -92,7 +92,7 @@ def test_central_noise_changes_nothing_that_this_server_sees_and_promises_it_not
 
 
 def test_where_the_phone_shortens_its_update_the_server_gets_it_shortened() -> None:
-    got, _ = ask(defended("flower_central_dp", layers(), clip=2.0, clipping="by the phone"))
+    got, _ = ask(defended("flower_central_dp", layers(), clipping_norm=2.0, clipping="by the phone"))
     torch.testing.assert_close(flat(got), flat(layers()) * 2 / 5)
 
 

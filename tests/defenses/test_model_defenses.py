@@ -138,7 +138,7 @@ def test_every_local_step_of_federated_averaging_has_noise_of_its_own() -> None:
 
 def test_precode_before_a_protection_that_takes_single_pictures_gives_each_its_noise_and_after_it_says_why_not() -> None:
     with precision(torch.float64):
-        x, dp = smooth(3), Part(id="dp_sgd", fields={"clip": 1e6, "sigma": 0.0})
+        x, dp = smooth(3), Part(id="dp_sgd", fields={"max_grad_norm": 1e6, "noise_multiplier": 0.0})
         seen = observed(x, defenses=(PRECODE, dp), seed=SEED)
         alone = [gate_by_hand(seen.received.weights, x[b : b + 1], LABELS[b : b + 1], noise(b, 1, torch.float64)) for b in range(3)]
         assert relative(seen.received.update, {name: sum(g[name] for g in alone) / 3 for name in alone[0]}) < 1e-10

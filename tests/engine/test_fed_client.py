@@ -229,8 +229,8 @@ def test_gradients_of_single_pictures_computed_together_are_those_of_a_loop(
     def looped(weights: Params, x: torch.Tensor, y: torch.Tensor, state: Params) -> Update:
         return plain(weights, x, y, state)
 
-    bound = {"clip": 0.3} if name == "dp_sgd" else {"bound": 0.1, "last_bound": 0.1}
-    defense = plugin("defense", Part(id=name, fields={**bound, "sigma": 0.1}))
+    bound = {"max_grad_norm": 0.3} if name == "dp_sgd" else {"bound": 0.1, "last_bound": 0.1}
+    defense = plugin("defense", Part(id=name, fields={**bound, "noise_multiplier": 0.1}))
     one, other = (defense.defend(client, net, partial(generator, 1)) for client in (plain, looped))
     guess = x.clone().requires_grad_()
     gradients = []
@@ -245,7 +245,7 @@ def test_gradients_of_single_pictures_computed_together_are_those_of_a_loop(
 def test_gradients_of_single_pictures_behind_another_protection_are_changed_one_by_one() -> None:
     """Clipping first, to less than DP-SGD's bound: of B pictures the mean of B gradients of that length."""
     x = smooth(3)
-    seen = observed(x, defenses=(Part(id="clipping", fields={"bound": 1e-3}), Part(id="dp_sgd", fields={"sigma": 0.0})))
+    seen = observed(x, defenses=(Part(id="clipping", fields={"bound": 1e-3}), Part(id="dp_sgd", fields={"noise_multiplier": 0.0})))
     singles = [observed(x[place : place + 1]).model for place in range(3)]
     gradients = [gradient_client(net)(weights_of(net), x[i : i + 1], LABELS[i : i + 1], {})[0] for i, net in enumerate(singles)]
     lengths = [torch.cat([value.flatten() for value in g.values()]).norm() for g in gradients]

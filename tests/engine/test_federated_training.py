@@ -310,7 +310,7 @@ def test_the_command_and_the_card_state_the_privacy_budget(
     """320 pictures, each in one of 10 noisy sums with sigma 1: epsilon 4.39 at delta 1e-5, less had the batches been drawn at random."""
     monkeypatch.setenv("LEAKAGE_HOME", str(digits / "home"))
     caplog.set_level("INFO", "leakage")
-    words = ["train", "--rounds", "1", "--batch", "32", "--pictures", "320", "--defense", "dp_sgd,sigma=1"]
+    words = ["train", "--rounds", "1", "--batch", "32", "--pictures", "320", "--defense", "dp_sgd,noise_multiplier=1"]
     assert main(words) == 0
     (folder,) = (digits / "home" / "checkpoints").iterdir()
     facts = read(folder / "card.json").privacy

@@ -229,7 +229,7 @@ def test_a_layer_that_was_withheld_leaves_no_more_than_a_guess() -> None:
 def test_a_rehearsal_is_the_protection_again_and_for_the_pictures_that_are_meant() -> None:
     model = nn.Sequential(nn.Flatten(), nn.Linear(64, 5))
     x = smooth(2)
-    clipping = load("defense", "dp_sgd")(clip=1.0, sigma=0.0)
+    clipping = load("defense", "dp_sgd")(max_grad_norm=1.0, noise_multiplier=0.0)
     federation = Federation.of(load("protocol", "fedsgd")(), [clipping], ThreatModel(), seed=0)
     seen = watch(model, x, torch.tensor([1, 3]), federation, num_classes=5)
     assert seen.replay.rehearse is not None
@@ -277,7 +277,7 @@ def test_a_naive_attacker_reads_labels_whatever_was_changed(defense: str) -> Non
 def test_noise_that_hides_one_picture_leaves_its_label_as_unsure_as_a_guess(adaptive: bool) -> None:
     said = []
     for seed in range(6):  # before: 0.8 on average of a naive attacker, who does not know that the gradient was clipped too
-        seen, _ = protected(Part(id="dp_sgd", fields={"sigma": 1.0}), seed, model=Part(id="lenet"), size=1, adaptive=adaptive)
+        seen, _ = protected(Part(id="dp_sgd", fields={"noise_multiplier": 1.0}), seed, model=Part(id="lenet"), size=1, adaptive=adaptive)
         found = recover(seen)
         assert found.certainty is not None
         said.append(found.certainty)

@@ -26,7 +26,9 @@ ENDINGS = ("recognizable", "singled out", "partly", "not shown", "cut", "waiting
 QUESTIONS = {
     "officer": CLINICS,
     "one phone": Question(),
-    "by epsilon": Question(called="sites", phones=2, epsilon=8.0, rounds=100, defenses=(Part(id="dp_sgd", fields={"sigma": 6.0}),)),
+    "by epsilon": Question(
+        called="sites", phones=2, epsilon=8.0, rounds=100, defenses=(Part(id="dp_sgd", fields={"noise_multiplier": 6.0}),)
+    ),
     "trains": Question(steps="several", defenses=(NOISE,)),
     "cheats": Question(attacker="still", defenses=(Part(id="dp_sgd"),)),
     "colluding": Question(phones=12, colluding=8),
@@ -89,7 +91,7 @@ def test_who_takes_part_has_the_readers_name(called: Literal["phones", "clinics"
 def test_paper_keeps_the_strength_and_the_local_steps() -> None:
     """A default strength and the number of steps were lost on paper."""
     told = dict(scenario_words(Question(steps="several", defenses=(Part(id="dp_sgd"),), rounds=100), CATALOG))
-    assert told["Protection"] == "DP-SGD, clip 1, sigma 1"
+    assert told["Protection"] == "DP-SGD, max grad norm 1, noise multiplier 1"
     assert told["What a phone does"] == "5 steps by itself, then it sends (FedAvg)"
     assert told["Uploads"] == "100 uploads by each phone in the whole training"
 
@@ -156,10 +158,10 @@ def test_a_file_repeats_its_very_runs(reader: Store) -> None:
     assert answer_file.repeated(other, CATALOG) == []
 
 
-@pytest.mark.parametrize(("sigma", "words"), [(0.01, "promise anything of use"), (6.0, "does not depend on the attack")])
-def test_where_nothing_was_shown_the_decision_weighs_what_privacy_promises(reader: Store, sigma: float, words: str) -> None:
+@pytest.mark.parametrize(("noise_multiplier", "words"), [(0.01, "promise anything of use"), (6.0, "does not depend on the attack")])
+def test_where_nothing_was_shown_the_decision_weighs_what_privacy_promises(reader: Store, noise_multiplier: float, words: str) -> None:
     """Epsilon above 200 and epsilon 0.6 had one decision."""
-    question = Question(defenses=(Part(id="dp_sgd", fields={"sigma": sigma}),))
+    question = Question(defenses=(Part(id="dp_sgd", fields={"noise_multiplier": noise_multiplier}),))
     run = first_run(question, "not shown")
     reader.add(run, {})
     said = dict(lines(answer(reader, [run], CATALOG), question, CATALOG))

@@ -119,7 +119,7 @@ def defended(id: str, **fields: Any) -> Experiment:
             [arm(), defended("gaussian_noise", scale=0.01), defended("pruning")],
             ["no protection", "Gaussian noise 0.01", "Pruning 0.9"],
         ),
-        ([defended("dp_sgd", sigma=0.1), defended("dp_sgd")], ["DP-SGD, sigma 0.1", "DP-SGD, sigma 1"]),
+        ([defended("dp_sgd", noise_multiplier=0.1), defended("dp_sgd")], ["DP-SGD, noise multiplier 0.1", "DP-SGD, noise multiplier 1"]),
         ([arm(), defended("low_precision")], ["no protection", "Low precision, int8"]),
         (
             [defended("pruning"), defended("pruning", scope="random", feedback=True)],

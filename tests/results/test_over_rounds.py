@@ -17,7 +17,7 @@ from leakage.spec.experiment import Experiment, Part
 from leakage.ui.compare.rounds_view import closeness, hook, over_rounds
 from leakage.ui.lab.threat_model_table import settings
 
-DP = {"id": "dp_sgd", "fields": {"clip": 1.0, "sigma": 1.0}}
+DP = {"id": "dp_sgd", "fields": {"max_grad_norm": 1.0, "noise_multiplier": 1.0}}
 SAMPLED = {"id": "minmax_sampling", "fields": {"ratio": 0.05}}
 
 
@@ -93,7 +93,9 @@ def test_the_shipped_table_holds_the_accountants_epsilon_beside_every_picture() 
     promised = [one for one in json.loads((ROOT / "assets" / "rounds.json").read_text())["cells"] if one["epsilon"]]
     assert {one["defense"]["id"] for one in promised} == {"dp_sgd", "fed_cdp"}
     for one in promised:
-        sigma = one["defense"]["fields"]["sigma"] / (8**0.5 if one["defense"]["id"] == "fed_cdp" else 1)  # LeNet has eight tensors
+        sigma = one["defense"]["fields"]["noise_multiplier"] / (
+            8**0.5 if one["defense"]["id"] == "fed_cdp" else 1
+        )  # LeNet has eight tensors
         found = one["epsilon"]["value"]
         assert epsilon(sigma, one["rounds"]) == pytest.approx(math.inf if found is None else found, rel=1e-6)
 

@@ -27,7 +27,7 @@ def test_delta_is_the_gap_between_two_normal_distributions() -> None:
 
 def test_weak_noise_promises_nothing_of_use_and_says_so() -> None:
     """DP-SGD of 0.01 was said to hide any single picture."""
-    weak = promise_before(Question(defenses=(Part(id="dp_sgd", fields={"sigma": 0.01}),)), CATALOG)
+    weak = promise_before(Question(defenses=(Part(id="dp_sgd", fields={"noise_multiplier": 0.01}),)), CATALOG)
     strong = promise_before(Question(defenses=(Part(id="dp_sgd"),)), CATALOG)
     assert weak
     assert strong

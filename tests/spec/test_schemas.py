@@ -21,7 +21,7 @@ SMALL = {
     "size": 28,
     "channels": 1,
     "attack": {"id": "dlg", "fields": {"steps": 3, "tries": 1}},
-    "defenses": [{"id": "dp_sgd", "fields": {"sigma": 2.0}}],
+    "defenses": [{"id": "dp_sgd", "fields": {"noise_multiplier": 2.0}}],
 }
 
 
@@ -88,7 +88,9 @@ def test_what_the_program_refuses_the_schema_refuses_too(wrong: dict[str, Any]) 
         parse(json.dumps(SMALL | wrong)).resolve(KNOWN)
 
 
-@pytest.mark.parametrize("defense", [{"id": "dp_sgd", "fields": {"sigma": 2.0}}, {"id": "dp_sgd", "fields": {"sigma": 0.0}}, None])
+@pytest.mark.parametrize(
+    "defense", [{"id": "dp_sgd", "fields": {"noise_multiplier": 2.0}}, {"id": "dp_sgd", "fields": {"noise_multiplier": 0.0}}, None]
+)
 def test_metrics_json_of_a_run_keeps_to_its_schema(defense: dict[str, Any] | None, tmp_path: Path) -> None:
     (tmp_path / "asked.json").write_text(json.dumps(SMALL | {"defenses": [defense] if defense else []}))
     assert main(["run", str(tmp_path / "asked.json"), "--out", str(tmp_path / "out")]) == 0

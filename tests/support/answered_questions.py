@@ -14,7 +14,7 @@ from leakage.spec.words import CUT_SHORT, NOT_SHOWN, PARTLY, RECOGNIZABLE, SINGL
 
 NOISE = Part(id="gaussian_noise", fields={"scale": 0.01})
 OFFICER = Question(phones=4, defenses=(NOISE,))
-CLINICS = Question(who="scans", called="clinics", phones=4, defenses=(Part(id="dp_sgd", fields={"sigma": 0.01}),))
+CLINICS = Question(who="scans", called="clinics", phones=4, defenses=(Part(id="dp_sgd", fields={"noise_multiplier": 0.01}),))
 
 
 def planned(question: Question, seconds: float = 1.0, *, slots: int = 2) -> list[Experiment]:

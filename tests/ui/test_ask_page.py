@@ -111,7 +111,7 @@ def test_a_protection_is_asked_for_by_epsilon_after_all_uploads(visit: Open, doo
     fine(at)
     said = words(at)
     assert "Clinics send updates" in said
-    assert "Strength: DP-SGD, clip 1, sigma 6.0" in said
+    assert "Strength: DP-SGD, max grad norm 1, noise multiplier 6.0" in said
     assert "epsilon 0.6 for one upload, 8.0 after 100 uploads" in said
     assert at.number_input(key="ask-epsilon").value == 8.0
     at.button(key="run-button").click().run()
@@ -125,7 +125,7 @@ def test_a_protection_is_asked_for_by_epsilon_after_all_uploads(visit: Open, doo
 def test_the_menu_is_found_by_the_words_differential_privacy(visit: Open, door: Service) -> None:
     menu = visit(PAGE).selectbox(key="ask-protection").options
     found = [name for name in menu if "differential" in name]
-    assert "DP-SGD, weak: sigma 0.01 (differential privacy)" in found
+    assert "DP-SGD, weak: noise multiplier 0.01 (differential privacy)" in found
     assert not any(name.startswith("Noise") for name in found)
 
 
@@ -141,7 +141,7 @@ def test_an_attacker_in_the_words_of_before_is_still_that_attacker(visit: Open, 
 
 
 def test_what_a_strength_promises_follows_the_strength(visit: Open, door: Service) -> None:
-    weak, strong = (words(visit(PAGE, protection=f"dp_sgd:sigma={sigma}")) for sigma in ("0.01", "1.0"))
+    weak, strong = (words(visit(PAGE, protection=f"dp_sgd:noise_multiplier={sigma}")) for sigma in ("0.01", "1.0"))
     assert "epsilon above 200 for one upload" in weak
     assert "no useful promise" in weak
     assert "Measured beforehand at this strength (a photograph): 3 of 3 singled out, by ROG over 16 rounds." in weak

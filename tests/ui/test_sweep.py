@@ -54,7 +54,7 @@ def test_a_sweep_is_one_number_of_one_protection_and_nothing_else() -> None:
     assert swept([Experiment(), Experiment(seed=2)]) is None
     formats = [Experiment(defenses=(Part(id="low_precision", fields={"number": number}),)) for number in ("int8", "fp16")]
     assert swept(formats) is None
-    two = [Experiment(defenses=(Part(id="dp_sgd", fields={"clip": clip, "sigma": clip}),)) for clip in (1.0, 2.0)]
+    two = [Experiment(defenses=(Part(id="dp_sgd", fields={"max_grad_norm": clip, "noise_multiplier": clip}),)) for clip in (1.0, 2.0)]
     assert swept(two) is None
 
 

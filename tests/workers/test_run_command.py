@@ -63,14 +63,16 @@ def test_metrics_say_which_program_and_which_machine(asked: Path, tmp_path: Path
 
 def test_metrics_and_output_state_the_privacy_budget(asked: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
-    found = ran(asked, tmp_path / "out", defenses=[{"id": "dp_sgd", "fields": {"sigma": 2.0}}], rounds=4, attacked_round=4)["privacy"]
+    found = ran(asked, tmp_path / "out", defenses=[{"id": "dp_sgd", "fields": {"noise_multiplier": 2.0}}], rounds=4, attacked_round=4)[
+        "privacy"
+    ]
     assert found["epsilon"] == accounting.epsilon(2.0, 4)
     assert (found["delta"], found["uses"], found["unit"]) == (1e-5, 4, "one picture, present or absent")
     assert "none is left out at random" in found["assumption"]
     assert f"epsilon {found['epsilon']:.2f} at delta 1e-05, for one picture" in caplog.messages[-1]
     pure = ran(asked, tmp_path / "pure", defenses=[{"id": "svt_privacy", "fields": {}}])["privacy"]
     assert pure["delta"] == 0
-    without = ran(asked, tmp_path / "none", defenses=[{"id": "dp_sgd", "fields": {"sigma": 0.0}}])["privacy"]
+    without = ran(asked, tmp_path / "none", defenses=[{"id": "dp_sgd", "fields": {"noise_multiplier": 0.0}}])["privacy"]
     assert without["epsilon"] is None
     assert "above 200, which bounds nothing" in without["words"]
 

@@ -51,7 +51,7 @@ def test_a_training_tells_every_round_and_leaves_a_checkpoint(school: Place) -> 
 
 
 def test_a_training_behind_differential_privacy_says_its_epsilon(school: Place) -> None:
-    private = SHORT.model_copy(update={"pictures": 100, "defenses": (Part(id="dp_sgd", fields={"sigma": 2.0}),)})
+    private = SHORT.model_copy(update={"pictures": 100, "defenses": (Part(id="dp_sgd", fields={"noise_multiplier": 2.0}),)})
     result = finished(school, private).result
     assert result is not None
     told = result["privacy"]

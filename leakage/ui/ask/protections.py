@@ -60,8 +60,8 @@ def _menu(known: Catalog, chosen: str) -> dict[str, str]:
 def _with_strength(strength: str, name: str) -> str:
     """A strength and its numbers, the title once.
 
-    >>> _with_strength("DP-SGD, weak", "DP-SGD, sigma 0.01"), _with_strength("Noise, weak", "Gaussian noise 0.001")
-    ('DP-SGD, weak: sigma 0.01', 'Noise, weak: Gaussian noise 0.001')
+    >>> _with_strength("DP-SGD, weak", "DP-SGD, noise multiplier 0.01"), _with_strength("Noise, weak", "Gaussian noise 0.001")
+    ('DP-SGD, weak: noise multiplier 0.01', 'Noise, weak: Gaussian noise 0.001')
     """
     title = strength.rpartition(", ")[0]
     return f"{strength}: {name.removeprefix(f'{title}, ')}"

@@ -9,6 +9,7 @@ from streamlit.delta_generator import DeltaGenerator
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from leakage.data import checkpoints
+from leakage.spec.aliases import settings_today
 from leakage.spec.catalog import Catalog, Field
 from leakage.spec.experiment import MAX_BATCH, MAX_ROUNDS, MAX_SECONDS, SIZES, VERSION
 from leakage.spec.lab_settings import NONE, PICKED, lab_settings
@@ -45,12 +46,12 @@ def read_url(known: Catalog, *, again: bool = False) -> None:
     The widgets are not bound to the address by Streamlit: it would write the titles of menus, and a link must outlive a better title;
     and it would not write what a preset or a link to runs has set, and forget that with the next reload.
     """
-    state, asked = st.session_state, st.query_params
+    state, asked = st.session_state, settings_today(st.query_params.to_dict())
     if again:
         classes = state.get("classes", {})  # of uploads, which no address names
         forms.put_defaults(known)
         state["classes"] = classes
-    state[misread.ASKED] = asked.to_dict()
+    state[misread.ASKED] = asked
     state.pop(OPENING, None)
     for key, options in _menus(known).items():
         if found := [option for option in options if str(option) == asked.get(key)]:
@@ -101,12 +102,13 @@ def write_url(known: Catalog, *, without: Collection[str] = (), more: Mapping[st
         told[PICKED] = None if state[PICKED] == USUAL_PICTURES and told["source"] is None else ",".join(state[PICKED])
         told["batch"] = None  # so many as are named
     told |= more or {}
-    before, also = st.query_params.to_dict(), state.pop(NEXT, {})
+    written = st.query_params.to_dict()
+    before, also = settings_today(written), state.pop(NEXT, {})
     unasked = ALONE.issuperset(before) and all(before.get(key) == value for key, value in also.items())
     if unasked and told == state.setdefault(OPENING, told):
         return
     after = {key: value for key, value in {**before, "v": str(VERSION), **told, **also}.items() if value is not None}
-    if after != before:
+    if after != written:
         st.query_params.from_dict(after)
 
 

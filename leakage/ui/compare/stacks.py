@@ -5,6 +5,7 @@ from contextlib import suppress
 from typing import Any
 
 from leakage.results.differences import sentence_case, titles
+from leakage.spec.aliases import fields_today
 from leakage.spec.catalog import Catalog, Field
 from leakage.spec.experiment import Experiment, Part
 from leakage.spec.lab_settings import NONE
@@ -28,11 +29,26 @@ def stack_of(key: str, known: Catalog) -> tuple[Part, ...]:
         id, _, written = text.partition(":")
         entry = known.get("defense", id)
         kinds = {field.name: field.type for field in entry.fields}
-        pairs = [pair.partition("=") for pair in written.split(";") if pair]
-        fields = {name: typed(kinds.get(name, "str"), word) for name, _, word in pairs}
+        fields = {name: typed(kinds.get(name, "str"), word) for name, word in _written_fields(id, written).items()}
         entry.resolve(fields)
         made.append(Part(id=id, fields=fields))
     return tuple(made)
+
+
+def key_today(key: str) -> str:
+    """Return what `key_of` of an earlier version wrote with today's names of the fields.
+
+    >>> key_today("dp_sgd:sigma=0.1;clip=2+pruning")
+    'dp_sgd:noise_multiplier=0.1;max_grad_norm=2+pruning'
+    """
+    parts = [text.partition(":") for text in key.split("+")]
+    return "+".join(id + colon + ";".join(map("=".join, _written_fields(id, written).items())) for id, colon, written in parts)
+
+
+def _written_fields(id: str, written: str) -> dict[str, str]:
+    """Return the fields of "sigma=0.1;clip=2" under today's names."""
+    pairs = [pair.partition("=") for pair in written.split(";") if pair]
+    return fields_today(id, {name: word for name, _, word in pairs})
 
 
 def typed(kind: str, word: str) -> bool | int | float | str:
@@ -45,9 +61,9 @@ def typed(kind: str, word: str) -> bool | int | float | str:
 
 
 def known_keys(keys: Iterable[str], known: Catalog) -> list[str]:
-    """Those of the keys that name protections known here, each once."""
+    """Return those of the keys that name protections known here, each once, with today's names of fields."""
     found = []
-    for key in dict.fromkeys(keys):
+    for key in dict.fromkeys(map(key_today, keys)):
         with suppress(ValueError):
             stack_of(key, known)
             found.append(key)

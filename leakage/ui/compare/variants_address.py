@@ -8,12 +8,13 @@ import streamlit as st
 
 from leakage.results import worst_case
 from leakage.results.differences import attacker
+from leakage.spec.aliases import setting_today
 from leakage.spec.catalog import Catalog, CatalogError
 from leakage.spec.experiment import Experiment
 from leakage.ui.common import forms
 from leakage.ui.common.misread import short
 from leakage.ui.compare import client_axes, sweep
-from leakage.ui.compare.stacks import key_of, known_keys, stack_of
+from leakage.ui.compare.stacks import key_of, key_today, known_keys, stack_of
 from leakage.ui.compare.variant import MOST
 from leakage.ui.compare.variants import ATTACKER_CHOICES, BATCHES, DIFFERS, LISTS, SEEDS, SHARED, TRIED, WORST
 
@@ -29,7 +30,7 @@ def asks() -> bool:
 
 def read_url(known: Catalog) -> None:
     """What differs and in which arms, from the address, on a visitor's first run; what is not known here is passed over."""
-    state, asked = st.session_state, st.query_params
+    state, asked = st.session_state, _with_names_today(st.query_params.to_dict())
     for key, options in (("differs", DIFFERS), ("voices", ATTACKER_CHOICES), ("seeds", SEEDS)):
         for option in options:
             if str(option) == asked.get(key):
@@ -58,9 +59,15 @@ def read_url(known: Catalog) -> None:
                 state.update({f"values.{asked['swept']}": asked["values"]} if "values" in asked else {})
 
 
+def _with_names_today(asked: Mapping[str, str]) -> dict[str, str]:
+    """Return an address with today's names of fields in its protections and in the strength that is swept."""
+    today = {key: key_today for key in ("arms", "protected", "answered")} | {"swept": setting_today}
+    return {key: ",".join(map(today[key], value.split(","))) if key in today else value for key, value in asked.items()}
+
+
 def misread(asked: Mapping[str, str], known: Catalog) -> Iterator[str]:
     """What of that is not as the link asked for it, once the page is drawn; values of a strength are named by their own widget."""
-    state = st.session_state
+    state, asked = st.session_state, _with_names_today(asked)
     words: dict[str, Mapping[Any, str]] = {"differs": DIFFERS, "voices": ATTACKER_CHOICES}
     for key in ("differs", "voices", "seeds", "swept", "answered"):
         if key in asked and key in state and str(state[key]) != asked[key]:
