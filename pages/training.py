@@ -77,7 +77,7 @@ def settings(known: Catalog) -> Training | None:
         st.markdown("**4 · Protection**")
         defense = forms.choose(known, "defense", "Protection")
         if defense:
-            st.caption("Train once with it and once without, all else equal: the difference is its price.")
+            st.caption("Train once with it and once without, all else equal: the difference in accuracy is what it costs.")
     if problem or not model:
         return None
     return Training(

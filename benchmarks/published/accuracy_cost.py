@@ -85,7 +85,7 @@ given = parser.parse_args()
 torch.set_num_threads(1)
 CPU = torch.device("cpu")
 FILE = ROOT / "benchmarks" / "results" / "accuracy_cost.json"  # started again, this goes on where it was stopped
-SHOWN = ROOT / "assets" / "price.json"  # what the pages show: all of it, once every row has its seeds
+SHOWN = ROOT / "assets" / "accuracy_cost.json"  # what the pages show: all of it, once every row has its seeds
 train_set, test_set = load(RECIPE)
 known = plugin_catalog.describe()
 recipe = RECIPE.resolve(known).model_dump(exclude={"defenses", "server_rate", "seed", "max_seconds", "version"})

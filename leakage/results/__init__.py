@@ -1,1 +1,1 @@
-"""What runs came to: comparisons, exports, reports, utility, precomputed benchmarks. No torch."""
+"""What runs came to: comparisons, exports, reports, accuracy costs, precomputed benchmarks. No torch."""

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from leakage.results.accuracy_cost import Cost, cost
 from leakage.results.differences import sentence_case
 from leakage.results.nearest import Nearest, nearest
 from leakage.results.precomputed import Line, matrix, reach, seen_words
-from leakage.results.utility import Cost, cost
 from leakage.runs.reader import RunReader
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment, Part

@@ -12,6 +12,7 @@ from PIL import Image
 
 from leakage.frontend.markup import render
 from leakage.results import comparison_file
+from leakage.results.accuracy_cost import epsilon_words
 from leakage.results.advice import DEMANDS, RESIDUAL, TITLES
 from leakage.results.alternatives import ANOTHER, MARKED, alternatives
 from leakage.results.answer import Answer, answer
@@ -21,7 +22,6 @@ from leakage.results.asking import is_about, is_control, matches
 from leakage.results.comparison_report import OWN, outcome_words
 from leakage.results.exports import Made, saved
 from leakage.results.promise import Promise, promise_before
-from leakage.results.utility import epsilon_words
 from leakage.results.worst_case import reach_of
 from leakage.runs.store import Store
 from leakage.settings import settings

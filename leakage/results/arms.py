@@ -9,10 +9,10 @@ from typing import Any
 
 from PIL import Image
 
+from leakage.results.accuracy_cost import INFINITE
 from leakage.results.comparison import Row, rows
 from leakage.results.differences import differs
 from leakage.results.exports import answer_of, as_grid, private_grid
-from leakage.results.utility import INFINITE
 from leakage.runs.events import MetaEvent
 from leakage.runs.store import Run, Store
 from leakage.spec.catalog import Catalog

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from leakage.results.accuracy_cost import UNKNOWN, Cost, cost, in_full
 from leakage.results.differences import NOTHING, attacker, part_words, protection, sentence_case, titles
-from leakage.results.utility import UNKNOWN, Cost, cost, in_full
 from leakage.runs.endings import how_it_stands, why_inapplicable
 from leakage.runs.event_parts import BaselineScores, FrameScores
 from leakage.runs.events import AttackEnd

@@ -17,7 +17,7 @@ from leakage.results.comparison import Row, only_naive
 from leakage.results.comparison_file import CLOSES, OPENS
 from leakage.results.differences import differs
 from leakage.results.exports import saved
-from leakage.results.utility import EPSILONS, epsilon_words, heading
+from leakage.results.accuracy_cost import EPSILONS, epsilon_words, heading
 from leakage.runs.events import AttackEnd
 from leakage.settings import settings
 from leakage.spec.catalog import Catalog, CatalogError

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from leakage.data.images import GALLERY_CLASSES, PictureError, find
+from leakage.results.accuracy_cost import with_defaults
 from leakage.results.precomputed import Cell, Line, MeasuredScene, reach, same_stack, scenes
-from leakage.results.utility import with_defaults
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment, Part, Picture
 

@@ -4,9 +4,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from leakage.results.accuracy_cost import epsilon_words, in_full, with_defaults
 from leakage.results.differences import protection, sentence_case
 from leakage.results.precomputed import Cell, load_results, seen_words
-from leakage.results.utility import epsilon_words, in_full, with_defaults
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Part
 from leakage.spec.threat_model import counted

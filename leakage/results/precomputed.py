@@ -7,8 +7,8 @@ from functools import cache
 from statistics import mean
 from typing import Any, NamedTuple
 
+from leakage.results.accuracy_cost import RECIPE, difference, privacy_of, same_model, table, with_defaults
 from leakage.results.differences import protection, sentence_case
-from leakage.results.utility import RECIPE, difference, privacy_of, same_model, table, with_defaults
 from leakage.runs.event_parts import TrainingPrivacy
 from leakage.settings import ROOT
 from leakage.spec.catalog import Catalog

@@ -122,7 +122,7 @@ class Compare(Base):
     attacks: tuple[str, ...]
     answered: str
     swept: str  # a protection and its number
-    utility_attack: str  # the attack whose leakage stands beside the accuracy
+    accuracy_cost_attack: str  # the attack whose leakage stands beside the accuracy
     recorded: tuple[str, ...]
     deployed: Deployed
 

@@ -77,7 +77,7 @@ def test_whatever_else_is_prepared_names_plugins_that_are_here() -> None:
         parts += [("protocol", change.aggregation)] * bool(change.aggregation) + [("defense", part) for part in change.defenses or ()]
     for kind, part in parts:
         CATALOG.get(kind, part.id).resolve(part.fields)
-    attacks = [*data.compare.attacks, data.compare.utility_attack, data.training.attack, *data.training.attack_of.values()]
+    attacks = [*data.compare.attacks, data.compare.accuracy_cost_attack, data.training.attack, *data.training.attack_of.values()]
     assert {entry.id for entry in CATALOG.of("attack")} >= set(attacks)
     assert {entry.id for entry in CATALOG.of("model")} >= set(data.training.attack_of)
     for fields in data.training.attackers.values():

@@ -28,7 +28,7 @@ GONE = {  # as any name, or as a part of one that underscores or capitals set of
     "untouched": "initial_model",
     **dict.fromkeys(("bent", "bend"), "nonsmooth_layer, activation"),
     **dict.fromkeys(("Phone", "phone"), "FedClient"),
-    **dict.fromkeys(("Price", "price", "prices", "beforehand"), "utility, accuracy cost, precomputed"),
+    **dict.fromkeys(("Price", "price", "prices", "beforehand", "utility"), "accuracy cost, precomputed"),
     "spelled": "with_defaults",
 }
 DEFINED = {  # as what is defined for others: modules, classes, functions, methods, fields. As a local variable it names what it is there

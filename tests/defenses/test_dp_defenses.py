@@ -284,7 +284,7 @@ def test_a_training_says_its_epsilon_as_it_was_trained_and_as_it_would_be_if_bat
 
 @pytest.mark.long
 def test_the_shipped_table_holds_the_accountants_epsilon_beside_every_accuracy() -> None:
-    table = json.loads((ROOT / "assets" / "price.json").read_text())
+    table = json.loads((ROOT / "assets" / "accuracy_cost.json").read_text())
     promised = 0
     for row in table["rows"]:
         asked = {name: row[name] for name in ("model", "defenses", "rounds", "batch")}

@@ -23,7 +23,8 @@ from starlette.requests import Request
 
 from leakage.data.images import tiles
 from leakage.evaluation.verdict import MEANING
-from leakage.results import utility
+from leakage.results import accuracy_cost
+from leakage.results.accuracy_cost import in_table
 from leakage.results.arms import gather
 from leakage.results.comparison import EXPORTS, MAX_ARMS, crossed, only_naive, rows, same_answers
 from leakage.results.comparison_exports import COLUMN, make
@@ -31,7 +32,6 @@ from leakage.results.comparison_file import experiments
 from leakage.results.comparison_report import page
 from leakage.results.differences import differs, titles
 from leakage.results.exports import GAP
-from leakage.results.utility import in_table
 from leakage.runs.service import Service
 from leakage.runs.store import Run, Store
 from leakage.settings import Settings
@@ -273,8 +273,8 @@ def test_what_the_attacker_does_about_a_protection_tells_arms_apart(known: Catal
 
 
 def test_accuracy_is_the_mean_over_seeds_of_the_same_protections(tmp_path: Path, known: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "price.json"
-    monkeypatch.setattr(utility, "ACCURACY_COSTS", path)
+    path = tmp_path / "accuracy_cost.json"
+    monkeypatch.setattr(accuracy_cost, "ACCURACY_COSTS", path)
     assert in_table((), known) is None
     noise = {"id": "gaussian_noise", "fields": {"scale": 0.01}}
     recipe = {"model": {"id": "lenet", "fields": {}}, "rounds": 20, "pictures": 60_000, "batch": 64}
@@ -418,8 +418,10 @@ def test_the_table_has_a_line_for_every_run(bench: Bench) -> None:
         assert float(line["psnr"]) == bench.look(id).result["scores"]["psnr"]  # type: ignore[index]
         assert float(line["grey_psnr"]) == bench.store.meta(id).judging.baselines["grey"].psnr  # type: ignore[union-attr]
         assert line["epsilon"] == ""
-    table = json.loads(utility.ACCURACY_COSTS.read_text())
-    (plain,) = (row for row in table["rows"] if not row["defenses"] and all(row[name] == table["recipe"][name] for name in utility.RECIPE))
+    table = json.loads(accuracy_cost.ACCURACY_COSTS.read_text())
+    (plain,) = (
+        row for row in table["rows"] if not row["defenses"] and all(row[name] == table["recipe"][name] for name in accuracy_cost.RECIPE)
+    )
     told = f"LeNet on MNIST, {table['recipe']['rounds']} rounds"
     assert (lines[0]["accuracy_of"], lines[0]["accuracy_seeds"]) == (told, str(len(plain["accuracy"])))
     assert float(lines[0]["accuracy"]) == pytest.approx(np.mean(plain["accuracy"]))

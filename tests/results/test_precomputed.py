@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from small_problems import CATALOG
 
-from leakage.results import precomputed, utility
+from leakage.results import accuracy_cost, precomputed
 from leakage.results.precomputed import Duel, accuracy_costs, both, matrix, one_scene, scenes
 from leakage.settings import ROOT
 from leakage.ui.compare.attackers_view import describe, explanation, in_words, left_out, matrix_table, puzzles
-from leakage.ui.compare.precomputed_results import privacy_utility, threshold
+from leakage.ui.compare.precomputed_results import leakage_against_accuracy, threshold
 
 PRUNED = {"id": "pruning", "fields": {"share": 0.9}}
 NOISE = {"id": "gaussian_noise", "fields": {"scale": 0.01}}
@@ -70,11 +70,11 @@ ROWS = [
 @pytest.fixture(autouse=True)
 def _assets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     (tmp_path / "matrix.json").write_text(json.dumps({"recipe": {"pictures": 3, "seeds": 2}, "cells": CELLS}))
-    (tmp_path / "price.json").write_text(
+    (tmp_path / "accuracy_cost.json").write_text(
         json.dumps({"recipe": {"model": lenet("sigmoid"), "rounds": 6, "pictures": 100, "batch": 64}, "rows": ROWS})
     )
     monkeypatch.setattr(precomputed, "ASSETS", tmp_path)
-    monkeypatch.setattr(utility, "ACCURACY_COSTS", tmp_path / "price.json")
+    monkeypatch.setattr(accuracy_cost, "ACCURACY_COSTS", tmp_path / "accuracy_cost.json")
     precomputed.load_results.cache_clear()
     yield
     precomputed.load_results.cache_clear()
@@ -102,7 +102,7 @@ def test_a_training_is_held_against_one_as_long_without_protection() -> None:
 def test_a_protection_costs_what_its_cheapest_training_does_and_leaks_to_the_strongest() -> None:
     points = {cost.title: (cost.accuracy_drop, found["psnr"]) for cost, found in both(CATALOG, "inverting_gradients")}
     assert [(round(accuracy_drop, 6), psnr) for accuracy_drop, psnr in points.values()] == [(0, 30.0), (0.01, 14.0), (0.09, 12.0)]
-    figure = privacy_utility(list(both(CATALOG, "inverting_gradients")), scene="LeNet on MNIST", recipe="LeNet on MNIST, 6 rounds")
+    figure = leakage_against_accuracy(list(both(CATALOG, "inverting_gradients")), scene="LeNet on MNIST", recipe="LeNet on MNIST, 6 rounds")
     (drawn,) = figure.data
     assert list(drawn.x) == pytest.approx([97, 96, 90])
     assert drawn.mode == "markers+text"
@@ -118,7 +118,7 @@ def test_leakage_of_one_data_set_is_not_drawn_against_accuracy_on_another(tmp_pa
         (tmp_path / f"{activation}.json").write_text(json.dumps({"recipe": {"model": lenet(activation), "data": "mnist"}, "rows": []}))
         precomputed.load_results.cache_clear()
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(utility, "ACCURACY_COSTS", tmp_path / f"{activation}.json")
+            patched.setattr(accuracy_cost, "ACCURACY_COSTS", tmp_path / f"{activation}.json")
             assert one_scene(CATALOG) == alike
 
 
@@ -128,7 +128,7 @@ def test_a_cost_is_certain_only_where_seeds_alone_do_not_make_as_much(tmp_path: 
     rows = [trained([], [0.97, 0.98, 0.99]), trained([NOISE], [0.9, 0.91, 0.92])]
     rows += [trained([pruned[0]], [0.96, 0.97, 0.98]), trained([pruned[2]], [0.2, 0.15, 0.94])]
     (tmp_path / "seeds.json").write_text(json.dumps({"recipe": {"model": lenet("sigmoid")}, "rows": rows}))
-    monkeypatch.setattr(utility, "ACCURACY_COSTS", tmp_path / "seeds.json")
+    monkeypatch.setattr(accuracy_cost, "ACCURACY_COSTS", tmp_path / "seeds.json")
     half = 100 * 2.7764 * math.sqrt(2 * 0.01**2 / 3)  # Student's t with 4 degrees of freedom: spreads are equal; standard deviation 0.01
     assert [row.difference for row in accuracy_costs(CATALOG)] == [
         "",
@@ -140,7 +140,7 @@ def test_a_cost_is_certain_only_where_seeds_alone_do_not_make_as_much(tmp_path: 
 
 def test_no_cost_is_called_none_where_it_may_be_more_than_a_point() -> None:
     for cost in accuracy_costs(CATALOG):
-        if cost.difference == utility.NO_DIFFERENCE:
+        if cost.difference == accuracy_cost.NO_DIFFERENCE:
             assert abs(cost.accuracy_drop) < 0.01
         if cost.difference.startswith("drop"):
             assert float(cost.difference.split(" to ")[1].split()[0]) <= 100

@@ -18,11 +18,11 @@ from streamlit.testing.v1 import AppTest
 
 from leakage.data.checkpoints import cards
 from leakage.learn.restored import restore_all
-from leakage.results import utility
+from leakage.results import accuracy_cost
+from leakage.results.accuracy_cost import Cost
 from leakage.results.comparison import Row
 from leakage.results.comparison_exports import make
 from leakage.results.differences import attacker
-from leakage.results.utility import Cost
 from leakage.runs.events import TrainingEnd
 from leakage.runs.owners import owner_of
 from leakage.runs.service import Service
@@ -669,9 +669,9 @@ def test_a_column_of_accuracies_says_of_what_they_are_and_a_cell_what_its_seeds_
 
 def test_the_plot_shows_the_stronger_attacker_where_accuracies_are_known() -> None:
     noisy = [costing("noise", 9.0, 0.97, attacker="naive"), costing("noise", 12.0, 0.97, attacker="adaptive")]
-    assert table.privacy_utility(noisy, scene="LeNet on MNIST") is None  # one point is no plot
+    assert table.leakage_against_accuracy(noisy, scene="LeNet on MNIST") is None  # one point is no plot
     every = [costing("none", 24.0, 0.98, 0.99, 1.0), row("unknown", "both", psnr=3.0), *noisy]
-    figure = table.privacy_utility(every, scene="LeNet on MNIST")
+    figure = table.leakage_against_accuracy(every, scene="LeNet on MNIST")
     assert figure
     (drawn,) = figure.data
     assert list(zip(drawn.text, drawn.x, drawn.y, strict=True)) == [("none", 99.0, 24.0), ("noise", 97.0, 12.0)]
@@ -709,7 +709,7 @@ def test_the_matrix_frames_what_only_fools_the_naive_attacker() -> None:
 
 def test_the_strongest_of_several_attacks_and_answers_counts_not_their_mean() -> None:
     noisy = [replace(costing("noise", psnr, 0.97, attacker="adaptive"), attack=attack) for attack, psnr in (("A", 9.0), ("B", 19.0))]
-    figure = table.privacy_utility([costing("none", 24.0, 0.99), *noisy], scene="LeNet on MNIST")
+    figure = table.leakage_against_accuracy([costing("none", 24.0, 0.99), *noisy], scene="LeNet on MNIST")
     assert figure
     assert list(figure.data[0].y) == [24.0, 19.0]
 
@@ -739,7 +739,7 @@ def test_defaults_are_left_out_of_the_address() -> None:
 
 def test_an_accuracy_cost_that_cannot_be_measured_is_not_offered(look: Open) -> None:
     stack = stack_of("fedkl", CATALOG)
-    assert utility.training(stack, CATALOG) is None  # the recipe's LeNet has no BatchNorm
+    assert accuracy_cost.training(stack, CATALOG) is None  # the recipe's LeNet has no BatchNorm
     at = press(look(**{**QUICK, "model": "convnet", "arms": "none,clipping:bound=3.0", "voices": "naive"}))
     assert "%</td>" not in shown(at)
     assert "; the model here is another" in shown(at)
@@ -747,29 +747,29 @@ def test_an_accuracy_cost_that_cannot_be_measured_is_not_offered(look: Open) -> 
 
 
 def test_leakage_is_drawn_against_accuracy_only_of_the_same_model_and_data() -> None:
-    recipe = utility.training((), CATALOG)
+    recipe = accuracy_cost.training((), CATALOG)
     assert recipe
     channels, size, _ = recipe.image_shape
     same = Experiment(model=recipe.model, channels=channels, size=size, pictures=(Picture(source=recipe.data, id="0"),))
     changes: list[dict[str, Any]] = [
         {"pictures": (Picture(id="astronaut"),)}, {"channels": 3}, {"size": 32}, {"model": Part(id="convnet")}
     ]  # fmt: skip
-    assert utility.same_scene(same, CATALOG)
-    assert [utility.same_scene(same.model_copy(update=change), CATALOG) for change in changes] == [False] * 4
+    assert accuracy_cost.same_scene(same, CATALOG)
+    assert [accuracy_cost.same_scene(same.model_copy(update=change), CATALOG) for change in changes] == [False] * 4
 
 
 def test_what_nobody_measured_is_trained_by_the_tables_own_recipe(door: Service, look: Open) -> None:
     at = press(look(**{**QUICK, "arms": "none,clipping:bound=3.0", "voices": "naive"}))
-    kept = utility.in_table((), CATALOG)
+    kept = accuracy_cost.in_table((), CATALOG)
     assert kept
     assert f"{sum(kept.accuracies) / len(kept.accuracies):.1%}" in shown(at)  # without protection, from the table
     stack = asked(door, at)[1].defenses
-    wanted = utility.training(stack, CATALOG)
+    wanted = accuracy_cost.training(stack, CATALOG)
     assert wanted
-    plain = utility.training((), CATALOG)
+    plain = accuracy_cost.training((), CATALOG)
     assert plain
     assert wanted.model_copy(update={"defenses": ()}) == plain
-    recipe = json.loads(utility.ACCURACY_COSTS.read_text())["recipe"]
+    recipe = json.loads(accuracy_cost.ACCURACY_COSTS.read_text())["recipe"]
     assert {name: getattr(plain, name) for name in recipe if name != "model"} == {name: recipe[name] for name in recipe if name != "model"}
     for told, result in (("Too little memory.", None), ("", TrainingEnd(accuracy=0.9321))):
         id = door.train(wanted, "somebody else")

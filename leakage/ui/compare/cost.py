@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from leakage.results import utility
+from leakage.results import accuracy_cost
 from leakage.results.comparison import Row
 from leakage.results.differences import protection, sentence_case
 from leakage.runs.service import service
@@ -27,16 +27,18 @@ def show(rows: Sequence[Row], experiments: Sequence[Experiment], known: Catalog)
     """Leakage against accuracy where accuracies are known, and what can be measured."""
     both = list(zip(experiments, rows, strict=True))
     stacks = {
-        key_of(one.defenses, known): one.defenses for one, row in both if row.accuracy is None and utility.same_model(one.model, known)
+        key_of(one.defenses, known): one.defenses
+        for one, row in both
+        if row.accuracy is None and accuracy_cost.same_model(one.model, known)
     }
-    unknown = [stack for stack in stacks.values() if utility.training(stack, known)]
-    drawn = [row for one, row in both if utility.same_scene(one, known)]
-    figure = table.privacy_utility(drawn, scene=utility.scene_words(known)) if drawn else None
+    unknown = [stack for stack in stacks.values() if accuracy_cost.training(stack, known)]
+    drawn = [row for one, row in both if accuracy_cost.same_scene(one, known)]
+    figure = table.leakage_against_accuracy(drawn, scene=accuracy_cost.scene_words(known)) if drawn else None
     apart = "" if figure else other_scene(rows, known)
     if figure or unknown or apart:
         st.markdown("**What protection costs**")
     if figure:
-        st.plotly_chart(figure, key="price", config={"displayModeBar": False}, alt="Leakage against accuracy")
+        st.plotly_chart(figure, key="compared-leakage-against-accuracy", config={"displayModeBar": False}, alt="Leakage against accuracy")
     if apart:
         st.caption(escape(apart))
     if unknown:
@@ -52,7 +54,7 @@ def other_scene(rows: Sequence[Row], known: Catalog) -> str:
     """Why leakage is not drawn against accuracies that are known: one plot would show two data sets as one."""
     if len({row.protection for row in rows if row.accuracy is not None}) < 2:
         return ""
-    scene = utility.scene_words(known)
+    scene = accuracy_cost.scene_words(known)
     return (
         f"Not drawn against each other: the accuracies are of {scene}, what leaked here is of other pictures. Attack {scene} to see both."
     )
@@ -61,7 +63,7 @@ def other_scene(rows: Sequence[Row], known: Catalog) -> str:
 def _offer(stack: tuple[Part, ...], known: Catalog) -> None:
     """A button that asks for the training, or where it is; and why it ended, if it ended early."""
     words = sentence_case(protection(stack, stack, known))
-    run = utility.training_of(service(), stack, known)
+    run = accuracy_cost.training_of(service(), stack, known)
     if run and run.status in OPEN:
         where = link(Markdown("being measured"), f"{base()}/training?run={run.id}")
         st.markdown(f"{escape(words)}: {where}")
@@ -74,7 +76,7 @@ def _offer(stack: tuple[Part, ...], known: Catalog) -> None:
 
 def _measure(stack: tuple[Part, ...], known: Catalog) -> None:
     """Queue the training."""
-    asked = utility.training(stack, known)
+    asked = accuracy_cost.training(stack, known)
     try:
         if asked:
             service().train(asked, owner())
@@ -84,6 +86,6 @@ def _measure(stack: tuple[Part, ...], known: Catalog) -> None:
 
 def under_way(experiments: Sequence[Experiment], known: Catalog) -> bool:
     """Whether a training of these still moves."""
-    stacks = {key_of(one.defenses, known): one.defenses for one in experiments if utility.same_model(one.model, known)}
-    runs = [utility.training_of(service(), stack, known) for stack in stacks.values()]
+    stacks = {key_of(one.defenses, known): one.defenses for one in experiments if accuracy_cost.same_model(one.model, known)}
+    runs = [accuracy_cost.training_of(service(), stack, known) for stack in stacks.values()]
     return any(run.status in OPEN for run in runs if run)

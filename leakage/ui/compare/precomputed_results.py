@@ -6,6 +6,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from leakage.data.datasets import TITLES
+from leakage.results.accuracy_cost import Cost, epsilon_words, heading, in_full, recipe_words, scene_words, seeds_words, table
 from leakage.results.over_rounds import curves
 from leakage.results.precomputed import (
     AccuracyCost,
@@ -17,7 +18,6 @@ from leakage.results.precomputed import (
     one_scene,
     seen_words,
 )
-from leakage.results.utility import Cost, epsilon_words, heading, in_full, recipe_words, scene_words, seeds_words, table
 from leakage.spec.catalog import Catalog
 from leakage.spec.prepared import prepared
 from leakage.ui.common.figures import against_accuracy, band, bare, grey_line
@@ -61,7 +61,7 @@ def content(known: Catalog) -> None:
     there = dict(zip(shown, (*measured, any(measured)), strict=True))
     names = [name for name, found in there.items() if found]
     if not names:
-        st.caption("The files of measurements are not here: expected matrix.json, thresholds.json, price.json or rounds.json in assets/.")
+        st.caption("No measurements found in assets/: expected matrix.json, thresholds.json, accuracy_cost.json or rounds.json.")
         return
     tabs = st.tabs([escape(name) for name in names], key="measured-tab", on_change="rerun")
     for name, tab in zip(names, tabs, strict=True):
@@ -140,10 +140,10 @@ def render_cost(known: Catalog) -> None:
     scene, clients = scene_words(known), (table() or {})["recipe"]["clients"]
     seeds = seeds_words([len(row.accuracies) for row in rows])
     st.markdown(COSTS.format(scene=escape(scene), clients=int(clients), seeds=escape(seeds)))
-    points = list(both(known, prepared().compare.utility_attack)) if one_scene(known) else []
+    points = list(both(known, prepared().compare.accuracy_cost_attack)) if one_scene(known) else []
     if len(points) > 1:
-        figure = privacy_utility(points, scene=scene, recipe=recipe_words(known))
-        st.plotly_chart(figure, key="utility", config={"displayModeBar": False}, alt="Leakage against accuracy")
+        figure = leakage_against_accuracy(points, scene=scene, recipe=recipe_words(known))
+        st.plotly_chart(figure, key="leakage-against-accuracy", config={"displayModeBar": False}, alt="Leakage against accuracy")
     elif leaks := load_results("matrix"):
         st.caption(APART.format(scene=escape(scene), leaks=TITLES[leaks["recipe"]["data"]]))
     st.dataframe(
@@ -170,7 +170,7 @@ def _epsilon(row: AccuracyCost, which: str) -> str:
     return epsilon_words(in_full(getattr(row.privacy, which)) if row.privacy else None)
 
 
-def privacy_utility(points: Sequence[tuple[AccuracyCost, Cell]], *, scene: str, recipe: str) -> go.Figure:
+def leakage_against_accuracy(points: Sequence[tuple[AccuracyCost, Cell]], *, scene: str, recipe: str) -> go.Figure:
     """What leaks to the stronger attacker, against accuracy: up leaks more, right is cheaper. `scene`: the model and data of both."""
     return against_accuracy(
         [(row.accuracies, cell["psnr"], f"{row.title} ({cell['who']} attacker: {seen_words(cell)})") for row, cell in points],

@@ -5,9 +5,9 @@ from statistics import mean
 
 import plotly.graph_objects as go
 
+from leakage.results.accuracy_cost import seeds_words
 from leakage.results.comparison import Row
 from leakage.results.intervals import FEWEST, mean_interval
-from leakage.results.utility import seeds_words
 from leakage.spec.catalog import Catalog, Entry
 from leakage.spec.experiment import Experiment
 from leakage.ui.common.figures import band, bare, grey_line

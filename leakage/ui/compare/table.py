@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from leakage.frontend.markup import render
 from leakage.results.comparison import Row
 from leakage.results.differences import sentence_case
-from leakage.results.utility import EPSILONS, Cost, epsilon_words, heading, seeds_words
+from leakage.results.accuracy_cost import EPSILONS, Cost, epsilon_words, heading, seeds_words
 from leakage.results.worst_case import attacker_words, worst
 from leakage.spec.words import INAPPLICABLE, NOT_SHOWN, PARTLY, RECOGNIZABLE, SINGLED_OUT
 from leakage.ui.common.base_path import base
@@ -253,7 +253,7 @@ def number(value: float | None, digits: int) -> str:
     return DASH if value is None else f"{value:z.{digits}f}"
 
 
-def privacy_utility(rows: Sequence[Row], *, scene: str) -> go.Figure | None:
+def leakage_against_accuracy(rows: Sequence[Row], *, scene: str) -> go.Figure | None:
     """Leakage against accuracy of every protection whose accuracy is known; None while there are not two.
 
     Leakage: the PSNR that the strongest attacker reaches, over seeds and the like the mean. `scene`: the model and the data of both axes.

@@ -5,7 +5,6 @@ from statistics import median
 
 from leakage.frontend.markup import render
 from leakage.results.over_rounds import best_of
-from leakage.results.utility import epsilon_words, in_full
 from leakage.runs.event_parts import BaselineScores, FrameScores, GradientDistances, PrivacyBound
 from leakage.runs.events import AttackEnd, MetaEvent
 from leakage.spec.catalog import Catalog

@@ -22,7 +22,7 @@ from leakage.spec.experiment import Experiment, Part
 from leakage.spec.tasks import Training
 from leakage.spec.threat_model import format_value
 
-ACCURACY_COSTS = ROOT / "assets" / "price.json"
+ACCURACY_COSTS = ROOT / "assets" / "accuracy_cost.json"
 RECIPE = ("model", "rounds", "pictures", "batch")  # what rows of the table that can be compared have in common
 INFINITE = "∞"
 UNCERTAIN = "{:.1f} percentage points {}; too few trainings to be certain"
