@@ -78,7 +78,7 @@ def randomness() -> list[Row]:
 
     seeds = range(1, 9)
     bare = [played(seed)[0] for seed in seeds]
-    pruned = [played(seed, defenses=(Part(id="pruning", fields={"share": 0.3}),))[0] for seed in seeds]
+    pruned = [played(seed, defenses=(Part(id="pruning", fields={"fraction": 0.3}),))[0] for seed in seeds]
     paired = [with_it - without for with_it, without in zip(pruned, bare, strict=True)]
     crossed = [with_it - without for with_it, without in zip(pruned, bare[1:] + bare[:1], strict=True)]
     return [

@@ -20,7 +20,7 @@ SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 MINUTES = 20 * 60_000  # milliseconds, for what is computed
 NAIVE = "v=1&voices=naive&attack=inverting_gradients&inverting_gradients.steps=1500"
 LAB = {"batch-8": "batch=8&attack=inverting_gradients", "recursion": "model=cnn6&attack=r_gap"}
-EVERY_WORD = ("none", "pruning:share=0.5", "pruning:share=0.9", "dp_sgd")
+EVERY_WORD = ("none", "pruning:fraction=0.5", "pruning:fraction=0.9", "dp_sgd")
 Ready = Callable[[Page], Page | None]  # what is done on a page before it is taken, or another page that is taken in its place
 QUESTION = "phones=4&protection=gaussian_noise&minutes=5"  # faces
 

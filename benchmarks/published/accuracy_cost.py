@@ -47,9 +47,9 @@ SCALES = (1e-4, 1e-3, 1e-2, 1e-1)  # of noise, as published
 STACKS: list[tuple[Part, ...]] = [
     (),
     *((Part(id=name, fields={"scale": scale}),) for name in ("gaussian_noise", "laplacian_noise") for scale in SCALES),
-    *((Part(id="pruning", fields={"share": share}),) for share in (0.3, 0.7, 0.9, 0.99)),
-    *((Part(id="pruning", fields={"share": share, "feedback": True}),) for share in (0.9, 0.99)),
-    *((Part(id="pruning", fields={"share": 0.9, "scope": scope}),) for scope in ("whole gradient", "random")),
+    *((Part(id="pruning", fields={"fraction": share}),) for share in (0.3, 0.7, 0.9, 0.99)),
+    *((Part(id="pruning", fields={"fraction": share, "feedback": True}),) for share in (0.9, 0.99)),
+    *((Part(id="pruning", fields={"fraction": 0.9, "scope": scope}),) for scope in ("whole gradient", "random")),
     *((Part(id="low_precision", fields={"number": number}),) for number in ("fp16", "bf16", "int8")),
     (Part(id="low_precision", fields={"rounding": "stochastic"}),),
     *((Part(id="clipping", fields={"bound": bound}),) for bound in (4.0, 1.0, 0.1)),
@@ -74,7 +74,7 @@ ARMS = [
     NONSMOOTH,
     NONSMOOTH.model_copy(update={"defenses": (IN_CODE[0],)}),
     SLOW,
-    *(SLOW.model_copy(update={"defenses": (Part(id="soteria", fields={"share": share}),)}) for share in (0.1, 0.6)),
+    *(SLOW.model_copy(update={"defenses": (Part(id="soteria", fields={"fraction": share}),)}) for share in (0.1, 0.6)),
 ]
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

@@ -39,7 +39,7 @@ from leakage.workers.private_pictures import load
 VARIANTS = {"the paper": "as published", "the code": "as in the code"}
 KNOWING = ("stand-in of the guess", "read it off")
 SEARCH: Fields = {"step_size": 0.02, "start": "uniform", "tv_weight": 0.001, "steps": 1500}
-LBFGS: Fields = {"steps": 60, "tries": 2}
+LBFGS: Fields = {"steps": 60, "restarts": 2}
 ATTACKS: dict[str, tuple[str, Fields]] = {
     "GRNN": ("grnn", {"steps": 1000}),
     "GGL": ("ggl", {}),
@@ -168,7 +168,7 @@ for attack in ATTACKS:
     for variant, who in [("", "naive"), *((variant, who) for variant in VARIANTS for who in ("naive", *KNOWING))]:
         rows.append(row(attack, variant, who, [plain(attack, variant, who, number) for number in range(given.pictures)]))
 LABELS = DIGITS[: given.pictures]
-for search in (Part(id="dlg", fields={"steps": 24, "tries": 8}), Part(id="inverting_gradients", fields=SEARCH)):
+for search in (Part(id="dlg", fields={"steps": 24, "restarts": 8}), Part(id="inverting_gradients", fields=SEARCH)):
     for variant, who in [("", "naive"), *((variant, who) for variant in VARIANTS for who in ("naive", "knows"))]:
         name = "GLAUS" if search.id == "dlg" else "GLAUS, then Inverting Gradients"
         rows.append(row(name, variant, who, [glaus(variant, who, label, search) for label in LABELS]))

@@ -25,7 +25,7 @@ from _table import Book, say, table
 from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
 
 SUCCESS = 0.01
-BUDGET = {"steps": 100, "tries": 3}
+BUDGET = {"steps": 100, "restarts": 3}
 SETS: dict[Literal["mnist", "cifar100", "faces"], tuple[Literal[28, 32], Literal[1, 3]]] = {
     "mnist": (28, 1),
     "cifar100": (32, 3),

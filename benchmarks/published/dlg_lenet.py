@@ -29,7 +29,7 @@ for seed in given.seeds:
         found = []
         for index in range(given.pictures):
             picture = (Picture(source="cifar10", id=str(index)),)
-            result = finish(Experiment(pictures=picture, attack=Part(id=attack, fields={"steps": 300, "tries": 3}), seed=seed))
+            result = finish(Experiment(pictures=picture, attack=Part(id=attack, fields={"steps": 300, "restarts": 3}), seed=seed))
             name = f"{attack} seed {seed} picture {index}"
             say(f"{name}: MSE {result.mse:.1e}, {result.psnr:.1f} dB, start {result.starts}, {result.seconds:.0f} s")
             found.append(result)

@@ -40,7 +40,7 @@ for activation in ACTIVATIONS:
             experiment = Experiment(
                 pictures=(Picture(source="cifar10", id=str(number)),),
                 model=Part(id="rgap_net", fields={"net": net, "activation": activation}),
-                attack=Part(id="idlg", fields={"steps": STEPS, "tries": TRIES}),
+                attack=Part(id="idlg", fields={"steps": STEPS, "restarts": TRIES}),
                 assume=Assumptions(labels=True),
                 task="flipped",
                 seed=1 + number,

@@ -62,7 +62,7 @@ def protection(name: str, plain: dict[str, torch.Tensor]) -> tuple[Part, ...]:
     if kind == "noise":
         return (Part(id="gaussian_noise", fields={"scale": float(size) * float(plain[FIRST].square().mean().sqrt())}),)
     if kind == "pruning":
-        return (Part(id="pruning", fields={"share": float(size)}),)
+        return (Part(id="pruning", fields={"fraction": float(size)}),)
     if kind == "each":
         length = float(torch.stack([g.square().sum() for g in plain.values()]).sum().sqrt())
         return (Part(id="dp_sgd", fields={"max_grad_norm": length / 2, "noise_multiplier": 0.0}),)

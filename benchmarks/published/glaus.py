@@ -96,7 +96,7 @@ def hook(g: Params, ratio: float) -> dict[str, Any]:
 def dlg(experiment: Experiment, strategy: str, number: int, accomplice: Picture | None) -> dict[str, Any]:
     """DLG on the last of so many draws of the same gradient."""
     assume = Assumptions(strategy=strategy, accomplice=accomplice)
-    asked = experiment.model_copy(update={"assume": assume, "attack": Part(id="dlg", fields={"steps": 24, "tries": 8})})
+    asked = experiment.model_copy(update={"assume": assume, "attack": Part(id="dlg", fields={"steps": 24, "restarts": 8})})
     x, y = load(asked, {})
     scene = stage(
         network(asked, (x.shape[1], x.shape[2], x.shape[3])),

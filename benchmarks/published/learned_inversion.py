@@ -38,7 +38,7 @@ PROTECTIONS: dict[str, Part | None] = {
     "AdaDefense": Part(id="ada_defense"),
     "noise 0.1": Part(id="gaussian_noise", fields={"scale": 0.1}),
     "noise 1": Part(id="gaussian_noise", fields={"scale": 1.0}),
-    "pruning 99 %": Part(id="pruning", fields={"share": 0.99}),
+    "pruning 99 %": Part(id="pruning", fields={"fraction": 0.99}),
     "8 bits": Part(id="low_precision"),
     "clipping": Part(id="clipping"),
     "MinMax sampling": Part(id="minmax_sampling"),

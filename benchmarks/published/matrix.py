@@ -55,12 +55,16 @@ BELOW: dict[tuple[str, ...], str] = {  # protection, attacker (and attack) -> wh
 STRENGTHS: dict[str, list[dict[str, Any]]] = {  # of every protection; those that are not named have their defaults
     "gaussian_noise": [{"scale": s} for s in (0.001, 0.01, 0.1)],
     "laplacian_noise": [{"scale": s} for s in (0.001, 0.01, 0.1)],
-    "pruning": [*({"share": s} for s in (0.5, 0.9, 0.99)), {"share": 0.9, "scope": "whole gradient"}, {"share": 0.9, "scope": "random"}],
+    "pruning": [
+        *({"fraction": s} for s in (0.5, 0.9, 0.99)),
+        {"fraction": 0.9, "scope": "whole gradient"},
+        {"fraction": 0.9, "scope": "random"},
+    ],
     "low_precision": [{"number": "fp16"}, {"number": "int8"}, {"number": "int8", "rounding": "stochastic"}],
     "clipping": [{"bound": 1.0}, {"bound": 1.0, "scope": "each layer"}],
     "dp_sgd": [{"max_grad_norm": 1.0, "noise_multiplier": s} for s in (0.01, 0.1, 1.0)],
     "fed_cdp": [{"noise_multiplier": s} for s in (0.01, 0.5)],
-    "soteria": [{"share": s} for s in (0.1, 0.6, 0.9)],
+    "soteria": [{"fraction": s} for s in (0.1, 0.6, 0.9)],
     "outpost": [{}],
     "ada_defense": [{"variant": "as published"}, {"variant": "as in the code"}],
     "minmax_sampling": [{"ratio": s} for s in (0.05, 0.5)],

@@ -25,7 +25,7 @@ from leakage.workers import plugin_catalog
 SEARCH = Part(id="inverting_gradients", fields={"steps": 1000})
 MADE_FOR: dict[str, tuple[Part, list[Fields]]] = {  # protection -> the model, and the strengths
     "precode": (Part(id="mlp", fields={"width": 1024}), [{}]),
-    "soteria": (Part(id="convnet", fields={"width": 32}), [{"share": 0.1}, {"share": 0.6}]),
+    "soteria": (Part(id="convnet", fields={"width": 32}), [{"fraction": 0.1}, {"fraction": 0.6}]),
     "fedkl": (Part(id="he_resnet"), [{}]),
     "ats": (Part(id="he_resnet"), [{}]),
 }

@@ -55,12 +55,12 @@ MODELS: dict[str, tuple[Part, dict[tuple[str, str], str]]] = {  # name -> model,
         },
     ),
 }
-BUDGET: Fields = {"steps": STEPS, "tries": TRIES}
+BUDGET: Fields = {"steps": STEPS, "restarts": TRIES}
 METHODS: dict[str, dict[str, Any]] = {
     "R-GAP": {"attack": Part(id="r_gap"), "precision": "float64"},
     "R-GAP, true": {"attack": Part(id="r_gap"), "precision": "float64", "task": "two"},
     "DLG": {"attack": Part(id="idlg", fields=BUDGET), "assume": Assumptions(labels=True)},
-    "DLG, 300 steps": {"attack": Part(id="idlg", fields={"steps": 300, "tries": 4}), "assume": Assumptions(labels=True)},
+    "DLG, 300 steps": {"attack": Part(id="idlg", fields={"steps": 300, "restarts": 4}), "assume": Assumptions(labels=True)},
     "H-GAP": {"attack": Part(id="h_gap", fields=BUDGET), "precision": "float64"},
     "as published": {"attack": Part(id="r_gap", fields={"system": "as published"})},
     "then DLG": {"attack": Part(id="r_gap_dlg")},

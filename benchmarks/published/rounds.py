@@ -52,7 +52,7 @@ PROTECTIONS = [  # whose randomness is drawn anew in every round
     Part(id="outpost"),
     Part(id="minmax_sampling", fields={"ratio": 0.05}),
     Part(id="low_precision", fields={"number": "int8", "rounding": "stochastic"}),
-    Part(id="pruning", fields={"share": 0.9, "scope": "random"}),
+    Part(id="pruning", fields={"fraction": 0.9, "scope": "random"}),
 ]
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

@@ -30,7 +30,7 @@ SHARES = (0.0, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 0.99)
 SWEEPS: dict[str, list[tuple[str, Part]]] = {  # what is swept -> (where it stands on the axis, the protection)
     "Gaussian noise": [(f"{scale:g}", Part(id="gaussian_noise", fields={"scale": scale})) for scale in NOISES],
     "Laplacian noise": [(f"{scale:g}", Part(id="laplacian_noise", fields={"scale": scale})) for scale in NOISES],
-    "Pruning": [(f"{share:.0%}", Part(id="pruning", fields={"share": share})) for share in SHARES],
+    "Pruning": [(f"{share:.0%}", Part(id="pruning", fields={"fraction": share})) for share in SHARES],
     "Low precision": [(number, Part(id="low_precision", fields={"number": number})) for number in ("fp16", "bf16", "int8")],
 }
 
@@ -52,7 +52,7 @@ for sweep, points in SWEEPS.items():
                 experiment = Experiment(
                     pictures=(Picture(source="cifar10", id=str(number)),),
                     defenses=(defense,),
-                    attack=Part(id="dlg", fields={"tries": 2}),
+                    attack=Part(id="dlg", fields={"restarts": 2}),
                     assume=Assumptions(adaptive=adaptive, strategy="average the rounds" if averages else ""),
                     seed=number + 1,
                     **watched,

@@ -18,7 +18,7 @@ STEPS = 2000
 STACKS: tuple[tuple[Part, ...], ...] = (
     (),
     (Part(id="gaussian_noise", fields={"scale": 0.01}),),
-    (Part(id="pruning", fields={"share": 0.9}),),
+    (Part(id="pruning", fields={"fraction": 0.9}),),
     (Part(id="ada_defense"),),
 )
 PAGE = (

@@ -72,7 +72,7 @@ def repeats(device: torch.device) -> list[Row]:
     """Two runs of the same: by how much the brightest difference of their answers is, on this device and between it and the CPU."""
     attacks = [Part(id="inverting_gradients", fields={"steps": 50}), Part(id="gradinversion", fields={"steps": 50})]
     rows = []
-    for attack in (*attacks, Part(id="dlg", fields={"steps": 20, "tries": 1})):
+    for attack in (*attacks, Part(id="dlg", fields={"steps": 20, "restarts": 1})):
         chosen = Experiment(attack=attack).resolve(plugin_catalog.describe())
         first, again, there = (descend(chosen, where)[1] for where in (device, device, CPU))
         rows.append({"attack": attack.id, "again": float((first - again).abs().max()), "cpu": float((first - there).abs().max())})

@@ -64,7 +64,7 @@ def most_steps(attack: Attack) -> int | None:
     fields = {own.name: getattr(attack, own.name) for own in described(type(attack))}
     if "steps" not in fields or any(name.endswith("_steps") for name in fields):
         return None
-    return int(fields["steps"] * fields.get("tries", 1) + 2 * fields.get("polish", 0))  # see `polished`
+    return int(fields["steps"] * fields.get("restarts", 1) + 2 * fields.get("polish", 0))  # see `polished`
 
 
 def progress_of(given: object, attack: Attack) -> AttackProgress | None:

@@ -23,7 +23,7 @@ SETTLED, STUCK = 0.01, 0.3  # 1 % after it has succeeded, 30 % before; good star
 Note = Mapping[str, str | int | float]
 
 
-def descend(seen: Observation, rng: torch.Generator, *, labels: Tensor | None, note: Note, steps: int, tries: int) -> Iterator[Snapshot]:
+def descend(seen: Observation, rng: torch.Generator, *, labels: Tensor | None, note: Note, steps: int, restarts: int) -> Iterator[Snapshot]:
     """Start after start until one succeeds, or two agree; a start that diverges or sticks says so. The last Snapshot is the best of all.
 
     Noise or a protection that is not imitated keeps the distance from 0 for ever. Then good starts end at the same distance. Where the
@@ -37,7 +37,7 @@ def descend(seen: Observation, rng: torch.Generator, *, labels: Tensor | None, n
     until, errors = fitted_squares(seen), goal_of(seen, "squared").note
     ended: list[tuple[bool, float, Snapshot]] = []  # (lost, distance, answer) of every start
     taken = 0
-    for start in range(1, tries + 1):
+    for start in range(1, restarts + 1):
         last: Snapshot | None = None
         z, begins = begun(seen, normal_start(seen, rng)[None], classes, before=start - 1)
         for moment in one_start(seen, rng, labels=labels, steps=steps, begin=z[0], until=until):
@@ -52,10 +52,10 @@ def descend(seen: Observation, rng: torch.Generator, *, labels: Tensor | None, n
         if not failed and value <= solved:
             break
         what = "diverged" if failed else f"got stuck at a gradient distance of {value:.2g}"
-        then = "trying again" if start < tries else "the best of all is shown"
+        then = "trying again" if start < restarts else "the best of all is shown"
         if agree:
             then = "an earlier one ended there too: the noise or protection keeps it from 0"
-        name = "First try" if start == 1 else f"Try {start} of {tries}"
+        name = "First try" if start == 1 else f"Try {start} of {restarts}"
         best = min(ended, key=lambda end: (end[0], end[1]))[2]
         yield replace(best, step=taken, note={**best.note, "event": f"{name} failed ({what}), {then}."})
         if agree:

@@ -28,8 +28,8 @@ class DLG(Attack):
     source = "https://arxiv.org/abs/1906.08935"
 
     steps: int = param(300, 1, 2000, "L-BFGS steps per start, 20 evaluations of the gradient at most in each.")
-    tries: int = param(8, 1, 16, "How many random starts to try at most, until one succeeds.")
+    restarts: int = param(8, 1, 16, "How many random starts to try at most, until one succeeds.")
 
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
         rule = "searched together with the picture" if seen.granted.labels is None else "granted"
-        yield from descend(seen, rng, labels=seen.granted.labels, note={"label rule": rule}, steps=self.steps, tries=self.tries)
+        yield from descend(seen, rng, labels=seen.granted.labels, note={"label rule": rule}, steps=self.steps, restarts=self.restarts)

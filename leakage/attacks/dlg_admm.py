@@ -31,7 +31,7 @@ class DLGADMM(Attack):
     source = "https://arxiv.org/abs/1906.08935"
 
     steps: int = param(300, 1, 2000, "L-BFGS steps per start, 20 imitations of the client at most in each.")
-    tries: int = param(8, 1, 16, "How many random starts to try at most, until one succeeds.")
+    restarts: int = param(8, 1, 16, "How many random starts to try at most, until one succeeds.")
     repair_state: bool = flag(False, REPAIR_STATE)
     repair_scale: bool = flag(False, REPAIR_SCALE)
 
@@ -39,4 +39,4 @@ class DLGADMM(Attack):
         seen, attacker = imitated(seen, stateless=self.repair_state, like_with_like=self.repair_scale)
         rule = "searched together with the picture" if seen.granted.labels is None else "granted"
         note = {"label rule": rule, "attacker": attacker}
-        yield from descend(seen, rng, labels=seen.granted.labels, note=note, steps=self.steps, tries=self.tries)
+        yield from descend(seen, rng, labels=seen.granted.labels, note=note, steps=self.steps, restarts=self.restarts)

@@ -19,7 +19,7 @@ class HGap(Attack):
 
     A worse reconstruction carries more isolated noise, which the score sees without knowing the truth; a wrong picture that is smooth
     deceives it.
-    Unlike the paper: DLG has at most `steps` and `tries`; how long it ran there is not stated.
+    Unlike the paper: DLG has at most `steps` and `restarts`; how long it ran there is not stated.
     Source: Zhu and Blaschko 2021, table 1.
     """
 
@@ -34,7 +34,7 @@ class HGap(Attack):
     loss_name = "squared gradient distance"
 
     steps: int = param(300, 1, 2000, "L-BFGS steps per start of DLG, 20 evaluations of the gradient at most in each.")
-    tries: int = param(3, 1, 16, "How many random starts DLG tries at most, until one succeeds.")
+    restarts: int = param(3, 1, 16, "How many random starts DLG tries at most, until one succeeds.")
 
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
         labels, note = labels_of(seen, "best")
@@ -43,7 +43,7 @@ class HGap(Attack):
             yield replace(solved, note={**solved.note, "way": "R-GAP"})
         assert solved is not None
         found: Snapshot | None = None
-        for moment in descend(seen, rng, labels=labels, note=note, steps=self.steps, tries=self.tries):
+        for moment in descend(seen, rng, labels=labels, note=note, steps=self.steps, restarts=self.restarts):
             found = replace(moment, step=solved.step + moment.step, note={**moment.note, "way": "DLG"})
             yield found
         assert found is not None

@@ -27,13 +27,13 @@ class IDLG(Attack):
     loss_name = "squared gradient distance"
     source = "https://arxiv.org/abs/2001.02610"
     reads_labels = True
-    strongest = {"steps": 100, "tries": 3}
+    strongest = {"steps": 100, "restarts": 3}
     fits = {"pictures": (1, 2, 3, 4)}
 
     steps: int = param(300, 1, 2000, "L-BFGS steps per start, 20 evaluations of the gradient at most in each.")
-    tries: int = param(8, 1, 16, "How many random starts to try at most, until one succeeds.")
+    restarts: int = param(8, 1, 16, "How many random starts to try at most, until one succeeds.")
     label_rule: str = rule_field()
 
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
         labels, note = labels_of(seen, self.label_rule)
-        yield from descend(seen, rng, labels=labels, note=note, steps=self.steps, tries=self.tries)
+        yield from descend(seen, rng, labels=labels, note=note, steps=self.steps, restarts=self.restarts)

@@ -30,7 +30,7 @@ class IDLGADMM(Attack):
     reads_labels = True
 
     steps: int = param(300, 1, 2000, "L-BFGS steps per start, 20 imitations of the client at most in each.")
-    tries: int = param(8, 1, 16, "How many random starts to try at most, until one succeeds.")
+    restarts: int = param(8, 1, 16, "How many random starts to try at most, until one succeeds.")
     repair_state: bool = flag(False, REPAIR_STATE)
     repair_scale: bool = flag(False, REPAIR_SCALE)
     label_rule: str = rule_field()
@@ -38,4 +38,4 @@ class IDLGADMM(Attack):
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
         seen, attacker = imitated(seen, stateless=self.repair_state, like_with_like=self.repair_scale)
         labels, note = labels_of(seen, self.label_rule)
-        yield from descend(seen, rng, labels=labels, note={**note, "attacker": attacker}, steps=self.steps, tries=self.tries)
+        yield from descend(seen, rng, labels=labels, note={**note, "attacker": attacker}, steps=self.steps, restarts=self.restarts)

@@ -98,7 +98,7 @@ class Outpost(Defense):
 
     @property
     def _pruning(self) -> Pruning:
-        return Pruning(share=self.prune_base / 100)
+        return Pruning(fraction=self.prune_base / 100)
 
 
 def zeros(update: Params) -> int:

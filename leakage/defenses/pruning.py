@@ -27,14 +27,14 @@ SCOPES = ("each tensor", "whole gradient", "random")
 
 @dataclass(frozen=True, kw_only=True)
 class Pruning(Defense):
-    """The `share` of entries of smallest magnitude is set to zero: g~ = g * [|g| >= t].
+    """The `fraction` of entries of smallest magnitude is set to zero: g~ = g * [|g| >= t].
 
-    The threshold t is such that floor(share * n) of n entries lie below it: of each tensor's, or of all that the gradient has. Scope
-    "random": floor(share * n) entries of each tensor, drawn afresh in every step; the others are sent as they are, not enlarged. Feedback:
+    The threshold t is such that floor(fraction * n) of n entries lie below it: of each tensor's, or of all that the gradient has. Scope
+    "random": floor(fraction * n) entries of each tensor, drawn afresh in every step; the others are sent as they are, not enlarged. Feedback:
     what was not sent is added to the next gradient, a = g + r, send a~, r <- a - a~; all is sent in the end. An attacker who knows it
     compares the entries that arrived; and, where the smallest were pruned, minds the others as far as they are larger in its guess than the
     smallest that arrived. What feedback adds from earlier steps it cannot know. Where randomness decides, every round brings other entries:
-    put together, those of R rounds are 1 - share^R of all.
+    put together, those of R rounds are 1 - fraction^R of all.
     Source: Zhu et al. 2019, section 5.2; per tensor as in Li et al. 2022 (GGL) and Sun et al. 2021 (Soteria); feedback as in
     Lin et al. 2018 (Deep Gradient Compression), section 3, there with momentum.
     """
@@ -45,10 +45,10 @@ class Pruning(Defense):
     hint = "An attacker who knows it compares the surviving entries only. Try 90 % with and without that knowledge."
     imitation = "known, and only the entries that survived are compared"
     elementwise = True
-    published = Published("Published: no picture once 20 to 30 % of the entries are left out.", "share", (0.2, 0.3))
+    published = Published("Published: no picture once 20 to 30 % of the entries are left out.", "fraction", (0.2, 0.3))
     source = "https://arxiv.org/abs/1906.08935"
 
-    share: float = param(0.9, 0, 0.999, "Share of the entries set to zero. 0 switches it off.")
+    fraction: float = param(0.9, 0, 0.999, "Fraction of the entries set to zero. 0 switches it off.")
     scope: str = choice("each tensor", SCOPES, "The smallest of each tensor, the smallest of the whole gradient, or any, at random.")
     feedback: bool = flag(False, "What was not sent is added to the next gradient, so that nothing is lost in the long run.")
 
@@ -143,7 +143,7 @@ class Pruning(Defense):
 
     def dropped(self, count: int) -> int:
         """How many of `count` entries pruning sets to zero."""
-        return int(self.share * count)
+        return int(self.fraction * count)
 
     def threshold(self, sizes: Tensor) -> Tensor:
         """The smallest magnitude (n,) that is kept."""

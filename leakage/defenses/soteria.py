@@ -18,7 +18,7 @@ NO_TABLE = "Soteria hides inputs of a linear last layer; this model has none. Ch
 
 @dataclass(frozen=True, kw_only=True)
 class Soteria(Defense):
-    """Columns of dL/dW (K, D) of the last linear layer are set to zero: the floor(share * D) of smallest score.
+    """Columns of dL/dW (K, D) of the last linear layer are set to zero: the floor(fraction * D) of smallest score.
 
     score_f = sum over pictures b of ||d r_f(x_b) / d x_b||_2 / (|r_f(x_b)| + 1e-10), with r (B, D) the input of that layer.
     All else is sent as it is. The scores count as constants; they cost D backward passes.
@@ -26,7 +26,7 @@ class Soteria(Defense):
     whole table, as Balunovic et al. 2022 do.
     A feature that is 0 for every picture (a dead ReLU) has score 0 and is hidden first, though its column is zero anyway.
     Unlike the code: it divides by r_f with its sign and takes the absolute value of the sum, so that pictures may cancel.
-    Source: Sun et al. 2021; the default share is that of Li et al. 2022 (GGL).
+    Source: Sun et al. 2021; the default fraction is that of Li et al. 2022 (GGL).
     """
 
     title = "Zeros in the last layer (Soteria)"
@@ -37,9 +37,9 @@ class Soteria(Defense):
     elementwise = True
     needs_structure = {"linear": NO_TABLE}
     source = "https://arxiv.org/abs/2012.06043"
-    presets = {"Sun et al. 2021, against DLG": {"share": 0.01}, "Sun et al. 2021, against Inverting Gradients": {"share": 0.6}}
+    presets = {"Sun et al. 2021, against DLG": {"fraction": 0.01}, "Sun et al. 2021, against Inverting Gradients": {"fraction": 0.6}}
 
-    share: float = param(0.1, 0, 0.99, "Share of the last layer's inputs that are hidden. 0 switches it off.")
+    fraction: float = param(0.1, 0, 0.99, "Fraction of the last layer's inputs that are hidden. 0 switches it off.")
 
     def defend(self, client: Client, model: nn.Module, step_rng: StepRng) -> Client:
         layer = last_linear(model)
@@ -76,7 +76,7 @@ class Soteria(Defense):
 
     def hidden(self, weight: Tensor) -> int:
         """How many columns of this weight (K, D) are set to zero."""
-        return int(self.share * weight.shape[-1])
+        return int(self.fraction * weight.shape[-1])
 
 
 def _table(received: Params) -> str:

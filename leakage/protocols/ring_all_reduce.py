@@ -35,31 +35,36 @@ class RingAllReduce(SecureAggregation):
     hint = "Behind the first phone the attacker holds one phone's update. Two who stand on both sides of a phone hold that phone's."
     source = "https://arxiv.org/abs/1906.08935"
     travels = Travels(
-        other_sums={"place": "the sum of {place} before the attacker", "colluding": "the update of the last phone before it by itself"},
+        other_sums={
+            "clients_before": "the sum of {clients_before} before the attacker",
+            "colluding": "the update of the last phone before it by itself",
+        },
         receiver="another phone",
     )
     presets = {
-        "behind the first": {"place": 1},
-        "behind three": {"clients": 4, "place": 3},
-        "on both sides of the third": {"clients": 4, "place": 3, "colluding": True},
+        "behind the first": {"clients_before": 1},
+        "behind three": {"clients": 4, "clients_before": 3},
+        "on both sides of the third": {"clients": 4, "clients_before": 3, "colluding": True},
     }
 
-    place: int = param(1, 1, 16, "Behind how many phones the attacker stands, whose sum it is handed; behind all: the whole sum alone.")
+    clients_before: int = param(
+        1, 1, 16, "Behind how many phones the attacker stands, whose sum it is handed; behind all: the whole sum alone."
+    )
     colluding: bool = flag(False, "The phone before the attacker's neighbour works with it: so they know what the neighbour added.")
 
     def received(self, updates: Sequence[Params]) -> Params:
         """What the attacker learns of the clients' updates: their sum; and, unless it stands last, that of those before it."""
         found = super().received(updates)
-        if self.place < len(updates):
-            found |= {BEFORE + name: reduce(add, [update[name] for update in updates[: self.place]]) for name in updates[0]}
-        if self.colluding and self.place > 1:
-            found |= {NEIGHBOUR + name: value for name, value in updates[min(self.place, len(updates)) - 1].items()}
+        if self.clients_before < len(updates):
+            found |= {BEFORE + name: reduce(add, [update[name] for update in updates[: self.clients_before]]) for name in updates[0]}
+        if self.colluding and self.clients_before > 1:
+            found |= {NEIGHBOUR + name: value for name, value in updates[min(self.clients_before, len(updates)) - 1].items()}
         return found
 
     def to_gradient(self, update: Params, seen: Round) -> Params:
         """One client's share of each sum."""
 
         def phones(name: str) -> int:
-            return self.place if name.startswith(BEFORE) else 1 if name.startswith(NEIGHBOUR) else self.clients
+            return self.clients_before if name.startswith(BEFORE) else 1 if name.startswith(NEIGHBOUR) else self.clients
 
         return {name: value / phones(name) for name, value in update.items()}

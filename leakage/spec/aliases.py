@@ -13,11 +13,15 @@ EARLIER = {  # field today -> what it was called
     "timing_key": ("like",),  # until 0.2
 }
 
+RESTARTS, FRACTION = {"restarts": "tries"}, {"fraction": "share"}
 EARLIER_PLUGIN_FIELDS = {  # id of a plug-in -> its field today -> what it was called until 0.2; digests go on using that name
     "dp_sgd": {"noise_multiplier": "sigma", "max_grad_norm": "clip"},
     "fed_cdp": {"noise_multiplier": "sigma"},
     "flower_central_dp": {"clipping_norm": "clip"},
     "flower_local_dp": {"clipping_norm": "clip"},
+    **dict.fromkeys(("dlg", "dlg_admm", "h_gap", "idlg", "idlg_admm"), RESTARTS),
+    **dict.fromkeys(("pruning", "soteria"), FRACTION),
+    "ring_all_reduce": {"clients_before": "place"},
 }
 
 EARLIER_VERDICTS = {  # until 0.2

@@ -116,7 +116,7 @@ def chores(store: Store, slot: str, device: torch.device) -> Iterator[None]:
     its life, and ends. A plug-in that cannot be imported is no reason to die.
     """
     try:
-        short = Part(id="idlg", fields={"steps": 1, "tries": 1})
+        short = Part(id="idlg", fields={"steps": 1, "restarts": 1})
         deque(play(Experiment(attack=short).resolve(plugin_catalog.describe())), maxlen=0)
         yield
         if slot == "0" and not store.note(SPEEDS):

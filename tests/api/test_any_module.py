@@ -240,6 +240,6 @@ def test_a_pixel_beyond_white_by_rounding_is_white_and_a_refusal_shows_that_it_i
 
 @pytest.mark.long
 def test_dlgs_published_network_gives_a_picture_of_28_pixels_back() -> None:
-    result = leakage.attack(PublishedLeNet(1), smooth(1, 1, 28), torch.tensor([7]), attack=IDLG(steps=40, tries=2))
+    result = leakage.attack(PublishedLeNet(1), smooth(1, 1, 28), torch.tensor([7]), attack=IDLG(steps=40, restarts=2))
     assert result.scores["psnr"] > 40
     assert result.labels == [7]

@@ -108,7 +108,7 @@ def test_a_search_with_granted_labels_finds_the_picture(name: str) -> None:
 
 def test_the_plain_cross_entropy_is_known_however_it_is_written() -> None:
     for loss in (F.cross_entropy, nn.CrossEntropyLoss(), lambda z, y: -z.log_softmax(1)[range(len(z)), y].mean()):
-        assert leakage.attack(net(), X, Y, loss=loss, attack=leakage.plugin("idlg", steps=1, tries=1)).update.labels == [1, 3]
+        assert leakage.attack(net(), X, Y, loss=loss, attack=leakage.plugin("idlg", steps=1, restarts=1)).update.labels == [1, 3]
 
 
 def test_labels_are_searched_where_they_cannot_be_read() -> None:

@@ -117,7 +117,7 @@ def test_a_function_is_told_how_far_the_attack_is_and_its_end() -> None:
 
 
 def test_the_steps_of_every_start_are_counted_and_of_an_attack_without_steps_none() -> None:
-    assert progress.most_steps(leakage.plugin("dlg", steps=7, tries=3)) == 21
+    assert progress.most_steps(leakage.plugin("dlg", steps=7, restarts=3)) == 21
     assert progress.most_steps(leakage.plugin("inverting_gradients", steps=7, polish=3)) == 13  # polishes twice where it reads errors
     assert progress.most_steps(leakage.plugin("linear_layer")) is None
     assert progress.most_steps(leakage.plugin("gifd")) is None  # stages have steps of their own

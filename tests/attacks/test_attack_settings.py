@@ -25,7 +25,7 @@ def test_local_steps_hide_nothing_from_who_replays_them(protocol: str) -> None:
     """Three steps so large that the gradient turns on the way."""
     x, part = smooth(), Part(id=protocol, fields={"epochs": 3, "rate": 0.3})
     adaptive, naive = (
-        error(x, observed(x, protocol=part, assume=assume), short("idlg", steps=200, tries=2)) for assume in (GRANTED, NAIVE)
+        error(x, observed(x, protocol=part, assume=assume), short("idlg", steps=200, restarts=2)) for assume in (GRANTED, NAIVE)
     )
     assert adaptive < 1e-3
     assert naive > 20 * adaptive
@@ -52,7 +52,7 @@ def test_the_paper_preset_of_inverting_gradients_has_the_weight_that_its_section
 def test_a_later_round_is_attacked_with_what_the_client_carried_into_it() -> None:
     x, part = smooth(), Part(id="fedadmm", fields={"rate": 0.3, "penalty": 1.0})
     seen = observed(x, protocol=part, rounds=3, attacked_round=3, assume=GRANTED)
-    assert error(x, seen, short("idlg", steps=200, tries=2)) < 1e-3
+    assert error(x, seen, short("idlg", steps=200, restarts=2)) < 1e-3
 
 
 @pytest.mark.long
@@ -75,7 +75,7 @@ def test_dlg_on_admm_fails_by_either_mistake_and_succeeds_without_both() -> None
     found = {}
     for state in (False, True):
         for scale in (False, True):
-            attack = short("dlg_admm", steps=100, tries=2, repair_state=state, repair_scale=scale)
+            attack = short("dlg_admm", steps=100, restarts=2, repair_state=state, repair_scale=scale)
             run = moments(attack, seen)
             found[state, scale] = float((run[-1].x.clamp(0, 1) - x).square().mean())
             words = {(False, False): "naive", (True, True): "naive, repaired: state and scale"}.get((state, scale))
@@ -89,7 +89,7 @@ def test_dlg_on_admm_fails_by_either_mistake_and_succeeds_without_both() -> None
 def test_the_adaptive_attack_on_one_step_of_admm_is_the_attack_on_fedsgd(admm: str, plain: str) -> None:
     x = smooth(side=28)
     one, other = (
-        moments(short(name, steps=10, tries=1), observed(x, model=LENET, protocol=protocol))
+        moments(short(name, steps=10, restarts=1), observed(x, model=LENET, protocol=protocol))
         for name, protocol in ((admm, ADMM), (plain, Part(id="fedsgd")))
     )
     assert torch.equal(one[0].x, other[0].x)

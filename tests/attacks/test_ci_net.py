@@ -188,7 +188,7 @@ def generated(**settings: object) -> tuple[torch.Tensor, Snapshot]:
 
 
 def test_who_knows_a_protection_imitates_it_and_who_does_not_is_misled() -> None:
-    pruned = {"defenses": (Part(id="pruning", fields={"share": 0.9}),)}
+    pruned = {"defenses": (Part(id="pruning", fields={"fraction": 0.9}),)}
     first, knowing = generated(**pruned, assume=Assumptions(labels=True))
     _, naive = generated(**pruned, assume=Assumptions(labels=True, adaptive=False))
     assert torch.equal(knowing.x, first)

@@ -220,7 +220,7 @@ def test_in_a_gradient_without_zeros_none_is_found() -> None:
     ("share", "words"), [(0.95, "None found: in no direction is this gradient zero as often as ReLU would make it"), (0.3, "Not proved")]
 )
 def test_pruning_fills_the_rank_and_the_sentence_says_so(share: float, words: str) -> None:
-    found = answer(seen_of(pictures(8), defenses=(Part(id="pruning", fields={"share": share}),)))
+    found = answer(seen_of(pictures(8), defenses=(Part(id="pruning", fields={"fraction": share}),)))
     assert str(found.note["event"]).startswith(words)
     if share > 0.9:
         assert grey(found).all()

@@ -71,7 +71,7 @@ def test_an_example_stands_in_the_models_own_units() -> None:
 @pytest.mark.parametrize("assume", [Assumptions(), GRANTED], ids=["labels read", "labels granted"])
 def test_every_search_of_pixels_begins_at_the_example_of_the_class(attack: str, assume: Assumptions) -> None:
     seen = owning(2, assume=assume)  # its label is 7, and one label is read exactly
-    first = moments(short(attack, steps=1, tries=1, starts=1), seen)[0]
+    first = moments(short(attack, steps=1, restarts=1, starts=1), seen)[0]
     assert first.x.unique().tolist() == pytest.approx([0.1])
     assert first.note["begins"] == "another picture of the class"
 

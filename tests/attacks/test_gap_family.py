@@ -40,7 +40,7 @@ def test_h_gap_shows_both_ways_and_keeps_the_one_with_less_isolated_noise() -> N
     with precision(torch.float64):
         x = smooth(channels=3, side=12)
         for model in (STAR, NET_B):
-            shown = moments(Part(id="h_gap", fields={"steps": 6, "tries": 1}), seen_by(x, model))
+            shown = moments(Part(id="h_gap", fields={"steps": 6, "restarts": 1}), seen_by(x, model))
             last = shown[-1]
             scores = {name: salt_and_pepper(picture) for name, picture in last.views.items()}
             assert last.note["way"] == min(scores, key=lambda name: scores[name])

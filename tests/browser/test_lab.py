@@ -134,7 +134,7 @@ def test_where_the_stream_is_held_back_the_page_looks_for_itself(site: str, chro
 
 
 def test_settings_live_in_the_address_and_reset_clears_them(site: str, chromium: Browser) -> None:
-    page = opened(chromium, f"{site}/?attack=inverting_gradients&defense=pruning&pruning.share=0.5&seed=7")
+    page = opened(chromium, f"{site}/?attack=inverting_gradients&defense=pruning&pruning.fraction=0.5&seed=7")
     expect(page.get_by_text("Searches for a picture whose gradient points the same way")).to_be_visible(timeout=15_000)
     expect(page.get_by_text("The phone sends only some entries")).to_be_visible()
     page.get_by_role("button", name="Reset to defaults").click()

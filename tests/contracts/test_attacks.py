@@ -71,7 +71,7 @@ def test_an_attack_leaves_the_observation_and_the_global_generator_as_they_were(
     torch.rand(3)  # a state that no seeding leaves behind
     before, state = {n: v.detach().clone() for n, v in held.items()}, torch.get_rng_state()
     with suppress(DoesNotApplyError):  # what a closed form reads to find that out is left as it was, too
-        moments(short(name, steps=2, tries=1), seen)
+        moments(short(name, steps=2, restarts=1), seen)
     assert torch.equal(torch.get_rng_state(), state)
     for n, value in held.items():
         assert torch.equal(value, before[n]), n
@@ -118,7 +118,7 @@ def test_the_page_is_told_how_the_labels_were_found(name: str) -> None:
         (GRANTED, "granted"),
         (Assumptions(), {"dlg": "searched together with the picture"}.get(name, "iDLG: the most negative row")),
     ):
-        run = moments(short(name, steps=2, tries=1), observed(smooth(), assume=assume))
+        run = moments(short(name, steps=2, restarts=1), observed(smooth(), assume=assume))
         assert {moment.note["label rule"] for moment in run} == {rule}
 
 
@@ -177,7 +177,7 @@ def two_valleys() -> Observation:
 def test_a_start_that_sticks_is_said_and_the_answer_is_the_lowest_of_all(
     name: str, seed: int, ends: list[str], two_valleys: Observation
 ) -> None:
-    run = moments(short(name, tries=2), two_valleys, seed=seed)
+    run = moments(short(name, restarts=2), two_valleys, seed=seed)
     assert [moment.note["event"] for moment in run if "event" in moment.note] == [
         f"First try failed (got stuck at a gradient distance of {ends[0]}), trying again.",
         f"Try 2 of 2 failed (got stuck at a gradient distance of {ends[1]}), the best of all is shown.",
@@ -189,7 +189,7 @@ def test_a_start_that_sticks_is_said_and_the_answer_is_the_lowest_of_all(
 
 @pytest.mark.parametrize("name", ["dlg", "idlg"])
 def test_two_starts_that_end_at_one_distance_are_enough(name: str, two_valleys: Observation) -> None:
-    run = moments(short(name, tries=4), two_valleys, seed=3)
+    run = moments(short(name, restarts=4), two_valleys, seed=3)
     events = [str(moment.note["event"]) for moment in run if "event" in moment.note]
     assert len(events) == 3  # 1.3, 0.01, 0.01
     assert events[-1].startswith("Try 3 of 4 failed (got stuck at a gradient distance of 0.01), an earlier one ended there too")

@@ -214,14 +214,14 @@ def test_two_tensors_of_one_update_get_different_noise() -> None:
 def test_pruning_keeps_what_a_sort_by_hand_keeps(share: float) -> None:
     x = smooth(3)
     gradient = observed(x).received.update
-    seen = observed(x, defenses=(Part(id="pruning", fields={"share": share}),))
+    seen = observed(x, defenses=(Part(id="pruning", fields={"fraction": share}),))
     for layer, value in pruned_by_hand(gradient, share).items():
         np.testing.assert_array_equal(seen.received.update[layer].numpy(), value)
         assert int((seen.received.update[layer] == 0).sum()) == int(share * value.size)
 
 
 def test_noise_after_pruning_and_pruning_after_noise_are_two_different_protections() -> None:
-    x, prune, noise = smooth(3), Part(id="pruning", fields={"share": 0.5}), Part(id="gaussian_noise", fields={"scale": 0.001})
+    x, prune, noise = smooth(3), Part(id="pruning", fields={"fraction": 0.5}), Part(id="gaussian_noise", fields={"scale": 0.001})
     gradient = observed(x).received.update
     pruned_last = observed(x, defenses=(noise, prune)).received.update
     noise_last = observed(x, defenses=(prune, noise)).received.update
@@ -233,7 +233,7 @@ def test_noise_after_pruning_and_pruning_after_noise_are_two_different_protectio
 
 def adapted(received: Params, share: float, sent: Params) -> Params:
     """What an attacker who holds `received` believes that a client with the gradient `sent` would have sent."""
-    client = plugin("defense", Part(id="pruning", fields={"share": share})).surrogate(lambda _w, _x, _y, state: (sent, state), received)
+    client = plugin("defense", Part(id="pruning", fields={"fraction": share})).surrogate(lambda _w, _x, _y, state: (sent, state), received)
     return client({}, torch.zeros(1), torch.zeros(1), {})[0]
 
 
@@ -250,7 +250,7 @@ def test_a_tensor_with_more_zeros_than_pruning_makes_is_kept_whole() -> None:
 def test_pruning_a_tensor_of_mostly_true_zeros_sends_it_unchanged() -> None:
     seen = observed(smooth())
     gradient = {"w": torch.tensor([0.0, 3.0, 0.0, 0.0, -1.0, 0.0])}
-    defense = plugin("defense", Part(id="pruning", fields={"share": 0.5}))
+    defense = plugin("defense", Part(id="pruning", fields={"fraction": 0.5}))
     client = defense.defend(lambda _w, _x, _y, state: (gradient, state), seen.model, partial(generator, 1))
     assert client({}, torch.zeros(1), torch.zeros(1), {})[0]["w"].tolist() == gradient["w"].tolist()
 
@@ -258,7 +258,7 @@ def test_pruning_a_tensor_of_mostly_true_zeros_sends_it_unchanged() -> None:
 def test_black_pixels_are_not_taken_for_pruned_entries() -> None:
     x = smooth(side=8)
     x[:, :, :, 2:] = 0  # three quarters black: their columns of the first layer's gradient are exactly zero
-    seen = observed(x, defenses=(Part(id="pruning", fields={"share": 0.5}),))
+    seen = observed(x, defenses=(Part(id="pruning", fields={"fraction": 0.5}),))
     first = seen.received.update["linear1.weight"].view(32, 8, 8)
     assert int((first[:, :, 2:] == 0).sum()) == 32 * 8 * 6
     grey = seen.replay.single(torch.full_like(x, 0.5), LABELS[:1])["linear1.weight"].view(32, 8, 8)

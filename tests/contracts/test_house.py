@@ -84,7 +84,7 @@ def test_a_plugins_presets_are_settings_that_it_allows(entry: catalog.Entry) -> 
             "InvertingGradients.step_size: allowed is a number from 0.0001 to 10, given was nan.",
         ),
         ("attack", "inverting_gradients", {"signed": 1}, "InvertingGradients.signed: allowed is true or false, given was 1."),
-        ("defense", "pruning", {"share": True}, "Pruning.share: allowed is a number from 0 to 0.999, given was True."),
+        ("defense", "pruning", {"fraction": True}, "Pruning.fraction: allowed is a number from 0 to 0.999, given was True."),
         (
             "model",
             "mlp",

@@ -153,7 +153,7 @@ def test_a_client_computes_at_the_weights_it_is_given_and_not_at_the_models_own(
 
 @pytest.mark.parametrize("protocol", IDS["protocol"])
 def test_a_naive_attacker_replays_a_plain_gradient_without_protocol_or_protection(protocol: str) -> None:
-    x, pruned = smooth(3), (Part(id="pruning", fields={"share": 0.5}),)
+    x, pruned = smooth(3), (Part(id="pruning", fields={"fraction": 0.5}),)
     seen = observed(x, **using(protocol), defenses=pruned, assume=Assumptions(adaptive=False))
     assert relative(seen, seen.replay.single(x, LABELS)) > 0.01
     plain, _ = gradient_client(seen.model)(seen.received.weights, x, LABELS, {})

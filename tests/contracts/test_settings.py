@@ -160,7 +160,7 @@ def test_who_reads_labels_says_so(attack: str) -> None:
         last_layer(seen)
     said = ""
     try:
-        list(plugin("attack", short(attack, steps=1, starts=1, tries=1)).run(seen, generator(1, "attack")))
+        list(plugin("attack", short(attack, steps=1, starts=1, restarts=1)).run(seen, generator(1, "attack")))
     except ValueError as error:
         said = str(error)
     assert ("Grant the labels instead." in said) == CATALOG.get("attack", attack).reads_labels

@@ -137,7 +137,7 @@ def test_a_disturbed_round_of_outpost_alone_is_imitated_as_ever() -> None:
 def test_entries_that_are_pruned_at_random_are_collected() -> None:
     """Of R rounds 1 - share^R arrive, each as it is: 1 - 0.9^20 = 0.878 of 10,000, known to 4 deviations."""
     g = {"w": torch.randn(100, 100, generator=torch.Generator().manual_seed(3))}
-    got = made_of(strategy("pruning", COLLECT, share=0.9, scope="random"), sent("pruning", g, 20, share=0.9, scope="random"))[-1]["w"]
+    got = made_of(strategy("pruning", COLLECT, fraction=0.9, scope="random"), sent("pruning", g, 20, fraction=0.9, scope="random"))[-1]["w"]
     arrived = got != 0
     assert torch.equal(got[arrived], g["w"][arrived])
     share = 1 - 0.9**20

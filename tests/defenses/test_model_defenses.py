@@ -327,7 +327,7 @@ def test_scales_that_are_looked_for_with_the_pictures_come_close_to_the_secret_o
     assert float(guessed.std()) == pytest.approx(0, abs=1e-6)  # what the search starts from
     secret, found = hidden_and_found(search, strategy="look for the scales")
     assert float(torch.corrcoef(torch.stack([secret, found]))[0, 1]) > 0.6
-    _, kept = hidden_and_found(Part(id="idlg", fields={"steps": 5, "tries": 1}), strategy="look for the scales")
+    _, kept = hidden_and_found(Part(id="idlg", fields={"steps": 5, "restarts": 1}), strategy="look for the scales")
     assert torch.equal(kept, guessed)  # it does not look
     _, naive = hidden_and_found(search, adaptive=False)
     assert set(naive.tolist()) == {0, 1}

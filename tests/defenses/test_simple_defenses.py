@@ -122,7 +122,7 @@ def survivors(update: Params) -> dict[str, int]:
 @pytest.mark.parametrize("share", [0.25, 0.5, 0.93])
 @pytest.mark.parametrize("scope", ["each tensor", "random"])
 def test_of_each_tensor_the_same_share_survives_as_it_was(scope: str, share: float) -> None:
-    got, _ = ask(defended("pruning", two(), scope=scope, share=share))
+    got, _ = ask(defended("pruning", two(), scope=scope, fraction=share))
     assert survivors(got) == {"small": 40 - int(share * 40), "large": 60 - int(share * 60)}
     for name, value in two().items():
         assert torch.equal(got[name], value * (got[name] != 0))
@@ -130,7 +130,7 @@ def test_of_each_tensor_the_same_share_survives_as_it_was(scope: str, share: flo
 
 @pytest.mark.parametrize("share", [0.3, 0.75, 0.93])
 def test_of_the_whole_gradient_the_largest_entries_survive_wherever_they_are(share: float) -> None:
-    got, _ = ask(defended("pruning", two(), scope="whole gradient", share=share))
+    got, _ = ask(defended("pruning", two(), scope="whole gradient", fraction=share))
     order = flat(two()).abs().argsort()
     expected = flat(two()).index_fill(0, order[: int(share * 100)], 0)
     assert torch.equal(flat(got), expected)
@@ -139,7 +139,7 @@ def test_of_the_whole_gradient_the_largest_entries_survive_wherever_they_are(sha
 
 
 def test_random_pruning_takes_every_entry_alike_and_others_in_every_step() -> None:
-    rows = draws("pruning", ramp(20), scope="random", share=0.75) != 0
+    rows = draws("pruning", ramp(20), scope="random", fraction=0.75) != 0
     frequency = rows.double().mean(0)
     assert float((frequency - 0.25).abs().max()) < 4 * math.sqrt(0.25 * 0.75 / DRAWS)
     same = (rows[1:] == rows[:-1]).all(1)
@@ -151,7 +151,7 @@ def test_with_feedback_nothing_is_lost_only_late(scope: str) -> None:
     state, total, given = ClientState(), torch.zeros(100, dtype=torch.float64), torch.zeros(100, dtype=torch.float64)
     for step in range(20):
         before = dict(state)
-        client = defended("pruning", two(step), scope=scope, share=0.9, feedback=True)
+        client = defended("pruning", two(step), scope=scope, fraction=0.9, feedback=True)
         update, after = ask(client, state)
         again, _ = ask(client, state)
         assert torch.equal(flat(again), flat(update))
@@ -172,8 +172,8 @@ def test_what_is_owed_carries_no_derivatives() -> None:
 def test_two_prunings_with_feedback_do_not_share_what_they_owe() -> None:
     state, total, given = ClientState(), torch.zeros(100), torch.zeros(100)
     for step in range(5):
-        inner = defended("pruning", two(step), share=0.5, feedback=True)
-        prune = plugin("defense", Part(id="pruning", fields={"share": 0.9, "scope": "whole gradient", "feedback": True}))
+        inner = defended("pruning", two(step), fraction=0.5, feedback=True)
+        prune = plugin("defense", Part(id="pruning", fields={"fraction": 0.9, "scope": "whole gradient", "feedback": True}))
         update, state = ask(prune.defend(inner, torch.nn.Identity(), partial(generator, 2)), state)
         total, given = total + flat(update), given + flat(two(step))
     owed = torch.cat([value.flatten() for value in state.values()]).view(2, 100).sum(0)
@@ -192,18 +192,27 @@ def test_without_feedback_pruning_carries_nothing(scope: str) -> None:
 def test_whoever_knows_how_it_was_pruned_replays_the_gradient_to_what_was_sent(scope: str) -> None:
     gradient = two()
     gradient["large"][:30] = 0  # black pixels
-    received, _ = ask(defended("pruning", gradient, scope=scope, share=0.4))
-    got = replayed("pruning", received, gradient, scope=scope, share=0.4)
+    received, _ = ask(defended("pruning", gradient, scope=scope, fraction=0.4))
+    got = replayed("pruning", received, gradient, scope=scope, fraction=0.4)
     assert torch.equal(flat(got), flat(received))
 
 
 def test_an_attacker_takes_zeros_for_real_only_where_pruning_made_fewer() -> None:
     received = {"a": torch.tensor([0.0, 0.0, 0.0, 5.0]), "b": torch.tensor([1.0, 2.0, 3.0, 4.0])}  # 3 of 8 entries are zero
     ones = {name: torch.ones(4) for name in received}
-    assert flat(replayed("pruning", received, ones, scope="whole gradient", share=0.375)).tolist() == [0, 0, 0, 1, 1, 1, 1, 1]
-    assert flat(replayed("pruning", received, ones, scope="whole gradient", share=0.25)).tolist() == [1] * 8
-    assert flat(replayed("pruning", received, ones, scope="each tensor", share=0.5)).tolist() == [1] * 8
-    assert flat(replayed("pruning", received, ones, scope="random", share=0.25)).tolist() == [0, 0, 0, 1, 1, 1, 1, 1]  # any may be pruned
+    assert flat(replayed("pruning", received, ones, scope="whole gradient", fraction=0.375)).tolist() == [0, 0, 0, 1, 1, 1, 1, 1]
+    assert flat(replayed("pruning", received, ones, scope="whole gradient", fraction=0.25)).tolist() == [1] * 8
+    assert flat(replayed("pruning", received, ones, scope="each tensor", fraction=0.5)).tolist() == [1] * 8
+    assert flat(replayed("pruning", received, ones, scope="random", fraction=0.25)).tolist() == [
+        0,
+        0,
+        0,
+        1,
+        1,
+        1,
+        1,
+        1,
+    ]  # any may be pruned
 
 
 # ---------------------------------------------------------------- MinMax sampling

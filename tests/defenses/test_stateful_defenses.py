@@ -236,7 +236,7 @@ def zero_columns(weight: Tensor) -> list[int]:
 def test_soteria_hides_the_columns_that_a_whole_jacobian_names(share: float, hidden: int) -> None:
     with precision(torch.float64):
         x = smooth(3)
-        plain, seen = observed(x), observed(x, defenses=(Part(id="soteria", fields={"share": share}),))
+        plain, seen = observed(x), observed(x, defenses=(Part(id="soteria", fields={"fraction": share}),))
         expected = brute_force(seen.model, seen.received.weights, x).argsort()[:hidden].sort().values.tolist()
     assert zero_columns(seen.received.update["linear.weight"]) == expected
     kept = [column for column in range(32) if column not in expected]
@@ -289,7 +289,7 @@ def test_soterias_choice_counts_as_a_constant() -> None:
 
 
 def test_whoever_knows_soteria_leaves_the_same_columns_out_unless_they_are_zero_by_themselves() -> None:
-    guess, defense = {"w": torch.ones(2, 4), "b": torch.ones(2)}, Soteria(share=0.25)
+    guess, defense = {"w": torch.ones(2, 4), "b": torch.ones(2)}, Soteria(fraction=0.25)
     one, two = (torch.tensor([[1.0, 2, 3, 4], [1, 2, 3, 4]]) * torch.tensor(mask) for mask in ([1, 0, 1, 1], [1, 0, 0, 1]))
     assert imitated(defense, guess, {"w": one, "b": torch.zeros(2)})["w"].tolist() == [[1, 0, 1, 1]] * 2
     assert imitated(defense, guess, {"w": two, "b": torch.zeros(2)})["w"].tolist() == [[1, 1, 1, 1]] * 2

@@ -113,7 +113,7 @@ def played(experiment: Experiment, shape: tuple[int, int, int, int] = (1, 1, 8, 
 @pytest.mark.parametrize("name", IDS["attack"])
 @pytest.mark.long
 def test_an_attack_waits_for_the_cpu_only_where_listed(name: str) -> None:
-    assert played(Experiment(model=TINY, attack=short(name, steps=2, tries=1))) <= ALLOWED.keys()
+    assert played(Experiment(model=TINY, attack=short(name, steps=2, restarts=1))) <= ALLOWED.keys()
 
 
 DEFENDED = [(name, strategy) for name in IDS["defense"] for strategy in CATALOG.get("defense", name).strategies]
@@ -155,7 +155,7 @@ VARIANTS = [
 @pytest.mark.long
 def test_every_choice_waits_for_the_cpu_only_where_listed(kind: str, name: str, field: str, option: str | bool) -> None:
     if kind == "attack":
-        attack = short(name, steps=2, tries=1)
+        attack = short(name, steps=2, restarts=1)
         experiment = Experiment(model=TINY, attack=Part(id=name, fields={**attack.fields, field: option}))
     else:
         experiment = Experiment(**protected(Part(id=name, fields={field: option})), attack=SEARCH, assume=GRANTED)

@@ -116,7 +116,7 @@ def test_pruned_rounds_are_those_of_a_loop_by_hand_and_what_is_owed_is_carried_o
             owed[client] = {name: whole[name] - value for name, value in sent.items()}
         return sent
 
-    close(trained(behind(training, "pruning", share=0.8, feedback=feedback), data), by_hand(training, data, pruned))
+    close(trained(behind(training, "pruning", fraction=0.8, feedback=feedback), data), by_hand(training, data, pruned))
 
 
 def test_noise_is_fresh_in_every_local_step_of_every_round_for_every_client() -> None:
@@ -296,7 +296,7 @@ def digits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 STACK = (
-    Part(id="pruning", fields={"share": 0.5, "feedback": True}),
+    Part(id="pruning", fields={"fraction": 0.5, "feedback": True}),
     Part(id="gaussian_noise", fields={"scale": 0.01}),
     Part(id="ada_defense", fields={"variant": "as in the code"}),
 )

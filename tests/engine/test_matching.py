@@ -173,6 +173,6 @@ def test_layers_made_of_straight_pieces_are_named() -> None:
 @pytest.mark.parametrize(("activation", "warned"), [("sigmoid", False), ("relu", True)])
 def test_a_search_that_needs_second_derivatives_warns_where_there_are_none(name: str, activation: str, warned: bool) -> None:
     model = Part(id="mlp", fields={**TINY.fields, "activation": activation})
-    run = moments(short(name, steps=1, tries=1), observed(smooth(), model=model))
+    run = moments(short(name, steps=1, restarts=1), observed(smooth(), model=model))
     told = [str(moment.note.get("event", "")) for moment in run]
     assert [words.startswith("This model has ReLU layers") for words in told[:2]] == [warned, False]

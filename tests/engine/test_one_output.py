@@ -80,7 +80,7 @@ def test_every_rule_reads_a_batch_of_one_output(rule: str) -> None:
 
 @pytest.mark.long
 def test_a_float64_client_sends_float64_and_is_attacked_in_float64() -> None:
-    for attack, fields in (("idlg", {"steps": 2, "tries": 1}), ("inverting_gradients", {"steps": 3}), ("gradinversion", {"steps": 3})):
+    for attack, fields in (("idlg", {"steps": 2, "restarts": 1}), ("inverting_gradients", {"steps": 3}), ("gradinversion", {"steps": 3})):
         asked_for = Experiment(size=28, channels=1, precision="float64", attack=Part(id=attack, fields=fields)).resolve(CATALOG)
         scene = prepare(asked_for)
         *_, last = play(asked_for, scene=scene)

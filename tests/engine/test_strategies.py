@@ -16,7 +16,7 @@ from leakage.workers.adapter import plugin, prepare
 
 ADA = Part(id="ada_defense", fields={"variant": "as in the code"})
 NOISE = Part(id="gaussian_noise", fields={"scale": 1e-4})
-PRUNE = Part(id="pruning", fields={"share": 0.5})
+PRUNE = Part(id="pruning", fields={"fraction": 0.5})
 
 
 def sent_by(update: Params, name: str, strategy: str, received: Params, **fields: float | str) -> dict[str, list[float]]:
@@ -117,9 +117,9 @@ def test_an_entry_within_its_slack_counts_as_the_one_received_and_beyond_it_by_t
 
 def test_what_pruning_left_out_is_bounded_by_the_smallest_that_arrived() -> None:
     received, guess = {"w": torch.tensor([0.0, 3.0, 0.0, -4.0])}, {"w": torch.tensor([2.0, 2.0, -5.0, 4.0])}
-    assert sent_by(guess, "pruning", "what arrived, and bounds", received, share=0.5) == {"w": [0, 2, -2, 4]}
-    at_random_positions = sent_by(guess, "pruning", "what arrived, and bounds", received, share=0.5, scope="random")
-    assert at_random_positions == {"w": [0, 2, 0, 4]} == sent_by(guess, "pruning", "what arrived", received, share=0.5)
+    assert sent_by(guess, "pruning", "what arrived, and bounds", received, fraction=0.5) == {"w": [0, 2, -2, 4]}
+    at_random_positions = sent_by(guess, "pruning", "what arrived, and bounds", received, fraction=0.5, scope="random")
+    assert at_random_positions == {"w": [0, 2, 0, 4]} == sent_by(guess, "pruning", "what arrived", received, fraction=0.5)
 
 
 @pytest.mark.parametrize(("rounding", "told"), [("nearest", [127.0, 1.0, 2.25]), ("stochastic", [127.0, 1.0, 2.0])])

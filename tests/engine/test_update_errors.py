@@ -51,7 +51,7 @@ NOISY = {
     "Fed-CDP, averaged": (("fed_cdp",), {"strategy": AVERAGED, **WATCHED}),
     "Flower's, averaged": (("flower_local_dp",), {"strategy": AVERAGED, **WATCHED}),
     "one of two numbers, averaged": (("ldp_fl",), {"strategy": AVERAGED, **WATCHED}),
-    "pruned": ((NOISE, Part(id="pruning", fields={"scope": "random", "share": 0.5})), {}),
+    "pruned": ((NOISE, Part(id="pruning", fields={"scope": "random", "fraction": 0.5})), {}),
     "some tensors kept": (("gaussian_noise", "exclude_vars"), {}),
     "twice": (("gaussian_noise", "laplacian_noise"), {}),
     "five local steps": (("gaussian_noise",), {"protocol": Part(id="fedavg")}),
@@ -61,7 +61,7 @@ NOISY = {
     "mini-batches": (("dp_sgd",), {"protocol": Part(id="fedavg", fields={"epochs": 2, "mini_batch": 2})}),
     "an update of weights": (("flower_local_dp",), {"protocol": Part(id="fedavg", fields={"rate": 0.01})}),
     "a sum of phones": (("dp_sgd",), {"aggregation": Part(id="secure_aggregation", fields={"clients": 3})}),
-    "a ring": (("gaussian_noise",), {"aggregation": Part(id="ring_all_reduce", fields={"clients": 3, "place": 2})}),
+    "a ring": (("gaussian_noise",), {"aggregation": Part(id="ring_all_reduce", fields={"clients": 3, "clients_before": 2})}),
 }
 
 

@@ -24,7 +24,7 @@ NAIVE = Assumptions(adaptive=False)
 SIGNS = Assumptions(strategy="signs alone")
 PLAIN = Experiment(precision="float64", attack=Part(id="inverting_gradients", fields={"steps": 12}))
 NOISE = Part(id="gaussian_noise", fields={"scale": 0.01})
-PRUNING = Part(id="pruning", fields={"share": 0.9})
+PRUNING = Part(id="pruning", fields={"fraction": 0.9})
 STAND_IN = Part(id="ada_defense", fields={"variant": "as in the code"})
 
 

@@ -55,7 +55,7 @@ def test_the_answer_is_also_scored_in_the_models_units_and_without_clamping() ->
 
 def test_a_cancelled_run_answers_with_the_lowest_loss_and_not_with_the_best_picture(monkeypatch: pytest.MonkeyPatch) -> None:
     # ||(x^2 - 1, 0.1)||^2 is never 0: the first start sticks, and the run is stopped at the first step of the second.
-    experiment = Experiment(attack=Part(id="idlg", fields={"steps": 20, "tries": 3}))
+    experiment = Experiment(attack=Part(id="idlg", fields={"steps": 20, "restarts": 3}))
     seen = by_hand(lambda x: torch.cat([x**2 - 1, 0 * x + 0.1], 3), torch.zeros(1, 1, 8, 16), side=8)
     first = next(iter(plugin("attack", experiment.attack).run(seen, generator(experiment.seed, "attack")))).x.clamp(0, 1)
     # A referee who takes the first guess for the truth finds the first frame best.
@@ -97,14 +97,14 @@ def test_frames_are_kept_by_the_clock() -> None:
 
 def test_a_frame_with_an_event_is_kept_whatever_the_clock_says() -> None:
     # ||x^2 + 1||^2 is never 0: the first two starts are said to be stuck, and agree.
-    experiment = Experiment(attack=Part(id="idlg", fields={"steps": 30, "tries": 4}))
+    experiment = Experiment(attack=Part(id="idlg", fields={"steps": 30, "restarts": 4}))
     seen = by_hand(lambda x: x**2 + 1, torch.zeros(1, 1, 1, 1))
     frames = list(play(experiment, scene=scene_of(experiment, smooth(side=1), seen=seen), per_second=0.001))
     assert ["event" in frame.note for frame in frames] == [False, True, True, False]  # the first, two events, the answer
 
 
 def test_what_was_said_on_the_way_is_not_said_of_the_answer_of_a_stopped_run() -> None:
-    experiment = Experiment(attack=Part(id="idlg", fields={"steps": 30, "tries": 4}))
+    experiment = Experiment(attack=Part(id="idlg", fields={"steps": 30, "restarts": 4}))
     seen = by_hand(lambda x: x**2 + 1, torch.zeros(1, 1, 1, 1))  # never 0: a start is said to be stuck
     kept: list[Frame] = []
     for frame in play(experiment, scene=scene_of(experiment, smooth(side=1), seen=seen), should_stop=lambda: "event" in kept[-1].note):

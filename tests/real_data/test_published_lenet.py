@@ -13,6 +13,6 @@ def test_dlgs_published_network_gives_a_color_picture_back_above_40_db() -> None
     """300 steps of L-BFGS, as the authors take."""
     model = PublishedLeNet(1236, channels=3, features=768, classes=100)
     x = torch.from_numpy(read("cifar100", "cattle/bos_taurus_s_000308.png", 32, 3)).permute(2, 0, 1)[None] / 255
-    result = leakage.attack(model, x, torch.tensor([74]), attack=leakage.plugin("idlg", steps=300, tries=3), seed=2)
+    result = leakage.attack(model, x, torch.tensor([74]), attack=leakage.plugin("idlg", steps=300, restarts=3), seed=2)
     assert result.scores["psnr"] > 40
     assert result.labels == [74]

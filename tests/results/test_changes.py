@@ -26,7 +26,7 @@ OTHERS: dict[str, tuple[Any, str]] = {
     "aggregation": (Part(id="secure_aggregation"), "added up with other phones: Secure aggregation instead of no"),
     "rounds": (3, "round 1 of 3 instead of round 1 of 1"),
     "attacked_round": (2, "round 2 of 1 instead of round 1 of 1"),
-    "defenses": ((Part(id="pruning", fields={"share": 0.9}),), "protection: Pruning 0.9 instead of no protection"),
+    "defenses": ((Part(id="pruning", fields={"fraction": 0.9}),), "protection: Pruning 0.9 instead of no protection"),
     "attack": (Part(id="inverting_gradients"), "attack: Inverting Gradients instead of iDLG"),
     "seed": (2, "seed 2 instead of seed 1"),
     "max_seconds": (60, "time limit: at most 60 s instead of at most 900 s"),

@@ -44,7 +44,7 @@ from leakage.workers.worker import perform
 
 NAIVE = Assumptions(adaptive=False)
 PLAIN = Experiment(attack=Part(id="inverting_gradients", fields={"steps": 20}))
-PRUNED = PLAIN.model_copy(update={"defenses": (Part(id="pruning", fields={"share": 0.9}),)})
+PRUNED = PLAIN.model_copy(update={"defenses": (Part(id="pruning", fields={"fraction": 0.9}),)})
 NOISY = PLAIN.model_copy(update={"defenses": (Part(id="gaussian_noise", fields={"scale": 10}),)})
 OWN = PLAIN.model_copy(update={"pictures": (Picture(source="upload", id="<b>mine</b>", label=6),)})
 ARMS = (PLAIN, PRUNED.model_copy(update={"assume": NAIVE}), PRUNED, NOISY)

@@ -41,7 +41,7 @@ def test_an_experiment_is_run_with_several_seeds_and_its_successes_are_counted(t
         "size": 28,
         "channels": 1,
         "model": {"id": "mlp", "fields": {"width": 16, "depth": 1, "activation": "sigmoid"}},
-        "attack": {"id": "idlg", "fields": {"steps": 1, "tries": 1}},
+        "attack": {"id": "idlg", "fields": {"steps": 1, "restarts": 1}},
         "seed": 5,
     }
     (tmp_path / "experiment.json").write_text(json.dumps(question))

@@ -18,7 +18,7 @@ from leakage.settings import ROOT
 from leakage.ui.compare.attackers_view import describe, explanation, in_words, left_out, matrix_table, puzzles
 from leakage.ui.compare.precomputed_results import leakage_against_accuracy, threshold
 
-PRUNED = {"id": "pruning", "fields": {"share": 0.9}}
+PRUNED = {"id": "pruning", "fields": {"fraction": 0.9}}
 NOISE = {"id": "gaussian_noise", "fields": {"scale": 0.01}}
 
 
@@ -124,7 +124,7 @@ def test_leakage_of_one_data_set_is_not_drawn_against_accuracy_on_another(tmp_pa
 
 def test_a_cost_is_certain_only_where_seeds_alone_do_not_make_as_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """43 beside 97.5 % was called "no difference": three trainings that scatter so much cannot show one, nor that there is none."""
-    pruned = [{**PRUNED, "fields": {"share": share}} for share in (0.5, 0.9, 0.99)]
+    pruned = [{**PRUNED, "fields": {"fraction": share}} for share in (0.5, 0.9, 0.99)]
     rows = [trained([], [0.97, 0.98, 0.99]), trained([NOISE], [0.9, 0.91, 0.92])]
     rows += [trained([pruned[0]], [0.96, 0.97, 0.98]), trained([pruned[2]], [0.2, 0.15, 0.94])]
     (tmp_path / "seeds.json").write_text(json.dumps({"recipe": {"model": lenet("sigmoid")}, "rows": rows}))

@@ -9,7 +9,7 @@ from leakage.results.worst_case import are_tries, attackers, several, tries, wor
 from leakage.spec.experiment import Experiment, Part, Picture
 from leakage.spec.words import NOT_SHOWN, PARTLY, RECOGNIZABLE, SINGLED_OUT
 
-NOISE, PRUNING = Part(id="gaussian_noise"), Part(id="pruning", fields={"share": 0.5})
+NOISE, PRUNING = Part(id="gaussian_noise"), Part(id="pruning", fields={"fraction": 0.5})
 FOUR = tuple(Picture(id=f"face-{number}") for number in range(4))
 
 

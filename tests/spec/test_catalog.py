@@ -176,7 +176,7 @@ QUESTION = {
     "size": 28,
     "channels": 1,
     "model": {"id": "mlp", "fields": {"width": 32, "depth": 1, "activation": "sigmoid"}},
-    "attack": {"id": "idlg", "fields": {"steps": 20, "tries": 2}},
+    "attack": {"id": "idlg", "fields": {"steps": 20, "restarts": 2}},
 }
 
 

@@ -17,7 +17,7 @@ FULL = Experiment(
     channels=1,
     model=Part(id="mlp", fields={"width": 64, "activation": "tanh"}),
     batch_norm="batch",
-    defenses=(Part(id="pruning", fields={"share": 0.5}), Part(id="gaussian_noise")),
+    defenses=(Part(id="pruning", fields={"fraction": 0.5}), Part(id="gaussian_noise")),
     attack=Part(id="inverting_gradients", fields={"steps": 10, "signed": False, "tv_weight": 1e-6}),
     assume=Assumptions(labels=True, adaptive=False),
     seed=2**31 - 1,
@@ -52,14 +52,14 @@ def test_resolving_spells_out_every_field_and_changes_nothing_the_second_time() 
     declared = {field.name: field.default for field in CATALOG.get("attack", "inverting_gradients").fields}
     assert resolved.attack.fields == declared | {"steps": 10, "tv_weight": 1e-6, "signed": False}
     assert resolved.model.fields == {"width": 64, "depth": 2, "activation": "tanh", "normalise": "none"}
-    pruning = {"share": 0.5, "scope": "each tensor", "feedback": False}  # also of a file from before there was a choice
+    pruning = {"fraction": 0.5, "scope": "each tensor", "feedback": False}  # also of a file from before there was a choice
     assert [part.fields for part in resolved.defenses] == [pruning, {"scale": 0.01}]
     assert resolved.resolve(CATALOG) == resolved
 
 
 def test_equal_experiments_have_equal_digests_however_they_were_written() -> None:
     short = parse('{"attack": {"id": "dlg"}}').resolve(CATALOG)
-    with_defaults = parse('{"attack": {"id": "dlg", "fields": {"tries": 8, "steps": 300.0}}, "size": 32, "seed": 1}').resolve(CATALOG)
+    with_defaults = parse('{"attack": {"id": "dlg", "fields": {"restarts": 8, "steps": 300.0}}, "size": 32, "seed": 1}').resolve(CATALOG)
     assert short.digest() == with_defaults.digest()
     assert len(short.digest()) == 32
 
@@ -112,7 +112,7 @@ def test_an_unknown_attack_is_refused_with_the_known_ones() -> None:
 
 
 def test_an_unknown_setting_is_refused_with_the_known_ones() -> None:
-    assert refused({"attack": {"id": "dlg", "fields": {"step": 3}}}) == "attack 'dlg' has no field 'step'; it has steps, tries."
+    assert refused({"attack": {"id": "dlg", "fields": {"step": 3}}}) == "attack 'dlg' has no field 'step'; it has steps, restarts."
     assert refused({"protocol": {"id": "fedsgd", "fields": {"speed": 1}}}) == "protocol 'fedsgd' has no field 'speed'; it has rate."
 
 
@@ -128,10 +128,14 @@ def test_an_unknown_setting_is_refused_with_the_known_ones() -> None:
         ('"attack": {"id": "dlg", "fields": {"steps": "300"}}', "attack dlg.steps: allowed is a whole number from 1 to 2000", "'300'"),
         ('"attack": {"id": "dlg", "fields": {"steps": true}}', "attack dlg.steps: allowed is a whole number from 1 to 2000", "True"),
         ('"attack": {"id": "dlg", "fields": {"steps": null}}', "attack.fields.steps: allowed is a number, a word, true or false", "None"),
-        ('"defenses": [{"id": "pruning", "fields": {"share": NaN}}]', "defense pruning.share: allowed is a number from 0 to 0.999", "nan"),
         (
-            '"defenses": [{"id": "pruning", "fields": {"share": "half"}}]',
-            "defense pruning.share: allowed is a number from 0 to 0.999",
+            '"defenses": [{"id": "pruning", "fields": {"fraction": NaN}}]',
+            "defense pruning.fraction: allowed is a number from 0 to 0.999",
+            "nan",
+        ),
+        (
+            '"defenses": [{"id": "pruning", "fields": {"fraction": "half"}}]',
+            "defense pruning.fraction: allowed is a number from 0 to 0.999",
             "'half'",
         ),
         (

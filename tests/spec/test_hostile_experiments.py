@@ -18,7 +18,7 @@ MOST_LETTERS = 1000  # of a sentence; the longest lists all steps that a network
 VALID = [
     Experiment(),
     Experiment(pictures=(Picture(id="chelsea"), Picture(source="upload", id="a1", label=0)), size=64, channels=1, model=Part(id="mlp")),
-    Experiment(defenses=(Part(id="pruning", fields={"share": 0.5}), Part(id="gaussian_noise")), assume=Assumptions(labels=True)),
+    Experiment(defenses=(Part(id="pruning", fields={"fraction": 0.5}), Part(id="gaussian_noise")), assume=Assumptions(labels=True)),
     Experiment(protocol=Part(id="fedavg", fields={"mini_batch": 1}), aggregation=Part(id="secure_aggregation"), rounds=3),
     Experiment(model=Part(id="custom"), attack=Part(id="r_gap"), task="two"),
     Experiment(pictures=(Picture(source="cifar100", id="17", label=99),), checkpoint="lenet@1", model=Part(id="convnet")),

@@ -20,7 +20,7 @@ SMALL = {
     "pictures": [{"id": "digit-3"}],
     "size": 28,
     "channels": 1,
-    "attack": {"id": "dlg", "fields": {"steps": 3, "tries": 1}},
+    "attack": {"id": "dlg", "fields": {"steps": 3, "restarts": 1}},
     "defenses": [{"id": "dp_sgd", "fields": {"noise_multiplier": 2.0}}],
 }
 
@@ -74,7 +74,7 @@ def test_the_schema_knows_every_plugin_with_every_default() -> None:
         {"attack": {"id": "dlg", "fields": {"steps": 0}}},
         {"attack": {"id": "dlg", "fields": {"steps": "many"}}},
         {"attack": {"id": "dlg", "fields": {"stepz": 3}}},
-        {"defenses": [{"id": "pruning", "fields": {"share": 2}}]},
+        {"defenses": [{"id": "pruning", "fields": {"fraction": 2}}]},
         {"defenses": [{"id": "pruning"}] * 5},
         {"model": {"id": "lenet", "fields": {"activation": "none"}}},
         {"assume": {"adaptive": "perhaps"}},

@@ -30,18 +30,18 @@ SUITED = {"exact_batches": RELU}  # attacks to which another network than TINY b
 ELSEWHERE = ("twin_data",)  # ... and those whose tests have networks of their own: tests/attacks/test_gap_family.py
 FITTING = {"fedkl": Part(id="resnet", fields={"kind": "resnet20-4", "width": 4})}  # needs BatchNorm
 LIGHT = {"vgg16": {"units": 16}}  # what a model too large for a test is made with
-SHORT = {"steps": 60, "tries": 4, "starts": 2, "weight_steps": 20, "stage_steps": 20}  # enough for a problem of this size
+SHORT = {"steps": 60, "restarts": 4, "starts": 2, "weight_steps": 20, "stage_steps": 20}  # enough for a problem of this size
 GRANTED = Assumptions(labels=True)
 HUGE = 1e6  # a bound that nothing reaches
 NEUTRAL = {  # settings with which a defense leaves the update as it is
     "gaussian_noise": {"scale": 0.0},
     "laplacian_noise": {"scale": 0.0},
     "clipping": {"bound": HUGE},
-    "pruning": {"share": 0.0},
+    "pruning": {"fraction": 0.0},
     "minmax_sampling": {"ratio": 1.0},
     "dp_sgd": {"max_grad_norm": HUGE, "noise_multiplier": 0.0},
     "fed_cdp": {"bound": HUGE, "last_bound": HUGE, "noise_multiplier": 0.0},
-    "soteria": {"share": 0.0},
+    "soteria": {"fraction": 0.0},
     "outpost": {"prune_base": 0.0, "noise_base": 0.0},
     "ats": {"strength": 0.0},
     "percentile_privacy": {"percentile": 0.0, "gamma": HUGE},

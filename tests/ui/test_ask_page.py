@@ -65,7 +65,7 @@ def test_what_is_asked_is_run_and_stands_in_the_address(door: Service, visit: Op
 
 @pytest.mark.long
 def test_the_answer_says_what_was_found_and_what_not_tried(door: Service, visit: Open, work: Callable[[], None]) -> None:
-    at = visit(PAGE, who="me", minutes="1", protection="pruning:share=0.99")
+    at = visit(PAGE, who="me", minutes="1", protection="pruning:fraction=0.99")
     at.button(key="run-button").click().run()
     ids = at.query_params["runs"].split(",")
     for id in ids[1:]:

@@ -107,7 +107,7 @@ def test_a_newcomer_finds_four_arms_prepared_each_against_the_strongest_known_at
     assert at.multiselect(key="arms").value == ["none", "gaussian_noise", "pruning", "ada_defense"]
     assert at.segmented_control(key="voices").value == "worst"
     experiments = asked(door, press(at))
-    stacks = [tuple((part.id, part.fields.get("scale", part.fields.get("share"))) for part in one.defenses) for one in experiments]
+    stacks = [tuple((part.id, part.fields.get("scale", part.fields.get("fraction"))) for part in one.defenses) for one in experiments]
     tried = {stack: stacks.count(stack) for stack in stacks}
     assert list(tried) == [(), (("gaussian_noise", 0.01),), (("pruning", 0.9),), (("ada_defense", None),)]
     assert tried[()] == 2  # nothing to know: iDLG, and Inverting Gradients
@@ -322,17 +322,17 @@ def test_arms_that_fail_say_why_once(door: Service, look: Open) -> None:
 
 
 def test_a_strength_is_swept_and_a_value_out_of_range_is_named_and_left_out(door: Service, look: Open) -> None:
-    at = look(**QUICK, differs="strength", swept="pruning.share", values="0.5 0.9; 7 much,")
+    at = look(**QUICK, differs="strength", swept="pruning.fraction", values="0.5 0.9; 7 much,")
     assert "share 7 cannot run and is left out: " in words(at)
     assert "allowed is a number from 0 to 0.999" in words(at)
     assert "much is no number" in words(at)
-    tried = [(one.seed, one.defenses[0].fields["share"]) for one in asked(door, press(at))]
+    tried = [(one.seed, one.defenses[0].fields["fraction"]) for one in asked(door, press(at))]
     assert tried == [(seed, share) for seed in (1, 2, 3) for share in (0.5, 0.5, 0.9, 0.9)]  # three seeds unless asked for another number
     assert at.query_params["values"] == "0.5 0.9; 7 much,"
 
 
 def test_no_values_are_no_arms(look: Open) -> None:
-    at = look(**QUICK, differs="strength", swept="pruning.share", values=" , ")
+    at = look(**QUICK, differs="strength", swept="pruning.fraction", values=" , ")
     assert not at.warning
     assert "Choose at least two variants." in words(at)
 
@@ -390,8 +390,8 @@ def test_fewer_than_two_arms_are_no_comparison(look: Open) -> None:
 
 
 def test_protections_that_are_not_known_here_are_passed_over(look: Open) -> None:
-    at = look(**QUICK, arms="none,no_such,pruning:share=2,pruning:no=1,pruning:share=much,pruning:share=0.5")
-    assert at.multiselect(key="arms").value == ["none", "pruning:share=0.5"]
+    at = look(**QUICK, arms="none,no_such,pruning:fraction=2,pruning:no=1,pruning:fraction=much,pruning:fraction=0.5")
+    assert at.multiselect(key="arms").value == ["none", "pruning:fraction=0.5"]
 
 
 def test_every_answer_to_a_protection_is_an_arm_and_the_naive_attacker_is_one_run(door: Service, look: Open) -> None:
@@ -441,17 +441,17 @@ def test_a_sweep_is_tried_with_several_seeds_as_far_as_they_fit(door: Service, l
 @pytest.mark.parametrize(
     "address",
     [
-        {"arms": "none,pruning:share=0.5,clipping+gaussian_noise"},
-        {"arms": "none,pruning:share=0.5", "voices": "worst"},
+        {"arms": "none,pruning:fraction=0.5,clipping+gaussian_noise"},
+        {"arms": "none,pruning:fraction=0.5", "voices": "worst"},
         {"differs": "attack", "protected": "pruning", "voices": "naive"},
-        {"differs": "matrix", "arms": "none,pruning:share=0.5", "attacks": "inverting_gradients,idlg"},
+        {"differs": "matrix", "arms": "none,pruning:fraction=0.5", "attacks": "inverting_gradients,idlg"},
         {"differs": "batch", "sizes": "1,4"},
         {"differs": "training"},
         {"differs": "steps", "steps": "2,7", "protocol": "fedavg", "fedavg.rate": "0.01"},
         {"differs": "rate", "rates": "0.001,0.01"},
         {"differs": "rounds", "watched": "1,3", "protected": "pruning"},
         {"differs": "answer", "answered": "ada_defense", "answers": "read it off|signs alone"},
-        {"differs": "answer", "answered": "pruning:share=0.7", "answers": "|what arrived, and bounds"},
+        {"differs": "answer", "answered": "pruning:fraction=0.7", "answers": "|what arrived, and bounds"},
         {"differs": "strength", "swept": "gaussian_noise.scale", "values": "0.001, 0.1", "seeds": "3", "protected": "clipping"},
     ],
     ids=lambda address: address.get("differs", "protection"),
@@ -578,7 +578,7 @@ def test_one_number_gives_strengths_around_its_default_and_a_leading_word_its_op
     keys = ready_made(CATALOG)
     assert keys[0] == "none"
     assert {"gaussian_noise", "gaussian_noise:scale=0.001", "gaussian_noise:scale=0.1"} <= set(keys)
-    assert {"pruning", "pruning:share=0.5", "pruning:share=0.99"} <= set(keys)
+    assert {"pruning", "pruning:fraction=0.5", "pruning:fraction=0.99"} <= set(keys)
     assert {"low_precision", "low_precision:number=fp16", "low_precision:number=bf16"} <= set(keys)
     assert {part.id for key in keys for part in stack_of(key, CATALOG)} == {entry.id for entry in CATALOG.of("defense")}
 
@@ -596,7 +596,7 @@ def test_every_protection_that_is_offered_is_read_back_from_the_address() -> Non
 def test_values_are_spaced_inside_the_range_and_shares_near_one_by_what_they_leave() -> None:
     fields = {field.name: field for field in CATALOG.get("defense", "outpost").fields}
     assert spaced(fields["prune_base"], (0.1, 1, 10), (5, 1, 0.1)) == [8, 80]  # 800 % is none
-    (share,) = (field for field in CATALOG.get("defense", "pruning").fields if field.name == "share")
+    (share,) = (field for field in CATALOG.get("defense", "pruning").fields if field.name == "fraction")
     assert spaced(share, (0.1, 1, 10), (5, 1, 0.1)) == [0.5, 0.9, 0.99]
 
 
@@ -729,7 +729,7 @@ def test_who_found_most_of_an_arm_stands_beside_it_and_how_many_tried() -> None:
 
 def test_defaults_are_left_out_of_the_address() -> None:
     assert (
-        key_of((Part(id="clipping", fields={"bound": 1.0}), Part(id="pruning", fields={"share": 0.9})), CATALOG)
+        key_of((Part(id="clipping", fields={"bound": 1.0}), Part(id="pruning", fields={"fraction": 0.9})), CATALOG)
         == "clipping:bound=1.0+pruning"
     )
 

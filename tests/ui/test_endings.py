@@ -46,7 +46,7 @@ def search(steps: int, seconds: int = 60, **more: object) -> Experiment:
 
 
 # L-BFGS that runs away from its only start
-DIVERGING = Experiment(model=Part(id="mlp"), attack=Part(id="dlg", fields={"steps": 40, "tries": 1}), seed=3, size=28, channels=1)
+DIVERGING = Experiment(model=Part(id="mlp"), attack=Part(id="dlg", fields={"steps": 40, "restarts": 1}), seed=3, size=28, channels=1)
 
 
 def submitted(door: Service, experiment: Experiment, **uploads: bytes) -> Run:

@@ -133,7 +133,7 @@ def test_run_submits_the_chosen_fields_and_puts_the_run_into_the_address(door: S
     at.number_input(key="inverting_gradients.steps").set_value(123)
     at.selectbox(key="model").select("mlp").run()
     at.selectbox(key="defense").select("pruning").run()
-    at.slider(key="pruning.share").set_value(0.5)
+    at.slider(key="pruning.fraction").set_value(0.5)
     at.toggle(key="labels_known").set_value(True)
     at.number_input(key="seed").set_value(7)
     at.button_group(key="size").set_value(64)
@@ -142,7 +142,7 @@ def test_run_submits_the_chosen_fields_and_puts_the_run_into_the_address(door: S
     experiment = asked(door, at)
     assert (experiment.attack.id, experiment.attack.fields["steps"]) == ("inverting_gradients", 123)
     assert experiment.model.id == "mlp"
-    assert [(part.id, part.fields["share"]) for part in experiment.defenses] == [("pruning", 0.5)]
+    assert [(part.id, part.fields["fraction"]) for part in experiment.defenses] == [("pruning", 0.5)]
     assert (experiment.assume.labels, experiment.seed, experiment.size) == (True, 7, 64)
     assert [run.id for run in door.mine(owner_of("me"))] == [at.query_params["run"]]
 
@@ -268,15 +268,15 @@ def test_settings_go_into_the_address_and_back(door: Service, visit: Open) -> No
     at = visit()
     at.selectbox(key="attack").select("dlg").run()
     at.selectbox(key="defense").select("pruning").run()
-    at.slider(key="pruning.share").set_value(0.25)
+    at.slider(key="pruning.fraction").set_value(0.25)
     at.toggle(key="labels_known").set_value(True)
     at.number_input(key="seed").set_value(3).run()
     told = {name: str(value) for name, value in at.query_params.items() if name not in ("v", "pictures", "expert")}
-    assert told == {"attack": "dlg", "defense": "pruning", "pruning.share": "0.25", "labels_known": "True", "seed": "3"}
+    assert told == {"attack": "dlg", "defense": "pruning", "pruning.fraction": "0.25", "labels_known": "True", "seed": "3"}
     assert asked(door, press_run(visit(**told))) == asked(door, press_run(at))
     at.selectbox(key="attack").select("idlg").run()
     at.selectbox(key="defense").select("none").run()
-    assert not {"attack", "defense", "pruning.share"} & set(at.query_params)
+    assert not {"attack", "defense", "pruning.fraction"} & set(at.query_params)
 
 
 def test_settings_changed_since_the_run_survive_a_reload(door: Service, visit: Open) -> None:
@@ -290,12 +290,12 @@ def test_settings_changed_since_the_run_survive_a_reload(door: Service, visit: O
 
 
 def test_fine_settings_come_back_with_their_plug_in(door: Service, visit: Open) -> None:
-    at = visit(defense="pruning", **{"pruning.share": "0.25"})
+    at = visit(defense="pruning", **{"pruning.fraction": "0.25"})
     at.selectbox(key="defense").select("none").run()
-    assert "pruning.share" not in at.query_params
+    assert "pruning.fraction" not in at.query_params
     at.selectbox(key="defense").select("pruning").run()
-    assert at.slider(key="pruning.share").value == 0.25
-    assert at.query_params["pruning.share"] == "0.25"
+    assert at.slider(key="pruning.fraction").value == 0.25
+    assert at.query_params["pruning.fraction"] == "0.25"
 
 
 def test_where_a_data_set_was_opened_stays_in_the_address_with_it_alone(door: Service, visit: Open) -> None:

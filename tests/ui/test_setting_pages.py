@@ -268,7 +268,7 @@ def test_a_title_names_what_sets_a_run_apart() -> None:
     experiment = Experiment(protocol=Part(id="fedavg"), aggregation=PHONES, rounds=3, attacked_round=2, assume=Assumptions(adaptive=False))
     assert re.search(r"by FedAvg added up over 4 phones in round 2 of 3 \(naive\), seed 1$", explain.title(experiment, CATALOG))
     assert explain.title(Experiment(), CATALOG) == "Astronaut: iDLG on LeNet with no protection, seed 1"
-    pruned = Experiment(pictures=(Picture(id="cat"), Picture(id="gone")), defenses=(Part(id="pruning", fields={"share": 0.5}),))
+    pruned = Experiment(pictures=(Picture(id="cat"), Picture(id="gone")), defenses=(Part(id="pruning", fields={"fraction": 0.5}),))
     assert explain.title(pruned, CATALOG).startswith("2 pictures: iDLG")
     assert explain.title(pruned, CATALOG).endswith("with Pruning 0.5 (adaptive), seed 1")
     for alone, subject in ((Picture(id="gone"), "gone: "), (Picture(source="upload", id="a", label=1), "Own picture: ")):

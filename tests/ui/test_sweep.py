@@ -103,7 +103,7 @@ def test_several_seeds_are_their_mean_in_a_band_that_holds_it() -> None:
 
 
 def test_shares_stand_on_a_linear_axis_and_a_sweep_without_scores_has_no_curve() -> None:
-    experiments = [Experiment(defenses=(Part(id="pruning", fields={"share": share}),)) for share in (0.0, 0.5, 0.9)]
+    experiments = [Experiment(defenses=(Part(id="pruning", fields={"fraction": share}),)) for share in (0.0, 0.5, 0.9)]
     made = figure([row("adaptive", 20.0)] * 3, experiments, CATALOG)
     assert made
     assert made.layout.xaxis.type == "linear"

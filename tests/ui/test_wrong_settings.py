@@ -114,8 +114,13 @@ def test_of_very_many_wrong_values_the_first_are_named_and_long_ones_are_cut(doo
 @pytest.mark.parametrize(
     ("address", "sentences"),
     [
-        ({"arms": "none,amulet,pruning:share=2"}, ["arms: amulet cannot be used here and is left out (defense: 'amulet' is not known",
-                                                   "arms: pruning:share=2 cannot be used here and is left out (defense pruning.share"]),
+        (
+            {"arms": "none,amulet,pruning:fraction=2"},
+            [
+                "arms: amulet cannot be used here and is left out (defense: 'amulet' is not known",
+                "arms: pruning:fraction=2 cannot be used here and is left out (defense pruning.fraction",
+            ],
+        ),
         ({"differs": "weather", "voices": "choir"}, ["differs=weather cannot be used here; Protection is used", "voices=choir cannot"]),
         ({"differs": "attack", "attacks": "idlg,telepathy"}, ["attacks: telepathy cannot be used here and is left out."]),
         ({"differs": "batch", "sizes": "1,3"}, ["sizes: 3 cannot be used here and is left out."]),
@@ -141,7 +146,7 @@ def test_what_a_link_to_a_comparison_cannot_get_is_named(
 
 def test_of_a_good_link_to_a_comparison_nothing_is_said(door: Service, compare: Open) -> None:
     assert told(compare()) == ""
-    assert told(compare(v="1", differs="matrix", arms="none,pruning:share=0.5", attacks="idlg,dlg", defense="amulet", utm="x")) == ""
+    assert told(compare(v="1", differs="matrix", arms="none,pruning:fraction=0.5", attacks="idlg,dlg", defense="amulet", utm="x")) == ""
 
 
 # ---------------------------------------------------------------- settings
@@ -187,7 +192,7 @@ def test_an_average_over_one_round_is_named_before_run(door: Service, visit: Ope
 
 
 def test_the_command_line_names_it_and_runs_all_the_same(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    tiny = {"model": {"id": "mlp", "fields": {"width": 16, "depth": 1}}, "attack": {"id": "idlg", "fields": {"steps": 1, "tries": 1}}}
+    tiny = {"model": {"id": "mlp", "fields": {"width": 16, "depth": 1}}, "attack": {"id": "idlg", "fields": {"steps": 1, "restarts": 1}}}
     noise = {"defenses": [{"id": "gaussian_noise"}], "assume": {"strategy": "average the rounds"}, "rounds": 2}
     for round_, named in ((1, True), (2, False)):
         (tmp_path / "asked.json").write_text(json.dumps({**tiny, **noise, "attacked_round": round_}))
@@ -205,10 +210,10 @@ def test_the_command_line_names_it_and_runs_all_the_same(tmp_path: Path, caplog:
     ("arm", "sentence"),
     [
         ({"attack": {"id": "telepathy"}}, "attack: 'telepathy' is not known here; allowed are"),
-        ({"attack": {"id": "dlg", "fields": {"stepz": 3}}}, "attack 'dlg' has no field 'stepz'; it has steps, tries."),
+        ({"attack": {"id": "dlg", "fields": {"stepz": 3}}}, "attack 'dlg' has no field 'stepz'; it has steps, restarts."),
         (
-            {"defenses": [{"id": "pruning", "fields": {"share": 2}}]},
-            "defense pruning.share: allowed is a number from 0 to 0.999, given was 2",
+            {"defenses": [{"id": "pruning", "fields": {"fraction": 2}}]},
+            "defense pruning.fraction: allowed is a number from 0 to 0.999, given was 2",
         ),
         ({"seed": -1}, "experiment 1: seed: input should be greater than or equal to 0; given was -1."),
         ({"brightness": 2}, "experiment 1: brightness: this version has no such field, given was 2."),

@@ -181,7 +181,7 @@ def test_data_sets_and_weights_travel_with_trainings_and_attacks(far: Place, mon
     folder = far.config.checkpoints / name
     assert sorted(path.name for path in folder.glob("*.*")) == ["1.safetensors", f"{stage}.safetensors", "card.json", "metrics.json"]
     monkeypatch.setenv("LEAKAGE_HOME", str(far.home))  # where this process looks for cards
-    short = Part(id="idlg", fields={"steps": 2, "tries": 1})
+    short = Part(id="idlg", fields={"steps": 2, "restarts": 1})
     run = far.finished(far.submit(Experiment(checkpoint=run.result["checkpoint"], size=28, channels=1, attack=short)))
     assert run.status == "done"
     meta = far.store.meta(run.id)

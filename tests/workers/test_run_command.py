@@ -19,7 +19,7 @@ ASKED: dict[str, Any] = {
     "pictures": [{"id": "digit-3"}],
     "size": 28,
     "channels": 1,
-    "attack": {"id": "dlg", "fields": {"steps": 3, "tries": 1}},
+    "attack": {"id": "dlg", "fields": {"steps": 3, "restarts": 1}},
 }
 
 
@@ -82,7 +82,7 @@ def test_metrics_and_output_state_the_privacy_budget(asked: Path, tmp_path: Path
 
 def test_a_folder_with_results_of_another_run_is_refused_or_emptied(asked: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     out = tmp_path / "out"
-    ran(asked, out, attack={"id": "dlg", "fields": {"steps": 3, "tries": 1}})
+    ran(asked, out, attack={"id": "dlg", "fields": {"steps": 3, "restarts": 1}})
     (out / "frames" / "000777.png").write_bytes(b"of another run")
     (out / "mine.txt").write_text("not a result")
     before = sorted(out.rglob("*"))
@@ -124,7 +124,7 @@ def test_more_seeds_than_there_are_is_said(asked: Path, tmp_path: Path, caplog: 
         ('{"sede": 1}', "sede: this version has no such field, given was 1"),
         ('{"seed": "one"}', "seed: input should be a valid integer"),
         ('{"size": NaN}', "size: input should be 28, 32, 64, 224 or 256"),
-        ('{"defenses": [{"id": "pruning", "fields": {"share": NaN}}]}', "share: allowed is a number from 0"),
+        ('{"defenses": [{"id": "pruning", "fields": {"fraction": NaN}}]}', "fraction: allowed is a number from 0"),
         ('{"attack": {"id": "dlgg"}}', "'dlgg' is not known here; allowed are"),
         ('{"version": 2}', "version: allowed is 1, given was 2"),
         ("\xff\xfe\xfa", "expected JSON"),

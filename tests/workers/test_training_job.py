@@ -65,7 +65,7 @@ def test_what_was_learned_can_be_attacked(school: Place, monkeypatch: pytest.Mon
     result = finished(school, SHORT).result
     assert result is not None
     monkeypatch.setenv("LEAKAGE_HOME", str(school.home))  # where this process looks for cards
-    short = Part(id="idlg", fields={"steps": 2, "tries": 1})
+    short = Part(id="idlg", fields={"steps": 2, "restarts": 1})
     run = school.finished(school.submit(Experiment(checkpoint=result["checkpoint"], size=28, channels=1, attack=short)))
     assert run.status == "done"
     meta = school.store.meta(run.id)

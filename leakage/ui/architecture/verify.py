@@ -161,7 +161,7 @@ def came(runs: Runs, said: counts.Verdict) -> Markdown:
     searched = runs[-1][1]
     fields = searched.attack.fields
     names = {item.id: item.title for item in gallery()}
-    steps = f"{fields['steps']} steps" + (f" a start, {fields['tries']} starts at most" if "tries" in fields else "")
+    steps = f"{fields['steps']} steps" + (f" a start, {fields['restarts']} starts at most" if "restarts" in fields else "")
     activation = ACTIVATIONS[str(searched.model.fields["activation"])]
     assumed = f"{names[searched.pictures[0].id]}, {activation}, random weights, seed {searched.seed}; the search knows the class, {steps}"
     lab = link(Markdown("Open in the lab"), f"{base()}/?run={','.join(run.id for run, _ in runs)}")

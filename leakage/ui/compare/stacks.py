@@ -13,7 +13,7 @@ from leakage.ui.common import forms
 
 
 def key_of(defenses: Sequence[Part], known: Catalog) -> str:
-    """Protections, in their order, as a short text: none, pruning:share=0.5, clipping+gaussian_noise. Defaults are left out."""
+    """Protections, in their order, as a short text: none, pruning:fraction=0.5, clipping+gaussian_noise. Defaults are left out."""
     texts = []
     for part in defenses:
         usual = {field.name: field.default for entry in known.of("defense") if entry.id == part.id for field in entry.fields}
