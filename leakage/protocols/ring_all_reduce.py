@@ -64,7 +64,7 @@ class RingAllReduce(SecureAggregation):
     def to_gradient(self, update: Params, seen: Round) -> Params:
         """One client's share of each sum."""
 
-        def phones(name: str) -> int:
+        def clients(name: str) -> int:
             return self.clients_before if name.startswith(BEFORE) else 1 if name.startswith(NEIGHBOUR) else self.clients
 
-        return {name: value / phones(name) for name, value in update.items()}
+        return {name: value / clients(name) for name, value in update.items()}

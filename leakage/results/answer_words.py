@@ -74,7 +74,7 @@ def scenario_words(question: Question, known: Catalog) -> list[tuple[str, str]]:
 
 def _sent(question: Question) -> str:
     own = counted(question.each, "picture")
-    return own if question.phones == 1 else f"{own} of each phone, {question.pictures} in all"
+    return own if question.clients == 1 else f"{own} of each phone, {question.pictures} in all"
 
 
 def _pictures(question: Question) -> str:
@@ -84,9 +84,9 @@ def _pictures(question: Question) -> str:
 
 
 def _phones(question: Question) -> str:
-    if question.phones == 1:
+    if question.clients == 1:
         return "One phone by itself"
-    words = f"{question.phones} phones, added up before the server sees them (secure aggregation)"
+    words = f"{question.clients} phones, added up before the server sees them (secure aggregation)"
     if not question.colluding:
         return words
     works = "phone works" if question.colluding == 1 else "phones work"

@@ -94,9 +94,9 @@ def _lines(lines: Sequence[Line], asked: Experiment, known: Catalog) -> list[Lin
     The gradient of a batch is a sum over its pictures, as an aggregate is one over phones: both are as hard to take apart.
     """
     played, ids = [line for line in lines if line.duels], [part.id for part in asked.defenses]
-    alone = _of(asked.defenses, [line for line in played if line.phones == 1], known)
+    alone = _of(asked.defenses, [line for line in played if line.clients == 1], known)
     several = asked.aggregation is not None or len(asked.pictures) > 1
-    summed = _of(asked.defenses, [line for line in played if line.phones > 1], known) if several else None
+    summed = _of(asked.defenses, [line for line in played if line.clients > 1], known) if several else None
     if summed and [part.id for part in summed.stack] == ids:
         return [summed]
     return [line for line in (alone, summed) if line]

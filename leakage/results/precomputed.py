@@ -55,12 +55,12 @@ class Duel:
 class Line:
     """One protection, in words, against every attack by id; `refused`: why it could not be played.
 
-    phones  whose updates, with one picture each, the server sees only added up; 1: one by itself
+    clients  whose updates, with one picture each, the server sees only added up; 1: one by itself
     """
 
     title: str
     stack: tuple[Part, ...]
-    phones: int
+    clients: int
     duels: dict[str, Duel]
     refused: str = ""
 
@@ -109,21 +109,21 @@ def lines_of(cells: Sequence[Cell], known: Catalog) -> list[Line]:
     for cell in cells:
         groups.setdefault((cell.get("phones", 1), json.dumps(cell["defense"], sort_keys=True)), []).append(cell)
     peers = [part for own in groups.values() for part in _parts(own[0]["defense"])]
-    return [_line(_parts(own[0]["defense"]), phones, own, peers, known) for (phones, _), own in groups.items()]
+    return [_line(_parts(own[0]["defense"]), clients, own, peers, known) for (clients, _), own in groups.items()]
 
 
 def _parts(defense: dict[str, Any] | None) -> tuple[Part, ...]:
     return (Part(**defense),) if defense else ()
 
 
-def _line(stack: tuple[Part, ...], phones: int, cells: list[Cell], peers: Sequence[Part], known: Catalog) -> Line:
+def _line(stack: tuple[Part, ...], clients: int, cells: list[Cell], peers: Sequence[Part], known: Catalog) -> Line:
     duels = {}
     for attack in dict.fromkeys(cell["attack"] for cell in cells):
         mine = {cell["who"]: cell for cell in cells if cell["attack"] == attack}
         duels[attack] = Duel(mine.get("naive"), {who: cell for who, cell in mine.items() if who != "naive"})
     refused = "" if any("psnr" in cell for cell in cells) else next((cell["refused"] for cell in cells if "refused" in cell), "")
     title = sentence_case(protection(stack, peers, known))
-    return Line(f"{title}, {phones} phones added up" if phones > 1 else title, stack, phones, duels, refused)
+    return Line(f"{title}, {clients} phones added up" if clients > 1 else title, stack, clients, duels, refused)
 
 
 class Reach(NamedTuple):
@@ -224,7 +224,7 @@ def one_scene(known: Catalog) -> bool:
 
 def both(known: Catalog, attack: str) -> Iterator[tuple[AccuracyCost, Cell]]:
     """Every protection whose cost and leakage were both measured: its cheapest training, and the strongest attacker's cell."""
-    lines = {_key(line.stack, known): line for line in matrix(known) if line.phones == 1}
+    lines = {_key(line.stack, known): line for line in matrix(known) if line.clients == 1}
     cheapest: dict[str, AccuracyCost] = {}
     for cost in accuracy_costs(known):
         key = _key(cost.stack, known)

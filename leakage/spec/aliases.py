@@ -11,6 +11,7 @@ EARLIER = {  # field today -> what it was called
     "adaptive": ("defense",),  # until 0.2
     "strategy": ("counter",),  # until 0.2
     "timing_key": ("like",),  # until 0.2
+    "clients": ("phones",),  # of a question, until 0.2
 }
 
 RESTARTS, FRACTION = {"restarts": "tries"}, {"fraction": "share"}

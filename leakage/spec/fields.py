@@ -84,14 +84,14 @@ class Travels:
     other_sums: Mapping[str, str] = field(default_factory=dict)
     receiver: str = "the server"
 
-    def beside_sum(self, fields: Mapping[str, Any], phones: int) -> str:
+    def beside_sum(self, fields: Mapping[str, Any], clients: int) -> str:
         """What arrives beside the sum of all phones, in words; a sum that counts them all is no other one.
 
         >>> ring = Travels(other_sums={"place": "the sum of {place}", "colluding": "one update"})
         >>> [ring.beside_sum({"place": place, "colluding": place == 1}, 2) for place in (1, 2)]
         ['the sum of 1 phone and one update', '']
         """
-        held = {name: fields[name] for name in self.other_sums if fields[name] is True or 0 < fields[name] < phones}
+        held = {name: fields[name] for name in self.other_sums if fields[name] is True or 0 < fields[name] < clients}
         many = {name: f"{count} phone{'' if count == 1 else 's'}" for name, count in held.items()}
         return " and ".join(self.other_sums[name].format(**many) for name in held)
 

@@ -16,15 +16,15 @@ def lab_settings(experiment: Experiment) -> dict[str, Any]:
     """Every setting by the key of its widget. Of several defenses the Lab has the first."""
     defense = experiment.defenses[0] if experiment.defenses else Part(id=NONE)
     parts = {"model": experiment.model, "protocol": experiment.protocol, "defense": defense, "attack": experiment.attack}
-    phones: Any = 1
+    clients: Any = 1
     if experiment.aggregation:
         fields = dict(experiment.aggregation.fields)
-        phones = fields.pop("clients", 2)
+        clients = fields.pop("clients", 2)
         parts["aggregation"] = Part(id=experiment.aggregation.id, fields=fields)
     return {
         **{kind: part.id for kind, part in parts.items()},
         **{f"{part.id}.{name}": value for part in parts.values() for name, value in part.fields.items()},
-        "phones": phones,
+        "phones": clients,
         "checkpoint": experiment.checkpoint,
         "task": experiment.task,
         "outputs": experiment.outputs,

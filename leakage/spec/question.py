@@ -6,17 +6,18 @@ from typing import Literal, get_args
 
 from pydantic import Field
 
+from leakage.spec.aliases import also_as_before
 from leakage.spec.experiment import Assumptions, Base, Channels, Experiment, Part, Picture, SpecError, parse_as
 from leakage.spec.prepared import prepared
 
 Who = Literal["faces", "documents", "scans", "xrays", "digits", "own"]
 Called = Literal["phones", "clinics", "sites"]
-Phones = Literal[1, 2, 4, 8, 12]
+Clients = Literal[1, 2, 4, 8, 12]
 Count = Literal[1, 2, 4, 8]
 Minutes = Literal[1, 5, 30]
 Attacker = Literal["knows", "still", "naive"]
 CALLED: tuple[Called, ...] = get_args(Called)
-PHONES: tuple[Phones, ...] = get_args(Phones)
+CLIENTS: tuple[Clients, ...] = get_args(Clients)
 COUNTS: tuple[Count, ...] = get_args(Count)
 MINUTES: tuple[Minutes, ...] = get_args(Minutes)
 GROUPS: dict[int, int] = {1: 1, 5: 3, 30: 6}  # minutes -> groups of other people, and other seeds, that are tried
@@ -36,7 +37,7 @@ class Question(Base):
 
     Args:
         called: what takes part, in the reader's words.
-        phones: whose updates are added up before the server sees them; 1: one by itself.
+        clients: whose updates are added up before the server sees them; 1: one by itself.
         colluding: how many of them work with the server, which subtracts what they sent.
         each: pictures on every phone.
         rounds: how many times each phone sends an update; the privacy budget is stated for so many.
@@ -47,7 +48,7 @@ class Question(Base):
     who: Who = "faces"
     channels: Channels = 3
     called: Called = "phones"
-    phones: Phones = 1
+    clients: Clients = Field(default=1, validation_alias=also_as_before("clients"))
     colluding: int = Field(default=0, ge=0, le=11)
     each: Count = 1
     steps: Literal["one", "several"] = "one"
@@ -61,7 +62,7 @@ class Question(Base):
     @property
     def honest(self) -> int:
         """Phones whose updates are in the sum that the server is left with."""
-        return max(1, self.phones - self.colluding)
+        return max(1, self.clients - self.colluding)
 
     @property
     def uploads(self) -> int:
@@ -126,8 +127,8 @@ def groups(question: Question, own: Sequence[Picture] = ()) -> list[Experiment]:
 
 def _refusal(question: Question, total: int, here: int) -> str:
     """Why so many pictures cannot be asked about; "" where they can."""
-    if question.colluding >= question.phones:
-        return f"Of {question.phones} phones at most {question.phones - 1} can work with the server; given were {question.colluding}."
+    if question.colluding >= question.clients:
+        return f"Of {question.clients} phones at most {question.clients - 1} can work with the server; given were {question.colluding}."
     if total > MOST:
         return f"{question.honest} phones with {question.each} pictures each are {total} pictures. At most {MOST} are tried here."
     if here < total:
@@ -148,9 +149,9 @@ def strangers(question: Question) -> int:
     return 0 if question.who == "own" else max(0, question.pictures - len(prepared().ask.kinds[question.who].pictures))
 
 
-def _added_up(phones: int) -> Part | None:
+def _added_up(clients: int) -> Part | None:
     part = prepared().ask.added_up
-    return part.model_copy(update={"fields": {**part.fields, "clients": phones}}) if phones > 1 else None
+    return part.model_copy(update={"fields": {**part.fields, "clients": clients}}) if clients > 1 else None
 
 
 def parse_question(text: str | bytes | dict[str, object]) -> Question:

@@ -23,7 +23,7 @@ class ClientBehavior:
     protocol: Entry
     fields: dict[str, Any]
     steps: int | None
-    phones: int
+    clients: int
     pictures: int  # of each phone
     batch_norm: str
     apart: str = ""  # of a sum: the tensors that arrive from each phone by itself, as they are named
@@ -34,14 +34,14 @@ class ClientBehavior:
     def of(known: Catalog, protocol: Part, aggregation: Part | None, pictures: int, *, batch_norm: str) -> "ClientBehavior":
         entry = known.get("protocol", protocol.id)
         fields = {field.name: protocol.fields.get(field.name, field.default) for field in entry.fields}
-        phones, over = clients_of(aggregation, known), known.find("protocol", aggregation.id) if aggregation else None
+        clients, over = clients_of(aggregation, known), known.find("protocol", aggregation.id) if aggregation else None
         given = aggregation.fields if aggregation else {}
         own = {field.name: given.get(field.name, field.default) for field in over.fields} if over else {}
         apart = " ".join(str(own[field.name]) for field in over.fields if field.syntax) if over else ""
         laid = over.travels if over else Travels()
-        each = max(1, -(-pictures // phones))
+        each = max(1, -(-pictures // clients))
         steps = fields["epochs"] * -(-each // (fields.get("mini_batch") or each)) if "epochs" in fields else None
-        return ClientBehavior(entry, fields, steps, phones, each, batch_norm, apart, laid.beside_sum(own, phones), laid.receiver)
+        return ClientBehavior(entry, fields, steps, clients, each, batch_norm, apart, laid.beside_sum(own, clients), laid.receiver)
 
     @staticmethod
     def in_experiment(experiment: Experiment, known: Catalog) -> "ClientBehavior":
@@ -61,7 +61,7 @@ class ClientBehavior:
     @property
     def mixed(self) -> bool:
         """Whether every phone of a sum has BatchNorm statistics of its own: then the sum is the gradient of no single batch."""
-        return self.phones > 1 and self.batch_norm == "batch"
+        return self.clients > 1 and self.batch_norm == "batch"
 
     def coincide(self, protections: Sequence[Entry | Part]) -> bool:
         """Whether the naive and the adaptive attacker do the same: what arrives, divided by the number of phones, is the gradient itself.
@@ -121,19 +121,19 @@ def meaning(
         return f"{who}: {asks(protections, knows=answers is not None)}"
     answers = answers and [used(attack, entry, answer) for entry, answer in zip(protections, answers, strict=True)]
     if attack.in_place_of_steps and behavior.steps not in (None, 1):
-        return f"{who}: {steps_left_out(attack, behavior.phones, protections, answers)}"
+        return f"{who}: {steps_left_out(attack, behavior.clients, protections, answers)}"
     return f"{who}: {_naive(behavior, protections, attack, fields) if answers is None else _adaptive(behavior, protections, answers)}"
 
 
 def _adaptive(behavior: ClientBehavior, protections: Sequence[Entry], answers: Sequence[str]) -> str:
     same = behavior.coincide(protections)
-    if same and behavior.phones == 1:
+    if same and behavior.clients == 1:
         return "it computes what the phone computes. The phone sends a plain gradient, so a naive attacker would do the same."
-    each = " of each phone" if behavior.phones > 1 else ""
+    each = " of each phone" if behavior.clients > 1 else ""
     how = behavior.protocol.travels.imitated.format(steps=behavior.local_steps + each) or f"it imitates what {behavior.name} does"
     also = behavior.other_sums or (f"of each by itself {behavior.apart}" if behavior.apart else "")
     known_sum = f"the sum, and {also}" if also else "the sum alone"
-    sum_of = f"; of {behavior.phones} phones it knows {known_sum}, and guesses the pictures of all" if behavior.phones > 1 else ""
+    sum_of = f"; of {behavior.clients} phones it knows {known_sum}, and guesses the pictures of all" if behavior.clients > 1 else ""
     sum_of += ", as a naive attacker would" if same else ""
     known = "".join(f" {entry.short} is {answer}." for entry, answer in zip(protections, answers, strict=True))
     order = " The random order of the pictures it cannot know." if behavior.fields.get("shuffled") else ""
@@ -143,7 +143,7 @@ def _adaptive(behavior: ClientBehavior, protections: Sequence[Entry], answers: S
 def _naive(behavior: ClientBehavior, protections: Sequence[Entry], attack: Entry, fields: dict[str, Any]) -> str:
     unknown = "".join(f" It does not know of {entry.short}." for entry in protections)
     if behavior.plain:
-        what = "the sum, divided by the number of phones," if behavior.phones > 1 else "what arrives"
+        what = "the sum, divided by the number of phones," if behavior.clients > 1 else "what arrives"
         right = ", and here it is one: an adaptive attacker would do the same" if behavior.coincide(protections) else ""
         wrong = ", though each phone's BatchNorm used statistics of its own" if behavior.mixed else ""
         return f"it takes {what} for a plain gradient{right or wrong}.{unknown}"
@@ -247,13 +247,13 @@ def _model(entry: Entry, model: Part) -> str:
 
 def _sum(behavior: ClientBehavior) -> list[Row]:
     """Who else is in the sum that arrives."""
-    if behavior.phones == 1:
+    if behavior.clients == 1:
         return []
     shared = f"{behavior.pictures} picture{'' if behavior.pictures == 1 else 's'} each"
     if behavior.other_sums:
-        return [("receives", "A sum of several phones", f"of {behavior.phones} phones with {shared}; and {behavior.other_sums}")]
+        return [("receives", "A sum of several phones", f"of {behavior.clients} phones with {shared}; and {behavior.other_sums}")]
     single = f"of each phone by itself only {behavior.apart}, which is not encrypted" if behavior.apart else "never a single update"
-    return [("receives", "A sum of several phones", f"of {behavior.phones} phones with {shared}; {single}")]
+    return [("receives", "A sum of several phones", f"of {behavior.clients} phones with {shared}; {single}")]
 
 
 def _accomplice(picture: Picture | None) -> list[Row]:

@@ -84,7 +84,7 @@ def test_who_does_not_know_the_protection_attacks_as_if_there_were_none() -> Non
     assert {one.assume.adaptive for one in naive} == {False}
     protected = [one for one in planned(OFFICER) if one.defenses]
     assert {one.assume.adaptive for one in protected} == {True}  # nobody can compute noise again: the naive one would do the same
-    pruned = Question(phones=4, defenses=(Part(id="pruning"),))
+    pruned = Question(clients=4, defenses=(Part(id="pruning"),))
     assert {one.assume.adaptive for one in planned(pruned)} == {False, True}  # who knows it may also pass it over
 
 
@@ -98,8 +98,8 @@ def test_a_server_that_stands_still_is_watched_round_after_round() -> None:
 @pytest.mark.parametrize(
     ("question", "words"),
     [
-        (Question(phones=8, each=4), "At most 16 are tried here"),
-        (Question(phones=4, colluding=4), "Of 4 phones at most 3 can work with the server; given were 4"),
+        (Question(clients=8, each=4), "At most 16 are tried here"),
+        (Question(clients=4, colluding=4), "Of 4 phones at most 3 can work with the server; given were 4"),
         (Question(who="own"), "1 different pictures are needed, 0 are here"),
         (Question(attacker="still", steps="several"), "Choose one step, or another attacker"),
     ],
@@ -219,7 +219,7 @@ def test_the_control_stands_beside_the_answer(reader: Store, words: list[str], c
 
 def test_where_time_ran_out_on_all_that_is_what_is_said(reader: Store) -> None:
     told = answer(reader, [ended(1, [CUT_SHORT] * 8, status="cancelled")], CATALOG)
-    assert dict(lines(told, Question(phones=8), CATALOG))["Could be seen"] == "Time ran out on all 8: nothing is known"
+    assert dict(lines(told, Question(clients=8), CATALOG))["Could be seen"] == "Time ran out on all 8: nothing is known"
 
 
 def test_what_was_not_tried_names_the_attacks_that_were_not_run(reader: Store) -> None:
@@ -244,12 +244,12 @@ def test_what_was_begun_and_broken_off_is_told_apart_from_what_was_never_tried(r
 
 
 def test_the_rows_of_the_protection_and_of_a_sum_are_marked(reader: Store) -> None:
-    def marked(phones: Literal[1, 4], stack: tuple[Part, ...]) -> list[str]:
-        (asked, *_) = groups(Question(phones=phones, defenses=stack))
+    def marked(clients: Literal[1, 4], stack: tuple[Part, ...]) -> list[str]:
+        (asked, *_) = groups(Question(clients=clients, defenses=stack))
         return [one.title for one in alternatives(asked, reader, CATALOG) if one.chosen]
 
     private = next(line.stack for line in matrix(CATALOG) if line.stack and line.stack[0].id == "dp_sgd")
-    summed = {line.title for line in matrix(CATALOG) if line.phones > 1}
+    summed = {line.title for line in matrix(CATALOG) if line.clients > 1}
     alone = marked(1, private)
     assert len(alone) == 1
     assert set(alone).isdisjoint(summed)
@@ -290,7 +290,7 @@ def test_a_page_tells_of_no_other_question_than_its_runs_were_asked_by(reader: S
     run = answering(OFFICER, [NOT_SHOWN] * 4)
     reader.add(run, {})
     assert is_about(OFFICER, [run], CATALOG)
-    for other in ({"phones": 2}, {"defenses": ()}, {"who": "scans"}, {"attacker": "still"}, {"seed": 2}):
+    for other in ({"clients": 2}, {"defenses": ()}, {"who": "scans"}, {"attacker": "still"}, {"seed": 2}):
         question = OFFICER.model_copy(update=other)
         assert not is_about(question, [run], CATALOG)
         with pytest.raises(SpecError, match="another question"):
@@ -299,13 +299,13 @@ def test_a_page_tells_of_no_other_question_than_its_runs_were_asked_by(reader: S
 
 def test_own_pictures_are_the_question_s_where_there_are_as_many(reader: Store) -> None:
     own = [Picture(source="upload", id=f"{number:016x}", label=0) for number in range(2)]
-    question = Question(who="own", phones=2)
+    question = Question(who="own", clients=2)
     (experiment, *_) = plan(question, CATALOG, lambda _: 1.0, slots=2, own=own)
     assert is_about(question, [run_of(experiment)], CATALOG)
     assert not is_about(Question(who="own"), [run_of(experiment)], CATALOG)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"question": {"who": "martians"}}', '{"question": {"phones": 3}}'])
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"question": {"who": "martians"}}', '{"question": {"clients": 3}}'])
 def test_a_file_that_is_none_is_refused_with_a_sentence(text: str) -> None:
     with pytest.raises(SpecError):
         answer_file.question(text)

@@ -27,11 +27,11 @@ QUESTIONS = {
     "officer": CLINICS,
     "one phone": Question(),
     "by epsilon": Question(
-        called="sites", phones=2, epsilon=8.0, rounds=100, defenses=(Part(id="dp_sgd", fields={"noise_multiplier": 6.0}),)
+        called="sites", clients=2, epsilon=8.0, rounds=100, defenses=(Part(id="dp_sgd", fields={"noise_multiplier": 6.0}),)
     ),
     "trains": Question(steps="several", defenses=(NOISE,)),
     "cheats": Question(attacker="still", defenses=(Part(id="dp_sgd"),)),
-    "colluding": Question(phones=12, colluding=8),
+    "colluding": Question(clients=12, colluding=8),
     "own": Question(who="own", channels=1),
 }
 
@@ -116,17 +116,17 @@ def test_grey_uploads_are_called_grey() -> None:
 
 
 def test_colluding_phones_are_subtracted_from_the_sum() -> None:
-    (asked, *_) = groups(Question(phones=12, colluding=8))
+    (asked, *_) = groups(Question(clients=12, colluding=8))
     assert asked.aggregation
     assert (len(asked.pictures), asked.aggregation.fields["clients"]) == (4, 4)
-    (alone, *_) = groups(Question(phones=12, colluding=11))
+    (alone, *_) = groups(Question(clients=12, colluding=11))
     assert (len(alone.pictures), alone.aggregation) == (1, None)
-    told = dict(scenario_words(Question(phones=12, colluding=8), CATALOG))["Who takes part"]
+    told = dict(scenario_words(Question(clients=12, colluding=8), CATALOG))["Who takes part"]
     assert told.endswith("8 phones work with the server, which subtracts what they sent: a sum of 4 is left")
 
 
 def test_sixteen_pictures_of_one_update_are_asked_about_and_searches_that_cannot_say_so(reader: Store) -> None:
-    question = Question(phones=4, each=4)
+    question = Question(clients=4, each=4)
     (asked, *others) = plan(question, CATALOG, lambda _: 1.0, slots=2)
     assert len({picture.id for picture in asked.pictures}) == 16
     assert "idlg" not in {one.attack.id for one in (asked, *others)}
@@ -154,7 +154,7 @@ def test_a_file_repeats_its_very_runs(reader: Store) -> None:
     made = answer_file.make(reader, [run.id], "answer.json", CATALOG, {"question": CLINICS.model_dump_json()})
     assert made
     assert [one.digest() for one in answer_file.repeated(made.data.decode(), CATALOG)] == [run.digest]
-    other = made.data.decode().replace('"phones": 4', '"phones": 2')
+    other = made.data.decode().replace('"clients": 4', '"clients": 2')
     assert answer_file.repeated(other, CATALOG) == []
 
 

@@ -13,9 +13,9 @@ from leakage.ui.common import explain
 from leakage.workers.adapter import observe
 
 TWO = (Picture(id="cat"), Picture(id="coffee"))
-PHONES = Part(id="secure_aggregation", fields={"clients": 2})
+CLIENTS = Part(id="secure_aggregation", fields={"clients": 2})
 NORMED = Part(id="convnet", fields={"width": 4})
-SUM = Experiment(pictures=TWO, model=TINY, aggregation=PHONES)
+SUM = Experiment(pictures=TWO, model=TINY, aggregation=CLIENTS)
 ASKED = {
     "one gradient": (Experiment(model=TINY), True),
     "one gradient of a batch whose statistics BatchNorm took": (Experiment(pictures=TWO, model=NORMED, batch_norm="batch"), True),

@@ -13,8 +13,8 @@ from leakage.spec.question import Question
 from leakage.spec.words import CUT_SHORT, NOT_SHOWN, PARTLY, RECOGNIZABLE, SINGLED_OUT
 
 NOISE = Part(id="gaussian_noise", fields={"scale": 0.01})
-OFFICER = Question(phones=4, defenses=(NOISE,))
-CLINICS = Question(who="scans", called="clinics", phones=4, defenses=(Part(id="dp_sgd", fields={"noise_multiplier": 0.01}),))
+OFFICER = Question(clients=4, defenses=(NOISE,))
+CLINICS = Question(who="scans", called="clinics", clients=4, defenses=(Part(id="dp_sgd", fields={"noise_multiplier": 0.01}),))
 
 
 def planned(question: Question, seconds: float = 1.0, *, slots: int = 2) -> list[Experiment]:

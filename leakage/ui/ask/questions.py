@@ -15,11 +15,11 @@ from leakage.spec.prepared import prepared
 from leakage.spec.question import (
     ATTACKERS,
     CALLED,
+    CLIENTS,
     COUNTS,
     LAST_SEED,
     MINUTES,
     MOST_ROUNDS,
-    PHONES,
     STEPS,
     Attacker,
     Called,
@@ -38,11 +38,12 @@ OWN = "own"
 DEFAULT = Question()
 SEED = "ask-seed"  # of a question from a file
 CHOICES: dict[str, Sequence[Any]] = {  # of the address, by name; those of `who` come from prepared()
-    **{"called": CALLED, "phones": PHONES, "each": COUNTS, "steps": list(STEPS)},
+    **{"called": CALLED, "phones": CLIENTS, "each": COUNTS, "steps": list(STEPS)},
     **{"attacker": list(ATTACKERS), "minutes": MINUTES},
 }
-NUMBERS = {"colluding": (0, max(PHONES) - 1), "rounds": (1, MOST_ROUNDS), "seed": (0, LAST_SEED)}  # whole numbers of the address: from, to
-USUAL = {name: getattr(DEFAULT, name) for name in ("who", *CHOICES, "colluding", "rounds")}
+NUMBERS = {"colluding": (0, max(CLIENTS) - 1), "rounds": (1, MOST_ROUNDS), "seed": (0, LAST_SEED)}  # whole numbers of the address: from, to
+FIELDS = {"phones": "clients"}  # name in the address -> field of the question, where they differ
+USUAL = {name: getattr(DEFAULT, FIELDS.get(name, name)) for name in ("who", *CHOICES, "colluding", "rounds")}
 KEYS = {name: f"ask-{name}" for name in USUAL}  # of the widgets, by their name in the address
 
 
@@ -55,8 +56,8 @@ def choose(known: Catalog) -> tuple[Question, list[Picture]]:
     with forms.card(2, "How are they sent?"):
         called = _segments("called", CALLED, str.capitalize, label="Who takes part?", shown=True)
         summed = f"{called.capitalize()} whose updates are added up (secure aggregation)"
-        phones = _segments("phones", PHONES, str, label=summed, shown=True)
-        colluding = _colluding(called, phones)
+        clients = _segments("phones", CLIENTS, str, label=summed, shown=True)
+        colluding = _colluding(called, clients)
         each = _segments("each", COUNTS, str, label=f"Pictures of each {called[:-1]} in one update", shown=True)
         steps = st.radio(
             escape(f"What a {called[:-1]} does first"),
@@ -67,7 +68,7 @@ def choose(known: Catalog) -> tuple[Question, list[Picture]]:
         )
         uploads = f"Uploads of each {called[:-1]} in the whole training"
         rounds = st.number_input(escape(uploads), 1, MOST_ROUNDS, key=KEYS["rounds"], persist_state=forms.KEPT)
-    told: dict[str, Any] = {"who": who, "called": called, "phones": phones, "colluding": colluding, "each": each, "steps": steps}
+    told: dict[str, Any] = {"who": who, "called": called, "clients": clients, "colluding": colluding, "each": each, "steps": steps}
     told |= {"rounds": int(rounds), "channels": 1 if own and all_grey(own) else 3}
     with forms.card(3, "Which protection, and how strong?"):
         protected = protection(Question(**told, attacker=_attacker()), known)
@@ -119,13 +120,13 @@ def _segments(name: str, options: Sequence[Any], words: Callable[[Any], str], *,
     )
 
 
-def _colluding(called: str, phones: int) -> int:
+def _colluding(called: str, clients: int) -> int:
     """How many of the sum work with the server; asked only where there is a sum."""
-    if phones == 1:
+    if clients == 1:
         return 0
-    st.session_state[KEYS["colluding"]] = min(st.session_state.get(KEYS["colluding"], 0), phones - 1)
+    st.session_state[KEYS["colluding"]] = min(st.session_state.get(KEYS["colluding"], 0), clients - 1)
     label = f"{called.capitalize()} among them that work with the server"
-    return int(st.number_input(escape(label), 0, phones - 1, key=KEYS["colluding"], persist_state=forms.KEPT))
+    return int(st.number_input(escape(label), 0, clients - 1, key=KEYS["colluding"], persist_state=forms.KEPT))
 
 
 def _kinds() -> dict[str, str]:
@@ -188,7 +189,8 @@ def _read_protection(known: Catalog) -> list[str]:
 
 def write_url(question: Question, known: Catalog) -> None:
     """The question into the address, beside the runs that are shown."""
-    told = {name: str(getattr(question, name)) for name, usual in USUAL.items() if getattr(question, name) != usual}
+    asked = {name: getattr(question, FIELDS.get(name, name)) for name in USUAL}
+    told = {name: str(value) for name, value in asked.items() if value != USUAL[name]}
     if question.seed != DEFAULT.seed:
         told["seed"] = str(question.seed)
     if question.epsilon:
@@ -203,7 +205,7 @@ def write_url(question: Question, known: Catalog) -> None:
 def load(question: Question, known: Catalog) -> None:
     """A question into the widgets; call it before they are drawn."""
     for name in USUAL:
-        st.session_state[KEYS[name]] = getattr(question, name)
+        st.session_state[KEYS[name]] = getattr(question, FIELDS.get(name, name))
     st.session_state[SEED] = question.seed
     st.session_state[PROTECTION] = BY_EPSILON if question.epsilon else key_of(question.defenses, known)
     if question.epsilon:

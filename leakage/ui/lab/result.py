@@ -117,8 +117,8 @@ def staged(id: str, title: str, experiment: Experiment, known: Catalog) -> Shown
         phones = clients_of(experiment.aggregation, known)
         return Shown(id, title, count, sent.words(Travels(), phones), phones, plain=False)
     sender = ClientBehavior.in_experiment(experiment, known)
-    what = sent.words(sender.protocol.travels, sender.phones, other_sums=sender.other_sums)
-    return Shown(id, title, count, what, sender.phones, plain=sender.plain, receiver=sender.receiver)
+    what = sent.words(sender.protocol.travels, sender.clients, other_sums=sender.other_sums)
+    return Shown(id, title, count, what, sender.clients, plain=sender.plain, receiver=sender.receiver)
 
 
 @st.fragment(run_every=EVERY)

@@ -28,7 +28,7 @@ def show(sender: ClientBehavior) -> None:
 
 def picture(sender: ClientBehavior) -> str:
     """The picture as SVG with a text alternative."""
-    travels, phones, steps = sender.protocol.travels, sender.phones, sender.steps
+    travels, phones, steps = sender.protocol.travels, sender.clients, sender.steps
     several = phones > 1
     return render(
         "ui/components/sent/sent.svg.jinja",
@@ -47,7 +47,7 @@ def picture(sender: ClientBehavior) -> str:
 
 def describe(sender: ClientBehavior) -> str:
     """The same as a sentence."""
-    travels, phones, steps = sender.protocol.travels, sender.phones, sender.steps
+    travels, phones, steps = sender.protocol.travels, sender.clients, sender.steps
     who = f"Each of {phones} phones" if phones > 1 else "The phone"
     did = (
         ""
