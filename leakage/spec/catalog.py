@@ -21,7 +21,7 @@ LOCAL_STEPS, LOCAL_RATE = "epochs", "rate"  # fields of protocols whose phones t
 PACKAGE = Path(__file__).parent.parent
 SOURCES = (  # of results: what is hashed, below the package
     *(f"{folder}/*.py" for folder in (*KINDS.values(), "engine", "evaluation", "networks", "data")),
-    *(f"spec/{name}.py" for name in ("aliases", "catalog", "experiment", "fields", "json_size", "refusals", "syntax", "tasks")),
+    *(f"spec/{name}.py" for name in ("aliases", "catalog", "experiment", "fields", "json_size", "part", "refusals", "syntax", "tasks")),
     *(f"workers/{name}.py" for name in ("*adapter", "class_examples", "private_pictures", "training_folder", "*_job")),
 )
 

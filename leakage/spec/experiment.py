@@ -1,17 +1,19 @@
 """An Experiment as plain data: what a page sends, a file holds and a link repeats. Codec, checks, limits, digest. No torch."""
 
-import hashlib
 import json
 from collections.abc import Iterable
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, SerializationInfo, ValidationError, ValidationInfo, field_serializer, field_validator
+from pydantic import Field, ValidationError
 
 from leakage.data.checkpoints import CheckpointError, find
 from leakage.networks.k_curve import Loss
-from leakage.spec.aliases import also_as_before, fields_at_first, fields_today
+from leakage.spec.aliases import also_as_before
 from leakage.spec.catalog import Catalog, CatalogError
 from leakage.spec.json_size import each_once, more_values_than
+from leakage.spec.part import Base as Base
+from leakage.spec.part import Part as Part
+from leakage.spec.part import SpecError as SpecError
 from leakage.spec.refusals import MAX_CLASSES, LocalSteps, accomplice_refusals, classes_of, head_refusals, refusals, unreadable
 from leakage.spec.syntax import SYNTAXES
 from leakage.spec.words import short_repr
@@ -25,26 +27,10 @@ SIZES: tuple[Side, ...] = get_args(Side)
 MAX_PIXELS = MAX_BATCH * 64 * 64  # of all pictures of an experiment together
 MAX_SEED = 2**31 - 1
 MAX_SECONDS = 3600  # wall clock of one run
-FIRST_NAMES = "first names"  # as the context of `model_dump_json`: fields of plug-ins under the names of the first version
 MAX_VALUES = 5000  # of a file that somebody brings, at any depth; more would take seconds to refuse
 
 
-class SpecError(ValueError):
-    """An experiment that cannot be run; the message names the field, what is allowed and what was given."""
-
-
-class Base(BaseModel):
-    """Frozen data that refuses fields it does not know."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    def digest(self) -> str:
-        """Return a hash that is equal for equal (resolved) data, also where an earlier version stored them."""
-        return hashlib.sha256(self.model_dump_json(context=FIRST_NAMES).encode()).hexdigest()[:32]
-
-
 Data = TypeVar("Data", bound=Base)
-Fields: TypeAlias = dict[str, bool | int | float | str]
 
 
 class Picture(Base):
@@ -53,22 +39,6 @@ class Picture(Base):
     source: Literal["gallery", "upload", "mnist", "cifar10", "cifar100", "faces", "lfw"] = "gallery"
     id: str = Field(max_length=80)
     label: int | None = Field(default=None, ge=0, le=MAX_CLASSES - 1)
-
-
-class Part(Base):
-    """One plug-in with the fields that differ from its defaults."""
-
-    id: str = Field(max_length=60)
-    fields: Fields = Field(default_factory=dict)
-
-    @field_validator("fields")
-    @classmethod
-    def _read_names(cls, fields: Fields, info: ValidationInfo) -> Fields:
-        return fields_today(info.data.get("id", ""), fields)
-
-    @field_serializer("fields")
-    def _write_names(self, fields: Fields, info: SerializationInfo) -> Fields:
-        return fields_at_first(self.id, fields) if info.context == FIRST_NAMES else fields
 
 
 class Assumptions(Base):
