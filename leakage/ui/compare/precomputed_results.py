@@ -61,7 +61,7 @@ def content(known: Catalog) -> None:
     there = dict(zip(shown, (*measured, any(measured)), strict=True))
     names = [name for name, found in there.items() if found]
     if not names:
-        st.caption("No measurements found in assets/: expected matrix.json, thresholds.json, accuracy_cost.json or rounds.json.")
+        st.caption("Measurements are missing: expected matrix.json, thresholds.json, accuracy_cost.json or rounds.json in assets/.")
         return
     tabs = st.tabs([escape(name) for name in names], key="measured-tab", on_change="rerun")
     for name, tab in zip(names, tabs, strict=True):
