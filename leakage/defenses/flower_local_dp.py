@@ -39,7 +39,9 @@ class FlowerLocalDP(Defense):
     sensitivity: float = param(
         1.0, 0, 1e6, "How much one phone can change the update, as it is typed in. Below C the guarantee does not hold."
     )
-    epsilon: float = param(1.0, 1e-3, 1e6, "Privacy budget as it is typed in. The proof of the formula for the noise needs a value below 1.")
+    epsilon: float = param(
+        1.0, 1e-3, 1e6, "Privacy budget as it is typed in. The proof of the formula for the noise needs a value below 1."
+    )
     delta: float = param(1e-5, 1e-12, 0.5, "Probability that the guarantee fails.")
 
     @property

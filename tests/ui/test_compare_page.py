@@ -323,7 +323,7 @@ def test_arms_that_fail_say_why_once(door: Service, look: Open) -> None:
 
 def test_a_strength_is_swept_and_a_value_out_of_range_is_named_and_left_out(door: Service, look: Open) -> None:
     at = look(**QUICK, differs="strength", swept="pruning.fraction", values="0.5 0.9; 7 much,")
-    assert "share 7 cannot run and is left out: " in words(at)
+    assert "fraction 7 cannot run and is left out: " in words(at)
     assert "allowed is a number from 0 to 0.999" in words(at)
     assert "much is no number" in words(at)
     tried = [(one.seed, one.defenses[0].fields["fraction"]) for one in asked(door, press(at))]
