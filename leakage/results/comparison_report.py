@@ -12,12 +12,12 @@ from markupsafe import Markup
 from PIL import Image
 
 from leakage.frontend.markup import render
+from leakage.results.accuracy_cost import EPSILONS, epsilon_words, heading
 from leakage.results.arms import Arm, data
 from leakage.results.comparison import Row, only_naive
 from leakage.results.comparison_file import CLOSES, OPENS
 from leakage.results.differences import differs
 from leakage.results.exports import saved
-from leakage.results.accuracy_cost import EPSILONS, epsilon_words, heading
 from leakage.runs.events import AttackEnd
 from leakage.settings import settings
 from leakage.spec.catalog import Catalog, CatalogError

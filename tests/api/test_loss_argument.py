@@ -91,7 +91,9 @@ def test_local_steps_minimise_it(name: str) -> None:
 @pytest.mark.parametrize("name", LOSSES)
 def test_clipping_takes_the_loss_of_each_picture_alone(name: str) -> None:
     loss, y = LOSSES[name]
-    clipped = leakage.observe(net(), X, y, loss=loss, defenses=[leakage.plugin("dp_sgd", max_grad_norm=0.05, noise_multiplier=0)]).received.update
+    clipped = leakage.observe(
+        net(), X, y, loss=loss, defenses=[leakage.plugin("dp_sgd", max_grad_norm=0.05, noise_multiplier=0)]
+    ).received.update
     alone = [autograd(net(), X[place : place + 1], y[place : place + 1], loss) for place in range(2)]
     short = [[gradient * min(1, 0.05 / torch.cat([g.flatten() for g in one]).norm()) for gradient in one] for one in alone]
     for sent, one, other in zip(clipped.values(), *short, strict=True):

@@ -62,14 +62,19 @@ def test_two_on_both_sides_of_a_phone_hold_its_update(protocol: str, clients_bef
 
 def test_behind_all_phones_it_is_secure_aggregation() -> None:
     x = smooth(3)
-    one, other = observed(x, aggregation=in_ring(clients_before=3)), observed(x, aggregation=Part(id="secure_aggregation", fields={"clients": 3}))
+    one, other = (
+        observed(x, aggregation=in_ring(clients_before=3)),
+        observed(x, aggregation=Part(id="secure_aggregation", fields={"clients": 3})),
+    )
     assert list(one.received.update) == list(other.received.update)
     assert all(torch.equal(one.received.update[name], other.received.update[name]) for name in one.received.update)
 
 
 def test_behind_the_first_nothing_is_added_by_an_accomplice() -> None:
     x = smooth(3)
-    assert not [name for name in observed(x, aggregation=in_ring(clients_before=1, colluding=True)).received.update if name.startswith("neighbour/")]
+    assert not [
+        name for name in observed(x, aggregation=in_ring(clients_before=1, colluding=True)).received.update if name.startswith("neighbour/")
+    ]
 
 
 def test_every_sum_is_read_as_the_mean_gradient_of_its_phones() -> None:

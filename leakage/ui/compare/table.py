@@ -8,9 +8,9 @@ from typing import Any
 import plotly.graph_objects as go
 
 from leakage.frontend.markup import render
+from leakage.results.accuracy_cost import EPSILONS, Cost, epsilon_words, heading, seeds_words
 from leakage.results.comparison import Row
 from leakage.results.differences import sentence_case
-from leakage.results.accuracy_cost import EPSILONS, Cost, epsilon_words, heading, seeds_words
 from leakage.results.worst_case import attacker_words, worst
 from leakage.spec.words import INAPPLICABLE, NOT_SHOWN, PARTLY, RECOGNIZABLE, SINGLED_OUT
 from leakage.ui.common.base_path import base

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from leakage.frontend.markup import render
+from leakage.results.accuracy_cost import epsilon_words, in_full
 from leakage.results.over_rounds import best_of
 from leakage.runs.event_parts import BaselineScores, FrameScores, GradientDistances, PrivacyBound
 from leakage.runs.events import AttackEnd, MetaEvent
