@@ -29,12 +29,12 @@ SCOPES = ("each tensor", "whole gradient", "random")
 class Pruning(Defense):
     """The `fraction` of entries of smallest magnitude is set to zero: g~ = g * [|g| >= t].
 
-    The threshold t is such that floor(fraction * n) of n entries lie below it: of each tensor's, or of all that the gradient has. Scope
-    "random": floor(fraction * n) entries of each tensor, drawn afresh in every step; the others are sent as they are, not enlarged. Feedback:
-    what was not sent is added to the next gradient, a = g + r, send a~, r <- a - a~; all is sent in the end. An attacker who knows it
-    compares the entries that arrived; and, where the smallest were pruned, minds the others as far as they are larger in its guess than the
-    smallest that arrived. What feedback adds from earlier steps it cannot know. Where randomness decides, every round brings other entries:
-    put together, those of R rounds are 1 - fraction^R of all.
+    The threshold t is such that floor(fraction * n) of n entries lie below it: of each tensor's, or of all that the gradient has.
+    Scope "random": floor(fraction * n) entries of each tensor, drawn afresh in every step; the others are sent as they are, not enlarged.
+    Feedback: what was not sent is added to the next gradient, a = g + r, send a~, r <- a - a~; all is sent in the end.
+    An adaptive attacker compares the entries that arrived. Where the smallest were pruned, it also compares the others, as far as they
+    are larger in its guess than the smallest that arrived. What feedback adds from earlier steps it cannot know. Where randomness
+    decides, every round brings other entries: those of R rounds together are 1 - fraction^R of all.
     Source: Zhu et al. 2019, section 5.2; per tensor as in Li et al. 2022 (GGL) and Sun et al. 2021 (Soteria); feedback as in
     Lin et al. 2018 (Deep Gradient Compression), section 3, there with momentum.
     """
