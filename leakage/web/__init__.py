@@ -1,1 +1,1 @@
-"""What the web server does beside serving pages: our routes, and a dispatcher that is kept alive."""
+"""The web server beside Streamlit's pages: routes, middleware, the event stream, a dispatcher that is kept running, and static pages."""

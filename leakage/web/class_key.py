@@ -1,4 +1,4 @@
-"""What opens a server with a class password: the password, the cookie that stands for it, and the link to join. Needs no web server."""
+"""The check of a class password, of the cookie that replaces it, and of the link to join. It needs no web server."""
 
 import contextlib
 import hmac
@@ -13,52 +13,55 @@ from leakage.settings import Settings
 
 BYTES = 32
 log = logging.getLogger(__name__)
-NONE = "There is no link to join, because there is no class password: start the server with LEAKAGE_PASSWORD set."
+NO_PASSWORD = "There is no link to join, because there is no class password: start the server with LEAKAGE_PASSWORD set."
 
 
 class ClassKey:
-    """Cookie and link follow from the password and a key in the home: another password, or another home, makes them void."""
+    """The cookie and the link that a class password permits; both are keyed hashes of the password, with a random key in the home folder.
+
+    A new password or another home folder makes them invalid. Raises RuntimeError if there is no password.
+    """
 
     def __init__(self, config: Settings) -> None:
         if not config.password:
-            raise RuntimeError(NONE)
+            raise RuntimeError(NO_PASSWORD)
         self.key = home_key(config.home / "class.key")
         self.cookie, self.link = self.sign("cookie", config.password), self.sign("link", config.password)
 
     def sign(self, use: str, password: str) -> str:
-        """A name for this password and this use that nobody without the key can make."""
+        """Return the HMAC-SHA-256 of a password and its use ("cookie" or "link") in hexadecimal form."""
         return hmac.new(self.key, f"{use} {password}".encode("utf-8", "replace"), sha256).hexdigest()
 
-    def is_password(self, given: str) -> bool:
-        """Whether it is the password; takes as long whatever is wrong with it."""
-        return hmac.compare_digest(self.sign("cookie", given), self.cookie)
+    def is_password(self, password: str) -> bool:
+        """Return whether a password is right, in a time that does not depend on where it is wrong."""
+        return hmac.compare_digest(self.sign("cookie", password), self.cookie)
 
-    def is_cookie(self, given: str) -> bool:
-        """Whether it is the cookie of somebody who knew the password."""
-        return hmac.compare_digest(given.encode("utf-8", "replace"), self.cookie.encode())
+    def is_cookie(self, cookie: str) -> bool:
+        """Return whether the value of a cookie is right."""
+        return hmac.compare_digest(cookie.encode("utf-8", "replace"), self.cookie.encode())
 
-    def is_link(self, given: str) -> bool:
-        """Whether it is the key of the link to join."""
-        return hmac.compare_digest(given.encode("utf-8", "replace"), self.link.encode())
+    def is_link(self, key: str) -> bool:
+        """Return whether the key in a link to join is right."""
+        return hmac.compare_digest(key.encode("utf-8", "replace"), self.link.encode())
 
 
 def join_path(config: Settings) -> str:
-    """The link that lets in without the password, as a path on this server. Raises RuntimeError where there is no password."""
+    """Return the link that lets visitors in without the password, as a path on this server. Raises RuntimeError without a password."""
     return f"/join?{urlencode({'key': ClassKey(config).link})}"
 
 
 def home_key(path: Path) -> bytes:
-    """The home's random key, made on first use; of several processes that make one at once, all get the same."""
+    """Return the random key in a file, and create the file if necessary; processes that call this at the same time get the same key."""
     with contextlib.suppress(FileNotFoundError):
         if len(key := path.read_bytes()) == BYTES:
             return key
-        log.warning("%s is damaged: a new key takes its place, so that everybody gives the password once more.", path)
+        log.warning("%s is damaged: a new key replaces it, and everybody must enter the password again.", path)
         path.unlink(missing_ok=True)
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
     with os.fdopen(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
         file.write(secrets.token_bytes(BYTES))
     with contextlib.suppress(FileExistsError):
-        os.link(draft, path)  # whole or not at all, and never over another's
+        os.link(draft, path)  # atomic, and fails if another process has already created the file
     draft.unlink()
     return path.read_bytes()

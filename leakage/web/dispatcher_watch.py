@@ -1,4 +1,4 @@
-"""A dispatcher is kept at work beside the web server, unless a newer program has its own on the same home."""
+"""The watch that keeps a dispatcher running beside the web server, unless a newer version of the program runs one on the same home."""
 
 import asyncio
 import contextlib
@@ -17,89 +17,91 @@ from leakage.settings import ROOT, Settings
 from leakage.spec import catalog
 from leakage.web.stream import Stream
 
-WATCH = 2.0  # seconds between looks at the dispatcher
-LEAVING = 0.5  # ... at one that was asked to leave
-YIELD = 10.0  # ... without a dispatcher until one starts where a newer program was at work: it may be replacing its own
+WATCH = 2.0  # seconds between two checks
+LEAVING = 0.5  # seconds until the next check after an older dispatcher was asked to stop
+HANDOVER = 10.0  # seconds without a dispatcher of a newer version until this one starts its own: the newer one may be restarting
 log = logging.getLogger(__name__)
 
 
 class DispatcherWatch:
-    """Starts a dispatcher when there is none, and asks one of an older program to leave.
+    """Starts a dispatcher if none is running, and stops a dispatcher of an older version of the program."""
 
-    superseded   what the pages say while a newer program is at work on this home, else nothing
-    """
+    superseded: str
+    """The message that every page shows while a newer version of the program is at work on this home folder; empty otherwise."""
 
     def __init__(self, config: Settings, stream: Stream) -> None:
         self.config, self.stream, self.superseded = config, stream, ""
         self.process: subprocess.Popen[bytes] | None = None
-        self.born, self.version = 0.0, ""  # when the last one was started, and of which version
-        self.yields_until = 0.0
-        self.starts, self.looks = Backoff(), Backoff()
+        self.started_at, self.started_version = 0.0, ""  # of `process`: monotonic seconds, version of the catalog
+        self.waits_until = 0.0
+        self.start_backoff, self.check_backoff = Backoff(), Backoff()
 
     async def keep(self) -> None:
-        """Look again and again, whatever goes wrong: a full disk, no more processes, a file that is being written."""
+        """Check the dispatcher for ever, and log every error, such as a full disk, too many processes or a half-written file."""
         while True:
             try:
-                pause = self.look()
-                self.looks.reset()
+                pause = self.check()
+                self.check_backoff.reset()
             except (StoreError, OSError) as error:
-                pause = max(WATCH, self.looks.failed())
-                told = in_plain_words(error, self.config.home) or error
-                log.warning("the dispatcher cannot be looked after; the next look is in %.0f s: %s", pause, told)
+                pause = max(WATCH, self.check_backoff.failed())
+                reason = in_plain_words(error, self.config.home) or error
+                log.warning("the dispatcher cannot be checked; the next check is in %.0f s: %s", pause, reason)
             except Exception:
-                pause = max(WATCH, self.looks.failed())
-                log.exception("the dispatcher cannot be looked after; the next look is in %.0f s", pause)
+                pause = max(WATCH, self.check_backoff.failed())
+                log.exception("the dispatcher cannot be checked; the next check is in %.0f s", pause)
             await asyncio.sleep(pause)
 
-    def look(self) -> float:
-        """One look; seconds until the next."""
+    def check(self) -> float:
+        """Start or stop a dispatcher if necessary, and return the seconds until the next check."""
         holder, version = lock_holder(self.config), catalog.version()
         if holder is None:
-            if time.monotonic() > self.yields_until:
-                self.say("")
+            if time.monotonic() > self.waits_until:
+                self.set_superseded("")
                 self.start(version)
         elif holder.program is None or holder.program.version == version:
-            self.say("")
-            if not self.starts.works and catalog.read(self.config.catalog):
-                self.starts.worked()
+            self.set_superseded("")
+            if not self.start_backoff.works and catalog.read(self.config.catalog):
+                self.start_backoff.worked()
         elif Program.here().replaces(holder.program):
             if self.process and self.process.poll() is not None:
-                self.process = None  # the lock was taken before it came: no fault of its
-            with contextlib.suppress(ProcessLookupError):  # it has left by itself
+                self.process = None  # it ended because the older dispatcher had the lock: that is no failure
+            with contextlib.suppress(ProcessLookupError):  # the older dispatcher has already ended
                 os.kill(holder.pid, signal.SIGTERM)
             return LEAVING
         else:
-            self.yields_until = time.monotonic() + YIELD
-            self.say(NEWER.format(holder.program.number, holder.program.root, self.config.home))
+            self.waits_until = time.monotonic() + HANDOVER
+            self.set_superseded(NEWER.format(holder.program.number, holder.program.root, self.config.home))
         return WATCH
 
-    def say(self, superseded: str) -> None:
-        """Note whether a newer program is at work; a change is logged, once."""
-        if superseded and not self.superseded:
-            log.warning("%s", superseded)
-        self.superseded = superseded
-        self.stream.leads = not superseded
+    def set_superseded(self, message: str) -> None:
+        """Set the message of `superseded`, and log it if there was none before."""
+        if message and not self.superseded:
+            log.warning("%s", message)
+        self.superseded = message
+        self.stream.dispatcher_is_ours = not message
 
     def start(self, version: str) -> None:
-        """Start one, unless one is just beginning. Those that end at once are started ever more seldom, until a file is changed."""
+        """Start a dispatcher, unless the last one is still starting or failed a short time ago.
+
+        The pause grows with every dispatcher that ends at once. A change of the program's files, and so of `version`, ends the pause.
+        """
         if self.process:
             if self.process.poll() is None:
                 return
             self.process = None
-            self.starts.ended(time.monotonic() - self.born)
-            if not self.starts.may_try:
-                log.warning(
-                    "the dispatcher has ended; see %s. The next starts in %.0f s", self.config.home / "dispatch.log", self.starts.left
-                )
-        if version != self.version:
-            self.starts.reset()
-        if self.starts.may_try:
-            self.born, self.version = time.monotonic(), version
+            self.start_backoff.ended(time.monotonic() - self.started_at)
+            if not self.start_backoff.may_try:
+                log_file, left = self.config.home / "dispatch.log", self.start_backoff.left
+                log.warning("the dispatcher has ended; see %s. The next starts in %.0f s", log_file, left)
+        if version != self.started_version:
+            self.start_backoff.reset()
+        if self.start_backoff.may_try:
+            self.started_at, self.started_version = time.monotonic(), version
             self.process = start_dispatcher(self.config)
 
 
 def start_dispatcher(config: Settings) -> subprocess.Popen[bytes]:
-    """A process of its own, in a session of its own: it outlives this server."""
+    """Start a dispatcher as a process in a separate session, so that it outlives this server, and return the process."""
     config.home.mkdir(parents=True, exist_ok=True)
     with config.log_file("dispatch.log").open("ab") as output:
         return subprocess.Popen(

@@ -1,4 +1,4 @@
-"""What is drawn for one request, by threads of its own, two at a time, and kept: it costs seconds, and pages come first."""
+"""Files that take seconds to produce, such as slides: made by two separate threads, so that pages do not wait for them, and cached."""
 
 import asyncio
 from collections import OrderedDict
@@ -12,55 +12,60 @@ from leakage.runs.store import OPEN, Run
 
 T = TypeVar("T", bound=Made | None)
 AT_A_TIME = 2
-KEPT = 32 * 2**20  # bytes
+CACHE_BYTES = 32 * 2**20
 
 
 class Downloads:
-    """Makes files two at a time, each once for all who ask for it meanwhile, and keeps the last ones."""
+    """Files that are made two at a time; simultaneous requests for the same file share the work, and the latest files are cached."""
 
     def __init__(self) -> None:
         self.threads = ThreadPoolExecutor(AT_A_TIME, "downloads")
-        self.made, self.lock = OrderedDict[Hashable, Any](), Lock()
+        self.cache, self.lock = OrderedDict[Hashable, Any](), Lock()
         self.under_way = dict[Hashable, Future[Any]]()
 
     async def get(self, key: Hashable | None, make: Callable[[], T]) -> T:
-        """What `make` makes, or has made before under this key. A key names the content; without one nothing is kept or shared."""
+        """Return a file from the cache, or let a thread make it.
+
+        Args:
+            key: Identifies the content: equal keys mean equal files. None if the file must be neither cached nor shared.
+            make: Returns the file; None if there is nothing to download.
+        """
         if key is None:
-            return await asyncio.get_running_loop().run_in_executor(self.threads, _made_by, make)
+            return await asyncio.get_running_loop().run_in_executor(self.threads, _without_stop_iteration, make)
         with self.lock:
-            if kept := self.made.get(key):
-                self.made.move_to_end(key)
-                return kept  # type: ignore[no-any-return]
+            if cached := self.cache.get(key):
+                self.cache.move_to_end(key)
+                return cached  # type: ignore[no-any-return]
             if key not in self.under_way:
                 self.under_way[key] = self.threads.submit(self._make, key, make)
-            making = self.under_way[key]
-        shared: T = await asyncio.shield(asyncio.wrap_future(making))  # who leaves does not take it from those who wait for the same
-        return shared
+            future = self.under_way[key]
+        file: T = await asyncio.shield(asyncio.wrap_future(future))  # a request that is canceled must not cancel the others
+        return file
 
     def _make(self, key: Hashable, make: Callable[[], T]) -> T:
         try:
-            found = _made_by(make)
-            if isinstance(found, Made) and len(found.data) < KEPT:
+            file = _without_stop_iteration(make)
+            if isinstance(file, Made) and len(file.data) < CACHE_BYTES:
                 with self.lock:
-                    self.made[key] = found
-                    while sum(len(one.data) for one in self.made.values()) > KEPT:
-                        self.made.popitem(last=False)
-            return found
+                    self.cache[key] = file
+                    while sum(len(cached.data) for cached in self.cache.values()) > CACHE_BYTES:
+                        self.cache.popitem(last=False)
+            return file
         finally:
             with self.lock:
                 del self.under_way[key]
 
 
-def _made_by(make: Callable[[], T]) -> T:
-    """What it makes. A StopIteration would never arrive: asyncio passes on every other fault, and who asked would wait for ever."""
+def _without_stop_iteration(make: Callable[[], T]) -> T:
+    """Call `make` and return its result; raise RuntimeError for StopIteration, which asyncio cannot pass on to the waiting request."""
     try:
         return make()
     except StopIteration as error:
         raise RuntimeError("something that belongs to the run is missing") from error
 
 
-def key_of(runs: Sequence[Run | None], name: str) -> tuple[object, ...] | None:
-    """Under what a download is kept; None while one of its runs can still change, or holds an upload, of which nothing is kept."""
+def cache_key(runs: Sequence[Run | None], name: str) -> tuple[object, ...] | None:
+    """Return the cache key of a download of runs; None if a run is missing, can still change, or contains an uploaded picture."""
     if not runs or any(run is None or not run.shareable or run.status in OPEN for run in runs):
         return None
     return (name, *((run.id, run.finished, run.thinned) for run in runs if run))

@@ -1,4 +1,4 @@
-"""Which names this server answers to: a page of another name, pointed at this machine (DNS rebinding), must not read from it."""
+"""The host names that this server answers to; a page of any other name that points to this machine (DNS rebinding) is refused."""
 
 import re
 import socket
@@ -8,7 +8,7 @@ from ipaddress import ip_address
 
 HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+?)\.?(?::([0-9]{1,5}))?", re.ASCII | re.IGNORECASE)
 WRONG = (
-    "LEAKAGE_ALLOWED_HOSTS must be names of this server with commas between them, for example class.example.org,lab:8501; got {!r}. "
+    "LEAKAGE_ALLOWED_HOSTS must be names of this server, separated by commas, for example class.example.org,lab:8501; got {!r}. "
     "There are no wildcards."
 )
 
@@ -21,14 +21,14 @@ class Address:
     port: int | None = None
 
     @classmethod
-    def read(cls, text: str) -> "Address | None":
-        """What stands there; None where that is no name or address with at most a port behind it."""
-        found = HOST.fullmatch(text)
-        return cls(found[1].lower(), int(found[2]) if found[2] else None) if found else None
+    def parse(cls, text: str) -> "Address | None":
+        """Return the name and the port in a text such as `lab:8501`; None if the text is no name or IP address with at most a port."""
+        match = HOST.fullmatch(text)
+        return cls(match[1].lower(), int(match[2]) if match[2] else None) if match else None
 
     @property
     def literal(self) -> bool:
-        """Whether it is an IP address, which nobody can point at another machine."""
+        """Whether the name is an IP address; nobody can make an IP address point to another machine."""
         try:
             return bool(ip_address(self.name.strip("[]")))
         except ValueError:
@@ -36,26 +36,26 @@ class Address:
 
 
 class Hosts:
-    """The names of this server: every IP address, localhost, the machine's own name, and those of the setting.
+    """The names of this server: every IP address, localhost, the names of this machine, and `allowed`, the names in the setting.
 
-    Raises ValueError for an entry that is no name.
+    Raises ValueError if an entry of `allowed` is no name.
     """
 
     def __init__(self, allowed: Iterable[str]) -> None:
-        self.entries = {Address("localhost"), *(Address(name) for name in own_names())}
+        self.entries = {Address("localhost"), *(Address(name) for name in machine_names())}
         for text in allowed:
-            entry = Address.read(text)
+            entry = Address.parse(text)
             if entry is None:
                 raise ValueError(WRONG.format(text))
             self.entries.add(entry)
 
     def allow(self, host: Address) -> bool:
-        """Whether a request for this name and port is for us; an entry without a port allows all."""
+        """Return whether this server answers to a host; an entry without a port allows every port."""
         return host.literal or host in self.entries or Address(host.name) in self.entries
 
 
-def own_names() -> set[str]:
-    """What others on the same network call this machine, without asking anybody: `pc12.school.lan`, `pc12` and `pc12.local`."""
+def machine_names() -> set[str]:
+    """Return the names of this machine on the local network, without a query: `pc12.school.lan`, `pc12` and `pc12.local`."""
     name = socket.gethostname().lower()
     short = name.split(".")[0]
     return {name, short, f"{short}.local"} - {"", ".local"}

@@ -1,4 +1,4 @@
-"""Starts the dashboard from the command line, and opens a browser once it answers: `python -m leakage.web.launch HOST PORT`."""
+"""The start of the web server from the command line. As a program, it waits for that server and then opens a browser."""
 
 import importlib.util
 import os
@@ -14,20 +14,23 @@ from leakage.runs.private_home import keep_private
 from leakage.runs.service import service
 from leakage.settings import ROOT, settings
 
-PATIENCE = 30.0  # seconds until a browser is no longer opened
+PATIENCE = 30.0  # seconds for which a browser waits for the server
 MISSING = 'The dashboard needs Streamlit, which is not installed here. Run `pip install "gradient-leakage-explorer[app]"`.'
 
 
 def start(host: str, port: int, *, headless: bool) -> NoReturn:
-    """Become the web server. Raises RuntimeError when Streamlit is not installed, and where the store belongs to a newer version.
+    """Replace this process by the web server, and open a browser unless `headless`.
 
-    Streamlit reads .streamlit/config.toml in the working directory: the server works in ROOT, and the folders that the environment names
-    relative to here are made absolute before.
+    Streamlit reads .streamlit/config.toml in the working directory. The server therefore works in ROOT, and folders that environment
+    variables name relative to the present working directory are made absolute first.
+
+    Raises:
+        RuntimeError: If Streamlit is not installed, or the store belongs to a newer version of the program.
     """
     if importlib.util.find_spec("streamlit") is None:
         raise RuntimeError(MISSING)
     keep_private(settings())
-    service()  # opens the store once, so that it is up to date, or refused, before there is a server
+    service()  # opens the store once, so that it is migrated or refused before the server starts
     if not headless:
         subprocess.Popen([sys.executable, "-m", "leakage.web.launch", host, str(port)], stdin=subprocess.DEVNULL)
     folders = {"LEAKAGE_HOME": str(settings().home), "LEAKAGE_DATA": str(data_folder().resolve())}
@@ -37,16 +40,16 @@ def start(host: str, port: int, *, headless: bool) -> NoReturn:
 
 
 def open_when_ready(host: str, port: int) -> None:
-    """Open a browser as soon as the server answers. Streamlit itself opens none for an app with routes of its own."""
+    """Open a browser as soon as the server responds, if there is a display. Streamlit opens none for an app with additional routes."""
     if sys.platform != "darwin" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
         return
     url = f"http://{'localhost' if host in ('0.0.0.0', '::') else host}:{port}"
-    ask = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    client = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         time.sleep(0.2)
         try:
-            ask.open(f"{url}/_stcore/health", timeout=1).close()
+            client.open(f"{url}/_stcore/health", timeout=1).close()
         except OSError:
             continue
         webbrowser.open(url)

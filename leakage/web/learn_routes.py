@@ -1,6 +1,5 @@
-"""The routes of the reader: the page of the lessons, each lesson as data, and the pictures of what was recorded for them."""
+"""The routes of the page Learn: the page itself, each lesson as JSON, worksheets, and the pictures of the recorded runs."""
 
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -28,25 +27,25 @@ from leakage.web.worksheets import HandoutLinks, handout
 
 NO_CACHE = {"Cache-Control": "no-cache"}
 FOREVER = {"Cache-Control": "public, max-age=31536000, immutable"}
-SMALLER = [Middleware(GZipMiddleware)]  # columns of numbers, words: a third of their size
+COMPRESSED = [Middleware(GZipMiddleware)]  # text and columns of numbers shrink to a third
 SLIDES = {"png": png, "gif": gif}
-FILMS = ("runs", "grids")  # folders below assets/lessons whose pictures are fetched
+FILMS = ("runs", "grids")  # folders below assets/lessons/ whose pictures the page fetches
 
 
-class Learning:
-    """Answers what the reader asks; `base` is the prefix of our routes, such as `/gle`, or nothing."""
+class LearnRoutes:
+    """The requests of the page Learn; `base` is the prefix of all addresses, such as `/gle`, or empty."""
 
     def __init__(self, service: Service, base: str = "") -> None:
-        self.service, self.base, self.drawn = service, base, Downloads()
+        self.service, self.base, self.downloads = service, base, Downloads()
 
     def routes(self) -> list[Route]:
-        """The page, and the data below a folder that is named by its content."""
+        """Return the routes of the page and of its data; a hash of all data is part of the data's addresses."""
         data = f"{self.base}/api/learn/{{version}}"
         return [
-            Route(f"{self.base}/learn", self.page, middleware=SMALLER),
-            Route(f"{self.base}/learn/worksheets/{{name}}.html", self.handout, middleware=SMALLER),
-            Route(f"{self.base}/learn/{{lesson}}", self.lesson_address),
-            Route(f"{data}/lessons/{{lesson}}.json", self.lesson, middleware=SMALLER),
+            Route(f"{self.base}/learn", self.page, middleware=COMPRESSED),
+            Route(f"{self.base}/learn/worksheets/{{name}}.html", self.handout, middleware=COMPRESSED),
+            Route(f"{self.base}/learn/{{lesson}}", self.redirect_to_lesson),
+            Route(f"{data}/lessons/{{lesson}}.json", self.lesson, middleware=COMPRESSED),
             Route(f"{data}/thumbnails/{{lesson}}.webp", self.thumbnail),
             Route(f"{data}/slides/{{name}}.{{kind}}", self.slide),
             Route(f"{data}/stories/{{run}}.webp", self.story),
@@ -54,7 +53,7 @@ class Learning:
         ]
 
     async def page(self, _request: Request) -> Response:
-        """The reader, with the index of the lessons in it: which lesson is read stands behind the # of its address."""
+        """Respond with the page Learn, which contains the index of all lessons; the part of its address after # selects a lesson."""
         try:
             index = reader_index(self.service.catalog())
         except SpecError as error:
@@ -68,54 +67,57 @@ class Learning:
         )
         return HTMLResponse(page, headers=NO_CACHE)
 
-    async def lesson_address(self, request: Request) -> Response:
-        """An address such as /learn/07-noise leads to that lesson."""
-        lesson = request.path_params["lesson"]
-        there = lesson in {one.id for one in lessons()}
-        return RedirectResponse(f"{self.base}/learn{'#' + lesson if there else ''}", 307)
+    async def redirect_to_lesson(self, request: Request) -> Response:
+        """Redirect an address such as /learn/07-noise to that lesson on the page Learn, or to the page's top if there is no such lesson."""
+        id = request.path_params["lesson"]
+        exists = id in {lesson.id for lesson in lessons()}
+        return RedirectResponse(f"{self.base}/learn{'#' + id if exists else ''}", 307)
 
     async def handout(self, request: Request) -> Response:
-        """A page to print."""
-        name, here = request.path_params["name"], f"{request.url.scheme}://{request.url.netloc}{self.base}/learn/"
-        links = HandoutLinks(f"{self.base}/learn", lambda lesson: here + lesson)
+        """Respond with a page to print: the plan for teachers, a worksheet, a solution, or the plan of a lesson."""
+        name, address = request.path_params["name"], f"{request.url.scheme}://{request.url.netloc}{self.base}/learn/"
+        links = HandoutLinks(f"{self.base}/learn", lambda lesson: address + lesson)
+        key = (name, address, data_version())
         try:
-            made = await self.drawn.get((name, here, data_version()), lambda: Made("text/html", handout(name, links).encode()))
+            page = await self.downloads.get(key, lambda: Made("text/html", handout(name, links).encode()))
         except SpecError as error:
             return PlainTextResponse(str(error), 404)
-        return HTMLResponse(made.data, headers=NO_CACHE)
+        return HTMLResponse(page.data, headers=NO_CACHE)
 
     async def lesson(self, request: Request) -> Response:
+        """Respond with a lesson as JSON."""
         try:
             return JSONResponse(reader_lesson(request.path_params["lesson"], self.service.catalog()), headers=NO_CACHE)
         except SpecError as error:
             return PlainTextResponse(str(error), 404)
 
     async def thumbnail(self, request: Request) -> Response:
+        """Respond with the small picture of a lesson."""
         try:
             return Response(thumbnail(request.path_params["lesson"]), media_type="image/webp", headers=FOREVER)
         except SpecError as error:
             return PlainTextResponse(str(error), 404)
 
     async def slide(self, request: Request) -> Response:
-        """A recorded run as a picture for a slide, or as an animation, to be saved."""
+        """Respond with a recorded run as a picture (PNG) or an animation (GIF) for a slide, as a download."""
         name, kind, known = request.path_params["name"], request.path_params["kind"], self.service.catalog()
         if kind not in SLIDES or f"runs/{name}" not in film_files():
             return PlainTextResponse("No such slide.", 404)
         if known is None:
-            return PlainTextResponse("The list of attacks and protections is being made: try again in a few seconds.", 503)
+            return PlainTextResponse("The list of attacks and protections is not complete yet. Try again in a few seconds.", 503)
         key = (name, kind, known.version, data_version())
-        made = await self.drawn.get(key, lambda: Made(f"image/{kind}", SLIDES[kind](recorded_slide(name, known))))
-        return download(made, f"leakage-{name}.{kind}", NO_CACHE)
+        file = await self.downloads.get(key, lambda: Made(f"image/{kind}", SLIDES[kind](recorded_slide(name, known))))
+        return download(file, f"leakage-{name}.{kind}", NO_CACHE)
 
     async def story(self, request: Request) -> Response:
-        """What was private beside what became of it."""
+        """Respond with a picture of the front page: private pictures beside their reconstructions."""
         try:
             return Response(story_picture(request.path_params["run"]), media_type="image/webp", headers=FOREVER)
         except SpecError as error:
             return PlainTextResponse(str(error), 404)
 
     async def film(self, request: Request) -> Response:
-        """The pictures of a recorded run or grid."""
+        """Respond with the pictures of a recorded run or grid, in one file."""
         folder, name = request.path_params["folder"], request.path_params["name"]
         file = film_files().get(f"{folder}/{name}")
         if file is None:
@@ -123,12 +125,7 @@ class Learning:
         return FileResponse(file, media_type="image/webp", headers=FOREVER)
 
 
-def _films() -> Iterator[Path]:
-    for folder in FILMS:
-        yield from sorted((LESSONS / folder).glob("*.webp"))
-
-
 @cache
 def film_files() -> dict[str, Path]:
-    """Every film by its name, such as `runs/r09`."""
-    return {f"{file.parent.name}/{file.stem}": file for file in _films()}
+    """Return the picture file of every recorded run and grid, by folder and name: "runs/" or "grids/", then the name of the recording."""
+    return {f"{folder}/{file.stem}": file for folder in FILMS for file in sorted((LESSONS / folder).glob("*.webp"))}

@@ -1,4 +1,4 @@
-"""Gives every browser a random owner, in a cookie that no script can read."""
+"""The cookie that identifies a browser by a random owner id; no script can read it."""
 
 import re
 import secrets
@@ -10,13 +10,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from leakage.runs.owners import COOKIE
 from leakage.web.request_filter import is_secure
 
-PAGES = ("", "ask", "compare", "architecture", "training", "runs")  # the pages themselves, not the dozens of scripts of each
-OURS = re.compile(r"[A-Za-z0-9_-]{16,64}")
+PAGES = ("", "ask", "compare", "architecture", "training", "runs")  # last parts of the paths with which the cookie is set
+OWNER_ID = re.compile(r"[A-Za-z0-9_-]{16,64}")
 YEAR = 365 * 24 * 3600
 
 
 class OwnerCookie:
-    """Sets it with a page where there is none, or one that we cannot have set."""
+    """Middleware that sets the cookie with a page if the browser sent none, or sent a value that this program does not produce."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -26,15 +26,15 @@ class OwnerCookie:
             await self.app(scope, receive, send)
             return
         request = HTTPConnection(scope)
-        known = OURS.fullmatch(request.cookies.get(COOKIE, ""))
+        known = OWNER_ID.fullmatch(request.cookies.get(COOKIE, ""))
         secure = "; Secure" if is_secure(request) else ""
         cookie = f"{COOKIE}={secrets.token_urlsafe(16)}; Path=/; Max-Age={YEAR}; HttpOnly; SameSite=Lax{secure}"
 
-        async def marked(message: Message) -> None:
+        async def send_with_cookie(message: Message) -> None:
             if not known and message["type"] == "http.response.start":
                 headers = MutableHeaders(raw=list(message["headers"]))
                 headers.append("set-cookie", cookie)
                 message = {**message, "headers": headers.raw}
             await send(message)
 
-        await self.app(scope, receive, marked)
+        await self.app(scope, receive, send_with_cookie)

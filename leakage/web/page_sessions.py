@@ -1,4 +1,4 @@
-"""The live connections of pages: a limit for each browser, and no traceback in the log for garbage that comes over one."""
+"""The websockets of open pages: a limit for each browser, and short log lines for malformed messages."""
 
 import logging
 import time
@@ -9,16 +9,16 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from leakage.runs.owners import COOKIE
-from leakage.web.proxies import visitor
+from leakage.web.proxies import visitor_of
 
-MOST = 40  # of one browser: each is an open page, and holds memory and descriptors
-TEXT_IS_NOT_READ = 1003  # the code with which a websocket is closed; RFC 6455, section 7.4.1
-EVERY = 60.0  # seconds between two lines of the log that say the same
+MOST = 40  # open pages of a browser; each needs memory and descriptors
+TEXT_IS_NOT_READ = 1003  # the status code with which a websocket is closed: unsupported data (RFC 6455, section 7.4.1)
+EVERY = 60.0  # seconds between two equal lines of the log
 TOO_MANY = f"This browser has {MOST} pages of this server open already. Close some of them."
 
 
 class PageSessions:
-    """Counts the open websockets of each browser, and of each address the browsers without a cookie."""
+    """Middleware that limits the open websockets of each browser; browsers without a cookie count together by address."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app, self.open = app, defaultdict[str, int](int)
@@ -28,44 +28,44 @@ class PageSessions:
             await self.app(scope, receive, send)
             return
         request = HTTPConnection(scope)
-        who = request.cookies.get(COOKIE) or visitor(request)
-        if self.open.get(who, 0) >= MOST:
+        owner = request.cookies.get(COOKIE) or visitor_of(request)
+        if self.open.get(owner, 0) >= MOST:
             await PlainTextResponse(TOO_MANY, 429)(scope, receive, send)
             return
 
-        async def binary() -> Message:
-            """What comes, but for text, which pages never send: it closes the connection, as if the browser had left."""
+        async def receive_binary() -> Message:
+            """Receive a message; close the connection if it is text, because pages send binary messages only."""
             message = await receive()
             if message["type"] != "websocket.receive" or message.get("bytes") is not None:
                 return message
             await send({"type": "websocket.close", "code": TEXT_IS_NOT_READ})
             return {"type": "websocket.disconnect", "code": TEXT_IS_NOT_READ}
 
-        self.open[who] += 1
+        self.open[owner] += 1
         try:
-            await self.app(scope, binary, send)
+            await self.app(scope, receive_binary, send)
         finally:
-            self.open[who] -= 1
-            if not self.open[who]:
-                del self.open[who]
+            self.open[owner] -= 1
+            if not self.open[owner]:
+                del self.open[owner]
 
 
-class Quiet(logging.Filter):
-    """Lets a line of the log pass without its traceback, and the same line once a minute."""
+class OncePerMinute(logging.Filter):
+    """A filter that removes the traceback of every log record, and drops records that repeat within a minute."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.said: dict[str, float] = {}
+        self.logged_at: dict[str, float] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        now, words = time.monotonic(), str(record.msg)
+        now, message = time.monotonic(), str(record.msg)
         record.exc_info = None
-        if now - self.said.get(words, -EVERY) < EVERY:
+        if now - self.logged_at.get(message, -EVERY) < EVERY:
             return False
-        self.said[words] = now
+        self.logged_at[message] = now
         return True
 
 
-def quiet(name: str) -> None:
-    """Let this logger of Streamlit say once a minute what strangers make it say."""
-    logging.getLogger(name).addFilter(Quiet())
+def limit_log(name: str) -> None:
+    """Add a filter to a logger of Streamlit, so that malformed requests cannot fill the log."""
+    logging.getLogger(name).addFilter(OncePerMinute())

@@ -1,4 +1,4 @@
-"""The class password: a page that asks for it, a link that needs none, and nothing else for whoever has neither."""
+"""The class password: a login page and a link to join; every other request needs the cookie that these two set."""
 
 import re
 import time
@@ -10,23 +10,23 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from leakage.frontend.markup import render
 from leakage.web.class_key import ClassKey
-from leakage.web.proxies import visitor
+from leakage.web.proxies import visitor_of
 from leakage.web.request_filter import is_secure
 from leakage.web.throttle import Throttle
 
 COOKIE = "gle_class"
-DATA = ("/api/", "/_stcore/", "/static/", "/media/", "/component/")  # what pages fetch; all else are pages
-OWN_PATH = re.compile(r"/(?![/\\])[^\\\x00-\x20\x7f]{0,2000}")
-LONGEST = 16384  # bytes of a filled-in form
-UNKEPT = {"Cache-Control": "no-store"}
-ASKED = "This server asks for a password: open its page {}/login in a browser first."
-WRONG = "That is not the password. Ask whoever gave you this address."
+DATA = ("/api/", "/_stcore/", "/static/", "/media/", "/component/")  # addresses that pages fetch; every other address is a page
+LOCAL_PATH = re.compile(r"/(?![/\\])[^\\\x00-\x20\x7f]{0,2000}")
+MAX_FORM_BYTES = 16384
+NO_STORE = {"Cache-Control": "no-store"}
+PASSWORD_NEEDED = "This server asks for a password: open its page {}/login in a browser first."
+WRONG = "That is not the password. Ask the person who gave you this address."
 TOO_OFTEN = "Too many wrong passwords. Try again in {} seconds."
 WRONG_LINK = "This link is no longer valid: the password was changed. Ask for the new link, or open {}/login and type the password."
 
 
 class PasswordGate:
-    """Lets those in who have the cookie; `base` is the prefix of all addresses, such as `/gle`, or nothing."""
+    """Middleware that lets a request pass if it brings the cookie; `base` is the prefix of all addresses, such as `/gle`, or empty."""
 
     def __init__(self, app: ASGIApp, *, key: ClassKey, base: str = "") -> None:
         self.app, self.key, self.base, self.throttle = app, key, base, Throttle()
@@ -36,10 +36,10 @@ class PasswordGate:
             await self.app(scope, receive, send)
             return
         request = HTTPConnection(scope)
-        await (await self.answer(request, receive) or self.app)(scope, receive, send)
+        await (await self.intercept(request, receive) or self.app)(scope, receive, send)
 
-    async def answer(self, request: HTTPConnection, receive: Receive) -> Response | None:
-        """What is answered instead of what was asked for; None: whoever asks may go on."""
+    async def intercept(self, request: HTTPConnection, receive: Receive) -> Response | None:
+        """Return the login page, a redirect to it or an error; None if the request may pass."""
         path = request.scope["path"]
         if request.scope["type"] == "http":
             if path == f"{self.base}/login":
@@ -52,49 +52,49 @@ class PasswordGate:
             return None
         if request.scope.get("method") in ("GET", "HEAD") and not path.startswith(tuple(self.base + part for part in DATA)):
             query = request.scope["query_string"].decode("latin-1")
-            wanted = {"next": quote(path) + (f"?{query}" if query else "")}
-            return RedirectResponse(f"{self.base}/login?{urlencode(wanted)}", 303, UNKEPT)
-        return PlainTextResponse(ASKED.format(self.base), 401, UNKEPT)
+            target = {"next": quote(path) + (f"?{query}" if query else "")}
+            return RedirectResponse(f"{self.base}/login?{urlencode(target)}", 303, NO_STORE)
+        return PlainTextResponse(PASSWORD_NEEDED.format(self.base), 401, NO_STORE)
 
     async def login(self, request: Request) -> Response:
-        """The page, or what a filled-in one leads to."""
+        """Respond with the login page; if the form was sent, check its password and redirect to the page that was asked for."""
         if request.method != "POST":
-            known = request.method in ("GET", "HEAD")
-            return self.page(request.query_params.get("next", "")) if known else PlainTextResponse("Send the form.", 405)
+            reads = request.method in ("GET", "HEAD")
+            return self.page(request.query_params.get("next", "")) if reads else PlainTextResponse("Send the form.", 405)
         text = b""
         async for part in request.stream():
             text += part
-            if len(text) > LONGEST:
+            if len(text) > MAX_FORM_BYTES:
                 return PlainTextResponse("The form is too long.", 413)
         form = parse_qs(text.decode("utf-8", "replace"))
-        wanted, given = form.get("next", [""])[0], form.get("password", [""])[0]
-        address, now = visitor(request), time.monotonic()
+        target, password = form.get("next", [""])[0], form.get("password", [""])[0]
+        address, now = visitor_of(request), time.monotonic()
         if self.key.is_cookie(request.cookies.get(COOKIE, "")):
-            return self.welcome(request, self.own(wanted))
-        if wait := self.throttle.wait(address, now):
-            return self.page(wanted, TOO_OFTEN.format(wait), 429, {"Retry-After": str(wait)})
-        if not self.key.is_password(given):
-            self.throttle.note(address, now)
-            return self.page(wanted, WRONG, 403)
-        return self.welcome(request, self.own(wanted))
+            return self.let_in(request, self.local_path(target))
+        if wait := self.throttle.seconds_to_wait(address, now):
+            return self.page(target, TOO_OFTEN.format(wait), 429, {"Retry-After": str(wait)})
+        if not self.key.is_password(password):
+            self.throttle.record(address, now)
+            return self.page(target, WRONG, 403)
+        return self.let_in(request, self.local_path(target))
 
     def join(self, request: HTTPConnection) -> Response:
-        """The link to join."""
+        """Respond to the link to join: set the cookie if the link's key is right."""
         if not self.key.is_link(request.query_params.get("key", "")):
-            return PlainTextResponse(WRONG_LINK.format(self.base), 403, UNKEPT)
-        return self.welcome(request, f"{self.base}/")
+            return PlainTextResponse(WRONG_LINK.format(self.base), 403, NO_STORE)
+        return self.let_in(request, f"{self.base}/")
 
-    def welcome(self, request: HTTPConnection, path: str) -> Response:
-        """On to the page that was asked for, with the cookie, which the browser forgets when it is closed."""
-        response = RedirectResponse(path, 303, UNKEPT)
+    def let_in(self, request: HTTPConnection, path: str) -> Response:
+        """Redirect to a page and set the cookie, which the browser deletes when it is closed."""
+        response = RedirectResponse(path, 303, NO_STORE)
         response.set_cookie(COOKIE, self.key.cookie, path="/", httponly=True, samesite="lax", secure=is_secure(request))
         return response
 
-    def own(self, path: str) -> str:
-        """This path, if it is one of ours, else the first page: a link to the login must not lead elsewhere."""
-        return path if OWN_PATH.fullmatch(path) and path.startswith(f"{self.base}/") else f"{self.base}/"
+    def local_path(self, path: str) -> str:
+        """Return the path if it belongs to this server, otherwise the first page, so that a link to the login cannot lead elsewhere."""
+        return path if LOCAL_PATH.fullmatch(path) and path.startswith(f"{self.base}/") else f"{self.base}/"
 
-    def page(self, wanted: str, message: str = "", status: int = 200, headers: dict[str, str] | None = None) -> Response:
-        """The form, with what was wrong."""
-        page = render("web/login.html.jinja", action=f"{self.base}/login", wanted=self.own(wanted), message=message)
-        return HTMLResponse(page, status, {**UNKEPT, **(headers or {})})
+    def page(self, target: str, message: str = "", status: int = 200, headers: dict[str, str] | None = None) -> Response:
+        """Respond with the login form and a message about what was wrong; `target` is the path to open after the login."""
+        page = render("web/login.html.jinja", action=f"{self.base}/login", target=self.local_path(target), message=message)
+        return HTMLResponse(page, status, {**NO_STORE, **(headers or {})})

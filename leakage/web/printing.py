@@ -1,4 +1,4 @@
-"""The pages to print as PDF files, made by Chromium."""
+"""HTML pages printed to PDF files by Chromium."""
 
 import os
 import shutil
@@ -7,13 +7,13 @@ from pathlib import Path
 
 BROWSERS = ("google-chrome", "google-chrome-stable", "chromium", "chromium-browser")
 NEEDED = (
-    "The site is written, without PDFs: they need Chrome or Chromium, and Playwright from requirements-dev.txt ({0}). "
-    "Any browser prints the worksheets as they are."
+    "The site is written, but without PDF files: these need Chrome or Chromium, and Playwright from requirements-dev.txt ({0}). "
+    "Any browser can print the worksheets as they are."
 )
 
 
 def print_all(files: Sequence[Path]) -> list[Path]:
-    """Put a PDF beside each of these HTML files; where they are. Raises RuntimeError where there is no Chromium, or no Playwright."""
+    """Write a PDF beside each HTML file, and return the paths of the PDFs. Raises RuntimeError without Chromium or Playwright."""
     try:
         from playwright.sync_api import Error, sync_playwright
     except ImportError as error:

@@ -7,15 +7,15 @@ from leakage.spec.catalog import Catalog
 
 
 def recorded_slide(name: str, known: Catalog) -> Slide:
-    """What slides show of the recorded run of that name. Raises SpecError when it is missing or damaged."""
+    """Return the content of the slides that show a recorded run, given its name. Raises SpecError if it is missing or damaged."""
     recording, (private, *film) = load(name), pictures_of(name)
-    columns, places = recording.columns, recording.film.places
-    scores = [*(columns["psnr"][place] for place in places[:-1]), recording.end.scores.psnr]
-    steps = [columns["step"][place] or 0 for place in places]
+    columns, rows = recording.columns, recording.film.places
+    scores = [*(columns["psnr"][row] for row in rows[:-1]), recording.end.scores.psnr]
+    steps = [columns["step"][row] or 0 for row in rows]
     return Slide(
         title=recording.title,
         private=private,
-        stills=[Still(*one) for one in zip(film, steps, scores, strict=True)],
+        stills=[Still(*still) for still in zip(film, steps, scores, strict=True)],
         grey=recording.grey,
         word=recording.word,
         sent=recording.meta_event.entries,

@@ -1,4 +1,4 @@
-"""Our GET routes: live events, pictures and downloads of runs, scripts."""
+"""The GET routes of the program: live events, pictures and downloads of runs, scripts."""
 
 import asyncio
 from collections.abc import Mapping
@@ -14,21 +14,21 @@ from leakage.results import answer_file, comparison_exports, exports
 from leakage.runs.service import Service
 from leakage.runs.store import Run, Store
 from leakage.spec.experiment import SpecError
-from leakage.web.downloads import Downloads, key_of
-from leakage.web.stream import Stream, ids_in_address, number
+from leakage.web.downloads import Downloads, cache_key
+from leakage.web.stream import Stream, ids_in_address, parse_seq
 
 FOREVER = {"Cache-Control": "private, max-age=31536000, immutable"}
-UNKEPT = {"Cache-Control": "no-store"}
+NO_STORE = {"Cache-Control": "no-store"}
 
 
 class Routes:
-    """What is fetched beside pages: the stream's events, and the pictures and downloads of runs."""
+    """The requests of pages: live events, pictures and downloads of runs, and scripts."""
 
     def __init__(self, service: Service, store: Store, stream: Stream) -> None:
         self.service, self.store, self.stream, self.downloads = service, store, stream, Downloads()
 
     def below(self, base: str = "") -> list[Route]:
-        """All GET routes, below a prefix such as `/gle`."""
+        """Return all routes, below a prefix such as `/gle`."""
         return [
             Route(f"{base}/api/runs/stream", self.stream.follow),
             Route(f"{base}/api/runs/{{run}}/{{name:path}}", self.file),
@@ -39,23 +39,23 @@ class Routes:
         ]
 
     async def file(self, request: Request) -> Response:
-        """The private pictures, one frame, or a download of a run."""
-        run, name = request.path_params["run"], request.path_params["name"]
-        found = await asyncio.to_thread(self.service.look, run)
-        if found and name == "private.png":
-            return picture(found, await asyncio.to_thread(self.service.private, run))
-        if found and name.startswith("frames/") and name.endswith(".png") and (seq := number(name[7:-4])) is not None:
-            return picture(found, await asyncio.to_thread(self.store.frame, run, seq))
+        """Respond with the private pictures of a run, one of its frames, or one of its downloads."""
+        id, name = request.path_params["run"], request.path_params["name"]
+        run = await asyncio.to_thread(self.service.look, id)
+        if run and name == "private.png":
+            return picture(run, await asyncio.to_thread(self.service.private, id))
+        if run and name.startswith("frames/") and name.endswith(".png") and (seq := parse_seq(name[7:-4])) is not None:
+            return picture(run, await asyncio.to_thread(self.store.frame, id, seq))
         try:
-            export = await self.downloads.get(key_of([found], name), lambda: exports.make(self.store, run, name, self.service.catalog()))
+            export = await self.downloads.get(cache_key([run], name), lambda: exports.make(self.store, id, name, self.service.catalog()))
         except PictureError as error:
             return PlainTextResponse(str(error), 404)
-        if found is None or export is None:
+        if run is None or export is None:
             return PlainTextResponse("Nothing to download: no such run, or it has no pictures yet.", 404)
-        return download(export, f"leakage-{run[:6]}-{name}", None if found.shareable else UNKEPT)
+        return download(export, f"leakage-{id[:6]}-{name}", None if run.shareable else NO_STORE)
 
     async def comparison(self, request: Request) -> Response:
-        """A download of the runs `ids` together; it changes while they run, and may show uploads, so no browser keeps it."""
+        """Respond with a download about the runs `ids` together. Browsers do not cache it: it can change, and may show uploads."""
         name, ids = request.path_params["name"], ids_in_address(request)
         try:
             known = self.service.ready()
@@ -63,51 +63,51 @@ class Routes:
             return PlainTextResponse(str(error), 503)
         runs = await asyncio.to_thread(lambda: [self.service.look(run) for run in ids])
         try:
-            export = await self.downloads.get(key_of(runs, name), lambda: comparison_exports.make(self.store, ids, name, known))
+            export = await self.downloads.get(cache_key(runs, name), lambda: comparison_exports.make(self.store, ids, name, known))
         except PictureError as error:
             return PlainTextResponse(str(error), 404)
         if export is None:
             return PlainTextResponse("Nothing to download: no such runs, or they have no pictures yet.", 404)
-        return download(export, f"leakage-{name}", UNKEPT)
+        return download(export, f"leakage-{name}", NO_STORE)
 
     async def answer(self, request: Request) -> Response:
-        """An answer of the page Ask: a page to print, which opens in the browser, or a file that asks the same again."""
-        name, ids, given = request.path_params["name"], ids_in_address(request), dict(request.query_params)
+        """Respond with an answer of the page Ask: HTML to print, which opens in the browser, or a file that can ask the question again."""
+        name, ids, parameters = request.path_params["name"], ids_in_address(request), dict(request.query_params)
         try:
             known = self.service.ready()
-            made = await self.downloads.get(None, lambda: answer_file.make(self.store, ids, name, known, given))
+            file = await self.downloads.get(None, lambda: answer_file.make(self.store, ids, name, known, parameters))
         except PictureError as error:
             return PlainTextResponse(str(error), 404)
         except SpecError as error:
             return PlainTextResponse(str(error), 400)
-        if made is None:
+        if file is None:
             return PlainTextResponse("Nothing to show: no such runs, or they have no pictures yet.", 404)
-        return Response(made.data, media_type=made.type, headers=UNKEPT) if name.endswith(".html") else download(made, name, UNKEPT)
+        return Response(file.data, media_type=file.type, headers=NO_STORE) if name.endswith(".html") else download(file, name, NO_STORE)
 
     async def plotly(self, _request: Request) -> Response:
-        """plotly.js from the installed package: no content delivery network is asked."""
+        """Respond with plotly.js from the installed package, so that no page needs a content delivery network."""
         import plotly
 
         path = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
         return FileResponse(path, media_type="text/javascript", headers={"Cache-Control": "max-age=86400"})
 
     async def script(self, request: Request) -> Response:
-        """A module of the components. Its address names its content, so a browser asks once."""
-        found = scripts().find(request.path_params["version"], request.path_params["name"])
-        if found is None:
-            return PlainTextResponse("No such script in this version; reload the page.", 404, headers=UNKEPT)
-        return Response(found, media_type="text/javascript", headers={"Cache-Control": "public, max-age=31536000, immutable"})
+        """Respond with a JavaScript module of the components; browsers cache it for ever, because its address contains its hash."""
+        text = scripts().find(request.path_params["version"], request.path_params["name"])
+        if text is None:
+            return PlainTextResponse("No such script in this version; reload the page.", 404, headers=NO_STORE)
+        return Response(text, media_type="text/javascript", headers={"Cache-Control": "public, max-age=31536000, immutable"})
 
 
 def picture(run: Run, png: bytes | None) -> Response:
-    """A picture that never changes. Uploads leave no trace in the browser's cache: it may be a shared computer."""
+    """Return a response with a picture; browsers cache it for ever, but never an upload, because computers may be shared."""
     if png is None:
         return PlainTextResponse("No such picture.", 404)
-    return Response(png, media_type="image/png", headers=FOREVER if run.shareable else UNKEPT)
+    return Response(png, media_type="image/png", headers=FOREVER if run.shareable else NO_STORE)
 
 
 def download(export: exports.Made, name: str, headers: Mapping[str, str] | None = None) -> Response:
-    """A file that the browser saves instead of showing."""
+    """Return a response with a file that the browser saves under a name instead of showing it."""
     return Response(
         export.data, media_type=export.type, headers={**(headers or {}), "Content-Disposition": f'attachment; filename="{name}"'}
     )

@@ -1,4 +1,4 @@
-"""What the web server does beside serving pages: our routes, the recorded run, and a dispatcher that is kept alive."""
+"""The web server beside Streamlit's pages: all routes, the middleware, and what runs as long as the server does."""
 
 import asyncio
 import contextlib
@@ -25,86 +25,94 @@ from leakage.runs.service import Service, service, store
 from leakage.runs.upload_quota import QUOTA
 from leakage.spec.experiment import SpecError
 from leakage.web.class_key import ClassKey, join_path
-from leakage.web.connection_limits import ConnectionLimits, limiting
+from leakage.web.connection_limits import ConnectionLimits, limit_connections
 from leakage.web.dispatcher_watch import DispatcherWatch
 from leakage.web.hosts import Hosts
-from leakage.web.learn_routes import Learning
+from leakage.web.learn_routes import LearnRoutes
 from leakage.web.owner_cookie import OwnerCookie
-from leakage.web.page_sessions import PageSessions, quiet
+from leakage.web.page_sessions import PageSessions, limit_log
 from leakage.web.password import PasswordGate
-from leakage.web.proxies import believe_only
+from leakage.web.proxies import accept_proxies
 from leakage.web.request_filter import AGENT, RequestFilter
 from leakage.web.routes import Routes
 from leakage.web.stream import Stream
 from leakage.web.streamlit_page import page_routes
 from leakage.web.upload_gate import UploadGate
 
-GRACE = 4.0  # seconds that a server takes at most to leave; event streams that are read are ended at once
-SOCKETS = "streamlit.web.server.starlette.starlette_websocket"  # the logger of its live connections
-IN_MEMORY = 16 * 2**20  # bytes of an upload: larger ones, which are refused, would be written to the disk as they come
-TROUBLE = "The runs of this server cannot be read now. Tell its owner, whose log says why, and try again later."
+GRACE = 4.0  # most seconds between the first signal to stop and the end of the process
+SOCKETS = "streamlit.web.server.starlette.starlette_websocket"  # the logger of Streamlit's websockets
+IN_MEMORY = 16 * 2**20  # bytes of an upload that stay in memory; a larger upload is refused, but its bytes would go to the disk
+TROUBLE = "The runs of this server cannot be read now. Try again later. The server's log says why: tell the person who runs it."
 log = logging.getLogger(__name__)
 
 
 def routes(base: str = "") -> list[Route]:
-    """Our GET routes, below a prefix such as `/gle`."""
-    return [*page_routes(base), *Routes(service(), store(), _stream()).below(base), *Learning(service(), base).routes()]
+    """Return all routes, below a prefix such as `/gle`."""
+    return [*page_routes(base), *Routes(service(), store(), _stream()).below(base), *LearnRoutes(service(), base).routes()]
 
 
 def middleware(base: str = "", *, agent: bool = False) -> list[Middleware]:
-    """What every request passes, in this order; `agent`: Streamlit's agent interface is answered.
+    """Return the middleware in the order in which a request passes it, and set the limits of proxies, the log and uploads.
 
-    Raises ValueError where LEAKAGE_ALLOWED_HOSTS or LEAKAGE_PROXIES names nothing.
+    Args:
+        base: The prefix of all addresses, such as `/gle`, or empty.
+        agent: Whether Streamlit's agent interface stays open.
+
+    Raises:
+        ValueError: If LEAKAGE_ALLOWED_HOSTS has an entry that is no name, or LEAKAGE_PROXIES an entry that is no address or network.
     """
     config = service().config
-    believe_only(config.proxies)
-    quiet(SOCKETS)
+    accept_proxies(config.proxies)
+    limit_log(SOCKETS)
     MultiPartParser.spool_max_size = IN_MEMORY
-    stack = [
-        Middleware(RequestFilter, hosts=Hosts(config.allowed_hosts), switched_on=(AGENT,) if agent else ()),
+    layers = [
+        Middleware(RequestFilter, hosts=Hosts(config.allowed_hosts), enabled_routes=(AGENT,) if agent else ()),
         Middleware(OwnerCookie),
         Middleware(PageSessions),
         Middleware(UploadGate, quota=QUOTA, base=base),
     ]
     if config.password:
-        stack.insert(1, Middleware(PasswordGate, key=ClassKey(config), base=base))
-        log.warning("Whoever opens %s%s on this server comes in without the password.", base, join_path(config))
-    return stack
+        layers.insert(1, Middleware(PasswordGate, key=ClassKey(config), base=base))
+        log.warning("The address %s%s on this server needs no password.", base, join_path(config))
+    return layers
 
 
 async def store_trouble(_request: Request, error: Exception) -> Response:
-    """What a route answers where the store cannot be read or written; the log says more of it."""
-    told = in_plain_words(error, store().path)
-    log.warning("a request was not answered: %s", told or error)
+    """Return the response of a route if the store cannot be read or written, and log the reason."""
+    log.warning("a request failed: %s", in_plain_words(error, store().path) or error)
     return PlainTextResponse(TROUBLE, 503)
 
 
 @contextlib.asynccontextmanager
 async def lifespan(_app: Any) -> AsyncIterator[dict[str, Any]]:
-    """While the server runs: poll the store for the open pages, keep a dispatcher at work, and fetch what LPIPS needs, once."""
+    """Run the server's tasks while the context is open: poll the store, keep a dispatcher running, and limit new connections.
+
+    At the start, restore the recorded runs and begin the download of the weights that LPIPS needs.
+    """
     try:
         restore_all(store())
     except (SpecError, StoreError) as error:
-        log.warning("the Lab opens without its recorded run: %s", in_plain_words(error, store().path) or error)
+        log.warning("the Lab starts without its recorded run: %s", in_plain_words(error, store().path) or error)
     lpips_download().begin()
     watch = asyncio.create_task(dispatcher_watch().keep())
     limits = ConnectionLimits(per_address=service().config.connections, proxies=service().config.proxies)
     async with _stream().polling():
-        with farewell(_stream()), limiting(limits):
+        with end_streams_on_signal(_stream()), limit_connections(limits):
             yield {}
     watch.cancel()
 
 
 @contextlib.contextmanager
-def farewell(stream: Stream) -> Iterator[None]:
-    """End the open event streams at the first signal to leave: uvicorn waits for them, for ever, before it ends the lifespan.
+def end_streams_on_signal(stream: Stream) -> Iterator[None]:
+    """End the open event streams at the first SIGINT or SIGTERM, because uvicorn waits for them before it ends the lifespan.
 
-    It waits as long for what somebody does not read: after GRACE the process ends all the same. Nothing is lost, the store is complete.
+    uvicorn also waits for clients that do not read their response. The process therefore ends after GRACE seconds in any case; nothing is
+    lost, because the store is always complete.
     """
     numbers = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
     before = {number: handler for number in numbers if callable(handler := signal.getsignal(number))}
 
-    def leave(number: int, frame: FrameType | None) -> None:
+    def stop(number: int, frame: FrameType | None) -> None:
         if not stream.closing:
             stream.closing = True
             watchdog = threading.Timer(GRACE, end_process)
@@ -113,7 +121,7 @@ def farewell(stream: Stream) -> Iterator[None]:
         before[signal.Signals(number)](number, frame)
 
     for number in before:
-        signal.signal(number, leave)
+        signal.signal(number, stop)
     try:
         yield
     finally:
@@ -122,14 +130,14 @@ def farewell(stream: Stream) -> Iterator[None]:
 
 
 def end_process() -> None:
-    """Leave without waiting for anybody."""
-    log.warning("somebody has not read what was sent: leaving without them")
+    """End this process at once, without waiting for open connections."""
+    log.warning("a client has not read its response: the server ends all the same")
     os._exit(0)
 
 
 @cache
 def dispatcher_watch() -> DispatcherWatch:
-    """The one of this process."""
+    """Return the dispatcher watch of this process."""
     return DispatcherWatch(service().config, _stream())
 
 

@@ -1,7 +1,7 @@
-"""The lessons as a folder that a browser opens by double click, without a program and without a network: `make site`.
+"""The lessons as a folder of static files, which a browser opens by double click without the program or a network: `make site`.
 
-A page from a disk may neither load modules nor fetch: so the reader is one classic script, bundled from its modules, and a lesson is a
-script that hands it over. Any web host serves the same folder.
+A page that is opened from a disk can neither load modules nor fetch files. The reader is therefore bundled into one classic script, and
+each lesson is a script that passes its data to the reader. Any web host can serve the same folder.
 """
 
 import hashlib
@@ -21,58 +21,58 @@ from leakage.web.bundle import bundle
 from leakage.web.printing import print_all
 from leakage.web.reader_page import ENTRY, folder_page, stylesheet
 from leakage.web.recorded_slides import recorded_slide
-from leakage.web.worksheets import HandoutLinks, handout, names
+from leakage.web.worksheets import HandoutLinks, handout, handout_names
 
 HOME = "index.html"
 PROGRAM = "program.html"  # what links to the Lab lead to
-WRITTEN = "written.json"  # which files are ours, each with its hash: only these are replaced or deleted
-TOLD_BY = '"folder": true'  # a page of ours holds it
+MANIFEST = "written.json"  # the files that `write_site` wrote, each with its hash: only these are replaced or deleted
+SITE_MARKER = '"folder": true'  # text by which the home page of a written site is recognized
 
 
 def write_site(out: Path, known: Catalog, *, address: str = "") -> int:
-    """Write the folder anew; how many bytes it has.
+    """Write the lessons, their pictures and the worksheets as a folder of static files, and return its size.
 
     Args:
-        out: The folder. Of what an earlier call wrote there, files of the same name are replaced, and those that are no longer needed are
-            deleted, unless somebody changed them since. Nothing else is touched.
-        known: The plug-ins: without its plug-in a beat is left out.
-        address: Where a web host will have it, for the worksheets to print; nothing where it is opened from a disk.
+        out: The folder. Files that an earlier call wrote are replaced; those that are no longer needed are deleted, unless somebody has
+            changed them since. No other file is touched.
+        known: The catalog of plug-ins. A beat of a lesson is left out if its plug-in is missing.
+        address: The address at which a web host will serve the folder; worksheets print it. Empty if the folder is opened from a disk.
 
     Returns:
-        The size of all its files together.
+        The size of all files together, in bytes.
 
     Raises:
-        ValueError: If the folder holds something else than a site, or the reader has syntax that cannot be bundled.
+        ValueError: If the folder contains anything other than a site, or the reader has syntax that cannot be bundled.
     """
-    earlier, visible = written_files(out), out.is_dir() and any(not path.name.startswith(".") for path in out.iterdir())
-    if visible and (not (out / HOME).is_file() or TOLD_BY not in (out / HOME).read_text()):
+    earlier, visible = read_manifest(out), out.is_dir() and any(not path.name.startswith(".") for path in out.iterdir())
+    if visible and (not (out / HOME).is_file() or SITE_MARKER not in (out / HOME).read_text()):
         raise ValueError(f"{out} is neither empty nor an earlier site: name another folder, as in `--out lessons`.")
-    made = {name: content if isinstance(content, bytes) else content.encode() for name, content in _files(known, address)}
-    for name in sorted(set(earlier) - set(made)):
-        delete_own(out, name, earlier[name])
-    for name, content in made.items():
+    files = {name: content if isinstance(content, bytes) else content.encode() for name, content in _site_files(known, address)}
+    for name in sorted(set(earlier) - set(files)):
+        delete_unchanged(out, name, earlier[name])
+    for name, content in files.items():
         (out / name).parent.mkdir(parents=True, exist_ok=True)
         (out / name).write_bytes(content)
-    note_written(out, {name: _sha256(content) for name, content in made.items()})
-    return sum(len(content) for content in made.values()) + (out / WRITTEN).stat().st_size
+    write_manifest(out, {name: _sha256(content) for name, content in files.items()})
+    return sum(len(content) for content in files.values()) + (out / MANIFEST).stat().st_size
 
 
-def written_files(out: Path) -> dict[str, str]:
-    """The files that this program wrote there, and the SHA-256 of each."""
+def read_manifest(out: Path) -> dict[str, str]:
+    """Return the SHA-256 of each file that `write_site` wrote to a folder, by file name; empty if the list is missing or damaged."""
     try:
-        noted = json.loads((out / WRITTEN).read_text())
-        return {str(name): str(digest) for name, digest in noted.items() if ".." not in Path(name).parts and not Path(name).is_absolute()}
+        digests = json.loads((out / MANIFEST).read_text())
+        return {str(name): str(digest) for name, digest in digests.items() if ".." not in Path(name).parts and not Path(name).is_absolute()}
     except (OSError, ValueError, AttributeError):
         return {}
 
 
-def note_written(out: Path, digests: Mapping[str, str]) -> None:
-    """Note them, for the next time."""
-    (out / WRITTEN).write_text(json.dumps(digests, indent=0, sort_keys=True))
+def write_manifest(out: Path, digests: Mapping[str, str]) -> None:
+    """Store the SHA-256 of each written file, by file name, for the next call of `write_site`."""
+    (out / MANIFEST).write_text(json.dumps(digests, indent=0, sort_keys=True))
 
 
-def delete_own(out: Path, name: str, digest: str) -> None:
-    """Delete a file that was written there, unless somebody changed it since; and the folders that it leaves empty."""
+def delete_unchanged(out: Path, name: str, digest: str) -> None:
+    """Delete a file whose SHA-256 is still `digest`, and the folders that become empty; leave a changed file or a link in place."""
     path = out / name
     if not path.is_file() or path.is_symlink() or _sha256(path.read_bytes()) != digest:
         return
@@ -84,16 +84,16 @@ def delete_own(out: Path, name: str, digest: str) -> None:
 
 
 def add_pdfs(out: Path) -> int:
-    """Put a PDF beside every worksheet; how many. Raises RuntimeError where there is no Chromium, or no Playwright."""
-    made = print_all([out / "worksheets" / f"{name}.html" for name in names()])
-    note_written(out, written_files(out) | {path.relative_to(out).as_posix(): _sha256(path.read_bytes()) for path in made})
-    return len(made)
+    """Write a PDF beside every worksheet of a site, and return their number. Raises RuntimeError without Chromium or Playwright."""
+    pdfs = print_all([out / "worksheets" / f"{name}.html" for name in handout_names()])
+    write_manifest(out, read_manifest(out) | {path.relative_to(out).as_posix(): _sha256(path.read_bytes()) for path in pdfs})
+    return len(pdfs)
 
 
-def _files(known: Catalog, address: str) -> Iterator[tuple[str, str | bytes]]:
-    """Every file by its name in the folder."""
+def _site_files(known: Catalog, address: str) -> Iterator[tuple[str, str | bytes]]:
+    """Yield the name and the content of every file of the site."""
     script, style = bundle(scripts(), ENTRY), stylesheet(door=True)
-    script_name, style_name = f"reader.{_version(script)}.js", f"reader.{_version(style)}.css"
+    script_name, style_name = f"reader.{_short_hash(script)}.js", f"reader.{_short_hash(style)}.css"
     yield script_name, script
     yield style_name, style
     door = door_data(known, data=".", learn="", lab=PROGRAM, handouts="worksheets", own=PROGRAM)
@@ -104,18 +104,18 @@ def _files(known: Catalog, address: str) -> Iterator[tuple[str, str | bytes]]:
         yield f"stories/{run}.webp", story_picture(run)
     slides: set[str] = set()
     for lesson in lessons():
-        read = reader_lesson(lesson.id, known)
-        yield f"data/{lesson.id}.js", f"gle.data({json.dumps(f'lessons/{lesson.id}')}, {json.dumps(read, separators=(',', ':'))});\n"
+        data = reader_lesson(lesson.id, known)
+        yield f"data/{lesson.id}.js", f"gle.data({json.dumps(f'lessons/{lesson.id}')}, {json.dumps(data, separators=(',', ':'))});\n"
         yield f"thumbnails/{lesson.id}.webp", thumbnail(lesson.id)
         for kind, folder in (("runs", recordings.FOLDER), ("grids", grids.FOLDER)):
-            for name in read[kind]:
+            for name in data[kind]:
                 if (film := folder / f"{name}.webp").exists():
                     yield f"{kind}/{name}.webp", film.read_bytes()
                     slides |= {name} if kind == "runs" else set()
     for name in sorted(slides):
         yield f"slides/{name}.png", png(recorded_slide(name, known), small=True)
     links = HandoutLinks(f"../{HOME}", lambda id: f"{address.rstrip('/')}/#{id}" if address else f"{HOME}, lesson {int(id[:2])}")
-    for name in names():
+    for name in handout_names():
         yield f"worksheets/{name}.html", handout(name, links)
 
 
@@ -123,5 +123,5 @@ def _sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _version(text: str) -> str:
+def _short_hash(text: str) -> str:
     return _sha256(text.encode())[:12]

@@ -1,4 +1,4 @@
-"""Live events for the open pages: one poller per server reads the store for all listeners, beside the event loop."""
+"""Live events for the open pages, as server-sent events: a single task polls the store for all pages, in threads beside the event loop."""
 
 import asyncio
 import contextlib
@@ -22,44 +22,44 @@ from leakage.runs.notes import SERVER
 from leakage.runs.owners import COOKIE
 from leakage.runs.service import Place, Service
 from leakage.runs.store import Store
-from leakage.web.proxies import one_visitor
+from leakage.web.proxies import visitor_at
 
 T = TypeVar("T")
 READERS = ThreadPoolExecutor(2, "readers")
 POLL = 0.1  # seconds
-ALIVE = 5.0  # seconds between signs of life, to the dispatcher and to quiet listeners
-BACKLOG = 500  # events on their way to one page
-PAGE = 25  # events read at a time of what was before: a page that does not read keeps them in memory
-MAX_LISTENERS = 20  # of one browser
+ALIVE = 5.0  # seconds between signs of life, to the dispatcher and to pages without events
+BACKLOG = 500  # most events that wait for a page to read them
+PAGE = 25  # past events that are read at a time; they stay in memory until the page has read them
+MAX_LISTENERS = 20  # of a browser
 LIVE = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 TOO_MANY_PAGES = f"This browser follows runs on {MAX_LISTENERS} open pages already. Close some of them."
 log = logging.getLogger(__name__)
 
 
 class Listener:
-    """One open page: the runs it follows and the events on their way to it, each with its number (None: not to resume after)."""
+    """An open page: the runs that it follows, and a queue of events, each with its sequence number (None: no point to resume after)."""
 
     def __init__(self, runs: list[str], owner: str) -> None:
         self.runs, self.owner = set(runs), owner
-        self.queue = asyncio.Queue[tuple[int | None, str] | None](BACKLOG)  # None: the end
+        self.queue = asyncio.Queue[tuple[int | None, str] | None](BACKLOG)  # None ends the stream
 
-    def tell(self, seq: int | None, text: str) -> None:
-        """Put an event on its way. A page that does not read is cut off: it comes back by itself, after the last event that it has read."""
+    def put(self, seq: int | None, text: str) -> None:
+        """Add an event to the queue. If the queue is full, close the stream: the browser then resumes after the last event it read."""
         if self.queue.full():
             self.end()
         else:
             self.queue.put_nowait((seq, text))
 
     def end(self) -> None:
-        """Close it. All that waits is dropped, not a part: what comes back asks for everything after the last event that arrived."""
+        """Close the stream and drop all waiting events, so that no part of them is skipped when the browser resumes."""
         while not self.queue.empty():
             self.queue.get_nowait()
         self.queue.put_nowait(None)
         self.runs = set()
 
 
-class Followed(StreamingResponse):
-    """A stream of events; `leave` is called when it ends, also before its first event."""
+class EventStreamResponse(StreamingResponse):
+    """A response of server-sent events; `leave` is called when it ends, also if it ends before the first event."""
 
     def __init__(self, events: AsyncIterator[str], leave: Callable[[], None]) -> None:
         super().__init__(events, media_type="text/event-stream", headers=LIVE)
@@ -72,116 +72,124 @@ class Followed(StreamingResponse):
             self.leave()
 
 
-class Places:
-    """Where the waiting runs stand. Who asks while the queue is being read shares the next reading, however many they are."""
+class QueuePositions:
+    """The positions of the waiting runs; requests that arrive while the queue is being read share the next read."""
 
     def __init__(self, service: Service) -> None:
         self.service, self.lock = service, asyncio.Lock()
-        self.begun, self.known = 0.0, dict[str, Place]()
+        self.read_at, self.latest = 0.0, dict[str, Place]()
 
     async def now(self) -> dict[str, Place]:
-        """As they are at this moment, by run."""
-        asked = time.monotonic()
+        """Return the position of every waiting run, by run id, as read after this call."""
+        asked_at = time.monotonic()
         async with self.lock:
-            if self.begun < asked:
-                self.begun = time.monotonic()
-                self.known = await reading(self.service.places)
-            return self.known
+            if self.read_at < asked_at:
+                self.read_at = time.monotonic()
+                self.latest = await read_in_thread(self.service.places)
+            return self.latest
 
 
 class Stream:
-    """Fans the store's events out to the open pages; what is more than reading them is the service's."""
+    """Sends the events of the store to the open pages that follow their runs."""
+
+    dispatcher_is_ours: bool
+    """Whether the running dispatcher belongs to this server's version of the program; if so, `poll` sends it signs of life."""
+    closing: bool
+    """Whether the server is about to end; all streams end then, because the server waits for them."""
 
     def __init__(self, service: Service, store: Store) -> None:
         self.service, self.store = service, store
-        self.places = Places(service)
+        self.positions = QueuePositions(service)
         self.listeners: set[Listener] = set()
-        self.leads = True  # whether the dispatcher at work is of this server's program; another's should leave when nobody needs it
-        self.closing = False  # set when the server begins to leave: it waits for open streams
+        self.dispatcher_is_ours, self.closing = True, False
 
     async def poll(self) -> None:
-        """Until the server leaves: hand new events to those who listen, and tell the dispatcher that this server lives."""
-        since, told, trouble = 0, 0.0, ""
+        """Send new events to the listeners and signs of life to the dispatcher, until the server ends; then end all streams."""
+        since, alive_at, trouble = 0, 0.0, ""
         while not self.closing:
             try:
-                since, news = await reading(self.look, since, self.wanted())
+                since, news = await read_in_thread(self.read_news, since, self.followed_runs())
                 for run, seq, text in news:
-                    self.tell(run, seq, text)
-                if time.time() - told > ALIVE:
-                    told = time.time()
-                    if self.leads:
-                        await reading(self.store.put_note, SERVER, told)  # may wait for a writer
-                    await self.tell_places()
+                    self.send(run, seq, text)
+                if time.time() - alive_at > ALIVE:
+                    alive_at = time.time()
+                    if self.dispatcher_is_ours:
+                        await read_in_thread(self.store.put_note, SERVER, alive_at)  # may wait for a writer
+                    await self.send_positions()
                 trouble = ""
             except StoreError as error:  # a full disk must not end all streams
                 if str(error) != trouble:
-                    log.warning("will look again: %s", in_plain_words(error, self.store.path) or error)
+                    log.warning("will read events again: %s", in_plain_words(error, self.store.path) or error)
                 trouble = str(error)
-            except Exception:  # nor must anything else
-                log.exception("will look again")
+            except Exception:  # no other error may end them either
+                log.exception("will read events again")
             await asyncio.sleep(POLL)
         for listener in self.listeners:
             listener.end()
 
-    def wanted(self) -> set[str]:
-        """The runs that somebody follows."""
+    def followed_runs(self) -> set[str]:
+        """Return the ids of the runs that at least one open page follows."""
         return set().union(*(listener.runs for listener in self.listeners))
 
-    def look(self, since: int, wanted: set[str]) -> tuple[int, list[tuple[str, int, str]]]:
-        """Events after `since` of these runs, each as (run, number, text for every listener); and after which to look next."""
-        if not wanted:
+    def read_news(self, since: int, runs: set[str]) -> tuple[int, list[tuple[str, int, str]]]:
+        """Read the events of `runs` after the sequence number `since`.
+
+        Returns:
+            The sequence number to continue after, and for each event its run, its sequence number and its text for the listeners.
+        """
+        if not runs:
             return self.store.last_seq(), []
-        news = [(event["run"], event["seq"], message(event)) for event in self.store.events(wanted, since)]
+        news = [(event["run"], event["seq"], message(event)) for event in self.store.events(runs, since)]
         return (news[-1][1] if news else since), news
 
-    def tell(self, run: str, seq: int | None, text: str) -> None:
-        """Put an event of a run on its way to all who follow it."""
+    def send(self, run: str, seq: int | None, text: str) -> None:
+        """Put an event of a run into the queue of every page that follows this run."""
         for listener in self.listeners:
             if run in listener.runs:
-                listener.tell(seq, text)
+                listener.put(seq, text)
 
-    async def tell_places(self) -> None:
-        """Tell every waiting run's listeners where it stands in the queue."""
-        if wanted := self.wanted():
-            for run, place in (await self.places.now()).items():
-                if run in wanted:
-                    self.tell(run, None, placed(run, place))
+    async def send_positions(self) -> None:
+        """Send the queue position of every waiting run to the pages that follow it."""
+        if runs := self.followed_runs():
+            for run, place in (await self.positions.now()).items():
+                if run in runs:
+                    self.send(run, None, queued_message(run, place))
 
     async def follow(self, request: Request) -> Response:
-        """Server-sent events of `ids` after `since`, or after the Last-Event-ID of a listener that comes back."""
+        """Respond with the events of the runs `ids` after the sequence number `since`, or after Last-Event-ID if the browser resumes."""
         ids = ids_in_address(request)
-        since = number(request.headers.get("last-event-id") or request.query_params.get("since", "0"))
+        since = parse_seq(request.headers.get("last-event-id") or request.query_params.get("since", "0"))
         if since is None:
             return PlainTextResponse("since must be a whole number.", 400)
-        if not await reading(self.known, ids):
+        if not await read_in_thread(self.mark_viewed, ids):
             return PlainTextResponse("No such run; it may have been deleted.", 404)
-        owner = request.cookies.get(COOKIE) or one_visitor(request.client.host if request.client else "")
+        owner = request.cookies.get(COOKIE) or visitor_at(request.client.host if request.client else "")
         if sum(listener.owner == owner for listener in self.listeners) >= MAX_LISTENERS:
             return PlainTextResponse(TOO_MANY_PAGES, 429)
         listener = Listener(ids, owner)
-        self.listeners.add(listener)  # at once: of a hundred that ask at the same moment all would find room
+        self.listeners.add(listener)  # before the first await, so that simultaneous requests cannot exceed the limit
         leave = functools.partial(self.listeners.discard, listener)
-        return Followed(self.events(request, listener, ids, since), leave)
+        return EventStreamResponse(self.events(request, listener, ids, since), leave)
 
-    def known(self, ids: Iterable[str]) -> bool:
-        """Whether one of these runs is here. Who follows it looks at it: it makes room last."""
-        here = [run for run in ids if self.service.look(run)]
-        if here:
-            with contextlib.suppress(StoreError):  # on a full disk it is followed all the same
-                self.store.view(here)
-        return bool(here)
+    def mark_viewed(self, ids: Iterable[str]) -> bool:
+        """Return whether at least one of the runs exists, and note that they are viewed now: housekeeping deletes such runs last."""
+        existing = [run for run in ids if self.service.look(run)]
+        if existing:
+            with contextlib.suppress(StoreError):  # runs can be followed even if the disk is full
+                self.store.view(existing)
+        return bool(existing)
 
     async def events(self, request: Request, listener: Listener, ids: list[str], since: int) -> AsyncIterator[str]:
-        """What was before, page by page; then what comes. The listener listens already: nothing falls between."""
+        """Yield the past events of the runs after `since`, then new ones; the listener already collects new events, so none is lost."""
         try:
-            while page := await reading(self.page, ids, since):
-                for since, text in page:  # noqa: B007 (the last one is where to go on)
+            while page := await read_in_thread(self.read_page, ids, since):
+                for since, text in page:  # noqa: B007 (the number of the last event is where to continue)
                     yield text
                 if len(page) < PAGE:
                     break
-            places = await self.places.now()
+            places = await self.positions.now()
             for run in (run for run in ids if run in places):
-                yield placed(run, places[run])
+                yield queued_message(run, places[run])
             while not self.closing and not await request.is_disconnected():
                 try:
                     news = await asyncio.wait_for(listener.queue.get(), ALIVE)
@@ -197,13 +205,13 @@ class Stream:
         finally:
             self.listeners.discard(listener)
 
-    def page(self, ids: list[str], since: int) -> list[tuple[int, str]]:
-        """The next PAGE events of these runs after `since`."""
+    def read_page(self, ids: list[str], since: int) -> list[tuple[int, str]]:
+        """Read the next PAGE events of the runs after `since`, each as its sequence number and its text."""
         return [(event["seq"], message(event)) for event in self.store.events(ids, since, most=PAGE)]
 
     @contextlib.asynccontextmanager
     async def polling(self) -> AsyncIterator[None]:
-        """Poll while the server runs."""
+        """Run `poll` in a task while the context is open."""
         task = asyncio.create_task(self.poll())
         try:
             yield
@@ -211,27 +219,30 @@ class Stream:
             task.cancel()
 
 
-async def reading(look: Callable[..., T], *given: Any) -> T:
-    """What `look` answers, beside the event loop. By two threads for all: each keeps a connection and memory of its own."""
-    return await asyncio.get_running_loop().run_in_executor(READERS, look, *given)
+async def read_in_thread(read: Callable[..., T], *arguments: Any) -> T:
+    """Call `read` in a thread beside the event loop, and return its result.
+
+    Two threads serve all requests, because each thread needs a database connection and memory.
+    """
+    return await asyncio.get_running_loop().run_in_executor(READERS, read, *arguments)
 
 
 def ids_in_address(request: Request) -> list[str]:
-    """The runs in an address."""
+    """Return the run ids in the query parameter `ids` of an address, at most MAX_ARMS."""
     return [run for run in request.query_params.get("ids", "").split(",") if run][:MAX_ARMS]
 
 
-def number(text: str) -> int | None:
-    """A sequence number out of an address, if it is one that the store can hold."""
+def parse_seq(text: str) -> int | None:
+    """Return the sequence number of an event in a text from an address; None if it is no whole number of at most 18 digits."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
 
 
-def placed(run: str, place: Place) -> str:
-    """That a run waits, and where."""
+def queued_message(run: str, place: Place) -> str:
+    """Return a server-sent event which says that a run is queued, at which position, and for how long."""
     return message(StateEvent(run=run, status="queued", position=place.position, wait=place.wait).wire())
 
 
 def message(event: dict[str, Any]) -> str:
-    """One server-sent event; those with a sequence number can be resumed after."""
+    """Return an event as the text of a server-sent event; the browser can resume after an event with a sequence number."""
     head = f"id: {event['seq']}\n" if "seq" in event else ""
     return f"{head}data: {json.dumps(event)}\n\n"

@@ -1,4 +1,7 @@
-"""Streamlit's own page, told where its server is: else it asks below its own path first, and a browser's console shows two errors."""
+"""Streamlit's page with a script that sets the server's address.
+
+Without this script the page first sends requests below its own path, and the browser's console shows two errors.
+"""
 
 import re
 from base64 import b64encode
@@ -17,7 +20,7 @@ SCRIPTS = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
 
 
 def streamlit_page() -> bytes:
-    """What Streamlit answers for every page, with our script before all others; nothing where Streamlit is not installed."""
+    """Return Streamlit's index.html with our script before all others; empty if Streamlit is not installed."""
     streamlit = find_spec("streamlit")
     if streamlit is None or streamlit.origin is None:
         return b""
@@ -25,12 +28,12 @@ def streamlit_page() -> bytes:
 
 
 def script_hashes() -> list[str]:
-    """The hashes of the scripts in that page, so that no other script in a page is run."""
+    """Return the hashes of the inline scripts in Streamlit's page, for a content security policy that permits no other inline script."""
     return [f"'sha256-{b64encode(sha256(script).digest()).decode()}'" for script in SCRIPTS.findall(streamlit_page())]
 
 
 def page_routes(base: str = "") -> list[Route]:
-    """That page at the address of each file in pages/, below a prefix such as `/gle`."""
+    """Return a route to Streamlit's page for each file in pages/, below a prefix such as `/gle`."""
     page = streamlit_page()
 
     async def answer(_request: Request) -> HTMLResponse:

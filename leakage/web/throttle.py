@@ -1,37 +1,37 @@
-"""How often a wrong password may be tried from one address; where many try, from each address once a minute."""
+"""A limit on wrong passwords: 10 a minute from each address, and only 1 a minute while all addresses together send more than 60."""
 
 import math
 from collections import OrderedDict, deque
 
 MINUTE = 60.0
-PER_ADDRESS = 10  # a class often shares one address
+PER_ADDRESS = 10  # not fewer, because a whole class often shares one address
 IN_ALL = 60
-REMEMBERED = 10_000  # addresses
+MAX_ADDRESSES = 10_000  # addresses whose wrong passwords are remembered
 
 
 class Throttle:
-    """Remembers the wrong tries of the last minute by address. Times are seconds of any clock that only goes on.
+    """The wrong passwords of the last minute, by address. Times are seconds of any monotonic clock.
 
-    An address that was not wrong lately is never kept waiting, however many wrong tries come from others.
+    An address without a wrong password in the last minute never has to wait, however many come from other addresses.
     """
 
     def __init__(self, *, per_address: int = PER_ADDRESS, in_all: int = IN_ALL) -> None:
         self.per_address, self.in_all = per_address, in_all
-        self.tries = OrderedDict[str, deque[float]]()  # who was wrong last stands last
+        self.wrong = OrderedDict[str, deque[float]]()  # times of wrong passwords; the latest address is last
 
-    def note(self, address: str, now: float) -> None:
-        """A wrong try."""
-        self.tries.setdefault(address, deque(maxlen=self.per_address)).append(now)
-        self.tries.move_to_end(address)
-        while len(self.tries) > REMEMBERED or next(iter(self.tries.values()))[-1] <= now - MINUTE:
-            self.tries.popitem(last=False)
+    def record(self, address: str, now: float) -> None:
+        """Record that an address sent a wrong password."""
+        self.wrong.setdefault(address, deque(maxlen=self.per_address)).append(now)
+        self.wrong.move_to_end(address)
+        while len(self.wrong) > MAX_ADDRESSES or next(iter(self.wrong.values()))[-1] <= now - MINUTE:
+            self.wrong.popitem(last=False)
 
-    def wait(self, address: str, now: float) -> int:
-        """Whole seconds until this address may try again; 0: now."""
-        here = [when for when in self.tries.get(address, ()) if when > now - MINUTE]
-        ends = []
-        if len(here) >= self.per_address:
-            ends.append(here[0])
-        if here and sum(when > now - MINUTE for times in self.tries.values() for when in times) >= self.in_all:
-            ends.append(here[-1])
-        return max((math.ceil(when + MINUTE - now) for when in ends), default=0)
+    def seconds_to_wait(self, address: str, now: float) -> int:
+        """Return the whole seconds until an address may send a password again; 0 if it may now."""
+        recent = [time for time in self.wrong.get(address, ()) if time > now - MINUTE]
+        blocking = []
+        if len(recent) >= self.per_address:
+            blocking.append(recent[0])
+        if recent and sum(time > now - MINUTE for times in self.wrong.values() for time in times) >= self.in_all:
+            blocking.append(recent[-1])
+        return max((math.ceil(time + MINUTE - now) for time in blocking), default=0)

@@ -1,4 +1,4 @@
-"""Pages to print for those who teach: of every lesson a worksheet, its solution and its course in a hall, and a plan for the whole."""
+"""Pages to print for teachers: for every lesson a worksheet, its solution and a plan for a lecture hall; and a plan of all lessons."""
 
 import base64
 from collections.abc import Callable, Iterator
@@ -18,14 +18,14 @@ from leakage.learn.reader_data import filled, first_beat_with_run, stop_row
 from leakage.spec.experiment import SpecError
 
 STYLE = Path(__file__).with_suffix(".css")
-PLAN = "index"  # the name of the plan, which leads to all the others
-SOLUTION = "-solution"  # after the id of the lesson
-HALL = "-plan"  # likewise
-KEYS = {"guess": "→, then Shift + 1 to 4, v, r", "takeaway": "→, then b", "play": "→, k to play again"}  # what is pressed at a beat
+PLAN = "index"  # the name of the plan of all lessons, which links to all other pages
+SOLUTION = "-solution"  # ends the name of a solution, after the id of its lesson
+HALL = "-plan"  # ends the name of a plan for a lecture hall, after the id of its lesson
+KEYS = {"guess": "→, then Shift + 1 to 4, v, r", "takeaway": "→, then b", "play": "→, k to play again"}  # by the kind of beat
 LETTERS = "ABCD"
-SCALE = 8  # printed dots per pixel: a printer that smooths then smooths edges only
-ACROSS = 4  # pictures of a batch side by side
-COURSES = {  # minutes of a course -> its lessons
+SCALE = 8  # printed dots per pixel, so that a printer that smooths pictures blurs only their edges
+ACROSS = 4  # pictures of a batch in a row
+COURSES = {  # minutes of a course: the numbers of its lessons
     25: ("02",),
     45: ("02", "08", "12"),
     90: ("02", "03", "04", "07", "08", "12"),
@@ -34,41 +34,54 @@ COURSES = {  # minutes of a course -> its lessons
 
 
 class HandoutLinks(NamedTuple):
-    """Where these pages lie: how they link to the lessons, and what is printed as the address of one."""
+    """The addresses that a printed page shows."""
 
-    reader: str  # the address of the page Learn, seen from a handout
+    reader: str
+    """The address of the page Learn, as a page to print links to it."""
     printed: Callable[[str], str]
+    """Returns the address of a lesson to print as text, given the lesson's id."""
 
 
 class PrintedPicture(NamedTuple):
-    """A picture, or those of a batch, as an address that holds it; none where the attacker has nothing yet."""
+    """A picture, or the pictures of a batch, on a worksheet."""
 
     address: str
-    words: str
+    """The picture as a data address; empty while the attacker has nothing."""
+    caption: str
     many: bool
+    """Whether these are the pictures of a batch."""
 
 
-def names() -> list[str]:
-    """What can be printed: the plan first."""
+def handout_names() -> list[str]:
+    """Return the names of all pages to print; the plan of all lessons is the first."""
     return [PLAN, *(f"{lesson.id}{end}" for lesson in lessons() for end in ("", SOLUTION, HALL))]
 
 
 def handout(name: str, links: HandoutLinks) -> str:
-    """The plan, a worksheet or a solution as HTML that loads nothing. Raises SpecError when there is none of that name."""
-    if name not in names():
-        raise SpecError(f"There is no page {name!r} to print; expected is one of {', '.join(names())}.")
+    """Return a page to print as HTML that loads no other file.
+
+    Args:
+        name: One of `handout_names()`.
+        links: The addresses that the page shows.
+
+    Raises:
+        SpecError: If there is no page of that name.
+    """
+    if name not in (names := handout_names()):
+        raise SpecError(f"There is no page {name!r} to print; expected is one of {', '.join(names)}.")
     if name == PLAN:
         return plan(links)
-    lesson = next(one for one in lessons() if one.id == name.removesuffix(SOLUTION).removesuffix(HALL))
+    id = name.removesuffix(SOLUTION).removesuffix(HALL)
+    lesson = next(lesson for lesson in lessons() if lesson.id == id)
     if name.endswith(HALL):
         return hall_plan(lesson, links)
     return worksheet(lesson, links, solution=name.endswith(SOLUTION))
 
 
 def worksheet(lesson: Lesson, links: HandoutLinks, *, solution: bool) -> str:
-    """The three questions of a lesson, a guess to make before, and two pictures; as a solution with what is right, and why."""
+    """Return a worksheet as HTML: guesses to make before the lesson, two pictures and three questions; a `solution` adds the answers."""
     beats = [beat for beat in lesson.beats if isinstance(beat, GuessBeat)]
-    pictures = list(_pictures(lesson, solution=solution))
+    pictures = list(_printed_pictures(lesson, solution=solution))
     return render(
         "web/worksheet.html.jinja",
         style=_style(),
@@ -77,9 +90,9 @@ def worksheet(lesson: Lesson, links: HandoutLinks, *, solution: bool) -> str:
         count=len(lessons()),
         solution=solution,
         other=f"{lesson.id}{'' if solution else SOLUTION}.html",
-        guesses=[(filled(beat.text, lesson), [_option(lesson, beat, at) for at in range(len(beat.options))]) for beat in beats],
+        guesses=[(filled(beat.text, lesson), [_option(lesson, beat, index) for index in range(len(beat.options))]) for beat in beats],
         pictures=pictures,
-        run=recordings.load(beat.plays[0]).title if solution and (beat := first_beat_with_run(lesson)) else "",  # it may tell the answer
+        run=recordings.load(beat.plays[0]).title if solution and (beat := first_beat_with_run(lesson)) else "",  # may reveal the answer
         many=any(picture.many for picture in pictures),
         questions=[(filled(question, lesson), filled(answer, lesson)) for question, answer in lesson.worksheet],
         takeaway=filled(lesson.beats[-1].text, lesson),
@@ -90,8 +103,8 @@ def worksheet(lesson: Lesson, links: HandoutLinks, *, solution: bool) -> str:
 
 
 def hall_plan(lesson: Lesson, links: HandoutLinks) -> str:
-    """How a lesson is held in front of a hall, beat by beat: from which minute, what is pressed, seen and said. About 25 minutes."""
-    begins = [sum(minutes for minutes, _ in lesson.hall[:place]) for place in range(len(lesson.beats) + 1)]
+    """Return the plan of a lesson for a lecture hall as HTML: for each beat the minutes, the keys to press, the text and the notes."""
+    begins = [sum(minutes for minutes, _ in lesson.hall[:index]) for index in range(len(lesson.beats) + 1)]
     return render(
         "web/hall_plan.html.jinja",
         style=_style(),
@@ -100,43 +113,47 @@ def hall_plan(lesson: Lesson, links: HandoutLinks) -> str:
         minutes=begins[-1],
         beats=[
             {
-                "when": f"{begins[place]} to {begins[place + 1]}",
-                "keys": KEYS.get(beat.kind, "→") if place else "f, s",
+                "when": f"{begins[index]} to {begins[index + 1]}",
+                "keys": KEYS.get(beat.kind, "→") if index else "f, s",
                 "kind": beat.kind,
                 "sees": filled(beat.text, lesson),
-                "notes": f"{filled(beat.note, lesson)} {lesson.hall[place][1]}".strip(),
-                "right": [LETTERS[at] for at, one in enumerate(beat.options) if one.right] if isinstance(beat, GuessBeat) else [],
+                "notes": f"{filled(beat.note, lesson)} {lesson.hall[index][1]}".strip(),
+                "right": _right_letters(beat) if isinstance(beat, GuessBeat) else [],
             }
-            for place, beat in enumerate(lesson.beats)
+            for index, beat in enumerate(lesson.beats)
         ],
         reader=f"{links.reader}#{lesson.id}/1?present",
     )
 
 
-def _option(lesson: Lesson, beat: GuessBeat, at: int) -> dict[str, Any]:
-    option = beat.options[at]
-    return {"letter": LETTERS[at], "text": filled(option.text, lesson), "why": filled(option.why, lesson), "right": option.right}
+def _right_letters(beat: GuessBeat) -> list[str]:
+    return [letter for letter, option in zip(LETTERS, beat.options, strict=False) if option.right]
 
 
-def _pictures(lesson: Lesson, *, solution: bool) -> Iterator[PrintedPicture]:
-    """Of the first run of a lesson: what is private, and what the attacker has when the guess is asked; in a solution the answer."""
+def _option(lesson: Lesson, beat: GuessBeat, index: int) -> dict[str, Any]:
+    option = beat.options[index]
+    return {"letter": LETTERS[index], "text": filled(option.text, lesson), "why": filled(option.why, lesson), "right": option.right}
+
+
+def _printed_pictures(lesson: Lesson, *, solution: bool) -> Iterator[PrintedPicture]:
+    """Yield the private pictures of a lesson's first run, then its reconstruction: where the guess is asked, or final in a solution."""
     beat = first_beat_with_run(lesson)
     if beat is None:
         return
     recording, (private, *film) = recordings.load(beat.plays[0]), recordings.pictures_of(beat.plays[0])
     several = len(private) > 1
-    yield PrintedPicture(_address(private), "The private pictures" if several else "The private picture", several)
-    halt = len(film) - 1 if solution else stop_row(beat.stop, [recording.columns["step"][place] for place in recording.film.places])
-    if halt is None:
+    yield PrintedPicture(_data_address(private), "The private pictures" if several else "The private picture", several)
+    frame = len(film) - 1 if solution else stop_row(beat.stop, [recording.columns["step"][row] for row in recording.film.places])
+    if frame is None:
         yield PrintedPicture("", "The attacker has nothing yet", several)
         return
-    step = recording.columns["step"][recording.film.places[halt]]
-    when = "in the end" if halt == len(film) - 1 else f"after {step:g} steps"
-    yield PrintedPicture(_address(film[halt]), f"What the attacker sees {when}", several)
+    step = recording.columns["step"][recording.film.places[frame]]
+    when = "in the end" if frame == len(film) - 1 else f"after {step:g} steps"
+    yield PrintedPicture(_data_address(film[frame]), f"What the attacker sees {when}", several)
 
 
-def _address(pictures: Pixels) -> str:
-    """Pictures uint8 (B, H, W, 3) in rows, enlarged, as a data address."""
+def _data_address(pictures: Pixels) -> str:
+    """Return pictures uint8 (B, H, W, 3) as the data address of an enlarged WebP picture, with at most ACROSS pictures in a row."""
     rows = -(-len(pictures) // ACROSS)
     padded = np.full((rows * min(ACROSS, len(pictures)), *pictures.shape[1:]), 255, np.uint8)
     padded[: len(pictures)] = pictures
@@ -151,12 +168,12 @@ def _style() -> Markup:
 
 
 def _plan_of(course: tuple[str, ...]) -> str:
-    """The page with the minutes of a course; nothing where it has several lessons, each with a page of its own."""
+    """Return the file name of the plan of a course that has only one lesson; empty for a longer course."""
     return "".join(f"{lesson.id}{HALL}.html" for lesson in lessons() if course == (lesson.id[:2],))
 
 
 def plan(links: HandoutLinks) -> str:
-    """The page for teachers: lessons and their minutes, courses, what to install, what to do in the room."""
+    """Return the plan of all lessons as HTML: lessons with their minutes, courses, what to install, and advice for the classroom."""
     return render(
         "web/plan.html.jinja",
         style=_style(),

@@ -127,9 +127,9 @@ def test_a_pupil_types_the_password_and_lands_where_the_link_led(school: Server,
     expect(field).to_be_focused()
     field.fill("wrong")
     field.press("Enter")
-    expect(watched.get_by_role("alert")).to_have_text("That is not the password. Ask whoever gave you this address.")
+    expect(watched.get_by_role("alert")).to_have_text("That is not the password. Ask the person who gave you this address.")
     watched.get_by_label("Password").fill(PASSWORD)
-    watched.get_by_role("button", name="Go in").click()
+    watched.get_by_role("button", name="Log in").click()
     expect(watched.locator(".js-plotly-plot .main-svg").first).to_be_visible(timeout=30_000)
     assert watched.url.startswith(f"{school.address}/architecture?size=28")
     assert refused(watched) == []

@@ -81,4 +81,4 @@ def test_a_key_that_was_cut_is_made_anew_and_said(damage: bytes, config: Setting
     after = ClassKey(config)
     assert len(after.key) == 32
     assert not after.is_cookie(before.cookie)
-    assert "class.key is damaged: a new key takes its place" in caplog.text
+    assert "class.key is damaged: a new key replaces it" in caplog.text

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from home_processes import Place, Server, place, until
 
-from leakage.web.connection_limits import HEAD_WITHIN, SILENT, ConnectionLimits, descriptors
+from leakage.web.connection_limits import HEAD_WITHIN, SILENT, ConnectionLimits, raise_descriptor_limit
 
 pytestmark = pytest.mark.processes
 MANY = 1100
@@ -63,7 +63,7 @@ def test_silent_connections_do_not_stop_the_server(served: tuple[Place, Server])
     """With 1,024 descriptors they did: each one more wrote thousands of tracebacks, and the health page did not answer."""
     made, server = served
     before = sockets_of(server)
-    descriptors()
+    raise_descriptor_limit()
     with ExitStack() as stack:
         silent = [stack.enter_context(knock(server)) for _ in range(MANY)]
         assert health(server) < 1.0
@@ -113,11 +113,11 @@ def test_that_there_is_no_descriptor_left_is_said_once(caplog: pytest.LogCapture
     limits, loop = ConnectionLimits(per_address=2, proxies=()), asyncio.new_event_loop()
     with caplog.at_level(logging.WARNING):
         for _ in range(1000):
-            limits.refuse_quietly(
+            limits.handle_exception(
                 loop, {"message": "socket.accept() out of system resource", "exception": OSError(24, "Too many open files")}
             )
     assert [record.message for record in caplog.records] == ["no connection can be taken now: Too many open files"]
     caplog.clear()
-    limits.refuse_quietly(loop, {"message": "something else"})
+    limits.handle_exception(loop, {"message": "something else"})
     assert [record.message for record in caplog.records] == ["something else"]
     loop.close()

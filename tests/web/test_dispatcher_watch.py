@@ -70,7 +70,7 @@ def test_the_watch_survives_any_exception_and_logs_it(
 
     with held, caplog.at_level(logging.WARNING):
         run_async(asyncio.wait_for(watched(), 20))
-    assert all("cannot be looked after" in record.getMessage() for record in caplog.records)
+    assert all("cannot be checked" in record.getMessage() for record in caplog.records)
     assert all(said in record.getMessage() for record in caplog.records)
     assert all(bool(record.exc_info) == (not said) for record in caplog.records)  # what a sentence tells needs no traceback
 

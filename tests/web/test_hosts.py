@@ -4,14 +4,14 @@ import socket
 
 import pytest
 
-from leakage.web.hosts import Address, Hosts, own_names
+from leakage.web.hosts import Address, Hosts, machine_names
 
 PLAIN = Hosts(())
 NAMED = Hosts(("class.example.org", "LAB.example.org:8501", "[fd00::1]:80"))
 
 
 def allowed(hosts: Hosts, text: str) -> bool:
-    address = Address.read(text)
+    address = Address.parse(text)
     return address is not None and hosts.allow(address)
 
 
@@ -25,7 +25,7 @@ def test_addresses_and_localhost_need_no_setting(host: str) -> None:
 
 def test_the_machines_own_name_needs_no_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "gethostname", lambda: "PC12.school.lan")
-    assert own_names() == {"pc12.school.lan", "pc12", "pc12.local"}
+    assert machine_names() == {"pc12.school.lan", "pc12", "pc12.local"}
     assert allowed(Hosts(()), "pc12.local:8501")
     assert not allowed(Hosts(()), "pc13.local:8501")
 
@@ -48,7 +48,7 @@ def test_an_entry_allows_all_ports_or_its_own() -> None:
 
 @pytest.mark.parametrize("text", ["", "a b", "a@b", "host:port", "host:123456", "a/b", "a?b", "[::1", "ho\u212ae", "a\r\nb", ":80"])
 def test_what_is_no_name_with_a_port_is_not_read(text: str) -> None:
-    assert Address.read(text) is None
+    assert Address.parse(text) is None
 
 
 @pytest.mark.parametrize("entry", ["*", "*.example.org", "https://class.example.org", "a b"])

@@ -16,7 +16,7 @@ from leakage.learn.lessons import lessons
 from leakage.runs.service import Service
 from leakage.runs.store import Store
 from leakage.settings import Settings
-from leakage.web.learn_routes import Learning
+from leakage.web.learn_routes import LearnRoutes
 from leakage.web.reader_page import ENTRY
 from leakage.workers import plugin_catalog
 
@@ -25,7 +25,7 @@ from leakage.workers import plugin_catalog
 def web(tmp_path: Path, prefix: str) -> Iterator[TestClient]:
     store = Store(tmp_path / "store.db")
     service = Service(store, Settings(home=tmp_path, slots=1, store_mb=4096, memory_mb=0))
-    yield TestClient(Starlette(routes=Learning(service, prefix).routes()), follow_redirects=False)
+    yield TestClient(Starlette(routes=LearnRoutes(service, prefix).routes()), follow_redirects=False)
     store.close()
 
 

@@ -23,7 +23,7 @@ from websockets.sync.client import connect
 from leakage.settings import Settings
 from leakage.web.class_key import ClassKey, join_path
 from leakage.web.password import PasswordGate
-from leakage.web.proxies import visitor
+from leakage.web.proxies import visitor_of
 from leakage.web.throttle import PER_ADDRESS
 
 PASSWORD = "seven blue cups"
@@ -84,7 +84,7 @@ def test_the_health_check_needs_no_password_and_nothing_like_it_does_without(gat
 def test_a_wrong_password_is_told_and_sets_no_cookie(gate: TestClient, prefix: str) -> None:
     answer = type_in(gate, "seven blue cup", prefix)
     assert answer.status_code == 403
-    assert "That is not the password. Ask whoever gave you this address." in answer.text
+    assert "That is not the password. Ask the person who gave you this address." in answer.text
     assert "set-cookie" not in answer.headers
     assert gate.get(f"{prefix}/compare").status_code == 303
 
@@ -211,7 +211,7 @@ def test_a_real_server_shows_strangers_nothing_but_the_login(school: tuple[Serve
         assert client.get("/learn").status_code == 200
         assert "gle_owner" in client.get("/").headers["Set-Cookie"]
     log = until(lambda: (config.home / "server.log").read_text(), what="the server wrote its log")
-    assert f"Whoever opens {join_path(config)} on this server comes in without the password." in log
+    assert f"The address {join_path(config)} on this server needs no password." in log
     assert PASSWORD not in log
     assert os.stat(config.home / "class.key").st_mode & 0o777 == 0o600
 
@@ -279,4 +279,4 @@ def test_a_proxy_that_is_no_address_ends_the_server_with_a_sentence(tmp_path: Pa
     ],
 )
 def test_one_visitor_is_an_address_or_the_network_that_a_visitor_is_given(host: str, one: str) -> None:
-    assert visitor(HTTPConnection({"type": "http", "client": (host, 5), "headers": []})) == one
+    assert visitor_of(HTTPConnection({"type": "http", "client": (host, 5), "headers": []})) == one

@@ -32,9 +32,9 @@ from leakage.runs.service import NOT_READY, Place, Service
 from leakage.runs.store import Store
 from leakage.settings import Settings
 from leakage.spec.experiment import Experiment, Picture, parse
-from leakage.web.downloads import key_of
+from leakage.web.downloads import cache_key
 from leakage.web.routes import Routes
-from leakage.web.stream import BACKLOG, MAX_LISTENERS, TOO_MANY_PAGES, Places, Stream, message
+from leakage.web.stream import BACKLOG, MAX_LISTENERS, TOO_MANY_PAGES, QueuePositions, Stream, message
 
 EXPERIMENT = QUICK.model_copy(update={"pictures": (Picture(id="astronaut"), Picture(id="chelsea"))})
 SIZE = 32
@@ -255,7 +255,7 @@ def test_a_browser_follows_on_so_many_pages_at_most(site: Site) -> None:
 def test_the_queue_is_read_once_for_all_who_ask_at_once(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """Thirty ask while it is being read: they share the one reading that begins after they asked."""
     queued(site.store, "a")
-    places, readings = Places(site.stream.service), []
+    places, readings = QueuePositions(site.stream.service), []
     read = site.stream.service.places
 
     def slowly() -> dict[str, Place]:
@@ -482,10 +482,10 @@ def test_a_download_of_an_upload_is_kept_neither_here_nor_in_the_browser(site: S
     for _ in range(2):
         with site.get("/api/runs/a/curves.csv") as response:
             assert (response.status, response.headers["Cache-Control"]) == (200, "no-store")
-    assert key_of([site.store.get("a")], "curves.csv") is None
+    assert cache_key([site.store.get("a")], "curves.csv") is None
     played(site.store, "b")
-    assert key_of([site.store.get("b")], "curves.csv")
-    assert key_of([site.store.get("a"), site.store.get("b")], "comparison.json") is None
+    assert cache_key([site.store.get("b")], "curves.csv")
+    assert cache_key([site.store.get("a"), site.store.get("b")], "comparison.json") is None
 
 
 @pytest.mark.parametrize("name", ["final.png", "run.webp"])

@@ -11,7 +11,7 @@ from small_problems import CATALOG
 from leakage.learn.lessons import lessons
 from leakage.learn.reader_data import reader_lesson
 from leakage.learn.stories import front_door
-from leakage.web.site import HOME, note_written, write_site, written_files
+from leakage.web.site import HOME, read_manifest, write_manifest, write_site
 
 MOST = 5_000_000  # bytes
 
@@ -76,7 +76,7 @@ def test_a_worksheet_prints_the_address_of_its_host_or_the_file_to_open_and_fore
     (folder / "old").mkdir()
     for name, text in stale.items():
         (folder / name).write_text(text)
-    note_written(folder, written_files(folder) | {name: sha256(text.encode()).hexdigest() for name, text in stale.items()})
+    write_manifest(folder, read_manifest(folder) | {name: sha256(text.encode()).hexdigest() for name, text in stale.items()})
     changed.write_text("old, and a line of somebody else")
     write_site(folder, CATALOG)  # its own files are written anew
     assert ">index.html, lesson 7</a>" in (folder / "worksheets" / "07-noise.html").read_text()
@@ -84,7 +84,7 @@ def test_a_worksheet_prints_the_address_of_its_host_or_the_file_to_open_and_fore
     assert {name: (folder / name).read_text() for name in foreign} == foreign
     assert [path.name for path in (folder / "old").iterdir()] == ["kept.js"]
     changed.write_text("old")
-    note_written(folder, written_files(folder) | {"old/kept.js": sha256(b"old").hexdigest(), "../site-beside": sha256(b"x").hexdigest()})
+    write_manifest(folder, read_manifest(folder) | {"old/kept.js": sha256(b"old").hexdigest(), "../site-beside": sha256(b"x").hexdigest()})
     (folder.parent / "site-beside").write_bytes(b"x")
     write_site(folder, CATALOG)
     assert not changed.parent.exists()

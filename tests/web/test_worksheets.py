@@ -13,7 +13,7 @@ from leakage.learn import recordings
 from leakage.learn.lessons import GuessBeat, Lesson, lessons
 from leakage.learn.reader_data import DASH, filled
 from leakage.spec.experiment import SpecError
-from leakage.web.worksheets import COURSES, PLAN, SCALE, HandoutLinks, handout, names
+from leakage.web.worksheets import COURSES, PLAN, SCALE, HandoutLinks, handout, handout_names
 
 LINKS = HandoutLinks("../index.html", lambda id: f"here, {id}")
 EACH = pytest.mark.parametrize("lesson", lessons(), ids=lambda lesson: lesson.id)
@@ -79,7 +79,7 @@ def test_a_batch_is_printed_in_rows() -> None:
 
 def test_the_plan_has_the_courses_and_leads_to_every_page() -> None:
     plan = handout(PLAN, LINKS)
-    assert {f"{name}.html" for name in names()} - set(re.findall(r'href="([^"#]+)"', plan)) == {f"{PLAN}.html"}
+    assert {f"{name}.html" for name in handout_names()} - set(re.findall(r'href="([^"#]+)"', plan)) == {f"{PLAN}.html"}
     told = words(PLAN)
     minutes = {length: sum(lesson.minutes for lesson in lessons() if lesson.id[:2] in course) for length, course in COURSES.items()}
     assert all(minutes[length] < length for length in COURSES)
